@@ -1,0 +1,48 @@
+# Two commands from a fresh clone: `make demo` and `make test`. The rest: check, bench, docs, test-slow.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+.PHONY: demo test test-slow check bench docs clean help
+
+help:
+	@echo "make demo       install what the demo needs, run it, say where the report is"
+	@echo "make test       install what the tests need, run them"
+	@echo "make test-slow  the long numerical sweeps"
+	@echo "make check      lint, types, import layers"
+	@echo "make bench      print the figures of the documentation"
+	@echo "make docs       build the documentation into site/"
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit("reluctant needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp per set of extras: nothing is installed twice.
+$(VENV)/.%-installed: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[$*]'
+	@touch $@
+
+demo: $(VENV)/.demo-installed
+	$(BIN)/reluctant demo
+
+test: $(VENV)/.dev-installed
+	$(BIN)/python -m pytest -q -n 2
+
+test-slow: $(VENV)/.dev-installed
+	$(BIN)/python -m pytest -q -n 2 -m slow
+
+check: $(VENV)/.dev-installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.dev-installed
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.docs-installed
+	$(BIN)/mkdocs build --strict --quiet
+
+clean:
+	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

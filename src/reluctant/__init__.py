@@ -1,0 +1,69 @@
+"""reluctant: looks at a ReLU network through its answers alone and gets back what it hides.
+
+The names below are all a user needs; each is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from reluctant._version import __version__
+
+if TYPE_CHECKING:
+    from reluctant.domains import Domain
+    from reluctant.errors import ReluctantError
+    from reluctant.health import Health, check_health
+    from reluctant.networks import ReLUNetwork, equivalent
+    from reluctant.oracles import Facts, Oracle, Wrapper, open_oracle
+    from reluctant.results import Outcome, Result
+    from reluctant.verification import Verification, compare, verify
+
+__all__ = [
+    "Domain",
+    "Facts",
+    "Health",
+    "Oracle",
+    "Outcome",
+    "ReLUNetwork",
+    "ReluctantError",
+    "Result",
+    "Verification",
+    "Wrapper",
+    "__version__",
+    "check_health",
+    "compare",
+    "equivalent",
+    "open_oracle",
+    "verify",
+]
+
+_HOMES = {
+    "Domain": "domains",
+    "Facts": "oracles",
+    "Health": "health",
+    "Oracle": "oracles",
+    "Outcome": "results",
+    "ReLUNetwork": "networks",
+    "ReluctantError": "errors",
+    "Result": "results",
+    "Verification": "verification",
+    "Wrapper": "oracles",
+    "check_health": "health",
+    "compare": "verification",
+    "equivalent": "networks",
+    "open_oracle": "oracles",
+    "verify": "verification",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'reluctant' has no attribute '{name}'")
+    value = getattr(import_module(f"reluctant.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,99 @@
+"""Where a target may be asked: all of space, a box, or an orthant, all as one pair of bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reluctant.errors import InvalidInput
+from reluctant.numerics import FloatArray
+
+__all__ = ["Domain"]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The set low ≤ x ≤ high, coordinate by coordinate; infinite bounds are allowed.
+
+    Domain(0, 1) is a box for images, Domain(0, inf) the positive orthant, Domain() all of space.
+    """
+
+    low: float | FloatArray = -np.inf
+    high: float | FloatArray = np.inf
+
+    def __post_init__(self) -> None:
+        low, high = np.asarray(self.low, float), np.asarray(self.high, float)
+        if np.isnan(low).any() or np.isnan(high).any() or not np.all(low < high):
+            raise InvalidInput.about(
+                "domain", got=f"({self.low}, {self.high})", expected="(low, high) with low < high"
+            )
+
+    @classmethod
+    def of(cls, bounds: Domain | tuple[object, object] | None) -> Domain:
+        """Accept the keyword `domain` as a user writes it: None, (low, high) or a Domain."""
+        if bounds is None:
+            return cls()
+        if isinstance(bounds, Domain):
+            return bounds
+        try:
+            low, high = (_bound(side) for side in bounds)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput.about(
+                "domain", got=repr(bounds), expected="None or a pair (low, high) of numbers or arrays"
+            ) from error
+        return cls(low, high)
+
+    @property
+    def is_space(self) -> bool:
+        """True if nothing is bounded."""
+        return bool(np.all(np.isneginf(self.low)) and np.all(np.isposinf(self.high)))
+
+    @property
+    def is_box(self) -> bool:
+        """True if every coordinate is bounded on both sides."""
+        return bool(np.all(np.isfinite(self.low)) and np.all(np.isfinite(self.high)))
+
+    def contains(self, rows: FloatArray) -> bool:
+        """True if every row lies inside, the boundary included."""
+        return self.is_space or bool((rows >= self.low).all() and (rows <= self.high).all())
+
+    def sample(self, rng: np.random.Generator, n: int, dim: int, scale: float = 1.0) -> FloatArray:
+        """Draw n points: uniform in a box, else Gaussian of this scale folded into the domain.
+
+        In a box, scale < 1 shrinks the sample about the centre; scale > 1 means the whole box.
+        """
+        if self.is_box:
+            centre, half = (np.add(self.low, self.high)) / 2, np.subtract(self.high, self.low) / 2
+            return np.asarray(centre + half * min(scale, 1.0) * rng.uniform(-1, 1, (n, dim)))
+        return self.fold(scale * rng.standard_normal((n, dim)))
+
+    def interior(self, rng: np.random.Generator, n: int, dim: int, scale: float = 1.0) -> FloatArray:
+        """Draw n points with room on all sides: like `sample`, but kept away from the bounds."""
+        if self.is_box:
+            return self.sample(rng, n, dim, min(scale, 0.5))
+        points = scale * rng.standard_normal((n, dim))
+        inward = scale * 0.5 + np.abs(points)
+        points = np.where(np.isfinite(self.low), self.low + inward, points)
+        return np.where(np.isfinite(self.high), self.high - inward, points)
+
+    def fold(self, rows: FloatArray) -> FloatArray:
+        """Mirror points at a one-sided bound; points of all space stay as they are."""
+        if self.is_space:
+            return rows
+        folded = np.where(rows < self.low, 2 * np.asarray(self.low) - rows, rows)
+        folded = np.where(folded > self.high, 2 * np.asarray(self.high) - folded, folded)
+        return np.clip(folded, self.low, self.high)
+
+    def describe(self) -> str:
+        """One phrase for a message or a report."""
+        if self.is_space:
+            return "all of space"
+        if np.ndim(self.low) == 0 and np.ndim(self.high) == 0:
+            return f"[{self.low:g}, {self.high:g}] in every coordinate"
+        return "a box with bounds of its own for each coordinate"
+
+
+def _bound(side: object) -> float | FloatArray:
+    bound = np.asarray(side, dtype=np.float64)
+    return float(bound) if bound.ndim == 0 else bound

@@ -1,0 +1,192 @@
+"""Every exception of the library, in one tree.
+
+ReluctantError
+├── InvalidInput (ValueError)        an argument is wrong; nothing was sent to the target
+│   ├── InvalidRows                  query rows of the wrong shape, type or with NaN/inf
+│   │   └── OutsideDomain            a row leaves the domain the target was opened with
+│   ├── UnknownTarget                no adapter knows how to open this target
+│   ├── UnsafeFile                   the file can run code and trust_code was not given
+│   └── UnsupportedModel             a model that cannot be read; the message names the node
+├── MissingDependency (ImportError)  an extra is not installed; the message gives the pip line
+├── TargetError                      the target misbehaved
+│   ├── TargetUnavailable            it raised or dropped the call: worth a retry
+│   │   └── TargetTimeout            it did not answer in time
+│   └── InvalidAnswer                it answered with the wrong shape, type or number of rows
+│       └── NonFiniteAnswer          NaN or inf where a number was expected
+├── BudgetExhausted                  the next rows would pass the budget; they were not sent
+├── TranscriptError
+│   ├── TranscriptMismatch           made for another target, seed or format
+│   ├── TranscriptCorrupt            damaged in the middle, not only torn at its end
+│   └── TranscriptInUse              another process is writing to it
+└── NotRecovered                     raised by result.raise_for_status(); carries the result
+
+Each class has a slug, which is its heading in docs/messages.md. A message gives the argument, what
+was got, what was expected and what to do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "BudgetExhausted",
+    "InvalidAnswer",
+    "InvalidInput",
+    "InvalidRows",
+    "MissingDependency",
+    "NonFiniteAnswer",
+    "NotRecovered",
+    "OutsideDomain",
+    "ReluctantError",
+    "TargetError",
+    "TargetTimeout",
+    "TargetUnavailable",
+    "TranscriptCorrupt",
+    "TranscriptError",
+    "TranscriptInUse",
+    "TranscriptMismatch",
+    "UnknownTarget",
+    "UnsafeFile",
+    "UnsupportedModel",
+]
+
+
+class ReluctantError(Exception):
+    """Base of everything this library raises on purpose."""
+
+    slug: ClassVar[str] = "error"
+
+
+class InvalidInput(ReluctantError, ValueError):
+    """An argument is wrong; nothing was sent to the target."""
+
+    slug = "invalid-input"
+
+    @classmethod
+    def about(cls, argument: str, *, got: object, expected: str, fix: str = "") -> Self:
+        """Build the message from its four parts: argument, got, expected, what to do."""
+        advice = f" {fix}" if fix else ""
+        return cls(f"{argument}: got {got}, expected {expected}.{advice}")
+
+
+class InvalidRows(InvalidInput):
+    """Query rows have the wrong shape or type, or hold NaN or inf."""
+
+    slug = "invalid-rows"
+
+
+class OutsideDomain(InvalidRows):
+    """A row leaves the domain the target was opened with."""
+
+    slug = "outside-domain"
+
+
+class UnknownTarget(InvalidInput):
+    """No adapter knows how to open this target."""
+
+    slug = "unknown-target"
+
+
+class UnsafeFile(InvalidInput):
+    """The file can run code when it is loaded, and trust_code was not given."""
+
+    slug = "unsafe-file"
+
+
+class UnsupportedModel(InvalidInput):
+    """A model file that cannot be read, or not in the way that was asked for."""
+
+    slug = "unsupported-model"
+
+
+class MissingDependency(ReluctantError, ImportError):
+    """An optional library is not installed; the message gives the pip line."""
+
+    slug = "missing-dependency"
+
+
+class TargetError(ReluctantError):
+    """The target misbehaved; the rows it was asked may have been paid for."""
+
+    slug = "target-error"
+
+
+class TargetUnavailable(TargetError):
+    """The target raised, dropped the call or was not there: asking again may help."""
+
+    slug = "target-unavailable"
+
+
+class TargetTimeout(TargetUnavailable):
+    """The target did not answer within the timeout."""
+
+    slug = "target-timeout"
+
+
+class InvalidAnswer(TargetError):
+    """The target's answer has the wrong shape, type or number of rows."""
+
+    slug = "invalid-answer"
+
+
+class NonFiniteAnswer(InvalidAnswer):
+    """The target answered NaN or inf; the rows and all answers are kept on the error."""
+
+    slug = "non-finite-answer"
+
+    def __init__(self, message: str, *, rows: NDArray[Any], answers: NDArray[Any]) -> None:
+        super().__init__(message)
+        self.rows = rows
+        self.answers = answers
+
+
+class BudgetExhausted(ReluctantError):
+    """The next rows would pass the budget; they were not sent."""
+
+    slug = "budget-exhausted"
+
+    def __init__(self, *, budget: int, spent: int, asked: int) -> None:
+        super().__init__(
+            f"budget: {asked} more rows were asked for with {spent} of {budget} rows spent; they were not sent. "
+            f"Raise the budget to at least {spent + asked}, and give a transcript so that nothing is paid twice."
+        )
+        self.budget = budget
+        self.spent = spent
+        self.asked = asked
+
+
+class TranscriptError(ReluctantError):
+    """The transcript folder cannot be used."""
+
+    slug = "transcript-error"
+
+
+class TranscriptMismatch(TranscriptError):
+    """The transcript was made for another target, another seed or another format."""
+
+    slug = "transcript-mismatch"
+
+
+class TranscriptCorrupt(TranscriptError):
+    """The transcript is damaged in the middle: more than a torn last block."""
+
+    slug = "transcript-corrupt"
+
+
+class TranscriptInUse(TranscriptError):
+    """Another process is writing to the transcript."""
+
+    slug = "transcript-in-use"
+
+
+class NotRecovered(ReluctantError):
+    """A result that is not ok was asked to raise; the whole result is on the error."""
+
+    slug = "not-recovered"
+
+    def __init__(self, message: str, *, result: object) -> None:
+        super().__init__(message)
+        self.result = result

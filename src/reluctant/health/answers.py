@@ -1,0 +1,58 @@
+"""What the answers themselves tell: rounded to how many decimals, which number format, which kind."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.oracles.base import Kind
+
+__all__ = ["answer_kind", "find_decimals", "narrowest_format"]
+
+MOST_DECIMALS = 12
+FEWEST_VALUES = 12  # below this many answers a grid could be chance
+SUM_SLACK = 1e-2  # rounded probabilities of many classes need not add up to 1 exactly
+
+# A value counts as rounded if it is this close to the grid, in units of the grid, at most: with a
+# dozen values a chance hit is impossible.
+GRID_SLACK = 0.02
+
+
+def find_decimals(values: FloatArray) -> int | None:
+    """Smallest number of decimals that holds every value, or None if they are not rounded."""
+    flat = values[np.isfinite(values) & (values != 0)]
+    if flat.size < FEWEST_VALUES:
+        return None
+    for decimals in range(MOST_DECIMALS + 1):
+        grid = flat * 10.0**decimals
+        for dtype in (np.float64, np.float32):
+            slack = 4 * unit_roundoff(dtype) * np.abs(grid).max()
+            if slack < GRID_SLACK and np.all(
+                np.abs(grid - np.round(grid)) <= max(slack, unit_roundoff(np.float64))
+            ):
+                return decimals
+    return None
+
+
+def narrowest_format(values: FloatArray) -> str:
+    """The narrowest of float16, float32 and float64 that holds every value."""
+    finite = values[np.isfinite(values)]
+    with np.errstate(over="ignore", under="ignore"):
+        for name in ("float16", "float32"):
+            if np.array_equal(finite.astype(name).astype(np.float64), finite):
+                return name
+    return "float64"
+
+
+def answer_kind(values: FloatArray) -> Kind:
+    """Values, probabilities that add up to one, or labels."""
+    finite = values[np.isfinite(values).all(axis=1)]
+    if not len(finite):
+        return Kind.VALUES
+    whole = np.array_equal(finite, np.round(finite))
+    if whole and finite.shape[1] == 1 and np.unique(finite).size < len(finite) / 2:
+        return Kind.LABELS
+    in_unit = np.all((finite >= 0) & (finite <= 1))
+    if finite.shape[1] > 1 and in_unit and np.all(np.abs(finite.sum(axis=1) - 1) < SUM_SLACK):
+        return Kind.PROBABILITIES
+    return Kind.VALUES

@@ -1,0 +1,64 @@
+"""Numbers as values: array types, number formats, the noise of a target, randomness at the edge.
+
+No method compares with a bare constant: a threshold follows from the number format (`unit_roundoff`)
+or from the measured `Noise` of the target.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluctant.errors import InvalidInput
+
+__all__ = ["FloatArray", "Noise", "Rng", "as_generator", "seed_signature", "unit_roundoff"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+Rng: TypeAlias = "int | np.random.Generator | None"
+
+
+def unit_roundoff(dtype: np.dtype[Any] | str | type) -> float:
+    """Half the gap between 1 and the next number of the format: the error of one rounding."""
+    return float(np.finfo(np.dtype(dtype)).eps) / 2
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Standard deviation of a target's answers about the function it computes.
+
+    `absolute` is there at every scale; `relative` is multiplied by the size of the answer.
+    """
+
+    absolute: float
+    relative: float
+
+    def at(self, magnitude: float) -> float:
+        """Standard deviation of an answer of this magnitude."""
+        return float(np.hypot(self.absolute, self.relative * magnitude))
+
+
+def as_generator(rng: Rng) -> np.random.Generator:
+    """Turn the keyword `rng` into a Generator; None means fresh entropy."""
+    if isinstance(rng, bool) or not (rng is None or isinstance(rng, int | np.integer | np.random.Generator)):
+        raise InvalidInput.about(
+            "rng", got=repr(rng), expected="an integer seed, a numpy Generator or None", fix="Pass rng=0."
+        )
+    if isinstance(rng, int | np.integer) and rng < 0:
+        raise InvalidInput.about("rng", got=rng, expected="a seed of at least 0")
+    return np.random.default_rng(rng)
+
+
+def seed_signature(rng: Rng) -> str | None:
+    """Name the random stream, so that a transcript can tell one run from another; None: unrepeatable."""
+    if rng is None:
+        return None
+    generator = as_generator(rng)
+    if not isinstance(rng, np.random.Generator):
+        return f"seed {int(rng)}"
+    state = json.dumps(generator.bit_generator.state, sort_keys=True, default=str)
+    return f"generator {hashlib.sha256(state.encode()).hexdigest()[:16]}"

@@ -1,0 +1,120 @@
+"""The boundary: an oracle has one verb, `query(X)`, and a few facts. Nothing else crosses the wall.
+
+To write an oracle, subclass `Oracle` and give `facts` and `answer`; to change the behaviour of one,
+subclass `Wrapper` and pass calls on to `inner.answer`. `query` is final: it checks the rows once on the
+way in and the answers once on the way out, whatever stands between.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import TracebackType
+from typing import Any, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from reluctant.domains import Domain
+from reluctant.numerics import FloatArray
+from reluctant.oracles.checks import check_finite, check_rows
+
+__all__ = ["UNKNOWN_OUTPUTS", "Facts", "Kind", "Oracle", "Wrapper"]
+
+UNKNOWN_OUTPUTS = 0
+
+
+class Kind(StrEnum):
+    """What the answers are."""
+
+    VALUES = "values"
+    PROBABILITIES = "probabilities"
+    LABELS = "labels"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a target before any question is asked.
+
+    `outputs` is `UNKNOWN_OUTPUTS` until a bare callable has answered once. `dtype` is the number format
+    the target computes in, as far as that is known. `identity` tells one target from another for a
+    transcript; an empty one means that only its answers can tell.
+    """
+
+    dim: int
+    outputs: int
+    dtype: np.dtype[Any] = np.dtype(np.float64)  # noqa: RUF009 (immutable)
+    kind: Kind = Kind.VALUES
+    domain: Domain = field(default_factory=Domain)
+    name: str = "target"
+    identity: str = ""
+
+
+class Oracle(ABC):
+    """Something that answers rows of numbers with rows of numbers."""
+
+    @property
+    @abstractmethod
+    def facts(self) -> Facts:
+        """What is known of the target."""
+
+    @abstractmethod
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Answer checked rows (n, d) with (n, m) float64; NaN and inf pass through here.
+
+        This is what adapters and wrappers implement; callers use `query`.
+        """
+
+    @final
+    def query(self, x: ArrayLike) -> FloatArray:
+        """Ask rows (n, d); get (n, m) float64. Raises on bad rows and on non-finite answers."""
+        rows = check_rows(x, self.facts.dim, self.facts.domain)
+        return check_finite(rows, self.answer(rows))
+
+    @property
+    def dim(self) -> int:
+        """Number of inputs."""
+        return self.facts.dim
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return self.facts.outputs
+
+    def bind(self, verb: str, signature: str | None) -> None:  # noqa: B027 (a hook, empty by default)
+        """Say which run is about to start; a transcript refuses one made with another seed."""
+
+    def close(self) -> None:  # noqa: B027 (a hook, empty by default)
+        """Release files and connections."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Wrapper(Oracle):
+    """An oracle around an oracle; by default it changes nothing."""
+
+    def __init__(self, inner: Oracle) -> None:
+        self.inner = inner
+
+    @property
+    def facts(self) -> Facts:
+        """The inner oracle's facts."""
+        return self.inner.facts
+
+    def bind(self, verb: str, signature: str | None) -> None:
+        """Pass on to the inner oracle."""
+        self.inner.bind(verb, signature)
+
+    def close(self) -> None:
+        """Close the inner oracle."""
+        self.inner.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.inner!r})"

@@ -1,0 +1,31 @@
+"""Next to the target: counts every row sent and refuses, before sending, what the budget does not cover."""
+
+from __future__ import annotations
+
+from reluctant.errors import BudgetExhausted
+from reluctant.numerics import FloatArray
+from reluctant.oracles.base import Oracle, Wrapper
+from reluctant.oracles.ledger import Ledger, Rows
+
+__all__ = ["Metered"]
+
+
+class Metered(Wrapper):
+    """Enters each row in the ledger as it goes out, every attempt of a retry included.
+
+    The budget covers what was paid in earlier sittings of a transcript too, so that a resumed run ends
+    where an undisturbed one would.
+    """
+
+    def __init__(self, inner: Oracle, ledger: Ledger, budget: int | None = None) -> None:
+        super().__init__(inner)
+        self.ledger = ledger
+        self.budget = budget
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Refuse or count, then send."""
+        spent = self.ledger.total.queries
+        if self.budget is not None and spent + len(rows) > self.budget:
+            raise BudgetExhausted(budget=self.budget, spent=spent, asked=len(rows))
+        self.ledger.enter(Rows(sent=len(rows)))
+        return self.inner.answer(rows)

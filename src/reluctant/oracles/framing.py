@@ -1,0 +1,151 @@
+"""An append-only log of framed blocks that survives being killed.
+
+A frame is: magic, kind, payload size, a 128-bit hash of these and the payload, then the payload. A
+process killed while writing leaves a torn last frame; it is detected by its hash and cut off on the next
+opening. Damage before a good frame is not a torn tail and is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reluctant.errors import TranscriptCorrupt, TranscriptError, TranscriptInUse
+from reluctant.numerics import FloatArray
+from reluctant.optional import require
+
+__all__ = ["Frame", "FrameLog", "hash128", "row_keys"]
+
+MAGIC = b"RLTR"
+HEAD = struct.Struct("<4sIQ16s")  # magic, kind, payload size, hash
+
+# A written block is safe from a kill at once; a power cut may take what was not yet forced to disk.
+SYNC_BYTES = 8 * 2**20
+SYNC_SECONDS = 1.0
+
+
+def hash128(*parts: Any) -> bytes:
+    """128-bit hash of bytes-like parts: fast, not cryptographic (nobody chooses the rows but us)."""
+    state = _xxhash().xxh3_128()
+    for part in parts:
+        state.update(part)
+    return bytes(state.digest())
+
+
+def row_keys(rows: FloatArray) -> list[bytes]:
+    """The 128-bit hash of each row's bytes."""
+    digest = _xxhash().xxh3_128_digest
+    return [digest(row) for row in rows]
+
+
+def _xxhash() -> Any:
+    return require("xxhash", purpose="A transcript")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One block of the log."""
+
+    kind: int
+    payload: memoryview
+
+
+class FrameLog:
+    """The log file: existing frames are read on opening, new ones are appended and never changed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = path.open("ab", buffering=0)
+        self._lock()
+        self.frames, end = _read(path)
+        self.torn_bytes = path.stat().st_size - end
+        if self.torn_bytes:
+            os.truncate(path, end)
+        self._unsynced, self._synced_at = 0, time.monotonic()
+
+    def _lock(self) -> None:
+        try:
+            import fcntl
+        except ImportError:  # no such locks on this system: two writers would be the user's mistake
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._file.close()
+            raise TranscriptInUse(
+                f"transcript: '{self.path}' is being written by another process. Wait for it or use another folder."
+            ) from error
+
+    def append(self, kind: int, *parts: Any) -> None:
+        """Write one frame; when this returns, a kill of the process no longer loses it."""
+        payload = b"".join(parts)
+        lead = MAGIC + struct.pack("<IQ", kind, len(payload))
+        self._write(lead + hash128(lead, payload) + payload)
+
+    def _write(self, block: bytes) -> None:
+        rest = memoryview(block)
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) or 0 :]
+            self._unsynced += len(block)
+            if self._unsynced >= SYNC_BYTES or time.monotonic() - self._synced_at >= SYNC_SECONDS:
+                self.sync()
+        except OSError as error:
+            raise TranscriptError(
+                f"transcript: cannot write '{self.path}': {error}. Free space and resume."
+            ) from error
+
+    def sync(self) -> None:
+        """Force everything to disk."""
+        os.fsync(self._file.fileno())
+        self._unsynced, self._synced_at = 0, time.monotonic()
+
+    def close(self) -> None:
+        """Force everything to disk and let go of the file."""
+        if not self._file.closed:
+            self.sync()
+            self._file.close()
+
+
+def _read(path: Path) -> tuple[list[Frame], int]:
+    """All good frames from the start, and the offset where they end."""
+    data = memoryview(path.read_bytes())
+    frames: list[Frame] = []
+    end = 0
+    for frame, stop in _frames(data, 0):
+        frames.append(frame)
+        end = stop
+    if _good_frame_after(data, end):
+        raise TranscriptCorrupt(
+            f"transcript: '{path}' is damaged at byte {end}, with good blocks after it, so it is not just a torn end. "
+            "Restore a copy, or start with a new folder."
+        )
+    return frames, end
+
+
+def _frames(data: memoryview, start: int) -> Iterator[tuple[Frame, int]]:
+    while start + HEAD.size <= len(data):
+        magic, kind, size, digest = HEAD.unpack_from(data, start)
+        stop = start + HEAD.size + size
+        if magic != MAGIC or stop > len(data):
+            return
+        payload = data[start + HEAD.size : stop]
+        if hash128(data[start : start + HEAD.size - len(digest)], payload) != digest:
+            return
+        yield Frame(kind, payload), stop
+        start = stop
+
+
+def _good_frame_after(data: memoryview, start: int) -> bool:
+    tail = bytes(data[start:])
+    place = tail.find(MAGIC, 1)
+    while place >= 0:
+        if next(_frames(data, start + place), None):
+            return True
+        place = tail.find(MAGIC, place + 1)
+    return False

@@ -1,0 +1,64 @@
+"""What was asked and what was paid, by stage. One ledger per opened target; every row is entered here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+__all__ = ["Ledger", "Rows"]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Row counts that add up.
+
+    asked: rows a method asked for. sent: rows that went to the target, every attempt counted.
+    replayed: rows whose answer was paid for in an earlier sitting of the same transcript.
+    """
+
+    asked: int = 0
+    sent: int = 0
+    replayed: int = 0
+
+    def __add__(self, other: Rows) -> Rows:
+        return Rows(self.asked + other.asked, self.sent + other.sent, self.replayed + other.replayed)
+
+    def __sub__(self, other: Rows) -> Rows:
+        return Rows(self.asked - other.asked, self.sent - other.sent, self.replayed - other.replayed)
+
+    @property
+    def queries(self) -> int:
+        """Rows that reached the target, in this sitting or an earlier one."""
+        return self.sent + self.replayed
+
+
+@dataclass
+class Ledger:
+    """Running account of an opened target."""
+
+    stages: dict[str, Rows] = field(default_factory=dict)
+    stage: str = "open"
+    expected: int | None = None
+    listener: Callable[[Ledger], None] | None = None
+
+    def enter(self, rows: Rows) -> None:
+        """Add rows to the current stage."""
+        self.stages[self.stage] = self.stages.get(self.stage, Rows()) + rows
+        if self.listener is not None:
+            self.listener(self)
+
+    @property
+    def total(self) -> Rows:
+        """Sum over all stages."""
+        return sum(self.stages.values(), Rows())
+
+    @contextmanager
+    def during(self, stage: str, expected: int | None = None) -> Iterator[None]:
+        """Enter rows under this stage; `expected` rows, if known, let a progress bar show its end."""
+        before = self.stage, self.expected
+        self.stage, self.expected = stage, expected
+        try:
+            yield
+        finally:
+            self.stage, self.expected = before

@@ -1,0 +1,141 @@
+"""Adapter for ONNX files through onnxruntime, as served or re-cast to float64."""
+
+from __future__ import annotations
+
+import hashlib
+from math import prod
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from reluctant.errors import UnsupportedModel
+from reluctant.networks.onnx_read import load_onnx_model
+from reluctant.numerics import FloatArray
+from reluctant.optional import require
+from reluctant.oracles.base import Facts, Kind, Oracle
+from reluctant.oracles.callable import call_target
+from reluctant.oracles.checks import as_answers
+from reluctant.oracles.onnx_double import recast_to_double
+
+__all__ = ["OnnxOracle"]
+
+FLOAT_TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
+QUIET = 3  # onnxruntime's severity for errors only
+
+
+class OnnxOracle(Oracle):
+    """Asks a model file; an input of any shape is given flat, row by row.
+
+    Arguments:
+        path: the .onnx file.
+        precision: "as-served" runs the graph as it is; "float64" re-casts its constants and types first.
+    """
+
+    def __init__(self, path: str | Path, precision: Literal["as-served", "float64"] = "as-served") -> None:
+        self.path = Path(path)
+        self._session = _session(self.path, precision)
+        self._input = self._session.get_inputs()[0]
+        self._output = _float_output(self._session, self.path)
+        self._dtype = np.dtype(FLOAT_TYPES[self._input.type])
+        self._shape = _row_shape(self._input)
+        self._batch = self._input.shape[0] if isinstance(self._input.shape[0], int) else None
+        self._facts = self._gather_facts(precision)
+
+    def _gather_facts(self, precision: str) -> Facts:
+        digest = hashlib.sha256(self.path.read_bytes()).hexdigest()
+        return Facts(
+            dim=prod(self._shape),
+            outputs=self._count_outputs(),
+            dtype=self._dtype,
+            kind=_kind(self.path),
+            name=self.path.name,
+            identity=f"onnx sha256:{digest} {precision}",
+        )
+
+    def _count_outputs(self) -> int:
+        """Number of outputs, from one evaluation on this machine: no question to anybody's service."""
+        rows = np.zeros((self._batch or 1, prod(self._shape)))
+        return as_answers(self._run(rows), len(rows), None).shape[1]
+
+    @property
+    def facts(self) -> Facts:
+        """Facts read off the file."""
+        return self._facts
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Run the graph, in batches of its own size if that is fixed."""
+        if self._batch is None:
+            return as_answers(self._run(rows), len(rows), self._facts.outputs)
+        full = np.concatenate([rows, np.repeat(rows[-1:], -len(rows) % self._batch, axis=0)])
+        parts = [self._run(full[i : i + self._batch]) for i in range(0, len(full), self._batch)]
+        answers = [as_answers(part, self._batch, self._facts.outputs) for part in parts]
+        return np.concatenate(answers)[: len(rows)]
+
+    def _run(self, rows: FloatArray) -> Any:
+        feed = {self._input.name: rows.astype(self._dtype, copy=False).reshape(-1, *self._shape)}
+        return call_target(lambda x: self._session.run([self._output], x)[0], feed)
+
+    def __repr__(self) -> str:
+        return f"OnnxOracle({self._facts.name})"
+
+
+def _session(path: Path, precision: str) -> Any:
+    runtime = require("onnxruntime", extra="onnx", purpose="Asking an .onnx file")
+    model = load_onnx_model(path)
+    if precision == "float64":
+        model = recast_to_double(model)
+    options = runtime.SessionOptions()
+    options.log_severity_level = QUIET
+    try:
+        session = runtime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:
+        where = " in float64" if precision == "float64" else ""
+        raise UnsupportedModel.about(
+            "target",
+            got=f"'{path}'",
+            expected=f"a model that onnxruntime can run{where}",
+            fix=f"It says: {error}",
+        ) from error
+    _check_input(session, path)
+    return session
+
+
+def _check_input(session: Any, path: Path) -> None:
+    inputs = session.get_inputs()
+    if len(inputs) != 1 or inputs[0].type not in FLOAT_TYPES or len(inputs[0].shape) < 1:
+        found = ", ".join(f"{i.name}: {i.type} {i.shape}" for i in inputs)
+        raise UnsupportedModel.about(
+            "target", got=f"'{path}' with inputs {found}", expected="one float input"
+        )
+
+
+def _row_shape(model_input: Any) -> tuple[int, ...]:
+    sizes = model_input.shape[1:]
+    if not all(isinstance(size, int) and size > 0 for size in sizes):
+        raise UnsupportedModel.about(
+            "target", got=f"input '{model_input.name}' of shape {model_input.shape}",
+            expected="fixed sizes after the batch axis",
+        )  # fmt: skip
+    return tuple(sizes)
+
+
+def _float_output(session: Any, path: Path) -> str:
+    for output in session.get_outputs():
+        if output.type in FLOAT_TYPES:
+            return str(output.name)
+    found = ", ".join(f"{o.name}: {o.type}" for o in session.get_outputs())
+    raise UnsupportedModel.about("target", got=f"'{path}' with outputs {found}", expected="a float output")
+
+
+def _kind(path: Path) -> Kind:
+    """Probabilities if the graph ends in a softmax or sigmoid, looked at through shape-only nodes."""
+    graph = load_onnx_model(path).graph
+    producers = {name: node for node in graph.node for name in node.output}
+    node = producers.get(graph.output[0].name)
+    while node is not None and node.op_type in {"Identity", "Reshape", "Flatten", "Cast"}:
+        node = producers.get(node.input[0])
+    is_link = node is not None and node.op_type in {"Softmax", "Sigmoid"}
+    return Kind.PROBABILITIES if is_link else Kind.VALUES

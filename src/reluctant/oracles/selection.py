@@ -1,0 +1,41 @@
+"""Look at some of the outputs only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from reluctant.errors import InvalidInput
+from reluctant.numerics import FloatArray
+from reluctant.oracles.base import Facts, Oracle, Wrapper
+
+__all__ = ["Selected"]
+
+
+class Selected(Wrapper):
+    """Keeps the named outputs, in the named order; the target is asked for all of them all the same."""
+
+    def __init__(self, inner: Oracle, output: int | Sequence[int]) -> None:
+        super().__init__(inner)
+        self.indices = _indices(output, inner.outputs)
+
+    @property
+    def facts(self) -> Facts:
+        """Facts with the number of outputs that are kept."""
+        return replace(self.inner.facts, outputs=len(self.indices))
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on, keep the selected columns."""
+        return self.inner.answer(rows)[:, self.indices]
+
+
+def _indices(output: int | Sequence[int], outputs: int) -> list[int]:
+    indices = [output] if isinstance(output, int | np.integer) else list(output)
+    good = indices and all(isinstance(i, int | np.integer) and 0 <= i < outputs for i in indices)
+    if not good or isinstance(output, bool):
+        raise InvalidInput.about(
+            "output", got=output, expected=f"an index from 0 to {outputs - 1}, or several"
+        )
+    return [int(i) for i in indices]

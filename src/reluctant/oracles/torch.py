@@ -1,0 +1,103 @@
+"""Adapter for a torch module, in the format of its parameters or re-cast to float64."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from math import prod
+from typing import Any, Literal
+
+import numpy as np
+
+from reluctant.errors import InvalidInput
+from reluctant.numerics import FloatArray
+from reluctant.optional import require
+from reluctant.oracles.base import Facts, Kind, Oracle
+from reluctant.oracles.callable import call_target
+from reluctant.oracles.checks import as_answers
+
+__all__ = ["TorchOracle"]
+
+
+class TorchOracle(Oracle):
+    """Asks a torch module on the device where it lives, without gradients.
+
+    Arguments:
+        module: the model; one in training mode is copied and put into evaluation mode.
+        shape: shape of one input row; None takes it from the module's first linear layer.
+        precision: "float64" evaluates a copy converted to double.
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        shape: tuple[int, ...] | None = None,
+        precision: Literal["as-served", "float64"] = "as-served",
+    ) -> None:
+        self._torch = require("torch", extra="torch", purpose="Asking a torch module")
+        if module.training or precision == "float64":
+            module = copy.deepcopy(module).eval()
+        self._module = module.double() if precision == "float64" else module
+        example = next(self._module.parameters(), self._torch.zeros(()))
+        self._dtype, self._device = example.dtype, example.device
+        self._shape = shape or _shape_of_first_layer(self._torch, module)
+        self._facts = self._gather_facts()
+
+    def _gather_facts(self) -> Facts:
+        with self._torch.no_grad():
+            zeros = self._torch.zeros((1, *self._shape), dtype=self._dtype, device=self._device)
+            outputs = as_answers(self._to_numpy(call_target(self._module, zeros)), 1, None).shape[1]
+        dtype = np.dtype(str(self._dtype).removeprefix("torch.").replace("bfloat16", "float32"))
+        return Facts(
+            dim=prod(self._shape),
+            outputs=outputs,
+            dtype=dtype,
+            kind=Kind.PROBABILITIES if _ends_in_link(self._torch, self._module) else Kind.VALUES,
+            name=type(self._module).__name__,
+            identity=_identity(self._torch, self._module),
+        )
+
+    @property
+    def facts(self) -> Facts:
+        """Facts read off the module."""
+        return self._facts
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Evaluate the module."""
+        with self._torch.no_grad():
+            batch = self._torch.tensor(rows, dtype=self._dtype, device=self._device)
+            raw = call_target(self._module, batch.reshape(-1, *self._shape))
+            return as_answers(self._to_numpy(raw), len(rows), self._facts.outputs)
+
+    def _to_numpy(self, raw: Any) -> Any:
+        return (
+            raw.detach().to("cpu", self._torch.float64).numpy()
+            if isinstance(raw, self._torch.Tensor)
+            else raw
+        )
+
+    def __repr__(self) -> str:
+        return f"TorchOracle({self._facts.name})"
+
+
+def _shape_of_first_layer(torch: Any, module: Any) -> tuple[int, ...]:
+    layers = [layer for layer in module.modules() if next(layer.parameters(recurse=False), None) is not None]
+    if layers and isinstance(layers[0], torch.nn.Linear):
+        return (int(layers[0].in_features),)
+    raise InvalidInput.about(
+        "dim", got="None", expected="the input size, since the module does not begin with a linear layer",
+        fix="Pass dim=784 or shape=(1, 28, 28).",
+    )  # fmt: skip
+
+
+def _ends_in_link(torch: Any, module: Any) -> bool:
+    leaves = [layer for layer in module.modules() if not list(layer.children())]
+    return bool(leaves) and isinstance(leaves[-1], torch.nn.Softmax | torch.nn.Sigmoid)
+
+
+def _identity(torch: Any, module: Any) -> str:
+    digest = hashlib.sha256(repr(module).encode())
+    for name, tensor in module.state_dict().items():
+        digest.update(name.encode())
+        digest.update(tensor.detach().to("cpu", torch.float64).numpy().tobytes())
+    return f"torch sha256:{digest.hexdigest()} {next(module.parameters(), torch.zeros(())).dtype}"

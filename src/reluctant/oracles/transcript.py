@@ -1,0 +1,220 @@
+"""Every answer on disk before it is used; a stopped run goes on where it stopped.
+
+A method is deterministic given its seed and the answers, so resuming is replaying: run it again on the
+same folder, and rows that were answered before come from disk. The transcript owns the send loop: new
+rows go out in chunks, and each answered chunk is written before the next one is sent.
+
+A row is stored as a 128-bit hash and its answer, 16 + 8·m bytes. The k-th time a row is asked replays the
+k-th recorded answer, so a target with fresh noise replays truly too.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reluctant.errors import InvalidInput, TranscriptMismatch
+from reluctant.numerics import FloatArray
+from reluctant.oracles.base import Oracle, Wrapper
+from reluctant.oracles.framing import FrameLog, row_keys
+from reluctant.oracles.ledger import Ledger, Rows
+
+__all__ = ["Transcript"]
+
+FORMAT = 1
+HEADER, NOTE, ANSWERS, ROWS = range(4)
+KEY_BYTES = 16
+
+# Rows sent between two writes: what a kill can lose. Large enough for a local target to run at full speed.
+CHUNK_ROWS = 2048
+
+# How far the answer to the opening question may be from the recorded one, relative to its size, before
+# the target counts as another one. Noise of a usable target is far below, another target far above.
+IDENTITY_TOLERANCE = 0.05
+
+
+class Transcript(Wrapper):
+    """Records answers in `folder`, and replays those that are there.
+
+    Arguments:
+        inner: the oracle that sends.
+        folder: made if it does not exist; one target and one run to a folder.
+        ledger: replayed rows are entered here.
+        keep_rows: store the rows themselves too (8·d bytes each).
+        greeting: the target's answer to the opening question, where only that can tell it from others.
+    """
+
+    def __init__(
+        self,
+        inner: Oracle,
+        folder: str | Path,
+        ledger: Ledger,
+        *,
+        keep_rows: bool = False,
+        greeting: FloatArray | None = None,
+    ) -> None:
+        super().__init__(inner)
+        self.folder = Path(folder)
+        self.ledger = ledger
+        self.keep_rows = keep_rows
+        self._verbs: dict[str, str] = {}
+        self._recorded: list[FloatArray] = []
+        self._pending: dict[bytes, list[tuple[int, int]]] = {}
+        self._log = _open_log(self.folder)
+        try:
+            self._load(greeting)
+        except BaseException:
+            self._log.close()
+            raise
+
+    @property
+    def unused(self) -> int:
+        """Recorded answers that this run has not asked for (yet)."""
+        return sum(map(len, self._pending.values()))
+
+    @property
+    def torn_bytes(self) -> int:
+        """Bytes of a half-written block that were cut off on opening."""
+        return self._log.torn_bytes
+
+    # ---- opening
+
+    def _load(self, greeting: FloatArray | None) -> None:
+        frames, self._log.frames = self._log.frames, []
+        header = self._header(greeting)
+        if not frames:
+            self._log.append(HEADER, json.dumps(header).encode())
+            return
+        if frames[0].kind != HEADER:
+            raise TranscriptMismatch(
+                f"transcript: '{self._log.path}' does not begin with a header; use a new folder."
+            )
+        self._check_header(json.loads(bytes(frames[0].payload)), header)
+        for frame in frames[1:]:
+            if frame.kind == ANSWERS:
+                self._remember(frame.payload)
+            elif frame.kind == NOTE:
+                self._verbs |= json.loads(bytes(frame.payload))
+        for places in self._pending.values():
+            places.reverse()  # replayed from the end, first recorded first
+
+    def _header(self, greeting: FloatArray | None) -> dict[str, Any]:
+        facts = self.inner.facts
+        return {
+            "format": FORMAT,
+            "key": "xxh3_128 of the row's float64 bytes",
+            "byteorder": sys.byteorder,
+            "dim": facts.dim,
+            "outputs": facts.outputs,
+            "name": facts.name,
+            "target": facts.identity,
+            "greeting": None if greeting is None else greeting.reshape(-1).tolist(),
+        }
+
+    def _check_header(self, recorded: dict[str, Any], expected: dict[str, Any]) -> None:
+        for fact in ("format", "key", "byteorder", "dim", "outputs", "target"):
+            if recorded.get(fact) != expected[fact]:
+                raise self._mismatch(f"{fact} {recorded.get(fact)!r}", f"{fact} {expected[fact]!r}")
+        if not _same_greeting(recorded.get("greeting"), expected["greeting"]):
+            raise self._mismatch("a target that answered the opening question differently", "the same target")
+
+    def _mismatch(self, got: str, expected: str) -> TranscriptMismatch:
+        return TranscriptMismatch(
+            f"transcript: '{self.folder}' was made for {got}, expected {expected}. "
+            "Open the target it was made for, or use a new folder."
+        )
+
+    def _remember(self, payload: memoryview) -> None:
+        outputs = self.inner.outputs
+        count = len(payload) // (KEY_BYTES + 8 * outputs)
+        keys = bytes(payload[: count * KEY_BYTES])
+        answers = np.frombuffer(payload[count * KEY_BYTES :], dtype=np.float64).reshape(count, outputs)
+        block = len(self._recorded)
+        self._recorded.append(answers)
+        for i in range(count):
+            self._pending.setdefault(keys[KEY_BYTES * i : KEY_BYTES * (i + 1)], []).append((block, i))
+
+    # ---- asking
+
+    def bind(self, verb: str, signature: str | None) -> None:
+        """Note the seed of a run, or refuse to mix it with a run made with another one."""
+        if signature is None:
+            raise InvalidInput.about(
+                "rng", got="None", expected="a seed, since a transcript is resumed by repeating the run",
+                fix="Pass rng=0.",
+            )  # fmt: skip
+        recorded = self._verbs.get(verb)
+        if recorded is None:
+            self._verbs[verb] = signature
+            self._log.append(NOTE, json.dumps({verb: signature}).encode())
+        elif recorded != signature:
+            raise self._mismatch(f"{verb} with {recorded}", f"{verb} with {signature}")
+        super().bind(verb, signature)
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Replay what is recorded, send the rest in chunks, write each before going on."""
+        keys = row_keys(rows)
+        answers = np.empty((len(rows), self.inner.outputs))
+        fresh = self._replay(keys, answers)
+        self.ledger.enter(Rows(replayed=len(rows) - len(fresh)))
+        for chunk in _chunks(fresh):
+            sent = rows[chunk]
+            answers[chunk] = self.inner.answer(sent)
+            self._record([keys[i] for i in fresh[:CHUNK_ROWS]], sent, answers[chunk])
+            fresh = fresh[CHUNK_ROWS:]
+        return answers
+
+    def _replay(self, keys: list[bytes], answers: FloatArray) -> range | list[int]:
+        """Fill in recorded answers; return the rows that have none."""
+        if not self._pending:
+            return range(len(keys))
+        fresh = []
+        for i, key in enumerate(keys):
+            places = self._pending.get(key)
+            if places is None:
+                fresh.append(i)
+                continue
+            block, row = places.pop()
+            answers[i] = self._recorded[block][row]
+            if not places:
+                del self._pending[key]
+        return fresh
+
+    def _record(self, keys: list[bytes], rows: FloatArray, answers: FloatArray) -> None:
+        self._log.append(ANSWERS, *keys, answers.tobytes())
+        if self.keep_rows:
+            self._log.append(ROWS, rows.tobytes())
+
+    def close(self) -> None:
+        """Force the log to disk and close it."""
+        self._log.close()
+        super().close()
+
+
+def _open_log(folder: Path) -> FrameLog:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return FrameLog(folder / "transcript.log")
+    except OSError as error:
+        raise InvalidInput.about(
+            "transcript", got=f"'{folder}' ({error})", expected="a folder to write to"
+        ) from error
+
+
+def _same_greeting(recorded: list[float] | None, now: list[float] | None) -> bool:
+    if recorded is None or now is None:
+        return recorded is now
+    a, b = np.asarray(recorded), np.asarray(now)
+    return bool(np.abs(a - b).max() <= IDENTITY_TOLERANCE * max(np.abs(a).max(), np.abs(b).max()))
+
+
+def _chunks(fresh: range | list[int]) -> Iterator[slice | list[int]]:
+    """Pieces of the fresh rows; a run of consecutive rows is a slice, which copies nothing."""
+    for start in range(0, len(fresh), CHUNK_ROWS):
+        piece = fresh[start : start + CHUNK_ROWS]
+        yield slice(piece.start, piece.stop) if isinstance(piece, range) else piece

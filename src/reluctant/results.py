@@ -1,0 +1,109 @@
+"""What a method gives back: a frozen result with a named outcome, what it cost and what it is based on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Self
+
+from reluctant.errors import NotRecovered
+from reluctant.networks import ReLUNetwork
+from reluctant.oracles.ledger import Rows
+
+__all__ = ["Outcome", "Result"]
+
+
+class Outcome(Enum):
+    """How a run ended: a slug, what happened, what to try."""
+
+    RECOVERED = ("recovered", "The network was recovered and passed verification.", "")
+    UNVERIFIED = (
+        "unverified",
+        "A network was found, but it does not agree with the target everywhere it was checked.",
+        "Look at the stage and number in the evidence; try another seed or a larger budget.",
+    )
+    PARTIAL = (
+        "partial",
+        "Only a part of the network was recovered.",
+        "The part found is kept; see the evidence for what stopped the rest.",
+    )
+    CONSTANT = (
+        "constant",
+        "The target gave the same answer everywhere it was asked.",
+        "Check that inputs are in the range it expects, and give its domain.",
+    )
+    NOT_PIECEWISE_LINEAR = (
+        "not-piecewise-linear",
+        "The target is curved at small scale, so it is no ReLU network as it stands.",
+        "If it answers probabilities, open it with link='softmax' or link='sigmoid'.",
+    )
+    PIECEWISE_CONSTANT = (
+        "piecewise-constant",
+        "The answers do not change under small steps: labels, or values rounded too coarsely.",
+        "Ask for values instead of labels, or for more digits.",
+    )
+    TOO_NOISY = (
+        "too-noisy",
+        "The noise of the answers is too large against their spread to see any structure.",
+        "Average repeated answers at the target, or ask for more digits.",
+    )
+    NON_FINITE = (
+        "non-finite",
+        "The target answers NaN or inf where it was asked.",
+        "Give the domain in which it is defined: domain=(low, high).",
+    )
+    OUT_OF_BUDGET = (
+        "out-of-budget",
+        "The query budget ran out.",
+        "Raise the budget and run again on the same transcript: nothing is paid twice.",
+    )
+    TARGET_FAILED = (
+        "target-failed",
+        "The target stopped answering properly.",
+        "Mend it and run again on the same transcript: what was answered is kept.",
+    )
+
+    def __init__(self, slug: str, happened: str, advice: str) -> None:
+        self.slug = slug
+        self.happened = happened
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return f"{self.happened} {self.advice}".strip()
+
+
+@dataclass(frozen=True)
+class Result:
+    """Outcome of a method that looks for a network.
+
+    `network` is the verified network if `ok`, else the best partial one or None. `stage` is where the run
+    ended; `evidence` holds the numbers that decided. `rows` counts by stage.
+    """
+
+    outcome: Outcome
+    network: ReLUNetwork | None
+    rows: Mapping[str, Rows]
+    stage: str = ""
+    evidence: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def ok(self) -> bool:
+        """True only if the network passed verification."""
+        return self.outcome is Outcome.RECOVERED
+
+    @property
+    def queries(self) -> int:
+        """Rows that reached the target in this call, verification included."""
+        return sum(self.rows.values(), Rows()).queries
+
+    def raise_for_status(self) -> Self:
+        """Return self if ok, else raise `NotRecovered` with the same information."""
+        if self.ok:
+            return self
+        where = f" (stage: {self.stage})" if self.stage else ""
+        raise NotRecovered(f"{self.outcome}{where} {self.queries} queries were spent.", result=self)
+
+    def __repr__(self) -> str:
+        return f"Result({self.outcome.slug}, {self.network!r}, queries={self.queries})"

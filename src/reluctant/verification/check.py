@@ -1,0 +1,180 @@
+"""`verify`: ask a target where a network could be wrong, and compare."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from reluctant.errors import InvalidInput
+from reluctant.health.noise import measure_noise
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray, Rng, as_generator, unit_roundoff
+from reluctant.oracles.base import Oracle
+from reluctant.oracles.counting import Counting
+from reluctant.oracles.opening import as_opened
+from reluctant.verification.points import beside, crease_points
+
+__all__ = ["GroupError", "Verification", "verify"]
+
+SCALES = (0.1, 1.0, 10.0)
+
+# Accept half the digits of float64; a target with more noise than that, up to this many deviations of it.
+EXACT_TOLERANCE = float(np.sqrt(2 * unit_roundoff(np.float64)))
+NOISE_FACTOR = 30.0
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class GroupError:
+    """Errors over one group of points, relative to the standard deviation of the target's output."""
+
+    name: str
+    points: int
+    max_error: float
+    rms_error: float
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Comparison of a target with a network.
+
+    Errors are relative to the standard deviation of each output at the scale of use (scale 1), or at the
+    scale of the points where that is larger. `untested` counts neurons whose crease does not pass the
+    scale of use. `share` is the largest part of inputs that may err by more than `tol` and not have been
+    met, with the stated confidence.
+    """
+
+    ok: bool
+    max_error: float
+    rms_error: float
+    tol: float
+    points: int
+    groups: tuple[GroupError, ...]
+    untested: int
+    share: float
+    confidence: float
+    queries: int
+
+    def __str__(self) -> str:
+        verdict = "agrees" if self.ok else "does NOT agree"
+        return (
+            f"The network {verdict} with the target: error {self.max_error:.1e} at most, {self.rms_error:.1e} rms, "
+            f"of the output's standard deviation, over {self.points} points (tolerance {self.tol:.1e}). "
+            f"With {self.confidence:.0%} confidence fewer than {self.share:.1%} of such inputs err by more."
+            + (f" {self.untested} neurons have no crease in reach." if self.untested else "")
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+def verify(
+    oracle: Oracle,
+    network: ReLUNetwork,
+    *,
+    rng: Rng = 1,
+    tol: float | None = None,
+    points: int = 64,
+    per_neuron: int = 2,
+) -> Verification:
+    """Compare a target with a network: at three scales, on the network's creases and beside them.
+
+    Arguments:
+        oracle: the target.
+        network: the network that is said to equal it.
+        rng: seed of the points; use another one than the network was made with.
+        tol: largest error accepted, relative to the output's standard deviation; None takes half the
+            digits of float64, or what the measured noise of the target allows.
+        points: random points at each of the scales 0.1, 1 and 10.
+        per_neuron: points beside each neuron's crease, besides the one on it.
+
+    Cost: 3·points + (1 + per_neuron)·neurons rows, and 18 to measure the noise if tol is None.
+    """
+    opened, generator = as_opened(oracle), as_generator(rng)
+    network = _in_gauge(network, opened)
+    opened.begin("verify", rng)
+    before = opened.queries
+    with opened.stage("verify"):
+        named, untested = _plan(network, opened, generator, points, per_neuron)
+        answers = opened.query(np.concatenate([rows for _, rows in named]))
+        noise = 0.0 if tol is not None else measure_noise(opened, generator).sd
+    ends = np.cumsum([len(rows) for _, rows in named])
+    parts = dict(zip((name for name, _ in named), np.split(answers, ends[:-1]), strict=True))
+    spread = _spread(parts[_scale_name(1.0)])
+    limit = tol if tol is not None else max(EXACT_TOLERANCE, NOISE_FACTOR * noise / float(spread.min()))
+    errors = {name: _errors(parts[name], network(rows), spread) for name, rows in named}
+    return _summarise(errors, limit, untested, opened.queries - before)
+
+
+def _in_gauge(network: ReLUNetwork, oracle: Counting) -> ReLUNetwork:
+    """The network in the form the oracle answers: log-ratios for a softmax seen through its link."""
+    if network.link == "softmax" and network.outputs == oracle.outputs + 1:
+        network = network.log_ratios()
+    if (network.dim, network.outputs) != (oracle.dim, oracle.outputs):
+        raise InvalidInput.about(
+            "network", got=f"{network.dim} inputs and {network.outputs} outputs",
+            expected=f"{oracle.dim} inputs and {oracle.outputs} outputs, as the target has",
+        )  # fmt: skip
+    return network
+
+
+def _scale_name(scale: float) -> str:
+    return f"random, scale {scale:g}"
+
+
+def _plan(
+    network: ReLUNetwork, oracle: Counting, rng: np.random.Generator, points: int, per_neuron: int
+) -> tuple[list[tuple[str, FloatArray]], int]:
+    if points < 2 or per_neuron < 0:
+        raise InvalidInput.about("points, per_neuron", got=(points, per_neuron), expected="at least 2 and 0")
+    domain = oracle.facts.domain
+    named = [(_scale_name(scale), domain.sample(rng, points, oracle.dim, scale)) for scale in SCALES]
+    creases = crease_points(network, domain, rng)
+    if len(creases.points):
+        named.append(("on creases", creases.points))
+        if per_neuron:
+            named.append(
+                ("beside creases", beside(np.repeat(creases.points, per_neuron, axis=0), domain, rng))
+            )
+    return named, creases.missed
+
+
+def _spread(answers: FloatArray) -> FloatArray:
+    """Standard deviation of each output; one that is constant is measured by the size of the answers."""
+    spread = answers.std(axis=0)
+    size = np.abs(answers).max() or 1.0
+    return np.where(spread > unit_roundoff(np.float64) * size, spread, size)
+
+
+def _errors(answers: FloatArray, predicted: FloatArray, spread: FloatArray) -> FloatArray:
+    local = answers.std(axis=0) if len(answers) > 1 else np.zeros_like(spread)
+    return np.abs(answers - predicted) / np.maximum(spread, local)
+
+
+def _summarise(errors: dict[str, FloatArray], tol: float, untested: int, queries: int) -> Verification:
+    groups = tuple(
+        GroupError(name, len(e), float(e.max()), float(np.sqrt(np.mean(e**2)))) for name, e in errors.items()
+    )
+    everything = np.concatenate(list(errors.values()))
+    max_error = float(everything.max())
+    return Verification(
+        ok=max_error <= tol,
+        max_error=max_error,
+        rms_error=float(np.sqrt(np.mean(everything**2))),
+        tol=tol,
+        points=len(everything),
+        groups=groups,
+        untested=untested,
+        share=_unseen_share(sum(g.points for g in groups if g.name.startswith("random"))),
+        confidence=CONFIDENCE,
+        queries=queries,
+    )
+
+
+def _unseen_share(points: int) -> float:
+    """A part this large of the random inputs would have been met with the stated confidence."""
+    return float(1 - (1 - CONFIDENCE) ** (1 / points))

@@ -1,0 +1,109 @@
+"""Where errors hide: at several scales, on a network's own creases, and a little beside them.
+
+Random points alone do not see two nearly parallel neurons taken for one: the difference lives within
+their distance of the crease. So each neuron is looked at on a random point of its own crease.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluctant.domains import Domain
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+
+__all__ = ["CreasePoints", "beside", "crease_points"]
+
+DRAWS = 8  # random points or lines tried for each neuron
+LINE_SAMPLES = 17  # points on a line in which a sign change is looked for
+BISECTIONS = 60  # more than float64 has bits
+SCALE_OF_USE = (0.1, 10.0)
+
+# Beside a crease: from just above rounding to the size of the point itself.
+NEAREST, FARTHEST = 1e-8, 1.0
+
+
+@dataclass(frozen=True)
+class CreasePoints:
+    """Points on creases, and the (layer, neuron) each one belongs to; `missed` neurons have none in reach."""
+
+    points: FloatArray
+    neurons: NDArray[np.intp]  # (n, 2)
+    missed: int
+
+
+def crease_points(network: ReLUNetwork, domain: Domain, rng: np.random.Generator) -> CreasePoints:
+    """One random point on the crease of every hidden neuron whose crease passes the scale of use."""
+    points, neurons, missed = [], [], 0
+    for layer, width in enumerate(network.widths[1:-1]):
+        found = np.full((width, network.dim), np.nan)
+        for _ in range(DRAWS):
+            open_ = np.flatnonzero(np.isnan(found[:, 0]))
+            if len(open_):
+                find = _project_to_first if layer == 0 else _cross_deeper
+                found[open_] = find(network, layer, open_, domain, rng)
+        hit = np.flatnonzero(~np.isnan(found[:, 0]))
+        points.append(found[hit])
+        neurons.append(np.column_stack([np.full(len(hit), layer), hit]))
+        missed += width - len(hit)
+    if not points:
+        return CreasePoints(np.empty((0, network.dim)), np.empty((0, 2), dtype=np.intp), 0)
+    return CreasePoints(np.concatenate(points), np.concatenate(neurons), missed)
+
+
+def _starts(n: int, dim: int, domain: Domain, rng: np.random.Generator) -> FloatArray:
+    """Random points, each at a scale of its own."""
+    scale = np.exp(rng.uniform(*np.log(SCALE_OF_USE), (n, 1)))
+    return domain.sample(rng, n, dim) if domain.is_box else domain.fold(scale * rng.standard_normal((n, dim)))
+
+
+def _project_to_first(
+    network: ReLUNetwork, layer: int, neurons: NDArray[np.intp], domain: Domain, rng: np.random.Generator
+) -> FloatArray:
+    """Drop random points onto the hyperplanes of the first layer; NaN where that leaves the scale of use."""
+    normals, offsets = (part[neurons] for part in network.hyperplanes())
+    points = _starts(len(neurons), network.dim, domain, rng)
+    points = points - ((points * normals).sum(axis=1) + offsets)[:, None] * normals
+    limit = np.inf if domain.is_box else 2 * SCALE_OF_USE[1] * np.sqrt(network.dim)
+    far = ~(np.linalg.norm(points, axis=1) <= limit)
+    outside = ((points < domain.low) | (points > domain.high)).any(axis=1)
+    points[far | outside] = np.nan
+    return points
+
+
+def _cross_deeper(
+    network: ReLUNetwork, layer: int, neurons: NDArray[np.intp], domain: Domain, rng: np.random.Generator
+) -> FloatArray:
+    """Find a zero of each neuron's pre-activation between two random points; NaN where there is none."""
+    start, stop = (_starts(len(neurons), network.dim, domain, rng) for _ in range(2))
+
+    def values(t: FloatArray) -> FloatArray:
+        rows = start + t[:, None] * (stop - start)
+        return network.preactivations(rows)[layer][np.arange(len(neurons)), neurons]
+
+    grid = np.linspace(0, 1, LINE_SAMPLES)
+    signs = np.array([values(np.full(len(neurons), t)) > 0 for t in grid])
+    changes = signs[1:] != signs[:-1]
+    first = changes.argmax(axis=0)
+    low, high = grid[first], grid[first + 1]
+    below = signs[first, np.arange(len(neurons))]
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        same = (values(middle) > 0) == below
+        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    points = start + low[:, None] * (stop - start)
+    points[~changes.any(axis=0)] = np.nan
+    return points
+
+
+def beside(points: FloatArray, domain: Domain, rng: np.random.Generator) -> FloatArray:
+    """Move each point by a random step, its size spread evenly over many orders of magnitude."""
+    steps = rng.standard_normal(points.shape)
+    steps /= np.linalg.norm(steps, axis=1, keepdims=True)
+    sizes = np.exp(rng.uniform(np.log(NEAREST), np.log(FARTHEST), (len(points), 1)))
+    return np.clip(
+        points + sizes * np.linalg.norm(points, axis=1, keepdims=True) * steps, domain.low, domain.high
+    )
