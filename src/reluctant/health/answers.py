@@ -10,17 +10,17 @@ from reluctant.oracles.base import Kind
 __all__ = ["answer_kind", "find_decimals", "narrowest_format"]
 
 MOST_DECIMALS = 12
-FEWEST_VALUES = 12  # below this many answers a grid could be chance
+FEWEST_VALUES = 5  # below this many different answers a grid could be chance
 SUM_SLACK = 1e-2  # rounded probabilities of many classes need not add up to 1 exactly
 
-# A value counts as rounded if it is this close to the grid, in units of the grid, at most: with a
-# dozen values a chance hit is impossible.
+# A value counts as rounded if it is this close to the grid, in units of the grid, at most: five different
+# values hit it by chance once in ten million times.
 GRID_SLACK = 0.02
 
 
 def find_decimals(values: FloatArray) -> int | None:
     """Smallest number of decimals that holds every value, or None if they are not rounded."""
-    flat = values[np.isfinite(values) & (values != 0)]
+    flat = np.unique(values[np.isfinite(values) & (values != 0)])
     if flat.size < FEWEST_VALUES:
         return None
     for decimals in range(MOST_DECIMALS + 1):

@@ -1,16 +1,16 @@
-"""The check itself: one batch of short lines, the same centres again, and a look far out."""
+"""The check itself: short lines at the scale of use, the same centres again, and a look far out."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reluctant.errors import InvalidInput, TargetError
 from reluctant.health.answers import answer_kind, find_decimals, narrowest_format
-from reluctant.health.noise import SECOND_DIFFERENCE_GAIN, NoiseReading, noise_model, read_noise, short_lines
-from reluctant.health.shape import FINER_STEPS, STEPS, classify_shape, still_falling
+from reluctant.health.lines import FINER_STEPS, ShortLines, ask
+from reluctant.health.noise import SECOND_DIFFERENCE_GAIN, NoiseReading, noise_model, read_noise
+from reluctant.health.shape import STEPS, classify_shape
 from reluctant.health.summary import Health, Shape
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
 from reluctant.oracles.base import Oracle
@@ -23,12 +23,13 @@ FAR_SCALES = (1e2, 1e4, 1e6)
 NOISE_SCALE = 1e4  # far enough that relative noise is seen apart from absolute noise
 UNCHANGED = 1e-9  # relative; a piecewise linear function grows a hundredfold between far scales
 UNIFORM_SD = float(1 / np.sqrt(12))  # of a rounding error, in units of the grid
+ROWS_PER_LINE = 17
 
 
 def check_health(oracle: Oracle, *, rng: Rng = 0, lines: int = 6) -> Health:
     """Look at a target's query interface: noise, rounding, shape, faults.
 
-    Cost: 10 rows a line and, if inputs are unbounded, 5 more a line far out: 90 rows by default. A target
+    Cost: 10 rows a line and, if inputs are unbounded, 7 more a line far out: 102 rows by default. A target
     that is smooth or has creases very close to each other is asked 2 to 6 more rows a line.
     """
     if lines < 2:
@@ -36,142 +37,79 @@ def check_health(oracle: Oracle, *, rng: Rng = 0, lines: int = 6) -> Health:
     opened, generator = as_opened(oracle), as_generator(rng)
     opened.begin("health", rng)
     before = opened.queries
-    with opened.stage("health", expected=15 * lines):
-        near = _ask_near(opened, generator, lines)
+    with opened.stage("health", expected=ROWS_PER_LINE * lines):
+        centres = opened.facts.domain.interior(generator, lines, opened.dim)
+        near = ShortLines.ask(opened, generator, centres, STEPS, FINER_STEPS)
+        # The same batch again: a deterministic target may still round differently in one of another size.
+        repeated = ask(opened, centres)
         far = _ask_far(opened, generator, near) if opened.facts.domain.is_space else {}
-    return _summarise(near, far, opened.queries - before, not opened.facts.domain.is_space)
+    health = _summarise(near, repeated, far, opened.queries - before)
+    return health if opened.facts.domain.is_space else replace(health, largest_scale=None)
 
 
-@dataclass(frozen=True)
-class _Near:
-    """Answers along short lines at the scale of use; `repeated` are the centres asked once more."""
-
-    centres: FloatArray  # (n, d)
-    at_centres: FloatArray  # (n, m)
-    repeated: FloatArray  # (n, m)
-    ahead: FloatArray  # (steps, n, m)
-    behind: FloatArray  # (steps, n, m)
-
-    @property
-    def answers(self) -> FloatArray:
-        """All answers, one row each."""
-        m = self.at_centres.shape[1]
-        return np.concatenate([self.at_centres, self.ahead.reshape(-1, m), self.behind.reshape(-1, m)])
-
-    @property
-    def finite_answers(self) -> FloatArray:
-        """The answers that hold neither NaN nor inf."""
-        return self.answers[np.isfinite(self.answers).all(axis=1)]
-
-    @property
-    def sound(self) -> NDArray[np.bool_]:
-        """Lines on which every answer is finite."""
-        stacked = np.concatenate([self.at_centres[None], self.ahead, self.behind])
-        return np.asarray(np.isfinite(stacked).all(axis=(0, 2)))
-
-    @property
-    def second_differences(self) -> FloatArray:
-        """Sizes (steps, sound lines) of f₋ - 2 f₀ + f₊, largest output."""
-        sound = self.sound
-        second = self.ahead[:, sound] - 2 * self.at_centres[sound] + self.behind[:, sound]
-        return np.asarray(np.abs(second).max(axis=2))
-
-
-def _ask_near(oracle: Counting, rng: np.random.Generator, lines: int) -> _Near:
-    domain = oracle.facts.domain
-    centres = domain.interior(rng, lines, oracle.dim)
-    offsets = short_lines(rng, centres, domain, (*STEPS, *FINER_STEPS))
-    # The same batch twice: a deterministic target may still round differently in a batch of another size.
-    at_centres, repeated = _ask(oracle, centres), _ask(oracle, centres)
-    near = _Near(centres, at_centres, repeated, *_ask_both_ways(oracle, centres, offsets[: len(STEPS)]))
-    for offset in offsets[len(STEPS) :]:
-        if not (near.sound.any() and still_falling(near.second_differences)):
-            break
-        ahead, behind = _ask_both_ways(oracle, centres, offset[None])
-        near = replace(
-            near, ahead=np.concatenate([near.ahead, ahead]), behind=np.concatenate([near.behind, behind])
-        )
-    return near
-
-
-def _ask_both_ways(oracle: Counting, centres: FloatArray, offsets: FloatArray) -> tuple[FloatArray, FloatArray]:
-    answers = _ask(oracle, np.concatenate([centres + offsets, centres - offsets]))
-    ahead, behind = answers.reshape(2, len(offsets), len(centres), -1)
-    return ahead, behind
-
-
-def _ask(oracle: Counting, rows: FloatArray) -> FloatArray:
-    # `answer` lets NaN and inf through: here they are findings, not errors.
-    return oracle.answer(np.ascontiguousarray(rows.reshape(-1, oracle.dim)))
-
-
-def _ask_far(oracle: Counting, rng: np.random.Generator, near: _Near) -> dict[float, FloatArray]:
-    """Answers (3, n, m) at centres, ahead and behind, for every far scale that is answered."""
-    step = (*STEPS, *FINER_STEPS)[len(near.ahead) - 1]  # as fine as was needed near the origin
+def _ask_far(oracle: Counting, rng: np.random.Generator, near: ShortLines) -> dict[float, ShortLines]:
+    """Lines through the same centres, each far scale further out, as far as they are answered."""
     found = {}
     for scale in FAR_SCALES:
-        points = scale * near.centres
-        if scale == NOISE_SCALE:
-            (offset,) = short_lines(rng, points, oracle.facts.domain, (step,))
-            points = np.concatenate([points, points + offset, points - offset])
+        steps = near.steps[-2:] if scale == NOISE_SCALE else ()  # as fine as was needed near the origin
         try:
-            found[scale] = _ask(oracle, points).reshape(-1, len(near.centres), oracle.outputs)
+            found[scale] = ShortLines.ask(oracle, rng, scale * near.centres, steps)
         except TargetError:
             break
     return found
 
 
-def _summarise(near: _Near, far: dict[float, FloatArray], queries: int, bounded: bool) -> Health:
-    everything = np.concatenate(
-        [near.answers, near.repeated, *(a.reshape(-1, a.shape[-1]) for a in far.values())]
-    )
+def _summarise(near: ShortLines, repeated: FloatArray, far: dict[float, ShortLines], queries: int) -> Health:
     decimals = find_decimals(near.answers)
-    near_noise = _near_reading(near, decimals)
-    far_noise = _far_reading(far)
-    spread = _spread(near)
+    near_noise, far_noise = _near_reading(near, decimals), _far_reading(far)
     shape = _shape(near, near_noise)
-    fresh = near.repeated - near.at_centres
-    finite = {scale: bool(np.isfinite(answers).all()) for scale, answers in far.items()}
+    finite = near.finite_answers
+    answered = [1.0, *(scale for scale, lines in far.items() if np.isfinite(lines.answers).all())]
     return Health(
         shape=shape,
-        deterministic=np.array_equal(near.repeated, near.at_centres, equal_nan=True),
-        fresh_noise=float(np.sqrt(np.nanmean(fresh**2) / 2)) if near.sound.any() else float("nan"),
+        deterministic=np.array_equal(repeated, near.at_centres, equal_nan=True),
+        fresh_noise=_fresh_noise(near, repeated),
         noise=noise_model(near_noise, far_noise) if near_noise else Noise(float("nan"), float("nan")),
         readings=tuple(reading for reading in (near_noise, far_noise) if reading),
-        spread=spread,
+        spread=float(finite.std(axis=0).max()) if len(finite) else float("nan"),
         decimals=decimals,
         number_format=narrowest_format(near.answers),
         answers=answer_kind(near.answers),
-        nonfinite=int((~np.isfinite(everything).all(axis=1)).sum()),
-        largest_scale=None if bounded else max([1.0, *(scale for scale, good in finite.items() if good)]),
+        nonfinite=sum(_nonfinite_rows(answers) for answers in (near.answers, repeated, *_answers(far))),
+        largest_scale=max(answered),
         constant_beyond=None if shape is Shape.CONSTANT else _constant_beyond(near, far),
         queries=queries,
     )
 
 
-def _near_reading(near: _Near, decimals: int | None) -> NoiseReading | None:
-    sound = near.sound
-    if not sound.any():
+def _answers(far: dict[float, ShortLines]) -> list[FloatArray]:
+    return [lines.answers for lines in far.values()]
+
+
+def _nonfinite_rows(answers: FloatArray) -> int:
+    return int((~np.isfinite(answers).all(axis=1)).sum())
+
+
+def _fresh_noise(near: ShortLines, repeated: FloatArray) -> float:
+    difference = (repeated - near.at_centres)[near.sound]
+    return float(np.sqrt(np.mean(difference**2) / 2)) if difference.size else float("nan")
+
+
+def _near_reading(near: ShortLines, decimals: int | None) -> NoiseReading | None:
+    if not near.sound.any():
         return None
-    reading = read_noise(near.at_centres[sound], near.ahead[-1][sound], near.behind[-1][sound], 1.0)
+    reading = read_noise(near, 1.0)
     # Rounding to a coarse grid hides its own noise: short steps often change nothing at all.
     grid = 0.0 if decimals is None else UNIFORM_SD * 10.0**-decimals
-    return NoiseReading(reading.scale, max(reading.sd, grid), reading.magnitude)
+    return replace(reading, sd=max(reading.sd, grid))
 
 
-def _far_reading(far: dict[float, FloatArray]) -> NoiseReading | None:
-    answers = far.get(NOISE_SCALE)
-    if answers is None or not np.isfinite(answers).all():
-        return None
-    return read_noise(*answers, NOISE_SCALE)
+def _far_reading(far: dict[float, ShortLines]) -> NoiseReading | None:
+    lines = far.get(NOISE_SCALE)
+    return read_noise(lines, NOISE_SCALE) if lines is not None and lines.sound.all() else None
 
 
-def _spread(near: _Near) -> float:
-    answers = near.finite_answers
-    return float(answers.std(axis=0).max()) if len(answers) else float("nan")
-
-
-def _shape(near: _Near, noise: NoiseReading | None) -> Shape:
+def _shape(near: ShortLines, noise: NoiseReading | None) -> Shape:
     sound = near.sound
     if noise is None or 2 * sound.sum() < len(sound):
         return Shape.UNCLEAR
@@ -180,9 +118,9 @@ def _shape(near: _Near, noise: NoiseReading | None) -> Shape:
     return classify_shape(near.second_differences, change, sd, near.finite_answers)
 
 
-def _constant_beyond(near: _Near, far: dict[float, FloatArray]) -> float | None:
+def _constant_beyond(near: ShortLines, far: dict[float, ShortLines]) -> float | None:
     """Smallest scale from which answers at the same rays stay the same, all the way out."""
-    by_scale = {1.0: near.at_centres} | {scale: answers[0] for scale, answers in far.items()}
+    by_scale = {1.0: near.at_centres} | {scale: lines.at_centres for scale, lines in far.items()}
     scales = sorted(by_scale)
     start = None
     for inner, outer in zip(reversed(scales[:-1]), reversed(scales[1:]), strict=True):

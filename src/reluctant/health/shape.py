@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from reluctant.health.lines import STEP_RATIO
 from reluctant.health.summary import Shape
 from reluctant.numerics import FloatArray, unit_roundoff
 
-__all__ = ["FINER_STEPS", "STEPS", "STEP_RATIO", "classify_shape", "still_falling"]
+__all__ = ["STEPS", "classify_shape"]
 
-# Relative to the size of the input. The last of the first set is where noise is read, unless second
-# differences are still falling there: then creases or curvature are in the way, and finer steps are asked.
+# Relative to the size of the input.
 STEPS = (0.9, 3e-2, 3e-3, 3e-4)
-FINER_STEPS = (3e-5, 3e-6, 3e-7)
-STEP_RATIO = 10.0
-
-# Rounding errors of neighbouring inputs are alike, so noise falls a little with the step too: not by this.
-NOISE_FALL = 5.0
 
 # A smooth function's second differences fall by 100 from step to step; lines near an inflection differ.
 SMOOTH_FALL = STEP_RATIO**2
@@ -30,12 +25,6 @@ SMOOTH_SHARE = 0.8  # of the lines
 NOISE_FACTOR = 8.0  # a difference above this many standard deviations is no noise
 USABLE_NOISE = 1e-2  # of the spread of the answers; beyond, nothing can be told
 CONSTANT_ROUNDINGS = 64.0  # answers that differ by less than this many roundings are the same
-
-
-def still_falling(second: FloatArray) -> bool:
-    """True if the last step (of steps, n) has not reached the noise yet."""
-    longer, shorter = np.median(second[-2:], axis=1)
-    return bool(longer > NOISE_FALL * shorter > 0)
 
 
 def classify_shape(second: FloatArray, change: FloatArray, sd: float, answers: FloatArray) -> Shape:

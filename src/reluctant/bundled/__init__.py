@@ -1,0 +1,19 @@
+"""The model that ships with the package: a small digits classifier, trained by scripts/train_digits.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["digits_card", "digits_model"]
+
+FOLDER = Path(__file__).parent
+
+
+def digits_model() -> Path:
+    """Path of the bundled 64-32-10 digits classifier (ONNX, float32 weights, ten logits)."""
+    return FOLDER / "digits-64-32-10.onnx"
+
+
+def digits_card() -> Path:
+    """Path of its card: data, training, accuracy (JSON, written by the training script)."""
+    return FOLDER / "digits-64-32-10.json"

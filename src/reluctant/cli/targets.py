@@ -1,0 +1,141 @@
+"""The options that every command with a TARGET shares, and the target they open."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from reluctant.cli.console import note, progress
+from reluctant.errors import InvalidInput
+from reluctant.oracles import Counting, open_oracle
+
+__all__ = ["Session", "TargetArgument", "opened_session", "with_target_options"]
+
+TargetArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TARGET",
+        help="What to ask: a .onnx or .npz file, or module:attribute of an importable callable or model.",
+        show_default=False,
+    ),
+]
+
+BOUNDS = "a pair of numbers like 0,1"
+INTERRUPTED = 130  # what a shell gives for Ctrl-C
+
+
+@dataclass(frozen=True)
+class Session:
+    """Options of one command that asks a target."""
+
+    dim: Annotated[int | None, typer.Option(help="Number of inputs; needed for a callable.")] = None
+    budget: Annotated[int | None, typer.Option(help="Most rows that may reach the target.")] = None
+    transcript: Annotated[
+        Path | None, typer.Option(help="Folder that keeps every answer; run again with it to resume.")
+    ] = None
+    seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0
+    output: Annotated[
+        int | None, typer.Option(help="Index of the one output to look at; all if not given.")
+    ] = None
+    link: Annotated[
+        str,
+        typer.Option(help="identity, softmax or sigmoid: what turned the target's values into its answers."),
+    ] = "identity"
+    domain: Annotated[
+        str | None, typer.Option(metavar="LOW,HIGH", help="Bounds inside which the target may be asked.")
+    ] = None
+    precision: Annotated[
+        str, typer.Option(help="as-served, or float64 to re-cast a local ONNX, torch or scikit-learn model.")
+    ] = "as-served"
+    timeout: Annotated[float | None, typer.Option(help="Seconds to wait for each call.")] = None
+    retries: Annotated[int, typer.Option(help="How often a failed call is repeated.")] = 0
+    trust_code: Annotated[
+        bool, typer.Option("--trust-code", help="Load model files that can run code (pickle, joblib, torch).")
+    ] = False
+    json: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write the record as JSON; - for standard output.")
+    ] = None
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no words.")] = False
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="More words: queries by stage.")] = False
+
+    def open(self, target: str) -> Counting:
+        """Open the target with these options."""
+        return open_oracle(
+            target,
+            dim=self.dim,
+            budget=self.budget,
+            transcript=self.transcript,
+            output=self.output,
+            link=self.link,  # type: ignore[arg-type]
+            domain=_bounds(self.domain),
+            precision=self.precision,  # type: ignore[arg-type]
+            timeout=self.timeout,
+            retries=self.retries,
+            trust_code=self.trust_code,
+        )
+
+    def say(self, text: str) -> None:
+        """A word for the person, unless quiet."""
+        if not self.quiet:
+            note(text)
+
+
+def with_target_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command every field of `Session` as an option, passed to it as one `session` argument."""
+    fields = inspect.signature(Session).parameters.values()
+    options = [field.replace(kind=inspect.Parameter.KEYWORD_ONLY) for field in fields]
+    signature = inspect.signature(command, eval_str=True)
+    own = [parameter for name, parameter in signature.parameters.items() if name != "session"]
+    names = {option.name for option in options}
+
+    @wraps(command)
+    def with_session(**arguments: Any) -> Any:
+        settings = {name: arguments.pop(name) for name in names}
+        return command(**arguments, session=Session(**settings))
+
+    hints = {
+        name: hint for name, hint in inspect.get_annotations(Session, eval_str=True).items() if name in names
+    }
+    typed = [option.replace(annotation=hints[option.name]) for option in options]
+    with_session.__signature__ = signature.replace(parameters=[*own, *typed])  # type: ignore[attr-defined]
+    with_session.__annotations__ = {p.name: p.annotation for p in (*own, *typed)}
+    return with_session
+
+
+@contextmanager
+def opened_session(session: Session, target: str) -> Iterator[Counting]:
+    """Open a target, show progress, and on Ctrl-C say what is kept and how to go on."""
+    with session.open(target) as oracle:
+        try:
+            with progress(oracle, session.quiet):
+                yield oracle
+        except KeyboardInterrupt:
+            note(_how_to_resume(session, oracle))
+            raise typer.Exit(INTERRUPTED) from None
+        if session.verbose and not session.quiet:
+            for stage, rows in oracle.ledger.stages.items():
+                note(f"{stage}: {rows.asked} rows asked, {rows.sent} sent, {rows.replayed} replayed")
+
+
+def _how_to_resume(session: Session, oracle: Counting) -> str:
+    spent = f"Stopped after {oracle.queries} queries."
+    if session.transcript is None:
+        return f"{spent} They are not kept; next time give --transcript DIR."
+    return f"{spent} They are kept in {session.transcript}; run the same command again to go on."
+
+
+def _bounds(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError as error:
+        raise InvalidInput.about("--domain", got=f"'{text}'", expected=BOUNDS) from error
+    return low, high

@@ -1,0 +1,50 @@
+"""Write the page: a jinja2 template with autoescape, filled from a record."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+from reluctant.health import Health
+from reluctant.optional import require
+from reluctant.report.pictures import LineProfile, profile_svg
+from reluctant.runs import Record
+
+__all__ = ["write_page"]
+
+
+def write_page(path: Path, record: Record, health: Health, profile: LineProfile, repeat: str) -> None:
+    """Write what a query interface gives away as one self-contained HTML file.
+
+    Arguments:
+        path: where to write.
+        record: the run.
+        health: its health check.
+        profile: answers along a line, for the picture.
+        repeat: the command that repeats the run.
+    """
+    jinja2 = require("jinja2", extra="report", purpose="A report")
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string(
+        resources.files("reluctant.report").joinpath("page.html").read_text("utf-8")
+    )
+    html = template.render(
+        record=record.to_dict(),
+        health=health,
+        picture=profile_svg(profile),
+        repeat=repeat,
+        verdict=_verdict(health),
+    )
+    path.write_text(html, encoding="utf-8")
+
+
+def _verdict(health: Health) -> str:
+    if health.refusal is not None:
+        return f"Exact methods do not apply to this interface. {health.refusal}"
+    digits = "float64" if health.decimals is None else f"{health.decimals} decimals"
+    digits = health.number_format if health.decimals is None else digits
+    return (
+        f"This interface answers {health.answers} of a {health.shape} function in {digits}, "
+        f"{'the same every time' if health.deterministic else 'with fresh noise'}: "
+        "what a ReLU network hides can be asked out of it."
+    )

@@ -1,0 +1,10 @@
+"""Testing kit: planted networks with known answers, targets that misbehave, a contract every oracle keeps.
+
+`planted` and `faults` need numpy alone, `contract` needs pytest, `strategies` needs hypothesis.
+"""
+
+from reluctant.testing.faults import FAULTS
+from reluctant.testing.methods import METHODS, Method
+from reluctant.testing.planted import DEGENERATE, WORST_CASE, planted
+
+__all__ = ["DEGENERATE", "FAULTS", "METHODS", "WORST_CASE", "Method", "planted"]

@@ -1,0 +1,104 @@
+"""The contract every oracle keeps, as a pytest class: subclass it and give `make_oracle`.
+
+class TestMyOracle(OracleContract):
+    def make_oracle(self):
+        return MyOracle(...)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reluctant.errors import InvalidRows
+from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.oracles import Facts, Kind, Oracle
+
+__all__ = ["OracleContract"]
+
+# Answers of one target in batches of different sizes may differ by this many roundings.
+BATCH_ROUNDINGS = 2**12
+
+
+class OracleContract:
+    """Checks of the boundary; every adapter and wrapper, ours or yours, passes them."""
+
+    def make_oracle(self) -> Oracle:
+        """Return a fresh oracle with known outputs."""
+        raise NotImplementedError("give make_oracle in your subclass of OracleContract")
+
+    @pytest.fixture
+    def oracle(self) -> Oracle:
+        """The oracle under test."""
+        return self.make_oracle()
+
+    def rows(self, oracle: Oracle, n: int = 7) -> FloatArray:
+        """Random rows inside the oracle's domain."""
+        return oracle.facts.domain.sample(np.random.default_rng(5), n, oracle.dim)
+
+    def tolerance(self, oracle: Oracle, answers: FloatArray) -> float:
+        """Rounding allowed between two batches."""
+        return BATCH_ROUNDINGS * unit_roundoff(oracle.facts.dtype) * float(1 + np.abs(answers).max())
+
+    def test_facts_are_facts(self, oracle: Oracle) -> None:
+        """Facts are typed and agree with the shortcuts."""
+        assert isinstance(oracle.facts, Facts)
+        assert oracle.dim == oracle.facts.dim >= 1
+        assert oracle.outputs == oracle.facts.outputs >= 1
+        assert isinstance(oracle.facts.kind, Kind)
+
+    def test_answers_are_float64_rows(self, oracle: Oracle) -> None:
+        """(n, d) in, (n, m) float64 out, for one row and for many."""
+        for n in (1, 7):
+            answers = oracle.query(self.rows(oracle, n))
+            assert answers.shape == (n, oracle.outputs)
+            assert answers.dtype == np.float64
+
+    def test_order_is_kept(self, oracle: Oracle) -> None:
+        """Row i of the answers belongs to row i of the question."""
+        rows = self.rows(oracle)
+        answers = oracle.query(rows)
+        tol = self.tolerance(oracle, answers)
+        np.testing.assert_allclose(oracle.query(rows[::-1]), answers[::-1], rtol=0, atol=tol)
+
+    def test_batches_do_not_matter(self, oracle: Oracle) -> None:
+        """One batch or row by row: the same answers."""
+        rows = self.rows(oracle)
+        answers = oracle.query(rows)
+        single = np.concatenate([oracle.query(row[None, :]) for row in rows])
+        np.testing.assert_allclose(single, answers, rtol=0, atol=self.tolerance(oracle, answers))
+
+    def test_question_and_answer_share_no_memory(self, oracle: Oracle) -> None:
+        """The rows are not changed, and changing an answer changes nothing else."""
+        rows = self.rows(oracle)
+        before = rows.copy()
+        answers = oracle.query(rows)
+        np.testing.assert_array_equal(rows, before)
+        kept = answers.copy()
+        answers[:] = 0
+        again = oracle.query(rows)
+        np.testing.assert_allclose(again, kept, rtol=0, atol=self.tolerance(oracle, kept))
+
+    def test_other_layouts_and_types(self, oracle: Oracle) -> None:
+        """Lists, Fortran order and integers are accepted."""
+        rows = self.rows(oracle)
+        answers = oracle.query(rows)
+        tol = self.tolerance(oracle, answers)
+        for same in (rows.tolist(), np.asfortranarray(rows)):
+            np.testing.assert_allclose(oracle.query(same), answers, rtol=0, atol=tol)
+
+    @pytest.mark.parametrize("flaw", ["one axis", "too wide", "empty", "NaN", "inf", "strings", "complex"])
+    def test_bad_rows_are_refused(self, oracle: Oracle, flaw: str) -> None:
+        """A typed error names the argument before anything is sent."""
+        rows = self.rows(oracle)
+        bad: dict[str, object] = {
+            "one axis": rows[0],
+            "too wide": np.column_stack([rows, rows]),
+            "empty": rows[:0],
+            "NaN": np.where(np.arange(len(rows))[:, None] == 3, np.nan, rows),
+            "inf": np.where(np.arange(len(rows))[:, None] == 3, np.inf, rows),
+            "strings": [["cat"] * oracle.dim],
+            "complex": rows * 1j,
+        }
+        with pytest.raises(InvalidRows, match=r"^x: got .*, expected "):
+            oracle.query(bad[flaw])  # type: ignore[arg-type]

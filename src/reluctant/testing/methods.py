@@ -1,0 +1,35 @@
+"""Every method that asks an oracle, by name; what is registered here is tested against the wall.
+
+A method must give the same result and the same count on a network's own oracle and behind a bare
+closure. A new method adds one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from reluctant.health import check_health
+from reluctant.networks import ReLUNetwork
+from reluctant.oracles import Counting
+from reluctant.verification import verify
+
+__all__ = ["METHODS", "Method"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method under test: `run(oracle, candidate)` gives a value that can be compared.
+
+    `candidate` is a network handed to methods that check one; it never is the oracle's own object.
+    """
+
+    name: str
+    run: Callable[[Counting, ReLUNetwork], Any]
+
+
+METHODS: tuple[Method, ...] = (
+    Method("health", lambda oracle, candidate: check_health(oracle, rng=0)),
+    Method("verify", lambda oracle, candidate: verify(oracle, candidate, rng=0)),
+)
