@@ -150,8 +150,9 @@ class BudgetExhausted(ReluctantError):
 
     def __init__(self, *, budget: int, spent: int, asked: int) -> None:
         super().__init__(
-            f"budget: {asked} more rows were asked for with {spent} of {budget} rows spent; they were not sent. "
-            f"Raise the budget to at least {spent + asked}, and give a transcript so that nothing is paid twice."
+            f"budget: got {asked} more rows with {spent} of {budget} spent, expected at most {budget - spent}; "
+            f"they were not sent. Raise the budget to at least {spent + asked}, and give a transcript so that "
+            "nothing is paid twice."
         )
         self.budget = budget
         self.spent = spent

@@ -62,8 +62,8 @@ def check_finite(rows: FloatArray, answers: FloatArray) -> FloatArray:
         return answers
     bad = np.flatnonzero(~np.isfinite(answers).all(axis=1))
     raise NonFiniteAnswer(
-        f"target: got NaN or inf for {len(bad)} of {len(rows)} rows (first: row {bad[0]}), expected finite numbers. "
-        "Avoid these rows, or give the domain in which the target is defined.",
+        f"target: got NaN or inf for {len(bad)} of {len(rows)} rows (first: row {bad[0]}), expected finite "
+        "numbers. Avoid these rows, or give the domain in which the target is defined.",
         rows=rows,
         answers=answers,
     )
@@ -82,8 +82,8 @@ def as_answers(raw: object, rows: int, outputs: int | None) -> FloatArray:
         ) from error
     if answers.ndim == 0 or len(answers) != rows:
         raise InvalidAnswer(
-            f"target: got an answer of shape {answers.shape} for {rows} rows, expected one row of answers per row. "
-            "Check that it answers batches."
+            f"target: got an answer of shape {answers.shape} for {rows} rows, expected one row of answers per "
+            "row. Check that it answers batches."
         )
     answers = answers.reshape(rows, -1)
     if answers.shape[1] == 0 or (outputs and answers.shape[1] != outputs):

@@ -78,7 +78,8 @@ class FrameLog:
         except OSError as error:
             self._file.close()
             raise TranscriptInUse(
-                f"transcript: '{self.path}' is being written by another process. Wait for it or use another folder."
+                f"transcript: '{self.path}' is being written by another process. Wait for it, or use another "
+                "folder."
             ) from error
 
     def append(self, kind: int, *parts: Any) -> None:
@@ -122,8 +123,8 @@ def _read(path: Path) -> tuple[list[Frame], int]:
         end = stop
     if _good_frame_after(data, end):
         raise TranscriptCorrupt(
-            f"transcript: '{path}' is damaged at byte {end}, with good blocks after it, so it is not just a torn end. "
-            "Restore a copy, or start with a new folder."
+            f"transcript: '{path}' is damaged at byte {end}, with good blocks after it, so it is not just a torn "
+            "end. Restore a copy, or start with a new folder."
         )
     return frames, end
 

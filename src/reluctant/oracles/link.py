@@ -60,6 +60,6 @@ class Linked(Wrapper):
         if bad.any():
             row = int(np.flatnonzero(bad.any(axis=1))[0])
             raise InvalidAnswer(
-                f"link: got answers {np.array2string(p[row], threshold=6, precision=4)} in row {row}, expected "
+                f"link: got {np.array2string(p[row], threshold=6, precision=4)} in row {row}, expected "
                 f"probabilities for link='{self.link}'. Use link='identity' if the target answers values."
             )

@@ -31,7 +31,8 @@ class SklearnOracle(Oracle):
         if not known or not hasattr(model, "coefs_"):
             raise InvalidInput.about(
                 "target", got=f"{type(model).__name__}{'' if known else ', not an MLP'}",
-                expected="a fitted MLPClassifier or MLPRegressor", fix="Call fit first, or pass its predict method.",
+                expected="a fitted MLPClassifier or MLPRegressor",
+                fix="Call fit first, or pass its predict method.",
             )  # fmt: skip
         self._model = _recast(model, np.float64) if precision == "float64" else model
         self._classifies = isinstance(model, networks.MLPClassifier)

@@ -13,7 +13,7 @@ from reluctant.oracles import Counting
 
 __all__ = ["LineProfile", "ask_profile", "profile_svg"]
 
-REACH = 3.0  # of the line, in units of the size of a typical input
+REACH = 1.0  # of the line beyond its two inputs, in units of their distance
 MOST_CURVES = 10
 
 
@@ -26,13 +26,11 @@ class LineProfile:
 
 
 def ask_profile(oracle: Counting, rng: Rng = 0, points: int = 240) -> LineProfile:
-    """Ask a target along a random line through the middle of its domain. Cost: `points` rows."""
+    """Ask a target along the line through two random inputs. Cost: `points` rows."""
     generator = as_generator(rng)
     start, stop = oracle.facts.domain.sample(generator, 2, oracle.dim)
-    positions = np.linspace(0, 1, points)
-    if oracle.facts.domain.is_space:
-        positions = np.linspace(-REACH, REACH, points)
-        start, stop = np.zeros_like(start), start
+    reach = REACH if oracle.facts.domain.is_space else 0.0
+    positions = np.linspace(-reach, 1 + reach, points)
     with oracle.stage("picture", expected=points):
         answers = oracle.query(start + positions[:, None] * (stop - start))
     return LineProfile(positions, answers)
@@ -48,7 +46,7 @@ def profile_svg(profile: LineProfile) -> str:
     FigureCanvasSVG(figure)
     axes = figure.add_subplot()
     axes.plot(profile.positions, profile.answers[:, :MOST_CURVES], linewidth=1.3)
-    axes.set_xlabel("position along a random line, 1 = a typical input")
+    axes.set_xlabel("position along a line from one random input (0) to another (1)")
     axes.set_ylabel("answer")
     axes.spines[["top", "right"]].set_visible(False)
     buffer = io.StringIO()

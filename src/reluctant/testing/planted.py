@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -31,7 +32,7 @@ def planted(
 ) -> ReLUNetwork:
     """A Gaussian network of these widths, scaled so that values stay of order one through the layers."""
     generator = as_generator(rng)
-    pairs = list(zip(widths[:-1], widths[1:], strict=True))
+    pairs = list(pairwise(widths))
     weights = [generator.standard_normal((out, into)) * np.sqrt(2 / into) for into, out in pairs]
     biases = [bias * generator.standard_normal(out) for _, out in pairs]
     if zero_output_bias:

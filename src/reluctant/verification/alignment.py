@@ -1,4 +1,4 @@
-"""Network against network, weights in hand: the one place besides the testing kit that may see true weights."""
+"""Network against network, weights in hand: besides the testing kit the one place that sees true weights."""
 
 from __future__ import annotations
 

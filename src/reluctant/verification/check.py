@@ -44,9 +44,9 @@ class Verification:
 
     Errors are relative to the standard deviation of each output at the scale of use (scale 1), or at the
     scale of the points where that is larger. `tol` is the tolerance at the scale of use; where the answers
-    are larger, and their noise with them, as much more is allowed. `untested` counts neurons whose crease does not pass the
-    scale of use. `share` is the largest part of inputs that may err by more than `tol` and not have been
-    met, with the stated confidence.
+    are larger, and their noise with them, as much more is allowed. `untested` counts neurons whose crease
+    does not pass the scale of use. If `ok`, `share` is the largest part of inputs that may err by more than
+    `tol` and not have been met, with the stated confidence.
     """
 
     ok: bool
@@ -62,11 +62,15 @@ class Verification:
 
     def __str__(self) -> str:
         verdict = "agrees" if self.ok else "does NOT agree"
+        unseen = (
+            f" With {self.confidence:.0%} confidence fewer than {self.share:.1%} of such inputs err by more."
+        )
+        untested = f" {self.untested} neurons have no crease in reach."
         return (
-            f"The network {verdict} with the target: error {self.max_error:.1e} at most, {self.rms_error:.1e} rms, "
-            f"of the output's standard deviation, over {self.points} points (tolerance {self.tol:.1e}). "
-            f"With {self.confidence:.0%} confidence fewer than {self.share:.1%} of such inputs err by more."
-            + (f" {self.untested} neurons have no crease in reach." if self.untested else "")
+            f"The network {verdict} with the target: error {self.max_error:.1e} at most, {self.rms_error:.1e} "
+            f"rms, of the output's standard deviation, over {self.points} points (tolerance {self.tol:.1e})."
+            + (unseen if self.ok else "")
+            + (untested if self.untested else "")
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -162,7 +166,7 @@ def _plan(
 
 
 def _units(answers: FloatArray, groups: NDArray[np.intp], at_use: int) -> FloatArray:
-    """What errors (n, m) are measured in: the output's deviation at the scale of use, or in the row's group."""
+    """Units (n, m) of the errors: the output's deviation at the scale of use, or in the row's own group."""
     spread = np.array([answers[groups == k].std(axis=0) for k in range(groups.max() + 1)])
     size = np.abs(answers[groups == at_use]).max() or 1.0
     constant = spread[at_use] <= unit_roundoff(np.float64) * size
