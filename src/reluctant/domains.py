@@ -25,9 +25,7 @@ class Domain:
     def __post_init__(self) -> None:
         low, high = np.asarray(self.low, float), np.asarray(self.high, float)
         if np.isnan(low).any() or np.isnan(high).any() or not np.all(low < high):
-            raise InvalidInput.about(
-                "domain", got=f"({self.low}, {self.high})", expected="(low, high) with low < high"
-            )
+            raise InvalidInput.about("domain", got=f"({self.low}, {self.high})", expected="(low, high) with low < high")
 
     @classmethod
     def of(cls, bounds: Domain | tuple[object, object] | None) -> Domain:

@@ -94,9 +94,7 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidInput.about(
-            "--out", got=f"'{folder}' ({error})", expected="a folder to write to"
-        ) from error
+        raise InvalidInput.about("--out", got=f"'{folder}' ({error})", expected="a folder to write to") from error
 
 
 def _write_record(record: Record, where: str | None) -> None:
@@ -106,6 +104,4 @@ def _write_record(record: Record, where: str | None) -> None:
         try:
             record.write(Path(where))
         except OSError as error:
-            raise InvalidInput.about(
-                "--json", got=f"'{where}' ({error})", expected="a file to write"
-            ) from error
+            raise InvalidInput.about("--json", got=f"'{where}' ({error})", expected="a file to write") from error

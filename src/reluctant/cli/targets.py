@@ -41,9 +41,7 @@ class Session:
         Path | None, typer.Option(help="Folder that keeps every answer; run again with it to resume.")
     ] = None
     seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0
-    output: Annotated[
-        int | None, typer.Option(help="Index of the one output to look at; all if not given.")
-    ] = None
+    output: Annotated[int | None, typer.Option(help="Index of the one output to look at; all if not given.")] = None
     link: Annotated[
         str,
         typer.Option(help="identity, softmax or sigmoid: what turned the target's values into its answers."),
@@ -100,9 +98,7 @@ def with_target_options(command: Callable[..., Any]) -> Callable[..., Any]:
         settings = {name: arguments.pop(name) for name in names}
         return command(**arguments, session=Session(**settings))
 
-    hints = {
-        name: hint for name, hint in inspect.get_annotations(Session, eval_str=True).items() if name in names
-    }
+    hints = {name: hint for name, hint in inspect.get_annotations(Session, eval_str=True).items() if name in names}
     typed = [option.replace(annotation=hints[option.name]) for option in options]
     with_session.__signature__ = signature.replace(parameters=[*own, *typed])  # type: ignore[attr-defined]
     with_session.__annotations__ = {p.name: p.annotation for p in (*own, *typed)}

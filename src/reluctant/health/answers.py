@@ -27,9 +27,7 @@ def find_decimals(values: FloatArray) -> int | None:
         grid = flat * 10.0**decimals
         for dtype in (np.float64, np.float32):
             slack = 4 * unit_roundoff(dtype) * np.abs(grid).max()
-            if slack < GRID_SLACK and np.all(
-                np.abs(grid - np.round(grid)) <= max(slack, unit_roundoff(np.float64))
-            ):
+            if slack < GRID_SLACK and np.all(np.abs(grid - np.round(grid)) <= max(slack, unit_roundoff(np.float64))):
                 return decimals
     return None
 

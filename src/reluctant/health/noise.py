@@ -39,9 +39,7 @@ def read_noise(lines: ShortLines, scale: float) -> NoiseReading:
     magnitude = float(np.median(np.abs(lines.at_centres[lines.sound]).max(axis=1)))
     # Differences of exact zero are common on coarse grids: no noise is below one rounding of the answer.
     floor = unit_roundoff(np.float64) * magnitude
-    return NoiseReading(
-        scale, max(float(np.sqrt(np.mean(second**2))) / SECOND_DIFFERENCE_GAIN, floor), magnitude
-    )
+    return NoiseReading(scale, max(float(np.sqrt(np.mean(second**2))) / SECOND_DIFFERENCE_GAIN, floor), magnitude)
 
 
 def noise_model(near: NoiseReading, far: NoiseReading | None) -> Noise:
@@ -49,9 +47,7 @@ def noise_model(near: NoiseReading, far: NoiseReading | None) -> Noise:
     return Noise(near.sd, 0.0 if far is None or far.magnitude == 0 else far.sd / far.magnitude)
 
 
-def measure_noise(
-    oracle: Oracle, rng: np.random.Generator, scale: float = 1.0, lines: int = 6
-) -> NoiseReading | None:
+def measure_noise(oracle: Oracle, rng: np.random.Generator, scale: float = 1.0, lines: int = 6) -> NoiseReading | None:
     """Noise at one scale, None if no line is answered with finite numbers.
 
     Cost: 5 rows a line, a few more where creases are close to each other.

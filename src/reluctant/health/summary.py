@@ -78,9 +78,7 @@ class Health:
         """The findings in words, most important first."""
         return [
             f"Looks {self.shape} at small scale." + (f" {self.refusal}" if self.refusal else ""),
-            "Deterministic."
-            if self.deterministic
-            else f"Not deterministic: fresh noise of {self.fresh_noise:.1e}.",
+            "Deterministic." if self.deterministic else f"Not deterministic: fresh noise of {self.fresh_noise:.1e}.",
             f"Answers fit {self.number_format}"
             + (f", rounded to {self.decimals} decimals." if self.decimals is not None else ", not rounded."),
             f"Noise floor {self.noise.absolute:.1e} absolute, {self.noise.relative:.1e} relative; "
@@ -97,9 +95,7 @@ class Health:
         if self.largest_scale is not None and self.largest_scale < FAR_ENOUGH:
             found.append(f"Inputs beyond scale {self.largest_scale:g} are not answered.")
         if self.constant_beyond is not None:
-            found.append(
-                f"Answers no longer change beyond scale {self.constant_beyond:g}: inputs may be clipped."
-            )
+            found.append(f"Answers no longer change beyond scale {self.constant_beyond:g}: inputs may be clipped.")
         return found
 
     def to_dict(self) -> dict[str, Any]:

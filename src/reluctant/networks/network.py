@@ -75,13 +75,9 @@ class ReLUNetwork:
         for k, (w, b) in enumerate(zip(self._weights, self._biases, strict=True)):
             inputs = self._weights[k - 1].shape[0] if k else w.shape[1]
             if w.shape != (len(b), inputs):
-                raise InvalidInput.about(
-                    f"weights[{k}]", got=f"shape {w.shape}", expected=f"({len(b)}, {inputs})"
-                )
+                raise InvalidInput.about(f"weights[{k}]", got=f"shape {w.shape}", expected=f"({len(b)}, {inputs})")
         if self._skip is not None and self._skip.shape != (self.outputs, self.dim):
-            raise InvalidInput.about(
-                "skip", got=f"shape {self._skip.shape}", expected=f"({self.outputs}, {self.dim})"
-            )
+            raise InvalidInput.about("skip", got=f"shape {self._skip.shape}", expected=f"({self.outputs}, {self.dim})")
         if self.link not in LINKS:
             raise InvalidInput.about("link", got=repr(self.link), expected=f"one of {', '.join(LINKS)}")
 
@@ -129,9 +125,7 @@ class ReLUNetwork:
         return sum(array.size for array in arrays)
 
     def __repr__(self) -> str:
-        extras = ("" if self._skip is None else " + skip") + (
-            "" if self.link == "identity" else f", {self.link}"
-        )
+        extras = ("" if self._skip is None else " + skip") + ("" if self.link == "identity" else f", {self.link}")
         return f"ReLUNetwork({'-'.join(map(str, self.widths))}{extras}, {self.parameters} parameters)"
 
     # ---- evaluation

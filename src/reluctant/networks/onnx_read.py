@@ -149,9 +149,7 @@ def _value(node: Any, index: int, reading: _Reading) -> _Affine:
 
 def _constant(node: Any, index: int, reading: _Reading) -> FloatArray:
     if node.input[index] not in reading.constants:
-        raise _unsupported(
-            node, f"input '{node.input[index]}' that is no constant", "a constant of the model"
-        )
+        raise _unsupported(node, f"input '{node.input[index]}' that is no constant", "a constant of the model")
     return np.asarray(reading.constants[node.input[index]], dtype=np.float64)
 
 
@@ -200,9 +198,7 @@ def _sum(node: Any, _: dict[str, Any], reading: _Reading) -> _Affine:
 
 def _add_values(node: Any, x: _Affine, y: _Affine) -> _Affine:
     if node.op_type != "Add" or x.shape != y.shape or set(x.terms) & set(y.terms):
-        raise _unsupported(
-            node, f"{node.op_type} of two computed values", "an Add of a layer and a skip term"
-        )
+        raise _unsupported(node, f"{node.op_type} of two computed values", "an Add of a layer and a skip term")
     return _Affine(x.shape, x.constant + y.constant, x.terms | y.terms)
 
 
@@ -222,9 +218,7 @@ def _spread(node: Any, index: int, reading: _Reading) -> FloatArray:
     try:
         return np.broadcast_to(constant, (1, *x.shape)).reshape(-1)
     except ValueError as error:
-        raise _unsupported(
-            node, f"a constant of shape {constant.shape}", f"one that fits {x.shape}"
-        ) from error
+        raise _unsupported(node, f"a constant of shape {constant.shape}", f"one that fits {x.shape}") from error
 
 
 def _reshape(node: Any, attributes: dict[str, Any], reading: _Reading) -> _Affine:

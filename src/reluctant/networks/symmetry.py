@@ -139,9 +139,7 @@ def _assign(w: FloatArray, b: FloatArray, v: FloatArray, c: FloatArray) -> NDArr
     return np.asarray(linear_sum_assignment(cdist(left, right))[1])
 
 
-def _neuron_errors(
-    a: ReLUNetwork, b: ReLUNetwork, k: int, incoming: FloatArray, order: NDArray[np.intp]
-) -> FloatArray:
+def _neuron_errors(a: ReLUNetwork, b: ReLUNetwork, k: int, incoming: FloatArray, order: NDArray[np.intp]) -> FloatArray:
     weight = np.abs(a.weights[k] - incoming).max(axis=1, initial=0)
     bias = np.abs(a.biases[k] - b.biases[k][order]) / (1 + np.abs(a.biases[k]))
     if k < a.depth - 2:  # outgoing weights are the next hidden layer's incoming ones

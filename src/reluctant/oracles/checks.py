@@ -40,9 +40,7 @@ def _as_float64(x: ArrayLike) -> FloatArray:
             raise TypeError(f"dtype {array.dtype}")
         return np.ascontiguousarray(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidRows.about(
-            "x", got=f"{type(x).__name__} ({error})", expected="an array of numbers"
-        ) from error
+        raise InvalidRows.about("x", got=f"{type(x).__name__} ({error})", expected="an array of numbers") from error
 
 
 def all_finite(array: FloatArray) -> bool:
@@ -77,9 +75,7 @@ def as_answers(raw: object, rows: int, outputs: int | None) -> FloatArray:
             raise TypeError(f"dtype {answers.dtype}")
         answers = answers.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
-        raise InvalidAnswer(
-            f"target: got {type(raw).__name__} ({error}), expected an array of numbers."
-        ) from error
+        raise InvalidAnswer(f"target: got {type(raw).__name__} ({error}), expected an array of numbers.") from error
     if answers.ndim == 0 or len(answers) != rows:
         raise InvalidAnswer(
             f"target: got an answer of shape {answers.shape} for {rows} rows, expected one row of answers per "

@@ -27,9 +27,7 @@ def load_code_file(path: Path, trust_code: bool) -> Any:
     try:
         return _load(path)
     except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, OSError, RuntimeError) as error:
-        raise UnknownTarget.about(
-            "target", got=f"'{path}' ({error})", expected="a readable model file"
-        ) from error
+        raise UnknownTarget.about("target", got=f"'{path}' ({error})", expected="a readable model file") from error
 
 
 def _load(path: Path) -> Any:
@@ -56,7 +54,5 @@ def import_target(name: str) -> Any:
             "target", got=f"'{name}' ({error})", expected="module:attribute of something importable"
         ) from error
     if isinstance(target, str | Path):
-        raise InvalidInput.about(
-            "target", got=f"'{name}', which is a string", expected="a callable or a model"
-        )
+        raise InvalidInput.about("target", got=f"'{name}', which is a string", expected="a callable or a model")
     return target

@@ -78,8 +78,7 @@ class FrameLog:
         except OSError as error:
             self._file.close()
             raise TranscriptInUse(
-                f"transcript: '{self.path}' is being written by another process. Wait for it, or use another "
-                "folder."
+                f"transcript: '{self.path}' is being written by another process. Wait for it, or use another folder."
             ) from error
 
     def append(self, kind: int, *parts: Any) -> None:
@@ -97,9 +96,7 @@ class FrameLog:
             if self._unsynced >= SYNC_BYTES or time.monotonic() - self._synced_at >= SYNC_SECONDS:
                 self.sync()
         except OSError as error:
-            raise TranscriptError(
-                f"transcript: cannot write '{self.path}': {error}. Free space and resume."
-            ) from error
+            raise TranscriptError(f"transcript: cannot write '{self.path}': {error}. Free space and resume.") from error
 
     def sync(self) -> None:
         """Force everything to disk."""

@@ -88,9 +88,7 @@ def _session(path: Path, precision: str) -> Any:
     options = runtime.SessionOptions()
     options.log_severity_level = QUIET
     try:
-        session = runtime.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
+        session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     except Exception as error:
         where = " in float64" if precision == "float64" else ""
         raise UnsupportedModel.about(
@@ -107,9 +105,7 @@ def _check_input(session: Any, path: Path) -> None:
     inputs = session.get_inputs()
     if len(inputs) != 1 or inputs[0].type not in FLOAT_TYPES or len(inputs[0].shape) < 1:
         found = ", ".join(f"{i.name}: {i.type} {i.shape}" for i in inputs)
-        raise UnsupportedModel.about(
-            "target", got=f"'{path}' with inputs {found}", expected="one float input"
-        )
+        raise UnsupportedModel.about("target", got=f"'{path}' with inputs {found}", expected="one float input")
 
 
 def _row_shape(model_input: Any) -> tuple[int, ...]:

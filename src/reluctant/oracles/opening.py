@@ -218,12 +218,8 @@ def _row_shape(dim: int | None, shape: Sequence[int] | None) -> tuple[int, ...] 
     sizes = (dim,) if shape is None else tuple(shape)
     if shape is None and dim is None:
         return None
-    if not all(
-        isinstance(size, int | np.integer) and not isinstance(size, bool) and size > 0 for size in sizes
-    ):
-        raise InvalidInput.about(
-            "dim", got=dim if shape is None else shape, expected="positive whole numbers"
-        )
+    if not all(isinstance(size, int | np.integer) and not isinstance(size, bool) and size > 0 for size in sizes):
+        raise InvalidInput.about("dim", got=dim if shape is None else shape, expected="positive whole numbers")
     whole = tuple(int(size) for size in sizes if size is not None)
     if dim is not None and prod(whole) != dim:
         raise InvalidInput.about("shape", got=shape, expected=f"a shape of {dim} numbers, as dim says")
@@ -232,23 +228,17 @@ def _row_shape(dim: int | None, shape: Sequence[int] | None) -> tuple[int, ...] 
 
 def _check_dim(adapter: Oracle, options: _Options) -> None:
     if options.shape is not None and prod(options.shape) != adapter.dim:
-        raise InvalidInput.about(
-            "dim", got=prod(options.shape), expected=f"{adapter.dim}, as the target has it"
-        )
+        raise InvalidInput.about("dim", got=prod(options.shape), expected=f"{adapter.dim}, as the target has it")
 
 
 def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
     if value not in allowed:
-        raise InvalidInput.about(
-            name, got=repr(value), expected="one of " + ", ".join(f"'{a}'" for a in allowed)
-        )
+        raise InvalidInput.about(name, got=repr(value), expected="one of " + ", ".join(f"'{a}'" for a in allowed))
     return value
 
 
 def _check_numbers(*, budget: int | None, timeout: float | None, retries: int) -> None:
-    if budget is not None and (
-        isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 1
-    ):
+    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 1):
         raise InvalidInput.about("budget", got=budget, expected="a whole number of rows, at least 1, or None")
     if timeout is not None and not timeout > 0:
         raise InvalidInput.about("timeout", got=timeout, expected="seconds above 0, or None")

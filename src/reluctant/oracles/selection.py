@@ -35,7 +35,5 @@ def _indices(output: int | Sequence[int], outputs: int) -> list[int]:
     indices = [output] if isinstance(output, int | np.integer) else list(output)
     good = indices and all(isinstance(i, int | np.integer) and 0 <= i < outputs for i in indices)
     if not good or isinstance(output, bool):
-        raise InvalidInput.about(
-            "output", got=output, expected=f"an index from 0 to {outputs - 1}, or several"
-        )
+        raise InvalidInput.about("output", got=output, expected=f"an index from 0 to {outputs - 1}, or several")
     return [int(i) for i in indices]

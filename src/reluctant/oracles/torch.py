@@ -70,11 +70,7 @@ class TorchOracle(Oracle):
             return as_answers(self._to_numpy(raw), len(rows), self._facts.outputs)
 
     def _to_numpy(self, raw: Any) -> Any:
-        return (
-            raw.detach().to("cpu", self._torch.float64).numpy()
-            if isinstance(raw, self._torch.Tensor)
-            else raw
-        )
+        return raw.detach().to("cpu", self._torch.float64).numpy() if isinstance(raw, self._torch.Tensor) else raw
 
     def __repr__(self) -> str:
         return f"TorchOracle({self._facts.name})"

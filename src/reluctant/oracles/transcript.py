@@ -91,9 +91,7 @@ class Transcript(Wrapper):
             self._log.append(HEADER, json.dumps(header).encode())
             return
         if frames[0].kind != HEADER:
-            raise TranscriptMismatch(
-                f"transcript: '{self._log.path}' does not begin with a header; use a new folder."
-            )
+            raise TranscriptMismatch(f"transcript: '{self._log.path}' does not begin with a header; use a new folder.")
         self._check_header(json.loads(bytes(frames[0].payload)), header)
         for frame in frames[1:]:
             if frame.kind == ANSWERS:
@@ -201,9 +199,7 @@ def _open_log(folder: Path) -> FrameLog:
         folder.mkdir(parents=True, exist_ok=True)
         return FrameLog(folder / "transcript.log")
     except OSError as error:
-        raise InvalidInput.about(
-            "transcript", got=f"'{folder}' ({error})", expected="a folder to write to"
-        ) from error
+        raise InvalidInput.about("transcript", got=f"'{folder}' ({error})", expected="a folder to write to") from error
 
 
 def _same_greeting(recorded: list[float] | None, now: list[float] | None) -> bool:

@@ -25,9 +25,7 @@ def write_page(path: Path, record: Record, health: Health, profile: LineProfile,
     """
     jinja2 = require("jinja2", extra="report", purpose="A report")
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string(
-        resources.files("reluctant.report").joinpath("page.html").read_text("utf-8")
-    )
+    template = environment.from_string(resources.files("reluctant.report").joinpath("page.html").read_text("utf-8"))
     html = template.render(
         record=record.to_dict(),
         health=health,

@@ -62,9 +62,7 @@ class Verification:
 
     def __str__(self) -> str:
         verdict = "agrees" if self.ok else "does NOT agree"
-        unseen = (
-            f" With {self.confidence:.0%} confidence fewer than {self.share:.1%} of such inputs err by more."
-        )
+        unseen = f" With {self.confidence:.0%} confidence fewer than {self.share:.1%} of such inputs err by more."
         untested = f" {self.untested} neurons have no crease in reach."
         return (
             f"The network {verdict} with the target: error {self.max_error:.1e} at most, {self.rms_error:.1e} "
@@ -159,9 +157,7 @@ def _plan(
     if len(creases.points):
         named.append(("on creases", creases.points))
         if per_neuron:
-            named.append(
-                ("beside creases", beside(np.repeat(creases.points, per_neuron, axis=0), domain, rng))
-            )
+            named.append(("beside creases", beside(np.repeat(creases.points, per_neuron, axis=0), domain, rng)))
     return named, creases.missed
 
 
@@ -174,9 +170,7 @@ def _units(answers: FloatArray, groups: NDArray[np.intp], at_use: int) -> FloatA
     return np.asarray(np.maximum(spread, spread[at_use])[groups])
 
 
-def _summarise(
-    errors: dict[str, FloatArray], ok: bool, tol: float, untested: int, queries: int
-) -> Verification:
+def _summarise(errors: dict[str, FloatArray], ok: bool, tol: float, untested: int, queries: int) -> Verification:
     groups = tuple(
         GroupError(name, len(e), float(e.max()), float(np.sqrt(np.mean(e**2)))) for name, e in errors.items()
     )

@@ -56,7 +56,8 @@ def crease_points(network: ReLUNetwork, domain: Domain, rng: np.random.Generator
 
 def _starts(n: int, dim: int, domain: Domain, rng: np.random.Generator) -> FloatArray:
     """Random points, each at a scale of its own."""
-    scale = np.exp(rng.uniform(*np.log(SCALE_OF_USE), (n, 1)))
+    low, high = np.log(SCALE_OF_USE)
+    scale = np.exp(rng.uniform(low, high, (n, 1)))
     return domain.sample(rng, n, dim) if domain.is_box else domain.fold(scale * rng.standard_normal((n, dim)))
 
 
@@ -104,6 +105,4 @@ def beside(points: FloatArray, domain: Domain, rng: np.random.Generator) -> Floa
     steps = rng.standard_normal(points.shape)
     steps /= np.linalg.norm(steps, axis=1, keepdims=True)
     sizes = np.exp(rng.uniform(np.log(NEAREST), np.log(FARTHEST), (len(points), 1)))
-    return np.clip(
-        points + sizes * np.linalg.norm(points, axis=1, keepdims=True) * steps, domain.low, domain.high
-    )
+    return np.clip(points + sizes * np.linalg.norm(points, axis=1, keepdims=True) * steps, domain.low, domain.high)
