@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 help:
 	@echo "make demo       install what the demo needs, run it, say where the report is"
-	@echo "make test       install what the tests need, run them"
+	@echo "make test       install what the tests need, check the code, run the tests"
 	@echo "make test-slow  the long numerical sweeps"
 	@echo "make check      lint, types, import layers"
 	@echo "make bench      print the figures of the documentation"
@@ -26,8 +26,8 @@ $(VENV)/.%-installed: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.demo-installed
 	$(BIN)/reluctant demo
 
-test: $(VENV)/.dev-installed
-	$(BIN)/python -m pytest -q -n 2
+test: check
+	$(BIN)/python -m pytest -q -n 2 -rs
 
 test-slow: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -q -n 2 -m slow
@@ -35,7 +35,7 @@ test-slow: $(VENV)/.dev-installed
 check: $(VENV)/.dev-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --no-error-summary
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.dev-installed

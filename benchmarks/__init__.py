@@ -1,0 +1,1 @@
+"""Benchmarks: every figure of the documentation is printed by `python -m benchmarks` (`make bench`)."""
