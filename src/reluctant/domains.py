@@ -42,6 +42,16 @@ class Domain:
             ) from error
         return cls(low, high)
 
+    def fits(self, dim: int) -> bool:
+        """True if the bounds are numbers or arrays of this many."""
+        return all(np.shape(bound) in ((), (dim,)) for bound in (self.low, self.high))
+
+    def intersected(self, other: Domain) -> Domain:
+        """Points inside both."""
+        if other.is_space:
+            return self
+        return Domain(_bound(np.maximum(self.low, other.low)), _bound(np.minimum(self.high, other.high)))
+
     @property
     def is_space(self) -> bool:
         """True if nothing is bounded."""

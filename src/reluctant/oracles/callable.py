@@ -41,7 +41,7 @@ class CallableOracle(Oracle):
         answers = as_answers(call_target(self._function, view), len(rows), self._facts.outputs)
         if self._facts.outputs == UNKNOWN_OUTPUTS:
             self._facts = Facts(self.dim, answers.shape[1], kind=self._facts.kind, name=self._facts.name)
-        return np.array(answers) if np.may_share_memory(answers, rows) else answers
+        return np.array(answers)  # a copy: the function may reuse its buffer, or give back the rows
 
     def __repr__(self) -> str:
         return f"CallableOracle({self._facts.name})"

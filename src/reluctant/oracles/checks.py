@@ -74,7 +74,7 @@ def as_answers(raw: object, rows: int, outputs: int | None) -> FloatArray:
         if answers.dtype.kind not in "fiub":
             raise TypeError(f"dtype {answers.dtype}")
         answers = answers.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:  # torch refuses a tensor with gradient so
         raise InvalidAnswer(f"target: got {type(raw).__name__} ({error}), expected an array of numbers.") from error
     if answers.ndim == 0 or len(answers) != rows:
         raise InvalidAnswer(

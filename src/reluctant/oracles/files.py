@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from reluctant.errors import InvalidInput, UnknownTarget, UnsafeFile
+from reluctant.errors import InvalidInput, MissingDependency, UnknownTarget, UnsafeFile
 from reluctant.optional import require
 
 __all__ = ["CODE_SUFFIXES", "import_target", "load_code_file"]
@@ -26,7 +26,9 @@ def load_code_file(path: Path, trust_code: bool) -> Any:
         )  # fmt: skip
     try:
         return _load(path)
-    except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, OSError, RuntimeError) as error:
+    except MissingDependency:
+        raise
+    except Exception as error:  # unpickling runs foreign code, which may raise anything
         raise UnknownTarget.about("target", got=f"'{path}' ({error})", expected="a readable model file") from error
 
 
@@ -49,7 +51,7 @@ def import_target(name: str) -> Any:
         target = importlib.import_module(module_name)
         for part in attribute.split("."):
             target = getattr(target, part)
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # importing runs the module, which may raise anything
         raise UnknownTarget.about(
             "target", got=f"'{name}' ({error})", expected="module:attribute of something importable"
         ) from error

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reluctant.errors import TranscriptCorrupt, TranscriptError, TranscriptInUse
+from reluctant.errors import TranscriptCorrupt, TranscriptError, TranscriptInUse, TranscriptMismatch
 from reluctant.numerics import FloatArray
 from reluctant.optional import require
 
@@ -62,11 +62,19 @@ class FrameLog:
         self.path = path
         self._file = path.open("ab", buffering=0)
         self._lock()
-        self.frames, end = _read(path)
-        self.torn_bytes = path.stat().st_size - end
-        if self.torn_bytes:
-            os.truncate(path, end)
+        try:
+            self.frames, self._end = _read(path)
+            self.torn_bytes = path.stat().st_size - self._end
+            os.truncate(path, self._end)
+        except BaseException:
+            self._file.close()
+            raise
         self._unsynced, self._synced_at = 0, time.monotonic()
+
+    @property
+    def closed(self) -> bool:
+        """True once the log takes no more frames."""
+        return self._file.closed
 
     def _lock(self) -> None:
         try:
@@ -92,10 +100,12 @@ class FrameLog:
         try:
             while rest:
                 rest = rest[self._file.write(rest) or 0 :]
+            self._end += len(block)
             self._unsynced += len(block)
             if self._unsynced >= SYNC_BYTES or time.monotonic() - self._synced_at >= SYNC_SECONDS:
                 self.sync()
         except OSError as error:
+            os.truncate(self.path, self._end)  # half a frame before good ones would spoil the log
             raise TranscriptError(f"transcript: cannot write '{self.path}': {error}. Free space and resume.") from error
 
     def sync(self) -> None:
@@ -123,6 +133,8 @@ def _read(path: Path) -> tuple[list[Frame], int]:
             f"transcript: '{path}' is damaged at byte {end}, with good blocks after it, so it is not just a torn "
             "end. Restore a copy, or start with a new folder."
         )
+    if not frames and data[: len(MAGIC)] != MAGIC[: len(data)]:
+        raise TranscriptMismatch(f"transcript: '{path}' is not a transcript; it was left as it is. Use another folder.")
     return frames, end
 
 

@@ -43,12 +43,14 @@ class OnnxOracle(Oracle):
         self._facts = self._gather_facts(precision)
 
     def _gather_facts(self, precision: str) -> Facts:
-        digest = hashlib.sha256(self.path.read_bytes()).hexdigest()
+        # The model as loaded, not the file: weights may live in a file of their own.
+        model = load_onnx_model(self.path)
+        digest = hashlib.sha256(model.SerializeToString(deterministic=True)).hexdigest()
         return Facts(
             dim=prod(self._shape),
             outputs=self._count_outputs(),
             dtype=self._dtype,
-            kind=_kind(self.path),
+            kind=_kind(model.graph, self._output),
             name=self.path.name,
             identity=f"onnx sha256:{digest} {precision}",
         )
@@ -126,11 +128,10 @@ def _float_output(session: Any, path: Path) -> str:
     raise UnsupportedModel.about("target", got=f"'{path}' with outputs {found}", expected="a float output")
 
 
-def _kind(path: Path) -> Kind:
-    """Probabilities if the graph ends in a softmax or sigmoid, looked at through shape-only nodes."""
-    graph = load_onnx_model(path).graph
+def _kind(graph: Any, output: str) -> Kind:
+    """Probabilities if the output comes from a softmax or sigmoid, looked at through shape-only nodes."""
     producers = {name: node for node in graph.node for name in node.output}
-    node = producers.get(graph.output[0].name)
+    node = producers.get(output)
     while node is not None and node.op_type in {"Identity", "Reshape", "Flatten", "Cast"}:
         node = producers.get(node.input[0])
     is_link = node is not None and node.op_type in {"Softmax", "Sigmoid"}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -34,7 +34,7 @@ from reluctant.oracles.network import NetworkOracle
 from reluctant.oracles.retry import Retrying
 from reluctant.oracles.selection import Selected
 from reluctant.oracles.timeout import Timed
-from reluctant.oracles.transcript import Transcript
+from reluctant.oracles.transcript import Transcript, open_log
 
 __all__ = ["as_opened", "open_oracle"]
 
@@ -95,25 +95,38 @@ def open_oracle(
     options = _Options(_row_shape(dim, shape), _one_of("precision", precision, ("as-served", "float64")),
                        Kind(_one_of("kind", str(kind), tuple(Kind))), trust_code)  # fmt: skip
     _one_of("link", link, LINKS)
-    bounds = None if domain is None else Domain.of(domain)
     ledger = Ledger()
-    stack = _adapt(target, options)
-    _check_dim(stack, options)
-    stack = stack if timeout is None else Timed(stack, timeout)
-    stack = Metered(stack, ledger, budget)
-    stack = Retrying(stack, retries) if retries else stack
-    greeting = None
-    if stack.outputs == UNKNOWN_OUTPUTS or (transcript is not None and not stack.facts.identity):
-        greeting = stack.answer(_opening_row(stack, bounds))
-    if transcript is not None:
-        stack = Transcript(stack, transcript, ledger, keep_rows=keep_rows, greeting=greeting)
+    adapter = _adapt(target, options)
+    _check_dim(adapter, options)
+    bounds = _bounds(domain, adapter)
+    sender: Oracle = adapter if timeout is None else Timed(adapter, timeout)
+    sender = Metered(sender, ledger, budget)
+    sender = Retrying(sender, retries) if retries else sender
+    recorder = _with_transcript(sender, ledger, transcript, keep_rows, bounds)
     try:
-        stack = stack if link == "identity" else Linked(stack, link)
-        stack = stack if output is None else Selected(stack, output)
-    except InvalidInput:
-        stack.close()
+        values = recorder if link == "identity" else Linked(recorder, link)
+        return Counting(values if output is None else Selected(values, output), ledger, bounds)
+    except BaseException:
+        recorder.close()
         raise
-    return Counting(stack, ledger, bounds)
+
+
+def _with_transcript(
+    sender: Oracle, ledger: Ledger, folder: str | Path | None, keep_rows: bool, bounds: Domain
+) -> Oracle:
+    """Record what is sent, if a folder is given; ask the opening question where it is needed."""
+    if folder is None:
+        if sender.outputs == UNKNOWN_OUTPUTS:
+            sender.answer(_opening_row(sender, bounds))
+        return sender
+    log = open_log(Path(folder))  # first of all: a folder that cannot be used costs no question
+    try:
+        known = sender.outputs != UNKNOWN_OUTPUTS and sender.facts.identity
+        greeting = None if known else sender.answer(_opening_row(sender, bounds))
+        return Transcript(sender, log, ledger, keep_rows=keep_rows, greeting=greeting)
+    except BaseException:
+        log.close()
+        raise
 
 
 def as_opened(oracle: Oracle) -> Counting:
@@ -121,9 +134,8 @@ def as_opened(oracle: Oracle) -> Counting:
     return oracle if isinstance(oracle, Counting) else open_oracle(oracle)
 
 
-def _opening_row(stack: Oracle, bounds: Domain | None) -> FloatArray:
-    rng = np.random.default_rng(GREETING_SEED)
-    return (bounds or stack.facts.domain).sample(rng, 1, stack.dim)
+def _opening_row(sender: Oracle, bounds: Domain) -> FloatArray:
+    return bounds.sample(np.random.default_rng(GREETING_SEED), 1, sender.dim)
 
 
 # ---- which adapter
@@ -189,21 +201,30 @@ def _adapt_sklearn(target: Any, options: _Options) -> Oracle:
     return SklearnOracle(target, options.precision)
 
 
+def _adapt_oracle(target: Any, options: _Options) -> Oracle:
+    _refuse_recast(options, "an oracle")
+    return target
+
+
+def _refuse_recast(options: _Options, what: str) -> None:
+    if options.precision == "float64":
+        raise InvalidInput.about(
+            "precision", got=f"'float64' for {what}", expected="'as-served'",
+            fix="Only a local ONNX, torch or scikit-learn model can be re-cast.",
+        )  # fmt: skip
+
+
 def _adapt_callable(target: Any, options: _Options) -> Oracle:
     if options.shape is None:
         raise InvalidInput.about(
             "dim", got="None", expected="the number of inputs of the callable", fix="Pass dim=784."
         )
-    if options.precision == "float64":
-        raise InvalidInput.about(
-            "precision", got="'float64' for a callable", expected="'as-served'",
-            fix="Only a local ONNX, torch or scikit-learn model can be re-cast.",
-        )  # fmt: skip
+    _refuse_recast(options, "a callable")
     return CallableOracle(target, prod(options.shape), kind=options.kind)
 
 
 ADAPTERS: list[tuple[Callable[[Any], bool], Callable[[Any, _Options], Oracle]]] = [
-    (lambda target: isinstance(target, Oracle), lambda target, _: target),
+    (lambda target: isinstance(target, Oracle), _adapt_oracle),
     (lambda target: isinstance(target, ReLUNetwork), lambda target, _: NetworkOracle(target)),
     (_is_instance_of("torch.nn.modules.module", "Module"), _adapt_torch),
     (_is_instance_of("sklearn.base", "BaseEstimator"), _adapt_sklearn),
@@ -215,15 +236,28 @@ ADAPTERS: list[tuple[Callable[[Any], bool], Callable[[Any, _Options], Oracle]]] 
 
 
 def _row_shape(dim: int | None, shape: Sequence[int] | None) -> tuple[int, ...] | None:
-    sizes = (dim,) if shape is None else tuple(shape)
-    if shape is None and dim is None:
-        return None
-    if not all(isinstance(size, int | np.integer) and not isinstance(size, bool) and size > 0 for size in sizes):
-        raise InvalidInput.about("dim", got=dim if shape is None else shape, expected="positive whole numbers")
-    whole = tuple(int(size) for size in sizes if size is not None)
+    if dim is not None and not _is_size(dim):
+        raise InvalidInput.about("dim", got=repr(dim), expected="a positive whole number")
+    if shape is None:
+        return None if dim is None else (int(dim),)
+    if not isinstance(shape, Iterable) or not all(_is_size(size) for size in shape):
+        raise InvalidInput.about("shape", got=repr(shape), expected="a tuple of positive whole numbers")
+    whole = tuple(int(size) for size in shape)
     if dim is not None and prod(whole) != dim:
         raise InvalidInput.about("shape", got=shape, expected=f"a shape of {dim} numbers, as dim says")
     return whole
+
+
+def _is_size(size: object) -> bool:
+    return isinstance(size, int | np.integer) and not isinstance(size, bool) and int(size) > 0
+
+
+def _bounds(domain: Domain | tuple[Any, Any] | None, adapter: Oracle) -> Domain:
+    """The domain asked for, inside the target's own."""
+    wanted, own = Domain.of(domain), adapter.facts.domain
+    if not wanted.fits(adapter.dim):
+        raise InvalidInput.about("domain", got=repr(domain), expected=f"numbers or arrays of {adapter.dim} bounds")
+    return wanted.intersected(own)
 
 
 def _check_dim(adapter: Oracle, options: _Options) -> None:
@@ -240,7 +274,7 @@ def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
 def _check_numbers(*, budget: int | None, timeout: float | None, retries: int) -> None:
     if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 1):
         raise InvalidInput.about("budget", got=budget, expected="a whole number of rows, at least 1, or None")
-    if timeout is not None and not timeout > 0:
-        raise InvalidInput.about("timeout", got=timeout, expected="seconds above 0, or None")
+    if timeout is not None and (not isinstance(timeout, int | float) or not timeout > 0):
+        raise InvalidInput.about("timeout", got=repr(timeout), expected="seconds above 0, or None")
     if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
         raise InvalidInput.about("retries", got=retries, expected="a whole number, at least 0")

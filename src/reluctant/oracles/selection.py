@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -32,8 +32,11 @@ class Selected(Wrapper):
 
 
 def _indices(output: int | Sequence[int], outputs: int) -> list[int]:
-    indices = [output] if isinstance(output, int | np.integer) else list(output)
-    good = indices and all(isinstance(i, int | np.integer) and 0 <= i < outputs for i in indices)
-    if not good or isinstance(output, bool):
+    indices = list(output) if isinstance(output, Iterable) else [output]
+    if not indices or not all(_is_index(i, outputs) for i in indices):
         raise InvalidInput.about("output", got=output, expected=f"an index from 0 to {outputs - 1}, or several")
     return [int(i) for i in indices]
+
+
+def _is_index(i: object, outputs: int) -> bool:
+    return isinstance(i, int | np.integer) and not isinstance(i, bool) and 0 <= int(i) < outputs

@@ -28,7 +28,7 @@ class Timed(Wrapper):
         outbox: queue.SimpleQueue[FloatArray | BaseException] = queue.SimpleQueue()
         threading.Thread(target=self._answer_into, args=(outbox, rows), daemon=True).start()
         try:
-            outcome = outbox.get(timeout=self.seconds)
+            outcome = outbox.get(timeout=min(self.seconds, threading.TIMEOUT_MAX))
         except queue.Empty:
             raise TargetTimeout(
                 f"target: no answer to {len(rows)} rows within {self.seconds:g} s. "

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from reluctant.errors import InvalidInput
+from reluctant.errors import InvalidInput, TargetUnavailable
 from reluctant.numerics import FloatArray
 from reluctant.optional import require
 from reluctant.oracles.base import Facts, Kind, Oracle
@@ -38,15 +38,21 @@ class TorchOracle(Oracle):
         if module.training or precision == "float64":
             module = copy.deepcopy(module).eval()
         self._module = module.double() if precision == "float64" else module
-        example = next(self._module.parameters(), self._torch.zeros(()))
-        self._dtype, self._device = example.dtype, example.device
+        example = _example(self._torch, self._module)
+        self._dtype = self._torch.float64 if precision == "float64" else example.dtype
+        self._device = example.device
         self._shape = shape or _shape_of_first_layer(self._torch, module)
         self._facts = self._gather_facts()
 
     def _gather_facts(self) -> Facts:
         with self._torch.no_grad():
             zeros = self._torch.zeros((1, *self._shape), dtype=self._dtype, device=self._device)
-            outputs = as_answers(self._to_numpy(call_target(self._module, zeros)), 1, None).shape[1]
+            try:
+                raw = self._to_numpy(call_target(self._module, zeros))
+            except TargetUnavailable as error:
+                got = self._shape[0] if len(self._shape) == 1 else self._shape
+                raise InvalidInput.about("dim", got=got, expected=_what_it_takes(self._torch, self._module)) from error
+            outputs = as_answers(raw, 1, None).shape[1]
         dtype = np.dtype(str(self._dtype).removeprefix("torch.").replace("bfloat16", "float32"))
         return Facts(
             dim=prod(self._shape),
@@ -54,7 +60,7 @@ class TorchOracle(Oracle):
             dtype=dtype,
             kind=Kind.PROBABILITIES if _ends_in_link(self._torch, self._module) else Kind.VALUES,
             name=type(self._module).__name__,
-            identity=_identity(self._torch, self._module),
+            identity=f"{_identity(self._torch, self._module)} {self._dtype}",
         )
 
     @property
@@ -86,6 +92,13 @@ def _shape_of_first_layer(torch: Any, module: Any) -> tuple[int, ...]:
     )  # fmt: skip
 
 
+def _what_it_takes(torch: Any, module: Any) -> str:
+    try:
+        return f"{_shape_of_first_layer(torch, module)[0]}, as the first layer has it"
+    except InvalidInput:
+        return "a shape that the module takes"
+
+
 def _ends_in_link(torch: Any, module: Any) -> bool:
     leaves = [layer for layer in module.modules() if not list(layer.children())]
     return bool(leaves) and isinstance(leaves[-1], torch.nn.Softmax | torch.nn.Sigmoid)
@@ -96,4 +109,10 @@ def _identity(torch: Any, module: Any) -> str:
     for name, tensor in module.state_dict().items():
         digest.update(name.encode())
         digest.update(tensor.detach().to("cpu", torch.float64).numpy().tobytes())
-    return f"torch sha256:{digest.hexdigest()} {next(module.parameters(), torch.zeros(())).dtype}"
+    return f"torch sha256:{digest.hexdigest()}"
+
+
+def _example(torch: Any, module: Any) -> Any:
+    """A tensor of the module, to tell its number format and device by."""
+    tensors = (*module.parameters(), *module.buffers())
+    return next((tensor for tensor in tensors if tensor.is_floating_point()), torch.zeros(()))

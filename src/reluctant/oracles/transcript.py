@@ -18,17 +18,18 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.errors import InvalidInput, TranscriptMismatch
+from reluctant.errors import InvalidInput, TranscriptError, TranscriptMismatch
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Oracle, Wrapper
 from reluctant.oracles.framing import FrameLog, row_keys
 from reluctant.oracles.ledger import Ledger, Rows
 
-__all__ = ["Transcript"]
+__all__ = ["Transcript", "open_log"]
 
 FORMAT = 1
-HEADER, NOTE, ANSWERS, ROWS = range(4)
+HEADER, NOTE, ANSWERS, ANSWERS_AND_ROWS = range(4)
 KEY_BYTES = 16
+ROW_BYTES = {ANSWERS: 0, ANSWERS_AND_ROWS: 8}  # of each coordinate of a row
 
 # Rows sent between two writes: what a kill can lose. Large enough for a local target to run at full speed.
 CHUNK_ROWS = 2048
@@ -43,7 +44,7 @@ class Transcript(Wrapper):
 
     Arguments:
         inner: the oracle that sends.
-        folder: made if it does not exist; one target and one run to a folder.
+        folder: made if it does not exist, or its open log; one target and one run to a folder.
         ledger: replayed rows are entered here.
         keep_rows: store the rows themselves too (8·d bytes each).
         greeting: the target's answer to the opening question, where only that can tell it from others.
@@ -52,20 +53,20 @@ class Transcript(Wrapper):
     def __init__(
         self,
         inner: Oracle,
-        folder: str | Path,
+        folder: str | Path | FrameLog,
         ledger: Ledger,
         *,
         keep_rows: bool = False,
         greeting: FloatArray | None = None,
     ) -> None:
         super().__init__(inner)
-        self.folder = Path(folder)
         self.ledger = ledger
         self.keep_rows = keep_rows
         self._verbs: dict[str, str] = {}
         self._recorded: list[FloatArray] = []
         self._pending: dict[bytes, list[tuple[int, int]]] = {}
-        self._log = _open_log(self.folder)
+        self._log = folder if isinstance(folder, FrameLog) else open_log(Path(folder))
+        self.folder = self._log.path.parent
         try:
             self._load(greeting)
         except BaseException:
@@ -94,8 +95,8 @@ class Transcript(Wrapper):
             raise TranscriptMismatch(f"transcript: '{self._log.path}' does not begin with a header; use a new folder.")
         self._check_header(json.loads(bytes(frames[0].payload)), header)
         for frame in frames[1:]:
-            if frame.kind == ANSWERS:
-                self._remember(frame.payload)
+            if frame.kind in ROW_BYTES:
+                self._remember(frame.payload, ROW_BYTES[frame.kind] * self.inner.dim)
             elif frame.kind == NOTE:
                 self._verbs |= json.loads(bytes(frame.payload))
         for places in self._pending.values():
@@ -119,7 +120,7 @@ class Transcript(Wrapper):
             if recorded.get(fact) != expected[fact]:
                 raise self._mismatch(f"{fact} {recorded.get(fact)!r}", f"{fact} {expected[fact]!r}")
         if not _same_greeting(recorded.get("greeting"), expected["greeting"]):
-            raise self._mismatch("a target that answered the opening question differently", "the same target")
+            raise self._mismatch("a target or domain with another answer to the opening question", "the same one")
 
     def _mismatch(self, got: str, expected: str) -> TranscriptMismatch:
         return TranscriptMismatch(
@@ -127,11 +128,12 @@ class Transcript(Wrapper):
             "Open the target it was made for, or use a new folder."
         )
 
-    def _remember(self, payload: memoryview) -> None:
+    def _remember(self, payload: memoryview, row_bytes: int) -> None:
         outputs = self.inner.outputs
-        count = len(payload) // (KEY_BYTES + 8 * outputs)
+        count = len(payload) // (KEY_BYTES + 8 * outputs + row_bytes)
         keys = bytes(payload[: count * KEY_BYTES])
-        answers = np.frombuffer(payload[count * KEY_BYTES :], dtype=np.float64).reshape(count, outputs)
+        values = payload[count * KEY_BYTES : count * (KEY_BYTES + 8 * outputs)]
+        answers = np.frombuffer(values, dtype=np.float64).reshape(count, outputs)
         block = len(self._recorded)
         self._recorded.append(answers)
         for i in range(count):
@@ -156,6 +158,8 @@ class Transcript(Wrapper):
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Replay what is recorded, send the rest in chunks, write each before going on."""
+        if self._log.closed:
+            raise TranscriptError(f"transcript: '{self.folder}' is closed; open the target again.")
         keys = row_keys(rows)
         answers = np.empty((len(rows), self.inner.outputs))
         fresh = self._replay(keys, answers)
@@ -184,9 +188,10 @@ class Transcript(Wrapper):
         return fresh
 
     def _record(self, keys: list[bytes], rows: FloatArray, answers: FloatArray) -> None:
-        self._log.append(ANSWERS, *keys, answers.tobytes())
         if self.keep_rows:
-            self._log.append(ROWS, rows.tobytes())
+            self._log.append(ANSWERS_AND_ROWS, *keys, answers.tobytes(), rows.tobytes())
+        else:
+            self._log.append(ANSWERS, *keys, answers.tobytes())
 
     def close(self) -> None:
         """Force the log to disk and close it."""
@@ -194,7 +199,8 @@ class Transcript(Wrapper):
         super().close()
 
 
-def _open_log(folder: Path) -> FrameLog:
+def open_log(folder: Path) -> FrameLog:
+    """The log of a transcript folder, which is made if it does not exist."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return FrameLog(folder / "transcript.log")
@@ -206,7 +212,11 @@ def _same_greeting(recorded: list[float] | None, now: list[float] | None) -> boo
     if recorded is None or now is None:
         return recorded is now
     a, b = np.asarray(recorded), np.asarray(now)
-    return bool(np.abs(a - b).max() <= IDENTITY_TOLERANCE * max(np.abs(a).max(), np.abs(b).max()))
+    finite = np.isfinite(a)
+    if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+        return False
+    size = max(np.abs(a[finite]).max(initial=0), np.abs(b[finite]).max(initial=0))
+    return bool(np.abs(a - b)[finite].max(initial=0) <= IDENTITY_TOLERANCE * size)
 
 
 def _chunks(fresh: range | list[int]) -> Iterator[slice | list[int]]:

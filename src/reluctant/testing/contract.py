@@ -7,6 +7,8 @@ class TestMyOracle(OracleContract):
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -28,9 +30,10 @@ class OracleContract:
         raise NotImplementedError("give make_oracle in your subclass of OracleContract")
 
     @pytest.fixture
-    def oracle(self) -> Oracle:
-        """The oracle under test."""
-        return self.make_oracle()
+    def oracle(self) -> Iterator[Oracle]:
+        """The oracle under test, closed afterwards."""
+        with self.make_oracle() as oracle:
+            yield oracle
 
     def rows(self, oracle: Oracle, n: int = 7) -> FloatArray:
         """Random rows inside the oracle's domain."""

@@ -1,0 +1,146 @@
+"""Links give back the values before a softmax or sigmoid, and refuse what is no probability."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from oracle_models import gaussian_rows, sigmoid, softmax
+
+from reluctant.errors import InvalidAnswer, InvalidInput, NonFiniteAnswer
+from reluctant.networks import ReLUNetwork
+from reluctant.oracles import CallableOracle, Kind, Linked, NetworkOracle, open_oracle
+from reluctant.testing import planted
+from reluctant.testing.strategies import networks
+
+NETWORK = planted((4, 6, 3), 1)
+ROWS = gaussian_rows(40, 4)
+LINKS = {"softmax": softmax, "sigmoid": sigmoid}
+
+
+def constant(p: list[float]) -> CallableOracle:
+    """A target of two inputs that answers every row with these probabilities."""
+    oracle = CallableOracle(lambda x: np.tile(p, (len(x), 1)), 2, kind=Kind.PROBABILITIES)
+    oracle.answer(np.zeros((1, 2)))
+    return oracle
+
+
+def through(network: ReLUNetwork, link: str) -> Linked:
+    oracle = CallableOracle(lambda x: LINKS[link](network(x)), network.dim)
+    oracle.query(np.zeros((1, network.dim)))
+    return Linked(oracle, link)
+
+
+# ---- values come back
+
+
+def test_softmax_gives_differences_of_logits() -> None:
+    z = NETWORK(ROWS)
+    np.testing.assert_allclose(through(NETWORK, "softmax").query(ROWS), z[:, 1:] - z[:, :1], rtol=0, atol=1e-12)
+
+
+def test_softmax_gives_the_network_of_log_ratios() -> None:
+    expected = NETWORK.log_ratios()(ROWS)
+    np.testing.assert_allclose(through(NETWORK, "softmax").query(ROWS), expected, rtol=0, atol=1e-12)
+
+
+def test_sigmoid_gives_logits() -> None:
+    np.testing.assert_allclose(through(NETWORK, "sigmoid").query(ROWS), NETWORK(ROWS), rtol=0, atol=1e-10)
+
+
+@given(networks(max_depth=3))
+def test_sigmoid_gives_logits_of_any_network(network: ReLUNetwork) -> None:
+    rows = gaussian_rows(5, network.dim)
+    z = network(rows)
+    assume(np.abs(z).max() < 30)
+    magnified = np.exp(np.abs(z)) * np.finfo(float).eps  # rounding of p, divided by p (1 - p)
+    assert (np.abs(through(network, "sigmoid").query(rows) - z) <= 8 * magnified).all()
+
+
+def test_rounded_probabilities_are_accepted() -> None:
+    p = np.round(softmax(NETWORK(ROWS)), 3).clip(1e-3)
+    oracle = Linked(constant(p[0].tolist()), "softmax")
+    np.testing.assert_array_equal(oracle.query([[0, 0]]), [np.log(p[0, 1:]) - np.log(p[0, 0])])
+
+
+@pytest.mark.parametrize(("link", "outputs"), [("softmax", 2), ("sigmoid", 3)])
+def test_facts_are_those_of_values(link: str, outputs: int) -> None:
+    facts = Linked(constant([0.2, 0.3, 0.5]), link).facts
+    assert (facts.outputs, facts.kind) == (outputs, Kind.VALUES)
+
+
+def test_two_classes_give_the_logit_of_the_second() -> None:
+    answer = Linked(constant([0.25, 0.75]), "softmax").query([[0, 0]])
+    np.testing.assert_allclose(answer, [[np.log(3)]], rtol=1e-15)
+
+
+# ---- values that are no probabilities
+
+
+@pytest.mark.parametrize("p", [[0.5, 0.7], [0.1, 0.2], [-0.1, 1.1], [-2.0, 3.0], [100.0, -99.0], [1.2, -0.2]])
+def test_softmax_of_no_probabilities_is_refused(p: list[float]) -> None:
+    with pytest.raises(InvalidAnswer, match=r"^link: got \[.*\] in row 0, expected probabilities for link='softmax'"):
+        Linked(constant(p), "softmax").query([[0, 0]])
+
+
+@pytest.mark.parametrize("p", [[-0.1], [1.1], [7.0], [0.5, -3.0]])
+def test_sigmoid_of_no_probability_is_refused(p: list[float]) -> None:
+    with pytest.raises(InvalidAnswer, match=r"^link: got \[.*\] in row 0, expected probabilities for link='sigmoid'"):
+        Linked(constant(p), "sigmoid").query([[0, 0]])
+
+
+def test_first_bad_row_is_named() -> None:
+    oracle = CallableOracle(lambda x: np.where(x[:, :1] > 2, 5.0, 0.5), 1)
+    with pytest.raises(InvalidAnswer, match="in row 3,"):
+        Linked(oracle, "sigmoid").query(np.arange(6.0)[:, None])
+
+
+@pytest.mark.parametrize("link", ["softmax", "sigmoid"])
+def test_values_of_a_network_are_refused(link: str) -> None:
+    with pytest.raises(InvalidAnswer, match="Use link='identity'"):
+        Linked(NetworkOracle(NETWORK), link).query(10 * ROWS)
+
+
+# ---- zero and one
+
+
+@pytest.mark.parametrize(
+    ("link", "p", "value"),
+    [
+        ("softmax", [1.0, 0.0], -np.inf),
+        ("softmax", [0.0, 1.0], np.inf),
+        ("sigmoid", [0.0], -np.inf),
+        ("sigmoid", [1.0], np.inf),
+    ],
+)
+def test_certainty_is_infinite(link: str, p: list[float], value: float) -> None:
+    oracle = Linked(constant(p), link)
+    assert oracle.answer(np.zeros((1, 2))).tolist() == [[value]]
+    with pytest.raises(NonFiniteAnswer) as caught:
+        oracle.query([[0, 0]])
+    assert caught.value.answers.tolist() == [[value]]
+
+
+@pytest.mark.parametrize("link", ["softmax", "sigmoid"])
+def test_nan_probability_stays_nan(link: str) -> None:
+    assert np.isnan(Linked(constant([np.nan, 0.5]), link).answer(np.zeros((1, 2)))[0, 0])
+
+
+# ---- opening
+
+
+def test_softmax_needs_two_classes() -> None:
+    with pytest.raises(InvalidInput, match=r"^link: got 'softmax' for 1 output, expected two classes or more"):
+        Linked(constant([0.5]), "softmax")
+
+
+@pytest.mark.parametrize("link", ["identity", "tanh", ""])
+def test_other_links_are_refused(link: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"^link: got '{link}', expected 'softmax' or 'sigmoid'"):
+        Linked(constant([0.5]), link)  # type: ignore[arg-type]
+
+
+def test_all_outputs_are_asked_for_once() -> None:
+    oracle = open_oracle(lambda x: softmax(NETWORK(x)), dim=4, link="softmax")
+    oracle.query(ROWS)
+    assert oracle.ledger.total.sent == 1 + len(ROWS)
