@@ -7,11 +7,13 @@ import numpy as np
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import Kind
 
-__all__ = ["answer_kind", "find_decimals", "narrowest_format"]
+__all__ = ["answer_kind", "find_decimals", "narrowest_format", "rounding_noise"]
 
 MOST_DECIMALS = 12
 FEWEST_VALUES = 5  # below this many different answers a grid could be chance
 SUM_SLACK = 1e-2  # rounded probabilities of many classes need not add up to 1 exactly
+
+UNIFORM_SD = float(1 / np.sqrt(12))  # of a rounding error, in units of the grid
 
 # A value counts as rounded if it is this close to the grid, in units of the grid, at most: five different
 # values hit it by chance once in ten million times.
@@ -30,6 +32,15 @@ def find_decimals(values: FloatArray) -> int | None:
             if slack < GRID_SLACK and np.all(np.abs(grid - np.round(grid)) <= max(slack, unit_roundoff(np.float64))):
                 return decimals
     return None
+
+
+def rounding_noise(values: FloatArray) -> float:
+    """Noise that rounding to decimals puts on these values, 0 if they are not rounded.
+
+    Second differences over short steps do not see it: such steps often change nothing at all.
+    """
+    decimals = find_decimals(values)
+    return 0.0 if decimals is None else UNIFORM_SD * 10.0**-decimals
 
 
 def narrowest_format(values: FloatArray) -> str:

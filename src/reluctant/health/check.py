@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from reluctant.errors import InvalidInput, TargetError
-from reluctant.health.answers import answer_kind, find_decimals, narrowest_format
+from reluctant.health.answers import answer_kind, find_decimals, narrowest_format, rounding_noise
 from reluctant.health.lines import FINER_STEPS, ShortLines, ask
 from reluctant.health.noise import SECOND_DIFFERENCE_GAIN, NoiseReading, noise_model, read_noise
 from reluctant.health.shape import STEPS, classify_shape
 from reluctant.health.summary import Health, Shape
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
-from reluctant.oracles.base import Oracle
+from reluctant.oracles.base import Kind, Oracle
 from reluctant.oracles.counting import Counting
 from reluctant.oracles.opening import as_opened
 
@@ -22,7 +22,6 @@ __all__ = ["check_health"]
 FAR_SCALES = (1e2, 1e4, 1e6)
 NOISE_SCALE = 1e4  # far enough that relative noise is seen apart from absolute noise
 UNCHANGED = 1e-9  # relative; a piecewise linear function grows a hundredfold between far scales
-UNIFORM_SD = float(1 / np.sqrt(12))  # of a rounding error, in units of the grid
 ROWS_PER_LINE = 17
 
 
@@ -60,9 +59,9 @@ def _ask_far(oracle: Counting, rng: np.random.Generator, near: ShortLines) -> di
 
 
 def _summarise(near: ShortLines, repeated: FloatArray, far: dict[float, ShortLines], queries: int) -> Health:
-    decimals = find_decimals(near.answers)
-    near_noise, far_noise = _near_reading(near, decimals), _far_reading(far)
-    shape = _shape(near, near_noise)
+    near_noise, far_noise = _near_reading(near), _far_reading(far)
+    answers = answer_kind(near.answers)
+    shape = Shape.PIECEWISE_CONSTANT if answers is Kind.LABELS else _shape(near, near_noise)
     finite = near.finite_answers
     answered = [1.0, *(scale for scale, lines in far.items() if np.isfinite(lines.answers).all())]
     return Health(
@@ -72,9 +71,9 @@ def _summarise(near: ShortLines, repeated: FloatArray, far: dict[float, ShortLin
         noise=noise_model(near_noise, far_noise) if near_noise else Noise(float("nan"), float("nan")),
         readings=tuple(reading for reading in (near_noise, far_noise) if reading),
         spread=float(finite.std(axis=0).max()) if len(finite) else float("nan"),
-        decimals=decimals,
+        decimals=find_decimals(near.answers),
         number_format=narrowest_format(near.answers),
-        answers=answer_kind(near.answers),
+        answers=answers,
         nonfinite=sum(_nonfinite_rows(answers) for answers in (near.answers, repeated, *_answers(far))),
         largest_scale=max(answered),
         constant_beyond=None if shape is Shape.CONSTANT else _constant_beyond(near, far),
@@ -91,17 +90,15 @@ def _nonfinite_rows(answers: FloatArray) -> int:
 
 
 def _fresh_noise(near: ShortLines, repeated: FloatArray) -> float:
-    difference = (repeated - near.at_centres)[near.sound]
+    difference = repeated[near.sound] - near.at_centres[near.sound]
     return float(np.sqrt(np.mean(difference**2) / 2)) if difference.size else float("nan")
 
 
-def _near_reading(near: ShortLines, decimals: int | None) -> NoiseReading | None:
+def _near_reading(near: ShortLines) -> NoiseReading | None:
     if not near.sound.any():
         return None
     reading = read_noise(near, 1.0)
-    # Rounding to a coarse grid hides its own noise: short steps often change nothing at all.
-    grid = 0.0 if decimals is None else UNIFORM_SD * 10.0**-decimals
-    return replace(reading, sd=max(reading.sd, grid))
+    return replace(reading, sd=max(reading.sd, rounding_noise(near.answers)))
 
 
 def _far_reading(far: dict[float, ShortLines]) -> NoiseReading | None:

@@ -14,10 +14,13 @@ from reluctant.networks.network import ReLUNetwork
 __all__ = ["load_network", "save_network"]
 
 NPZ_FORMAT = 1
+SUFFIXES = {".npz", ".onnx"}
 
 
 def save_network(network: ReLUNetwork, path: Path, dtype: Literal["float64", "float32"]) -> None:
     """Write the network as `.npz` or `.onnx`."""
+    if path.suffix in SUFFIXES and not path.parent.is_dir():
+        raise InvalidInput.about("path", got=f"'{path}'", expected="a file in an existing folder")
     if path.suffix == ".npz":
         _save_npz(network, path, dtype)
     elif path.suffix == ".onnx":
@@ -30,7 +33,7 @@ def save_network(network: ReLUNetwork, path: Path, dtype: Literal["float64", "fl
 
 def load_network(path: Path) -> ReLUNetwork:
     """Read a network from `.npz` or `.onnx`."""
-    if path.suffix not in {".npz", ".onnx"}:
+    if path.suffix not in SUFFIXES:
         raise _wrong_suffix(path)
     if not path.is_file():
         raise InvalidInput.about("path", got=f"'{path}'", expected="an existing file")
@@ -57,7 +60,7 @@ def _save_npz(network: ReLUNetwork, path: Path, dtype: str) -> None:
 
 def _load_npz(path: Path) -> ReLUNetwork:
     try:
-        with np.load(path, allow_pickle=False) as data:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
             arrays = dict(data)
         found = int(arrays["format"])
         layers = sum(name.startswith("weight_") for name in arrays)

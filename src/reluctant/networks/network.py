@@ -183,7 +183,10 @@ class ReLUNetwork:
             return self._weights[0] / norms[:, None], self._biases[0] / norms
 
     def _rows(self, x: ArrayLike) -> FloatArray:
-        rows = np.asarray(x, dtype=np.float64)
+        try:
+            rows = np.asarray(x, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidRows.about("x", got=type(x).__name__, expected="an array of numbers") from error
         if rows.ndim != 2 or rows.shape[1] != self.dim:
             raise InvalidRows.about(
                 "x", got=f"shape {rows.shape}", expected=f"(n, {self.dim})", fix="One point is x[None, :]."

@@ -97,7 +97,7 @@ def _single_input(graph: Any, constants: dict[str, Any]) -> tuple[str, tuple[int
 def _run_node(onnx: Any, node: Any, reading: _Reading) -> None:
     attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
     if node.op_type == "Constant":
-        reading.constants[node.output[0]] = onnx.numpy_helper.to_array(attributes["value"])
+        reading.constants[node.output[0]] = _constant_value(onnx, node, attributes)
         return
     handler = HANDLERS.get(node.op_type)
     if handler is None:
@@ -106,6 +106,15 @@ def _run_node(onnx: Any, node: Any, reading: _Reading) -> None:
     if reading.link != "identity" and node.op_type not in SHAPE_ONLY:
         raise _unsupported(node, f"{node.op_type} after a final {reading.link}", "the link as last node")
     reading.values[node.output[0]] = handler(node, attributes, reading)
+
+
+def _constant_value(onnx: Any, node: Any, attributes: dict[str, Any]) -> np.ndarray[Any, Any]:
+    if "value" in attributes:
+        return np.asarray(onnx.numpy_helper.to_array(attributes["value"]))
+    for name in ("value_float", "value_floats", "value_int", "value_ints"):
+        if name in attributes:
+            return np.asarray(attributes[name])
+    raise _unsupported(node, f"a constant given as {', '.join(attributes)}", "a tensor or numbers")
 
 
 def _network(reading: _Reading, output: str) -> ReLUNetwork:
@@ -188,6 +197,8 @@ def _sum(node: Any, _: dict[str, Any], reading: _Reading) -> _Affine:
     values = [name for name in node.input if name in reading.values]
     if len(values) == 2:
         return _add_values(node, *(reading.values[name] for name in values))
+    if not values:
+        raise _unsupported(node, f"{node.op_type} of two constants", "a value computed from x")
     index = list(node.input).index(values[0])
     sign = -1.0 if node.op_type == "Sub" else 1.0
     x, other = reading.values[values[0]], _spread(node, 1 - index, reading)
@@ -197,9 +208,11 @@ def _sum(node: Any, _: dict[str, Any], reading: _Reading) -> _Affine:
 
 
 def _add_values(node: Any, x: _Affine, y: _Affine) -> _Affine:
-    if node.op_type != "Add" or x.shape != y.shape or set(x.terms) & set(y.terms):
+    if node.op_type != "Add" or x.shape != y.shape:
         raise _unsupported(node, f"{node.op_type} of two computed values", "an Add of a layer and a skip term")
-    return _Affine(x.shape, x.constant + y.constant, x.terms | y.terms)
+    size = len(x.constant)
+    both = {k: _dense(x, k, size) + _dense(y, k, size) for k in set(x.terms) & set(y.terms)}
+    return _Affine(x.shape, x.constant + y.constant, x.terms | y.terms | both)
 
 
 def _scale(node: Any, _: dict[str, Any], reading: _Reading) -> _Affine:

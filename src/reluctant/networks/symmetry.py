@@ -160,4 +160,4 @@ def equivalent(network: ReLUNetwork, other: ReLUNetwork, tol: float | None = Non
         return False
     if tol is None:
         tol = EQUALITY_ROUNDINGS * unit_roundoff(np.float64) * np.sqrt(network.dim)
-    return matching.max_error <= tol
+    return bool(matching.max_error <= tol)

@@ -94,4 +94,4 @@ def _without_nan(value: Any) -> Any:
         return [_without_nan(item) for item in value]
     if isinstance(value, float | np.floating):
         return float(value) if np.isfinite(value) else None
-    return int(value) if isinstance(value, np.integer) else value
+    return value.item() if isinstance(value, np.generic) else value

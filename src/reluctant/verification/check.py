@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reluctant.errors import InvalidInput
+from reluctant.health.answers import rounding_noise
 from reluctant.health.noise import measure_noise, noise_model
+from reluctant.health.shape import USABLE_NOISE
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator, unit_roundoff
 from reluctant.oracles.base import Oracle
@@ -108,26 +110,32 @@ def verify(
     with opened.stage("verify"):
         named, untested = _plan(network, opened, generator, points, per_neuron)
         answers = opened.query(np.concatenate([rows for _, rows in named]))
-        noise = noise or (_measure_noise(opened, generator) if tol is None else None)
+        noise = noise or (_measure_noise(opened, generator, answers) if tol is None else None)
     predicted = network(np.concatenate([rows for _, rows in named]))
     groups = np.repeat(np.arange(len(named)), [len(rows) for _, rows in named])
     unit = _units(answers, groups, at_use=SCALES.index(1.0))
-    errors = (np.abs(answers - predicted) / unit).max(axis=1)
-    limits = _limits(answers, unit, noise) if tol is None and noise else np.full(len(answers), tol)
-    summary = {name: errors[groups == k] for k, (name, _) in enumerate(named)}
-    limit = float(np.median(limits[groups == SCALES.index(1.0)]))
+    errors = np.abs(answers - predicted) / unit
+    limits = _limits(answers, unit, noise) if tol is None and noise else np.full(errors.shape, tol)
+    summary = {name: errors[groups == k].max(axis=1) for k, (name, _) in enumerate(named)}
+    limit = float(np.median(limits[groups == SCALES.index(1.0)].min(axis=1)))
     return _summarise(summary, bool(np.all(errors <= limits)), limit, untested, opened.queries - before)
 
 
-def _measure_noise(oracle: Counting, rng: np.random.Generator) -> Noise:
-    near = measure_noise(oracle, rng)
-    return Noise(0.0, 0.0) if near is None else noise_model(near, measure_noise(oracle, rng, SCALES[-1]))
+def _measure_noise(oracle: Counting, rng: np.random.Generator, answers: FloatArray) -> Noise:
+    near, far = measure_noise(oracle, rng), measure_noise(oracle, rng, SCALES[-1])
+    noise = Noise(0.0, 0.0) if near is None else noise_model(near, far)
+    if far is not None and noise.relative > USABLE_NOISE:  # answers that are nothing but noise are no measure of it
+        noise = Noise(max(noise.absolute, far.sd), 0.0)
+    return replace(noise, absolute=max(noise.absolute, rounding_noise(answers)))
 
 
 def _limits(answers: FloatArray, unit: FloatArray, noise: Noise) -> FloatArray:
-    """Largest error accepted for each row: more where the answers, and so their noise, are larger."""
-    sd = np.hypot(noise.absolute, noise.relative * np.abs(answers).max(axis=1))
-    return np.asarray(np.maximum(EXACT_TOLERANCE, NOISE_FACTOR * sd / unit.min(axis=1)))
+    """Largest errors (n, m) accepted: more where the answers, and so their noise, are larger.
+
+    An answer near zero has the noise of the sums it is made of: that of the answers around it.
+    """
+    sd = np.hypot(noise.absolute, noise.relative * np.maximum(np.abs(answers), unit))
+    return np.asarray(np.maximum(EXACT_TOLERANCE, NOISE_FACTOR * sd / unit))
 
 
 def _in_gauge(network: ReLUNetwork, oracle: Counting) -> ReLUNetwork:
@@ -164,6 +172,9 @@ def _plan(
 def _units(answers: FloatArray, groups: NDArray[np.intp], at_use: int) -> FloatArray:
     """Units (n, m) of the errors: the output's deviation at the scale of use, or in the row's own group."""
     spread = np.array([answers[groups == k].std(axis=0) for k in range(groups.max() + 1)])
+    # A bump shows on its creases alone: what random points see of it is rounding, and no unit.
+    largest = spread.max(axis=0)
+    spread[at_use] = np.where(spread[at_use] > EXACT_TOLERANCE * largest, spread[at_use], largest)
     size = np.abs(answers[groups == at_use]).max() or 1.0
     constant = spread[at_use] <= unit_roundoff(np.float64) * size
     spread[at_use, constant] = size  # a constant output is measured by the size of the answers

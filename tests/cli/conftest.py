@@ -1,0 +1,103 @@
+"""Fixtures of the command line: run it here or in a process of its own, with targets in a fresh folder."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from reluctant import ReLUNetwork
+from reluctant.cli.app import run
+from reluctant.testing import planted
+
+MODULE_NAMES = (f"cli_target_{number}" for number in itertools.count())
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a command left behind."""
+
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fresh working folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return tmp_path
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
+    """Run the command line in this process."""
+
+    def run_here(*arguments: object) -> Ended:
+        status = run([str(argument) for argument in arguments])
+        return Ended(status, *capsys.readouterr())
+
+    return run_here
+
+
+@pytest.fixture
+def main() -> list[str]:
+    """What starts the command line in a process of its own."""
+    return [sys.executable, "-c", "from reluctant.cli import main; main()"]
+
+
+@pytest.fixture
+def process(main: list[str], folder: Path) -> Callable[..., Ended]:
+    """Run the command line in a process of its own."""
+
+    def run_there(*arguments: object) -> Ended:
+        ended = subprocess.run(
+            [*main, *map(str, arguments)], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+        )
+        return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+    return run_there
+
+
+@pytest.fixture
+def module(folder: Path) -> Iterator[Callable[[str], str]]:
+    """Write a module with this source; its name is given back."""
+    made = []
+
+    def write(source: str) -> str:
+        name = next(MODULE_NAMES)
+        (folder / f"{name}.py").write_text(source)
+        importlib.invalidate_caches()
+        made.append(name)
+        return name
+
+    yield write
+    for name in made:
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def network() -> ReLUNetwork:
+    """A small network."""
+    return planted((5, 8, 1))
+
+
+@pytest.fixture
+def npz(network: ReLUNetwork, folder: Path) -> Path:
+    """The network as .npz."""
+    network.save(folder / "network.npz")
+    return folder / "network.npz"
+
+
+@pytest.fixture
+def onnx(network: ReLUNetwork, folder: Path) -> Path:
+    """The network as .onnx."""
+    network.save(folder / "network.onnx")
+    return folder / "network.onnx"

@@ -1,0 +1,71 @@
+"""Ctrl-C on a slow target: what was answered is kept, the way on is said, and the next run replays it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+# Answers its first calls at once, says so in a file, and then hangs: the signal comes at a known place.
+HANGING = """
+import time
+from pathlib import Path
+import numpy as np
+
+W = np.random.default_rng(0).standard_normal((8, 5))
+calls = 0
+
+def target(x):
+    global calls
+    calls += 1
+    if calls > 3 and not Path("mended").exists():
+        Path("hanging").touch()
+        time.sleep(60)
+    return np.maximum(x @ W.T + 0.3, 0).sum(axis=1)
+"""
+
+PATIENCE = 20.0
+
+
+def interrupt(main: list[str], folder: Path, *arguments: str) -> tuple[int, str, str]:
+    """Start the command, wait until its target hangs, send Ctrl-C."""
+    process = subprocess.Popen(
+        [*main, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        end = time.monotonic() + PATIENCE
+        while not (folder / "hanging").exists() and time.monotonic() < end:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+    return process.returncode, out, err
+
+
+@pytest.fixture
+def health(folder: Path) -> tuple[str, ...]:
+    """Health of a target that hangs in its fourth call."""
+    (folder / "slow.py").write_text(HANGING)
+    return ("health", "slow:target", "--dim", "5")
+
+
+def test_ctrl_c_keeps_the_transcript_and_the_next_run_replays(health, main, folder, process):
+    kept = (*health, "--transcript", "kept")
+    status, out, err = interrupt(main, folder, *kept)
+    assert (status, out) == (130, "")
+    assert "They are kept in kept; run the same command again to go on." in err
+    assert "Traceback" not in err
+    (folder / "mended").touch()
+    ended = process(*kept, "-v")
+    assert ended.status == 0
+    assert "health: 102 rows asked, 48 sent, 54 replayed" in ended.err
+
+
+def test_ctrl_c_without_a_transcript_says_what_to_do_next_time(health, main, folder):
+    status, out, err = interrupt(main, folder, *health)
+    assert (status, out) == (130, "")
+    assert "They are not kept; next time give --transcript DIR." in err

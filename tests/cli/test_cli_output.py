@@ -1,0 +1,133 @@
+"""Where words go: results to standard output, everything else to standard error, JSON alone when asked."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from reluctant import __version__
+from reluctant.cli.app import app
+
+
+@pytest.mark.parametrize("name", ["health", "verify"])
+def test_json_to_standard_output_is_one_object_and_nothing_else(name, command, npz, onnx):
+    ended = command(name, npz, *([onnx] if name == "verify" else []), "--json", "-", "-v")
+    assert ended.status == 0
+    record = json.loads(ended.out)
+    assert (record["schema"], record["command"], record["ok"]) == (1, name, True)
+    assert record["queries"]["total"] == sum(
+        rows["sent"] + rows["replayed"] for rows in record["queries"]["by stage"].values()
+    )
+
+
+def test_json_of_a_refused_target(command, module):
+    name = module("import numpy as np\ndef target(x): return np.full(len(x), np.nan)\n")
+    ended = command("health", f"{name}:target", "--dim", 5, "--json", "-")
+    assert ended.status == 1
+    record = json.loads(ended.out)
+    assert record["ok"] is False
+    assert record["health"]["refusal"] == "non-finite"
+    assert record["health"]["noise"]["absolute"] is None
+
+
+def test_json_as_a_process(process, npz):
+    ended = process("health", npz, "--json", "-")
+    assert json.loads(ended.out)["command"] == "health"
+    assert ended.err == ""
+
+
+def test_json_to_a_file_keeps_the_words(command, npz, folder):
+    ended = command("health", npz, "--json", folder / "record.json")
+    assert "Looks piecewise linear" in ended.out
+    assert json.loads((folder / "record.json").read_text())["queries"]["total"] == 102
+
+
+def test_a_failed_run_writes_no_json(command, npz):
+    ended = command("health", npz, "--budget", 50, "--json", "-")
+    assert (ended.status, ended.out) == (1, "")
+
+
+@pytest.mark.parametrize("arguments", [("health", "network.npz"), ("demo",)], ids=["health", "demo"])
+@pytest.mark.parametrize("flag", ["--quiet", "-q"])
+def test_quiet_is_silent_on_standard_error(arguments, flag, command, npz):
+    ended = command(*arguments, flag)
+    assert (ended.status, ended.err) == (0, "")
+
+
+def test_quiet_wins_over_verbose(command, npz):
+    assert command("health", npz, "-q", "-v").err == ""
+
+
+def test_errors_are_said_even_when_quiet(command):
+    assert "error: " in command("health", "missing.onnx", "-q").err
+
+
+def test_verbose_lists_stages(command, module):
+    name = module("import numpy as np\ndef target(x): return np.maximum(x, 0).sum(axis=1)\n")
+    ended = command("health", f"{name}:target", "--dim", 5, "-v")
+    assert ended.err.splitlines() == [
+        "open: 0 rows asked, 1 sent, 0 replayed",
+        "health: 102 rows asked, 102 sent, 0 replayed",
+    ]
+
+
+def test_without_a_terminal_there_is_no_bar(process, npz):
+    assert process("health", npz).err == ""
+
+
+def test_a_resumed_run_says_what_was_replayed(command, npz, folder):
+    first = command("health", npz, "--transcript", folder / "kept")
+    second = command("health", npz, "--transcript", folder / "kept", "-v")
+    assert second.err == "health: 102 rows asked, 0 sent, 102 replayed\n"
+    assert second.out == first.out
+
+
+def test_a_run_on_a_larger_budget_pays_only_the_rest(command, npz, folder):
+    kept = ("--transcript", folder / "kept")
+    assert command("health", npz, *kept, "--budget", 80).status == 1
+    ended = command("health", npz, *kept, "--budget", 102, "-v")
+    assert ended.status == 0
+    assert "replayed" in ended.err
+    assert ", 0 replayed" not in ended.err
+
+
+# ---- help
+
+
+COMMANDS = ["demo", "health", "verify"]
+NOT_BUILT = ["extract", "learn", "span", "flip", "audit", "reproduce"]
+
+
+def test_the_commands_are_those_that_work(command):
+    listed = command("--help").out
+    assert sorted(info.callback.__name__ for info in app.registered_commands) == COMMANDS
+    assert all(name in listed for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", NOT_BUILT)
+def test_a_command_that_is_not_built_is_absent(name, command):
+    ended = command(name, "target")
+    assert ended.status == 2
+    assert f"No such command '{name}'" in ended.err
+    assert f"\n  {name} " not in command("--help").out
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_every_command(name, flag, command):
+    ended = command(name, flag)
+    assert (ended.status, ended.err) == (0, "")
+    assert f"Usage: reluctant {name}" in ended.out
+    assert "Example: reluctant" in ended.out or "TARGET" in ended.out or "bundled" in ended.out
+
+
+@pytest.mark.parametrize("name", ["health", "verify"])
+def test_help_explains_the_target(name, command):
+    said = " ".join(command(name, "--help").out.split())
+    assert f"Example: reluctant {name} model.onnx" in said
+    assert "a .onnx or .npz file, or module:attribute of an importable callable or model" in said
+
+
+def test_the_version(command):
+    assert command("--version").out == f"{__version__}\n"

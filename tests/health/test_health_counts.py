@@ -1,0 +1,69 @@
+"""What a health check costs: exact row counts, and the same findings from the same seed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from health_targets import DIM, Recording, network, with_activation
+
+from reluctant import check_health, open_oracle
+
+# Counts are exact for a given target and seed: a crease close to a short line costs a few rows more.
+NETWORK = network(0)
+
+
+def test_102_rows_in_space():
+    oracle = open_oracle(NETWORK)
+    assert check_health(oracle).queries == oracle.queries == 102
+
+
+@pytest.mark.parametrize("domain", [(0, 1), (0, np.inf)], ids=str)
+def test_60_rows_in_a_domain(domain):
+    oracle = open_oracle(NETWORK, domain=domain)
+    assert check_health(oracle).queries == oracle.queries == 60
+
+
+@pytest.mark.parametrize("lines", [2, 11])
+def test_17_rows_a_line(lines):
+    assert check_health(open_oracle(NETWORK), lines=lines).queries == 17 * lines
+
+
+def test_a_smooth_target_is_asked_at_finer_steps(seed):
+    health = check_health(open_oracle(with_activation(np.tanh, seed), dim=DIM))
+    assert health.queries in {102 + 6 * 2 * steps for steps in (1, 2, 3)}
+
+
+def test_a_target_that_fails_far_out_is_not_asked_again():
+    def target(x):
+        if np.abs(x).max() > 1e3:
+            raise ValueError("out of range")
+        return NETWORK(x)
+
+    assert check_health(open_oracle(target, dim=DIM)).queries == 72
+
+
+def test_the_count_is_what_the_target_saw(seed):
+    target = Recording(network(seed))
+    oracle = open_oracle(target, dim=DIM)
+    health = check_health(oracle)
+    assert len(target.rows) == oracle.queries == 1 + health.queries  # one row to open a callable
+
+
+def test_rows_are_entered_under_their_stage():
+    oracle = open_oracle(NETWORK)
+    check_health(oracle)
+    assert oracle.ledger.stages["health"].sent == 102
+
+
+def test_the_same_seed_asks_the_same(seed):
+    first, second = Recording(network(seed)), Recording(network(seed))
+    findings = [check_health(open_oracle(target, dim=DIM), rng=seed) for target in (first, second)]
+    np.testing.assert_array_equal(first.rows, second.rows)
+    assert findings[0] == findings[1]
+
+
+def test_another_seed_asks_elsewhere(seed):
+    first, second = Recording(network(seed)), Recording(network(seed))
+    check_health(open_oracle(first, dim=DIM), rng=seed)
+    check_health(open_oracle(second, dim=DIM), rng=seed + 1)
+    assert not np.isin(first.rows[1:], second.rows[1:]).any()

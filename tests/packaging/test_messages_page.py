@@ -1,0 +1,39 @@
+"""Every error and every outcome has its heading on the page of messages."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+
+from reluctant import Outcome, errors
+
+PAGE = Path(__file__).parents[2] / "docs" / "messages.md"
+
+ERRORS = {getattr(errors, name).slug: getattr(errors, name) for name in errors.__all__}
+SLUGS = [*ERRORS, *(outcome.slug for outcome in Outcome)]
+
+
+def test_slugs_are_unique():
+    assert len(ERRORS) == len(errors.__all__)
+    assert len(set(SLUGS)) == len(SLUGS)
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_every_slug_has_a_heading(slug):
+    assert f"## {slug}" in PAGE.read_text("utf-8").splitlines()
+
+
+def test_no_heading_is_left_over():
+    headings = [line.removeprefix("## ") for line in PAGE.read_text("utf-8").splitlines() if line.startswith("## ")]
+    assert set(headings) <= set(SLUGS)
+
+
+def test_every_error_is_in_the_list_and_in_the_tree():
+    classes = {
+        name for name, value in vars(errors).items() if inspect.isclass(value) and value.__module__ == errors.__name__
+    }
+    assert classes == set(errors.__all__)
+    assert all(name in errors.__doc__ for name in classes)
+    assert all(issubclass(getattr(errors, name), errors.ReluctantError) for name in classes)

@@ -1,0 +1,74 @@
+"""The public face: every name is there, has one home, and the version is the one that was installed."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.metadata
+from pathlib import Path
+
+import pytest
+
+import reluctant
+
+
+def type_checking_imports() -> dict[str, str]:
+    """Names that a type checker sees, and the modules it finds them in."""
+    tree = ast.parse(Path(reluctant.__file__).read_text("utf-8"))
+    blocks = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    imports = [statement for block in blocks for statement in block.body]
+    return {alias.name: statement.module for statement in imports for alias in statement.names}
+
+
+@pytest.mark.parametrize("name", reluctant.__all__)
+def test_every_public_name_is_there(name):
+    assert getattr(reluctant, name) is not None
+    assert name in dir(reluctant)
+
+
+def test_names_and_homes_agree():
+    assert set(reluctant._HOMES) | {"__version__"} == set(reluctant.__all__)
+    assert type_checking_imports() == {name: f"reluctant.{home}" for name, home in reluctant._HOMES.items()}
+
+
+@pytest.mark.parametrize("name", reluctant._HOMES)
+def test_a_home_lists_what_lives_there(name):
+    home = importlib.import_module(f"reluctant.{reluctant._HOMES[name]}")
+    assert name in home.__all__
+    assert getattr(reluctant, name) is getattr(home, name)
+
+
+def test_names_are_sorted_and_unique():
+    assert reluctant.__all__ == sorted(set(reluctant.__all__))
+    assert dir(reluctant) == reluctant.__all__
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match=r"module 'reluctant' has no attribute 'steal'"):
+        _ = reluctant.steal
+
+
+def test_star_import_gives_the_public_names():
+    names: dict[str, object] = {}
+    exec("from reluctant import *", names)
+    assert set(reluctant.__all__) <= set(names)
+
+
+def test_the_version_is_the_installed_one():
+    assert reluctant.__version__ == importlib.metadata.version("reluctant")
+
+
+def test_the_package_is_typed():
+    assert (Path(reluctant.__file__).parent / "py.typed").is_file()
+
+
+def test_every_module_names_what_it_gives():
+    for path in Path(reluctant.__file__).parent.rglob("*.py"):
+        names = [
+            target.id
+            for node in ast.parse(path.read_text("utf-8")).body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        ]
+        assert "__all__" in names or path.name == "_version.py", path.name
