@@ -212,7 +212,7 @@ def _add_values(node: Any, x: _Affine, y: _Affine) -> _Affine:
         raise _unsupported(node, f"{node.op_type} of two computed values", "an Add of a layer and a skip term")
     size = len(x.constant)
     both = {k: _dense(x, k, size) + _dense(y, k, size) for k in set(x.terms) & set(y.terms)}
-    return _Affine(x.shape, x.constant + y.constant, x.terms | y.terms | both)
+    return _Affine(x.shape, x.constant + y.constant, {**x.terms, **y.terms, **both})
 
 
 def _scale(node: Any, _: dict[str, Any], reading: _Reading) -> _Affine:
