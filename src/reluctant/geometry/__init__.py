@@ -1,0 +1,9 @@
+"""Geometry of a piecewise linear function: lines, creases on them, affine pieces. Everything is batched."""
+
+from reluctant.geometry.creases import Creases, Scan, scan_lines
+from reluctant.geometry.frames import Frame, FramedNetwork
+from reluctant.geometry.lines import Lines
+from reluctant.geometry.noise import DistanceNoise
+from reluctant.geometry.samples import Pieces, Samples
+
+__all__ = ["Creases", "DistanceNoise", "Frame", "FramedNetwork", "Lines", "Pieces", "Samples", "Scan", "scan_lines"]

@@ -1,0 +1,34 @@
+"""Noise of an answer as it grows with the distance from the origin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reluctant.health import Health
+from reluctant.numerics import FloatArray
+
+__all__ = ["DistanceNoise"]
+
+# A reading comes from a few lines, and rounding is larger where sums inside the network are.
+SAFETY = 3.0
+
+
+@dataclass(frozen=True)
+class DistanceNoise:
+    """Standard deviation hypot(near, growth · distance): what sums inside a network leave of its digits."""
+
+    near: float
+    growth: float
+
+    @classmethod
+    def of(cls, health: Health, dim: int) -> DistanceNoise:
+        """From the readings of a health check: one at the scale of use, one far out if there is one."""
+        near, far = health.readings[0], health.readings[-1]
+        growth = far.sd / (far.scale * np.sqrt(dim))
+        return cls(SAFETY * near.sd, SAFETY * float(growth))
+
+    def at(self, distance: FloatArray) -> FloatArray:
+        """Standard deviation of an answer at this distance."""
+        return np.hypot(self.near, self.growth * np.abs(distance))

@@ -1,0 +1,113 @@
+"""Samples on lines, and the pieces they fall into.
+
+A sample whose two neighbours are in line with it is flat; a run of samples joined by flat ones is a piece.
+Two samples that were asked as a pair and belong to no run are a piece too, until something contradicts it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluctant.numerics import FloatArray
+
+__all__ = ["NONE", "TOLERANCE", "BoolArray", "IntArray", "Pieces", "Samples", "find_pieces"]
+
+IntArray: TypeAlias = NDArray[np.intp]
+BoolArray: TypeAlias = NDArray[np.bool_]
+
+NONE = -1  # no pair, no check
+TOLERANCE = 30.0  # deviations of the noise that still count as in line
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Answers on lines, sorted by line and position.
+
+    pair: samples asked together to find a slope share a number. check: those asked on the two sides of an
+    expected crease do. sd: noise of each answer.
+    """
+
+    line: IntArray
+    t: FloatArray
+    f: FloatArray  # (n, m)
+    sd: FloatArray
+    pair: IntArray
+    check: IntArray
+
+    def __add__(self, other: Samples) -> Samples:
+        parts = [np.concatenate([getattr(self, field.name), getattr(other, field.name)]) for field in fields(self)]
+        order = np.lexsort([parts[1], parts[0]])
+        return Samples(*(part[order] for part in parts))
+
+    def room_after(self, which: IntArray) -> FloatArray:
+        """Distance to the next sample of the line, 0 for its last."""
+        following = np.minimum(which + 1, len(self) - 1)
+        return np.where(self.line[following] == self.line[which], self.t[following] - self.t[which], 0.0)
+
+    def room_before(self, which: IntArray) -> FloatArray:
+        """Distance to the sample before, 0 for the first of a line."""
+        before = np.maximum(which - 1, 0)
+        return np.where(self.line[before] == self.line[which], self.t[which] - self.t[before], 0.0)
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Pieces in order: index of first and last sample, whether a third sample agrees, and the line they lie on."""
+
+    first: IntArray
+    last: IntArray
+    certified: BoolArray
+    length: FloatArray
+    slope: FloatArray  # (n, m)
+    sd: FloatArray  # noise of the two end samples together
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @classmethod
+    def between(cls, s: Samples, first: IntArray, last: IntArray, certified: BoolArray) -> Pieces:
+        """Pieces from sample `first` to sample `last`, with the slope their ends give."""
+        length = s.t[last] - s.t[first]
+        slope = (s.f[last] - s.f[first]) / length[:, None]
+        return cls(first, last, certified, length, slope, np.hypot(s.sd[first], s.sd[last]))
+
+    def slope_sd(self) -> FloatArray:
+        """Noise of the slopes."""
+        return self.sd / self.length
+
+    def tolerance(self, s: Samples, which: IntArray, t: FloatArray, sd: FloatArray) -> FloatArray:
+        """How far an answer of noise `sd` at t may be from the line of a piece and still belong to it."""
+        away = np.minimum(np.abs(t - s.t[self.first[which]]), np.abs(t - s.t[self.last[which]]))
+        return TOLERANCE * np.hypot(sd, self.sd[which] * (1 + away / self.length[which]))
+
+
+def find_pieces(s: Samples) -> Pieces:
+    """Runs of samples joined by flat ones, and pairs that no run touches."""
+    inside = s.line[1:] == s.line[:-1]  # edge k joins samples k and k + 1
+    joined = np.zeros(len(inside), dtype=bool)
+    joined[1:] = inside[1:] & inside[:-1] & _flat(s)[1:-1]
+    starts = np.flatnonzero(inside & ~joined)
+    stops = np.flatnonzero(inside & ~np.append(joined[1:], False))
+    is_run = stops > starts
+    touched = np.zeros(len(inside) + 2, dtype=bool)  # edge k is at k + 1
+    touched[starts[is_run] + 1] = touched[stops[is_run] + 1] = True
+    is_pair = (s.pair[starts] == s.pair[starts + 1]) & (s.pair[starts] != NONE)
+    keep = is_run | (is_pair & ~touched[starts] & ~touched[starts + 2])
+    return Pieces.between(s, starts[keep], stops[keep] + 1, is_run[keep])
+
+
+def _flat(s: Samples) -> BoolArray:
+    flat = np.zeros(len(s), dtype=bool)
+    same = s.line[2:] == s.line[:-2]
+    share = (s.t[1:-1] - s.t[:-2]) / np.where(same, s.t[2:] - s.t[:-2], 1.0)
+    off = np.abs(s.f[1:-1] - (s.f[:-2] + (s.f[2:] - s.f[:-2]) * share[:, None])).max(axis=1)
+    sd = np.sqrt(s.sd[1:-1] ** 2 + ((1 - share) * s.sd[:-2]) ** 2 + (share * s.sd[2:]) ** 2)
+    flat[1:-1] = same & (off <= TOLERANCE * sd)
+    return flat
