@@ -13,13 +13,16 @@ from reluctant._version import __version__
 if TYPE_CHECKING:
     from reluctant.domains import Domain
     from reluctant.errors import ReluctantError
+    from reluctant.extraction import DepthTwo, extract
     from reluctant.health import Health, check_health
     from reluctant.networks import ReLUNetwork, equivalent
     from reluctant.oracles import Facts, Oracle, Wrapper, open_oracle
     from reluctant.results import Outcome, Result
-    from reluctant.verification import Verification, compare, verify
+    from reluctant.verification import Verification, verify
+    from reluctant.verification.alignment import compare
 
 __all__ = [
+    "DepthTwo",
     "Domain",
     "Facts",
     "Health",
@@ -34,11 +37,13 @@ __all__ = [
     "check_health",
     "compare",
     "equivalent",
+    "extract",
     "open_oracle",
     "verify",
 ]
 
 _HOMES = {
+    "DepthTwo": "extraction",
     "Domain": "domains",
     "Facts": "oracles",
     "Health": "health",
@@ -50,8 +55,9 @@ _HOMES = {
     "Verification": "verification",
     "Wrapper": "oracles",
     "check_health": "health",
-    "compare": "verification",
+    "compare": "verification.alignment",
     "equivalent": "networks",
+    "extract": "extraction",
     "open_oracle": "oracles",
     "verify": "verification",
 }

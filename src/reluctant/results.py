@@ -105,5 +105,22 @@ class Result:
         where = f" (stage: {self.stage})" if self.stage else ""
         raise NotRecovered(f"{self.outcome}{where} {self.queries} queries were spent.", result=self)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON: the outcome, what was recovered, what it cost, what it is based on."""
+        network = self.network
+        shape = None if network is None else {"widths": network.widths, "parameters": network.parameters}
+        evidence = {
+            name: value.to_dict() if hasattr(value, "to_dict") else value for name, value in self.evidence.items()
+        }
+        return {
+            "outcome": self.outcome.slug,
+            "text": str(self.outcome),
+            "ok": self.ok,
+            "stage": self.stage,
+            "queries": self.queries,
+            "network": shape and shape | {"skip": network is not None and network.skip is not None},
+            "evidence": evidence,
+        }
+
     def __repr__(self) -> str:
         return f"Result({self.outcome.slug}, {self.network!r}, queries={self.queries})"

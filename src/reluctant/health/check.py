@@ -17,7 +17,7 @@ from reluctant.oracles.base import Kind, Oracle
 from reluctant.oracles.counting import Counting
 from reluctant.oracles.opening import as_opened
 
-__all__ = ["check_health"]
+__all__ = ["check_health", "examine"]
 
 FAR_SCALES = (1e2, 1e4, 1e6)
 NOISE_SCALE = 1e4  # far enough that relative noise is seen apart from absolute noise
@@ -35,15 +35,20 @@ def check_health(oracle: Oracle, *, rng: Rng = 0, lines: int = 6) -> Health:
         raise InvalidInput.about("lines", got=lines, expected="at least 2")
     opened, generator = as_opened(oracle), as_generator(rng)
     opened.begin("health", rng)
-    before = opened.queries
-    with opened.stage("health", expected=ROWS_PER_LINE * lines):
-        centres = opened.facts.domain.interior(generator, lines, opened.dim)
-        near = ShortLines.ask(opened, generator, centres, STEPS, FINER_STEPS)
+    return examine(opened, generator, lines)
+
+
+def examine(oracle: Counting, rng: np.random.Generator, lines: int) -> Health:
+    """The check as a stage of a larger run."""
+    before, domain = oracle.queries, oracle.facts.domain
+    with oracle.stage("health", expected=ROWS_PER_LINE * lines):
+        centres = domain.interior(rng, lines, oracle.dim)
+        near = ShortLines.ask(oracle, rng, centres, STEPS, FINER_STEPS)
         # The same batch again: a deterministic target may still round differently in one of another size.
-        repeated = ask(opened, centres)
-        far = _ask_far(opened, generator, near) if opened.facts.domain.is_space else {}
-    health = _summarise(near, repeated, far, opened.queries - before)
-    return health if opened.facts.domain.is_space else replace(health, largest_scale=None)
+        repeated = ask(oracle, centres)
+        far = _ask_far(oracle, rng, near) if domain.is_space else {}
+    health = _summarise(near, repeated, far, oracle.queries - before)
+    return health if domain.is_space else replace(health, largest_scale=None)
 
 
 def _ask_far(oracle: Counting, rng: np.random.Generator, near: ShortLines) -> dict[float, ShortLines]:
@@ -61,7 +66,9 @@ def _ask_far(oracle: Counting, rng: np.random.Generator, near: ShortLines) -> di
 def _summarise(near: ShortLines, repeated: FloatArray, far: dict[float, ShortLines], queries: int) -> Health:
     near_noise, far_noise = _near_reading(near), _far_reading(far)
     answers = answer_kind(near.answers)
-    shape = Shape.PIECEWISE_CONSTANT if answers is Kind.LABELS else _shape(near, near_noise)
+    shape = _shape(near, near_noise)
+    if answers is Kind.LABELS and shape is not Shape.CONSTANT:
+        shape = Shape.PIECEWISE_CONSTANT
     finite = near.finite_answers
     answered = [1.0, *(scale for scale, lines in far.items() if np.isfinite(lines.answers).all())]
     return Health(

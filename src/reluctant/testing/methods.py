@@ -10,9 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from reluctant.extraction import DepthTwo, extract
 from reluctant.health import check_health
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
+from reluctant.results import Result
 from reluctant.verification import verify
 
 __all__ = ["METHODS", "Method"]
@@ -29,7 +31,16 @@ class Method:
     run: Callable[[Counting, ReLUNetwork], Any]
 
 
+def _comparable(result: Result) -> Any:
+    """Outcome, cost by stage and every weight, to the last bit."""
+    network = result.network
+    arrays = () if network is None else (*network.weights, *network.biases)
+    return result.outcome, dict(result.rows), [array.tobytes() for array in arrays]
+
+
 METHODS: tuple[Method, ...] = (
     Method("health", lambda oracle, candidate: check_health(oracle, rng=0)),
     Method("verify", lambda oracle, candidate: verify(oracle, candidate, rng=0)),
+    Method("extract", lambda oracle, candidate: _comparable(extract(oracle, rng=0))),
+    Method("extract, DepthTwo", lambda oracle, candidate: _comparable(extract(oracle, DepthTwo(directions=2), rng=0))),
 )

@@ -1,6 +1,5 @@
-"""Verification: a target against a network by questions, a network against a network by weights."""
+"""Verification: a target against a network by questions; network against network is in `alignment`."""
 
-from reluctant.verification.alignment import Alignment, compare
-from reluctant.verification.check import GroupError, Verification, verify
+from reluctant.verification.check import GroupError, HeldOut, Verification, verify
 
-__all__ = ["Alignment", "GroupError", "Verification", "compare", "verify"]
+__all__ = ["GroupError", "HeldOut", "Verification", "verify"]

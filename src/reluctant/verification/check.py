@@ -19,7 +19,7 @@ from reluctant.oracles.counting import Counting
 from reluctant.oracles.opening import as_opened
 from reluctant.verification.points import beside, crease_points
 
-__all__ = ["GroupError", "Verification", "verify"]
+__all__ = ["GroupError", "HeldOut", "Verification", "examine", "verify"]
 
 SCALES = (0.1, 1.0, 10.0)
 
@@ -38,6 +38,14 @@ class GroupError:
     points: int
     max_error: float
     rms_error: float
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Rows on the creases of a network that were asked before, and had no part in making it."""
+
+    rows: FloatArray
+    answers: FloatArray
 
 
 @dataclass(frozen=True)
@@ -103,14 +111,32 @@ def verify(
     Cost: 3·points + (1 + per_neuron)·neurons rows, and about 60 to measure the noise if neither tol nor
     noise is given.
     """
-    opened, generator = as_opened(oracle), as_generator(rng)
+    opened = as_opened(oracle)
     network = _in_gauge(network, opened)
     opened.begin("verify", rng)
-    before = opened.queries
-    with opened.stage("verify"):
-        named, untested = _plan(network, opened, generator, points, per_neuron)
-        answers = opened.query(np.concatenate([rows for _, rows in named]))
-        noise = noise or (_measure_noise(opened, generator, answers) if tol is None else None)
+    return examine(opened, network, as_generator(rng), tol=tol, noise=noise, points=points, per_neuron=per_neuron)
+
+
+def examine(
+    oracle: Counting,
+    network: ReLUNetwork,
+    rng: np.random.Generator,
+    *,
+    tol: float | None = None,
+    noise: Noise | None = None,
+    points: int = 64,
+    per_neuron: int = 2,
+    held_out: HeldOut | None = None,
+) -> Verification:
+    """The comparison as a stage of a larger run; `held_out` answers stand in for the points on creases."""
+    before = oracle.queries
+    with oracle.stage("verify"):
+        named, untested = _plan(network, oracle, rng, points, per_neuron, creases=held_out is None)
+        answers = oracle.query(np.concatenate([rows for _, rows in named]))
+        noise = noise or (_measure_noise(oracle, rng, answers) if tol is None else None)
+    if held_out is not None:
+        named.append(("on creases", held_out.rows))
+        answers = np.concatenate([answers, held_out.answers])
     predicted = network(np.concatenate([rows for _, rows in named]))
     groups = np.repeat(np.arange(len(named)), [len(rows) for _, rows in named])
     unit = _units(answers, groups, at_use=SCALES.index(1.0))
@@ -118,7 +144,7 @@ def verify(
     limits = _limits(answers, unit, noise) if tol is None and noise else np.full(errors.shape, tol)
     summary = {name: errors[groups == k].max(axis=1) for k, (name, _) in enumerate(named)}
     limit = float(np.median(limits[groups == SCALES.index(1.0)].min(axis=1)))
-    return _summarise(summary, bool(np.all(errors <= limits)), limit, untested, opened.queries - before)
+    return _summarise(summary, bool(np.all(errors <= limits)), limit, untested, oracle.queries - before)
 
 
 def _measure_noise(oracle: Counting, rng: np.random.Generator, answers: FloatArray) -> Noise:
@@ -155,18 +181,20 @@ def _scale_name(scale: float) -> str:
 
 
 def _plan(
-    network: ReLUNetwork, oracle: Counting, rng: np.random.Generator, points: int, per_neuron: int
+    network: ReLUNetwork, oracle: Counting, rng: np.random.Generator, points: int, per_neuron: int, creases: bool
 ) -> tuple[list[tuple[str, FloatArray]], int]:
     if points < 2 or per_neuron < 0:
         raise InvalidInput.about("points, per_neuron", got=(points, per_neuron), expected="at least 2 and 0")
     domain = oracle.facts.domain
     named = [(_scale_name(scale), domain.sample(rng, points, oracle.dim, scale)) for scale in SCALES]
-    creases = crease_points(network, domain, rng)
-    if len(creases.points):
-        named.append(("on creases", creases.points))
+    if not creases:
+        return named, 0
+    on = crease_points(network, domain, rng)
+    if len(on.points):
+        named.append(("on creases", on.points))
         if per_neuron:
-            named.append(("beside creases", beside(np.repeat(creases.points, per_neuron, axis=0), domain, rng)))
-    return named, creases.missed
+            named.append(("beside creases", beside(np.repeat(on.points, per_neuron, axis=0), domain, rng)))
+    return named, on.missed
 
 
 def _units(answers: FloatArray, groups: NDArray[np.intp], at_use: int) -> FloatArray:

@@ -1,0 +1,18 @@
+"""What a method hands to the driver: a network, and answers it kept back for its verification."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reluctant.networks import ReLUNetwork
+from reluctant.verification import HeldOut
+
+__all__ = ["Candidate"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A network that has still to be verified."""
+
+    network: ReLUNetwork
+    held_out: HeldOut | None = None

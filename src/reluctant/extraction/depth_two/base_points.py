@@ -1,0 +1,144 @@
+"""Third stage: points far from every crease, at which gradients in all directions are measured.
+
+Inside the known subspace points climb towards large margins; of these as many are chosen as there are
+unknowns, so that their activation patterns determine every neuron well. No queries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from reluctant.extraction.depth_two.line import Regions
+from reluctant.extraction.depth_two.linear import design_matrix
+from reluctant.extraction.failures import StageFailed
+from reluctant.geometry import DistanceNoise, FramedNetwork
+from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.numerics import FloatArray
+
+__all__ = ["BasePoints", "choose_base_points"]
+
+POOL = 2.5  # candidates for each point needed
+FEWEST_CANDIDATES = 200
+CLIMBING_STEPS = 80
+REACH = 5.0  # of the climb, in median distances of a crease from the origin of the frame
+TOO_CLOSE = 1e-5  # of the typical weight of a point: its steps would be too short to measure anything
+WELL_DETERMINED = 1e-7  # of the median singular value: more digits than that are not to be lost in solving
+MOST_EXTRA = 4  # points added one by one while some neuron is not determined
+BLOCK_CELLS = 2**19  # candidates times neurons climbing together: stays in the processor's cache
+
+
+@dataclass(frozen=True)
+class BasePoints:
+    """Points of the frame: coordinates (n, k), which neurons are on (n, h), and their values before the ReLU."""
+
+    y: FloatArray
+    active: BoolArray
+    values: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+def choose_base_points(
+    known: FramedNetwork, regions: Regions, noise: DistanceNoise, rng: np.random.Generator
+) -> BasePoints:
+    """Points whose patterns determine all neurons, with room around them."""
+    m, h = known.network.outputs, known.neurons
+    needed = -(-(h + m) // m) + (m > 1)  # with several outputs one more, since they come m rows at a time
+    climbed = _climb(known, regions.scale, max(int(POOL * needed), FEWEST_CANDIDATES), rng)
+    # The middles of the line's regions show every neuron in both states, should the climb miss one.
+    on_line = np.zeros((len(regions), climbed.shape[1]))
+    on_line[:, 0] = regions.middle
+    y = np.concatenate([climbed, on_line])
+    values = known.network.preactivations(y)[0]
+    room = (np.abs(values) / _per_coordinate(known)).min(axis=1)
+    weight = room / noise.at(np.linalg.norm(y, axis=1) + regions.scale)
+    usable = np.flatnonzero(weight > TOO_CLOSE * np.median(weight[: len(climbed)]))
+    y, values, weight = y[usable], values[usable], weight[usable]
+    design = design_matrix(values > 0, known.network.weights[1]).reshape(len(y), m, h + m)
+    design *= (weight / np.median(weight))[:, None, None]
+    for more in range(MOST_EXTRA):
+        chosen = _pivots(design, needed + more)
+        if _determines_all(design[chosen].reshape(-1, h + m)):
+            return BasePoints(y[chosen], values[chosen] > 0, values[chosen])
+    raise StageFailed(
+        "base points",
+        "neurons that no point tells apart",
+        number=needed + MOST_EXTRA,
+        limit=needed,
+        partial=known.lifted(),
+    )
+
+
+def _determines_all(design: FloatArray) -> bool:
+    """True if the rows leave no combination of neurons open."""
+    singular = scipy.linalg.svdvals(design, check_finite=False)
+    return bool(len(design) >= design.shape[1] and singular[-1] > WELL_DETERMINED * np.median(singular))
+
+
+def _per_coordinate(known: FramedNetwork) -> FloatArray:
+    """Typical size of one coordinate of each neuron's weights."""
+    g = known.network.weights[0]
+    return np.sqrt((g**2).mean(axis=1))
+
+
+def _pivots(design: FloatArray, needed: int) -> IntArray:
+    """Points whose rows span the most volume, greedily."""
+    _, m, unknowns = design.shape
+    if m == 1:
+        _, order = scipy.linalg.qr(design[:, 0].T, mode="r", pivoting=True, check_finite=False)
+        return np.asarray(order[:needed])
+    chosen: list[int] = []
+    rest = design.copy()
+    for k in range(needed):
+        free = min(m, max(unknowns - k * m, 1))  # directions still open for this point
+        volumes = np.log(np.maximum(_singular(rest)[:, :free], np.finfo(float).tiny)).sum(axis=1)
+        volumes[chosen] = -np.inf
+        chosen.append(int(np.argmax(volumes)))
+        taken = np.linalg.qr(rest[chosen[-1]].T)[0]
+        rest = rest - (rest @ taken) @ taken.T
+    return np.array(chosen)
+
+
+def _singular(rows: FloatArray) -> FloatArray:
+    """Singular values of each (m, unknowns) block, largest first, from its small Gram matrix."""
+    gram = np.einsum("nij,nkj->nik", rows, rows, optimize=True)
+    return np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[:, ::-1], 0))
+
+
+def _climb(known: FramedNetwork, scale: float, candidates: int, rng: np.random.Generator) -> FloatArray:
+    """Random points of a ball, moved away from the creases around them."""
+    (g, _), (z, _) = known.network.weights, known.network.biases
+    k = g.shape[1]
+    reach = max(REACH * float(np.median(np.abs(z) / np.linalg.norm(g, axis=1))) * np.sqrt(k), 0.5 * scale)
+    y = rng.standard_normal((candidates, k))
+    y *= reach * rng.uniform(0.3, 1.0, (candidates, 1)) / np.linalg.norm(y, axis=1, keepdims=True)
+    size = _per_coordinate(known)
+    block = max(1, BLOCK_CELLS // len(z))
+    parts = [_climb_block(g / size[:, None], z / size, y[i : i + block], reach) for i in range(0, candidates, block)]
+    return np.concatenate(parts)
+
+
+def _climb_block(g: FloatArray, z: FloatArray, y: FloatArray, reach: float) -> FloatArray:
+    """Follow the gradient of a soft minimum of |g y + z| inside the ball; keep the best point met."""
+    length = float(np.sqrt((g**2).sum(axis=1)).mean())
+    typical = reach * length / len(z)  # margin to expect with this many creases
+    best, best_margin = y, np.zeros(len(y))
+    for step in range(CLIMBING_STEPS):
+        values = y @ g.T + z
+        sizes = np.abs(values)
+        margin = sizes.min(axis=1)
+        better = margin > best_margin
+        best, best_margin = np.where(better[:, None], y, best), np.maximum(margin, best_margin)
+        width = 0.5 * np.maximum(margin, 1e-3 * typical)[:, None]
+        pull = np.exp((margin[:, None] - sizes) / width)
+        np.copysign(pull, values, out=pull)
+        direction = pull @ g
+        direction /= np.linalg.norm(direction, axis=1, keepdims=True) + np.finfo(float).tiny
+        cooling = min(1.0, 2.5 * (1 - step / CLIMBING_STEPS) + 0.02)
+        y = y + cooling * (2 * np.maximum(margin, 0.3 * typical) / length)[:, None] * direction
+        y = y * np.minimum(1.0, reach / np.linalg.norm(y, axis=1, keepdims=True))
+    return best

@@ -1,0 +1,174 @@
+"""Fourth stage, nearly all of the cost: one step along every coordinate from every base point.
+
+The steps are as long as the margins allow. A step that crossed a crease is found without further
+questions: the weights it gives predict the crossing, or disagree with what the subspace already showed.
+Only the coordinates concerned are asked again, with shorter steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import erfcinv, gammaincinv
+
+from reluctant.extraction.depth_two.base_points import BasePoints
+from reluctant.extraction.depth_two.linear import design_matrix, solve_weighted
+from reluctant.extraction.failures import StageFailed
+from reluctant.geometry import DistanceNoise, FramedNetwork
+from reluctant.geometry.samples import IntArray
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting
+
+__all__ = ["Gradients", "measure_gradients"]
+
+GROUPS = (4, 16, 64, 256)  # coordinates asked first, with shorter steps, to learn how large weights are
+UNLUCKY = 0.1  # chance that the size of any one neuron's weights is taken for too small by that
+EXPECTED_CROSSINGS = 0.01  # of steps over a crease in the whole pass, for Gaussian weights
+SHORTER = 4.0
+MOST_REPAIRS = 6
+BATCH_BYTES = 2**23  # rows built and asked together
+DISAGREEMENT = 1e-6  # relative, between weights and what the subspace showed of them to many more digits
+INCONSISTENT = 100.0  # residual of a coordinate over the median of all
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """What the pass gives: base points with answers, gradients (n·m, d), the solution matrix and its noise."""
+
+    points: FloatArray  # (n, d)
+    answers: FloatArray  # (n, m)
+    gradients: FloatArray  # (n·m, d)
+    weights: FloatArray  # of the rows
+    base: BasePoints
+    repaired: int
+
+
+def measure_gradients(
+    oracle: Counting, known: FramedNetwork, base: BasePoints, noise: DistanceNoise, rng: np.random.Generator
+) -> Gradients:
+    """Gradients at all base points along all coordinates. Cost: (d + 1) rows a base point."""
+    return _Pass(oracle, known, base, noise, rng).run()
+
+
+class _Pass:
+    """State of one pass: the gradients as they fill up."""
+
+    def __init__(
+        self, oracle: Counting, known: FramedNetwork, base: BasePoints, noise: DistanceNoise, rng: np.random.Generator
+    ) -> None:
+        self.oracle, self.known, self.base = oracle, known, base
+        self.points = known.frame.points(base.y)
+        self.noise = noise.at(np.linalg.norm(self.points, axis=1))
+        self.order = rng.permutation(oracle.dim)
+        self.design = design_matrix(base.active, known.network.weights[1])
+        n, m = len(base), oracle.outputs
+        self.answers = np.empty((n, m))
+        self.gradients = np.empty((n, m, oracle.dim))
+        self.safety = _safety(known.neurons * oracle.dim * n)
+
+    def run(self) -> Gradients:
+        n, d = len(self.base), self.oracle.dim
+        with self.oracle.stage("main pass", expected=n * (d + 1)):
+            self.answers[:] = self.oracle.query(self.points)
+            steps = self._first_coordinates()
+            repaired = self._repair(steps)
+        rows = self.gradients.reshape(n * self.oracle.outputs, d)
+        return Gradients(self.points, self.answers, rows, self._row_weights(steps), self.base, repaired)
+
+    def _row_weights(self, steps: FloatArray) -> FloatArray:
+        return np.repeat(steps / self.noise, self.oracle.outputs)
+
+    def _first_coordinates(self) -> FloatArray:
+        """Measure all coordinates in growing groups; each tells the next how long its steps may be."""
+        sizes, done = (self.known.network.weights[0] ** 2).sum(axis=1), self.known.network.widths[0]
+        steps, start = np.empty(len(self.base)), 0
+        for stop in (*GROUPS, self.oracle.dim):
+            columns = self.order[start : min(stop, self.oracle.dim)]
+            safety = self.safety * _underestimate(done, UNLUCKY / self.known.neurons)
+            steps = (np.abs(self.base.values) / np.sqrt(sizes / done)).min(axis=1) / safety
+            self._measure(columns, steps)
+            found = self._solve(columns, steps)
+            sizes, done, start = sizes + (found**2).sum(axis=1), done + len(columns), stop
+            if start >= self.oracle.dim:
+                break
+        return steps
+
+    def _solve(self, columns: IntArray, steps: FloatArray) -> FloatArray:
+        """Weights (h, columns) of the neurons along these coordinates."""
+        solution = solve_weighted(self.design, self._row_weights(steps))
+        rows = self.gradients[:, :, columns].reshape(-1, len(columns))
+        return (solution @ rows)[: self.known.neurons]
+
+    def _measure(self, columns: IntArray, steps: FloatArray) -> None:
+        """One step along each of these coordinates from every base point, a few points to a batch."""
+        d, count = self.oracle.dim, len(columns)
+        together = max(1, BATCH_BYTES // (8 * d * count))
+        buffer = np.empty((together, count, d))
+        each = np.arange(count)
+        for start in range(0, len(self.base), together):
+            points = self.points[start : start + together]
+            rows = buffer[: len(points)]
+            rows[:] = points[:, None, :]
+            rows[:, each, columns] += steps[start : start + together, None]
+            made = rows[:, each, columns] - points[:, columns]  # the steps that survived rounding
+            answers = self.oracle.query(rows.reshape(-1, d)).reshape(len(points), count, -1)
+            change = answers - self.answers[start : start + together, None]
+            self.gradients[start : start + together, :, columns] = (change / made[:, :, None]).transpose(0, 2, 1)
+
+    def _repair(self, steps: FloatArray) -> int:
+        """Ask coordinates again whose weights predict a crossing, with shorter and shorter steps."""
+        suspects, repaired, shorter = np.arange(self.oracle.dim), 0, steps
+        for _ in range(MOST_REPAIRS):
+            found = self._solve(suspects, steps)
+            suspects = suspects[self._crosses(found, shorter)]
+            if not len(suspects):
+                suspects = self._disagreeing(steps) if self.oracle.outputs == 1 else self._inconsistent(steps)
+                if not len(suspects):
+                    return repaired
+            repaired += len(suspects)
+            shorter = shorter / SHORTER
+            self._measure(suspects, shorter)
+        raise StageFailed("main pass", "coordinates that always cross a crease", number=len(suspects), limit=0)
+
+    def _crosses(self, found: FloatArray, steps: FloatArray) -> np.ndarray:
+        """Coordinates along which some step would take some neuron over its crease."""
+        ratio = self.base.values / steps[:, None]
+        low = np.where(ratio > 0, ratio, np.inf).min(axis=0)
+        high = np.where(ratio <= 0, -ratio, np.inf).min(axis=0)
+        return ((found < -low[:, None]) | (found > high[:, None])).any(axis=0)
+
+    def _disagreeing(self, steps: FloatArray) -> IntArray:
+        """Coordinates that explain a difference to the subspace, if there is one.
+
+        A wrong column of the weights shows in the subspace as itself times its coordinate of the frame.
+        """
+        solution = solve_weighted(self.design, self._row_weights(steps))
+        found = (solution @ self.gradients.reshape(-1, self.oracle.dim))[: self.known.neurons]
+        basis = self.known.frame.basis
+        off = found @ basis.T - self.known.network.weights[0]
+        size = np.abs(self.known.network.weights[0]).max()
+        if np.abs(off).max() < DISAGREEMENT * size:
+            return np.empty(0, dtype=np.intp)
+        _, s, vt = np.linalg.svd(off, full_matrices=False)
+        rank = max(1, min(int((s > DISAGREEMENT * size).sum()), len(basis) - 1))
+        share = 1 - ((basis.T / np.linalg.norm(basis.T, axis=1, keepdims=True)) @ vt[:rank].T) ** 2 @ np.ones(rank)
+        return np.argsort(share)[: 2 * rank]
+
+    def _inconsistent(self, steps: FloatArray) -> IntArray:
+        """Coordinates whose gradients no weights explain: several outputs leave rows to spare."""
+        weights = self._row_weights(steps)
+        rows = self.gradients.reshape(-1, self.oracle.dim)
+        residual = rows - self.design @ (solve_weighted(self.design, weights) @ rows)
+        size = np.abs(residual * weights[:, None]).max(axis=0)
+        return np.flatnonzero(size > INCONSISTENT * np.median(size))
+
+
+def _underestimate(seen: int, chance: float) -> float:
+    """By which factor the rms of this many Gaussian weights is too small with this chance."""
+    return float(1 / np.sqrt(gammaincinv(seen / 2, chance) * 2 / seen))
+
+
+def _safety(steps: int) -> float:
+    """How many typical weights a margin must hold so that Gaussian weights hardly ever cross."""
+    return float(np.sqrt(2) * erfcinv(min(EXPECTED_CROSSINGS / steps, 0.1)))

@@ -1,0 +1,69 @@
+"""DepthTwo: the stages in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reluctant.extraction.candidate import Candidate
+from reluctant.extraction.depth_two.affine import affine_map
+from reluctant.extraction.depth_two.assemble import assemble, refine_outputs, refit_biases
+from reluctant.extraction.depth_two.base_points import choose_base_points
+from reluctant.extraction.depth_two.line import NoCrease, Regions, neurons_on_a_line
+from reluctant.extraction.depth_two.main_pass import measure_gradients
+from reluctant.extraction.depth_two.polish import MOST_PARAMETERS, polish, remember
+from reluctant.extraction.depth_two.probe import probe
+from reluctant.extraction.depth_two.scaffold import grow
+from reluctant.geometry import DistanceNoise, FramedNetwork
+from reluctant.oracles import Counting
+
+__all__ = ["DepthTwo"]
+
+POLISHED_SHARE = 0.5  # random inputs for each bias, where a fit to all answers follows
+
+
+@dataclass(frozen=True)
+class DepthTwo:
+    """Exact extraction of f(x) = A max(W x + b, 0) + S x + c, any width, unknown width.
+
+    Assumes that creases of different neurons can be told apart on a random line.
+
+    Arguments:
+        directions: dimensions of the subspace in which base points are looked for, besides the line.
+    """
+
+    directions: int = 3
+
+    def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> Candidate:
+        """One attempt on one line; raises StageFailed where it gets stuck."""
+        remembering, memory = remember(oracle)
+        try:
+            on_line, regions = neurons_on_a_line(remembering, noise, rng)
+        except NoCrease:
+            return Candidate(affine_map(oracle))
+        parameters = on_line.neurons * (oracle.dim + 1 + oracle.outputs)
+        if parameters > MOST_PARAMETERS:
+            return self._by_base_points(oracle, on_line, regions, noise, rng)
+        known = grow(remembering, on_line, regions, oracle.dim - 1, noise, rng)
+        probe(remembering, known, rng)
+        network = refit_biases(remembering, known.lifted(), rng, share=POLISHED_SHARE)
+        return Candidate(polish(network, memory, noise))
+
+    def _by_base_points(
+        self,
+        oracle: Counting,
+        on_line: FramedNetwork,
+        regions: Regions,
+        noise: DistanceNoise,
+        rng: np.random.Generator,
+    ) -> Candidate:
+        known = grow(oracle, on_line, regions, min(self.directions, oracle.dim - 1), noise, rng)
+        probe(oracle, known, rng)
+        base = choose_base_points(known, regions, noise, rng)
+        measured = measure_gradients(oracle, known, base, noise, rng)
+        network, held_out = assemble(known, measured, known.network.weights[1]), None
+        if oracle.outputs > 1:
+            outputs, held_out = refine_outputs(oracle, network, measured.points)
+            network = assemble(known, measured, outputs)
+        return Candidate(refit_biases(oracle, network, rng), held_out)

@@ -1,0 +1,94 @@
+"""Second stage: from the line into a few more directions, by gradients in the middle of every region.
+
+In each region the function is asked at the corners of a small simplex. Its corners give the gradient; their
+centre must agree with the value known from the line, else a step crossed a crease and is made shorter.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reluctant.extraction.depth_two.line import Regions
+from reluctant.extraction.depth_two.linear import design_matrix, solve_weighted
+from reluctant.extraction.failures import StageFailed
+from reluctant.geometry import DistanceNoise, FramedNetwork
+from reluctant.geometry.samples import TOLERANCE, IntArray
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting
+
+__all__ = ["grow"]
+
+STEP = 0.03  # of half a region's width: few steps cross a crease, and digits are left
+SHORTER = 4.0
+MOST_ROUNDS = 14
+
+
+def grow(
+    oracle: Counting,
+    known: FramedNetwork,
+    regions: Regions,
+    directions: int,
+    noise: DistanceNoise,
+    rng: np.random.Generator,
+) -> FramedNetwork:
+    """Extend what is known on a line into more directions. Cost: about directions + 1 rows a region."""
+    new = known.frame.new_directions(directions, rng)
+    used = regions.chosen(_enough_regions(regions, known.network.outputs))
+    with oracle.stage("scaffold", expected=len(used) * (directions + 1)):
+        gradients, steps = _gradients(oracle, known, used, new, noise)
+    active = known.network.patterns(used.middle[:, None])[0]
+    weight = np.repeat(steps / noise.at(np.hypot(used.middle, used.scale)), known.network.outputs)
+    solution = solve_weighted(design_matrix(active, known.network.weights[1]), weight)
+    found = solution @ gradients.reshape(-1, directions)
+    return _extended(known, new, found)
+
+
+def _enough_regions(regions: Regions, outputs: int) -> IntArray:
+    """All regions for one output; with m outputs one in about m, the widest of each stretch."""
+    if outputs == 1:
+        return np.arange(len(regions))
+    chosen, last = [0], len(regions) - 1
+    nearest, farthest = max(1, int(0.45 * outputs)), max(1, int(0.85 * outputs))
+    while chosen[-1] < last:
+        stretch = np.arange(min(chosen[-1] + nearest, last), min(chosen[-1] + farthest, last) + 1)
+        chosen.append(int(stretch[np.argmax(regions.width[stretch])]) if chosen[-1] + farthest < last else last)
+    return np.array(chosen)
+
+
+def _gradients(
+    oracle: Counting, known: FramedNetwork, regions: Regions, new: FloatArray, noise: DistanceNoise
+) -> tuple[FloatArray, FloatArray]:
+    """Gradients (n, m, k) along the new directions, and the steps (n,) they were measured with."""
+    k, m = len(new), known.network.outputs
+    corners, to_gradient = _simplex(k)
+    middles = known.frame.points(regions.middle[:, None])
+    steps = STEP / 2 * np.minimum(regions.width, 2 * regions.scale)
+    sd = np.hypot(regions.value_sd, noise.at(np.hypot(regions.middle, regions.scale)))
+    gradients = np.empty((len(regions), m, k))
+    todo = np.arange(len(regions))
+    for _ in range(MOST_ROUNDS):
+        rows = middles[todo, None, :] + steps[todo, None, None] * (corners @ new)
+        answers = oracle.query(rows.reshape(-1, oracle.dim)).reshape(len(todo), k + 1, m)
+        solved = np.einsum("ck,nkm->ncm", to_gradient, answers)
+        gradients[todo] = np.swapaxes(solved[:, 1:] / steps[todo, None, None], 1, 2)
+        crossed = np.abs(solved[:, 0] - regions.value[todo]).max(axis=1) > TOLERANCE * 2 * sd[todo]
+        todo = todo[crossed]
+        if not len(todo):
+            return gradients, steps
+        steps[todo] /= SHORTER
+    raise StageFailed("scaffold", "regions that are never linear", number=len(todo), limit=0, partial=known.lifted())
+
+
+def _simplex(k: int) -> tuple[FloatArray, FloatArray]:
+    """Corners (k + 1, k) around the origin, and the matrix from answers there to centre and gradient."""
+    corners = np.concatenate([np.eye(k), -np.ones((1, k)) / np.sqrt(k)])
+    return corners, np.linalg.inv(np.column_stack([np.ones(k + 1), corners]))
+
+
+def _extended(known: FramedNetwork, new: FloatArray, found: FloatArray) -> FramedNetwork:
+    (g, a), biases, skip = known.network.weights, known.network.biases, known.network.skip
+    h = known.neurons
+    assert skip is not None
+    network = ReLUNetwork([np.hstack([g, found[:h]]), a], biases, np.hstack([skip, found[h:]]))
+    return FramedNetwork(known.frame.extended(new), network)

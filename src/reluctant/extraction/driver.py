@@ -1,0 +1,112 @@
+"""`extract`: check the target, run the method, verify what it found; hard luck gets another attempt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from reluctant.errors import BudgetExhausted, TargetError
+from reluctant.extraction.candidate import Candidate
+from reluctant.extraction.depth_two import DepthTwo
+from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.orientation import orient
+from reluctant.geometry import DistanceNoise
+from reluctant.health import Health
+from reluctant.health.check import examine as examine_health
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import Rng, as_generator
+from reluctant.oracles import Counting, Oracle, Rows
+from reluctant.oracles.opening import as_opened
+from reluctant.results import Outcome, Result
+from reluctant.verification.check import Verification
+from reluctant.verification.check import examine as examine_network
+
+__all__ = ["Method", "extract"]
+
+HEALTH_LINES = 4
+VERIFICATION_POINTS = 10  # at each scale; creases are looked at one by one besides
+ATTEMPTS = 4
+
+
+class Method(Protocol):
+    """Mathematics of one attempt; the driver owns attempts, limits and verification."""
+
+    def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> Candidate:
+        """A candidate network, or StageFailed."""
+
+
+def extract(oracle: Oracle, method: Method | None = None, *, rng: Rng = 0, attempts: int = ATTEMPTS) -> Result:
+    """Recover the network behind an oracle exactly, or say by which outcome it was not recovered.
+
+    Arguments:
+        oracle: the target.
+        method: how to look for it; None takes the cheapest that verifies.
+        rng: seed of all random choices.
+        attempts: how often the method may start again on another line.
+
+    Cost: about one row per parameter and output, verification included.
+    """
+    opened = as_opened(oracle)
+    opened.begin("extract", rng)
+    run = _Run(opened, method or DepthTwo(), as_generator(rng))
+    try:
+        return run.result(*run.go(attempts))
+    except BudgetExhausted as error:
+        return run.result(Outcome.OUT_OF_BUDGET, run.partial, error=str(error))
+    except TargetError as error:
+        return run.result(Outcome.TARGET_FAILED, run.partial, error=str(error))
+
+
+@dataclass
+class _Run:
+    """One call of `extract`: what it has spent, what it has found so far."""
+
+    oracle: Counting
+    method: Method
+    rng: np.random.Generator
+    before: dict[str, Rows] = field(init=False)
+    partial: ReLUNetwork | None = None
+    evidence: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.before = dict(self.oracle.ledger.stages)
+
+    def go(self, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
+        health = examine_health(self.oracle, self.rng, HEALTH_LINES)
+        self.evidence["health"] = health
+        if health.refusal is not None:
+            return health.refusal, None
+        failures = self.evidence["failures"] = []
+        for generator in self.rng.spawn(attempts):
+            try:
+                network, verification = self.attempt(health, generator)
+            except StageFailed as failure:
+                failures.append(str(failure))
+                self.partial = failure.partial or self.partial
+                continue
+            self.evidence["verification"] = verification
+            self.partial = network
+            if verification.ok:
+                return Outcome.RECOVERED, network
+            failures.append(f"verification: {verification}")
+        return (Outcome.UNVERIFIED if "verification" in self.evidence else Outcome.PARTIAL), self.partial
+
+    def attempt(self, health: Health, rng: np.random.Generator) -> tuple[ReLUNetwork, Verification]:
+        noise = DistanceNoise.of(health, self.oracle.dim)
+        candidate = self.method.run(self.oracle, noise, rng)
+        network = orient(candidate.network)
+        verification = examine_network(
+            self.oracle, network, rng, noise=health.noise, points=VERIFICATION_POINTS, per_neuron=0,
+            held_out=candidate.held_out,
+        )  # fmt: skip
+        return network, verification
+
+    def result(self, outcome: Outcome, network: ReLUNetwork | None, **evidence: Any) -> Result:
+        spent = {
+            stage: rows - self.before.get(stage, Rows())
+            for stage, rows in self.oracle.ledger.stages.items()
+            if rows != self.before.get(stage, Rows())
+        }
+        return Result(outcome, network, spent, self.oracle.ledger.stage, self.evidence | evidence)

@@ -1,0 +1,110 @@
+"""Never a wrong network presented as right: degenerate networks, other targets, failures on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import reluctant as rl
+from reluctant.testing import DEGENERATE, largest_true_error, planted
+from reluctant.testing.faults import Dying, noisy
+
+LARGEST_ERROR = 1e-6
+
+
+@pytest.mark.parametrize("family", DEGENERATE)
+def test_degenerate_networks_are_right_or_refused(family: str, seed: int) -> None:
+    true = DEGENERATE[family](300 + seed)
+    result = rl.extract(rl.open_oracle(true), rng=seed)
+    if result.ok:
+        assert result.network is not None
+        assert largest_true_error(result.network, true) <= LARGEST_ERROR
+    else:
+        assert result.outcome.advice
+        assert result.evidence["failures"]
+
+
+EXACT_FAMILIES = ["plain", "duplicate", "mirrored", "grid weights", "zero biases", "dead inputs", "sparse"]
+
+
+@pytest.mark.parametrize("family", EXACT_FAMILIES)
+def test_harmless_degeneracies_are_recovered(family: str) -> None:
+    true = DEGENERATE[family](77)
+    assert rl.extract(rl.open_oracle(true), rng=0).ok
+
+
+OTHER_TARGETS = {
+    "tanh": (lambda x: np.tanh(x).sum(axis=1), rl.Outcome.NOT_PIECEWISE_LINEAR),
+    "quadratic": (lambda x: (x**2).sum(axis=1), rl.Outcome.NOT_PIECEWISE_LINEAR),
+    "constant": (lambda x: np.ones(len(x)), rl.Outcome.CONSTANT),
+    "labels": (lambda x: x[:, :3].argmax(axis=1), rl.Outcome.PIECEWISE_CONSTANT),
+    "NaN": (lambda x: np.full(len(x), np.nan), rl.Outcome.NON_FINITE),
+    "noise": (noisy(lambda x: np.maximum(x, 0).sum(axis=1), 3.0), rl.Outcome.TOO_NOISY),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_TARGETS)
+def test_other_targets_get_a_named_outcome(name: str) -> None:
+    function, outcome = OTHER_TARGETS[name]
+    result = rl.extract(rl.open_oracle(function, dim=8), rng=0)
+    assert result.outcome is outcome
+    assert result.network is None
+    assert result.queries > 0
+
+
+@pytest.mark.parametrize("widths", [(10, 8, 6, 1), (20, 15, 10, 2)])
+def test_three_layers_are_not_taken_for_two(widths: tuple[int, ...]) -> None:
+    result = rl.extract(rl.open_oracle(planted(widths, 1)), rng=0, attempts=2)
+    assert not result.ok
+    assert result.outcome in {rl.Outcome.PARTIAL, rl.Outcome.UNVERIFIED}
+
+
+def test_max_pooling_is_not_taken_for_two_layers() -> None:
+    weights = np.random.default_rng(0).standard_normal((24, 10))
+    target = lambda x: (x @ weights.T).reshape(len(x), 8, 3).max(axis=2).sum(axis=1)  # noqa: E731
+    assert not rl.extract(rl.open_oracle(target, dim=10), rng=0, attempts=2).ok
+
+
+def test_affine_target_is_recovered() -> None:
+    target = rl.ReLUNetwork([[[1.0, -2.0, 0.5]]], [[3.0]])
+    result = rl.extract(rl.open_oracle(target), rng=0)
+    assert result.ok
+    assert result.network is not None
+    assert result.network.widths == (3, 1)
+    np.testing.assert_allclose(result.network.weights[0], target.weights[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("budget", [10, 200, 1500])
+def test_budget_that_ends_is_an_outcome(budget: int) -> None:
+    true = planted((64, 40, 1), 0)
+    oracle = rl.open_oracle(true, budget=budget)
+    result = rl.extract(oracle, rng=0)
+    assert result.outcome is rl.Outcome.OUT_OF_BUDGET
+    assert result.queries == oracle.queries <= budget
+    assert result.stage
+
+
+def test_dying_target_is_an_outcome_and_resumes(tmp_path: Path) -> None:
+    true = planted((30, 20, 1), 0)
+    target = Dying(true, rows=500, failures=1)
+    undisturbed = rl.extract(rl.open_oracle(lambda x: true(x), dim=30), rng=0)
+    with rl.open_oracle(target, dim=30, transcript=tmp_path) as oracle:
+        assert rl.extract(oracle, rng=0).outcome is rl.Outcome.TARGET_FAILED
+    with rl.open_oracle(target, dim=30, transcript=tmp_path) as oracle:
+        resumed = rl.extract(oracle, rng=0)
+    assert resumed.ok
+    assert resumed.network is not None
+    assert undisturbed.network is not None
+    np.testing.assert_array_equal(resumed.network.weights[0], undisturbed.network.weights[0])
+    assert resumed.queries == undisturbed.queries
+    assert target.seen <= undisturbed.queries + 2  # the opening question of each sitting
+
+
+def test_orientation_margin_is_not_forced() -> None:
+    """A skip term that is no sum of neurons stays a skip term."""
+    from reluctant.extraction.orientation import orient
+
+    network = planted((12, 6, 1), 0, skip=True)
+    assert orient(network) is network
