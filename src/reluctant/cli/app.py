@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from reluctant._version import __version__
-from reluctant.cli.commands import demo, health, verify
+from reluctant.cli.commands import demo, extract, health, verify
 from reluctant.cli.console import note
 from reluctant.errors import InvalidInput, MissingDependency, ReluctantError, TranscriptError
 
@@ -44,7 +44,7 @@ def _exiting(command: Callable[..., int]) -> Callable[..., Any]:
     return run_and_exit
 
 
-for _command in (demo, health, verify):
+for _command in (demo, extract, verify, health):
     app.command()(_exiting(_command))
 
 

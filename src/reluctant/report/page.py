@@ -8,12 +8,15 @@ from pathlib import Path
 from reluctant.health import Health
 from reluctant.optional import require
 from reluctant.report.pictures import LineProfile, profile_svg
+from reluctant.results import Result
 from reluctant.runs import Record
 
 __all__ = ["write_page"]
 
 
-def write_page(path: Path, record: Record, health: Health, profile: LineProfile, repeat: str) -> None:
+def write_page(
+    path: Path, record: Record, health: Health, profile: LineProfile, repeat: str, extraction: Result | None = None
+) -> None:
     """Write what a query interface gives away as one self-contained HTML file.
 
     Arguments:
@@ -22,6 +25,7 @@ def write_page(path: Path, record: Record, health: Health, profile: LineProfile,
         health: its health check.
         profile: answers along a line, for the picture.
         repeat: the command that repeats the run.
+        extraction: its result, if one was tried.
     """
     jinja2 = require("jinja2", extra="report", purpose="A report")
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
@@ -29,14 +33,23 @@ def write_page(path: Path, record: Record, health: Health, profile: LineProfile,
     html = template.render(
         record=record.to_dict(),
         health=health,
-        picture=profile_svg(profile),
+        picture=profile_svg(profile, extraction.network if extraction else None),
+        extraction=extraction,
         repeat=repeat,
-        verdict=_verdict(health),
+        verdict=_verdict(health, extraction),
     )
     path.write_text(html, encoding="utf-8")
 
 
-def _verdict(health: Health) -> str:
+def _verdict(health: Health, extraction: Result | None) -> str:
+    if extraction is not None and extraction.ok and extraction.network is not None:
+        network = extraction.network
+        return (
+            f"The whole network can be taken from this interface: {'-'.join(map(str, network.widths))}, "
+            f"{network.parameters} parameters, in {extraction.queries} queries."
+        )
+    if extraction is not None:
+        return f"The network was not recovered. {extraction.outcome}"
     if health.refusal is not None:
         return f"Exact methods do not apply to this interface. {health.refusal}"
     digits = "float64" if health.decimals is None else f"{health.decimals} decimals"
