@@ -21,7 +21,7 @@ REACH = 1.6  # of the picture, in units of a typical input
 
 def main() -> None:
     IMAGES.mkdir(exist_ok=True)
-    network, rng = planted((20, 9, 1), 11), np.random.default_rng(2)
+    network, rng = planted((20, 9, 1), 20), np.random.default_rng(3)
     lines = Lines.random(rng, 1, 20)
     scan = scan_lines(network, lines, NOISE, rng)
     reach = REACH * lines.scale

@@ -41,11 +41,13 @@ class FramedNetwork:
     """A depth-two network in the coordinates of a frame: what is known of a target so far.
 
     Gauge: output weights of each neuron have norm one, and the skip term is the affine map of the region
-    the search began with, so every neuron counts from zero there.
+    the search began with, so every neuron counts from zero there. `weight_sd` is the noise of each neuron's
+    weights.
     """
 
     frame: Frame
     network: ReLUNetwork
+    weight_sd: FloatArray  # (h,)
 
     @property
     def neurons(self) -> int:

@@ -28,7 +28,7 @@ EXPECTED_CROSSINGS = 0.01  # of steps over a crease in the whole pass, for Gauss
 SHORTER = 4.0
 MOST_REPAIRS = 6
 BATCH_BYTES = 2**23  # rows built and asked together
-DISAGREEMENT = 1e-6  # relative, between weights and what the subspace showed of them to many more digits
+DISAGREEMENT = 40.0  # deviations between weights and what the subspace showed of them
 INCONSISTENT = 100.0  # residual of a coordinate over the median of all
 
 
@@ -146,14 +146,14 @@ class _Pass:
         solution = solve_weighted(self.design, self._row_weights(steps))
         found = (solution @ self.gradients.reshape(-1, self.oracle.dim))[: self.known.neurons]
         basis = self.known.frame.basis
-        off = found @ basis.T - self.known.network.weights[0]
-        size = np.abs(self.known.network.weights[0]).max()
-        if np.abs(off).max() < DISAGREEMENT * size:
+        off = (found @ basis.T - self.known.network.weights[0]) / self.known.weight_sd[:, None]
+        if np.abs(off).max() < DISAGREEMENT:
             return np.empty(0, dtype=np.intp)
-        _, s, vt = np.linalg.svd(off, full_matrices=False)
-        rank = max(1, min(int((s > DISAGREEMENT * size).sum()), len(basis) - 1))
-        share = 1 - ((basis.T / np.linalg.norm(basis.T, axis=1, keepdims=True)) @ vt[:rank].T) ** 2 @ np.ones(rank)
-        return np.argsort(share)[: 2 * rank]
+        _, sizes, directions = np.linalg.svd(off, full_matrices=False)
+        rank = int(np.clip((sizes > DISAGREEMENT * np.sqrt(len(off))).sum(), 1, len(basis) - 1))
+        coordinates = basis.T / np.linalg.norm(basis.T, axis=1, keepdims=True)
+        explained = ((coordinates @ directions[:rank].T) ** 2).sum(axis=1)
+        return np.argsort(-explained)[: 2 * rank]
 
     def _inconsistent(self, steps: FloatArray) -> IntArray:
         """Coordinates whose gradients no weights explain: several outputs leave rows to spare."""

@@ -38,10 +38,11 @@ def grow(
     with oracle.stage("scaffold", expected=len(used) * (directions + 1)):
         gradients, steps = _gradients(oracle, known, used, new, noise)
     active = known.network.patterns(used.middle[:, None])[0]
-    weight = np.repeat(steps / noise.at(np.hypot(used.middle, used.scale)), known.network.outputs)
-    solution = solve_weighted(design_matrix(active, known.network.weights[1]), weight)
+    sd = np.repeat(noise.at(np.hypot(used.middle, used.scale)) / steps, known.network.outputs)
+    solution = solve_weighted(design_matrix(active, known.network.weights[1]), 1 / sd)
     found = solution @ gradients.reshape(-1, directions)
-    return _extended(known, new, found)
+    found_sd = np.sqrt(((solution * sd) ** 2).sum(axis=1))[: known.neurons]
+    return _extended(known, new, found, np.maximum(known.weight_sd, found_sd))
 
 
 def _enough_regions(regions: Regions, outputs: int) -> IntArray:
@@ -86,9 +87,9 @@ def _simplex(k: int) -> tuple[FloatArray, FloatArray]:
     return corners, np.linalg.inv(np.column_stack([np.ones(k + 1), corners]))
 
 
-def _extended(known: FramedNetwork, new: FloatArray, found: FloatArray) -> FramedNetwork:
+def _extended(known: FramedNetwork, new: FloatArray, found: FloatArray, weight_sd: FloatArray) -> FramedNetwork:
     (g, a), biases, skip = known.network.weights, known.network.biases, known.network.skip
     h = known.neurons
     assert skip is not None
     network = ReLUNetwork([np.hstack([g, found[:h]]), a], biases, np.hstack([skip, found[h:]]))
-    return FramedNetwork(known.frame.extended(new), network)
+    return FramedNetwork(known.frame.extended(new), network, weight_sd)
