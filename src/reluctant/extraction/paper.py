@@ -65,11 +65,11 @@ def find_critical_point(ask: Ask, delta: float, a: float, tol: float) -> float |
     step = delta**2
     left, right = a + step, 1 / delta
     first = affine(ask, step, np.array([left]))
-    if _same_piece(first, affine(ask, step, np.array([right])), right - left, step, tol):
+    if _same_piece(first, affine(ask, step, np.array([right])), delta, tol):
         return None
     for _ in range(int(np.ceil(np.log2((right - left) / delta))) + 1):
         middle = (left + right) / 2
-        if _same_piece(first, affine(ask, step, np.array([middle])), right - left, step, tol):
+        if _same_piece(first, affine(ask, step, np.array([middle])), delta, tol):
             left = middle
         else:
             right = middle
@@ -79,9 +79,10 @@ def find_critical_point(ask: Ask, delta: float, a: float, tol: float) -> float |
     return float(left + gap / (before.w[0] - after.w[0]))
 
 
-def _same_piece(one: AffineMap, other: AffineMap, reach: float, step: float, tol: float) -> bool:
-    difference = one - other
-    return bool(abs(difference.w[0]) <= tol / step and abs(difference.b) <= tol * (1 + reach / step))
+def _same_piece(one: AffineMap, other: AffineMap, delta: float, tol: float) -> bool:
+    """True if the maps agree: slopes over a step of δ², constants over a distance of 1/δ."""
+    difference, slope_tol = one - other, 2 * tol / delta**2
+    return bool(abs(difference.w[0]) <= slope_tol and abs(difference.b) <= slope_tol / delta)
 
 
 def find_critical_points(ask: Ask, delta: float, tol: float) -> list[float]:
