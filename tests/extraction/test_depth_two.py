@@ -100,3 +100,18 @@ def test_float64_softmax_is_recovered_up_to_its_gauge() -> None:
     result = rl.extract(oracle, rng=0)
     # Far out probabilities underflow, so the line search cannot finish: said, not guessed.
     assert result.ok or result.outcome in {rl.Outcome.TARGET_FAILED, rl.Outcome.PARTIAL, rl.Outcome.UNVERIFIED}
+
+
+@pytest.mark.parametrize("widths", [(64, 40, 1), (40, 30, 3)])
+def test_certificate_tells_the_errors(widths: tuple[int, ...], seed: int) -> None:
+    true = planted(widths, 40 + seed)
+    result = rl.extract(rl.open_oracle(true), rng=seed).raise_for_status()
+    certificate = result.evidence["certificate"]
+    matching = rl.compare(result.network, true).matching
+    assert certificate.width == widths[1]
+    assert matching is not None
+    weights = np.abs(matching.network.weights[0] - matching.other.weights[0][matching.pairs[0]])
+    largest = certificate.weight_errors.max() / np.linalg.norm(result.network.weights[0], axis=1).min()
+    assert weights.max() < 10 * largest  # stated errors are no smaller than true ones,
+    assert largest < 1e-9  # and small
+    assert certificate.radius > 1e6

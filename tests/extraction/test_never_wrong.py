@@ -108,3 +108,10 @@ def test_orientation_margin_is_not_forced() -> None:
 
     network = planted((12, 6, 1), 0, skip=True)
     assert orient(network) is network
+
+
+def test_bounded_domain_is_refused_before_anything_is_asked() -> None:
+    oracle = rl.open_oracle(planted((6, 4, 1), 0), domain=(0, 1))
+    with pytest.raises(rl.ReluctantError, match=r"^domain: got"):
+        rl.extract(oracle, rng=0)
+    assert oracle.queries == 0

@@ -69,8 +69,9 @@ def extract(
         print(found.outcome)
         if found.network is not None:
             print(f"{found.network!r}")
-        if "verification" in found.evidence:
-            print(found.evidence["verification"])
+        for part in ("verification", "certificate"):
+            if found.evidence.get(part) is not None:
+                print(found.evidence[part])
         print(f"{record.queries} queries." + (f" Written: {written}" if written else ""))
     for failure in found.evidence.get("failures", []):
         session.say(f"attempt failed: {failure}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from reluctant.extraction.certificate import Certificate
 from reluctant.networks import ReLUNetwork
 from reluctant.verification import HeldOut
 
@@ -16,3 +17,4 @@ class Candidate:
 
     network: ReLUNetwork
     held_out: HeldOut | None = None
+    certificate: Certificate | None = None

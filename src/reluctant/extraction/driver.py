@@ -7,8 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from reluctant.errors import BudgetExhausted, TargetError
+from reluctant.errors import BudgetExhausted, InvalidInput, TargetError
 from reluctant.extraction.candidate import Candidate
+from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.orientation import orient
@@ -49,6 +50,11 @@ def extract(oracle: Oracle, method: Method | None = None, *, rng: Rng = 0, attem
     Cost: about one row per parameter and output, verification included.
     """
     opened = as_opened(oracle)
+    if not opened.facts.domain.is_space:
+        raise InvalidInput.about(
+            "domain", got=opened.facts.domain.describe(), expected="inputs without bounds",
+            fix="Extraction looks for creases along whole lines; open the target without a domain if it allows that.",
+        )  # fmt: skip
     opened.begin("extract", rng)
     run = _Run(opened, method or DepthTwo(), as_generator(rng))
     try:
@@ -81,19 +87,19 @@ class _Run:
         failures = self.evidence["failures"] = []
         for generator in self.rng.spawn(attempts):
             try:
-                network, verification = self.attempt(health, generator)
+                network, verification, certificate = self.attempt(health, generator)
             except StageFailed as failure:
                 failures.append(str(failure))
                 self.partial = failure.partial or self.partial
                 continue
-            self.evidence["verification"] = verification
+            self.evidence |= {"verification": verification, "certificate": certificate}
             self.partial = network
             if verification.ok:
                 return Outcome.RECOVERED, network
             failures.append(f"verification: {verification}")
         return (Outcome.UNVERIFIED if "verification" in self.evidence else Outcome.PARTIAL), self.partial
 
-    def attempt(self, health: Health, rng: np.random.Generator) -> tuple[ReLUNetwork, Verification]:
+    def attempt(self, health: Health, rng: np.random.Generator) -> tuple[ReLUNetwork, Verification, Certificate | None]:
         noise = DistanceNoise.of(health, self.oracle.dim)
         candidate = self.method.run(self.oracle, noise, rng)
         network = orient(candidate.network)
@@ -101,7 +107,7 @@ class _Run:
             self.oracle, network, rng, noise=health.noise, points=VERIFICATION_POINTS, per_neuron=0,
             held_out=candidate.held_out,
         )  # fmt: skip
-        return network, verification
+        return network, verification, candidate.certificate
 
     def result(self, outcome: Outcome, network: ReLUNetwork | None, **evidence: Any) -> Result:
         spent = {

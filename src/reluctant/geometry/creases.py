@@ -29,6 +29,7 @@ CHECK_WIDTH = 1e-5  # of the interval, on both sides of an expected crease
 NUDGE = 1e-3  # of the neighbouring intervals, beside a crease that falls on a sample
 AT_THE_END = 1e-3  # of the interval: a crease this close to a sample is at the sample
 INFORMATIVE = 1e-3  # tolerance over size of a bend, below which a meeting of several outputs is no chance
+SMALLEST_BEND = 3 * TOLERANCE  # change of slope that counts as one, in deviations of its noise
 MOST_ROUNDS = 80
 SPACING = 16 * unit_roundoff(np.float64)  # positions closer than this, relatively, cannot be told apart
 
@@ -289,7 +290,7 @@ def _at_an_end(s: Samples, p: Pieces, left: IntArray, x: FloatArray, gap: FloatA
 def _bends(pieces: Pieces, left: IntArray) -> BoolArray:
     """True where the slope changes by more than its noise."""
     sd = np.hypot(pieces.slope_sd()[left], pieces.slope_sd()[left + 1])
-    return np.abs(pieces.slope[left] - pieces.slope[left + 1]).max(axis=1) > 3 * TOLERANCE * sd
+    return np.abs(pieces.slope[left] - pieces.slope[left + 1]).max(axis=1) > SMALLEST_BEND * sd
 
 
 def _merge_equal(s: Samples, pieces: Pieces) -> Pieces:

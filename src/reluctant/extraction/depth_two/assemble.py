@@ -20,15 +20,17 @@ REFIT_STEPS = 4
 HALF_WAY = 0.5  # to the next crease
 
 
-def assemble(known: FramedNetwork, measured: Gradients, outputs: FloatArray) -> ReLUNetwork:
-    """Solve for all weights, then for all biases."""
+def assemble(known: FramedNetwork, measured: Gradients, outputs: FloatArray) -> tuple[ReLUNetwork, FloatArray]:
+    """Solve for all weights, then for all biases; also the standard error of a weight of each neuron."""
     h, m = known.neurons, len(outputs)
     design = design_matrix(measured.base.active, outputs)
-    found = solve_weighted(design, measured.weights) @ measured.gradients
+    solution = solve_weighted(design, measured.weights)
+    found = solution @ measured.gradients
+    errors = np.sqrt(((solution / measured.weights) ** 2).sum(axis=1))[:h]
     w, skip = found[:h], found[h:]
     rest = measured.answers - (measured.base.active * (measured.points @ w.T)) @ outputs.T - measured.points @ skip.T
     constants = solve_weighted(design, np.ones(len(design))) @ rest.reshape(len(rest) * m)
-    return ReLUNetwork([w, outputs], [constants[:h], constants[h:]], skip)
+    return ReLUNetwork([w, outputs], [constants[:h], constants[h:]], skip), errors
 
 
 def refine_outputs(oracle: Counting, network: ReLUNetwork, points: FloatArray) -> tuple[FloatArray, HeldOut]:

@@ -22,7 +22,7 @@ __all__ = ["BasePoints", "choose_base_points"]
 
 POOL = 2.5  # candidates for each point needed
 FEWEST_CANDIDATES = 200
-CLIMBING_STEPS = 80
+CLIMBING_STEPS = 40
 REACH = 5.0  # of the climb, in median distances of a crease from the origin of the frame
 TOO_CLOSE = 1e-5  # of the typical weight of a point: its steps would be too short to measure anything
 WELL_DETERMINED = 1e-7  # of the median singular value: more digits than that are not to be lost in solving

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.extraction.candidate import Candidate
+from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.depth_two.affine import affine_map
 from reluctant.extraction.depth_two.assemble import assemble, refine_outputs, refit_biases
 from reluctant.extraction.depth_two.base_points import choose_base_points
@@ -16,10 +17,14 @@ from reluctant.extraction.depth_two.polish import MOST_PARAMETERS, polish, remem
 from reluctant.extraction.depth_two.probe import probe
 from reluctant.extraction.depth_two.scaffold import grow
 from reluctant.geometry import DistanceNoise, FramedNetwork
+from reluctant.geometry.creases import FAR, SMALLEST_BEND
+from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
 __all__ = ["DepthTwo"]
 
+FEW_DIRECTIONS, MORE_DIRECTIONS = 3, 5
+MANY_INPUTS = 500  # from here on a direction costs less than 0.2 % of the main pass
 POLISHED_SHARE = 0.5  # random inputs for each bias, where a fit to all answers follows
 
 
@@ -30,10 +35,12 @@ class DepthTwo:
     Assumes that creases of different neurons can be told apart on a random line.
 
     Arguments:
-        directions: dimensions of the subspace in which base points are looked for, besides the line.
+        directions: dimensions of the subspace in which base points are looked for, besides the line. More
+            give longer steps and so more digits; each costs a row a neuron. None takes five where that is
+            a small part of the whole, else three.
     """
 
-    directions: int = 3
+    directions: int | None = None
 
     def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> Candidate:
         """One attempt on one line; raises StageFailed where it gets stuck."""
@@ -48,7 +55,7 @@ class DepthTwo:
         known = grow(remembering, on_line, regions, oracle.dim - 1, noise, rng)
         probe(remembering, known, rng)
         network = refit_biases(remembering, known.lifted(), rng, share=POLISHED_SHARE)
-        return Candidate(polish(network, memory, noise))
+        return Candidate(polish(network, memory, noise), certificate=_certificate(on_line, known.weight_sd, oracle.dim))
 
     def _by_base_points(
         self,
@@ -58,12 +65,22 @@ class DepthTwo:
         noise: DistanceNoise,
         rng: np.random.Generator,
     ) -> Candidate:
-        known = grow(oracle, on_line, regions, min(self.directions, oracle.dim - 1), noise, rng)
+        known = grow(oracle, on_line, regions, self._directions(oracle), noise, rng)
         probe(oracle, known, rng)
         base = choose_base_points(known, regions, noise, rng)
         measured = measure_gradients(oracle, known, base, noise, rng)
-        network, held_out = assemble(known, measured, known.network.weights[1]), None
+        (network, errors), held_out = assemble(known, measured, known.network.weights[1]), None
         if oracle.outputs > 1:
             outputs, held_out = refine_outputs(oracle, network, measured.points)
-            network = assemble(known, measured, outputs)
-        return Candidate(refit_biases(oracle, network, rng), held_out)
+            network, errors = assemble(known, measured, outputs)
+        return Candidate(refit_biases(oracle, network, rng), held_out, _certificate(on_line, errors, oracle.dim))
+
+    def _directions(self, oracle: Counting) -> int:
+        cheap = oracle.dim >= MANY_INPUTS and oracle.outputs == 1
+        wanted = self.directions or (MORE_DIRECTIONS if cheap else FEW_DIRECTIONS)
+        return min(wanted, oracle.dim - 1)
+
+
+def _certificate(on_line: FramedNetwork, weight_errors: FloatArray, dim: int) -> Certificate:
+    resolution = SMALLEST_BEND * float(np.median(on_line.weight_sd))
+    return Certificate(weight_errors, resolution, FAR * float(np.sqrt(dim)))

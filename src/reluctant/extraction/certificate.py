@@ -1,0 +1,43 @@
+"""What a recovered network is good for: errors of its neurons, how far out, and what could hide below them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from reluctant.numerics import FloatArray
+
+__all__ = ["Certificate"]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Standard errors and limits of a recovered network.
+
+    weight_errors: standard error of a weight of each hidden neuron, its output weights being of norm one.
+    resolution: a neuron whose slope changes by less than this along a line could hide in the noise.
+    radius: creases farther from the origin than this were not looked for.
+    width: the number of hidden neurons, up to equivalence: copies of a neuron count once, neurons that do
+        nothing not at all.
+    """
+
+    weight_errors: FloatArray
+    resolution: float
+    radius: float
+
+    @property
+    def width(self) -> int:
+        """Number of hidden neurons found."""
+        return len(self.weight_errors)
+
+    def __str__(self) -> str:
+        largest = self.weight_errors.max(initial=0)
+        return (
+            f"{self.width} neurons up to equivalence, weights to {largest:.1e} at worst. A neuron that bends the "
+            f"function by less than {self.resolution:.1e}, or farther out than {self.radius:.1e}, could be missing."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        errors = self.weight_errors.tolist()
+        return {"weight errors": errors, "resolution": self.resolution, "radius": self.radius, "width": self.width}
