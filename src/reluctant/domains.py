@@ -11,6 +11,8 @@ from reluctant.numerics import FloatArray
 
 __all__ = ["Domain"]
 
+HALF = 0.5  # of the way to the bounds, or of the scale away from one: room for steps to both sides
+
 
 @dataclass(frozen=True)
 class Domain:
@@ -79,11 +81,17 @@ class Domain:
     def interior(self, rng: np.random.Generator, n: int, dim: int, scale: float = 1.0) -> FloatArray:
         """Draw n points with room on all sides: like `sample`, but kept away from the bounds."""
         if self.is_box:
-            return self.sample(rng, n, dim, min(scale, 0.5))
+            return self.sample(rng, n, dim, min(scale, HALF))
         points = scale * rng.standard_normal((n, dim))
-        inward = scale * 0.5 + np.abs(points)
-        points = np.where(np.isfinite(self.low), self.low + inward, points)
-        return np.where(np.isfinite(self.high), self.high - inward, points)
+        if self.is_space:
+            return points
+        inward = scale * HALF + np.abs(points)
+        low, high = np.broadcast_to(self.low, points.shape), np.broadcast_to(self.high, points.shape)
+        has_low, has_high = np.isfinite(low), np.isfinite(high)
+        with np.errstate(invalid="ignore"):  # infinite bounds are not chosen
+            inside = (low + high) / 2 + HALF * (high - low) / 2 * rng.uniform(-1, 1, points.shape)
+        choices = [has_low & has_high, has_low, has_high]
+        return np.select(choices, [inside, low + inward, high - inward], points)
 
     def fold(self, rows: FloatArray) -> FloatArray:
         """Mirror points at a one-sided bound; points of all space stay as they are."""

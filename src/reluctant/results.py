@@ -44,6 +44,16 @@ class Outcome(Enum):
         "The answers do not change under small steps: labels, or values rounded too coarsely.",
         "Ask for values instead of labels, or for more digits.",
     )
+    LOW_PRECISION = (
+        "low-precision",
+        "The answers carry too few digits for exact extraction: float32, rounding or noise.",
+        "If the target is a local model, open it with precision='float64' (--precision float64).",
+    )
+    OUT_OF_REACH = (
+        "out-of-reach",
+        "The target does not answer far from the origin, where creases have to be looked for.",
+        "Probabilities saturate there: ask the target for the values before its softmax or sigmoid.",
+    )
     TOO_NOISY = (
         "too-noisy",
         "The noise of the answers is too large against their spread to see any structure.",

@@ -21,7 +21,7 @@ calls = 0
 def target(x):
     global calls
     calls += 1
-    if calls > 3 and not Path("mended").exists():
+    if calls > 4 and not Path("mended").exists():
         Path("hanging").touch()
         time.sleep(60)
     return np.maximum(x @ W.T + 0.3, 0).sum(axis=1)
@@ -48,7 +48,7 @@ def interrupt(main: list[str], folder: Path, *arguments: str) -> tuple[int, str,
 
 @pytest.fixture
 def health(folder: Path) -> tuple[str, ...]:
-    """Health of a target that hangs in its fourth call."""
+    """Health of a target that hangs in its fifth call."""
     (folder / "slow.py").write_text(HANGING)
     return ("health", "slow:target", "--dim", "5")
 

@@ -88,7 +88,7 @@ def test_output_index_looks_at_one_output() -> None:
     np.testing.assert_allclose(network(x), true(x)[:, [2]], atol=1e-9)
 
 
-def test_float64_softmax_is_recovered_up_to_its_gauge() -> None:
+def test_softmax_through_its_link_is_out_of_reach() -> None:
     true = planted((16, 12, 4), 3)
 
     def probabilities(x: np.ndarray) -> np.ndarray:
@@ -96,10 +96,28 @@ def test_float64_softmax_is_recovered_up_to_its_gauge() -> None:
         powers = np.exp(values - values.max(axis=1, keepdims=True))
         return powers / powers.sum(axis=1, keepdims=True)
 
-    oracle = rl.open_oracle(probabilities, dim=16, link="softmax")
-    result = rl.extract(oracle, rng=0)
-    # Far out probabilities underflow, so the line search cannot finish: said, not guessed.
-    assert result.ok or result.outcome in {rl.Outcome.TARGET_FAILED, rl.Outcome.PARTIAL, rl.Outcome.UNVERIFIED}
+    result = rl.extract(rl.open_oracle(probabilities, dim=16, link="softmax"), rng=0)
+    assert result.outcome is rl.Outcome.OUT_OF_REACH  # far out probabilities underflow: said, not guessed
+
+
+@pytest.mark.parametrize("name", ["float32", "rounded", "noisy"])
+def test_few_digits_are_refused(name: str) -> None:
+    true = planted((8, 5, 1), 53)
+    rng = np.random.default_rng(0)
+    targets = {
+        "float32": lambda x: true(x).astype(np.float32),
+        "rounded": lambda x: true(x).round(6),
+        "noisy": lambda x: true(x) + 1e-6 * rng.standard_normal((len(x), 1)),
+    }
+    result = rl.extract(rl.open_oracle(targets[name], dim=8), rng=3)
+    assert result.outcome is rl.Outcome.LOW_PRECISION
+
+
+def test_one_input_is_enough() -> None:
+    true = planted((1, 4, 1), 0)
+    network = rl.extract(rl.open_oracle(true), rng=0).raise_for_status().network
+    assert network is not None
+    assert rl.compare(network, true).output_error < 1e-9
 
 
 @pytest.mark.parametrize("widths", [(64, 40, 1), (40, 30, 3)])

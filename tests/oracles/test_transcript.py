@@ -25,7 +25,19 @@ from reluctant.errors import (
     TranscriptInUse,
     TranscriptMismatch,
 )
-from reluctant.oracles import Counting, Facts, Ledger, NetworkOracle, Oracle, Rows, Transcript, open_oracle, transcript
+from reluctant.networks import ReLUNetwork
+from reluctant.oracles import (
+    Counting,
+    Facts,
+    Ledger,
+    NetworkOracle,
+    Oracle,
+    Rows,
+    Transcript,
+    Wrapper,
+    open_oracle,
+    transcript,
+)
 from reluctant.oracles.framing import FrameLog
 from reluctant.oracles.transcript import CHUNK_ROWS
 from reluctant.testing import planted
@@ -106,10 +118,10 @@ def test_rows_go_out_in_chunks(tmp_path: Path, rows: int) -> None:
     batch = gaussian_rows(rows, 4)
     with open_oracle(target, dim=4, transcript=tmp_path) as oracle:
         np.testing.assert_allclose(oracle.query(batch), NETWORK(batch), rtol=0, atol=1e-13)
-    assert sum(target.calls) == rows + 1
+    assert sum(target.calls) == rows + 6  # and the opening question, twice
     assert max(target.calls) <= CHUNK_ROWS
     record(tmp_path, target, [batch], dim=4)
-    assert sum(target.calls) == rows + 2
+    assert sum(target.calls) == rows + 9
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -117,13 +129,13 @@ def test_non_finite_answers_are_kept(tmp_path: Path, value: float) -> None:
     target = Asked(lambda x: np.where(x[:, :1] > 100, value, NETWORK(x)))
     rows = BATCHES[0].copy()
     rows[2, 0] = 101
-    for sent in (7, 0):
+    for greeting, sent in ((6, 7), (3, 0)):
         target.calls.clear()
         with open_oracle(target, dim=4, transcript=tmp_path) as oracle:
             answers = oracle.answer(rows)
         np.testing.assert_array_equal(answers[2], [value])
         assert np.isfinite(np.delete(answers, 2, axis=0)).all()
-        assert sum(target.calls) == 1 + sent
+        assert sum(target.calls) == greeting + sent
 
 
 # ---- size on disk
@@ -395,7 +407,7 @@ def test_closed_oracle_sends_nothing(tmp_path: Path) -> None:
     oracle.close()
     with pytest.raises(TranscriptError):
         oracle.query(BATCHES[0])
-    assert target.calls == [1]
+    assert target.calls == [3, 3]
 
 
 # ---- the k-th time a row is asked
@@ -433,8 +445,8 @@ def test_target_that_dies_is_paid_once(tmp_path: Path) -> None:
     with open_oracle(target, dim=4, transcript=tmp_path) as oracle:
         np.testing.assert_allclose(oracle.query(rows), served(rows), rtol=0, atol=1e-13)
     kept = 2 * CHUNK_ROWS
-    assert target.calls == [1, 5000 - kept]
-    assert oracle.ledger.total == Rows(asked=5000, sent=1 + 5000 - kept, replayed=kept)
+    assert target.calls == [3, 5000 - kept]
+    assert oracle.ledger.total == Rows(asked=5000, sent=3 + 5000 - kept, replayed=kept)
 
 
 class Numbering(Oracle):
@@ -506,3 +518,48 @@ def test_transcript_stands_on_its_own(tmp_path: Path) -> None:
     with Transcript(NetworkOracle(NETWORK), tmp_path, ledger) as oracle:
         np.testing.assert_array_equal(oracle.query(BATCHES[0]), NETWORK(BATCHES[0]))
     assert ledger.total == Rows(replayed=7)
+
+
+# ---- what counts as the same target
+
+
+class Doubled(Wrapper):
+    def answer(self, rows: np.ndarray) -> np.ndarray:
+        return 2 * self.inner.answer(rows)
+
+
+def test_wrapper_that_changes_answers_is_another_target(tmp_path: Path) -> None:
+    record(tmp_path, NetworkOracle(NETWORK))
+    with pytest.raises(TranscriptMismatch):
+        open_oracle(Doubled(NetworkOracle(NETWORK)), transcript=tmp_path)
+
+
+def test_other_output_of_an_opened_oracle_is_another_target(tmp_path: Path) -> None:
+    network = planted((4, 6, 3), 0)
+    record(tmp_path, open_oracle(network, output=1))
+    with pytest.raises(TranscriptMismatch):
+        open_oracle(open_oracle(network, output=2), transcript=tmp_path)
+
+
+def test_callable_that_changed_a_little_is_another_target(tmp_path: Path) -> None:
+    record(tmp_path, served, dim=4)
+    changed = ReLUNetwork([1.0001 * NETWORK.weights[0], NETWORK.weights[1]], NETWORK.biases)
+    with pytest.raises(TranscriptMismatch):
+        open_oracle(lambda x: changed(x), dim=4, transcript=tmp_path)
+
+
+def test_noisy_callable_is_known_again(tmp_path: Path) -> None:
+    target = noisy(served, 1e-3)
+    record(tmp_path, target, dim=4)
+    with open_oracle(target, dim=4, transcript=tmp_path) as oracle:
+        assert oracle.queries == 3
+
+
+def test_call_that_failed_is_not_paid_twice_when_repeated(tmp_path: Path) -> None:
+    rows = gaussian_rows(3 * CHUNK_ROWS, 4)
+    target = Asked(Dying(served, rows=6 + 2 * CHUNK_ROWS, failures=1))
+    with open_oracle(target, dim=4, transcript=tmp_path) as oracle:
+        with pytest.raises(TargetUnavailable):
+            oracle.query(rows)
+        np.testing.assert_allclose(oracle.query(rows), served(rows), rtol=0, atol=1e-13)
+    assert target.calls == [3, 3, *[CHUNK_ROWS] * 4]  # the third chunk was sent twice, the others once

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -16,26 +17,31 @@ from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
 from reluctant.health import Health
 from reluctant.health.check import examine as examine_health
+from reluctant.health.summary import FAR_ENOUGH
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Rng, as_generator
 from reluctant.oracles import Counting, Oracle, Rows
 from reluctant.oracles.opening import as_opened
 from reluctant.results import Outcome, Result
-from reluctant.verification.check import Verification
+from reluctant.verification.check import NOISE_FACTOR, Verification
 from reluctant.verification.check import examine as examine_network
 
 __all__ = ["Method", "extract"]
 
 HEALTH_LINES = 4
-VERIFICATION_POINTS = 10  # at each scale; creases are looked at one by one besides
+VERIFICATION_SHARE = 5e-4  # random points at each scale, of the rows spent; creases are looked at besides
+FEWEST_POINTS, MOST_POINTS = 20, 64
+EXACT = 1e-6  # of the output's deviation: an exact network must be verifiable to this
 ATTEMPTS = 4
 
 
 class Method(Protocol):
     """Mathematics of one attempt; the driver owns attempts, limits and verification."""
 
-    def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> Candidate:
-        """A candidate network, or StageFailed."""
+    def run(
+        self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
+    ) -> Candidate:
+        """A candidate network, or StageFailed; `keep` is told what is known on the way."""
 
 
 def extract(oracle: Oracle, method: Method | None = None, *, rng: Rng = 0, attempts: int = ATTEMPTS) -> Result:
@@ -49,6 +55,10 @@ def extract(oracle: Oracle, method: Method | None = None, *, rng: Rng = 0, attem
 
     Cost: about one row per parameter and output, verification included.
     """
+    if attempts < 1:
+        raise InvalidInput.about("attempts", got=attempts, expected="at least 1")
+    if method is not None and (isinstance(method, type) or not hasattr(method, "run")):
+        raise InvalidInput.about("method", got=repr(method), expected="a method object", fix="Pass rl.DepthTwo().")
     opened = as_opened(oracle)
     if not opened.facts.domain.is_space:
         raise InvalidInput.about(
@@ -82,8 +92,9 @@ class _Run:
     def go(self, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
         health = examine_health(self.oracle, self.rng, HEALTH_LINES)
         self.evidence["health"] = health
-        if health.refusal is not None:
-            return health.refusal, None
+        refusal = health.refusal or _refusal(health)
+        if refusal is not None:
+            return refusal, None
         failures = self.evidence["failures"] = []
         for generator in self.rng.spawn(attempts):
             try:
@@ -101,13 +112,20 @@ class _Run:
 
     def attempt(self, health: Health, rng: np.random.Generator) -> tuple[ReLUNetwork, Verification, Certificate | None]:
         noise = DistanceNoise.of(health, self.oracle.dim)
-        candidate = self.method.run(self.oracle, noise, rng)
+        candidate = self.method.run(self.oracle, noise, rng, self.keep)
         network = orient(candidate.network)
         verification = examine_network(
-            self.oracle, network, rng, noise=health.noise, points=VERIFICATION_POINTS, per_neuron=0,
+            self.oracle, network, rng, noise=health.noise, points=self.verification_points(), per_neuron=0,
             held_out=candidate.held_out,
         )  # fmt: skip
         return network, verification, candidate.certificate
+
+    def keep(self, part: ReLUNetwork) -> None:
+        """Remember what is known so far, should the run end here."""
+        self.partial = part
+
+    def verification_points(self) -> int:
+        return int(np.clip(VERIFICATION_SHARE * self.oracle.queries, FEWEST_POINTS, MOST_POINTS))
 
     def result(self, outcome: Outcome, network: ReLUNetwork | None, **evidence: Any) -> Result:
         spent = {
@@ -115,4 +133,13 @@ class _Run:
             for stage, rows in self.oracle.ledger.stages.items()
             if rows != self.before.get(stage, Rows())
         }
-        return Result(outcome, network, spent, self.oracle.ledger.stage, self.evidence | evidence)
+        return Result(outcome, network, spent, self.oracle.ledger.last_stage, self.evidence | evidence)
+
+
+def _refusal(health: Health) -> Outcome | None:
+    """What stands against exact extraction in particular."""
+    if health.number_format != "float64" or NOISE_FACTOR * health.noise.absolute > EXACT * health.spread:
+        return Outcome.LOW_PRECISION
+    if health.largest_scale is not None and health.largest_scale < FAR_ENOUGH:
+        return Outcome.OUT_OF_REACH
+    return None

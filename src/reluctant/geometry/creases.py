@@ -31,6 +31,9 @@ AT_THE_END = 1e-3  # of the interval: a crease this close to a sample is at the 
 INFORMATIVE = 1e-3  # tolerance over size of a bend, below which a meeting of several outputs is no chance
 SMALLEST_BEND = 3 * TOLERANCE  # change of slope that counts as one, in deviations of its noise
 MOST_ROUNDS = 80
+ANSWER_ROUNDINGS = 4.0
+CREASES_AT_FIRST = 500  # samples allowed before any crease is certified, in creases
+MOST_PER_CREASE = 12  # samples for each piece found: many times what a search takes that gets anywhere
 SPACING = 16 * unit_roundoff(np.float64)  # positions closer than this, relatively, cannot be told apart
 
 
@@ -88,14 +91,20 @@ def scan_lines(
     samples = search.start(rng)
     for _ in range(MOST_ROUNDS):
         samples, wanted, unresolved = search.round(samples)
-        if not wanted:
+        if not wanted or _too_many(samples, len(lines)):
             break
         samples = samples + search.ask_all(wanted)
-    else:
+    if wanted:
         unresolved = np.concatenate([unresolved, *wanted.line])
     pieces = _merge_equal(samples, find_pieces(samples))
     open_ = np.bincount(unresolved, minlength=len(lines))
     return Scan(samples, pieces, _creases(samples, pieces), open_)
+
+
+def _too_many(samples: Samples, lines: int) -> bool:
+    """True if the search is not getting anywhere: a curved function splits for ever."""
+    certified = int(find_pieces(samples).certified.sum())
+    return len(samples) > MOST_PER_CREASE * (certified + CREASES_AT_FIRST * lines)
 
 
 class _Search:
@@ -123,7 +132,9 @@ class _Search:
     def ask_all(self, wanted: _Wanted) -> Samples:
         line, t = np.concatenate(wanted.line), np.concatenate(wanted.t)
         f = self.ask(self.lines.points(line, t))
-        return Samples(line, t, f, self.sd(t), np.concatenate(wanted.pair), np.concatenate(wanted.check))
+        # No answer is better than a few roundings of itself, however flat the function was where noise was read.
+        sd = np.hypot(self.sd(t), ANSWER_ROUNDINGS * unit_roundoff(np.float64) * np.abs(f).max(axis=1))
+        return Samples(line, t, f, sd, np.concatenate(wanted.pair), np.concatenate(wanted.check))
 
     def sd(self, t: FloatArray) -> FloatArray:
         return self.noise.at(np.hypot(t, self.lines.scale))

@@ -13,6 +13,7 @@ MOST_DECIMALS = 12
 FEWEST_VALUES = 5  # below this many different answers a grid could be chance
 SUM_SLACK = 1e-2  # rounded probabilities of many classes need not add up to 1 exactly
 
+VALUE_ROUNDINGS = 4.0  # of a value on its way here
 UNIFORM_SD = float(1 / np.sqrt(12))  # of a rounding error, in units of the grid
 
 # A value counts as rounded if it is this close to the grid, in units of the grid, at most: five different
@@ -28,8 +29,10 @@ def find_decimals(values: FloatArray) -> int | None:
     for decimals in range(MOST_DECIMALS + 1):
         grid = flat * 10.0**decimals
         for dtype in (np.float64, np.float32):
-            slack = 4 * unit_roundoff(dtype) * np.abs(grid).max()
-            if slack < GRID_SLACK and np.all(np.abs(grid - np.round(grid)) <= max(slack, unit_roundoff(np.float64))):
+            slack = VALUE_ROUNDINGS * unit_roundoff(dtype) * np.abs(grid).max()
+            on_grid = np.abs(grid - np.round(grid)) <= slack
+            # Values that differ by less than the grid would all lie near one point of it by chance.
+            if slack < GRID_SLACK and np.ptp(np.round(grid)) >= FEWEST_VALUES and np.all(on_grid):
                 return decimals
     return None
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from reluctant.domains import Domain
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Oracle
+from reluctant.oracles.checks import as_answers, check_rows
 
 __all__ = ["FINER_STEPS", "NOISE_FALL", "STEP_RATIO", "ShortLines"]
 
@@ -93,7 +94,8 @@ class ShortLines:
 
 def ask(oracle: Oracle, rows: FloatArray) -> FloatArray:
     """Answers with NaN and inf let through: in a health check they are findings, not errors."""
-    return oracle.answer(np.ascontiguousarray(rows.reshape(-1, oracle.dim)))
+    checked = check_rows(rows.reshape(-1, oracle.dim), oracle.dim, oracle.facts.domain)
+    return as_answers(oracle.answer(checked), len(checked), oracle.outputs)
 
 
 def _both_ways(

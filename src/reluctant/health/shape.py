@@ -35,8 +35,8 @@ def classify_shape(second: FloatArray, change: FloatArray, sd: float, answers: F
     spread, size = np.ptp(answers, axis=0).max(), np.abs(answers).max()
     if spread <= CONSTANT_ROUNDINGS * unit_roundoff(np.float64) * size:
         return Shape.CONSTANT
-    if np.all(change == 0):
-        return Shape.PIECEWISE_CONSTANT
+    if np.all(change == 0) and np.unique(answers, axis=0, return_counts=True)[1].min() > 1:
+        return Shape.PIECEWISE_CONSTANT  # an answer seen only once is no level: most lines are just flat
     if sd > USABLE_NOISE * spread:
         return Shape.UNCLEAR
     if np.all(second <= NOISE_FACTOR * sd):

@@ -8,17 +8,17 @@ way in and the answers once on the way out, whatever stands between.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import TracebackType
-from typing import Any, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from reluctant.domains import Domain
 from reluctant.numerics import FloatArray
-from reluctant.oracles.checks import check_finite, check_rows
+from reluctant.oracles.checks import as_answers, check_finite, check_rows
 
 __all__ = ["UNKNOWN_OUTPUTS", "Facts", "Kind", "Oracle", "Wrapper"]
 
@@ -70,7 +70,7 @@ class Oracle(ABC):
     def query(self, x: ArrayLike) -> FloatArray:
         """Ask rows (n, d); get (n, m) float64. Raises on bad rows and on non-finite answers."""
         rows = check_rows(x, self.facts.dim, self.facts.domain)
-        return check_finite(rows, self.answer(rows))
+        return check_finite(rows, as_answers(self.answer(rows), len(rows), self.facts.outputs))
 
     @property
     def dim(self) -> int:
@@ -98,15 +98,22 @@ class Oracle(ABC):
 
 
 class Wrapper(Oracle):
-    """An oracle around an oracle; by default it changes nothing."""
+    """An oracle around an oracle; it answers what `answer` makes of the inner one's answers.
+
+    A wrapper that never changes an answer says so with `transparent = True`. Any other one is a target of its
+    own to a transcript: it has no identity unless its `facts` give it one.
+    """
+
+    transparent: ClassVar[bool] = False
 
     def __init__(self, inner: Oracle) -> None:
         self.inner = inner
 
     @property
     def facts(self) -> Facts:
-        """The inner oracle's facts."""
-        return self.inner.facts
+        """The inner oracle's facts, with its identity if this wrapper is transparent."""
+        inner = self.inner.facts
+        return inner if self.transparent else replace(inner, identity="")
 
     def bind(self, verb: str, signature: str | None) -> None:
         """Pass on to the inner oracle."""

@@ -17,6 +17,8 @@ class Metered(Wrapper):
     where an undisturbed one would.
     """
 
+    transparent = True
+
     def __init__(self, inner: Oracle, ledger: Ledger, budget: int | None = None) -> None:
         super().__init__(inner)
         self.ledger = ledger

@@ -22,6 +22,8 @@ class Counting(Wrapper):
         domain: where the target may be asked; rows outside are refused before they are sent.
     """
 
+    transparent = True
+
     def __init__(self, inner: Oracle, ledger: Ledger, domain: Domain | None = None) -> None:
         super().__init__(inner)
         self.ledger = ledger

@@ -39,6 +39,7 @@ class Ledger:
 
     stages: dict[str, Rows] = field(default_factory=dict)
     stage: str = "open"
+    last_stage: str = "open"
     expected: int | None = None
     listener: Callable[[Ledger], None] | None = None
 
@@ -57,7 +58,7 @@ class Ledger:
     def during(self, stage: str, expected: int | None = None) -> Iterator[None]:
         """Enter rows under this stage; `expected` rows, if known, let a progress bar show its end."""
         before = self.stage, self.expected
-        self.stage, self.expected = stage, expected
+        self.stage, self.last_stage, self.expected = stage, stage, expected
         try:
             yield
         finally:

@@ -41,7 +41,8 @@ class Linked(Wrapper):
         """Facts of the values before the link."""
         inner = self.inner.facts
         outputs = inner.outputs - 1 if self.link == "softmax" else inner.outputs
-        return replace(inner, outputs=max(outputs, UNKNOWN_OUTPUTS), kind=Kind.VALUES)
+        identity = f"{inner.identity} before {self.link}" if inner.identity else ""
+        return replace(inner, outputs=max(outputs, UNKNOWN_OUTPUTS), kind=Kind.VALUES, identity=identity)
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Pass on, then undo the link."""

@@ -41,6 +41,7 @@ __all__ = ["as_opened", "open_oracle"]
 Precision = Literal["as-served", "float64"]
 MODULE_TARGET = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")
 GREETING_SEED = 0  # the opening question is the same for every target of a dimension
+GREETING_ROWS = 3  # one answer may be the same for two targets by chance: a label, a zero
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,8 @@ def open_oracle(
         retries: how often a failed call is repeated.
         trust_code: allow files that can run code when they are loaded.
 
-    Cost: one row for a callable, to learn its outputs and to know it again; none for the rest.
+    Cost: one row for a callable, to learn its outputs; with a transcript six when it is made and three when it
+    is opened again, to know the target by. None for the rest.
     """
     _check_numbers(budget=budget, timeout=timeout, retries=retries)
     options = _Options(_row_shape(dim, shape), _one_of("precision", precision, ("as-served", "float64")),
@@ -117,13 +119,14 @@ def _with_transcript(
     """Record what is sent, if a folder is given; ask the opening question where it is needed."""
     if folder is None:
         if sender.outputs == UNKNOWN_OUTPUTS:
-            sender.answer(_opening_row(sender, bounds))
+            sender.answer(_opening_rows(sender, bounds, 1))
         return sender
     log = open_log(Path(folder))  # first of all: a folder that cannot be used costs no question
     try:
-        known = sender.outputs != UNKNOWN_OUTPUTS and sender.facts.identity
-        greeting = None if known else sender.answer(_opening_row(sender, bounds))
-        return Transcript(sender, log, ledger, keep_rows=keep_rows, greeting=greeting)
+        question = _opening_rows(sender, bounds, GREETING_ROWS)
+        asked = [sender.answer(question)] if sender.outputs == UNKNOWN_OUTPUTS else []
+        greet = None if sender.facts.identity else lambda: asked.pop() if asked else sender.answer(question)
+        return Transcript(sender, log, ledger, keep_rows=keep_rows, greet=greet)
     except BaseException:
         log.close()
         raise
@@ -134,8 +137,8 @@ def as_opened(oracle: Oracle) -> Counting:
     return oracle if isinstance(oracle, Counting) else open_oracle(oracle)
 
 
-def _opening_row(sender: Oracle, bounds: Domain) -> FloatArray:
-    return bounds.sample(np.random.default_rng(GREETING_SEED), 1, sender.dim)
+def _opening_rows(sender: Oracle, bounds: Domain, n: int) -> FloatArray:
+    return bounds.sample(np.random.default_rng(GREETING_SEED), n, sender.dim)
 
 
 # ---- which adapter

@@ -21,6 +21,8 @@ class Retrying(Wrapper):
     Wrong answers are not retried: a target that answers nonsense once is not to be trusted the second time.
     """
 
+    transparent = True
+
     def __init__(self, inner: Oracle, retries: int, sleep: Callable[[float], None] = time.sleep) -> None:
         super().__init__(inner)
         self.retries = retries

@@ -24,11 +24,16 @@ class Selected(Wrapper):
     @property
     def facts(self) -> Facts:
         """Facts with the number of outputs that are kept."""
-        return replace(self.inner.facts, outputs=len(self.indices))
+        inner = self.inner.facts
+        return replace(inner, outputs=len(self.indices), identity=_append(inner.identity, f"outputs {self.indices}"))
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Pass on, keep the selected columns."""
         return self.inner.answer(rows)[:, self.indices]
+
+
+def _append(identity: str, what: str) -> str:
+    return f"{identity} {what}" if identity else ""
 
 
 def _indices(output: int | Sequence[int], outputs: int) -> list[int]:

@@ -19,6 +19,8 @@ class Timed(Wrapper):
     not keep the program from ending.
     """
 
+    transparent = True
+
     def __init__(self, inner: Oracle, seconds: float) -> None:
         super().__init__(inner)
         self.seconds = seconds

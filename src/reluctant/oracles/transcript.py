@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from reluctant.errors import InvalidInput, TranscriptError, TranscriptMismatch
-from reluctant.numerics import FloatArray
+from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import Oracle, Wrapper
 from reluctant.oracles.framing import FrameLog, row_keys
 from reluctant.oracles.ledger import Ledger, Rows
@@ -34,9 +34,10 @@ ROW_BYTES = {ANSWERS: 0, ANSWERS_AND_ROWS: 8}  # of each coordinate of a row
 # Rows sent between two writes: what a kill can lose. Large enough for a local target to run at full speed.
 CHUNK_ROWS = 2048
 
-# How far the answer to the opening question may be from the recorded one, relative to its size, before
-# the target counts as another one. Noise of a usable target is far below, another target far above.
-IDENTITY_TOLERANCE = 0.05
+# How far the answers to the opening question may be from the recorded ones before the target counts as another
+# one: a few roundings, and a few times what two answers to the same question differed by.
+GREETING_ROUNDINGS = 64.0
+GREETING_NOISE_FACTOR = 8.0
 
 
 class Transcript(Wrapper):
@@ -47,8 +48,10 @@ class Transcript(Wrapper):
         folder: made if it does not exist, or its open log; one target and one run to a folder.
         ledger: replayed rows are entered here.
         keep_rows: store the rows themselves too (8·d bytes each).
-        greeting: the target's answer to the opening question, where only that can tell it from others.
+        greet: asks the opening question, where only its answers can tell the target from others.
     """
+
+    transparent = True
 
     def __init__(
         self,
@@ -57,18 +60,17 @@ class Transcript(Wrapper):
         ledger: Ledger,
         *,
         keep_rows: bool = False,
-        greeting: FloatArray | None = None,
+        greet: Callable[[], FloatArray] | None = None,
     ) -> None:
         super().__init__(inner)
         self.ledger = ledger
         self.keep_rows = keep_rows
         self._verbs: dict[str, str] = {}
-        self._recorded: list[FloatArray] = []
-        self._pending: dict[bytes, list[tuple[int, int]]] = {}
+        self._pending: dict[bytes, list[FloatArray]] = {}
         self._log = folder if isinstance(folder, FrameLog) else open_log(Path(folder))
         self.folder = self._log.path.parent
         try:
-            self._load(greeting)
+            self._load(greet)
         except BaseException:
             self._log.close()
             raise
@@ -85,15 +87,16 @@ class Transcript(Wrapper):
 
     # ---- opening
 
-    def _load(self, greeting: FloatArray | None) -> None:
+    def _load(self, greet: Callable[[], FloatArray] | None) -> None:
         frames, self._log.frames = self._log.frames, []
-        header = self._header(greeting)
         if not frames:
-            self._log.append(HEADER, json.dumps(header).encode())
+            # Asked twice, so that the noise of the target is known when it is to be recognised.
+            greeting = None if greet is None else [greet().reshape(-1).tolist() for _ in range(2)]
+            self._log.append(HEADER, json.dumps(self._header() | {"greeting": greeting}).encode())
             return
         if frames[0].kind != HEADER:
             raise TranscriptMismatch(f"transcript: '{self._log.path}' does not begin with a header; use a new folder.")
-        self._check_header(json.loads(bytes(frames[0].payload)), header)
+        self._check_header(json.loads(bytes(frames[0].payload)), greet)
         for frame in frames[1:]:
             if frame.kind in ROW_BYTES:
                 self._remember(frame.payload, ROW_BYTES[frame.kind] * self.inner.dim)
@@ -102,7 +105,7 @@ class Transcript(Wrapper):
         for places in self._pending.values():
             places.reverse()  # replayed from the end, first recorded first
 
-    def _header(self, greeting: FloatArray | None) -> dict[str, Any]:
+    def _header(self) -> dict[str, Any]:
         facts = self.inner.facts
         return {
             "format": FORMAT,
@@ -112,14 +115,15 @@ class Transcript(Wrapper):
             "outputs": facts.outputs,
             "name": facts.name,
             "target": facts.identity,
-            "greeting": None if greeting is None else greeting.reshape(-1).tolist(),
         }
 
-    def _check_header(self, recorded: dict[str, Any], expected: dict[str, Any]) -> None:
+    def _check_header(self, recorded: dict[str, Any], greet: Callable[[], FloatArray] | None) -> None:
+        expected = self._header()
         for fact in ("format", "key", "byteorder", "dim", "outputs", "target"):
             if recorded.get(fact) != expected[fact]:
                 raise self._mismatch(f"{fact} {recorded.get(fact)!r}", f"{fact} {expected[fact]!r}")
-        if not _same_greeting(recorded.get("greeting"), expected["greeting"]):
+        greeting = recorded.get("greeting")
+        if greet is not None and (greeting is None or not _same_greeting(greeting, greet().reshape(-1))):
             raise self._mismatch("a target or domain with another answer to the opening question", "the same one")
 
     def _mismatch(self, got: str, expected: str) -> TranscriptMismatch:
@@ -134,10 +138,8 @@ class Transcript(Wrapper):
         keys = bytes(payload[: count * KEY_BYTES])
         values = payload[count * KEY_BYTES : count * (KEY_BYTES + 8 * outputs)]
         answers = np.frombuffer(values, dtype=np.float64).reshape(count, outputs)
-        block = len(self._recorded)
-        self._recorded.append(answers)
         for i in range(count):
-            self._pending.setdefault(keys[KEY_BYTES * i : KEY_BYTES * (i + 1)], []).append((block, i))
+            self._pending.setdefault(keys[KEY_BYTES * i : KEY_BYTES * (i + 1)], []).append(answers[i])
 
     # ---- asking
 
@@ -164,11 +166,15 @@ class Transcript(Wrapper):
         answers = np.empty((len(rows), self.inner.outputs))
         fresh = self._replay(keys, answers)
         self.ledger.enter(Rows(replayed=len(rows) - len(fresh)))
-        for chunk in _chunks(fresh):
-            sent = rows[chunk]
-            answers[chunk] = self.inner.answer(sent)
-            self._record([keys[i] for i in fresh[:CHUNK_ROWS]], sent, answers[chunk])
-            fresh = fresh[CHUNK_ROWS:]
+        try:
+            for chunk in _chunks(fresh):
+                sent = rows[chunk]
+                answers[chunk] = self.inner.answer(sent)
+                self._record([keys[i] for i in fresh[:CHUNK_ROWS]], sent, answers[chunk])
+                fresh = fresh[CHUNK_ROWS:]
+        except BaseException:
+            self._put_back(keys, answers, fresh)
+            raise
         return answers
 
     def _replay(self, keys: list[bytes], answers: FloatArray) -> range | list[int]:
@@ -177,15 +183,19 @@ class Transcript(Wrapper):
             return range(len(keys))
         fresh = []
         for i, key in enumerate(keys):
-            places = self._pending.get(key)
-            if places is None:
+            recorded = self._pending.get(key)
+            if recorded is None:
                 fresh.append(i)
                 continue
-            block, row = places.pop()
-            answers[i] = self._recorded[block][row]
-            if not places:
+            answers[i] = recorded.pop()
+            if not recorded:
                 del self._pending[key]
         return fresh
+
+    def _put_back(self, keys: list[bytes], answers: FloatArray, missing: range | list[int]) -> None:
+        """Keep the answers of a call that failed on its way, for when it is repeated."""
+        for i in sorted(set(range(len(keys))) - set(missing), reverse=True):
+            self._pending.setdefault(keys[i], []).append(answers[i].copy())
 
     def _record(self, keys: list[bytes], rows: FloatArray, answers: FloatArray) -> None:
         if self.keep_rows:
@@ -208,15 +218,16 @@ def open_log(folder: Path) -> FrameLog:
         raise InvalidInput.about("transcript", got=f"'{folder}' ({error})", expected="a folder to write to") from error
 
 
-def _same_greeting(recorded: list[float] | None, now: list[float] | None) -> bool:
-    if recorded is None or now is None:
-        return recorded is now
-    a, b = np.asarray(recorded), np.asarray(now)
-    finite = np.isfinite(a)
-    if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+def _same_greeting(recorded: list[list[float]], now: FloatArray) -> bool:
+    """True if the answers are the recorded ones, up to rounding and to the noise the recorded ones show."""
+    first, second = np.asarray(recorded, dtype=np.float64)
+    finite = np.isfinite(first)
+    if first.shape != now.shape or not np.array_equal(first[~finite], now[~finite], equal_nan=True):
         return False
-    size = max(np.abs(a[finite]).max(initial=0), np.abs(b[finite]).max(initial=0))
-    return bool(np.abs(a - b)[finite].max(initial=0) <= IDENTITY_TOLERANCE * size)
+    first, second, now = first[finite], second[finite], now[finite]
+    rounding = GREETING_ROUNDINGS * unit_roundoff(np.float64) * np.abs(first).max(initial=0)
+    noise = GREETING_NOISE_FACTOR * np.abs(second - first).max(initial=0)
+    return bool(np.abs(now - first).max(initial=0) <= rounding + noise)
 
 
 def _chunks(fresh: range | list[int]) -> Iterator[slice | list[int]]:

@@ -27,6 +27,8 @@ SCALES = (0.1, 1.0, 10.0)
 EXACT_TOLERANCE = float(np.sqrt(2 * unit_roundoff(np.float64)))
 NOISE_FACTOR = 30.0
 
+MOST_TOLERANCE = 1e-2  # of the output's deviation: where noise asks for more, nothing can be told
+
 CONFIDENCE = 0.95
 
 
@@ -42,7 +44,7 @@ class GroupError:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Rows on the creases of a network that were asked before, and had no part in making it."""
+    """Rows beside the creases of a network that were asked before and kept to verify it."""
 
     rows: FloatArray
     answers: FloatArray
@@ -71,6 +73,8 @@ class Verification:
     queries: int
 
     def __str__(self) -> str:
+        if self.tol > MOST_TOLERANCE and self.max_error <= self.tol:
+            return f"The noise of the target is too large to compare: a tolerance of {self.tol:.1e} decides nothing."
         verdict = "agrees" if self.ok else "does NOT agree"
         unseen = f" With {self.confidence:.0%} confidence fewer than {self.share:.1%} of such inputs err by more."
         untested = f" {self.untested} neurons have no crease in reach."
@@ -135,7 +139,7 @@ def examine(
         answers = oracle.query(np.concatenate([rows for _, rows in named]))
         noise = noise or (_measure_noise(oracle, rng, answers) if tol is None else None)
     if held_out is not None:
-        named.append(("on creases", held_out.rows))
+        named.append(("beside creases", held_out.rows))
         answers = np.concatenate([answers, held_out.answers])
     predicted = network(np.concatenate([rows for _, rows in named]))
     groups = np.repeat(np.arange(len(named)), [len(rows) for _, rows in named])
@@ -144,7 +148,9 @@ def examine(
     limits = _limits(answers, unit, noise) if tol is None and noise else np.full(errors.shape, tol)
     summary = {name: errors[groups == k].max(axis=1) for k, (name, _) in enumerate(named)}
     limit = float(np.median(limits[groups == SCALES.index(1.0)].min(axis=1)))
-    return _summarise(summary, bool(np.all(errors <= limits)), limit, untested, oracle.queries - before)
+    decisive = tol is not None or limit <= MOST_TOLERANCE
+    ok = bool(np.all(errors <= limits) and decisive)
+    return _summarise(summary, ok, limit, untested, oracle.queries - before)
 
 
 def _measure_noise(oracle: Counting, rng: np.random.Generator, answers: FloatArray) -> Noise:

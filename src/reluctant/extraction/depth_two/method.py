@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from reluctant.errors import InvalidInput
 from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.depth_two.affine import affine_map
-from reluctant.extraction.depth_two.assemble import assemble, refine_outputs, refit_biases
+from reluctant.extraction.depth_two.assemble import assemble, look_beside_creases, refine_outputs, refit_biases
 from reluctant.extraction.depth_two.base_points import choose_base_points
 from reluctant.extraction.depth_two.line import NoCrease, Regions, neurons_on_a_line
 from reluctant.extraction.depth_two.main_pass import measure_gradients
@@ -18,6 +20,7 @@ from reluctant.extraction.depth_two.probe import probe
 from reluctant.extraction.depth_two.scaffold import grow
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.creases import FAR, SMALLEST_BEND
+from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
@@ -42,20 +45,29 @@ class DepthTwo:
 
     directions: int | None = None
 
-    def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> Candidate:
+    def __post_init__(self) -> None:
+        if self.directions is not None and self.directions < 1:
+            raise InvalidInput.about("directions", got=self.directions, expected="at least 1, or None")
+
+    def run(
+        self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
+    ) -> Candidate:
         """One attempt on one line; raises StageFailed where it gets stuck."""
         remembering, memory = remember(oracle)
         try:
             on_line, regions = neurons_on_a_line(remembering, noise, rng)
         except NoCrease:
             return Candidate(affine_map(oracle))
+        keep(on_line.lifted())
         parameters = on_line.neurons * (oracle.dim + 1 + oracle.outputs)
         if parameters > MOST_PARAMETERS:
-            return self._by_base_points(oracle, on_line, regions, noise, rng)
+            return self._by_base_points(oracle, on_line, regions, noise, rng, keep)
         known = grow(remembering, on_line, regions, oracle.dim - 1, noise, rng)
+        keep(known.lifted())
         probe(remembering, known, rng)
-        network = refit_biases(remembering, known.lifted(), rng, share=POLISHED_SHARE)
-        return Candidate(polish(network, memory, noise), certificate=_certificate(on_line, known.weight_sd, oracle.dim))
+        network = polish(refit_biases(remembering, known.lifted(), rng, share=POLISHED_SHARE), memory, noise)
+        held_out = look_beside_creases(oracle, network, rng) if oracle.outputs > 1 else None
+        return Candidate(network, held_out, _certificate(on_line, known.weight_sd, oracle.dim))
 
     def _by_base_points(
         self,
@@ -64,14 +76,17 @@ class DepthTwo:
         regions: Regions,
         noise: DistanceNoise,
         rng: np.random.Generator,
+        keep: Callable[[ReLUNetwork], None],
     ) -> Candidate:
         known = grow(oracle, on_line, regions, self._directions(oracle), noise, rng)
+        keep(known.lifted())
         probe(oracle, known, rng)
         base = choose_base_points(known, regions, noise, rng)
         measured = measure_gradients(oracle, known, base, noise, rng)
         (network, errors), held_out = assemble(known, measured, known.network.weights[1]), None
+        keep(network)
         if oracle.outputs > 1:
-            outputs, held_out = refine_outputs(oracle, network, measured.points)
+            outputs, held_out = refine_outputs(oracle, network, measured)
             network, errors = assemble(known, measured, outputs)
         return Candidate(refit_biases(oracle, network, rng), held_out, _certificate(on_line, errors, oracle.dim))
 

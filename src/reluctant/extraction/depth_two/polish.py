@@ -11,18 +11,21 @@ import scipy.linalg
 
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting, Oracle, Wrapper
 
 __all__ = ["MOST_PARAMETERS", "Remembering", "polish", "remember"]
 
 MOST_PARAMETERS = 1300  # a dense least-squares problem of this size takes about a second
 STEPS = 3
+DAMPING = 1e-10  # relative to columns of norm one
 FARTHEST = 1e3  # answers farther out, in units of the scale of use, have too few digits left
 
 
 class Remembering(Wrapper):
     """Keeps rows and answers as they pass."""
+
+    transparent = True
 
     def __init__(self, inner: Oracle) -> None:
         super().__init__(inner)
@@ -58,10 +61,12 @@ def polish(network: ReLUNetwork, memory: Remembering, noise: DistanceNoise) -> R
 def _solve(jacobian: FloatArray, residual: FloatArray) -> FloatArray:
     scale = np.linalg.norm(jacobian, axis=0)
     scale[scale == 0] = 1.0
-    # Scales of neurons are free, so the problem is singular along them: the shortest step is taken.
-    cond = np.sqrt(jacobian.shape[1]) * unit_roundoff(np.float64)
-    step = scipy.linalg.lstsq(jacobian / scale, residual.reshape(-1), cond=cond, lapack_driver="gelsy")[0]
-    return np.asarray(step / scale)
+    # Scales of neurons are free, so the problem is singular along them: a slight pull to zero takes a short step.
+    n = len(scale)
+    damped = np.vstack([jacobian / scale, DAMPING * np.eye(n)])
+    q, r = scipy.linalg.qr(damped, mode="economic", overwrite_a=True, check_finite=False)
+    right = q[: residual.size].T @ residual.reshape(-1)
+    return np.asarray(scipy.linalg.solve_triangular(r, right, check_finite=False) / scale)
 
 
 def _jacobian(network: ReLUNetwork, rows: FloatArray) -> FloatArray:

@@ -33,6 +33,8 @@ def grow(
     rng: np.random.Generator,
 ) -> FramedNetwork:
     """Extend what is known on a line into more directions. Cost: about directions + 1 rows a region."""
+    if directions == 0:
+        return known
     new = known.frame.new_directions(directions, rng)
     used = regions.chosen(_enough_regions(regions, known.network.outputs))
     with oracle.stage("scaffold", expected=len(used) * (directions + 1)):

@@ -1,0 +1,33 @@
+"""A target whose noise hides every difference is said to be so, not to agree."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reluctant import ReLUNetwork, open_oracle, verify
+from reluctant.testing import planted
+from reluctant.testing.faults import noisy
+
+
+@pytest.mark.parametrize("sd", [0.01, 0.1, 3.0])
+def test_noise_that_hides_everything_decides_nothing(sd, seed):
+    true = planted((10, 8, 1), seed)
+    wrong = ReLUNetwork([true.weights[0], 1.05 * true.weights[1]], true.biases)
+    found = verify(open_oracle(noisy(true, sd), dim=10), wrong)
+    assert not found.ok
+    assert "decides nothing" in str(found) or "NOT agree" in str(found)
+
+
+def test_answers_beside_a_crease_may_be_handed_in():
+    from reluctant.oracles.opening import as_opened
+    from reluctant.verification.check import HeldOut, examine
+
+    true = planted((6, 4, 1), 0)
+    rows = np.random.default_rng(0).standard_normal((5, 6))
+    oracle = as_opened(open_oracle(true))
+    good = examine(oracle, true, np.random.default_rng(1), tol=1e-9, held_out=HeldOut(rows, true(rows)))
+    bad = examine(oracle, true, np.random.default_rng(1), tol=1e-9, held_out=HeldOut(rows, true(rows) + 1))
+    assert good.ok
+    assert not bad.ok
+    assert good.queries == 3 * 64
