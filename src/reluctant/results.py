@@ -22,12 +22,12 @@ class Outcome(Enum):
     UNVERIFIED = (
         "unverified",
         "A network was found, but it does not agree with the target everywhere it was checked.",
-        "Look at the stage and number in the evidence; try another seed or a larger budget.",
+        "Look at what failed; try another seed or more attempts.",
     )
     PARTIAL = (
         "partial",
         "Only a part of the network was recovered.",
-        "The part found is kept; see the evidence for what stopped the rest.",
+        "Most likely it has more than one hidden layer, or neurons too close to each other; see what failed.",
     )
     CONSTANT = (
         "constant",
@@ -37,7 +37,7 @@ class Outcome(Enum):
     NOT_PIECEWISE_LINEAR = (
         "not-piecewise-linear",
         "The target is curved at small scale, so it is no ReLU network as it stands.",
-        "If it answers probabilities, open it with link='softmax' or link='sigmoid'.",
+        "If it answers probabilities, open it with link='softmax' or 'sigmoid' (--link).",
     )
     PIECEWISE_CONSTANT = (
         "piecewise-constant",
@@ -62,17 +62,17 @@ class Outcome(Enum):
     NON_FINITE = (
         "non-finite",
         "The target answers NaN or inf where it was asked.",
-        "Give the domain in which it is defined: domain=(low, high).",
+        "Give the domain in which it is defined: domain=(low, high) (--domain LOW,HIGH).",
     )
     OUT_OF_BUDGET = (
         "out-of-budget",
         "The query budget ran out.",
-        "Raise the budget and run again on the same transcript: nothing is paid twice.",
+        "Raise the budget; with a transcript, run again on it and nothing is paid twice.",
     )
     TARGET_FAILED = (
         "target-failed",
         "The target stopped answering properly.",
-        "Mend it and run again on the same transcript: what was answered is kept.",
+        "Mend it; with a transcript, run again on it and go on where it stopped.",
     )
 
     def __init__(self, slug: str, happened: str, advice: str) -> None:

@@ -11,6 +11,19 @@ from reluctant.testing import planted
 
 TRUE = planted((20, 10, 1), 0)
 
+MORTAL = """
+import numpy as np
+
+seen = 0
+
+def dying(x):
+    global seen
+    seen += len(x)
+    if seen > 150:
+        raise ConnectionError("503 service unavailable")
+    return np.maximum(x, 0).sum(axis=1)
+"""
+
 
 @pytest.fixture
 def target(folder):
@@ -55,10 +68,31 @@ def test_a_budget_that_ends_says_so(target, command):
     assert "The query budget ran out." in ended.out
 
 
-def test_a_bad_name_costs_no_query(target, folder, command):
-    ended = command("extract", target, "-o", folder / "copy.txt")
+@pytest.mark.parametrize(
+    ("option", "name"), [("--out", "copy.txt"), ("--out", "nowhere/copy.onnx"), ("--json", "nowhere/record.json")]
+)
+def test_a_name_that_cannot_be_written_costs_no_query(option, name, folder, command):
+    (folder / "counted.py").write_text("calls = 0\ndef f(x):\n    open('asked', 'w')\n    return x.sum(axis=1)\n")
+    ended = command("extract", "counted:f", "--dim", "3", option, folder / name)
     assert ended.status == 2
-    assert "--out" in ended.err
+    assert option in ended.err
+    assert not (folder / "asked").exists()
+
+
+def test_the_cause_of_a_failure_is_printed(folder, command):
+    (folder / "mortal.py").write_text(MORTAL)
+    ended = command("extract", "mortal:dying", "--dim", "20", "-o", folder / "copy.npz")
+    assert ended.status == 1
+    assert "503 service unavailable" in ended.out
+    assert "No transcript was kept" in ended.err
+
+
+def test_a_part_that_was_found_is_written(folder, command):
+    planted((64, 40, 1), 0).save(folder / "target.npz")
+    ended = command("extract", folder / "target.npz", "--budget", "1500", "-o", folder / "copy.npz")
+    assert ended.status == 1
+    assert (folder / "copy.partial.npz").is_file()
+    assert not (folder / "copy.npz").exists()
 
 
 def test_a_transcript_is_resumed_without_paying(target, folder, command):

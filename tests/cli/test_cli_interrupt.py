@@ -57,7 +57,7 @@ def test_ctrl_c_keeps_the_transcript_and_the_next_run_replays(health, main, fold
     kept = (*health, "--transcript", "kept")
     status, out, err = interrupt(main, folder, *kept)
     assert (status, out) == (130, "")
-    assert "They are kept in kept; run the same command again to go on." in err
+    assert "Those that were answered are kept in kept; run the same command again to go on." in err
     assert "Traceback" not in err
     (folder / "mended").touch()
     ended = process(*kept, "-v")

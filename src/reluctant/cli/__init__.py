@@ -14,6 +14,9 @@ def main() -> None:
         import typer  # noqa: F401
     except ImportError:
         sys.exit("The command line needs typer and rich. Run: pip install 'reluctant[cli]'")
-    from reluctant.cli.app import run
+    try:
+        from reluctant.cli.app import run
 
-    sys.exit(run())
+        sys.exit(run())
+    except KeyboardInterrupt:
+        sys.exit(130)

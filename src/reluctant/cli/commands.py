@@ -11,33 +11,36 @@ import typer
 
 from reluctant.bundled import digits_card, digits_model
 from reluctant.cli.console import note, progress
-from reluctant.cli.targets import Session, TargetArgument, opened_session, with_target_options
+from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.errors import InvalidInput
 from reluctant.extraction import extract as extract_network
 from reluctant.health import check_health
 from reluctant.networks import ReLUNetwork
+from reluctant.optional import require
 from reluctant.oracles import open_oracle
 from reluctant.report import ask_profile, write_page
-from reluctant.results import Result
+from reluctant.results import Outcome, Result
 from reluctant.runs import Record
 from reluctant.verification import verify as verify_network
 
 __all__ = ["demo", "extract", "health", "verify"]
 
 DEMO_SEED = 0
+KEPT_WITH_A_TRANSCRIPT = {Outcome.OUT_OF_BUDGET, Outcome.TARGET_FAILED}
 
 
 @with_target_options
-def health(target: TargetArgument, session: Session) -> int:
+def health(target: TargetArgument, options: TargetOptions) -> int:
     """Say what a target's query interface gives: noise, rounding, shape, faults.
 
     Example: reluctant health model.onnx
     """
-    with opened_session(session, target) as oracle:
-        found = check_health(oracle, rng=session.seed)
-        record = Record.of(oracle, "health", session.seed, found.refusal is None, health=found)
-    _write_record(record, session.json)
-    if session.json != "-":
+    _check_record_path(options.json)
+    with opened_target(options, target) as oracle:
+        found = check_health(oracle, rng=options.seed)
+        record = Record.of(oracle, "health", options.seed, found.refusal is None, health=found)
+    _write_record(record, options.json)
+    if options.json != "-":
         print("\n".join([*found.sentences(), f"{record.queries} queries."]))
     return 0 if record.ok else 1
 
@@ -45,7 +48,7 @@ def health(target: TargetArgument, session: Session) -> int:
 @with_target_options
 def extract(
     target: TargetArgument,
-    session: Session,
+    options: TargetOptions,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the network: .onnx or .npz.", show_default=False)
     ] = None,
@@ -53,36 +56,46 @@ def extract(
 ) -> int:
     """Recover the network behind a target exactly, and verify it.
 
-    One hidden layer of any width, one or several outputs. Costs about one query per parameter and output;
-    verification is included. Exit status 1 if it was not recovered: the outcome is printed, and what was
-    found is written beside the name given, as NAME.partial.onnx.
+    One hidden layer of any width, one or several outputs, answers in float64. Costs about as many answers as
+    the network has parameters, verification included; a query brings one answer for each output. Exit status
+    1 if it was not recovered: the outcome is printed, and what was found is written beside the name given, as
+    NAME.partial.onnx.
 
     Example: reluctant extract model.onnx -o copy.onnx --precision float64 --transcript answers
     """
-    _check_suffix(out)
-    with opened_session(session, target) as oracle:
-        found = extract_network(oracle, rng=session.seed, attempts=attempts)
-        record = Record.of(oracle, "extract", session.seed, found.ok, extraction=found)
-    _write_record(record, session.json)
+    _check_network_path(out)
+    _check_record_path(options.json)
+    with opened_target(options, target) as oracle:
+        found = extract_network(oracle, rng=options.seed, attempts=attempts)
+        record = Record.of(oracle, "extract", options.seed, found.ok, extraction=found)
     written = _write_network(found, out)
-    if session.json != "-":
-        print(found.outcome)
-        if found.network is not None:
-            print(f"{found.network!r}")
-        for part in ("verification", "certificate"):
-            if found.evidence.get(part) is not None:
-                print(found.evidence[part])
-        print(f"{record.queries} queries." + (f" Written: {written}" if written else ""))
+    _write_record(record, options.json)
+    if options.json != "-":
+        print("\n".join(_extraction_lines(found, record, written)))
     for failure in found.evidence.get("failures", []):
-        session.say(f"attempt failed: {failure}")
+        options.say(f"attempt failed: {failure}")
+    if not found.ok and options.transcript is None and found.outcome in KEPT_WITH_A_TRANSCRIPT:
+        options.say("No transcript was kept; next time give --transcript DIR, so that nothing is paid twice.")
     return 0 if found.ok else 1
+
+
+def _extraction_lines(found: Result, record: Record, written: Path | None) -> list[str]:
+    lines = [str(found.outcome)]
+    if "error" in found.evidence:
+        lines.append(f"Stage {found.stage}: {found.evidence['error']}")
+    if found.network is not None:
+        lines.append(repr(found.network))
+    lines += [str(found.evidence[part]) for part in ("verification", "certificate") if found.evidence.get(part)]
+    sent = sum(rows.sent for rows in record.rows.values())
+    replayed = f" {record.queries - sent} of them from the transcript." if sent < record.queries else ""
+    return [*lines, f"{record.queries} queries.{replayed}" + (f" Written: {written}" if written else "")]
 
 
 @with_target_options
 def verify(
     target: TargetArgument,
-    network: Annotated[Path, typer.Argument(help="The network to compare it with: .onnx or .npz.")],
-    session: Session,
+    network: Annotated[Path, typer.Argument(metavar="NETWORK", help="The network to compare it with: .onnx or .npz.")],
+    options: TargetOptions,
     tol: Annotated[
         float | None, typer.Option(help="Largest error accepted, relative to the output's deviation.")
     ] = None,
@@ -93,12 +106,15 @@ def verify(
 
     Example: reluctant verify model.onnx recovered.onnx --precision float64
     """
+    _check_record_path(options.json)
+    if tol is not None and not tol > 0:
+        raise InvalidInput.about("--tol", got=tol, expected="a number above 0")
     candidate = ReLUNetwork.load(network)
-    with opened_session(session, target) as oracle:
-        found = verify_network(oracle, candidate, rng=session.seed, tol=tol)
-        record = Record.of(oracle, "verify", session.seed, found.ok, verification=found)
-    _write_record(record, session.json)
-    if session.json != "-":
+    with opened_target(options, target) as oracle:
+        found = verify_network(oracle, candidate, rng=options.seed, tol=tol)
+        record = Record.of(oracle, "verify", options.seed, found.ok, verification=found)
+    _write_record(record, options.json)
+    if options.json != "-":
         print(found)
         print(f"{record.queries} queries.")
     return 0 if found.ok else 1
@@ -132,9 +148,21 @@ def demo(
     return 0 if found.ok else 1
 
 
-def _check_suffix(out: Path | None) -> None:
-    if out is not None and out.suffix not in {".onnx", ".npz"}:
+def _check_network_path(out: Path | None) -> None:
+    """A name that cannot be written is found before anything is asked."""
+    if out is None:
+        return
+    if out.suffix not in {".onnx", ".npz"}:
         raise InvalidInput.about("--out", got=f"'{out}'", expected="a name ending in .onnx or .npz")
+    if not out.parent.is_dir():
+        raise InvalidInput.about("--out", got=f"'{out}'", expected="a file in an existing folder")
+    if out.suffix == ".onnx":
+        require("onnx", extra="onnx", purpose="Writing an .onnx file")
+
+
+def _check_record_path(where: str | None) -> None:
+    if where not in {None, "-"} and not Path(str(where)).parent.is_dir():
+        raise InvalidInput.about("--json", got=f"'{where}'", expected="a file in an existing folder, or -")
 
 
 def _write_network(found: Result, out: Path | None) -> Path | None:

@@ -16,7 +16,7 @@ from reluctant.cli.console import note, progress
 from reluctant.errors import InvalidInput
 from reluctant.oracles import Counting, open_oracle
 
-__all__ = ["Session", "TargetArgument", "opened_session", "with_target_options"]
+__all__ = ["TargetArgument", "TargetOptions", "opened_target", "with_target_options"]
 
 TargetArgument = Annotated[
     str,
@@ -32,7 +32,7 @@ INTERRUPTED = 130  # what a shell gives for Ctrl-C
 
 
 @dataclass(frozen=True)
-class Session:
+class TargetOptions:
     """Options of one command that asks a target."""
 
     dim: Annotated[int | None, typer.Option(help="Number of inputs; needed for a callable.")] = None
@@ -60,7 +60,9 @@ class Session:
     json: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write the record as JSON; - for standard output.")
     ] = None
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no words.")] = False
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Results alone: no progress, nothing on standard error.")
+    ] = False
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="More words: queries by stage.")] = False
 
     def open(self, target: str) -> Counting:
@@ -86,45 +88,47 @@ class Session:
 
 
 def with_target_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command every field of `Session` as an option, passed to it as one `session` argument."""
-    fields = inspect.signature(Session).parameters.values()
+    """Give a command every field of `TargetOptions` as an option, passed to it as one `options` argument."""
+    fields = inspect.signature(TargetOptions).parameters.values()
     options = [field.replace(kind=inspect.Parameter.KEYWORD_ONLY) for field in fields]
     signature = inspect.signature(command, eval_str=True)
-    own = [parameter for name, parameter in signature.parameters.items() if name != "session"]
+    own = [parameter for name, parameter in signature.parameters.items() if name != "options"]
     names = {option.name for option in options}
 
     @wraps(command)
-    def with_session(**arguments: Any) -> Any:
+    def with_options(**arguments: Any) -> Any:
         settings = {name: arguments.pop(name) for name in names}
-        return command(**arguments, session=Session(**settings))
+        return command(**arguments, options=TargetOptions(**settings))
 
-    hints = {name: hint for name, hint in inspect.get_annotations(Session, eval_str=True).items() if name in names}
+    hints = {
+        name: hint for name, hint in inspect.get_annotations(TargetOptions, eval_str=True).items() if name in names
+    }
     typed = [option.replace(annotation=hints[option.name]) for option in options]
-    with_session.__signature__ = signature.replace(parameters=[*own, *typed])  # type: ignore[attr-defined]
-    with_session.__annotations__ = {p.name: p.annotation for p in (*own, *typed)}
-    return with_session
+    with_options.__signature__ = signature.replace(parameters=[*own, *typed])  # type: ignore[attr-defined]
+    with_options.__annotations__ = {p.name: p.annotation for p in (*own, *typed)}
+    return with_options
 
 
 @contextmanager
-def opened_session(session: Session, target: str) -> Iterator[Counting]:
+def opened_target(options: TargetOptions, target: str) -> Iterator[Counting]:
     """Open a target, show progress, and on Ctrl-C say what is kept and how to go on."""
-    with session.open(target) as oracle:
+    with options.open(target) as oracle:
         try:
-            with progress(oracle, session.quiet):
+            with progress(oracle, options.quiet):
                 yield oracle
         except KeyboardInterrupt:
-            note(_how_to_resume(session, oracle))
+            note(_how_to_resume(options, oracle))
             raise typer.Exit(INTERRUPTED) from None
-        if session.verbose and not session.quiet:
+        if options.verbose and not options.quiet:
             for stage, rows in oracle.ledger.stages.items():
                 note(f"{stage}: {rows.asked} rows asked, {rows.sent} sent, {rows.replayed} replayed")
 
 
-def _how_to_resume(session: Session, oracle: Counting) -> str:
+def _how_to_resume(options: TargetOptions, oracle: Counting) -> str:
     spent = f"Stopped after {oracle.queries} queries."
-    if session.transcript is None:
+    if options.transcript is None:
         return f"{spent} They are not kept; next time give --transcript DIR."
-    return f"{spent} They are kept in {session.transcript}; run the same command again to go on."
+    return f"{spent} Those that were answered are kept in {options.transcript}; run the same command again to go on."
 
 
 def _bounds(text: str | None) -> tuple[float, float] | None:

@@ -53,7 +53,8 @@ def extract(oracle: Oracle, method: Method | None = None, *, rng: Rng = 0, attem
         rng: seed of all random choices.
         attempts: how often the method may start again on another line.
 
-    Cost: about one row per parameter and output, verification included.
+    Cost: about as many answers as the network has parameters, verification included; a row brings one answer for
+    each output.
     """
     if attempts < 1:
         raise InvalidInput.about("attempts", got=attempts, expected="at least 1")

@@ -68,9 +68,7 @@ def _load_npz(path: Path) -> ReLUNetwork:
         biases = [arrays[f"bias_{k}"] for k in range(layers)]
         link = str(arrays["link"])
     except (KeyError, ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise UnsupportedModel.about(
-            "path", got=f"'{path}'", expected="an .npz written by ReLUNetwork.save", fix=f"({error})"
-        ) from error
+        raise UnsupportedModel.about("path", got=f"'{path}'", expected="an .npz written by ReLUNetwork.save") from error
     if found != NPZ_FORMAT:
         raise UnsupportedModel.about(
             "path",

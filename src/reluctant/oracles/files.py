@@ -53,7 +53,9 @@ def import_target(name: str) -> Any:
             target = getattr(target, part)
     except Exception as error:  # importing runs the module, which may raise anything
         raise UnknownTarget.about(
-            "target", got=f"'{name}' ({error})", expected="module:attribute of something importable"
+            "target",
+            got=f"'{name}' ({type(error).__name__}: {error})",
+            expected="module:attribute of something importable",
         ) from error
     if isinstance(target, str | Path):
         raise InvalidInput.about("target", got=f"'{name}', which is a string", expected="a callable or a model")

@@ -92,7 +92,7 @@ def _session(path: Path, precision: str) -> Any:
     try:
         session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     except Exception as error:
-        where = " in float64" if precision == "float64" else ""
+        where = " in float64 (a torch module can be re-cast instead)" if precision == "float64" else ""
         raise UnsupportedModel.about(
             "target",
             got=f"'{path}'",

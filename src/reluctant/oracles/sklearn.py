@@ -32,7 +32,7 @@ class SklearnOracle(Oracle):
             raise InvalidInput.about(
                 "target", got=f"{type(model).__name__}{'' if known else ', not an MLP'}",
                 expected="a fitted MLPClassifier or MLPRegressor",
-                fix="Call fit first, or pass its predict method.",
+                fix="Call fit first." if known else "Pass its predict method, with dim=.",
             )  # fmt: skip
         self._model = _recast(model, np.float64) if precision == "float64" else model
         self._classifies = isinstance(model, networks.MLPClassifier)

@@ -52,8 +52,7 @@ def _verdict(health: Health, extraction: Result | None) -> str:
         return f"The network was not recovered. {extraction.outcome}"
     if health.refusal is not None:
         return f"Exact methods do not apply to this interface. {health.refusal}"
-    digits = "float64" if health.decimals is None else f"{health.decimals} decimals"
-    digits = health.number_format if health.decimals is None else digits
+    digits = health.number_format if health.decimals is None else f"{health.decimals} decimals"
     return (
         f"This interface answers {health.answers} of a {health.shape} function in {digits}, "
         f"{'the same every time' if health.deterministic else 'with fresh noise'}: "

@@ -51,7 +51,7 @@ def profile_svg(profile: LineProfile, network: ReLUNetwork | None = None) -> str
 
     Text and axes take the colour of the page around it.
     """
-    require("matplotlib", extra="report", purpose="A picture")
+    matplotlib = require("matplotlib", extra="report", purpose="A picture")
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
@@ -68,6 +68,7 @@ def profile_svg(profile: LineProfile, network: ReLUNetwork | None = None) -> str
     axes.set_ylabel("answer")
     axes.spines[["top", "right"]].set_visible(False)
     buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    with matplotlib.rc_context({"svg.fonttype": "none"}):  # text stays text: it can be read out, and coloured
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     svg = buffer.getvalue()
     return svg[svg.index("<svg") :].replace("#000000", "currentColor")
