@@ -151,8 +151,8 @@ class BudgetExhausted(ReluctantError):
     def __init__(self, *, budget: int, spent: int, asked: int) -> None:
         super().__init__(
             f"budget: got {asked} more rows with {spent} of {budget} spent, expected at most {budget - spent}; "
-            f"they were not sent. Raise the budget to at least {spent + asked}, and give a transcript so that "
-            "nothing is paid twice."
+            f"they were not sent. Raise the budget by at least {spent + asked - budget} (these may not be the last "
+            "rows), and give a transcript so that nothing is paid twice."
         )
         self.budget = budget
         self.spent = spent

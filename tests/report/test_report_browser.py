@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 from matplotlib.image import imread
 
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = shutil.which("chromium")
 SETTINGS = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=900,1400"]
 DARK = "--blink-settings=preferredColorScheme=0"
 
-pytestmark = pytest.mark.skipif(
-    shutil.which(CHROMIUM) is None, reason=f"no {CHROMIUM}; install the Debian package chromium"
-)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no browser: install the Debian package chromium")
 
 
 @pytest.fixture

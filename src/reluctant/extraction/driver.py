@@ -31,6 +31,7 @@ __all__ = ["Method", "extract"]
 HEALTH_LINES = 4
 VERIFICATION_SHARE = 5e-4  # random points at each scale, of the rows spent; creases are looked at besides
 FEWEST_POINTS, MOST_POINTS = 20, 64
+FEW_ROWS, POINTS_FOR_FEW_ROWS = 5000, 36  # a small network can afford more than its share
 EXACT = 1e-6  # of the output's deviation: an exact network must be verifiable to this
 ATTEMPTS = 4
 
@@ -126,7 +127,10 @@ class _Run:
         self.partial = part
 
     def verification_points(self) -> int:
-        return int(np.clip(VERIFICATION_SHARE * self.oracle.queries, FEWEST_POINTS, MOST_POINTS))
+        spent = self.oracle.queries
+        if spent < FEW_ROWS:
+            return POINTS_FOR_FEW_ROWS
+        return int(np.clip(VERIFICATION_SHARE * spent, FEWEST_POINTS, MOST_POINTS))
 
     def result(self, outcome: Outcome, network: ReLUNetwork | None, **evidence: Any) -> Result:
         spent = {

@@ -62,8 +62,12 @@ def find_critical_point(ask: Ask, delta: float, a: float, tol: float) -> float |
     The search starts at a, not at -1/δ as printed: critical points left of a would else count as found.
     None if there is no critical point. Cost: about 4·log₂(1/δ) rows.
     """
+    if not 0 < delta < 1:
+        raise InvalidInput.about("delta", got=delta, expected="a number between 0 and 1")
     step = delta**2
     left, right = a + step, 1 / delta
+    if left >= right:
+        return None
     first = affine(ask, step, np.array([left]))
     if _same_piece(first, affine(ask, step, np.array([right])), delta, tol):
         return None
@@ -76,7 +80,14 @@ def find_critical_point(ask: Ask, delta: float, a: float, tol: float) -> float |
     # Intersect from nearby, where no digits are lost, but not so near that a step crosses the point itself.
     before, after = affine(ask, step, np.array([left - step])), affine(ask, step, np.array([right + 2 * step]))
     gap = after(np.array([[left]]))[0] - before(np.array([[left]]))[0]
-    return float(left + gap / (before.w[0] - after.w[0]))
+    bend = before.w[0] - after.w[0]
+    point = left + gap / bend if bend else np.nan
+    if not left - delta <= point <= right + delta:
+        raise InvalidInput.about(
+            "ask", got=f"no single critical point between {left:g} and {right:g}",
+            expected=f"a {delta:g}-nice function: pieces no shorter than δ", fix="Try a smaller delta.",
+        )  # fmt: skip
+    return float(point)
 
 
 def _same_piece(one: AffineMap, other: AffineMap, delta: float, tol: float) -> bool:
@@ -89,7 +100,7 @@ def find_critical_points(ask: Ask, delta: float, tol: float) -> list[float]:
     """All critical points in (-1/δ, 1/δ), one after the other from the left (Section 3.2.2)."""
     found: list[float] = []
     position: float | None = -1 / delta
-    while position is not None:
+    while position is not None and len(found) <= 2 / delta**2:  # more pieces than that are shorter than δ
         position = find_critical_point(ask, delta, position, tol)
         if position is not None:
             found.append(position)
@@ -130,8 +141,6 @@ def recover_depth_two(ask: Ask, dim: int, delta: float, tol: float, rng: np.rand
 
     Cost: about 4·log₂(1/δ) + 2(d + 1) + 3 rows a neuron.
     """
-    if not 0 < delta < 1:
-        raise InvalidInput.about("delta", got=delta, expected="a number between 0 and 1")
     axis = np.eye(dim)[:1]
     critical = find_critical_points(lambda t: ask(t * axis), delta, tol)
     points = [t * axis[0] for t in critical]

@@ -50,7 +50,7 @@ class ReLUNetwork:
         link: what the original model applies to these values: "identity", "softmax" or "sigmoid".
     """
 
-    __slots__ = ("_biases", "_skip", "_weights", "link")
+    __slots__ = ("_biases", "_link", "_skip", "_weights")
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class ReLUNetwork:
         self._weights = tuple(_frozen(w, 2, f"weights[{k}]") for k, w in enumerate(weights))
         self._biases = tuple(_frozen(b, 1, f"biases[{k}]") for k, b in enumerate(biases))
         self._skip = None if skip is None else _frozen(skip, 2, "skip")
-        self.link: Link = link
+        self._link: Link = link
         self._check_shapes()
 
     def _check_shapes(self) -> None:
@@ -97,6 +97,11 @@ class ReLUNetwork:
     def skip(self) -> FloatArray | None:
         """The (m, d) matrix of the affine term, or None."""
         return self._skip
+
+    @property
+    def link(self) -> Link:
+        """What the original model applies to these values."""
+        return self._link
 
     @property
     def dim(self) -> int:

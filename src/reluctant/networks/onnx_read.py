@@ -28,11 +28,12 @@ IDENTITY: Literal["identity"] = "identity"
 
 @dataclass(frozen=True)
 class _Affine:
-    """constant + Σ_k terms[k] @ basis_k, laid out in `shape` (the batch axis left out)."""
+    """constant + Σ_k terms[k] @ basis_k, laid out in `shape` (the batch axis left out), before a final `link`."""
 
     shape: tuple[int, ...]
     constant: FloatArray
     terms: dict[int, FloatArray | Literal["identity"]]
+    link: Link = "identity"
 
     def map(self, matrix: Callable[[FloatArray], FloatArray], constant: FloatArray) -> _Affine:
         """Apply a linear function to the term matrices and set the constant."""
@@ -48,12 +49,11 @@ class _Affine:
 
 @dataclass
 class _Reading:
-    """State of one reading: named tensors, hidden layers so far, the link if one was met."""
+    """State of one reading: named tensors and the hidden layers so far."""
 
     constants: dict[str, np.ndarray[Any, Any]]
     values: dict[str, _Affine] = field(default_factory=dict)
     layers: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
-    link: Link = "identity"
 
 
 def load_onnx_model(path: Path) -> Any:
@@ -103,8 +103,9 @@ def _run_node(onnx: Any, node: Any, reading: _Reading) -> None:
     if handler is None:
         known = ", ".join(sorted({*HANDLERS, "Constant"}))
         raise _unsupported(node, f"operator {node.op_type}", f"one of {known}")
-    if reading.link != "identity" and node.op_type not in SHAPE_ONLY:
-        raise _unsupported(node, f"{node.op_type} after a final {reading.link}", "the link as last node")
+    links = {reading.values[name].link for name in node.input if name in reading.values} - {"identity"}
+    if links and node.op_type not in SHAPE_ONLY:
+        raise _unsupported(node, f"{node.op_type} after a {links.pop()}", "a link as last node")
     reading.values[node.output[0]] = handler(node, attributes, reading)
 
 
@@ -118,6 +119,8 @@ def _constant_value(onnx: Any, node: Any, attributes: dict[str, Any]) -> np.ndar
 
 
 def _network(reading: _Reading, output: str) -> ReLUNetwork:
+    if output not in reading.values:
+        raise UnsupportedModel.about("model", got=f"output '{output}' that is a constant", expected="a value of x")
     last = reading.values[output]
     depth = len(reading.layers)
     extra = set(last.terms) - {INPUT, depth}
@@ -131,7 +134,7 @@ def _network(reading: _Reading, output: str) -> ReLUNetwork:
     weight = _dense(last, depth, width)
     skip = _dense(last, INPUT, width) if depth and INPUT in last.terms else None
     weights, biases = [w for w, _ in reading.layers], [b for _, b in reading.layers]
-    return ReLUNetwork([*weights, weight], [*biases, last.constant], skip, reading.link)
+    return ReLUNetwork([*weights, weight], [*biases, last.constant], skip, last.link)
 
 
 def _dense(value: _Affine, basis: int, width: int) -> FloatArray:
@@ -243,7 +246,8 @@ def _reshape(node: Any, attributes: dict[str, Any], reading: _Reading) -> _Affin
     if node.op_type != "Reshape":
         return x
     wanted = [int(size) for size in _constant(node, 1, reading)]
-    sizes = [x.shape[i - 1] if size == 0 and i else size for i, size in enumerate(wanted)][1:]
+    kept = (0, *x.shape)  # a size of 0 keeps the one at its place
+    sizes = [kept[i] if size == 0 and i < len(kept) else size for i, size in enumerate(wanted)][1:]
     if -1 in sizes:
         known = prod(size for size in sizes if size != -1)
         sizes[sizes.index(-1)] = len(x.constant) // max(known, 1)
@@ -256,8 +260,7 @@ def _link(node: Any, attributes: dict[str, Any], reading: _Reading) -> _Affine:
     x = _value(node, 0, reading)
     if node.op_type == "Softmax" and attributes.get("axis", -1) not in (-1, len(x.shape)):
         raise _unsupported(node, f"softmax over axis {attributes['axis']}", "softmax over the last axis")
-    reading.link = "softmax" if node.op_type == "Softmax" else "sigmoid"
-    return x
+    return replace(x, link="softmax" if node.op_type == "Softmax" else "sigmoid")
 
 
 SHAPE_ONLY = {"Flatten", "Reshape", "Identity", "Dropout"}

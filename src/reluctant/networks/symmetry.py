@@ -73,10 +73,12 @@ def _scale_to_unit_rows(layers: _Layers, k: int) -> None:
 
 
 def _orient(layers: _Layers) -> None:
-    """Make the first non-zero weight of every neuron positive; the difference goes into the skip."""
+    """Make the largest weight of every neuron positive; the difference goes into the skip.
+
+    The largest, since the sign of a small one may be that of a rounding error.
+    """
     w, b = layers.weights[0], layers.biases[0]
-    first = w[np.arange(len(w)), np.argmax(w != 0, axis=1)]
-    flipped = first < 0
+    flipped = w[np.arange(len(w)), np.argmax(np.abs(w), axis=1)] < 0
     out = layers.weights[1][:, flipped]
     assert layers.skip is not None
     layers.skip = layers.skip + out @ w[flipped]

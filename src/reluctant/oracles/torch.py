@@ -50,6 +50,8 @@ class TorchOracle(Oracle):
             try:
                 raw = self._to_numpy(call_target(self._module, zeros))
             except TargetUnavailable as error:
+                if "shape" not in str(error.__cause__):
+                    raise  # not about the rows: the module's own trouble
                 got = self._shape[0] if len(self._shape) == 1 else self._shape
                 raise InvalidInput.about("dim", got=got, expected=_what_it_takes(self._torch, self._module)) from error
             outputs = as_answers(raw, 1, None).shape[1]

@@ -34,8 +34,8 @@ class Method:
 def _comparable(result: Result) -> Any:
     """Outcome, cost by stage and every weight, to the last bit."""
     network = result.network
-    arrays = () if network is None else (*network.weights, *network.biases)
-    return result.outcome, dict(result.rows), [array.tobytes() for array in arrays]
+    arrays = [] if network is None else [*network.weights, *network.biases, network.skip]
+    return result.outcome, dict(result.rows), [None if array is None else array.tobytes() for array in arrays]
 
 
 METHODS: tuple[Method, ...] = (

@@ -44,14 +44,15 @@ def planted(
 # ---- degenerate families: a generic 64-40-1 network with something done to its first neurons
 
 DEGENERATE_WIDTHS = (64, 40, 1)
+SEVERAL_OUTPUTS = 5
 
 
 class _Parts:
     """Mutable arrays of a two-layer network, in which to plant a flaw."""
 
-    def __init__(self, rng: Rng) -> None:
+    def __init__(self, rng: Rng, outputs: int = 1) -> None:
         self.rng = as_generator(rng)
-        network = planted(DEGENERATE_WIDTHS, self.rng)
+        network = planted((*DEGENERATE_WIDTHS[:2], outputs), self.rng)
         self.w, self.a = network.weights[0].copy(), network.weights[1].copy()
         self.b, self.c = network.biases[0].copy(), network.biases[1].copy()
 
@@ -59,9 +60,9 @@ class _Parts:
         return ReLUNetwork([self.w, self.a], [self.b, self.c])
 
 
-def near_parallel(rng: Rng, distance: float, opposite: bool) -> ReLUNetwork:
+def near_parallel(rng: Rng, distance: float, opposite: bool, outputs: int = 1) -> ReLUNetwork:
     """Two neurons whose weights and biases differ by `distance`; outputs of equal or of opposite sign."""
-    parts = _Parts(rng)
+    parts = _Parts(rng, outputs)
     d = parts.w.shape[1]
     parts.w[1] = parts.w[0] + distance * parts.rng.standard_normal(d) / np.sqrt(d)
     parts.b[1] = parts.b[0] + distance * parts.rng.standard_normal()
@@ -69,9 +70,9 @@ def near_parallel(rng: Rng, distance: float, opposite: bool) -> ReLUNetwork:
     return parts.network()
 
 
-def duplicate(rng: Rng) -> ReLUNetwork:
+def duplicate(rng: Rng, outputs: int = 1) -> ReLUNetwork:
     """Two equal neurons with outputs of their own."""
-    parts = _Parts(rng)
+    parts = _Parts(rng, outputs)
     parts.w[1], parts.b[1] = parts.w[0], parts.b[0]
     return parts.network()
 
@@ -166,7 +167,14 @@ DEGENERATE: dict[str, Family] = {
         for k in (2, 4, 6, 8, 10)
         for opposite in (False, True)
     },
+    **{
+        f"near-parallel {10.0**-k:g}, opposite sign, 5 outputs": partial(
+            near_parallel, distance=10.0**-k, opposite=True, outputs=SEVERAL_OUTPUTS
+        )
+        for k in (2, 4, 5, 6, 8)
+    },
     "duplicate": duplicate,
+    "duplicate, 5 outputs": partial(duplicate, outputs=SEVERAL_OUTPUTS),
     "mirrored": mirrored,
     "parallel, offset 1e-3": partial(parallel_offset, offset=1e-3),
     **{f"output weights × {10.0**-k:g}": partial(weak_outputs, factor=10.0**-k) for k in (3, 6, 9, 11, 13)},
