@@ -102,14 +102,6 @@ def test_dying_target_is_an_outcome_and_resumes(tmp_path: Path) -> None:
     assert target.seen <= undisturbed.queries + 9  # the opening question: twice, then once
 
 
-def test_orientation_margin_is_not_forced() -> None:
-    """A skip term that is no sum of neurons stays a skip term."""
-    from reluctant.extraction.orientation import orient
-
-    network = planted((12, 6, 1), 0, skip=True)
-    assert orient(network) is network
-
-
 def test_bounded_domain_is_refused_before_anything_is_asked() -> None:
     oracle = rl.open_oracle(planted((6, 4, 1), 0), domain=(0, 1))
     with pytest.raises(rl.ReluctantError, match=r"^domain: got"):

@@ -2,8 +2,9 @@
 
 a max(z, 0) = a max(-z, 0) + a z, so the skip term is a sum over the neurons that are the wrong way round.
 With no more neurons than equations least squares finds them, with up to about twice as many a linear
-programme; beyond that the affine term stays: it is a freedom of the representation, and the network is
-exact with it.
+programme, beyond that lattice reduction if fpylll is installed: the digits of the remainder hold more than
+one equation each. Else the affine term stays: it is a freedom of the representation, and the network is exact
+with it.
 """
 
 from __future__ import annotations
@@ -11,15 +12,21 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linprog
 
+from reluctant.errors import MissingDependency
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
+from reluctant.optional import require
 
 __all__ = ["orient"]
 
 CLEAR = 0.1  # distance from 0 or 1 at which a choice is no longer clear
 LP_RATIO = 2.0  # neurons over equations up to which a linear programme is tried
 MOST_LP_NEURONS = 400  # a larger one takes minutes
-GONE = 1e-6  # of the largest term: what may be left of the skip
+MOST_LATTICE_NEURONS = 128  # takes seconds
+SPARE_BITS = 40  # the equations must hold this many more than there are neurons, or chance finds a solution
+BLOCK_SIZES = (0, 20, 30)  # of the reduction, stronger and slower; 0 is LLL alone
+LATTICE_BITS = 30  # of each equation: as many as extraction is sure of
+GONE = 1e-8  # of the largest term: what may be left of the skip
 
 
 def orient(network: ReLUNetwork) -> ReLUNetwork:
@@ -29,13 +36,21 @@ def orient(network: ReLUNetwork) -> ReLUNetwork:
     a, w = network.weights[1], network.weights[0]
     terms = (a[:, None, :] * w.T[None]).reshape(-1, len(w))  # (m·d, h): what each neuron would add
     missing = -network.skip.reshape(-1)
-    choice = _least_squares(terms, missing) if len(w) <= len(terms) else _linear_programme(terms, missing)
+    choice = _sides(terms, missing)
     if choice is None:
         return network
     rest = missing - terms @ choice
     if np.abs(rest).max() > GONE * np.abs(terms).max():
         return network
     return _turned(network, choice.astype(bool))
+
+
+def _sides(terms: FloatArray, missing: FloatArray) -> FloatArray | None:
+    equations, neurons = terms.shape
+    if neurons <= equations:
+        return _least_squares(terms, missing)
+    found = _linear_programme(terms, missing)
+    return _lattice(terms, missing) if found is None else found
 
 
 def _least_squares(terms: FloatArray, missing: FloatArray) -> FloatArray | None:
@@ -49,6 +64,39 @@ def _linear_programme(terms: FloatArray, missing: FloatArray) -> FloatArray | No
     objective = np.random.default_rng(0).standard_normal(neurons)  # any corner will do: the answer is unique
     found = linprog(objective, A_eq=terms, b_eq=missing, bounds=(0, 1), method="highs")
     return _rounded(found.x) if found.status == 0 else None
+
+
+def _lattice(terms: FloatArray, missing: FloatArray) -> FloatArray | None:
+    """The 0/1 combination as a short vector of a lattice, found by LLL and BKZ reduction."""
+    equations, neurons = terms.shape
+    if neurons > min(MOST_LATTICE_NEURONS, LATTICE_BITS * equations - SPARE_BITS):
+        return None
+    try:
+        fpylll = require("fpylll", extra="lattice", purpose="Lattice reduction")
+    except MissingDependency:
+        return None
+    basis = fpylll.IntegerMatrix.from_matrix(_lattice_basis(terms, missing))
+    fpylll.LLL.reduction(basis)
+    for block in BLOCK_SIZES:
+        if block:
+            fpylll.BKZ.reduction(basis, fpylll.BKZ.Param(block))
+        for row in basis:
+            signs = np.array(list(row)[: neurons + 1])
+            if np.all(np.abs(signs) == 1):
+                return (signs[:-1] * signs[-1] + 1) / 2
+    return None
+
+
+def _lattice_basis(terms: FloatArray, missing: FloatArray) -> list[list[int]]:
+    """Rows: one for each neuron and one for the target; a 0/1 solution is a combination of entries ±1 and zeros."""
+    scale = 2.0**LATTICE_BITS / np.abs(terms).max()
+    neurons = terms.shape[1]
+    rows = [
+        [2 * (i == j) for j in range(neurons + 1)] + [round(float(scale * value)) for value in terms[:, i]]
+        for i in range(neurons)
+    ]
+    target = [-1] * neurons + [1] + [round(float(-scale * value)) for value in missing]
+    return [*rows, target]
 
 
 def _rounded(found: FloatArray) -> FloatArray | None:

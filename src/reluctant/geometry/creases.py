@@ -1,11 +1,11 @@
 """All creases of a piecewise linear function along lines: every open interval of every line in one batch.
 
-Between two pieces one crease is expected where their lines meet. With one output the function is asked
-just before and just after: if both answers lie on their pieces the crease is certified, if not there is
-more between them and the new samples become pieces of their own. Asking at the meeting point alone would
-not do, for the values agree there also when the function leaves the first piece early and joins the second
-before the meeting point. With several outputs two lines that are not neighbours do not meet at all, so a
-meeting certifies itself.
+Between two pieces one crease is expected where their lines meet. The function is asked just before and just
+after: if both answers lie on their pieces the crease is certified, if not there is more between them and the
+new samples become pieces of their own. Asking at the meeting point alone would not do, for the values agree
+there also when the function leaves the first piece early and joins the second before the meeting point. Nor
+would several outputs: the lines of pieces that are not neighbours hardly ever meet, but they do where two
+neurons with proportional outputs lie close together.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ PAIR_WIDTH = 0.06  # of the interval a new pair is put into
 CHECK_WIDTH = 1e-5  # of the interval, on both sides of an expected crease
 NUDGE = 1e-3  # of the neighbouring intervals, beside a crease that falls on a sample
 AT_THE_END = 1e-3  # of the interval: a crease this close to a sample is at the sample
-INFORMATIVE = 1e-3  # tolerance over size of a bend, below which a meeting of several outputs is no chance
 SMALLEST_BEND = 3 * TOLERANCE  # change of slope that counts as one, in deviations of its noise
 MOST_ROUNDS = 80
 ANSWER_ROUNDINGS = 4.0
@@ -85,7 +84,7 @@ def scan_lines(
 ) -> Scan:
     """Find every crease on every line out to a million times the scale.
 
-    Cost: about 4.9 rows a crease with one output, about 2.2 with several.
+    Cost: about 4.9 rows a crease with one output, about 4.3 with many.
     """
     search = _Search(ask, lines, noise)
     samples = search.start(rng)
@@ -265,9 +264,6 @@ class _Meetings:
             | _at_an_end(s, p, left, x, gap)
             | ((x > -blur) & (x < gap + blur) & (gap < 8 * blur) & (gap < shortest / 2))
         )
-        if s.f.shape[1] > 1:
-            apart = np.abs(_distance(s, p, left, x)).max(axis=1)
-            hit |= (x > 0) & (x < gap) & (apart <= allowed) & (allowed < INFORMATIVE * bend * gap)
         return cls(i, gap, end, x, t, blur, (x > rim) & (x < gap - rim), checked, hit)
 
 

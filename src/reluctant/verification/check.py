@@ -44,7 +44,7 @@ class GroupError:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Rows beside the creases of a network that were asked before and kept to verify it."""
+    """Rows on the creases of a network that were asked before and kept to verify it."""
 
     rows: FloatArray
     answers: FloatArray
@@ -139,7 +139,7 @@ def examine(
         answers = oracle.query(np.concatenate([rows for _, rows in named]))
         noise = noise or (_measure_noise(oracle, rng, answers) if tol is None else None)
     if held_out is not None:
-        named.append(("beside creases", held_out.rows))
+        named.append(("on creases", held_out.rows))
         answers = np.concatenate([answers, held_out.answers])
     predicted = network(np.concatenate([rows for _, rows in named]))
     groups = np.repeat(np.arange(len(named)), [len(rows) for _, rows in named])

@@ -14,7 +14,6 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.verification import HeldOut
-from reluctant.verification.points import crease_points
 
 __all__ = ["assemble", "refine_outputs", "refit_biases"]
 
@@ -22,7 +21,6 @@ REFIT_SHARE = 1.5  # inputs for each unknown
 REFIT_EXTRA = 10
 REFIT_STEPS = 4
 HALF_WAY = 0.5  # to the next crease
-CLOSE_BY = 1e-4  # of a typical input: how far beside a crease the network is looked at
 RANK = 1e-10  # relative; a neuron that no input activates keeps the bias it has
 
 
@@ -42,39 +40,23 @@ def assemble(known: FramedNetwork, measured: Gradients, outputs: FloatArray) -> 
 def refine_outputs(oracle: Counting, network: ReLUNetwork, measured: Gradients) -> tuple[FloatArray, HeldOut]:
     """Directions (m, h) of the output weights, from the change of slope across each crease.
 
-    Each neuron's crease is met head on, half way to the next one on both sides. The answers just before and
-    just behind it are kept to verify the network: two neurons with opposite outputs that were taken for one
-    show there. Cost: 3 rows a neuron, a fourth where no base point is in view.
+    From the base point with the best view each neuron's crease is met head on. On the near side the slope is
+    known from the main pass; on the far side it is measured, half way to the next crease. The answers on the
+    creases are kept to verify the network. Cost: 2 rows a neuron, a third where no base point has a clear view.
     """
     views = _views(network, measured.points)
     near_side = np.sign(views.values)[:, None] * network.hyperplanes()[0]
-    close = np.minimum(CLOSE_BY * np.sqrt(oracle.dim), views.room / 4)[:, None] * near_side
-    far = HALF_WAY * views.room[:, None] * near_side
+    length = HALF_WAY * views.room[:, None]
     hidden = np.flatnonzero(~views.clear)
-    rows = [views.feet - far, views.feet - close, views.feet + close, (views.feet + far)[hidden]]
+    rows = [views.feet - length * near_side, views.feet, (views.feet + length * near_side)[hidden]]
     count = len(views.feet)
-    with oracle.stage("outputs", expected=3 * count + len(hidden)):
-        at_far, behind, before, at_near = np.split(oracle.query(np.concatenate(rows)), [count, 2 * count, 3 * count])
-    length = np.linalg.norm(far - close, axis=1, keepdims=True)
+    with oracle.stage("outputs", expected=2 * count + len(hidden)):
+        far, on, near = np.split(oracle.query(np.concatenate(rows)), [count, 2 * count])
     gradients = measured.gradients.reshape(len(measured.points), oracle.outputs, oracle.dim)
     near_slope = np.einsum("hmd,hd->hm", gradients[views.base], near_side)
-    near_slope[hidden] = (at_near - before[hidden]) / length[hidden]
-    bend = near_slope - (behind - at_far) / length  # along a neuron's outputs, whichever side is the active one
-    outputs = (bend / np.linalg.norm(bend, axis=1, keepdims=True)).T
-    return outputs, HeldOut(np.concatenate(rows[1:3]), np.concatenate([behind, before]))
-
-
-def look_beside_creases(oracle: Counting, network: ReLUNetwork, rng: np.random.Generator) -> HeldOut:
-    """Answers just before and just behind a random point of each crease, kept to verify the network.
-
-    With several outputs a crease is not looked at from both sides when it is found. Cost: 2 rows a neuron.
-    """
-    on = crease_points(network, oracle.facts.domain, rng)
-    normals = network.hyperplanes()[0][on.neurons[:, 1]]
-    close = CLOSE_BY * np.sqrt(oracle.dim) * normals
-    rows = np.concatenate([on.points - close, on.points + close])
-    with oracle.stage("creases", expected=len(rows)):
-        return HeldOut(rows, oracle.query(rows))
+    near_slope[hidden] = (near - on[hidden]) / length[hidden]
+    bend = near_slope - (on - far) / length  # along a neuron's outputs, whichever side is the active one
+    return (bend / np.linalg.norm(bend, axis=1, keepdims=True)).T, HeldOut(views.feet, on)
 
 
 @dataclass(frozen=True)

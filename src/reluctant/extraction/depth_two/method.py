@@ -11,7 +11,7 @@ from reluctant.errors import InvalidInput
 from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.depth_two.affine import affine_map
-from reluctant.extraction.depth_two.assemble import assemble, look_beside_creases, refine_outputs, refit_biases
+from reluctant.extraction.depth_two.assemble import assemble, refine_outputs, refit_biases
 from reluctant.extraction.depth_two.base_points import choose_base_points
 from reluctant.extraction.depth_two.line import NoCrease, Regions, neurons_on_a_line
 from reluctant.extraction.depth_two.main_pass import measure_gradients
@@ -66,8 +66,7 @@ class DepthTwo:
         keep(known.lifted())
         probe(remembering, known, rng)
         network = polish(refit_biases(remembering, known.lifted(), rng, share=POLISHED_SHARE), memory, noise)
-        held_out = look_beside_creases(oracle, network, rng) if oracle.outputs > 1 else None
-        return Candidate(network, held_out, _certificate(on_line, known.weight_sd, oracle.dim))
+        return Candidate(network, certificate=_certificate(on_line, known.weight_sd, oracle.dim))
 
     def _by_base_points(
         self,
