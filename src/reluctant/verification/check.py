@@ -57,8 +57,8 @@ class Verification:
     Errors are relative to the standard deviation of each output at the scale of use (scale 1), or at the
     scale of the points where that is larger. `tol` is the tolerance at the scale of use; where the answers
     are larger, and their noise with them, as much more is allowed. `untested` counts neurons whose crease
-    does not pass the scale of use. If `ok`, `share` is the largest part of inputs that may err by more than
-    `tol` and not have been met, with the stated confidence.
+    does not pass the scale of use. If `ok`, `share` is the largest part of inputs of one scale that may err by
+    more than `tol` and not have been met, with the stated confidence.
     """
 
     ok: bool
@@ -76,7 +76,9 @@ class Verification:
         if self.tol > MOST_TOLERANCE and self.max_error <= self.tol:
             return f"The noise of the target is too large to compare: a tolerance of {self.tol:.1e} decides nothing."
         verdict = "agrees" if self.ok else "does NOT agree"
-        unseen = f" With {self.confidence:.0%} confidence fewer than {self.share:.1%} of such inputs err by more."
+        unseen = (
+            f" With {self.confidence:.0%} confidence fewer than {self.share:.1%} of inputs of one scale err by more."
+        )
         untested = f" {self.untested} neurons have no crease in reach."
         return (
             f"The network {verdict} with the target: error {self.max_error:.1e} at most, {self.rms_error:.1e} "
@@ -228,12 +230,12 @@ def _summarise(errors: dict[str, FloatArray], ok: bool, tol: float, untested: in
         points=len(everything),
         groups=groups,
         untested=untested,
-        share=_unseen_share(sum(g.points for g in groups if g.name.startswith("random"))),
+        share=_unseen_share(min(g.points for g in groups if g.name.startswith("random"))),
         confidence=CONFIDENCE,
         queries=queries,
     )
 
 
 def _unseen_share(points: int) -> float:
-    """A part this large of the random inputs would have been met with the stated confidence."""
+    """A part this large of the inputs of one scale would have been met with the stated confidence."""
     return float(1 - (1 - CONFIDENCE) ** (1 / points))

@@ -23,6 +23,10 @@ __all__ = ["BasePoints", "choose_base_points"]
 POOL = 2.5  # candidates for each point needed
 FEWEST_CANDIDATES = 200
 CLIMBING_STEPS = 40
+SOFTNESS = 0.5  # of the margin: creases this much farther than the nearest still push
+SMALLEST_MARGIN = 1e-3  # of the typical one, for a point that starts on a crease
+STRIDE, FIRST_STRIDE = 2.0, 0.3  # in margins, and at least in typical ones
+COOLING = 2.5  # strides are full at first and shorten over the last 1/COOLING of the steps
 REACH = 5.0  # of the climb, in median distances of a crease from the origin of the frame
 TOO_CLOSE = 1e-5  # of the typical weight of a point: its steps would be too short to measure anything
 WELL_DETERMINED = 1e-7  # of the median singular value: more digits than that are not to be lost in solving
@@ -133,12 +137,12 @@ def _climb_block(g: FloatArray, z: FloatArray, y: FloatArray, reach: float) -> F
         margin = sizes.min(axis=1)
         better = margin > best_margin
         best, best_margin = np.where(better[:, None], y, best), np.maximum(margin, best_margin)
-        width = 0.5 * np.maximum(margin, 1e-3 * typical)[:, None]
+        width = SOFTNESS * np.maximum(margin, SMALLEST_MARGIN * typical)[:, None]
         pull = np.exp((margin[:, None] - sizes) / width)
         np.copysign(pull, values, out=pull)
         direction = pull @ g
         direction /= np.linalg.norm(direction, axis=1, keepdims=True) + np.finfo(float).tiny
-        cooling = min(1.0, 2.5 * (1 - step / CLIMBING_STEPS) + 0.02)
-        y = y + cooling * (2 * np.maximum(margin, 0.3 * typical) / length)[:, None] * direction
+        cooling = min(1.0, COOLING * (1 - step / CLIMBING_STEPS))
+        y = y + cooling * (STRIDE * np.maximum(margin, FIRST_STRIDE * typical) / length)[:, None] * direction
         y = y * np.minimum(1.0, reach / np.linalg.norm(y, axis=1, keepdims=True))
     return best
