@@ -1,4 +1,4 @@
-"""Run all benchmarks, or those named: python -m benchmarks [oracles] [kills] [imports] [depth-two] [honesty]."""
+"""Run all benchmarks, or those named, such as: python -m benchmarks depth-two honesty."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import sys
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 
-from benchmarks import depth_two, honesty, imports, kills, oracles
+from benchmarks import depth_two, growth, honesty, imports, kills, oracles
 
 BENCHMARKS = {
     "oracles": oracles.main,
     "kills": kills.main,
     "imports": imports.main,
     "depth-two": depth_two.main,
+    "growth": growth.main,
     "honesty": honesty.main,
 }
 

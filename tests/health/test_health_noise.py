@@ -9,7 +9,7 @@ from health_targets import DIM, in_float32, lively, network
 from reluctant import check_health, open_oracle
 from reluctant.health import NoiseReading, Shape, measure_noise
 from reluctant.health.lines import NOISE_FALL, ShortLines
-from reluctant.health.noise import SECOND_DIFFERENCE_GAIN, noise_model, read_noise
+from reluctant.health.noise import MEDIAN_OF_ABS_NORMAL, SECOND_DIFFERENCE_GAIN, noise_model, read_noise
 from reluctant.numerics import Noise, unit_roundoff
 from reluctant.testing.faults import noisy, rounded
 
@@ -74,9 +74,9 @@ def test_read_noise_leaves_out_lines_that_still_fall():
     assert reading.sd == pytest.approx(6e-3 / SECOND_DIFFERENCE_GAIN)
 
 
-def test_read_noise_takes_the_shortest_step_if_all_still_fall():
-    reading = read_noise(lines_with([[1.0, 1.0], [1e-2, 1e-2]]), scale=1.0)
-    assert reading.sd == pytest.approx(1e-2 / SECOND_DIFFERENCE_GAIN)
+def test_read_noise_takes_the_median_of_the_shortest_step_if_most_still_fall():
+    reading = read_noise(lines_with([[1.0, 1.0, 1.0], [1e-2, 1e-2, 0.9]]), scale=1.0)
+    assert reading.sd == pytest.approx(1e-2 / MEDIAN_OF_ABS_NORMAL / SECOND_DIFFERENCE_GAIN)
 
 
 def test_read_noise_is_never_below_one_rounding():

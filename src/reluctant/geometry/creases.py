@@ -32,7 +32,7 @@ SMALLEST_BEND = 3 * TOLERANCE  # change of slope that counts as one, in deviatio
 MOST_ROUNDS = 80
 ANSWER_ROUNDINGS = 4.0
 CREASES_AT_FIRST = 500  # samples allowed before any crease is certified, in creases
-MOST_PER_CREASE = 12  # samples for each piece found: many times what a search takes that gets anywhere
+MOST_PER_CREASE = 8  # samples for each piece found: many times what a search takes that gets anywhere
 SPACING = 16 * unit_roundoff(np.float64)  # positions closer than this, relatively, cannot be told apart
 
 

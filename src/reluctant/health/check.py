@@ -29,7 +29,7 @@ def check_health(oracle: Oracle, *, rng: Rng = 0, lines: int = 6) -> Health:
     """Look at a target's query interface: noise, rounding, shape, faults.
 
     Cost: 10 rows a line and, if inputs are unbounded, 7 more a line far out: 102 rows by default. A target
-    that is smooth or has creases very close to each other is asked 2 to 6 more rows a line.
+    that is smooth or has creases very close to each other is asked 2 to 12 more rows a line.
     """
     if lines < 2:
         raise InvalidInput.about("lines", got=lines, expected="at least 2")
@@ -56,8 +56,9 @@ def _ask_far(oracle: Counting, rng: np.random.Generator, near: ShortLines) -> di
     found = {}
     for scale in FAR_SCALES:
         steps = near.steps[-2:] if scale == NOISE_SCALE else ()  # as fine as was needed near the origin
+        finer = tuple(step for step in FINER_STEPS if steps and step < steps[-1])
         try:
-            found[scale] = ShortLines.ask(oracle, rng, scale * near.centres, steps)
+            found[scale] = ShortLines.ask(oracle, rng, scale * near.centres, steps, finer)
         except TargetError:
             break
     return found

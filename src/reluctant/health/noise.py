@@ -18,6 +18,7 @@ from reluctant.oracles.base import Oracle
 __all__ = ["SECOND_DIFFERENCE_GAIN", "NoiseReading", "measure_noise", "noise_model", "read_noise"]
 
 NOISE_STEPS = (3e-4, 3e-5)
+MEDIAN_OF_ABS_NORMAL = 0.6745  # median |z| of a standard normal
 SECOND_DIFFERENCE_GAIN = float(np.sqrt(6.0))  # sd of f₋ - 2 f₀ + f₊ over that of one f
 
 
@@ -34,12 +35,15 @@ def read_noise(lines: ShortLines, scale: float) -> NoiseReading:
     """Noise of the largest output, from the lines that have reached it."""
     longer, shorter = lines.second_differences[-2:]
     reached = longer <= NOISE_FALL * shorter
-    # The longer of the two steps is read: rounding errors are less alike there.
-    second = longer[reached] if reached.any() else shorter
+    if 2 * reached.sum() >= len(reached):
+        # The longer of the two steps is read: rounding errors are less alike there.
+        size = float(np.sqrt(np.mean(longer[reached] ** 2)))
+    else:
+        size = float(np.median(shorter)) / MEDIAN_OF_ABS_NORMAL  # most lines just left a crease behind
     magnitude = float(np.median(np.abs(lines.at_centres[lines.sound]).max(axis=1)))
     # Differences of exact zero are common on coarse grids: no noise is below one rounding of the answer.
     floor = unit_roundoff(np.float64) * magnitude
-    return NoiseReading(scale, max(float(np.sqrt(np.mean(second**2))) / SECOND_DIFFERENCE_GAIN, floor), magnitude)
+    return NoiseReading(scale, max(size / SECOND_DIFFERENCE_GAIN, floor), magnitude)
 
 
 def noise_model(near: NoiseReading, far: NoiseReading | None) -> Noise:
