@@ -12,6 +12,7 @@ share of it, with one BLAS thread.
 from __future__ import annotations
 
 import os
+import resource
 import time
 from dataclasses import dataclass, field
 
@@ -52,6 +53,8 @@ def main() -> None:
     for widths in (*SMALL, *LARGE):
         seeds = int(every) if every else (20 if widths in SMALL else 2)
         print(row(widths, [one(widths, seed) for seed in range(seeds)]), flush=True)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"Peak memory over all of it: {peak:.0f} MiB.")
     print(PEERS)
 
 

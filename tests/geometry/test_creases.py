@@ -33,7 +33,7 @@ class Asked:
 
 @pytest.mark.parametrize(
     ("widths", "most_rows"),
-    [((784, 32, 1), 6.0), ((64, 128, 1), 5.6), ((10, 100, 1), 5.6), ((64, 128, 10), 4.8), ((30, 128, 2), 5.2)],
+    [((784, 32, 1), 6.0), ((64, 128, 1), 5.6), ((10, 100, 1), 5.6), ((64, 128, 10), 4.6), ((30, 128, 2), 5.2)],
 )
 def test_all_creases_are_found(widths: tuple[int, ...], most_rows: float, seed: int) -> None:
     network, rng = planted(widths, seed, bias=0.5), np.random.default_rng(seed)

@@ -311,13 +311,13 @@ def test_log_without_header_is_refused(tmp_path: Path) -> None:
 
 
 def test_target_with_little_noise_is_known_again(tmp_path: Path) -> None:
-    for seed in range(5):
-        record(tmp_path, noisy(served, sd=1e-3, rng=seed), [], dim=4)
+    sizes = [record(tmp_path, noisy(served, sd=1e-3, rng=seed), [], dim=4) for seed in range(5)]
+    assert sizes == [sizes[0]] * 5  # opened again, not made anew
 
 
 def test_target_that_answers_nan_is_known_again(tmp_path: Path) -> None:
-    for _ in range(2):
-        record(tmp_path, lambda x: np.full((len(x), 1), np.nan), [], dim=4)
+    sizes = [record(tmp_path, lambda x: np.full((len(x), 1), np.nan), [], dim=4) for _ in range(2)]
+    assert sizes[0] == sizes[1]
 
 
 @pytest.mark.parametrize(

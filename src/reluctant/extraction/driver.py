@@ -85,7 +85,8 @@ class _Run:
     method: Method
     rng: np.random.Generator
     before: dict[str, Rows] = field(init=False)
-    partial: ReLUNetwork | None = None
+    part: ReLUNetwork | None = None  # of the attempt under way, or of the last one that had any
+    found: ReLUNetwork | None = None  # a whole network that was verified, and did not pass
     evidence: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -103,14 +104,14 @@ class _Run:
                 network, verification, certificate = self.attempt(health, generator)
             except StageFailed as failure:
                 failures.append(str(failure))
-                self.partial = failure.partial or self.partial
+                self.part = failure.partial or self.part
                 continue
             self.evidence |= {"verification": verification, "certificate": certificate}
-            self.partial = network
             if verification.ok:
                 return Outcome.RECOVERED, network
+            self.found = network
             failures.append(f"verification: {verification}")
-        return (Outcome.UNVERIFIED if "verification" in self.evidence else Outcome.PARTIAL), self.partial
+        return (Outcome.PARTIAL if self.found is None else Outcome.UNVERIFIED), self.partial
 
     def attempt(self, health: Health, rng: np.random.Generator) -> tuple[ReLUNetwork, Verification, Certificate | None]:
         noise = DistanceNoise.of(health, self.oracle.dim)
@@ -124,21 +125,27 @@ class _Run:
 
     def keep(self, part: ReLUNetwork) -> None:
         """Remember what is known so far, should the run end here."""
-        self.partial = part
+        self.part = part
+
+    @property
+    def partial(self) -> ReLUNetwork | None:
+        """The best there is without a verified network: a whole one before a part, the one the evidence is of."""
+        return self.part if self.found is None else self.found
 
     def verification_points(self) -> int:
-        spent = self.oracle.queries
+        spent = sum(self.spent().values(), Rows()).queries
         if spent < FEW_ROWS:
             return POINTS_FOR_FEW_ROWS
         return int(np.clip(VERIFICATION_SHARE * spent, FEWEST_POINTS, MOST_POINTS))
 
+    def spent(self) -> dict[str, Rows]:
+        """Rows of this run, by stage."""
+        stages = self.oracle.ledger.stages.items()
+        difference = {stage: rows - self.before.get(stage, Rows()) for stage, rows in stages}
+        return {stage: rows for stage, rows in difference.items() if rows != Rows()}
+
     def result(self, outcome: Outcome, network: ReLUNetwork | None, **evidence: Any) -> Result:
-        spent = {
-            stage: rows - self.before.get(stage, Rows())
-            for stage, rows in self.oracle.ledger.stages.items()
-            if rows != self.before.get(stage, Rows())
-        }
-        return Result(outcome, network, spent, self.oracle.ledger.last_stage, self.evidence | evidence)
+        return Result(outcome, network, self.spent(), self.oracle.ledger.last_stage, self.evidence | evidence)
 
 
 def _refusal(health: Health) -> Outcome | None:

@@ -84,7 +84,7 @@ def scan_lines(
 ) -> Scan:
     """Find every crease on every line out to a million times the scale.
 
-    Cost: about 4.9 rows a crease with one output, about 4.3 with many.
+    Cost: about five rows a crease.
     """
     search = _Search(ask, lines, noise)
     samples = search.start(rng)

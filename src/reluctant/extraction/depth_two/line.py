@@ -43,7 +43,7 @@ class Regions:
 def neurons_on_a_line(
     oracle: Counting, noise: DistanceNoise, rng: np.random.Generator
 ) -> tuple[FramedNetwork, Regions]:
-    """Scan one random line. Cost: about 4.9 rows a neuron with one output, 4.3 with many."""
+    """Scan one random line. Cost: about five rows a neuron."""
     lines = Lines.random(rng, 1, oracle.dim)
     with oracle.stage("line"):
         scan = scan_lines(oracle.query, lines, noise, rng)

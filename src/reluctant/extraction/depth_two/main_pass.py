@@ -34,14 +34,13 @@ INCONSISTENT = 100.0  # residual of a coordinate over the median of all
 
 @dataclass(frozen=True)
 class Gradients:
-    """What the pass gives: base points with answers, gradients (n·m, d), the solution matrix and its noise."""
+    """What the pass gives: base points with answers, gradients there, and how much each row of them weighs."""
 
     points: FloatArray  # (n, d)
     answers: FloatArray  # (n, m)
     gradients: FloatArray  # (n·m, d)
     weights: FloatArray  # of the rows
     base: BasePoints
-    repaired: int
 
 
 def measure_gradients(
@@ -72,9 +71,9 @@ class _Pass:
         with self.oracle.stage("main pass", expected=n * (d + 1)):
             self.answers[:] = self.oracle.query(self.points)
             steps = self._first_coordinates()
-            repaired = self._repair(steps)
+            self._repair(steps)
         rows = self.gradients.reshape(n * self.oracle.outputs, d)
-        return Gradients(self.points, self.answers, rows, self._row_weights(steps), self.base, repaired)
+        return Gradients(self.points, self.answers, rows, self._row_weights(steps), self.base)
 
     def _row_weights(self, steps: FloatArray) -> FloatArray:
         return np.repeat(steps / self.noise, self.oracle.outputs)
@@ -116,17 +115,16 @@ class _Pass:
             change = answers - self.answers[start : start + together, None]
             self.gradients[start : start + together, :, columns] = (change / made[:, :, None]).transpose(0, 2, 1)
 
-    def _repair(self, steps: FloatArray) -> int:
+    def _repair(self, steps: FloatArray) -> None:
         """Ask coordinates again whose weights predict a crossing, with shorter and shorter steps."""
-        suspects, repaired, shorter = np.arange(self.oracle.dim), 0, steps
+        suspects, shorter = np.arange(self.oracle.dim), steps
         for _ in range(MOST_REPAIRS):
             found = self._solve(suspects, steps)
             suspects = suspects[self._crosses(found, shorter)]
             if not len(suspects):
                 suspects = self._disagreeing(steps) if self.oracle.outputs == 1 else self._inconsistent(steps)
                 if not len(suspects):
-                    return repaired
-            repaired += len(suspects)
+                    return
             shorter = shorter / SHORTER
             self._measure(suspects, shorter)
         raise StageFailed("main pass", "coordinates that always cross a crease", number=len(suspects), limit=0)
@@ -171,4 +169,4 @@ def _underestimate(seen: int, chance: float) -> float:
 
 def _safety(steps: int) -> float:
     """How many typical weights a margin must hold so that Gaussian weights hardly ever cross."""
-    return float(np.sqrt(2) * erfcinv(min(EXPECTED_CROSSINGS / steps, 0.1)))
+    return float(np.sqrt(2) * erfcinv(EXPECTED_CROSSINGS / steps))
