@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.errors import InvalidInput
+from reluctant.extraction.bounded import recover_inside
 from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.depth_two.affine import affine_map
@@ -36,7 +37,8 @@ POLISHED_SHARE = 0.5  # random inputs for each bias, where a fit to all answers 
 class DepthTwo:
     """Exact extraction of f(x) = A max(W x + b, 0) + S x + c, any width, unknown width.
 
-    Assumes that creases of different neurons can be told apart on a random line.
+    Assumes that creases of different neurons can be told apart on a random line. On a bounded domain nothing
+    outside is asked, and what does not bend the function inside is not part of the network.
 
     Arguments:
         directions: dimensions of the subspace in which base points are looked for, besides the line. More
@@ -53,7 +55,9 @@ class DepthTwo:
     def run(
         self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
     ) -> Candidate:
-        """One attempt on one line; raises StageFailed where it gets stuck."""
+        """One attempt; raises StageFailed where it gets stuck."""
+        if not oracle.facts.domain.is_space:
+            return recover_inside(oracle, noise, rng, keep)
         remembering, memory = remember(oracle)
         try:
             on_line, regions = neurons_on_a_line(remembering, noise, rng)
