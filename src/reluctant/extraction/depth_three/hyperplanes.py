@@ -32,7 +32,7 @@ SAME_NORMAL = 1e-4  # normals and offsets closer than this are one hyperplane
 DEPENDENT = 1e-7  # singular value of the normals, of the largest, at which they are not independent
 FAR = 4.0  # at which a likely hyperplane is looked at again, in typical inputs
 LOOKS, ENOUGH = 6, 3  # of these must show it
-CROSSING, OFF_COURSE, MEETING = 1e-5, 20.0, 0.05  # as for the first look
+CROSSING, OFF_COURSE, MEETING = 1e-5, 20.0, 0.05  # of a crossing there, as for the first look
 TESTS = 12  # steps along which nothing may change
 REACH = 10.0  # their length, in typical inputs
 CHANGED = 1e-5  # of the spread of the answers
@@ -44,6 +44,7 @@ class Hyperplanes:
 
     frame: Frame
     scale: float  # typical size of an input
+    spread: float  # typical distance of a crease
     normals: FloatArray  # (n, k), of norm one, of unknown sign
     offsets: FloatArray  # (n,)
     errors: FloatArray  # (n,) of the normals
@@ -59,8 +60,10 @@ class Hyperplanes:
     @property
     def condition(self) -> float:
         """Condition number of the normals."""
+        if len(self) > self.normals.shape[1]:
+            return float("inf")
         singular = np.linalg.svd(self.normals, compute_uv=False)
-        return float(singular[0] / singular[-1]) if singular[-1] > 0 else np.inf
+        return float(singular[0] / singular[-1]) if singular[-1] > 0 else float("inf")
 
     def chosen(self, keep: BoolArray) -> Hyperplanes:
         """These hyperplanes only."""
@@ -85,7 +88,9 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
                 found = _empty(line, oracle, rng)
             found = _with_line(oracle.query, found, line, noise, rng)
             found = _widened(oracle.query, found, noise, rng)
-            _refuse_too_many(found, oracle.dim)
+            if _depend(found):
+                found = _confirmed(oracle.query, found, np.zeros(len(found), dtype=bool), noise, rng)
+            _refuse_dependence(found, oracle.dim)
             if _is_complete(oracle.query, found, rng):
                 return found
     raise StageFailed(
@@ -118,7 +123,7 @@ def _empty(line: LineInPlane, oracle: Counting, rng: np.random.Generator) -> Hyp
     none, rows = np.empty(0), np.empty((0, k))
     sides = np.empty((0, 2), dtype=np.intp)
     scale = float(np.sqrt(oracle.dim))
-    return Hyperplanes(frame, scale, rows, none, none, rows, np.empty((0, m, k)), none, sides, rows)
+    return Hyperplanes(frame, scale, line.spread, rows, none, none, rows, np.empty((0, m, k)), none, sides, rows)
 
 
 def _with_line(
@@ -199,7 +204,7 @@ def _confirmed(
     normals, on = np.repeat(new.normals[doubtful], LOOKS, axis=0), np.repeat(new.on[doubtful], LOOKS, axis=0)
     away = rng.standard_normal((len(normals), k))
     away -= (away * normals).sum(axis=1, keepdims=True) * normals
-    distance = FAR * (new.scale + np.linalg.norm(on, axis=1))
+    distance = FAR * (new.spread + np.linalg.norm(on, axis=1))
     away *= (distance / np.linalg.norm(away, axis=1))[:, None]
     reach = distance * np.maximum(CROSSING, OFF_COURSE * np.repeat(new.errors[doubtful], LOOKS))
     seen = cross(_in(ask, new.frame), on + away, normals, reach, MEETING * reach, noise).critical
@@ -251,13 +256,18 @@ def _widened(ask: Ask, found: Hyperplanes, noise: DistanceNoise, rng: np.random.
     return found
 
 
-def _refuse_too_many(found: Hyperplanes, dim: int) -> None:
+def _depend(found: Hyperplanes) -> bool:
+    """True if the normals are not independent: one is false, or there are more neurons than inputs."""
+    return len(found) > 0 and not found.condition < 1 / DEPENDENT
+
+
+def _refuse_dependence(found: Hyperplanes, dim: int) -> None:
     if len(found) > dim:
         raise StageFailed(
             "hyperplanes", "more first-layer neurons than inputs: the first layer cannot be inverted",
             number=len(found), limit=dim,
         )  # fmt: skip
-    if len(found) and not found.condition < 1 / DEPENDENT:
+    if _depend(found):
         raise StageFailed(
             "hyperplanes", "first-layer weights depend on each other", number=1 / found.condition, limit=DEPENDENT
         )

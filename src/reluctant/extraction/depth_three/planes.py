@@ -23,7 +23,7 @@ Ask = Callable[[FloatArray], FloatArray]
 
 OUTERMOST = 2.0  # how far beyond the outermost crease a piece is looked at, in its distance or the scale
 ACROSS = 0.03  # step across the line, of the length of a piece
-FAR, NEAR = 4.0, 1.5  # distances along a crease at which it is looked for, in its distance or the scale
+FAR, NEAR = 4.0, 1.5  # distances along a crease at which it is looked for, in distances of creases
 SHORTEST_CROSSING, LONGEST_CROSSING = 1e-5, 1e-3  # of the distance, for a crossing there
 OFF_COURSE = 20.0  # a crossing is so many times longer than the error of where it is expected
 MEETING = 0.05  # of a crossing: how far from the expected place a crease may be
@@ -44,7 +44,8 @@ class LineInPlane:
     slope: FloatArray  # (c + 1, m, 2) along the line and across; NaN where it was not measured
     sure: BoolArray  # (c,)
     likely: BoolArray  # (c,)
-    unresolved: int
+    spread: float  # typical distance of a crease, or size of an input
+
 
     @property
     def first(self) -> IntArray:
@@ -78,8 +79,9 @@ def look_along(
         found = gradients(ask_plane, points, np.eye(2)[1:], steps, noise, rng)
         slope[beside, :, 1] = np.where(found.good[:, None], found.slope[:, :, 0], np.nan)
         sd[beside] = found.sd
-    line = LineInPlane(plane, t, middle, length, slope, *_nothing(len(t)), int(scan.open.sum()))
-    return _vote(ask_plane, line, np.flatnonzero(new), sd, scale, noise)
+    spread = scale + float(np.median(np.abs(t))) if len(t) else scale
+    line = LineInPlane(plane, t, middle, length, slope, *_nothing(len(t)), spread)
+    return _vote(ask_plane, line, np.flatnonzero(new), sd, noise)
 
 
 def _nothing(n: int) -> tuple[BoolArray, BoolArray]:
@@ -103,10 +105,10 @@ def _new(t: FloatArray, known: FloatArray, scale: float) -> BoolArray:
 
 
 def _vote(
-    ask: Ask, line: LineInPlane, which: IntArray, slope_sd: FloatArray, scale: float, noise: DistanceNoise
+    ask: Ask, line: LineInPlane, which: IntArray, slope_sd: FloatArray, noise: DistanceNoise
 ) -> LineInPlane:
     """Look for each crease far away on one side, then on the other; where they disagree, once more nearer."""
-    course = _Course.of(line, which, slope_sd, scale)
+    course = _Course.of(line, which, slope_sd)
     ahead = course.is_critical(ask, np.arange(len(which)), FAR, noise)
     behind = np.zeros(len(which), dtype=bool)
     behind[ahead] = course.is_critical(ask, np.flatnonzero(ahead), -FAR, noise)
@@ -128,10 +130,10 @@ class _Course:
     t: FloatArray
     normal: FloatArray  # (n, 2), of norm one; NaN where it is not known
     error: FloatArray  # of its angle
-    size: FloatArray  # distance of the crease, or the scale
+    size: FloatArray  # distance of the crease, and of others
 
     @classmethod
-    def of(cls, line: LineInPlane, which: IntArray, slope_sd: FloatArray, scale: float) -> _Course:
+    def of(cls, line: LineInPlane, which: IntArray, slope_sd: FloatArray) -> _Course:
         jump = line.slope[which + 1] - line.slope[which]
         along = (jump[:, :, 0] ** 2).sum(axis=1)
         ratio = (jump[:, :, 0] * jump[:, :, 1]).sum(axis=1) / along
@@ -141,7 +143,7 @@ class _Course:
             line.t[which],
             normal / np.linalg.norm(normal, axis=1, keepdims=True),
             sd / np.sqrt(along),
-            scale + np.abs(line.t[which]),
+            line.spread + np.abs(line.t[which]),
         )
 
     def is_critical(self, ask: Ask, which: IntArray, distance: float, noise: DistanceNoise) -> BoolArray:

@@ -22,12 +22,13 @@ from reluctant.oracles import Counting
 
 __all__ = ["Refined", "refine_rows"]
 
-REACHES = (16.0, 4.0, 1.0, 0.25)  # how far inside a neuron is activated, in typical inputs of one coordinate
+REACHES = (256.0, 32.0, 4.0, 0.5)  # how far inside a neuron is activated, in typical inputs of one coordinate
 ROOM = 2.0  # of the reach: how far the other neurons are from becoming active
 PLACES = np.array([0.5, 1.0, 1.5])  # of the reach: in between there is no crease of the layers above
 STEP = 0.1  # of a gradient, in reaches: a coordinate weighs about 1/√k, and five times that is rare
 SHORTER_STEP = 0.3  # of that, where others are on and so more creases around
-SEEN = 1e3 * TOLERANCE  # change over half a reach, in deviations, of a neuron that is seen
+SEEN = 1e3 * TOLERANCE  # change over a reach, in deviations, of a neuron that is seen
+WELL_SEEN = 1e12  # and of one for which nothing better is looked for
 WORST_ROW = 1e-9  # expected error of a row that is still called exact
 AGREEMENT = 1e-4  # with the normal that was known in the subspace
 
@@ -46,24 +47,26 @@ def refine_rows(oracle: Counting, planes: Hyperplanes, noise: DistanceNoise, rng
     n = len(planes)
     with oracle.stage("refine", expected=n * (oracle.dim + 22)):
         views = view_each(oracle, planes, noise, rng)
-        points, reach = _alone(oracle, planes, noise)
+        points, reach, digits = _alone(oracle, planes, noise)
         slope, sd = np.empty((n, oracle.outputs, oracle.dim)), np.empty(n)
-        alone = np.flatnonzero(reach > 0)
+        is_alone = (digits > WELL_SEEN) | (digits > _digits_of_both_sides(views, n))
+        alone, hidden = np.flatnonzero(is_alone), np.flatnonzero(~is_alone)
         if len(alone):
             found = _measure(oracle, planes, points[alone], reach[alone], noise, rng)
             slope[alone], sd[alone] = found.slope, found.sd
-        hidden = np.flatnonzero(reach == 0)
         if len(hidden):
             slope[hidden], sd[hidden] = _both_sides(oracle, planes, views, hidden, noise, rng)
     weights, errors = _directions(slope, sd, planes)
-    on = planes.frame.points(views.on[views.best(views.bend / views.sd, n)])
+    on = planes.frame.points(views.on[views.best(-views.blur, n)])
     return Refined(weights, -(weights * on).sum(axis=1), errors)
 
 
-def _alone(oracle: Counting, planes: Hyperplanes, noise: DistanceNoise) -> tuple[FloatArray, FloatArray]:
-    """For each neuron a point (n, k) where it alone is active, and its reach; 0 where it is not seen alone.
+def _alone(
+    oracle: Counting, planes: Hyperplanes, noise: DistanceNoise
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """For each neuron a point (n, k) where it alone is active, its reach, and its change there over the noise.
 
-    Of several reaches the one that gives the most digits. Cost: 12 rows a neuron.
+    Of several reaches the one that gives the most digits; 0 where it is not seen alone. Cost: 12 rows a neuron.
     """
     n, count = len(planes), len(REACHES)
     off, each = np.zeros((n, n), dtype=bool), np.arange(n)
@@ -79,7 +82,7 @@ def _alone(oracle: Counting, planes: Hyperplanes, noise: DistanceNoise) -> tuple
     digits = np.where((bend <= TOLERANCE * sd) & (change > SEEN * sd), change / sd, 0.0)
     best = np.argmax(digits, axis=0)
     points = np.stack(starts)[best, each] + reach[best, each, None] * planes.normals
-    return points, np.where(digits[best, each] > 0, reach[best, each], 0.0)
+    return points, reach[best, each], digits[best, each]
 
 
 def _measure(
@@ -96,6 +99,12 @@ def _measure(
     if not found.good.all():
         raise StageFailed("refine", "points with a crease on every side", number=int((~found.good).sum()), limit=0)
     return found
+
+
+def _digits_of_both_sides(views: Views, n: int) -> FloatArray:
+    """What `_alone` gives, for the best view of each neuron."""
+    digits = SHORTER_STEP / np.sqrt(2) * views.reach * views.bend / views.sd
+    return np.asarray(digits[views.best(digits, n)])
 
 
 def _both_sides(

@@ -23,9 +23,11 @@ __all__ = ["Views", "view_each"]
 
 REACHES = (1.0, 0.2)  # of a crossing, in typical inputs of one coordinate
 ROOM = 4.0  # how far inside their states the other neurons are
-WHERE_EXPECTED = 1e-4  # of the reach: a crease farther off is another one
+OFF_COURSE = 20.0  # errors of a hyperplane that a crease may be away from it; one farther off is another one
+UNCERTAIN = 1e-10  # at least, in typical inputs
 SHARE_ON = 0.5  # of the other neurons
 MOST_BACKGROUNDS = 20  # random states of the others, tried one after the other
+SHARP, SHARPER_BACKGROUNDS = 5e-14, 4  # error of a position for which a few more are tried
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,12 @@ class Views:
     bend: FloatArray  # size of the change of slope
     sd: FloatArray  # of an answer
     usable: BoolArray
+
+    @property
+    def blur(self) -> FloatArray:
+        """Error of each position; infinite where nothing was seen."""
+        with np.errstate(divide="ignore"):
+            return np.where(self.usable, self.sd / self.bend, np.inf)
 
     def best(self, quality: FloatArray, n: int) -> IntArray:
         """Index of the best usable view of each of n neurons, -1 for none."""
@@ -55,12 +63,13 @@ def view_each(oracle: Counting, planes: Hyperplanes, noise: DistanceNoise, rng: 
     """Views of all neurons, at least one usable one of each. Cost: 8 rows a neuron and background."""
     n = len(planes)
     views = _look(oracle, planes, np.arange(n), noise, rng)
-    for _ in range(MOST_BACKGROUNDS):
-        hidden = np.setdiff1d(np.arange(n), views.neuron[views.usable])
-        if not len(hidden):
+    for tried in range(MOST_BACKGROUNDS):
+        wanted = SHARP if tried < SHARPER_BACKGROUNDS else np.inf
+        blurred = np.setdiff1d(np.arange(n), views.neuron[views.blur < wanted])
+        if not len(blurred):
             return views
-        views = views + _look(oracle, planes, hidden, noise, rng)
-    raise StageFailed("refine", "first-layer neurons not seen again", number=len(hidden), limit=0)
+        views = views + _look(oracle, planes, blurred, noise, rng)
+    raise StageFailed("refine", "first-layer neurons not seen again", number=len(blurred), limit=0)
 
 
 def _look(
@@ -71,6 +80,8 @@ def _look(
     starts = quiet_points(planes.normals, planes.offsets, neurons, states, ROOM)
     which, points, reach = np.tile(neurons, len(REACHES)), np.tile(starts, (len(REACHES), 1)), np.repeat(REACHES, len(neurons))
     normals = planes.normals[which]
-    seen = cross(lambda y: oracle.query(planes.frame.points(y)), points, normals, reach, WHERE_EXPECTED * reach, noise)
+    away = np.linalg.norm(points - planes.on[which], axis=1)
+    within = OFF_COURSE * planes.errors[which] * away + UNCERTAIN * planes.scale
+    seen = cross(lambda y: oracle.query(planes.frame.points(y)), points, normals, reach, within, noise)
     on = points + np.where(seen.critical, seen.position, 0.0)[:, None] * normals
     return Views(which, on, reach, seen.size, seen.sd, seen.critical)
