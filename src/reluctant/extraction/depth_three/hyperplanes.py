@@ -24,14 +24,14 @@ __all__ = ["Hyperplanes", "find_hyperplanes"]
 
 Ask = Callable[[FloatArray], FloatArray]
 
-MOST_LINES = 12
+MOST_LINES, GENEROUS = 24, 3  # after so many lines neurons that are hard to see are looked for too
 SLACK_SHARE, SLACK = 0.25, 4  # dimensions of the subspace beyond the number of first-layer creases on the first line
 STEP = 0.03  # of a gradient, in lengths of the piece
 WORST_NORMAL = 1e-6  # error of a normal that is still of use
 SAME_NORMAL = 1e-4  # normals and offsets closer than this are one hyperplane
 DEPENDENT = 1e-7  # singular value of the normals, of the largest, at which they are not independent
 FAR = 4.0  # at which a likely hyperplane is looked at again, in typical inputs
-LOOKS, ENOUGH = 6, 3  # of these must show it
+LOOKS, ENOUGH = 12, 4  # of these must show it
 CROSSING, OFF_COURSE, MEETING = 1e-5, 20.0, 0.05  # of a crossing there, as for the first look
 TESTS = 12  # steps along which nothing may change
 REACH = 10.0  # their length, in typical inputs
@@ -80,13 +80,13 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
         raise StageFailed("hyperplanes", "one input: layers cannot be told apart", number=oracle.dim, limit=2)
     found: Hyperplanes | None = None
     with oracle.stage("hyperplanes"):
-        for _ in range(MOST_LINES):
+        for looked in range(MOST_LINES):
             line = _next_line(oracle, found, noise, rng)
             if found is None:
-                if not len(line.first):
+                if not len(line.first(looked >= GENEROUS)):
                     continue
                 found = _empty(line, oracle, rng)
-            found = _with_line(oracle.query, found, line, noise, rng)
+            found = _with_line(oracle.query, found, line, line.first(looked >= GENEROUS), noise, rng)
             found = _widened(oracle.query, found, noise, rng)
             if _depend(found):
                 found = _confirmed(oracle.query, found, np.zeros(len(found), dtype=bool), noise, rng)
@@ -117,7 +117,7 @@ def _next_line(
 
 def _empty(line: LineInPlane, oracle: Counting, rng: np.random.Generator) -> Hyperplanes:
     """No hyperplanes yet, in a frame that has room for as many as this line shows."""
-    expected = int(np.ceil((1 + SLACK_SHARE) * len(line.first))) + SLACK
+    expected = int(np.ceil((1 + SLACK_SHARE) * len(line.first(True)))) + SLACK
     k, m = min(oracle.dim, max(expected, 2)), oracle.outputs
     frame = line.plane.extended(line.plane.new_directions(k - 2, rng)) if k > 2 else line.plane
     none, rows = np.empty(0), np.empty((0, k))
@@ -127,10 +127,14 @@ def _empty(line: LineInPlane, oracle: Counting, rng: np.random.Generator) -> Hyp
 
 
 def _with_line(
-    ask: Ask, found: Hyperplanes, line: LineInPlane, noise: DistanceNoise, rng: np.random.Generator
+    ask: Ask,
+    found: Hyperplanes,
+    line: LineInPlane,
+    first: IntArray,
+    noise: DistanceNoise,
+    rng: np.random.Generator,
 ) -> Hyperplanes:
-    """Add the hyperplanes of a line's first-layer creases."""
-    first = line.first
+    """Add the hyperplanes of these creases of a line, those that are not sure after another look."""
     if not len(first):
         return found
     frame = found.frame

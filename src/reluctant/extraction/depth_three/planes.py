@@ -34,7 +34,7 @@ SAME_PLACE = 1e-6  # of the distance: a crease this close to a known one is that
 class LineInPlane:
     """The creases on the first axis of a plane, the pieces between them, and which creases are first-layer ones.
 
-    sure: seen far away on both sides. likely: seen on both sides nearer only, and on one farther out.
+    sure: seen far away on both sides. likely: seen on one side there, and nearer on both. possible: on one side.
     """
 
     plane: Frame
@@ -44,13 +44,13 @@ class LineInPlane:
     slope: FloatArray  # (c + 1, m, 2) along the line and across; NaN where it was not measured
     sure: BoolArray  # (c,)
     likely: BoolArray  # (c,)
+    possible: BoolArray  # (c,)
     spread: float  # typical distance of a crease, or size of an input
 
 
-    @property
-    def first(self) -> IntArray:
-        """Indices of the creases taken for first-layer ones."""
-        return np.flatnonzero(self.sure | self.likely)
+    def first(self, generous: bool = False) -> IntArray:
+        """Indices of the creases that are sure or likely; if `generous`, also of those that are possible."""
+        return np.flatnonzero(self.sure | self.likely | (self.possible & generous))
 
 
 def look_along(
@@ -84,8 +84,8 @@ def look_along(
     return _vote(ask_plane, line, np.flatnonzero(new), sd, noise)
 
 
-def _nothing(n: int) -> tuple[BoolArray, BoolArray]:
-    return np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+def _nothing(n: int) -> tuple[BoolArray, BoolArray, BoolArray]:
+    return np.zeros(n, dtype=bool), np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
 
 
 def _pieces(t: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
@@ -118,9 +118,9 @@ def _vote(
     near = one_sided.copy()
     for distance in (NEAR, -NEAR):
         near[near] = course.is_critical(ask, np.flatnonzero(near), distance, noise)
-    sure, likely = line.sure.copy(), line.likely.copy()
-    sure[which], likely[which] = ahead & behind, near
-    return replace(line, sure=sure, likely=likely)
+    sure, likely, possible = _nothing(len(line.t))
+    sure[which], likely[which], possible[which] = ahead & behind, near, one_sided
+    return replace(line, sure=sure, likely=likely, possible=possible)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from reluctant.extraction.depth_three.hyperplanes import Hyperplanes
 from reluctant.extraction.depth_three.quiet import quiet_points
-from reluctant.extraction.depth_three.views import Views, view_each
+from reluctant.extraction.depth_three.views import Views, view_each, view_more
 from reluctant.extraction.failures import StageFailed
 from reluctant.geometry import DistanceNoise, Gradients, gradients
 from reluctant.geometry.samples import TOLERANCE, IntArray
@@ -55,6 +55,7 @@ def refine_rows(oracle: Counting, planes: Hyperplanes, noise: DistanceNoise, rng
             found = _measure(oracle, planes, points[alone], reach[alone], noise, rng)
             slope[alone], sd[alone] = found.slope, found.sd
         if len(hidden):
+            views = views + view_more(oracle, planes, hidden, noise, rng)
             slope[hidden], sd[hidden] = _both_sides(oracle, planes, views, hidden, noise, rng)
     weights, errors = _directions(slope, sd, planes)
     on = planes.frame.points(views.on[views.best(-views.blur, n)])

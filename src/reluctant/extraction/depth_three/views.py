@@ -19,7 +19,7 @@ from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
-__all__ = ["Views", "view_each"]
+__all__ = ["Views", "view_each", "view_more"]
 
 REACHES = (1.0, 0.2)  # of a crossing, in typical inputs of one coordinate
 ROOM = 4.0  # how far inside their states the other neurons are
@@ -27,6 +27,7 @@ OFF_COURSE = 20.0  # errors of a hyperplane that a crease may be away from it; o
 UNCERTAIN = 1e-10  # at least, in typical inputs
 SHARE_ON = 0.5  # of the other neurons
 MOST_BACKGROUNDS = 20  # random states of the others, tried one after the other
+MORE_BACKGROUNDS = 6  # for a neuron that has to be measured there
 SHARP, SHARPER_BACKGROUNDS = 5e-14, 4  # error of a position for which a few more are tried
 
 
@@ -70,6 +71,13 @@ def view_each(oracle: Counting, planes: Hyperplanes, noise: DistanceNoise, rng: 
             return views
         views = views + _look(oracle, planes, blurred, noise, rng)
     raise StageFailed("refine", "first-layer neurons not seen again", number=len(blurred), limit=0)
+
+
+def view_more(
+    oracle: Counting, planes: Hyperplanes, neurons: IntArray, noise: DistanceNoise, rng: np.random.Generator
+) -> Views:
+    """Some more views of these neurons, to choose the best from. Cost: 48 rows a neuron."""
+    return _look(oracle, planes, np.repeat(neurons, MORE_BACKGROUNDS), noise, rng)
 
 
 def _look(
