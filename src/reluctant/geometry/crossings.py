@@ -46,7 +46,10 @@ def cross(
     within: FloatArray,
     noise: DistanceNoise,
 ) -> Crossings:
-    """Cross the places `points` (n, d) along unit directions; a crease counts up to `within` away. Cost: 4 rows each."""
+    """Cross the places `points` (n, d) along unit directions; a crease counts up to `within` away.
+
+    Cost: 4 rows a place.
+    """
     steps = PLACES[None, :, None] * reach[:, None, None] * directions[:, None]
     answers = ask((points[:, None] + steps).reshape(-1, points.shape[1])).reshape(len(points), len(PLACES), -1)
     rounding = ANSWER_ROUNDINGS * unit_roundoff(np.float64) * np.abs(answers).max(axis=(1, 2))

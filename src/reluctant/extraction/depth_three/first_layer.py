@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reluctant.extraction.depth_three.hyperplanes import find_hyperplanes
 from reluctant.extraction.depth_three.refine import refine_rows
+from reluctant.extraction.depth_three.search import find_hyperplanes
 from reluctant.extraction.depth_three.signs import orient_hyperplanes
 from reluctant.geometry import DistanceNoise
 from reluctant.numerics import FloatArray

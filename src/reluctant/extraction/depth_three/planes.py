@@ -47,6 +47,9 @@ class LineInPlane:
     possible: BoolArray  # (c,)
     spread: float  # typical distance of a crease, or size of an input
 
+    def seen_in(self, frame: Frame) -> tuple[FloatArray, FloatArray]:
+        """Origin (k,) and axes (2, k) of the plane in coordinates of a frame that contains it."""
+        return (self.plane.origin - frame.origin) @ frame.basis.T, self.plane.basis @ frame.basis.T
 
     def first(self, generous: bool = False) -> IntArray:
         """Indices of the creases that are sure or likely; if `generous`, also of those that are possible."""
@@ -66,22 +69,31 @@ def look_along(
 
     axis = replace(lines, origins=np.zeros((1, 2)), directions=np.eye(2)[:1])
     scan = scan_lines(ask_plane, axis, noise, rng)
-    t, scale = scan.creases.t, lines.scale
-    middle, length = _pieces(t, scale)
-    new = _new(t, known, scale)
-    slope = np.full((len(middle), scan.pieces.slope.shape[1], 2), np.nan)
+    t = scan.creases.t
+    middle, length = _pieces(t, lines.scale)
+    slope = np.full((*scan.pieces.slope.shape, 2), np.nan)
     slope[:, :, 0] = scan.pieces.slope
-    beside = np.flatnonzero(np.append(new, False) | np.append(False, new)) if len(t) else np.empty(0, np.intp)
-    sd = np.full(len(middle), np.inf)
-    if len(beside):
-        points = np.column_stack([middle[beside], np.zeros(len(beside))])
-        steps = ACROSS * np.minimum(length[beside], scale + np.abs(middle[beside]))
-        found = gradients(ask_plane, points, np.eye(2)[1:], steps, noise, rng)
-        slope[beside, :, 1] = np.where(found.good[:, None], found.slope[:, :, 0], np.nan)
-        sd[beside] = found.sd
-    spread = scale + float(np.median(np.abs(t))) if len(t) else scale
+    spread = lines.scale + (float(np.median(np.abs(t))) if len(t) else 0.0)
     line = LineInPlane(plane, t, middle, length, slope, *_nothing(len(t)), spread)
-    return _vote(ask_plane, line, np.flatnonzero(new), sd, noise)
+    new = _new(t, known, lines.scale)
+    if not new.any():
+        return line
+    line, slope_sd = _look_across(ask_plane, line, new, lines.scale, noise, rng)
+    return _vote(ask_plane, line, np.flatnonzero(new), slope_sd, noise)
+
+
+def _look_across(
+    ask: Ask, line: LineInPlane, new: BoolArray, scale: float, noise: DistanceNoise, rng: np.random.Generator
+) -> tuple[LineInPlane, FloatArray]:
+    """Slopes across the line in the pieces beside new creases, and their noise."""
+    beside = np.flatnonzero(np.append(new, False) | np.append(False, new))
+    points = np.column_stack([line.middle[beside], np.zeros(len(beside))])
+    steps = ACROSS * np.minimum(line.length[beside], scale + np.abs(line.middle[beside]))
+    found = gradients(ask, points, np.eye(2)[1:], steps, noise, rng)
+    slope, sd = line.slope.copy(), np.full(len(line.middle), np.inf)
+    slope[beside, :, 1] = np.where(found.good[:, None], found.slope[:, :, 0], np.nan)
+    sd[beside] = found.sd
+    return replace(line, slope=slope), sd
 
 
 def _nothing(n: int) -> tuple[BoolArray, BoolArray, BoolArray]:
@@ -104,9 +116,7 @@ def _new(t: FloatArray, known: FloatArray, scale: float) -> BoolArray:
     return np.asarray(nearest > SAME_PLACE * (scale + np.abs(t)))
 
 
-def _vote(
-    ask: Ask, line: LineInPlane, which: IntArray, slope_sd: FloatArray, noise: DistanceNoise
-) -> LineInPlane:
+def _vote(ask: Ask, line: LineInPlane, which: IntArray, slope_sd: FloatArray, noise: DistanceNoise) -> LineInPlane:
     """Look for each crease far away on one side, then on the other; where they disagree, once more nearer."""
     course = _Course.of(line, which, slope_sd)
     ahead = course.is_critical(ask, np.arange(len(which)), FAR, noise)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import scipy.optimize
 
-from reluctant.geometry.samples import BoolArray
+from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 
 __all__ = ["quiet_points"]
 
 
 def quiet_points(
-    normals: FloatArray, offsets: FloatArray, which: FloatArray, active: BoolArray, room: float
+    normals: FloatArray, offsets: FloatArray, which: IntArray, active: BoolArray, room: float
 ) -> FloatArray:
     """For each neuron of `which` the point of its hyperplane nearest to the origin of that kind.
 

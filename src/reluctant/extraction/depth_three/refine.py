@@ -62,9 +62,7 @@ def refine_rows(oracle: Counting, planes: Hyperplanes, noise: DistanceNoise, rng
     return Refined(weights, -(weights * on).sum(axis=1), errors)
 
 
-def _alone(
-    oracle: Counting, planes: Hyperplanes, noise: DistanceNoise
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _alone(oracle: Counting, planes: Hyperplanes, noise: DistanceNoise) -> tuple[FloatArray, FloatArray, FloatArray]:
     """For each neuron a point (n, k) where it alone is active, its reach, and its change there over the noise.
 
     Of several reaches the one that gives the most digits; 0 where it is not seen alone. Cost: 12 rows a neuron.

@@ -21,9 +21,10 @@ LARGEST_MARGIN = 1e-4  # right ones stay below 1e-7, wrong ones are above 0.1
 
 def side_sizes(planes: Hyperplanes) -> FloatArray:
     """Largest part (n, 2) of any gradient along each neuron, on the negative and on the positive side."""
-    parts = planes.slopes @ np.linalg.pinv(planes.normals)  # (p, m, n)
+    known = np.isfinite(planes.slope_sd)
+    parts = planes.slopes[known] @ np.linalg.pinv(planes.normals)  # (p, m, n)
     sizes = np.sqrt((parts**2).sum(axis=1))
-    positive = planes.points @ planes.normals.T + planes.offsets > 0
+    positive = planes.points[known] @ planes.normals.T + planes.offsets > 0
     return np.column_stack([np.where(positive, 0, sizes).max(axis=0), np.where(positive, sizes, 0).max(axis=0)])
 
 

@@ -86,7 +86,11 @@ def _look(
     """Cross the hyperplanes of these neurons with the others in random states."""
     states = rng.random((len(neurons), len(planes))) < SHARE_ON
     starts = quiet_points(planes.normals, planes.offsets, neurons, states, ROOM)
-    which, points, reach = np.tile(neurons, len(REACHES)), np.tile(starts, (len(REACHES), 1)), np.repeat(REACHES, len(neurons))
+    which, points, reach = (
+        np.tile(neurons, len(REACHES)),
+        np.tile(starts, (len(REACHES), 1)),
+        np.repeat(REACHES, len(neurons)),
+    )
     normals = planes.normals[which]
     away = np.linalg.norm(points - planes.on[which], axis=1)
     within = OFF_COURSE * planes.errors[which] * away + UNCERTAIN * planes.scale
