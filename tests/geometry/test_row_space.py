@@ -67,3 +67,8 @@ def test_moves_are_orthogonal_and_as_long_as_asked() -> None:
     moves = orthogonal_moves(basis, 5, 3.0, rng)
     np.testing.assert_allclose(moves @ basis.T, 0, atol=1e-14)
     np.testing.assert_allclose(np.linalg.norm(moves, axis=1), 3.0)
+
+
+def test_a_curved_target_has_no_margin() -> None:
+    found = row_space(lambda x: np.sin(9 * x[:, :2]), 4, DistanceNoise(1e-16, 1e-16), np.random.default_rng(0))
+    assert found.margin == np.inf

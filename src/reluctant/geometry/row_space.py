@@ -7,7 +7,7 @@ which two rows tell. Works for any piecewise linear function of any depth; a con
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,8 +26,9 @@ QUIET = 3  # rounds without any change that end the search
 REACH = 3.0  # length of a test step, in typical inputs
 NEW = 1e-7  # change that counts, of the spread of the answers: the directions so far are not exact either
 PLACES = 8  # looked at on a step to find where along it the answers change
-FRESH = 1e-6  # part of a gradient outside the directions so far that is a new one
-LONGEST_STEP, SHORTER, MOST_STEPS = 1.0, 2.0, 24  # of a gradient, in units of one coordinate
+FRESH, LEAST_FRESH = 1e-2, 1e-6  # part of a gradient outside the directions so far that is a new one
+LESS = 10.0  # as much less is asked for after a point that did not bring it
+LONGEST_STEP, SHORTER, MOST_STEPS = 1.0, 2.0, 13  # of a gradient, in units of one coordinate; shorter ones lose digits
 WIDER = 6.0  # a coordinate may weigh this much more than a random direction
 MOST_FAILURES = 20  # in a row: points at which no new direction could be measured
 
@@ -37,7 +38,8 @@ class RowSpace:
     """An orthonormal basis (through the origin), and how clear its rank is.
 
     margin: largest part of a measured gradient that was taken for nothing, over the smallest that was taken for
-    a direction; noise where nothing was left over. 0 for a constant.
+    a direction; noise where nothing was left over. 0 for a constant, infinite if there are more directions that
+    could not be measured.
     """
 
     frame: Frame
@@ -54,13 +56,15 @@ def row_space(ask: Ask, dim: int, noise: DistanceNoise, rng: np.random.Generator
     """Find the row space. Cost: about dim + 30 rows for every min(outputs, open directions) of the rank."""
     search = _Search(ask, dim, noise, rng, scale)
     quiet = failures = 0
-    while quiet < QUIET and failures < MOST_FAILURES and search.rank < dim:
+    while quiet < QUIET and search.rank < dim:
+        if failures == MOST_FAILURES:
+            return replace(search.result(), margin=float("inf"))
         segment = search.changing_segment()
         if segment is None:
             quiet += 1
             continue
         quiet = 0
-        failures = 0 if search.measure(*segment) else failures + 1
+        failures = 0 if search.measure(*segment, max(FRESH / LESS**failures, LEAST_FRESH)) else failures + 1
     return search.result()
 
 
@@ -104,43 +108,50 @@ class _Search:
         enough = max(NEW * self.spread, 2 * TOLERANCE * float(self.noise.at(np.array([2 * length]))[0]))
         return (starts[best], moves[best]) if change[best] > enough else None
 
-    def measure(self, start: FloatArray, move: FloatArray) -> bool:
+    def measure(self, start: FloatArray, move: FloatArray, fresh: float) -> bool:
         """Take the gradient where the answers change most; True if it brought a new direction."""
         places = (np.arange(PLACES) + self.rng.uniform(0.2, 0.8, PLACES)) / PLACES
         answers = self.ask(start + places[:, None] * move)
         fastest = int(np.argmax(np.abs(np.diff(answers, axis=0)).max(axis=1) / np.diff(places)))
         point = (start + (places[fastest] + places[fastest + 1]) / 2 * move)[None]
-        found = gradients(self.ask, point, None, self.room(point), self.noise, self.rng)
-        return bool(found.good[0]) and self.add(found.slope[0], float(found.sd[0]))
+        room = self.room(point)
+        if room is None:
+            return False
+        found = gradients(self.ask, point, None, np.array([room]), self.noise, self.rng)
+        return bool(found.good[0]) and self.add(found.slope[0], float(found.sd[0]), fresh)
 
-    def room(self, point: FloatArray) -> FloatArray:
-        """The longest step over which the function is affine along random directions."""
+    def room(self, point: FloatArray) -> float | None:
+        """The longest step over which the function is affine along random directions; None beside a crease."""
         sd = float(self.noise.at(np.linalg.norm(point, axis=1))[0])
         here, step = self.ask(point), LONGEST_STEP * self.scale
         for _ in range(MOST_STEPS):
             move = WIDER * step * self.rng.standard_normal((2, self.dim)) / np.sqrt(self.dim)
             ahead, behind = np.split(self.ask(np.concatenate([point + move, point - move])), 2)
             if np.abs(ahead + behind - 2 * here).max() <= TOLERANCE * sd:
-                break
+                return step
             step /= SHORTER
-        return np.array([step])
+        return None
 
-    def add(self, slope: FloatArray, sd: float) -> bool:
-        """Keep what is new in the gradients (m, d) of all outputs."""
+    def add(self, slope: FloatArray, sd: float, fresh: float) -> bool:
+        """Keep what is new in the gradients (m, d) of all outputs, and if nothing is new enough nothing at all."""
         sizes = np.linalg.norm(slope, axis=1)
-        if not sizes.max() > 0:
+        size = float(sizes.max())
+        if not size > 0:
             return False
+        blur = sd * float(np.sqrt(self.dim)) / size
         rest = slope - (slope @ self.basis.T) @ self.basis
         rest -= (rest @ self.basis.T) @ self.basis
-        _, parts, directions = np.linalg.svd(rest / sizes.max(), full_matrices=False)
-        new = parts > max(FRESH, TOLERANCE * sd * np.sqrt(self.dim) / sizes.max())
+        _, parts, directions = np.linalg.svd(rest / size, full_matrices=False)
+        new = parts > max(fresh, TOLERANCE * blur)
         new[self.dim - self.rank :] = False
-        self.kept = min(self.kept, float(parts[new].min(initial=np.inf)))
-        self.left = max(self.left, float(parts[~new].max(initial=0.0)), sd * np.sqrt(self.dim) / sizes.max())
-        self.rows.extend(slope[sizes > FRESH * sizes.max()] / sizes[sizes > FRESH * sizes.max(), None])
+        self.left = max(self.left, blur, float(parts[parts < LEAST_FRESH].max(initial=0.0)))
+        if not new.any():
+            return False
+        self.kept = min(self.kept, float(parts[new].min()))
+        self.rows.extend(slope / size)
         directions = directions[new] - (directions[new] @ self.basis.T) @ self.basis
         self.basis = np.concatenate([self.basis, np.linalg.qr(directions.T)[0].T])
-        return bool(new.any())
+        return True
 
     def result(self) -> RowSpace:
         """The basis that fits all gradients best."""
