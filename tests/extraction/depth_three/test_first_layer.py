@@ -66,6 +66,20 @@ def test_several_outputs_see_every_neuron_better(seed: int) -> None:
     assert bias_error <= 1e-12
 
 
+def test_several_outputs_save_rows(seed: int) -> None:
+    """Groups of neurons are measured together where there are outputs to tell them apart."""
+    widths, rows = (300, 12, 14, 6), {}
+    network = planted(widths, 80 + seed, bias=0.3)
+    first = ReLUNetwork([*network.weights[:2], network.weights[2][:1]], [*network.biases[:2], network.biases[2][:1]])
+    for true in (network, first):
+        oracle, noise, rng = opened(true, seed)
+        weight_error, bias_error = errors(find_first_layer(oracle, noise, rng), true)
+        assert weight_error <= 1e-12
+        assert bias_error <= 1e-11
+        rows[true.outputs] = oracle.ledger.stages["refine"].asked
+    assert rows[6] < 0.6 * rows[1]
+
+
 def test_inputs_that_nothing_looks_at(seed: int) -> None:
     true = planted((12, 6, 10, 1), seed, bias=0.3)
     blind = ReLUNetwork([np.hstack([true.weights[0], np.zeros((6, 8))]), *true.weights[1:]], true.biases)

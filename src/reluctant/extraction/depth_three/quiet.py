@@ -1,4 +1,4 @@
-"""Points on one hyperplane at which all other neurons have a given state, with room, near the origin. No queries."""
+"""Points at which every first-layer neuron has a given state, with room, near the origin. No queries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import scipy.optimize
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 
-__all__ = ["quiet_points"]
+__all__ = ["points_in_states", "quiet_points"]
 
 
 def quiet_points(
@@ -18,16 +18,24 @@ def quiet_points(
 
     Neuron i stays `room` inside its active side where active[:, i], else inside the other; rows (len(which), n).
     """
-    return np.array([_point(normals, offsets, int(j), row, room) for j, row in zip(which, active, strict=True)])
+    rows = zip(which, active, strict=True)
+    return np.array([_on_hyperplane(normals, offsets, int(j), states, room) for j, states in rows])
 
 
-def _point(normals: FloatArray, offsets: FloatArray, j: int, active: BoolArray, room: float) -> FloatArray:
+def points_in_states(normals: FloatArray, offsets: FloatArray, active: BoolArray, room: FloatArray) -> FloatArray:
+    """The nearest points (p, k) with every neuron `room` (p, n) inside its state (p, n)."""
+    sides = np.where(active, 1.0, -1.0)
+    each = zip(sides, room, strict=True)
+    return np.array([_nearest(side[:, None] * normals, least - side * offsets) for side, least in each])
+
+
+def _on_hyperplane(normals: FloatArray, offsets: FloatArray, j: int, active: BoolArray, room: float) -> FloatArray:
     sides = np.where(active, 1.0, -1.0)
     others = np.arange(len(offsets)) != j
     rows = np.concatenate([(sides[:, None] * normals)[others], normals[[j]], -normals[[j]]])
     least = np.concatenate([(room - sides * offsets)[others], [-offsets[j]], [offsets[j]]])
     point = _nearest(rows, least)
-    return point - (normals[j] @ point + offsets[j]) * normals[j]
+    return np.asarray(point - (normals[j] @ point + offsets[j]) * normals[j])
 
 
 def _nearest(rows: FloatArray, least: FloatArray) -> FloatArray:
