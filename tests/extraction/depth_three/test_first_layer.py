@@ -56,7 +56,7 @@ def test_biases_of_any_size(bias: float, seed: int) -> None:
 def test_few_neurons_above_hide_some_below(seed: int) -> None:
     true = planted((20, 10, 3, 1), 100 + seed, bias=0.3)
     weight_error, _ = errors(find_first_layer(*opened(true, seed)), true)
-    assert weight_error <= 1e-12
+    assert weight_error <= 1e-10
 
 
 def test_several_outputs_see_every_neuron_better(seed: int) -> None:

@@ -29,6 +29,7 @@ STEP = 0.1  # of a gradient, in reaches: a coordinate weighs about 1/√k, and f
 SHORTER_STEP = 0.3  # of that, where others are on and so more creases around
 SEEN = 1e3 * TOLERANCE  # change over a reach, in deviations, of a neuron that is seen
 WELL_SEEN = 1e12  # and of one for which nothing better is looked for
+MORE_VIEWS = 5  # of a neuron that is seen neither alone nor well with others
 AGREEMENT = 1e-4  # with the normal that was known in the subspace
 
 
@@ -45,14 +46,16 @@ class Places:
 def places_of(
     oracle: Counting, planes: Hyperplanes, views: Views, noise: DistanceNoise, rng: np.random.Generator
 ) -> Places:
-    """For each neuron the better of alone and both sides. Cost: 12 rows a neuron, 48 more for one not seen alone."""
+    """For each neuron the better of alone and both sides. Cost: 12 rows a neuron, 48 or more if not seen alone."""
     n = len(planes)
     inside, reach, digits = _alone(oracle, planes, noise)
     alone = (digits > WELL_SEEN) | (digits > _digits(views)[_best(views, n)])
     hidden = np.flatnonzero(~alone)
     outside = inside.copy()
     if len(hidden):
-        views = views + view_more(oracle, planes, hidden, noise, rng)
+        for _ in range(MORE_VIEWS):
+            faint = hidden[_digits(views)[_best(views, n)[hidden]] < WELL_SEEN]
+            views = views + view_more(oracle, planes, faint, noise, rng) if len(faint) else views
         chosen = _best(views, n)[hidden]
         half = views.reach[chosen, None] / 2 * planes.normals[hidden]
         inside[hidden], outside[hidden] = views.on[chosen] + half, views.on[chosen] - half
