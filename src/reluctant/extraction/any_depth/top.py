@@ -1,0 +1,74 @@
+"""The output layer: one linear least squares on the last hidden layer and the one before it.
+
+While the sides of the last layer are open, outputs are u·max(z, 0) + v·h with h the layer before. If the neurons that
+are the wrong way round can be told from v, they are turned and v is gone. Else v stays, as always-active neurons: h is
+not negative, so v·h = max(v⁺·h, 0) - max(v⁻·h, 0).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reluctant.extraction.any_depth.known import Known, Layer
+from reluctant.extraction.orientation import find_turned
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+
+__all__ = ["Readout", "fit_readout", "oriented_network"]
+
+RANK = 1e-13  # relative
+NOTHING = 1e-9  # singular values of v this small, relative to the output weights, are rounding
+
+
+@dataclass(frozen=True)
+class Readout:
+    """Output weights (m, F) of all features, constants (m,); residual: largest, relative to the answers' spread."""
+
+    weights: FloatArray
+    constants: FloatArray
+    residual: float
+
+
+def fit_readout(known: Known, rows: FloatArray, answers: FloatArray) -> Readout:
+    """Least squares; answers count less the farther out they are."""
+    weight = 1 / np.hypot(np.sqrt(known.dim), np.linalg.norm(rows, axis=1))[:, None]
+    design = np.column_stack([known.features(rows), np.ones(len(rows))]) * weight
+    size = np.linalg.norm(design, axis=0)
+    size[size == 0] = 1.0
+    target = answers * weight
+    found = (np.linalg.lstsq(design / size, target, rcond=RANK)[0].T / size).T
+    off = np.abs(design @ found - target).max()
+    return Readout(found[:-1].T, found[-1], float(off / target.std(axis=0).max()))
+
+
+def oriented_network(known: Known, readout: Readout, rows: FloatArray, answers: FloatArray) -> ReLUNetwork:
+    """The whole network, its last layer turned to the right sides where they can be found."""
+    last, h = known.layers[-1], len(known.layers[-1])
+    outputs, skip = readout.weights[:, :h], readout.weights[:, h:]
+    terms = (outputs[:, None, :] * last.weights.T[None]).reshape(-1, h)
+    turned = find_turned(terms, -skip.reshape(-1))
+    if turned is not None:
+        known = known.with_sides(turned)
+        readout = fit_readout(known, rows, answers)
+        return _network(known, readout.weights, readout.constants)
+    if len(known.layers) == 1:
+        return _network(known, outputs, readout.constants, skip)
+    return _with_always_active(known, outputs, skip, readout.constants)
+
+
+def _with_always_active(known: Known, outputs: FloatArray, skip: FloatArray, constants: FloatArray) -> ReLUNetwork:
+    """Two neurons for every dimension of the skip term."""
+    u, sizes, vt = np.linalg.svd(skip, full_matrices=False)
+    kept = sizes > NOTHING * np.abs(outputs).max()
+    left, rows = u[:, kept] * sizes[kept], vt[kept]
+    last = known.layers[-1]
+    weights = np.concatenate([last.weights, np.maximum(rows, 0), np.maximum(-rows, 0)])
+    layer = Layer(weights, np.concatenate([last.biases, np.zeros(2 * len(rows))]))
+    return _network(Known(known.dim, (*known.layers[:-1], layer)), np.hstack([outputs, left, -left]), constants)
+
+
+def _network(known: Known, outputs: FloatArray, constants: FloatArray, skip: FloatArray | None = None) -> ReLUNetwork:
+    weights = [*(layer.weights for layer in known.layers), outputs]
+    return ReLUNetwork(weights, [*(layer.biases for layer in known.layers), constants], skip)
