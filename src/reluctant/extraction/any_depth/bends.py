@@ -15,12 +15,13 @@ from reluctant.extraction.any_depth.crease import Crease, Incoming, solve
 from reluctant.extraction.any_depth.crease_test import find_meetings
 from reluctant.extraction.any_depth.known import Known, Local
 from reluctant.extraction.any_depth.walk import Walls, tangents
-from reluctant.geometry.samples import BoolArray
+from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 
 __all__ = ["INCONSISTENT", "cross_walls"]
 
-SEARCHED = 0.3  # half length of the search line, in typical distances of kinks
+SEARCHED = 0.1  # half length of the search line, in typical distances of kinks
+SHORTER = 5.0  # each time a hinge is tried again
 WIDE = 30.0  # half length of the search line, in its distance from the hinge
 INNER = 0.45  # of the half length: the crease must lie between these
 ALMOST = 0.98  # of the way to the next hinge
@@ -33,13 +34,15 @@ ROOM = 1e-2  # of the way there: room left around it
 INCONSISTENT = 1e-5  # residual of a linear system that cannot be one neuron's
 
 
-def cross_walls(asker: Asker, known: Known, crease: Crease, incoming: Incoming, walls: Walls) -> list[FloatArray]:
-    """Points (k, d) of the crease behind each wall, none where it was not found.
+def cross_walls(
+    asker: Asker, known: Known, crease: Crease, incoming: Incoming, walls: Walls, failed: IntArray
+) -> list[FloatArray]:
+    """Points (k, d) of the crease behind each wall, none where it was not found; `failed` (n,) earlier tries.
 
     Cost: 4 rows a wall, 12 more where a crease is found.
     """
     places = [np.empty((0, known.dim)) for _ in range(len(walls))]
-    search = _SearchLines.behind(asker, known, walls)
+    search = _SearchLines.behind(asker, known, walls, failed)
     asked = np.flatnonzero(search.usable)
     met = find_meetings(asker.ask, search.base[asked], search.direction[asked], search.positions[asked], asker.noise)
     trials = []
@@ -64,9 +67,9 @@ class _SearchLines:
     usable: BoolArray
 
     @classmethod
-    def behind(cls, asker: Asker, known: Known, walls: Walls) -> _SearchLines:
+    def behind(cls, asker: Asker, known: Known, walls: Walls, failed: IntArray) -> _SearchLines:
         across = np.abs((walls.slope * walls.direction).sum(axis=1))
-        half = SEARCHED * asker.spacing * asker.unit(walls.place)
+        half = SEARCHED * asker.spacing * asker.unit(walls.place) / SHORTER**failed
         half = np.minimum(half, WIDE * walls.gap * across / 2)
         distance = half / WIDE
         base = walls.place + (distance / across)[:, None] * walls.direction

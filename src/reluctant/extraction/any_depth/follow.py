@@ -37,7 +37,7 @@ def follow(asker: Asker, known: Known, crease: Crease) -> Crease | None:
         if not len(walls):
             dry += 1
             continue
-        places = cross_walls(asker, known, crease, incoming, walls)
+        places = cross_walls(asker, known, crease, incoming, walls, failed[walls.hinge])
         crossed = np.array([len(points) > 0 for points in places])
         np.add.at(failed, walls.hinge[~crossed], 1)
         good, bad = good + int(crossed.sum()), bad + int((~crossed).sum())

@@ -2,15 +2,18 @@
 
 While it is open on which side of its crease each neuron of the last layer is active, max(z, 0) may stand for
 max(-z, 0) = max(z, 0) - z. The difference is linear in the layer before, so that layer stays among the features.
+
+A neuron k that is never switched where neuron j of the layer before is active is linear in it there, and by how much
+cannot be seen: such features of the layer before are carried on beside the layer.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from reluctant.geometry.samples import BoolArray
+from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 
 __all__ = ["Known", "Layer", "Local", "Slopes"]
@@ -18,10 +21,11 @@ __all__ = ["Known", "Layer", "Local", "Slopes"]
 
 @dataclass(frozen=True)
 class Layer:
-    """Weights (h, k) and biases (h,) of a hidden layer."""
+    """Weights (h, k) and biases (h,) of a hidden layer; `carried` features of the one before go on beside it."""
 
     weights: FloatArray
     biases: FloatArray
+    carried: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
     def __len__(self) -> int:
         return len(self.biases)
@@ -29,7 +33,7 @@ class Layer:
     def turned(self, wrong: BoolArray) -> Layer:
         """These neurons turned round."""
         sign = np.where(wrong, -1.0, 1.0)
-        return Layer(sign[:, None] * self.weights, sign * self.biases)
+        return Layer(sign[:, None] * self.weights, sign * self.biases, self.carried)
 
 
 @dataclass(frozen=True)
@@ -74,46 +78,43 @@ class Known:
         return bool(self.layers) and not self.sided
 
     @property
-    def feature_count(self) -> int:
-        """Number of features."""
-        widths = [self.dim, *(len(layer) for layer in self.layers)]
-        return widths[-1] + (widths[-2] if self.keeps_previous else 0)
-
-    @property
     def hinge_count(self) -> int:
         """Number of known neurons."""
         return sum(len(layer) for layer in self.layers)
 
     def features(self, points: FloatArray) -> FloatArray:
         """Features (n, F)."""
-        before = last = points
+        last = points
         for layer in self.layers:
-            before, last = last, np.maximum(last @ layer.weights.T + layer.biases, 0)
-        return np.hstack([last, before]) if self.keeps_previous else last
+            parts = [np.maximum(last @ layer.weights.T + layer.biases, 0), self._kept(last, layer)]
+            last = np.hstack(parts)
+        return last
 
     def along(self, points: FloatArray, directions: FloatArray) -> Slopes:
         """Values and derivatives at points on lines."""
-        state = previous = (points, directions)
+        h, dh = points, directions
         values, slopes = [np.empty((len(points), 0))], [np.empty((len(points), 0))]
         for layer in self.layers:
-            z, dz = state[0] @ layer.weights.T + layer.biases, state[1] @ layer.weights.T
+            z, dz = h @ layer.weights.T + layer.biases, dh @ layer.weights.T
             values.append(z)
             slopes.append(dz)
-            previous, state = state, (np.maximum(z, 0), np.where(z > 0, dz, 0.0))
-        parts = [state, previous] if self.keeps_previous else [state]
-        features, changes = (np.hstack([part[k] for part in parts]) for k in (0, 1))
-        return Slopes(features, changes, np.hstack(values), np.hstack(slopes))
+            h = np.hstack([np.maximum(z, 0), self._kept(h, layer)])
+            dh = np.hstack([np.where(z > 0, dz, 0.0), self._kept(dh, layer)])
+        return Slopes(h, dh, np.hstack(values), np.hstack(slopes))
 
     def local(self, points: FloatArray) -> Local:
         """Everything around each point."""
         n, d = points.shape
-        state = previous = (points, np.broadcast_to(np.eye(d), (n, d, d)))
+        h, jacobian = points, np.broadcast_to(np.eye(d), (n, d, d))
         values, gradients = [np.empty((n, 0))], [np.empty((n, 0, d))]
         for layer in self.layers:
-            z, g = state[0] @ layer.weights.T + layer.biases, layer.weights @ state[1]
+            z, g = h @ layer.weights.T + layer.biases, layer.weights @ jacobian
             values.append(z)
             gradients.append(g)
-            previous, state = state, (np.maximum(z, 0), np.where((z > 0)[:, :, None], g, 0.0))
-        parts = [state, previous] if self.keeps_previous else [state]
-        features, jacobian = (np.concatenate([part[k] for part in parts], axis=1) for k in (0, 1))
-        return Local(features, jacobian, np.hstack(values), np.concatenate(gradients, axis=1))
+            h = np.hstack([np.maximum(z, 0), self._kept(h, layer)])
+            jacobian = np.concatenate([np.where((z > 0)[:, :, None], g, 0.0), self._kept(jacobian, layer)], axis=1)
+        return Local(h, jacobian, np.hstack(values), np.concatenate(gradients, axis=1))
+
+    def _kept(self, before: FloatArray, layer: Layer) -> FloatArray:
+        """What goes on beside a layer of the one before: all of it while its sides are open, else what is carried."""
+        return before if self.keeps_previous and layer is self.layers[-1] else before[:, layer.carried]

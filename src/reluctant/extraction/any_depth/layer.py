@@ -7,12 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.extraction.any_depth.asker import Asker
+from reluctant.extraction.any_depth.closing import close_from_kinks
 from reluctant.extraction.any_depth.crease import Crease, Incoming, solve
 from reluctant.extraction.any_depth.follow import follow
 from reluctant.extraction.any_depth.kink_store import Store
 from reluctant.extraction.any_depth.known import Known, Layer
+from reluctant.extraction.any_depth.merge import joined, same_neuron
 from reluctant.extraction.any_depth.score import passes, score
 from reluctant.extraction.any_depth.sides import find_sides
+from reluctant.extraction.any_depth.unseen import settle
 from reluctant.geometry.samples import BoolArray, IntArray
 
 __all__ = ["Neuron", "Search"]
@@ -46,15 +49,17 @@ class Search:
         """Try every unexplained kink, on new lines too, until lines bring nothing new."""
         quiet, enough = 0, QUIET if self.known.layers else QUIET_FIRST
         while quiet < enough and self.store.lines < MOST_LINES:
-            quiet = 0 if self.try_all() else quiet + 1
             if not len(self.next_batch()):
                 self.store.scan_random(1)
+                self.review()
+            quiet = 0 if self.try_all() else quiet + 1
 
     def try_all(self) -> int:
         """Follow candidates, for the first layer those of one line, until none is left; the neurons found."""
         before = len(self.neurons)
         while len(batch := self.next_batch()):
             self.store.measure(batch)
+            self.close()
             for kink in batch:
                 self.tried.add(int(kink))
                 if self.unexplained()[kink]:
@@ -62,6 +67,10 @@ class Search:
             if not self.known.layers:
                 break
         return len(self.neurons) - before
+
+    def review(self) -> None:
+        """Let go of neurons that new lines speak against."""
+        self.neurons = [n for n in self.neurons if score(self.store, self.known, n.incoming).share() >= SEEN]
 
     def next_batch(self) -> IntArray:
         """All kinks of a line for the first layer; then one at a time, the cheapest and roomiest first."""
@@ -89,13 +98,53 @@ class Search:
         normal = self.store.normal(kink)
         if normal is None:
             return
-        crease = follow(self.asker, self.known, Crease(self.store.kinks.point[kink][None], *normal))
+        start = Crease(self.store.kinks.point[kink][None], *normal)
+        crease = None if self.is_part(start) else follow(self.asker, self.known, start)
         if crease is None:
             return
+        neuron = self.accepted(crease)
+        if neuron is not None:
+            self.add(neuron)
+            self.settle_sides()
+
+    def is_part(self, start: Crease) -> bool:
+        """True if this is the crease of an open neuron, where more of it can be seen; then it has become part of it."""
+        incoming = solve(self.known, start)
+        for k, neuron in enumerate(self.neurons):
+            if not neuron.incoming.closed and same_neuron(neuron.incoming, incoming):
+                both = self.accepted(joined(neuron.crease, start))
+                if both is not None:
+                    self.neurons[k] = both
+                    return True
+        return False
+
+    def accepted(self, crease: Crease) -> Neuron | None:
+        """The neuron of a crease, if its equations agree and the stored lines do not speak against it."""
         incoming = solve(self.known, crease)
         if incoming.residual < RESIDUAL and score(self.store, self.known, incoming).share() >= SEEN:
-            self.neurons.append(Neuron(crease, incoming))
-            self.settle_sides()
+            return Neuron(crease, incoming)
+        return None
+
+    def add(self, neuron: Neuron) -> None:
+        """Add a neuron, or what was seen of it to one that is there already."""
+        for k, other in enumerate(self.neurons):
+            if same_neuron(other.incoming, neuron.incoming):
+                both = self.accepted(joined(other.crease, neuron.crease))
+                if both is not None:
+                    self.neurons[k] = both
+                return
+        self.neurons.append(neuron)
+
+    def close(self) -> None:
+        """Settle open coefficients by kinks that nothing explains yet."""
+        for k, neuron in enumerate(self.neurons):
+            if neuron.incoming.closed:
+                continue
+            points = self.store.kinks.point[self.unexplained()]
+            crease = close_from_kinks(self.known, neuron.crease, neuron.incoming, points)
+            closed = None if crease is None else self.accepted(crease)
+            if closed is not None:
+                self.neurons[k] = closed
 
     def settle_sides(self) -> None:
         """Find the sides of the layer before, if they can be; then solve all creases anew, without queries."""
@@ -105,12 +154,21 @@ class Search:
         if wrong is None:
             return
         self.known = self.known.with_sides(wrong)
-        neurons = [Neuron(n.crease, solve(self.known, n.crease)) for n in self.neurons]
-        self.neurons = [n for n in neurons if n.incoming.residual < RESIDUAL]
+        before, self.neurons = self.neurons, []
+        for neuron in before:
+            again = self.accepted(neuron.crease)
+            if again is not None:
+                self.add(again)
 
     def layer(self) -> Layer:
-        """The neurons found, as a layer with unit rows."""
-        rows = np.array([n.incoming.weights for n in self.neurons])
-        biases = np.array([n.incoming.bias for n in self.neurons])
+        """The neurons found, as a layer with unit rows; what cannot be seen of them is settled."""
+        points = [self.store.kinks.point, self.store.middles, *self.store.ends]
+        features = self.known.features(np.concatenate(points))
+        settled = [settle(n.incoming, features) for n in self.neurons]
+        rows = np.array([s.weights for s in settled])
+        biases = -np.array([s.weights @ n.incoming.start for s, n in zip(settled, self.neurons, strict=True)])
+        carried = np.zeros(rows.shape[1], dtype=bool)
+        for s, n in zip(settled, self.neurons, strict=True):
+            carried |= n.incoming.open_features() & s.on
         size = np.linalg.norm(rows, axis=1)
-        return Layer(rows / size[:, None], biases / size)
+        return Layer(rows / size[:, None], biases / size, np.flatnonzero(carried))

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.extraction.any_depth.asker import Asker
+from reluctant.extraction.any_depth.completion import segments_across
 from reluctant.extraction.any_depth.kink_store import Store
 from reluctant.extraction.any_depth.known import Known
 from reluctant.extraction.any_depth.layer import Search
 from reluctant.extraction.any_depth.memory import Memory
-from reluctant.extraction.any_depth.top import fit_readout, oriented_network
+from reluctant.extraction.any_depth.top import deviations, fit_most, fit_readout, oriented_network
 from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.depth_two.affine import affine_map
 from reluctant.extraction.failures import StageFailed
@@ -24,12 +25,15 @@ from reluctant.oracles import Counting
 
 __all__ = ["AnyDepth"]
 
-FIRST_LINES = 4
+FIRST_LINES = 6
 MOST_LAYERS = 8
 FITTED_ROWS = 3.0  # for every parameter
 FITTED_DISTANCE = 30.0  # in units of the scale
 FITS = 1e-6  # relative residual of the output layer: a larger one means that the layers below are not complete
 CHECKED_SCALES = (0.1, 10.0)
+FEWEST_CHECKED, CHECKED = 300, 0.5  # fresh points, for every parameter
+MOST_COMPLETIONS = 6
+MOST_WRONG = 0.4  # of the rows: beyond, the others are no majority
 
 
 @dataclass(frozen=True)
@@ -48,11 +52,11 @@ class AnyDepth:
         if not len(store.kinks):
             return Candidate(affine_map(oracle))
         asker = Asker(memory, noise, rng, store.scale, store.spacing())
-        known = self._layers(oracle, asker, store)
-        network = self._top(oracle, known, memory, noise, rng)
-        return Candidate(network)
+        search = self._layers(oracle, asker, store)
+        known = self._complete(oracle, search, memory, rng)
+        return Candidate(self._top(known, memory, noise, rng))
 
-    def _layers(self, oracle: Counting, asker: Asker, store: Store) -> Known:
+    def _layers(self, oracle: Counting, asker: Asker, store: Store) -> Search:
         known = Known(store.dim)
         for number in range(1, MOST_LAYERS + 1):
             search = Search(asker, store, known)
@@ -60,17 +64,42 @@ class AnyDepth:
                 search.run()
             if not search.neurons or not search.known.sided:
                 raise StageFailed(f"layer {number}", "sides", number=len(search.neurons), limit=1)
-            known = search.known.extended(search.layer())
             if not search.unexplained().any():
-                return known
+                return search
+            known = search.known.extended(search.layer())
         raise StageFailed("layers", "kinks left that no layer explains", number=0, limit=0)
 
+    def _complete(self, oracle: Counting, search: Search, memory: Memory, rng: np.random.Generator) -> Known:
+        """Look for neurons that are still missing where the answers are not explained."""
+        for number in range(MOST_COMPLETIONS):
+            known = search.known.extended(search.layer())
+            parameters = sum(layer.weights.size + len(layer) for layer in known.layers)
+            fitted = memory.near(FITTED_DISTANCE * np.sqrt(known.dim), int(FITTED_ROWS * parameters), rng)
+            with oracle.stage("check"):
+                fresh = _points(max(FEWEST_CHECKED, int(CHECKED * parameters)), known.dim, rng)
+                answers = memory(fresh)
+            rows, answers = np.concatenate([fitted[0], fresh]), np.concatenate([fitted[1], answers])
+            off = deviations(known, fit_most(known, rows, answers), rows, answers)
+            wrong = off > FITS
+            if not wrong.any():
+                return known
+            if number + 1 == MOST_COMPLETIONS or wrong.mean() > MOST_WRONG:
+                break
+            with oracle.stage("completion"):
+                search.store.scan(segments_across(rows, wrong, off, rng))
+                search.review()
+                search.try_all()
+        raise StageFailed("top", "answers that the layers found do not explain", number=float(wrong.mean()), limit=0)
+
     def _top(
-        self, oracle: Counting, known: Known, memory: Memory, noise: DistanceNoise, rng: np.random.Generator
+        self, known: Known, memory: Memory, noise: DistanceNoise, rng: np.random.Generator
     ) -> ReLUNetwork:
         parameters = sum(layer.weights.size + len(layer) for layer in known.layers)
         rows, answers = memory.near(FITTED_DISTANCE * np.sqrt(known.dim), int(FITTED_ROWS * parameters), rng)
         readout = fit_readout(known, rows, answers)
-        if readout.residual > FITS:
-            raise StageFailed("top", "fit", number=readout.residual, limit=FITS)
         return polish(oriented_network(known, readout, rows, answers), rows, answers, noise, 2)
+
+
+def _points(count: int, dim: int, rng: np.random.Generator) -> FloatArray:
+    low, high = np.log(CHECKED_SCALES)
+    return np.exp(rng.uniform(low, high, (count, 1))) * rng.standard_normal((count, dim))

@@ -40,15 +40,15 @@ def find_sides(known: Known, incomings: Sequence[Incoming]) -> BoolArray | None:
 
 
 def _equations(known: Known, incoming: Incoming) -> tuple[FloatArray, FloatArray]:
-    """Equations in f of one neuron; what is open in it is projected out."""
-    w = known.layers[-1].weights
+    """Equations in f of one neuron; what is open in it, and what is carried, is projected out."""
+    w, carried = known.layers[-1].weights, known.layers[-1].carried
     k = len(w)
     size = np.linalg.norm(incoming.weights)
     a, t = incoming.weights[:k] / size, incoming.weights[k:] / size
-    if incoming.closed:
+    if incoming.closed and not len(carried):
         return -(w.T * a), t
     open_ = np.linalg.norm(incoming.open[:k], axis=1) > OPEN
-    spanned = np.hstack([incoming.open[k:], w[open_].T])
+    spanned = np.hstack([incoming.open[k:], w[open_].T, np.eye(w.shape[1])[:, carried]])
     u, sizes, _ = np.linalg.svd(spanned)
     rest = u[:, int((sizes > RANK).sum()) :].T
     return -rest @ np.where(open_, 0.0, w.T * a), rest @ t

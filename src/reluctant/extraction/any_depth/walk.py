@@ -151,7 +151,7 @@ def _open_hinges(known: Known, incoming: Incoming) -> BoolArray:
     hinges[-last:] = open_[:last]
     if known.keeps_previous and len(known.layers) > 1:
         before = len(known.layers[-2])
-        hinges[-last - before : -last] = open_[last:]
+        hinges[-last - before : -last] = open_[last : last + before]
     return hinges
 
 
