@@ -42,4 +42,4 @@ class Asker:
         step = np.minimum(TEST_STEP * self.unit(points), room)
         met = find_meetings(self.ask, points, normals, step[:, None] * STRIDES, self.noise)
         centred = met.found & (np.abs(met.t) < CENTRED * step)
-        return Meeting(met.t, met.sd, met.bend, centred)
+        return Meeting(met.t, met.sd, centred, met.constant)

@@ -36,8 +36,10 @@ INCONSISTENT = 1e-5  # residual of a linear system that cannot be one neuron's
 
 def cross_walls(
     asker: Asker, known: Known, crease: Crease, incoming: Incoming, walls: Walls, failed: IntArray
-) -> list[FloatArray]:
+) -> tuple[list[FloatArray], BoolArray]:
     """Points (k, d) of the crease behind each wall, none where it was not found; `failed` (n,) earlier tries.
+
+    Also where nothing could be seen: the function is constant, or there was no room to ask.
 
     Cost: 4 rows a wall, 12 more where a crease is found.
     """
@@ -54,7 +56,9 @@ def cross_walls(
     if trials:
         for trial, points in zip(trials, _confirmed(asker, trials), strict=True):
             places[trial.wall] = points
-    return places
+    blind = ~search.usable
+    blind[asked] |= met.constant
+    return places, blind
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,11 @@ class Incoming:
         change = np.linalg.norm(np.swapaxes(jacobian, 1, 2) @ self.open, axis=(1, 2))
         return np.asarray(change <= OPEN * np.linalg.norm(jacobian, axis=(1, 2)))
 
+    def sure_points(self, known: Known, crease: Crease) -> FloatArray:
+        """Points of the crease around which it is determined."""
+        local = known.local(crease.points)
+        return crease.points[self.flat(local.jacobian) & self.determined(local.features)]
+
     def open_features(self) -> BoolArray:
         """Features (F,) whose coefficient is open."""
         return np.asarray(np.linalg.norm(self.open, axis=1) > OPEN)

@@ -21,13 +21,13 @@ ANSWER_ROUNDINGS = 4.0
 class Meeting:
     """Where the slopes before and after meet, with its noise; `found` if they differ and meet between the two.
 
-    bend: how much the slope changes (n,), all outputs together.
+    constant: nothing changes at all, so nothing can be seen.
     """
 
     t: FloatArray
     sd: FloatArray
-    bend: FloatArray
     found: BoolArray
+    constant: BoolArray
 
 
 def find_meetings(
@@ -44,7 +44,7 @@ def find_meetings(
     n, d = points.shape
     if not n:
         nothing = np.empty(0)
-        return Meeting(nothing, nothing, nothing, nothing.astype(bool))
+        return Meeting(nothing, nothing, nothing.astype(bool), nothing.astype(bool))
     rows = points[:, None] + positions[:, :, None] * directions[:, None]
     f = ask(rows.reshape(4 * n, d)).reshape(n, 4, -1)
     size = unit_roundoff(np.float64) * np.abs(f).max(axis=(1, 2))
@@ -67,4 +67,5 @@ def _meeting(t: FloatArray, f: FloatArray, sd: FloatArray) -> Meeting:
     off = np.abs(gap - np.where(np.isfinite(x), x, 0.0)[:, None] * jump).max(axis=1)
     visible = bend > TOLERANCE * sd * np.hypot(1 / width_before, 1 / width_after)
     found = visible & (x > t[:, 1]) & (x < t[:, 2]) & (off <= TOLERANCE * 2 * lever * sd)
-    return Meeting(x, x_sd, bend, found)
+    constant = np.ptp(f, axis=1).max(axis=1) <= TOLERANCE * sd
+    return Meeting(x, x_sd, found, constant)

@@ -10,7 +10,6 @@ from reluctant.extraction.any_depth.crease import Crease, Incoming, solve
 from reluctant.extraction.any_depth.known import Known
 from reluctant.extraction.any_depth.walk import Walls, find_walls
 from reluctant.geometry.samples import IntArray
-from reluctant.numerics import FloatArray
 
 __all__ = ["follow"]
 
@@ -37,10 +36,10 @@ def follow(asker: Asker, known: Known, crease: Crease) -> Crease | None:
         if not len(walls):
             dry += 1
             continue
-        places = cross_walls(asker, known, crease, incoming, walls, failed[walls.hinge])
+        places, blind = cross_walls(asker, known, crease, incoming, walls, failed[walls.hinge])
         crossed = np.array([len(points) > 0 for points in places])
         np.add.at(failed, walls.hinge[~crossed], 1)
-        good, bad = good + int(crossed.sum()), bad + int((~crossed).sum())
+        good, bad = good + int(crossed.sum()), bad + int((~crossed & ~blind).sum())
         if bad > FAILURES_FIRST + FAILURES_PER_SUCCESS * good or (not good and bad >= FAILURES_FIRST):
             return None
         crease = crease.with_points(np.concatenate(places))
@@ -50,15 +49,9 @@ def follow(asker: Asker, known: Known, crease: Crease) -> Crease | None:
 
 
 def _walls(asker: Asker, known: Known, crease: Crease, incoming: Incoming) -> Walls:
-    starts = _starts(known, crease, incoming)
+    starts = incoming.sure_points(known, crease)
     chosen = starts[asker.rng.integers(len(starts), size=WALKS)]
-    return find_walls(known, incoming, chosen, STEPS, asker.scale, asker.rng)
-
-
-def _starts(known: Known, crease: Crease, incoming: Incoming) -> FloatArray:
-    """Points of the crease from which its surroundings are determined."""
-    local = known.local(crease.points)
-    return crease.points[incoming.flat(local.jacobian) & incoming.determined(local.features)]
+    return find_walls(known, incoming, chosen, STEPS, asker.scale, asker.rng)[0]
 
 
 def _choose(walls: Walls, failed: IntArray, most: int) -> Walls:

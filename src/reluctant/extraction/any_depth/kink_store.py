@@ -9,7 +9,7 @@ import numpy as np
 
 from reluctant.extraction.any_depth.known import Known
 from reluctant.geometry import DistanceNoise, Lines, Scan, gradients, scan_lines
-from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray
 from reluctant.numerics import FloatArray
 
 __all__ = ["Kinks", "Store", "relative_distance"]
@@ -56,6 +56,7 @@ class Store:
         self.ends = np.empty((0, 2, dim))  # of each line, beyond its last kinks
         self.middles = np.empty((0, dim))  # of pieces: one more than kinks on every line
         self.widths = np.empty(0)
+        self.constant = np.empty(0, dtype=bool)  # pieces on which the function does not change: nothing shows there
         self.gradients: dict[int, FloatArray | None] = {}  # of pieces measured so far, None where it failed
 
     def scan(self, lines: Lines) -> None:
@@ -79,6 +80,9 @@ class Store:
         points = origin + t[:, None] * direction
         self.middles = np.concatenate([self.middles, origin + ((edges[1:] + edges[:-1]) / 2)[:, None] * direction])
         self.widths = np.concatenate([self.widths, widths])
+        pieces = scan.samples.line[scan.pieces.first] == line
+        slope, sd = np.abs(scan.pieces.slope[pieces]).max(axis=1), scan.pieces.slope_sd()[pieces]
+        self.constant = np.concatenate([self.constant, slope <= TOLERANCE * sd])
         self.ends = np.concatenate([self.ends, (origin + np.outer(edges[[0, -1]], direction))[None]])
         n, m = len(t), scan.creases.jump.shape[1]
         kinks = Kinks(

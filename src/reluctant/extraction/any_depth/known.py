@@ -78,6 +78,11 @@ class Known:
         return bool(self.layers) and not self.sided
 
     @property
+    def parameters(self) -> int:
+        """Number of weights and biases."""
+        return sum(layer.weights.size + len(layer) for layer in self.layers)
+
+    @property
     def hinge_count(self) -> int:
         """Number of known neurons."""
         return sum(len(layer) for layer in self.layers)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reluctant.extraction.any_depth.accept import is_there
 from reluctant.extraction.any_depth.asker import Asker
 from reluctant.extraction.any_depth.closing import close_from_kinks
 from reluctant.extraction.any_depth.crease import Crease, Incoming, solve
@@ -20,6 +21,8 @@ from reluctant.geometry.samples import BoolArray, IntArray
 
 __all__ = ["Neuron", "Search"]
 
+HITS = 4  # crossings seen on stored lines that make further questions needless
+HITS_FIRST = 3  # a hyperplane is met by every line
 SEEN = 0.7  # share of a neuron's crossings that must be kinks
 NARROWEST = 1e-4  # pieces narrower than this, relative to scale and distance, are no good start
 FARTHEST = 10.0  # starts farther out, in units of the scale, are left to others
@@ -53,6 +56,7 @@ class Search:
                 self.store.scan_random(1)
                 self.review()
             quiet = 0 if self.try_all() else quiet + 1
+        self.settle_sides(final=True)
 
     def try_all(self) -> int:
         """Follow candidates, for the first layer those of one line, until none is left; the neurons found."""
@@ -103,7 +107,7 @@ class Search:
         if crease is None:
             return
         neuron = self.accepted(crease)
-        if neuron is not None:
+        if neuron is not None and self.confirmed(neuron):
             self.add(neuron)
             self.settle_sides()
 
@@ -124,6 +128,13 @@ class Search:
         if incoming.residual < RESIDUAL and score(self.store, self.known, incoming).share() >= SEEN:
             return Neuron(crease, incoming)
         return None
+
+    def confirmed(self, neuron: Neuron) -> bool:
+        """True if stored lines cross it often enough, or it is there where it is looked for."""
+        hits = score(self.store, self.known, neuron.incoming).hits
+        if not self.known.layers:
+            return hits >= HITS_FIRST
+        return hits >= HITS or is_there(self.asker, self.known, neuron.crease, neuron.incoming)
 
     def add(self, neuron: Neuron) -> None:
         """Add a neuron, or what was seen of it to one that is there already."""
@@ -146,11 +157,11 @@ class Search:
             if closed is not None:
                 self.neurons[k] = closed
 
-    def settle_sides(self) -> None:
+    def settle_sides(self, *, final: bool = False) -> None:
         """Find the sides of the layer before, if they can be; then solve all creases anew, without queries."""
         if not self.known.keeps_previous:
             return
-        wrong = find_sides(self.known, [neuron.incoming for neuron in self.neurons])
+        wrong = find_sides(self.known, [neuron.incoming for neuron in self.neurons], final=final)
         if wrong is None:
             return
         self.known = self.known.with_sides(wrong)

@@ -1,7 +1,7 @@
 """What the stored lines say of a neuron, without a query: its crossings must be kinks.
 
 Between neighbouring kinks of a line every known feature is affine, so a change of sign there without a kink is a
-crossing that was not seen.
+crossing that was not seen; unless the function is constant there, and shows nothing.
 """
 
 from __future__ import annotations
@@ -50,5 +50,7 @@ def score(store: Store, known: Known, incoming: Incoming) -> Score:
     rank = np.concatenate([np.ones(len(kinks)), np.zeros(store.lines), np.full(store.lines, 2.0)])
     order = np.lexsort([np.arange(len(line)), rank, line])  # ends before and after the kinks of each line
     line, positive, sure, on = line[order], positive[order], sure[order], on[order]
-    between = (line[1:] == line[:-1]) & sure[1:] & sure[:-1] & ~on[1:] & ~on[:-1]
-    return Score(int(hit.sum()), int((between & (positive[1:] != positive[:-1])).sum()))
+    pieces = np.flatnonzero(line[1:] == line[:-1])
+    visible = pieces[~store.constant]
+    missed = (sure & ~on)[visible] & (sure & ~on)[visible + 1] & (positive[visible] != positive[visible + 1])
+    return Score(int(hit.sum()), int(missed.sum()))

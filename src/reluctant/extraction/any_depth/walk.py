@@ -67,14 +67,14 @@ def tangents(directions: FloatArray, normals: FloatArray) -> FloatArray:
 
 def find_walls(
     known: Known, incoming: Incoming, starts: FloatArray, steps: int, scale: float, rng: np.random.Generator
-) -> Walls:
-    """Walk from each start on the known part of the crease and collect the walls met."""
+) -> tuple[Walls, FloatArray]:
+    """Walk from each start on the known part of the crease and collect the walls met; also where the walks end."""
     found, x = [], starts
     for _ in range(steps):
         step = _Step.aim(known, incoming, x, scale, rng)
         walls, x = step.go(known, incoming, x, scale, rng)
         found.append(walls)
-    return Walls.joined(found)
+    return Walls.joined(found), x
 
 
 @dataclass(frozen=True)
