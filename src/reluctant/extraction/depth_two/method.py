@@ -16,7 +16,7 @@ from reluctant.extraction.depth_two.assemble import assemble, refine_outputs, re
 from reluctant.extraction.depth_two.base_points import choose_base_points
 from reluctant.extraction.depth_two.line import NoCrease, Regions, neurons_on_a_line
 from reluctant.extraction.depth_two.main_pass import measure_gradients
-from reluctant.extraction.depth_two.polish import MOST_PARAMETERS, polish, remember
+from reluctant.extraction.polish import MOST_PARAMETERS, polish, remember
 from reluctant.extraction.depth_two.probe import probe
 from reluctant.extraction.depth_two.scaffold import grow
 from reluctant.geometry import DistanceNoise, FramedNetwork
@@ -70,7 +70,8 @@ class DepthTwo:
         known = grow(remembering, on_line, regions, oracle.dim - 1, noise, rng)
         keep(known.lifted())
         probe(remembering, known, rng)
-        network = polish(refit_biases(remembering, known.lifted(), rng, share=POLISHED_SHARE), memory, noise)
+        fitted = refit_biases(remembering, known.lifted(), rng, share=POLISHED_SHARE)
+        network = polish(fitted, *memory.everything(), noise)
         return Candidate(network, certificate=_certificate(on_line, known.weight_sd, oracle.dim))
 
     def _by_base_points(
