@@ -19,7 +19,7 @@ from reluctant.oracles import Counting
 
 __all__ = ["grow"]
 
-STEP = 0.03  # of half a region's width: few steps cross a crease, and digits are left
+STEP = 0.015  # of half a region's width: few steps cross a crease, and digits are left
 SHORTER = 4.0
 MOST_ROUNDS = 14
 
