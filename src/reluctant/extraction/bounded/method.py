@@ -14,8 +14,8 @@ from reluctant.extraction.bounded.neurons import neurons_on_a_ray
 from reluctant.extraction.bounded.rays import Ray, halves
 from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.certificate import Certificate
-from reluctant.extraction.depth_two.polish import MOST_PARAMETERS, polish, remember
 from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.polish import MOST_PARAMETERS, polish, remember
 from reluctant.geometry import DistanceNoise, Lines, gradients, scan_lines
 from reluctant.geometry.creases import ANSWER_ROUNDINGS, SMALLEST_BEND
 from reluctant.networks import ReLUNetwork
@@ -43,7 +43,7 @@ def recover_inside(
     known = explore(inside, known, keep)
     network, parameters = known.network(), known.neurons * (oracle.dim + 1 + oracle.outputs)
     if 0 < parameters <= MOST_PARAMETERS:
-        network = polish(network, memory, noise)
+        network = polish(network, *memory.everything(), noise)
     resolution = SMALLEST_BEND * float(np.median(known.sd)) if known.neurons else 0.0
     return Candidate(network, certificate=Certificate(known.sd, resolution, inside.scale))
 

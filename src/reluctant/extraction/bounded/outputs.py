@@ -13,7 +13,7 @@ import numpy as np
 
 from reluctant.extraction.bounded.pieces import Group, directions_of_bends
 from reluctant.extraction.bounded.rays import Ray
-from reluctant.extraction.depth_two.linear import solve_weighted
+from reluctant.extraction.linear import solve_weighted
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 

@@ -28,8 +28,9 @@ from reluctant.oracles import Counting
 
 __all__ = ["DepthTwo"]
 
-FEW_DIRECTIONS, MORE_DIRECTIONS = 3, 5
+FEW_DIRECTIONS, MORE_DIRECTIONS, MOST_DIRECTIONS = 3, 5, 10
 MANY_INPUTS = 500  # from here on a direction costs less than 0.2 % of the main pass
+MANY_NEURONS = 500  # from here on there is little room between creases, and more directions have more of it
 POLISHED_SHARE = 0.5  # random inputs for each bias, where a fit to all answers follows
 
 
@@ -42,8 +43,8 @@ class DepthTwo:
 
     Arguments:
         directions: dimensions of the subspace in which base points are looked for, besides the line. More
-            give longer steps and so more digits; each costs a row a neuron. None takes five where that is
-            a small part of the whole, else three.
+            give longer steps and so more digits; each costs a row a region. None takes five, or ten for wide
+            networks and several outputs, where that is a small part of the whole, else three.
     """
 
     directions: int | None = None
@@ -69,7 +70,6 @@ class DepthTwo:
             return self._by_base_points(oracle, on_line, regions, noise, rng, keep)
         known = grow(remembering, on_line, regions, oracle.dim - 1, noise, rng)
         keep(known.lifted())
-        probe(remembering, known, rng)
         fitted = refit_biases(remembering, known.lifted(), rng, share=POLISHED_SHARE)
         network = polish(fitted, *memory.everything(), noise)
         return Candidate(network, certificate=_certificate(on_line, known.weight_sd, oracle.dim))
@@ -83,7 +83,7 @@ class DepthTwo:
         rng: np.random.Generator,
         keep: Callable[[ReLUNetwork], None],
     ) -> Candidate:
-        known = grow(oracle, on_line, regions, self._directions(oracle), noise, rng)
+        known = grow(oracle, on_line, regions, self._directions(oracle, on_line.neurons), noise, rng)
         keep(known.lifted())
         probe(oracle, known, rng)
         base = choose_base_points(known, regions, noise, rng)
@@ -95,9 +95,9 @@ class DepthTwo:
             network, errors = assemble(known, measured, outputs)
         return Candidate(refit_biases(oracle, network, rng), held_out, _certificate(on_line, errors, oracle.dim))
 
-    def _directions(self, oracle: Counting) -> int:
-        cheap = oracle.dim >= MANY_INPUTS and oracle.outputs == 1
-        wanted = self.directions or (MORE_DIRECTIONS if cheap else FEW_DIRECTIONS)
+    def _directions(self, oracle: Counting, neurons: int) -> int:
+        generous = MOST_DIRECTIONS if oracle.outputs > 1 or neurons >= MANY_NEURONS else MORE_DIRECTIONS
+        wanted = self.directions or (generous if oracle.dim >= MANY_INPUTS else FEW_DIRECTIONS)
         return min(wanted, oracle.dim - 1)
 
 
