@@ -23,7 +23,7 @@ from reluctant.numerics import FloatArray, unit_roundoff
 __all__ = ["Creases", "Scan", "scan_lines"]
 
 FIRST_PAIRS = 6  # pieces looked for at the start, evenly in angle
-FAR = 1e6  # outermost samples, in units of the scale: creases beyond are not found
+FEW_SAMPLES = 3  # between the ends, where few creases are expected
 PAIR_WIDTH = 0.06  # of the interval a new pair is put into
 CHECK_WIDTH = 1e-5  # of the interval, on both sides of an expected crease
 NUDGE = 1e-3  # of the neighbouring intervals, beside a crease that falls on a sample
@@ -80,14 +80,19 @@ class _Wanted:
 
 
 def scan_lines(
-    ask: Callable[[FloatArray], FloatArray], lines: Lines, noise: DistanceNoise, rng: np.random.Generator
+    ask: Callable[[FloatArray], FloatArray],
+    lines: Lines,
+    noise: DistanceNoise,
+    rng: np.random.Generator,
+    *,
+    few: bool = False,
 ) -> Scan:
-    """Find every crease on every line out to a million times the scale.
+    """Find every crease on every line, from limit to limit.
 
-    Cost: about five rows a crease.
+    Cost: about five rows a crease, and 16 a line; 5 a line where `few` creases are expected.
     """
     search = _Search(ask, lines, noise)
-    samples = search.start(rng)
+    samples = search.start_with_few(rng) if few else search.start(rng)
     for _ in range(MOST_ROUNDS):
         samples, wanted, unresolved = search.round(samples)
         if not wanted or _too_many(samples, len(lines)):
@@ -114,19 +119,40 @@ class _Search:
         self.numbers = 0  # of pairs and checks given out so far
 
     def start(self, rng: np.random.Generator) -> Samples:
-        """Pairs evenly spread in angle on every line, and one far out on both sides."""
+        """Pairs evenly spread in angle on every line, and one at each of its ends."""
         n, wanted = len(self.lines), _Wanted()
-        cells = (np.arange(FIRST_PAIRS) + 0.5) / FIRST_PAIRS * np.pi - np.pi / 2
-        angles = cells + rng.uniform(-0.2, 0.2, (n, FIRST_PAIRS)) * np.pi / FIRST_PAIRS
-        width = PAIR_WIDTH * np.pi / FIRST_PAIRS
-        far = FAR * self.lines.scale
-        left = np.column_stack([np.full(n, -2 * far), self.lines.position(angles), np.full(n, far)])
-        right = np.column_stack([np.full(n, -far), self.lines.position(angles + width), np.full(n, 2 * far)])
+        first, last, cell = self.cells(FIRST_PAIRS)
+        middles = first[:, None] + (np.arange(FIRST_PAIRS) + 0.5) * cell[:, None]
+        angles = middles + rng.uniform(-0.2, 0.2, (n, FIRST_PAIRS)) * cell[:, None]
+        width = PAIR_WIDTH * cell
+        low, high = self.lines.low, self.lines.high
+        after_low, before_high = self.lines.position(first + width), self.lines.position(last - width)
+        # Far out, where angles are coarse, no farther inside than half the distance.
+        after_low = np.where(low < 0, np.minimum(after_low, low / 2), after_low)
+        before_high = np.where(high > 0, np.maximum(before_high, high / 2), before_high)
+        left = np.column_stack([low, self.lines.position(angles), before_high])
+        right = np.column_stack([after_low, self.lines.position(angles + width[:, None]), high])
         line, pair = np.repeat(np.arange(n), FIRST_PAIRS + 2), self.new_numbers(left.size)
         wanted.add(line, left.reshape(-1), pair)
         wanted.add(line, right.reshape(-1), pair)
         samples = self.ask_all(wanted)
         return samples + _nothing(samples)
+
+    def start_with_few(self, rng: np.random.Generator) -> Samples:
+        """Single samples: enough where a line is expected to be straight."""
+        n, wanted = len(self.lines), _Wanted()
+        first, _, cell = self.cells(FEW_SAMPLES + 1)
+        inner = np.arange(1, FEW_SAMPLES + 1) + rng.uniform(-0.2, 0.2, (n, FEW_SAMPLES))
+        inside = self.lines.position(first[:, None] + inner * cell[:, None])
+        t = np.column_stack([self.lines.low, inside, self.lines.high])
+        wanted.add(np.repeat(np.arange(n), t.shape[1]), t.reshape(-1))
+        samples = self.ask_all(wanted)
+        return samples + _nothing(samples)
+
+    def cells(self, count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """First and last angle of each line, and its part for each of so many cells."""
+        first, last = self.lines.angle(self.lines.low), self.lines.angle(self.lines.high)
+        return first, last, (last - first) / count
 
     def ask_all(self, wanted: _Wanted) -> Samples:
         line, t = np.concatenate(wanted.line), np.concatenate(wanted.t)

@@ -19,7 +19,8 @@ from reluctant.extraction.depth_two.polish import MOST_PARAMETERS, polish, remem
 from reluctant.extraction.depth_two.probe import probe
 from reluctant.extraction.depth_two.scaffold import grow
 from reluctant.geometry import DistanceNoise, FramedNetwork
-from reluctant.geometry.creases import FAR, SMALLEST_BEND
+from reluctant.geometry.creases import SMALLEST_BEND
+from reluctant.geometry.lines import FAR
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
