@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from reluctant.geometry import DistanceNoise, Lines, scan_lines
+from reluctant.geometry import DistanceNoise, Lines, LineSearch, scan_lines
 from reluctant.networks import ReLUNetwork
+from reluctant.report import search_svg
 from reluctant.testing import planted
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
@@ -21,6 +22,20 @@ REACH = 1.6  # of the picture, in units of a typical input
 
 def main() -> None:
     IMAGES.mkdir(exist_ok=True)
+    draw_line()
+    draw_search()
+
+
+def draw_search() -> None:
+    """The search for creases, moving."""
+    network, rng = planted((30, 24, 1), 5), np.random.default_rng(0)
+    lines = Lines.random(rng, 1, 30)
+    search = LineSearch.of(lines, scan_lines(network, lines, NOISE, rng))
+    (IMAGES / "search.svg").write_text(search_svg(search) + "\n", encoding="utf-8")
+
+
+def draw_line() -> None:
+    """The function near the middle of the line, with all that was asked there."""
     network, rng = planted((20, 9, 1), 20), np.random.default_rng(3)
     lines = Lines.random(rng, 1, 20)
     scan = scan_lines(network, lines, NOISE, rng)
