@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -54,7 +55,8 @@ def draw_line() -> None:
     axes.set_title(f"{len(scan.creases)} creases found with {len(scan.samples)} rows, far ones included", fontsize=10)
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(IMAGES / "line.svg", metadata={"Date": None})
+    with matplotlib.rc_context({"svg.hashsalt": "line"}):  # the same file every time
+        figure.savefig(IMAGES / "line.svg", metadata={"Date": None})
 
 
 def without_trend(network: ReLUNetwork, lines: Lines, t: np.ndarray) -> np.ndarray:
