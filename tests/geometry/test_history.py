@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,6 +81,13 @@ def test_a_line_without_creases():
     assert end.known.all()
     assert end.at(0).rounds == 1
     assert len(live) == end.rounds
+
+
+def test_creases_at_the_same_place_do_no_harm(seed):
+    end, _, _ = searched(planted((6, 8, 1), seed), 6, seed)
+    twice = replace(end, creases=np.sort(np.repeat(end.creases, 2)))
+    assert len(twice.found_in) == 16
+    assert len(twice.at(twice.rounds - 1).creases) == 16
 
 
 def test_it_is_plain_data(seed):

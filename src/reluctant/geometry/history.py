@@ -38,7 +38,8 @@ class LineSearch:
     @classmethod
     def of(cls, lines: Lines, scan: Scan) -> LineSearch:
         """The search of a scan of one line, finished or not."""
-        s, pieces, t = scan.samples, scan.pieces, scan.creases.t
+        s, pieces = scan.samples, scan.pieces
+        t = np.sort(scan.creases.t)  # creases that rounding does not tell apart may change places
         steps = np.zeros(len(s), dtype=int)
         np.add.at(steps, pieces.first[pieces.certified], 1)
         np.add.at(steps, pieces.last[pieces.certified], -1)
