@@ -6,7 +6,8 @@
 
 Both methods ask the same object, which counts every row and its own CPU time. `out` is the largest error over
 10 000 Gaussian inputs relative to the output's standard deviation, of the networks that were returned without an
-error: exact below 1e-6, close below 1e-2, wrong above. CPU is seconds of the whole run, and over the target's share of it; medians, one BLAS thread.
+error: exact below 1e-6, close below 1e-2, wrong above. CPU is seconds of the whole run, and over the target's
+share of it; medians, one BLAS thread.
 
 What ART is given: the true width; a classifier of at least two outputs (it refuses fewer, so one output is shown
 twice); float64. It casts answers to `art.config.ART_NUMPY_DTYPE`, float32 unless replaced before the first
