@@ -140,7 +140,8 @@ class _Run:
         return {stage: rows for stage, rows in difference.items() if rows != Rows()}
 
     def result(self, outcome: Outcome, network: ReLUNetwork | None, **evidence: Any) -> Result:
-        return Result(outcome, network, self.spent(), self.oracle.ledger.last_stage, self.evidence | evidence)
+        views = {f"{stage} search": view for stage, view in self.oracle.ledger.views.items()}
+        return Result(outcome, network, self.spent(), self.oracle.ledger.last_stage, self.evidence | views | evidence)
 
 
 def _refusal(health: Health) -> Outcome | None:
