@@ -16,9 +16,9 @@ from reluctant.extraction.depth_two.assemble import assemble, refine_outputs, re
 from reluctant.extraction.depth_two.base_points import choose_base_points
 from reluctant.extraction.depth_two.line import NoCrease, Regions, neurons_on_a_line
 from reluctant.extraction.depth_two.main_pass import measure_gradients
-from reluctant.extraction.polish import MOST_PARAMETERS, polish, remember
 from reluctant.extraction.depth_two.probe import probe
 from reluctant.extraction.depth_two.scaffold import grow
+from reluctant.extraction.polish import MOST_PARAMETERS, polish, remember
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.creases import SMALLEST_BEND
 from reluctant.geometry.lines import FAR
