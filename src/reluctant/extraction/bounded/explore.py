@@ -23,6 +23,7 @@ QUIET_BATCHES = 2  # in a row, without a difference
 FIRST_GATE = 3e-10  # error of a neuron that is accepted, in units of the spread
 LAST_GATE = 1e-6
 WIDER = 10.0  # the next gate, when nothing passes the last one, and tolerance for differences without a crease
+NOT_NOISE = 1e-4  # of the spread: a difference that is no error of a neuron
 DULL_RAYS = 4  # in a row without a new neuron, until the gate is widened
 MOST_RAYS = 4000
 
@@ -57,6 +58,7 @@ class _Batch:
             if not len(loud):
                 return known
             more = self.learn(known, self.rows[self.inside.rng.choice(loud)], gate)
+            self.check_still_quiet(more, loud)
             dull = dull + 1 if more.neurons == known.neurons else 0
             known = more
             if dull == DULL_RAYS:
@@ -66,6 +68,15 @@ class _Batch:
         raise StageFailed(
             "exploration", "differences no crease explains", number=len(loud), limit=0, partial=known.network()
         )
+
+    def check_still_quiet(self, known: Known, loud: IntArray) -> None:
+        """What was explained stays so: a neuron that changes it is not one everywhere."""
+        off = np.abs(self.answers - known(self.rows)).max(axis=1)
+        off[loud] = 0.0
+        if not off.max() < NOT_NOISE * self.inside.spread:
+            worst = float(off.max() / self.inside.spread)
+            reason = "creases that bend: there is another hidden layer"
+            raise StageFailed("exploration", reason, number=worst, limit=NOT_NOISE, partial=known.network())
 
     def loud(self, known: Known, leniency: float) -> IntArray:
         """Points where target and model differ by more than noise."""

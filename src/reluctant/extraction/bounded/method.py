@@ -12,6 +12,7 @@ from reluctant.extraction.bounded.inside import Inside
 from reluctant.extraction.bounded.known import Known
 from reluctant.extraction.bounded.neurons import neurons_on_a_ray
 from reluctant.extraction.bounded.rays import Ray, halves
+from reluctant.extraction.bounded.straight import check_straight
 from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.failures import StageFailed
@@ -40,6 +41,8 @@ def recover_inside(
     with oracle.stage("first neurons", expected=sum(map(len, rays)) * (oracle.dim + 2)):
         for ray in rays:
             known = neurons_on_a_ray(inside, known, ray, FIRST_GATE) if len(ray) else known
+    keep(known.network())
+    check_straight(inside, known)
     known = explore(inside, known, keep)
     network, parameters = known.network(), known.neurons * (oracle.dim + 1 + oracle.outputs)
     if 0 < parameters <= MOST_PARAMETERS:
