@@ -79,8 +79,8 @@ def _alone(oracle: Counting, planes: Hyperplanes, noise: DistanceNoise) -> tuple
     """
     n, count = len(planes), len(REACHES)
     off, each = np.zeros((n, n), dtype=bool), np.arange(n)
-    starts = np.stack([quiet_points(planes.normals, planes.offsets, each, off, ROOM * reach) for reach in REACHES])
     reach = np.repeat(REACHES, n).reshape(count, n)
+    starts = np.stack([quiet_points(planes.normals, planes.offsets, each, off, ROOM * row) for row in reach])
     moves = (reach[:, :, None] * PLACES)[..., None] * planes.normals[None, :, None]
     rows = planes.frame.points((starts[:, :, None] + moves).reshape(-1, moves.shape[-1]))
     answers = oracle.query(rows).reshape(count, n, len(PLACES), -1)
