@@ -46,15 +46,16 @@ class Places:
 def places_of(
     oracle: Counting, planes: Hyperplanes, views: Views, noise: DistanceNoise, rng: np.random.Generator
 ) -> Places:
-    """For each neuron the better of alone and both sides. Cost: 12 rows a neuron, 48 or more if not seen alone."""
+    """For each neuron the better of alone and both sides. Cost: 12 rows a neuron, 72 or more if not seen alone."""
     n = len(planes)
     inside, reach, digits = _alone(oracle, planes, noise)
     alone = (digits > WELL_SEEN) | (digits > _digits(views)[_best(views, n)])
     hidden = np.flatnonzero(~alone)
     outside = inside.copy()
     if len(hidden):
-        for _ in range(MORE_VIEWS):
-            faint = hidden[_digits(views)[_best(views, n)[hidden]] < WELL_SEEN]
+        for round_ in range(MORE_VIEWS):
+            enough = WELL_SEEN if round_ else np.inf
+            faint = hidden[_digits(views)[_best(views, n)[hidden]] < enough]
             views = views + view_more(oracle, planes, faint, noise, rng) if len(faint) else views
         chosen = _best(views, n)[hidden]
         half = views.reach[chosen, None] / 2 * planes.normals[hidden]

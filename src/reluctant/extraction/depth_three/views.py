@@ -28,7 +28,7 @@ UNCERTAIN = 1e-10  # at least, in typical inputs
 SHARE_ON = 0.5  # of the other neurons
 MOST_BACKGROUNDS = 20  # random states of the others, tried one after the other
 SHORTER = 4.0  # reaches, after every few of them
-MORE_BACKGROUNDS = 6  # for a neuron that has to be measured there
+MORE_BACKGROUNDS, LONGER_REACHES = 6, (4.0, 2.0, 0.7)  # for a neuron that has to be measured there
 SHARP, SHARPER_BACKGROUNDS = 5e-14, 4  # error of a position for which a few more are tried
 
 
@@ -78,8 +78,8 @@ def view_each(oracle: Counting, planes: Hyperplanes, noise: DistanceNoise, rng: 
 def view_more(
     oracle: Counting, planes: Hyperplanes, neurons: IntArray, noise: DistanceNoise, rng: np.random.Generator
 ) -> Views:
-    """Some more views of these neurons, to choose the best from. Cost: 48 rows a neuron."""
-    return _look(oracle, planes, np.repeat(neurons, MORE_BACKGROUNDS), np.array(REACHES), noise, rng)
+    """Some more views of these neurons, to choose the best from. Cost: 72 rows a neuron."""
+    return _look(oracle, planes, np.repeat(neurons, MORE_BACKGROUNDS), np.array(LONGER_REACHES), noise, rng)
 
 
 def _look(
