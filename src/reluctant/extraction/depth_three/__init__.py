@@ -1,6 +1,5 @@
-"""Depth three with at most as many first-layer neurons as inputs: first layer, then the layers above it, peeled."""
+"""Depth three with at most as many first-layer neurons as inputs: first layer, peeled target, top layers."""
 
-from reluctant.extraction.depth_three.first_layer import FirstLayer, find_first_layer
-from reluctant.extraction.depth_three.peel import Peeled, peel
+from reluctant.extraction.depth_three.method import DepthThree
 
-__all__ = ["FirstLayer", "Peeled", "find_first_layer", "peel"]
+__all__ = ["DepthThree"]
