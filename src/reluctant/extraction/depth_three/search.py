@@ -12,6 +12,7 @@ import numpy as np
 
 from reluctant.extraction.depth_three.hyperplanes import Hyperplanes
 from reluctant.extraction.depth_three.planes import LineInPlane, look_along
+from reluctant.extraction.depth_three.signs import LARGEST_MARGIN, sign_margins
 from reluctant.extraction.failures import StageFailed
 from reluctant.geometry import DistanceNoise, Frame, Lines, gradients
 from reluctant.geometry.crossings import cross
@@ -51,7 +52,9 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
                 continue
             found = search.checked(search.add(search.room_for(line) if found is None else found, line, creases))
             if search.is_complete(found):
-                return found
+                if sign_margins(found).max() < LARGEST_MARGIN or looked + 1 == MOST_LINES:
+                    return found  # with a false one among them, the signs will say so
+                found = search.without_least_seen(found)
     count = 0 if found is None else len(found)
     raise StageFailed("hyperplanes", "first-layer neurons that no line shows", number=count, limit=count + 1)
 
@@ -160,6 +163,11 @@ class _Search:
             reason = "first-layer weights depend on each other"
             raise StageFailed("hyperplanes", reason, number=1 / found.condition, limit=DEPENDENT)
         return found.chosen(independent)
+
+    def without_least_seen(self, found: Hyperplanes) -> Hyperplanes:
+        """Without the hyperplane that is seen at the fewest far points: it stands in the place of a hidden one."""
+        seen = self.looks(found)
+        return found.chosen(np.arange(len(found)) != int(np.argmin(seen)))
 
     def widened(self, found: Hyperplanes) -> Hyperplanes:
         """More directions while the hyperplanes fill the frame: the gradients are continued along them."""
