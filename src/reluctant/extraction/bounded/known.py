@@ -121,11 +121,24 @@ class Known:
         size = np.linalg.norm(self.weights[which])
         jump = self.outputs[:, which] * size + jump
         total = np.linalg.norm(jump)
+        if total <= SIGNIFICANT * sd:
+            return self._without(which)
         weights, outputs, sds = self.weights.copy(), self.outputs.copy(), self.sd.copy()
         weights[which] *= total / size
         outputs[:, which] = jump / total
         sds[which] = np.hypot(sds[which], sd)
         return replace(self, weights=weights, outputs=outputs, sd=sds)
+
+    def _without(self, which: int) -> Known:
+        keep = np.arange(self.neurons) != which
+        return replace(
+            self,
+            weights=self.weights[keep],
+            feet=self.feet[keep],
+            outputs=self.outputs[:, keep],
+            sd=self.sd[keep],
+            output_sd=self.output_sd[keep],
+        )
 
     def _on_the_same_crease(self, w: FloatArray, foot: FloatArray, sd: float) -> int | None:
         """A known neuron with the same hyperplane, within what the noise of both allows."""

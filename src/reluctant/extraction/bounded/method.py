@@ -32,7 +32,7 @@ def recover_inside(
 ) -> Candidate:
     """One attempt; the network equals the target on the domain, neurons that do not bend it there are left out.
 
-    Cost: about d + 10 rows a neuron with one output, exploration included.
+    Cost: about d + 10 rows a neuron with one output, and some 500 to explore.
     """
     remembering, memory = remember(oracle)
     inside, known, rays = first_line(Inside.of(remembering, noise, rng))

@@ -30,7 +30,11 @@ def recover_top(
 ) -> Candidate:
     """The layers above as a network of hidden values, by depth two on the positive orthant."""
     peeled = peel(oracle, layer)
-    return recover_inside(peeled, hidden_noise(noise, layer), rng, lambda top: keep(compose(layer, top)))
+
+    def keep_whole(top: ReLUNetwork) -> None:
+        keep(compose(layer, top))
+
+    return recover_inside(peeled, hidden_noise(noise, layer), rng, keep_whole)
 
 
 def hidden_noise(noise: DistanceNoise, layer: FirstLayer) -> DistanceNoise:

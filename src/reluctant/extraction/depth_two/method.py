@@ -18,7 +18,7 @@ from reluctant.extraction.depth_two.line import NoCrease, Regions, neurons_on_a_
 from reluctant.extraction.depth_two.main_pass import measure_gradients
 from reluctant.extraction.depth_two.probe import probe
 from reluctant.extraction.depth_two.scaffold import grow
-from reluctant.extraction.polish import MOST_PARAMETERS, polish, remember
+from reluctant.extraction.polish import polish, remember
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.creases import SMALLEST_BEND
 from reluctant.geometry.lines import FAR
@@ -31,6 +31,7 @@ __all__ = ["DepthTwo"]
 FEW_DIRECTIONS, MORE_DIRECTIONS, MOST_DIRECTIONS = 3, 5, 10
 MANY_INPUTS = 500  # from here on a direction costs less than 0.2 % of the main pass
 MANY_NEURONS = 500  # from here on there is little room between creases, and more directions have more of it
+FEW_PARAMETERS = 1300  # up to here all inputs are directions of the scaffold, and a fit to all answers follows
 POLISHED_SHARE = 0.5  # random inputs for each bias, where a fit to all answers follows
 
 
@@ -66,7 +67,7 @@ class DepthTwo:
             return Candidate(affine_map(oracle))
         keep(on_line.lifted())
         parameters = on_line.neurons * (oracle.dim + 1 + oracle.outputs)
-        if parameters > MOST_PARAMETERS:
+        if parameters > FEW_PARAMETERS:
             return self._by_base_points(oracle, on_line, regions, noise, rng, keep)
         known = grow(remembering, on_line, regions, oracle.dim - 1, noise, rng)
         keep(known.lifted())
