@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from three_layers import errors, opened
 
+from reluctant.extraction.depth_three import search
 from reluctant.extraction.depth_three.first_layer import FirstLayer, find_first_layer
+from reluctant.extraction.depth_three.planes import LineInPlane, look_along
 from reluctant.extraction.depth_three.search import find_hyperplanes
 from reluctant.extraction.depth_three.signs import LARGEST_MARGIN, orient_hyperplanes
 from reluctant.extraction.failures import StageFailed
@@ -102,6 +105,23 @@ def test_dependent_weights_are_refused() -> None:
     with pytest.raises(StageFailed) as failure:
         find_first_layer(*opened(ReLUNetwork([w, *true.weights[1:]], true.biases), 0))
     assert failure.value.stage in ("hyperplanes", "signs")
+
+
+def test_a_hyperplane_that_is_never_found_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps orthogonal to the others still change the answers, so the stage says how many it has and needs."""
+    true = planted((20, 10, 12, 1), 0, bias=0.3)
+    w, b = true.weights[0][0], true.biases[0][0]
+
+    def blind(*args: Any) -> LineInPlane:
+        line = look_along(*args)
+        values = line.plane.points(np.column_stack([line.t, np.zeros(len(line.t))])) @ w + b
+        other = np.abs(values) > 1e-6
+        return replace(line, sure=line.sure & other, likely=line.likely & other, possible=line.possible & other)
+
+    monkeypatch.setattr(search, "look_along", blind)
+    with pytest.raises(StageFailed, match="no line shows") as failure:
+        find_first_layer(*opened(true, 0))
+    assert (failure.value.stage, failure.value.number, failure.value.limit) == ("hyperplanes", 9, 10)
 
 
 def test_affine_target_has_no_first_layer() -> None:

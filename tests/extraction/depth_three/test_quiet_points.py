@@ -16,7 +16,7 @@ def neurons(seed: int, n: int = 8, k: int = 8) -> tuple[np.ndarray, np.ndarray]:
 def test_only_the_chosen_neuron_is_at_its_hyperplane(seed: int) -> None:
     normals, offsets = neurons(seed)
     states = np.random.default_rng(seed).random((8, 8)) < 0.5
-    values = quiet_points(normals, offsets, np.arange(8), states, 2.0) @ normals.T + offsets
+    values = quiet_points(normals, offsets, np.arange(8), states, np.full(8, 2.0)) @ normals.T + offsets
     np.testing.assert_allclose(np.diag(values), 0, atol=1e-12)
     inside = np.where(states, values, -values)[~np.eye(8, dtype=bool)]
     assert inside.min() > 2.0 - 1e-6

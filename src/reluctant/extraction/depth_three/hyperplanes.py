@@ -55,6 +55,16 @@ class Hyperplanes:
         full = len(singular) == len(self) and (len(self) == 0 or singular[-1] > 0)
         return float(singular[0] / singular[-1]) if full and len(self) else float(1 if full else np.inf)
 
+    def independent(self, order: IntArray, least: float) -> BoolArray:
+        """The first hyperplanes in this order whose normals are independent: each keeps `least` of its length."""
+        basis, keep = np.empty((0, self.normals.shape[1])), np.zeros(len(self), dtype=bool)
+        for i in order:
+            rest = self.normals[i] - (self.normals[i] @ basis.T) @ basis
+            rest -= (rest @ basis.T) @ basis
+            keep[i] = np.linalg.norm(rest) > least * max(len(self), 1) and len(basis) < basis.shape[1]
+            basis = np.concatenate([basis, rest[None] / np.linalg.norm(rest)]) if keep[i] else basis
+        return keep
+
     def chosen(self, keep: BoolArray) -> Hyperplanes:
         """These hyperplanes only; the gradients stay."""
         return replace(self, **{name: getattr(self, name)[keep] for name in ONE_EACH})

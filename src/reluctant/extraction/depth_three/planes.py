@@ -23,7 +23,7 @@ Ask = Callable[[FloatArray], FloatArray]
 
 OUTERMOST = 2.0  # how far beyond the outermost crease a piece is looked at, in its distance or the scale
 ACROSS = 0.03  # step across the line, of the length of a piece
-FAR, NEAR = 4.0, 1.5  # distances along a crease at which it is looked for, in distances of creases
+FAR, NEAR = 30.0, 1.5  # distances along a crease at which it is looked for, in distances of creases
 SHORTEST_CROSSING, LONGEST_CROSSING = 1e-5, 1e-3  # of the distance, for a crossing there
 OFF_COURSE = 20.0  # a crossing is so many times longer than the error of where it is expected
 MEETING = 0.05  # of a crossing: how far from the expected place a crease may be

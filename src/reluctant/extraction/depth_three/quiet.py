@@ -12,14 +12,14 @@ __all__ = ["points_in_states", "quiet_points"]
 
 
 def quiet_points(
-    normals: FloatArray, offsets: FloatArray, which: IntArray, active: BoolArray, room: float
+    normals: FloatArray, offsets: FloatArray, which: IntArray, active: BoolArray, room: FloatArray
 ) -> FloatArray:
     """For each neuron of `which` the point of its hyperplane nearest to the origin of that kind.
 
-    Neuron i stays `room` inside its active side where active[:, i], else inside the other; rows (len(which), n).
+    All others stay `room` (len(which),) inside the active side where `active` (len(which), n), else inside the other.
     """
-    rows = zip(which, active, strict=True)
-    return np.array([_on_hyperplane(normals, offsets, int(j), states, room) for j, states in rows])
+    each = zip(which, active, room, strict=True)
+    return np.array([_on_hyperplane(normals, offsets, int(j), states, float(least)) for j, states, least in each])
 
 
 def points_in_states(normals: FloatArray, offsets: FloatArray, active: BoolArray, room: FloatArray) -> FloatArray:

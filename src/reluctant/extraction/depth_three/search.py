@@ -12,6 +12,7 @@ import numpy as np
 
 from reluctant.extraction.depth_three.hyperplanes import Hyperplanes
 from reluctant.extraction.depth_three.planes import LineInPlane, look_along
+from reluctant.extraction.depth_three.signs import LARGEST_MARGIN, sign_margins
 from reluctant.extraction.failures import StageFailed
 from reluctant.geometry import DistanceNoise, Frame, Lines, gradients
 from reluctant.geometry.crossings import cross
@@ -28,7 +29,7 @@ STEP = 0.03  # of a gradient, in lengths of the piece
 WORST_NORMAL = 1e-6  # error of a normal that is still of use
 DEPENDENT = 1e-7  # smallest singular value of the normals over the largest, at which they are not independent
 FAR = 4.0  # at which a hyperplane that is not sure is looked at again, in distances of creases
-LOOKS, ENOUGH = 12, 4  # so many of these must show it
+LOOKS, ENOUGH, EVERYWHERE = 12, 4, 10  # so many of these must show it; so many are nearly all
 CROSSING, OFF_COURSE, MEETING = 1e-5, 20.0, 0.05  # of a crossing there, as for the first look
 TESTS = 12  # steps along which nothing may change
 REACH = 10.0  # their length, in typical inputs
@@ -51,7 +52,9 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
                 continue
             found = search.checked(search.add(search.room_for(line) if found is None else found, line, creases))
             if search.is_complete(found):
-                return found
+                if sign_margins(found).max() < LARGEST_MARGIN or looked + 1 == MOST_LINES:
+                    return found  # with a false one among them, the signs will say so
+                found = search.without_least_seen(found)
     count = 0 if found is None else len(found)
     raise StageFailed("hyperplanes", "first-layer neurons that no line shows", number=count, limit=count + 1)
 
@@ -124,34 +127,47 @@ class _Search:
         return _Ask(self.oracle, frame)
 
     def confirmed(self, new: Hyperplanes, sure: BoolArray) -> Hyperplanes:
-        """Look at those that are not sure at far random points of theirs. Cost: 48 rows each."""
-        doubtful = np.flatnonzero(~sure)
-        if not len(doubtful):
-            return new
-        each = np.repeat(doubtful, LOOKS)
-        normals, on = new.normals[each], new.on[each]
-        away = self.rng.standard_normal(normals.shape)
-        away -= (away * normals).sum(axis=1, keepdims=True) * normals
-        distance = FAR * (new.spread + np.linalg.norm(on, axis=1))
-        away *= (distance / np.linalg.norm(away, axis=1))[:, None]
-        reach = distance * np.maximum(CROSSING, OFF_COURSE * new.errors[each])
-        seen = cross(self.in_frame(new.frame), on + away, normals, reach, MEETING * reach, self.noise).critical
-        keep = np.ones(len(new), dtype=bool)
-        keep[doubtful] = seen.reshape(-1, LOOKS).sum(axis=1) >= ENOUGH
+        """Without those that are not sure and that far random points of theirs do not show."""
+        keep = sure.copy()
+        keep[~sure] = self.looks(new.chosen(~sure)) >= ENOUGH
         return new.chosen(keep)
 
+    def looks(self, planes: Hyperplanes) -> IntArray:
+        """At how many of 12 far random points each hyperplane is seen. Cost: 48 rows each."""
+        if not len(planes):
+            return np.empty(0, dtype=np.intp)
+        each = np.repeat(np.arange(len(planes)), LOOKS)
+        normals, on = planes.normals[each], planes.on[each]
+        away = self.rng.standard_normal(normals.shape)
+        away -= (away * normals).sum(axis=1, keepdims=True) * normals
+        distance = FAR * (planes.spread + np.linalg.norm(on, axis=1))
+        away *= (distance / np.linalg.norm(away, axis=1))[:, None]
+        reach = distance * np.maximum(CROSSING, OFF_COURSE * planes.errors[each])
+        seen = cross(self.in_frame(planes.frame), on + away, normals, reach, MEETING * reach, self.noise).critical
+        return np.asarray(seen.reshape(-1, LOOKS).sum(axis=1))
+
     def checked(self, found: Hyperplanes) -> Hyperplanes:
-        """In a frame with room to spare, without false ones; raises StageFailed if they are still dependent."""
+        """In a frame with room to spare and independent: deeper creases are combinations of first-layer ones.
+
+        Raises StageFailed if more are seen nearly everywhere than there are inputs.
+        """
         found = self.widened(found)
-        if not found.condition < 1 / DEPENDENT:
-            found = self.confirmed(found, np.zeros(len(found), dtype=bool))
-        if len(found) > self.oracle.dim:
+        if found.condition < 1 / DEPENDENT:
+            return found
+        seen = self.looks(found)
+        if (seen >= EVERYWHERE).sum() > self.oracle.dim:
             reason = "more first-layer neurons than inputs: the first layer cannot be inverted"
-            raise StageFailed("hyperplanes", reason, number=len(found), limit=self.oracle.dim)
-        if not found.condition < 1 / DEPENDENT:
+            raise StageFailed("hyperplanes", reason, number=int((seen >= EVERYWHERE).sum()), limit=self.oracle.dim)
+        independent = found.independent(np.argsort(-seen, kind="stable"), DEPENDENT)
+        if seen[~independent].max(initial=0) == LOOKS:
             reason = "first-layer weights depend on each other"
             raise StageFailed("hyperplanes", reason, number=1 / found.condition, limit=DEPENDENT)
-        return found
+        return found.chosen(independent)
+
+    def without_least_seen(self, found: Hyperplanes) -> Hyperplanes:
+        """Without the hyperplane that is seen at the fewest far points: it stands in the place of a hidden one."""
+        seen = self.looks(found)
+        return found.chosen(np.arange(len(found)) != int(np.argmin(seen)))
 
     def widened(self, found: Hyperplanes) -> Hyperplanes:
         """More directions while the hyperplanes fill the frame: the gradients are continued along them."""

@@ -14,7 +14,7 @@ from reluctant.extraction.depth_three.hyperplanes import Hyperplanes
 from reluctant.extraction.failures import StageFailed
 from reluctant.numerics import FloatArray
 
-__all__ = ["LARGEST_MARGIN", "orient_hyperplanes", "side_sizes"]
+__all__ = ["LARGEST_MARGIN", "orient_hyperplanes", "side_sizes", "sign_margins"]
 
 LARGEST_MARGIN = 1e-4  # right ones stay below 1e-7, wrong ones are above 0.1
 
@@ -28,10 +28,15 @@ def side_sizes(planes: Hyperplanes) -> FloatArray:
     return np.column_stack([np.where(positive, 0, sizes).max(axis=0), np.where(positive, sizes, 0).max(axis=0)])
 
 
-def orient_hyperplanes(planes: Hyperplanes) -> tuple[Hyperplanes, FloatArray]:
-    """Normals that point to the active sides, and the margin of each: part on the inactive side over the other."""
+def sign_margins(planes: Hyperplanes) -> FloatArray:
+    """How clear each sign is: part on the inactive side over that on the other."""
     sizes = side_sizes(planes)
-    margins = sizes.min(axis=1) / np.maximum(sizes.max(axis=1), np.finfo(float).tiny)
+    return np.asarray(sizes.min(axis=1) / np.maximum(sizes.max(axis=1), np.finfo(float).tiny))
+
+
+def orient_hyperplanes(planes: Hyperplanes) -> tuple[Hyperplanes, FloatArray]:
+    """Normals that point to the active sides, and the margin of each."""
+    sizes, margins = side_sizes(planes), sign_margins(planes)
     if not margins.max(initial=0) < LARGEST_MARGIN:
         raise StageFailed(
             "signs", "a neuron is active on both sides: a false hyperplane, or more neurons than inputs",

@@ -46,15 +46,16 @@ class Places:
 def places_of(
     oracle: Counting, planes: Hyperplanes, views: Views, noise: DistanceNoise, rng: np.random.Generator
 ) -> Places:
-    """For each neuron the better of alone and both sides. Cost: 12 rows a neuron, 48 or more if not seen alone."""
+    """For each neuron the better of alone and both sides. Cost: 12 rows a neuron, 72 or more if not seen alone."""
     n = len(planes)
     inside, reach, digits = _alone(oracle, planes, noise)
     alone = (digits > WELL_SEEN) | (digits > _digits(views)[_best(views, n)])
     hidden = np.flatnonzero(~alone)
     outside = inside.copy()
     if len(hidden):
-        for _ in range(MORE_VIEWS):
-            faint = hidden[_digits(views)[_best(views, n)[hidden]] < WELL_SEEN]
+        for round_ in range(MORE_VIEWS):
+            enough = WELL_SEEN if round_ else np.inf
+            faint = hidden[_digits(views)[_best(views, n)[hidden]] < enough]
             views = views + view_more(oracle, planes, faint, noise, rng) if len(faint) else views
         chosen = _best(views, n)[hidden]
         half = views.reach[chosen, None] / 2 * planes.normals[hidden]
@@ -79,8 +80,8 @@ def _alone(oracle: Counting, planes: Hyperplanes, noise: DistanceNoise) -> tuple
     """
     n, count = len(planes), len(REACHES)
     off, each = np.zeros((n, n), dtype=bool), np.arange(n)
-    starts = np.stack([quiet_points(planes.normals, planes.offsets, each, off, ROOM * reach) for reach in REACHES])
     reach = np.repeat(REACHES, n).reshape(count, n)
+    starts = np.stack([quiet_points(planes.normals, planes.offsets, each, off, ROOM * row) for row in reach])
     moves = (reach[:, :, None] * PLACES)[..., None] * planes.normals[None, :, None]
     rows = planes.frame.points((starts[:, :, None] + moves).reshape(-1, moves.shape[-1]))
     answers = oracle.query(rows).reshape(count, n, len(PLACES), -1)
