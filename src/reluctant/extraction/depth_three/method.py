@@ -12,6 +12,7 @@ from reluctant.errors import InvalidInput
 from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.depth_three.first_layer import FirstLayer, find_first_layer
 from reluctant.extraction.depth_three.fit import fit_above
+from reluctant.extraction.depth_three.remeasure import remeasure_rows
 from reluctant.extraction.depth_three.top import compose, recover_top
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.polish import remember
@@ -53,6 +54,8 @@ class DepthThree:
         top = _again(lambda: recover_top(remembering, layer, noise, rng, keep))
         network = compose(layer, top.network)
         keep(network)
+        if self.fit_share:
+            network = remeasure_rows(oracle, network, layer.row_errors, noise, rng)
         fitted = fit_above(remembering, memory, network, noise, rng, self.fit_share)
         return replace(top, network=fitted)
 

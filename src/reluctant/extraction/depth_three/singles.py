@@ -111,10 +111,10 @@ def measure_rows(
     points = np.concatenate([places.inside[which], places.outside[both]])
     reach = places.reach[np.concatenate([which, both])]
     found = _gradients(oracle, planes.frame, points, reach, noise, rng, within)
-    slope, sd = found.slope[: len(which)].copy(), found.sd[: len(which)].copy()
+    slope, sd = found.slope[: len(which)].copy(), found.shown_sd[: len(which)].copy()
     two_sided = ~places.alone[which]
     slope[two_sided] -= found.slope[len(which) :]
-    sd[two_sided] = np.hypot(sd[two_sided], found.sd[len(which) :])
+    sd[two_sided] = np.hypot(sd[two_sided], found.shown_sd[len(which) :])
     return _directions(slope, sd, planes.normals[which], planes.frame.basis if within is None else None)
 
 
