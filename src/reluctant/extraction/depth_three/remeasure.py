@@ -43,7 +43,9 @@ class Places:
 
     def chosen(self, which: IntArray) -> Places:
         """Some of them."""
-        return Places(*(part[which] for part in (self.neurons, self.inside, self.outside, self.steps, self.errors)))
+        return Places(
+            self.neurons[which], self.inside[which], self.outside[which], self.steps[which], self.errors[which]
+        )
 
 
 def remeasure_rows(
@@ -83,7 +85,7 @@ def _with_rows(network: ReLUNetwork, errors: FloatArray, neurons: IntArray, foun
 
 def best_places(network: ReLUNetwork, neurons: IntArray, noise: DistanceNoise, rng: np.random.Generator) -> Places:
     """For each of these neurons the best of many places. No queries."""
-    inverse = np.linalg.pinv(network.weights[0])
+    inverse = np.asarray(np.linalg.pinv(network.weights[0]), dtype=np.float64)
     each = [_Look(network, inverse, int(neuron), noise, rng).best() for neuron in neurons]
     inside, outside, steps, errors = (np.array(part) for part in zip(*each, strict=True))
     return Places(neurons, inside, outside, steps, errors)
@@ -114,7 +116,8 @@ class _Look:
         n, rng = len(self.inverse.T), self.rng
         on = rng.random((CANDIDATES, n)) < rng.uniform(*SHARE_ON, (CANDIDATES, 1))
         on[:, self.neuron] = True
-        sizes = np.exp(rng.uniform(*np.log(VALUES), (CANDIDATES, 1))) * rng.uniform(*UNEVEN, (CANDIDATES, n))
+        least, most = np.log(VALUES)
+        sizes = np.exp(rng.uniform(least, most, (CANDIDATES, 1))) * rng.uniform(*UNEVEN, (CANDIDATES, n))
         return np.where(on, sizes, -sizes)
 
     def around(self, values: FloatArray, change: float) -> FloatArray:
