@@ -13,6 +13,8 @@ from reluctant.oracles import Counting
 
 __all__ = ["CreaseKinds", "look_for_layers"]
 
+HOPELESS = 0.1  # unresolved stretches for each crease
+
 
 @dataclass(frozen=True)
 class CreaseKinds:
@@ -20,6 +22,12 @@ class CreaseKinds:
 
     creases: int
     straight: int
+    unresolved: int  # stretches of the line in which creases could not be told apart
+
+    @property
+    def hopeless(self) -> bool:
+        """True if the line is not made of pieces that any exact method could work with."""
+        return self.unresolved > HOPELESS * self.creases
 
     @property
     def one_layer(self) -> bool:
@@ -27,6 +35,8 @@ class CreaseKinds:
         return self.straight == self.creases
 
     def __str__(self) -> str:
+        if self.hopeless:
+            return f"{self.unresolved} stretches of a line could not be resolved: not made of linear pieces."
         depth = "one hidden layer" if self.one_layer else "more than one hidden layer"
         return f"{self.straight} of {self.creases} creases on a line go straight on: {depth}."
 
@@ -42,4 +52,4 @@ def look_for_layers(oracle: Counting, noise: DistanceNoise, rng: np.random.Gener
     plane = line.extended(line.new_directions(1, rng))
     with oracle.stage("layers"):
         seen = look_along(oracle.query, plane, lines, np.empty(0), noise, rng)
-    return CreaseKinds(len(seen.t), int(seen.sure.sum()))
+    return CreaseKinds(len(seen.t), int(seen.sure.sum()), seen.open)
