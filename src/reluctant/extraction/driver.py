@@ -119,15 +119,14 @@ class _Run:
         if self.method is not None:
             yield from repeat(self.method)
         yield DepthTwo()
-        two_layers = not self.oracle.facts.domain.is_space or self.oracle.dim == 1
-        if not two_layers:
-            kinds = self.evidence["layers"] = look_for_layers(self.oracle, noise, self.rng)
-            if kinds.hopeless:
-                return
-            two_layers = kinds.one_layer
-        if not two_layers:
+        if not self.oracle.facts.domain.is_space or self.oracle.dim == 1:
+            yield from repeat(DepthTwo())
+        kinds = self.evidence["layers"] = look_for_layers(self.oracle, noise, self.rng)
+        if kinds.hopeless:
+            return
+        if not kinds.one_layer:
             yield DepthThree()
-        yield from repeat(DepthTwo() if two_layers else AnyDepth())
+        yield from repeat(DepthTwo() if kinds.mostly_straight else AnyDepth())
 
     def attempt(
         self, method: Method, health: Health, rng: np.random.Generator

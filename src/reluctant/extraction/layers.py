@@ -14,6 +14,7 @@ from reluctant.oracles import Counting
 __all__ = ["CreaseKinds", "look_for_layers"]
 
 HOPELESS = 0.1  # unresolved stretches for each crease
+MOSTLY = 0.9  # straight creases of all: the others may be pairs too close to each other
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,11 @@ class CreaseKinds:
     def one_layer(self) -> bool:
         """True if none of them bends."""
         return self.straight == self.creases
+
+    @property
+    def mostly_straight(self) -> bool:
+        """True if so few bend that it may be one layer with creases close to each other."""
+        return self.straight >= MOSTLY * self.creases
 
     def __str__(self) -> str:
         if self.hopeless:
