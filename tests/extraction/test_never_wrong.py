@@ -56,7 +56,7 @@ def test_other_targets_get_a_named_outcome(name: str) -> None:
 
 @pytest.mark.parametrize("widths", [(10, 8, 6, 1), (20, 15, 10, 2)])
 def test_three_layers_are_not_taken_for_two(widths: tuple[int, ...]) -> None:
-    result = rl.extract(rl.open_oracle(planted(widths, 1)), rng=0, attempts=2)
+    result = rl.extract(rl.open_oracle(planted(widths, 1)), rl.DepthTwo(), rng=0, attempts=2)
     assert not result.ok
     assert result.outcome in {rl.Outcome.PARTIAL, rl.Outcome.UNVERIFIED}
 
