@@ -82,11 +82,16 @@ def polish(
     # Scales of neurons are free, so the problem is singular along them: a slight pull to zero takes a short step.
     normal[np.diag_indices_from(normal)] += DAMPING
     factor = scipy.linalg.cho_factor(normal, overwrite_a=True, check_finite=False)
-    for _ in range(steps):
+    best, least = network, np.inf
+    for _ in range(steps + 1):
         residual = ((answers - network(rows)) * weight).reshape(-1)
+        size = float(residual @ residual)
+        if not size < least:  # rounding, or a problem too badly conditioned to go on
+            break
+        best, least = network, size
         step = scipy.linalg.cho_solve(factor, (jacobian.T @ residual) / scale, check_finite=False) / scale
         network = _moved(network, step, fixed)
-    return network
+    return best
 
 
 def _fixed_layers(network: ReLUNetwork, first_weights: bool) -> set[int]:

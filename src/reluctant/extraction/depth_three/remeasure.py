@@ -152,5 +152,6 @@ def _room(network: ReLUNetwork, values: FloatArray, second: FloatArray) -> Float
     first = np.abs(values) / np.abs(w).max(axis=1)
     through = (values > 0)[:, None, :] * v  # (candidates, second, n)
     slopes = np.sqrt(np.einsum("ckn,nl,ckl->ck", through, w @ w.T, through, optimize=True) / network.dim)
-    with np.errstate(divide="ignore"):
-        return np.minimum(first.min(axis=1), (np.abs(second) / (PEAK * slopes)).min(axis=1, initial=np.inf))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        above = np.where(slopes > 0, np.abs(second) / (PEAK * slopes), np.inf)
+    return np.minimum(first.min(axis=1), above.min(axis=1, initial=np.inf))
