@@ -20,12 +20,14 @@ from reluctant.geometry.noise import DistanceNoise
 from reluctant.geometry.samples import NONE, TOLERANCE, BoolArray, IntArray, Pieces, Samples, find_pieces
 from reluctant.numerics import FloatArray, unit_roundoff
 
-__all__ = ["Creases", "Scan", "scan_lines"]
+__all__ = ["Creases", "Scan", "merge_slivers", "scan_lines"]
 
 FIRST_PAIRS = 6  # pieces looked for at the start, evenly in angle
 FAR = 1e6  # outermost samples, in units of the scale: creases beyond are not found
 PAIR_WIDTH = 0.06  # of the interval a new pair is put into
-CHECK_WIDTH = 1e-5  # of the interval, on both sides of an expected crease
+CHECK_WIDTH = 1e-7  # of the interval, on both sides of an expected crease
+LOOSE = 1e-3  # of the pieces beside it: a check wider than that, and than blur asks for, is made again
+TOO_WIDE = 32.0  # blurs between the two sides of a check; eight are asked for
 NUDGE = 1e-3  # of the neighbouring intervals, beside a crease that falls on a sample
 AT_THE_END = 1e-3  # of the interval: a crease this close to a sample is at the sample
 SMALLEST_BEND = 3 * TOLERANCE  # change of slope that counts as one, in deviations of its noise
@@ -256,9 +258,11 @@ class _Meetings:
             blur = allowed / bend
         end = np.maximum(np.abs(s.t[i]), np.abs(s.t[i + 1]))
         rim = np.maximum(SPACING * gap, SPACING * end)
-        checked = (s.check[i] == s.check[i + 1]) & (s.check[i] != NONE)
         both = p.certified[left] & p.certified[right]
         shortest = np.minimum(p.length[left], p.length[right])
+        checked = (s.check[i] == s.check[i + 1]) & (s.check[i] != NONE)
+        # What was blurred when it was checked may be sharp by now: then the check was too wide to tell.
+        checked &= ~both | (gap < np.maximum.reduce([TOO_WIDE * blur, LOOSE * shortest, TOO_WIDE * SPACING * end]))
         hit = both & (
             (checked & (x > 0) & (x < gap))
             | _at_an_end(s, p, left, x, gap)
@@ -312,6 +316,21 @@ def _merge_equal(s: Samples, pieces: Pieces) -> Pieces:
         last[equal] = pieces.last[equal + 1]
         keep = np.setdiff1d(np.arange(len(pieces)), equal + 1)
         pieces = Pieces.between(s, pieces.first[keep], last[keep], pieces.certified[keep])
+
+
+def merge_slivers(scan: Scan, depth: float) -> Scan:
+    """Take neighbouring creases for one where the function differs from that by less than `depth` between them."""
+    s, pieces, creases = scan.samples, scan.pieces, scan.creases
+    jump = np.linalg.norm(creases.jump, axis=1)
+    gap = np.where(creases.line[1:] == creases.line[:-1], np.diff(creases.t), np.inf)
+    shallow = np.flatnonzero(np.minimum(jump[1:], jump[:-1]) * gap < depth)
+    shallow = shallow[np.append(True, np.diff(shallow) > 1)[: len(shallow)]]
+    if not len(shallow):
+        return scan
+    left = np.flatnonzero(s.line[pieces.first[1:]] == s.line[pieces.first[:-1]])  # of each crease
+    keep = np.setdiff1d(np.arange(len(pieces)), left[shallow] + 1)
+    pieces = Pieces.between(s, pieces.first[keep], pieces.last[keep], pieces.certified[keep])
+    return replace(scan, pieces=pieces, creases=_creases(s, pieces))
 
 
 def _creases(s: Samples, pieces: Pieces) -> Creases:

@@ -18,6 +18,7 @@ from reluctant.extraction.depth_two.main_pass import measure_gradients
 from reluctant.extraction.depth_two.polish import MOST_PARAMETERS, polish, remember
 from reluctant.extraction.depth_two.probe import probe
 from reluctant.extraction.depth_two.scaffold import grow
+from reluctant.extraction.depth_two.slivers import check_digits, close_pairs, refine_slivers
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.creases import FAR, SMALLEST_BEND
 from reluctant.networks import ReLUNetwork
@@ -87,6 +88,12 @@ class DepthTwo:
         if oracle.outputs > 1:
             outputs, held_out = refine_outputs(oracle, network, measured)
             network, errors = assemble(known, measured, outputs)
+        pairs = close_pairs(network, errors)
+        if pairs:
+            # What was kept was asked near the slivers' points; verification has to look elsewhere too.
+            network, errors = refine_slivers(oracle, network, errors, pairs, measured, noise, rng)
+            held_out = None
+        check_digits(network, errors)
         return Candidate(refit_biases(oracle, network, rng), held_out, _certificate(on_line, errors, oracle.dim))
 
     def _directions(self, oracle: Counting, neurons: int) -> int:
