@@ -13,7 +13,7 @@ from reluctant._version import __version__
 if TYPE_CHECKING:
     from reluctant.domains import Domain
     from reluctant.errors import ReluctantError
-    from reluctant.extraction import DepthTwo, extract
+    from reluctant.extraction import DepthThree, DepthTwo, extract
     from reluctant.health import Health, check_health
     from reluctant.networks import ReLUNetwork, equivalent
     from reluctant.oracles import Facts, Oracle, Wrapper, open_oracle
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from reluctant.verification.alignment import compare
 
 __all__ = [
+    "DepthThree",
     "DepthTwo",
     "Domain",
     "Facts",
@@ -43,6 +44,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "DepthThree": "extraction",
     "DepthTwo": "extraction",
     "Domain": "domains",
     "Facts": "oracles",

@@ -62,11 +62,6 @@ def extract(oracle: Oracle, method: Method | None = None, *, rng: Rng = 0, attem
     if method is not None and (isinstance(method, type) or not hasattr(method, "run")):
         raise InvalidInput.about("method", got=repr(method), expected="a method object", fix="Pass rl.DepthTwo().")
     opened = as_opened(oracle)
-    if not opened.facts.domain.is_space:
-        raise InvalidInput.about(
-            "domain", got=opened.facts.domain.describe(), expected="inputs without bounds",
-            fix="Extraction looks for creases along whole lines; open the target without a domain if it allows that.",
-        )  # fmt: skip
     opened.begin("extract", rng)
     run = _Run(opened, method or DepthTwo(), as_generator(rng))
     try:
@@ -145,7 +140,8 @@ class _Run:
         return {stage: rows for stage, rows in difference.items() if rows != Rows()}
 
     def result(self, outcome: Outcome, network: ReLUNetwork | None, **evidence: Any) -> Result:
-        return Result(outcome, network, self.spent(), self.oracle.ledger.last_stage, self.evidence | evidence)
+        views = {f"{stage} search": view for stage, view in self.oracle.ledger.views.items()}
+        return Result(outcome, network, self.spent(), self.oracle.ledger.last_stage, self.evidence | views | evidence)
 
 
 def _refusal(health: Health) -> Outcome | None:

@@ -13,11 +13,12 @@ import numpy as np
 from scipy.optimize import linprog
 
 from reluctant.errors import MissingDependency
+from reluctant.geometry.samples import BoolArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.optional import require
 
-__all__ = ["orient"]
+__all__ = ["find_turned", "orient"]
 
 CLEAR = 0.1  # distance from 0 or 1 at which a choice is no longer clear
 LP_RATIO = 2.0  # neurons over equations up to which a linear programme is tried
@@ -35,14 +36,16 @@ def orient(network: ReLUNetwork) -> ReLUNetwork:
         return network
     a, w = network.weights[1], network.weights[0]
     terms = (a[:, None, :] * w.T[None]).reshape(-1, len(w))  # (m·d, h): what each neuron would add
-    missing = -network.skip.reshape(-1)
+    turned = find_turned(terms, -network.skip.reshape(-1))
+    return network if turned is None else _turned(network, turned)
+
+
+def find_turned(terms: FloatArray, missing: FloatArray) -> BoolArray | None:
+    """Which columns of `terms` (equations, neurons) add up to `missing`; None if that cannot be found."""
     choice = _sides(terms, missing)
-    if choice is None:
-        return network
-    rest = missing - terms @ choice
-    if np.abs(rest).max() > GONE * np.abs(terms).max():
-        return network
-    return _turned(network, choice.astype(bool))
+    if choice is None or np.abs(missing - terms @ choice).max() > GONE * np.abs(terms).max():
+        return None
+    return choice.astype(bool)
 
 
 def _sides(terms: FloatArray, missing: FloatArray) -> FloatArray | None:
@@ -105,7 +108,7 @@ def _rounded(found: FloatArray) -> FloatArray | None:
     return choice if clear else None
 
 
-def _turned(network: ReLUNetwork, flip: np.ndarray) -> ReLUNetwork:
+def _turned(network: ReLUNetwork, flip: BoolArray) -> ReLUNetwork:
     """Turn these neurons round and drop the skip term, which they account for."""
     (w, a), (b, c) = network.weights, network.biases
     sign = np.where(flip, -1.0, 1.0)

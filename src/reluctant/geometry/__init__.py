@@ -2,8 +2,23 @@
 
 from reluctant.geometry.creases import Creases, Scan, scan_lines
 from reluctant.geometry.frames import Frame, FramedNetwork
+from reluctant.geometry.gradients import Gradients, gradients
+from reluctant.geometry.history import LineSearch
 from reluctant.geometry.lines import Lines
 from reluctant.geometry.noise import DistanceNoise
 from reluctant.geometry.samples import Pieces, Samples
 
-__all__ = ["Creases", "DistanceNoise", "Frame", "FramedNetwork", "Lines", "Pieces", "Samples", "Scan", "scan_lines"]
+__all__ = [
+    "Creases",
+    "DistanceNoise",
+    "Frame",
+    "FramedNetwork",
+    "Gradients",
+    "LineSearch",
+    "Lines",
+    "Pieces",
+    "Samples",
+    "Scan",
+    "gradients",
+    "scan_lines",
+]

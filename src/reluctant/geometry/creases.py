@@ -23,7 +23,7 @@ from reluctant.numerics import FloatArray, unit_roundoff
 __all__ = ["Creases", "Scan", "merge_slivers", "scan_lines"]
 
 FIRST_PAIRS = 6  # pieces looked for at the start, evenly in angle
-FAR = 1e6  # outermost samples, in units of the scale: creases beyond are not found
+FEW_SAMPLES = 3  # between the ends, where few creases are expected
 PAIR_WIDTH = 0.06  # of the interval a new pair is put into
 CHECK_WIDTH = 1e-7  # of the interval, on both sides of an expected crease
 LOOSE = 1e-3  # of the pieces beside it: a check wider than that, and than blur asks for, is made again
@@ -82,15 +82,23 @@ class _Wanted:
 
 
 def scan_lines(
-    ask: Callable[[FloatArray], FloatArray], lines: Lines, noise: DistanceNoise, rng: np.random.Generator
+    ask: Callable[[FloatArray], FloatArray],
+    lines: Lines,
+    noise: DistanceNoise,
+    rng: np.random.Generator,
+    *,
+    few: bool = False,
+    watch: Callable[[Scan], None] | None = None,
 ) -> Scan:
-    """Find every crease on every line out to a million times the scale.
+    """Find every crease on every line, from limit to limit; `watch` is shown what is known after every round.
 
-    Cost: about five rows a crease.
+    Cost: about five rows a crease, and 16 a line; 5 a line where `few` creases are expected.
     """
     search = _Search(ask, lines, noise)
-    samples = search.start(rng)
+    samples = search.start_with_few(rng) if few else search.start(rng)
     for _ in range(MOST_ROUNDS):
+        if watch is not None:
+            watch(search.so_far(samples))
         samples, wanted, unresolved = search.round(samples)
         if not wanted or _too_many(samples, len(lines)):
             break
@@ -99,7 +107,7 @@ def scan_lines(
         unresolved = np.concatenate([unresolved, *wanted.line])
     pieces = _merge_equal(samples, find_pieces(samples))
     open_ = np.bincount(unresolved, minlength=len(lines))
-    return Scan(samples, pieces, _creases(samples, pieces), open_)
+    return Scan(samples, pieces, _creases(samples, pieces, _before_creases(samples, pieces)), open_)
 
 
 def _too_many(samples: Samples, lines: int) -> bool:
@@ -114,28 +122,52 @@ class _Search:
     def __init__(self, ask: Callable[[FloatArray], FloatArray], lines: Lines, noise: DistanceNoise) -> None:
         self.ask, self.lines, self.noise = ask, lines, noise
         self.numbers = 0  # of pairs and checks given out so far
+        self.rounds = 0
 
     def start(self, rng: np.random.Generator) -> Samples:
-        """Pairs evenly spread in angle on every line, and one far out on both sides."""
+        """Pairs evenly spread in angle on every line, and one at each of its ends."""
         n, wanted = len(self.lines), _Wanted()
-        cells = (np.arange(FIRST_PAIRS) + 0.5) / FIRST_PAIRS * np.pi - np.pi / 2
-        angles = cells + rng.uniform(-0.2, 0.2, (n, FIRST_PAIRS)) * np.pi / FIRST_PAIRS
-        width = PAIR_WIDTH * np.pi / FIRST_PAIRS
-        far = FAR * self.lines.scale
-        left = np.column_stack([np.full(n, -2 * far), self.lines.position(angles), np.full(n, far)])
-        right = np.column_stack([np.full(n, -far), self.lines.position(angles + width), np.full(n, 2 * far)])
+        first, last, cell = self.cells(FIRST_PAIRS)
+        middles = first[:, None] + (np.arange(FIRST_PAIRS) + 0.5) * cell[:, None]
+        angles = middles + rng.uniform(-0.2, 0.2, (n, FIRST_PAIRS)) * cell[:, None]
+        width = PAIR_WIDTH * cell
+        low, high = self.lines.low, self.lines.high
+        after_low, before_high = self.lines.position(first + width), self.lines.position(last - width)
+        # Far out, where angles are coarse, no farther inside than half the distance.
+        after_low = np.where(low < 0, np.minimum(after_low, low / 2), after_low)
+        before_high = np.where(high > 0, np.maximum(before_high, high / 2), before_high)
+        left = np.column_stack([low, self.lines.position(angles), before_high])
+        right = np.column_stack([after_low, self.lines.position(angles + width[:, None]), high])
         line, pair = np.repeat(np.arange(n), FIRST_PAIRS + 2), self.new_numbers(left.size)
         wanted.add(line, left.reshape(-1), pair)
         wanted.add(line, right.reshape(-1), pair)
         samples = self.ask_all(wanted)
         return samples + _nothing(samples)
 
+    def start_with_few(self, rng: np.random.Generator) -> Samples:
+        """Single samples: enough where a line is expected to be straight."""
+        n, wanted = len(self.lines), _Wanted()
+        first, _, cell = self.cells(FEW_SAMPLES + 1)
+        inner = np.arange(1, FEW_SAMPLES + 1) + rng.uniform(-0.2, 0.2, (n, FEW_SAMPLES))
+        inside = self.lines.position(first[:, None] + inner * cell[:, None])
+        t = np.column_stack([self.lines.low, inside, self.lines.high])
+        wanted.add(np.repeat(np.arange(n), t.shape[1]), t.reshape(-1))
+        samples = self.ask_all(wanted)
+        return samples + _nothing(samples)
+
+    def cells(self, count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """First and last angle of each line, and its part for each of so many cells."""
+        first, last = self.lines.angle(self.lines.low), self.lines.angle(self.lines.high)
+        return first, last, (last - first) / count
+
     def ask_all(self, wanted: _Wanted) -> Samples:
         line, t = np.concatenate(wanted.line), np.concatenate(wanted.t)
         f = self.ask(self.lines.points(line, t))
         # No answer is better than a few roundings of itself, however flat the function was where noise was read.
         sd = np.hypot(self.sd(t), ANSWER_ROUNDINGS * unit_roundoff(np.float64) * np.abs(f).max(axis=1))
-        return Samples(line, t, f, sd, np.concatenate(wanted.pair), np.concatenate(wanted.check))
+        self.rounds += 1
+        numbers = np.concatenate(wanted.pair), np.concatenate(wanted.check), np.full(len(t), self.rounds - 1)
+        return Samples(line, t, f, sd, *numbers)
 
     def sd(self, t: FloatArray) -> FloatArray:
         return self.noise.at(np.hypot(t, self.lines.scale))
@@ -143,6 +175,14 @@ class _Search:
     def new_numbers(self, n: int) -> IntArray:
         self.numbers += n
         return np.arange(self.numbers - n, self.numbers)
+
+    def so_far(self, s: Samples) -> Scan:
+        """What is known in the middle of the search: pieces, and the creases that are certified by now."""
+        pieces = find_pieces(s)
+        left = np.flatnonzero(s.line[pieces.first[1:]] == s.line[pieces.last[:-1]])
+        left = left[pieces.first[left + 1] - pieces.last[left] <= 1]
+        left = left[_Meetings.of(s, pieces, left, self.sd).certified & _bends(pieces, left)]
+        return Scan(s, pieces, _creases(s, pieces, left), np.zeros(len(self.lines), dtype=int))
 
     def round(self, s: Samples) -> tuple[Samples, _Wanted, IntArray]:
         """What to ask next, and the lines of the intervals that are still open."""
@@ -307,7 +347,7 @@ def _bends(pieces: Pieces, left: IntArray) -> BoolArray:
 def _merge_equal(s: Samples, pieces: Pieces) -> Pieces:
     """Join neighbours whose slopes do not differ: one piece that a noisy sample had split."""
     while True:
-        left = np.flatnonzero(s.line[pieces.first[1:]] == s.line[pieces.first[:-1]])
+        left = _before_creases(s, pieces)
         equal = left[~_bends(pieces, left)]
         equal = equal[np.append(True, np.diff(equal) > 1)[: len(equal)]]
         if not len(equal):
@@ -316,6 +356,11 @@ def _merge_equal(s: Samples, pieces: Pieces) -> Pieces:
         last[equal] = pieces.last[equal + 1]
         keep = np.setdiff1d(np.arange(len(pieces)), equal + 1)
         pieces = Pieces.between(s, pieces.first[keep], last[keep], pieces.certified[keep])
+
+
+def _before_creases(s: Samples, pieces: Pieces) -> IntArray:
+    """Pieces that are followed by another on their line."""
+    return np.flatnonzero(s.line[pieces.first[1:]] == s.line[pieces.first[:-1]])
 
 
 def merge_slivers(scan: Scan, depth: float) -> Scan:
@@ -327,14 +372,13 @@ def merge_slivers(scan: Scan, depth: float) -> Scan:
     shallow = shallow[np.append(True, np.diff(shallow) > 1)[: len(shallow)]]
     if not len(shallow):
         return scan
-    left = np.flatnonzero(s.line[pieces.first[1:]] == s.line[pieces.first[:-1]])  # of each crease
-    keep = np.setdiff1d(np.arange(len(pieces)), left[shallow] + 1)
+    keep = np.setdiff1d(np.arange(len(pieces)), _before_creases(s, pieces)[shallow] + 1)
     pieces = Pieces.between(s, pieces.first[keep], pieces.last[keep], pieces.certified[keep])
-    return replace(scan, pieces=pieces, creases=_creases(s, pieces))
+    return replace(scan, pieces=pieces, creases=_creases(s, pieces, _before_creases(s, pieces)))
 
 
-def _creases(s: Samples, pieces: Pieces) -> Creases:
-    left = np.flatnonzero(s.line[pieces.first[1:]] == s.line[pieces.first[:-1]])
+def _creases(s: Samples, pieces: Pieces, left: IntArray) -> Creases:
+    """Where these pieces meet the next ones."""
     x, _ = _intersect(s, pieces, left)
     sd = np.hypot(pieces.slope_sd()[left], pieces.slope_sd()[left + 1])
     jump = pieces.slope[left + 1] - pieces.slope[left]
@@ -342,4 +386,4 @@ def _creases(s: Samples, pieces: Pieces) -> Creases:
 
 
 def _nothing(s: Samples) -> Samples:
-    return Samples(s.line[:0], s.t[:0], s.f[:0], s.sd[:0], s.pair[:0], s.check[:0])
+    return Samples(s.line[:0], s.t[:0], s.f[:0], s.sd[:0], s.pair[:0], s.check[:0], s.round[:0])

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from reluctant.extraction.depth_two.linear import design_matrix, solve_weighted
 from reluctant.extraction.depth_two.main_pass import Gradients
+from reluctant.extraction.linear import design_matrix, solve_weighted
 from reluctant.geometry import FramedNetwork
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork

@@ -15,8 +15,8 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from reluctant.extraction.depth_two.line import Regions
-from reluctant.extraction.depth_two.linear import design_matrix
 from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.linear import design_matrix
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.numerics import FloatArray

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.special import erfcinv, gammaincinv
 
 from reluctant.extraction.depth_two.base_points import BasePoints
-from reluctant.extraction.depth_two.linear import design_matrix, solve_weighted
 from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.linear import design_matrix, solve_weighted
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.samples import IntArray
 from reluctant.numerics import FloatArray

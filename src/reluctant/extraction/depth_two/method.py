@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.errors import InvalidInput
+from reluctant.extraction.bounded import recover_inside
 from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.depth_two.affine import affine_map
@@ -15,12 +16,13 @@ from reluctant.extraction.depth_two.assemble import assemble, refine_outputs, re
 from reluctant.extraction.depth_two.base_points import choose_base_points
 from reluctant.extraction.depth_two.line import NoCrease, Regions, neurons_on_a_line
 from reluctant.extraction.depth_two.main_pass import measure_gradients
-from reluctant.extraction.depth_two.polish import MOST_PARAMETERS, polish, remember
 from reluctant.extraction.depth_two.probe import probe
 from reluctant.extraction.depth_two.scaffold import grow
 from reluctant.extraction.depth_two.slivers import check_digits, close_pairs, refine_slivers
+from reluctant.extraction.polish import MOST_PARAMETERS, polish, remember
 from reluctant.geometry import DistanceNoise, FramedNetwork
-from reluctant.geometry.creases import FAR, SMALLEST_BEND
+from reluctant.geometry.creases import SMALLEST_BEND
+from reluctant.geometry.lines import FAR
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
@@ -37,7 +39,8 @@ POLISHED_SHARE = 0.5  # random inputs for each bias, where a fit to all answers 
 class DepthTwo:
     """Exact extraction of f(x) = A max(W x + b, 0) + S x + c, any width, unknown width.
 
-    Assumes that creases of different neurons can be told apart on a random line.
+    Assumes that creases of different neurons can be told apart on a random line. On a bounded domain nothing
+    outside is asked, and what does not bend the function inside is not part of the network.
 
     Arguments:
         directions: dimensions of the subspace in which base points are looked for, besides the line. More
@@ -54,7 +57,9 @@ class DepthTwo:
     def run(
         self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
     ) -> Candidate:
-        """One attempt on one line; raises StageFailed where it gets stuck."""
+        """One attempt; raises StageFailed where it gets stuck."""
+        if not oracle.facts.domain.is_space:
+            return recover_inside(oracle, noise, rng, keep)
         remembering, memory = remember(oracle)
         try:
             on_line, regions = neurons_on_a_line(remembering, noise, rng)
@@ -66,7 +71,8 @@ class DepthTwo:
             return self._by_base_points(oracle, on_line, regions, noise, rng, keep)
         known = grow(remembering, on_line, regions, oracle.dim - 1, noise, rng)
         keep(known.lifted())
-        network = polish(refit_biases(remembering, known.lifted(), rng, share=POLISHED_SHARE), memory, noise)
+        fitted = refit_biases(remembering, known.lifted(), rng, share=POLISHED_SHARE)
+        network = polish(fitted, *memory.everything(), noise)
         return Candidate(network, certificate=_certificate(on_line, known.weight_sd, oracle.dim))
 
     def _by_base_points(

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from reluctant.extraction.depth_two.line import Regions
-from reluctant.extraction.depth_two.linear import design_matrix, solve_weighted
 from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.linear import design_matrix, solve_weighted
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.samples import TOLERANCE, IntArray
 from reluctant.networks import ReLUNetwork

@@ -1,0 +1,100 @@
+"""One crease, and the incoming weights of its neuron: one linear system in positions alone.
+
+The value before the ReLU is y·φ(x) + c in the features φ of the known layers. At the start p the crease has the
+normal Jφ(p)ᵀ y, and y·(φ(q) - φ(p)) = 0 at every other point q of it. What the equations leave open stays as a null
+space: coefficients of features that were constant wherever the crease was seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from reluctant.extraction.any_depth.known import Known
+from reluctant.geometry.samples import BoolArray
+from reluctant.numerics import FloatArray
+
+__all__ = ["Crease", "Incoming", "solve"]
+
+SHORT_ROW = 0.05  # distances in feature space below this are not scaled up: their digits are few
+RANK = 1e-7  # relative; smaller singular values are open directions
+OPEN = 1e-6  # share of a unit step in an open direction that counts as open
+
+
+@dataclass(frozen=True)
+class Crease:
+    """Points (k, d) of one neuron's crease, the first with its unit normal; `bend` is the change of slope there."""
+
+    points: FloatArray
+    normal: FloatArray
+    bend: float
+
+    def with_points(self, points: FloatArray) -> Crease:
+        """More points of it."""
+        return replace(self, points=np.concatenate([self.points, points]))
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """Weights y (F,) and bias of a neuron in the known features; `open` (F, u) spans what is not determined.
+
+    start: features of the crease's first point. residual: of the linear system.
+    """
+
+    weights: FloatArray
+    open: FloatArray
+    start: FloatArray
+    residual: float
+
+    @property
+    def bias(self) -> float:
+        """Zero at the start of the crease."""
+        return -float(self.weights @ self.start)
+
+    @property
+    def closed(self) -> bool:
+        """True if nothing is open."""
+        return self.open.shape[1] == 0
+
+    def values(self, features: FloatArray) -> FloatArray:
+        """Values before the ReLU at features (n, F)."""
+        return (features - self.start) @ self.weights
+
+    def determined(self, features: FloatArray) -> BoolArray:
+        """At which features (n, F) the value does not depend on what is open."""
+        if self.closed:
+            return np.ones(len(features), dtype=bool)
+        away = features - self.start
+        return np.asarray(np.linalg.norm(away @ self.open, axis=1) <= OPEN * (SHORT_ROW + np.linalg.norm(away, axis=1)))
+
+    def flat(self, jacobian: FloatArray) -> BoolArray:
+        """In which cells, by their Jacobians (n, F, d), the normal does not depend on what is open."""
+        if self.closed:
+            return np.ones(len(jacobian), dtype=bool)
+        change = np.linalg.norm(np.swapaxes(jacobian, 1, 2) @ self.open, axis=(1, 2))
+        return np.asarray(change <= OPEN * np.linalg.norm(jacobian, axis=(1, 2)))
+
+    def sure_points(self, known: Known, crease: Crease) -> FloatArray:
+        """Points of the crease around which it is determined."""
+        local = known.local(crease.points)
+        return crease.points[self.flat(local.jacobian) & self.determined(local.features)]
+
+    def open_features(self) -> BoolArray:
+        """Features (F,) whose coefficient is open."""
+        return np.asarray(np.linalg.norm(self.open, axis=1) > OPEN)
+
+
+def solve(known: Known, crease: Crease) -> Incoming:
+    """Least squares over the normal at the start and all points."""
+    at_start = known.local(crease.points[:1])
+    start = at_start.features[0]
+    rows = known.features(crease.points[1:]) - start
+    rows /= (np.linalg.norm(rows, axis=1) + SHORT_ROW)[:, None]
+    matrix = np.concatenate([at_start.jacobian[0].T, rows])
+    right = np.concatenate([crease.normal, np.zeros(len(rows))])
+    u, sizes, vt = np.linalg.svd(matrix, full_matrices=True)
+    rank = int((sizes > RANK * sizes[0]).sum())
+    weights = vt[:rank].T @ ((u[:, :rank].T @ right) / sizes[:rank])
+    residual = float(np.linalg.norm(matrix @ weights - right))
+    return Incoming(weights, vt[rank:].T, start, residual)

@@ -1,0 +1,185 @@
+"""All neurons of the next layer: unexplained kinks are followed one after the other until none is left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reluctant.extraction.any_depth.accept import is_there
+from reluctant.extraction.any_depth.asker import Asker
+from reluctant.extraction.any_depth.closing import close_from_kinks
+from reluctant.extraction.any_depth.crease import Crease, Incoming, solve
+from reluctant.extraction.any_depth.follow import follow
+from reluctant.extraction.any_depth.kink_store import Store
+from reluctant.extraction.any_depth.known import Known, Layer
+from reluctant.extraction.any_depth.merge import joined, same_neuron
+from reluctant.extraction.any_depth.score import passes, score
+from reluctant.extraction.any_depth.sides import find_sides
+from reluctant.extraction.any_depth.unseen import settle
+from reluctant.geometry.samples import BoolArray, IntArray
+
+__all__ = ["Neuron", "Search"]
+
+HITS = 4  # crossings seen on stored lines that make further questions needless
+HITS_FIRST = 3  # a hyperplane is met by every line
+SEEN = 0.7  # share of a neuron's crossings that must be kinks
+NARROWEST = 1e-4  # pieces narrower than this, relative to scale and distance, are no good start
+FARTHEST = 10.0  # starts farther out, in units of the scale, are left to others
+RESIDUAL = 1e-7  # of a neuron's linear system
+QUIET = 4  # lines in a row that bring nothing new
+QUIET_FIRST = 2  # for the first layer, whose creases every line meets
+MOST_LINES = 60
+
+
+@dataclass(frozen=True)
+class Neuron:
+    """A crease that was followed, and the incoming weights it gives."""
+
+    crease: Crease
+    incoming: Incoming
+
+
+class Search:
+    """The search for one layer; it may settle the sides of the layer before on its way."""
+
+    def __init__(self, asker: Asker, store: Store, known: Known) -> None:
+        self.asker, self.store, self.known = asker, store, known
+        self.neurons: list[Neuron] = []
+        self.tried: set[int] = set()
+
+    def run(self) -> None:
+        """Try every unexplained kink, on new lines too, until lines bring nothing new."""
+        quiet, enough = 0, QUIET if self.known.layers else QUIET_FIRST
+        while quiet < enough and self.store.lines < MOST_LINES:
+            if not len(self.next_batch()):
+                self.store.scan_random(1)
+                self.review()
+            quiet = 0 if self.try_all() else quiet + 1
+        self.settle_sides(final=True)
+
+    def try_all(self) -> int:
+        """Follow candidates, for the first layer those of one line, until none is left; the neurons found."""
+        before = len(self.neurons)
+        while len(batch := self.next_batch()):
+            self.store.measure(batch)
+            self.close()
+            for kink in batch:
+                self.tried.add(int(kink))
+                if self.unexplained()[kink]:
+                    self.try_kink(int(kink))
+            if not self.known.layers:
+                break
+        return len(self.neurons) - before
+
+    def review(self) -> None:
+        """Let go of neurons that new lines speak against."""
+        self.neurons = [n for n in self.neurons if score(self.store, self.known, n.incoming).share() >= SEEN]
+
+    def next_batch(self) -> IntArray:
+        """All kinks of a line for the first layer; then one at a time, the cheapest and roomiest first."""
+        kinks = self.store.kinks
+        usable = self.unexplained() & (kinks.width > NARROWEST * kinks.unit)
+        usable &= kinks.unit < FARTHEST * self.store.scale
+        usable[list(self.tried)] = False
+        which = np.flatnonzero(usable)
+        if not len(which):
+            return which
+        if not self.known.layers:
+            return which[kinks.line[which] == kinks.line[which[0]]]
+        width = (kinks.width / kinks.unit)[which]
+        return which[np.lexsort([-width, ~self.store.measured()[which]])[:1]]
+
+    def unexplained(self) -> BoolArray:
+        """Kinks that neither known layers nor neurons found so far explain."""
+        rest = self.store.unexplained(self.known)
+        for neuron in self.neurons:
+            rest &= ~passes(self.store, self.known, neuron.incoming)
+        return rest
+
+    def try_kink(self, kink: int) -> None:
+        """Follow the crease of a kink; keep it if it is a neuron of this layer."""
+        normal = self.store.normal(kink)
+        if normal is None:
+            return
+        start = Crease(self.store.kinks.point[kink][None], *normal)
+        crease = None if self.is_part(start) else follow(self.asker, self.known, start)
+        if crease is None:
+            return
+        neuron = self.accepted(crease)
+        if neuron is not None and self.confirmed(neuron):
+            self.add(neuron)
+            self.settle_sides()
+
+    def is_part(self, start: Crease) -> bool:
+        """True if this is the crease of an open neuron, where more of it can be seen; then it has become part of it."""
+        incoming = solve(self.known, start)
+        for k, neuron in enumerate(self.neurons):
+            if not neuron.incoming.closed and same_neuron(neuron.incoming, incoming):
+                both = self.accepted(joined(neuron.crease, start))
+                if both is not None:
+                    self.neurons[k] = both
+                    return True
+        return False
+
+    def accepted(self, crease: Crease) -> Neuron | None:
+        """The neuron of a crease, if its equations agree and the stored lines do not speak against it."""
+        incoming = solve(self.known, crease)
+        if incoming.residual < RESIDUAL and score(self.store, self.known, incoming).share() >= SEEN:
+            return Neuron(crease, incoming)
+        return None
+
+    def confirmed(self, neuron: Neuron) -> bool:
+        """True if stored lines cross it often enough, or it is there where it is looked for."""
+        hits = score(self.store, self.known, neuron.incoming).hits
+        if not self.known.layers:
+            return hits >= HITS_FIRST
+        return hits >= HITS or is_there(self.asker, self.known, neuron.crease, neuron.incoming)
+
+    def add(self, neuron: Neuron) -> None:
+        """Add a neuron, or what was seen of it to one that is there already."""
+        for k, other in enumerate(self.neurons):
+            if same_neuron(other.incoming, neuron.incoming):
+                both = self.accepted(joined(other.crease, neuron.crease))
+                if both is not None:
+                    self.neurons[k] = both
+                return
+        self.neurons.append(neuron)
+
+    def close(self) -> None:
+        """Settle open coefficients by kinks that nothing explains yet."""
+        for k, neuron in enumerate(self.neurons):
+            if neuron.incoming.closed:
+                continue
+            points = self.store.kinks.point[self.unexplained()]
+            crease = close_from_kinks(self.known, neuron.crease, neuron.incoming, points)
+            closed = None if crease is None else self.accepted(crease)
+            if closed is not None:
+                self.neurons[k] = closed
+
+    def settle_sides(self, *, final: bool = False) -> None:
+        """Find the sides of the layer before, if they can be; then solve all creases anew, without queries."""
+        if not self.known.keeps_previous:
+            return
+        wrong = find_sides(self.known, [neuron.incoming for neuron in self.neurons], final=final)
+        if wrong is None:
+            return
+        self.known = self.known.with_sides(wrong)
+        before, self.neurons = self.neurons, []
+        for neuron in before:
+            again = self.accepted(neuron.crease)
+            if again is not None:
+                self.add(again)
+
+    def layer(self) -> Layer:
+        """The neurons found, as a layer with unit rows; what cannot be seen of them is settled."""
+        points = [self.store.kinks.point, self.store.middles, *self.store.ends]
+        features = self.known.features(np.concatenate(points))
+        settled = [settle(n.incoming, features) for n in self.neurons]
+        rows = np.array([s.weights for s in settled])
+        biases = -np.array([s.weights @ n.incoming.start for s, n in zip(settled, self.neurons, strict=True)])
+        carried = np.zeros(rows.shape[1], dtype=bool)
+        for s, n in zip(settled, self.neurons, strict=True):
+            carried |= n.incoming.open_features() & s.on
+        size = np.linalg.norm(rows, axis=1)
+        return Layer(rows / size[:, None], biases / size, np.flatnonzero(carried))

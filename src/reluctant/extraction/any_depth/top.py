@@ -1,0 +1,102 @@
+"""The output layer: one linear least squares on the last hidden layer and the one before it.
+
+While the sides of the last layer are open, outputs are u·max(z, 0) + v·h with h the layer before. If the neurons that
+are the wrong way round can be told from v, they are turned and v is gone. Else v stays, as always-active neurons: h is
+not negative, so v·h = max(v⁺·h, 0) - max(v⁻·h, 0).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reluctant.extraction.any_depth.known import Known, Layer
+from reluctant.extraction.orientation import find_turned
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+
+__all__ = ["Readout", "deviations", "fit_most", "fit_readout", "oriented_network"]
+
+RANK = 1e-13  # relative
+ROBUST_ROUNDS = 25
+FLOOR = 1e-9  # relative; deviations below this count alike
+NOTHING = 1e-9  # singular values of v this small, relative to the output weights, are rounding
+
+
+@dataclass(frozen=True)
+class Readout:
+    """Output weights (m, F) of all features, constants (m,); spread: of the answers, relative to the distance."""
+
+    weights: FloatArray
+    constants: FloatArray
+    spread: float
+
+
+def fit_readout(known: Known, rows: FloatArray, answers: FloatArray, weight: FloatArray | None = None) -> Readout:
+    """Least squares; answers count less the farther out they are."""
+    near = 1 / np.hypot(np.sqrt(known.dim), np.linalg.norm(rows, axis=1))[:, None]
+    spread = float((answers * near).std(axis=0).max())
+    near = near if weight is None else near * weight[:, None]
+    design = np.column_stack([known.features(rows), np.ones(len(rows))]) * near
+    size = np.linalg.norm(design, axis=0)
+    size[size == 0] = 1.0
+    found = (np.linalg.lstsq(design / size, answers * near, rcond=RANK)[0].T / size).T
+    return Readout(found[:-1].T, found[-1], spread)
+
+
+def fit_most(known: Known, rows: FloatArray, answers: FloatArray) -> Readout:
+    """A fit that leaves out rows it cannot explain, as long as they are few: those a missing neuron plays a part in."""
+    weight = np.ones(len(rows))
+    for _ in range(ROBUST_ROUNDS):
+        readout = fit_readout(known, rows, answers, weight)
+        off = deviations(known, readout, rows, answers)
+        if off.max() <= FLOOR:
+            break
+        weight = 1 / np.sqrt(np.maximum(off, FLOOR))  # least absolute deviations, as a series of least squares
+    return readout
+
+
+def deviations(known: Known, readout: Readout, rows: FloatArray, answers: FloatArray) -> FloatArray:
+    """How far off (n,) the fit is at each row, relative to the spread of the answers."""
+    predicted = known.features(rows) @ readout.weights.T + readout.constants
+    distance = np.hypot(np.sqrt(known.dim), np.linalg.norm(rows, axis=1))
+    return np.asarray(np.abs(predicted - answers).max(axis=1) / distance / readout.spread)
+
+
+def oriented_network(known: Known, readout: Readout, rows: FloatArray, answers: FloatArray) -> ReLUNetwork:
+    """The whole network, its last layer turned to the right sides where they can be found."""
+    last, h = known.layers[-1], len(known.layers[-1])
+    outputs, skip = readout.weights[:, :h], readout.weights[:, h:]
+    terms = (outputs[:, None, :] * last.weights.T[None]).reshape(-1, h)
+    turned = find_turned(terms, -skip.reshape(-1))
+    if turned is not None:
+        known = known.with_sides(turned)
+        readout = fit_readout(known, rows, answers)
+        return _network(known, readout.weights, readout.constants)
+    if len(known.layers) == 1:
+        return _network(known, outputs, readout.constants, skip)
+    return _with_always_active(known, outputs, skip, readout.constants)
+
+
+def _with_always_active(known: Known, outputs: FloatArray, skip: FloatArray, constants: FloatArray) -> ReLUNetwork:
+    """Two neurons for every dimension of the skip term."""
+    u, sizes, vt = np.linalg.svd(skip, full_matrices=False)
+    kept = sizes > NOTHING * np.abs(outputs).max()
+    left, rows = u[:, kept] * sizes[kept], vt[kept]
+    last = known.layers[-1]
+    weights = np.concatenate([last.weights, np.maximum(rows, 0), np.maximum(-rows, 0)])
+    layer = Layer(weights, np.concatenate([last.biases, np.zeros(2 * len(rows))]))
+    return _network(Known(known.dim, (*known.layers[:-1], layer)), np.hstack([outputs, left, -left]), constants)
+
+
+def _network(known: Known, outputs: FloatArray, constants: FloatArray, skip: FloatArray | None = None) -> ReLUNetwork:
+    layers = [_with_carried(layer) for layer in known.layers]
+    weights = [*(layer.weights for layer in layers), outputs]
+    return ReLUNetwork(weights, [*(layer.biases for layer in layers), constants], skip)
+
+
+def _with_carried(layer: Layer) -> Layer:
+    """Carried features as neurons: they are not negative, so max(h, 0) = h."""
+    rows = np.eye(layer.weights.shape[1])[layer.carried]
+    return Layer(np.concatenate([layer.weights, rows]), np.concatenate([layer.biases, np.zeros(len(rows))]))

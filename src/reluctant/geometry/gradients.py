@@ -1,0 +1,157 @@
+"""Gradients by forward differences, at many points at once, checked and repaired.
+
+From each point one step is taken along every direction. One more row, at a random combination of the steps,
+must be what they predict; if it is not, a step crossed a crease and all are made shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from reluctant.domains import Domain
+from reluctant.geometry.noise import DistanceNoise
+from reluctant.geometry.samples import TOLERANCE, BoolArray
+from reluctant.numerics import FloatArray
+
+__all__ = ["Gradients", "gradients"]
+
+SHORTER = 4.0
+MOST_ROUNDS = 6
+BATCH_BYTES = 2**24  # rows built and asked together
+EVERYWHERE = Domain()
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """At each point the value, the slopes along the directions, their noise, and whether the check passed."""
+
+    points: FloatArray  # (n, d)
+    value: FloatArray  # (n, m)
+    slope: FloatArray  # (n, m, k)
+    step: FloatArray  # (n,)
+    sd: FloatArray  # (n,)
+    good: BoolArray  # (n,)
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+
+def gradients(
+    ask: Callable[[FloatArray], FloatArray],
+    points: FloatArray,
+    directions: FloatArray | None,
+    steps: FloatArray,
+    noise: DistanceNoise,
+    rng: np.random.Generator,
+    *,
+    domain: Domain = EVERYWHERE,
+) -> Gradients:
+    """Slopes along unit directions (k, d), None for the coordinates, on the roomier side of the domain.
+
+    Cost: k + 2 rows a point, and as many again for each time its steps had to be shortened.
+    """
+    at = np.linalg.norm(points, axis=1)
+    sd, steps, good = noise.at(at), steps.copy(), np.zeros(len(points), dtype=bool)
+    parts: list[_Steps | None] = [None] * len(points)
+    for _ in range(MOST_ROUNDS):
+        for some in _batches(np.flatnonzero(~good), points.shape[1], directions):
+            found = _take_steps(ask, points[some], directions, steps[some], rng, domain)
+            good[some] = found.off <= TOLERANCE * np.sqrt(found.gain) * sd[some]
+            for i, part in zip(some, found.each(), strict=True):
+                parts[i] = part
+        if good.all():
+            break
+        steps[~good] /= SHORTER
+    done = [part for part in parts if part is not None]
+    value, slope = np.stack([part.value for part in done]), np.stack([part.slope for part in done])
+    return Gradients(points, value, slope, steps, np.sqrt(2) * sd / steps, good)
+
+
+def _batches(which: np.ndarray, dim: int, directions: FloatArray | None) -> list[np.ndarray]:
+    rows = (dim if directions is None else len(directions)) + 2
+    size = max(1, BATCH_BYTES // (8 * rows * dim))
+    return [which[i : i + size] for i in range(0, len(which), size)]
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """Answers of one round: values, slopes, how far the checks were off and the variance that noise gives that."""
+
+    value: FloatArray
+    slope: FloatArray
+    off: FloatArray
+    gain: FloatArray
+
+    def each(self) -> list[_Steps]:
+        return [_Steps(*parts) for parts in zip(self.value, self.slope, self.off, self.gain, strict=True)]
+
+
+def _take_steps(
+    ask: Callable[[FloatArray], FloatArray],
+    points: FloatArray,
+    directions: FloatArray | None,
+    steps: FloatArray,
+    rng: np.random.Generator,
+    domain: Domain,
+) -> _Steps:
+    n = len(points)
+    build = _along_coordinates if directions is None else _along(directions)
+    rows, taken, share = build(points, steps, rng, domain)
+    answers = ask(rows.reshape(-1, rows.shape[-1])).reshape(n, rows.shape[1], -1)
+    value = answers[:, 0]
+    slope = (answers[:, 1:-1] - answers[:, :1]) / taken[:, :, None]
+    predicted = value + np.einsum("nk,nkm->nm", share, slope)
+    weight = share / taken
+    gain = 1 + (1 - weight.sum(axis=1)) ** 2 + (weight**2).sum(axis=1)
+    return _Steps(value, np.swapaxes(slope, 1, 2), np.abs(answers[:, -1] - predicted).max(axis=1), gain)
+
+
+_Rows = tuple[FloatArray, FloatArray, FloatArray]  # rows (n, k + 2, d), steps taken (n, k), steps of the check (n, k)
+
+
+def _along_coordinates(points: FloatArray, steps: FloatArray, rng: np.random.Generator, domain: Domain) -> _Rows:
+    n, d = points.shape
+    up = np.asarray(domain.high) - points >= np.minimum(points - np.asarray(domain.low), steps[:, None])
+    rows = np.repeat(points[:, None], d + 2, axis=1)
+    each = np.arange(d)
+    rows[:, 1 + each, each] += np.where(up, steps[:, None], -steps[:, None])
+    rows[:, -1] += _shares(n, d, rng) * steps[:, None]
+    rows = np.clip(rows, domain.low, domain.high)
+    taken = rows[:, 1 + each, each] - points  # what rounding left of the steps
+    return rows, taken, rows[:, -1] - points
+
+
+def _along(directions: FloatArray) -> Callable[[FloatArray, FloatArray, np.random.Generator, Domain], _Rows]:
+    def build(points: FloatArray, steps: FloatArray, rng: np.random.Generator, domain: Domain) -> _Rows:
+        n, k = len(points), len(directions)
+        sides = _roomier_side(points, directions, domain)
+        moves = (sides * steps[:, None])[:, :, None] * directions
+        share = _shares(n, k, rng) if domain.is_space else rng.uniform(0.5, 1.0, (n, k)) / k  # stay in their hull
+        check = np.einsum("nk,nkd->nd", share, moves)
+        rows = np.concatenate([points[:, None], points[:, None] + moves, (points + check)[:, None]], axis=1)
+        return np.clip(rows, domain.low, domain.high), sides * steps[:, None], share * sides * steps[:, None]
+
+    return build
+
+
+def _shares(n: int, k: int, rng: np.random.Generator) -> FloatArray:
+    """How much of each step the check takes; with both signs, so that noise of the start does not add up."""
+    return rng.uniform(0.5, 1.0, (n, k)) * rng.choice([-1.0, 1.0], (n, k)) / np.sqrt(k)
+
+
+def _roomier_side(points: FloatArray, directions: FloatArray, domain: Domain) -> FloatArray:
+    """+1 or -1 for each point and direction: the side on which there is more of the domain."""
+    if domain.is_space:
+        return np.ones((len(points), len(directions)))
+    return np.where(_room(points, directions, domain) >= _room(points, -directions, domain), 1.0, -1.0)
+
+
+def _room(points: FloatArray, directions: FloatArray, domain: Domain) -> FloatArray:
+    """How far (n, k) each direction may be followed inside the domain."""
+    bound = np.where(directions[None] > 0, np.asarray(domain.high), np.asarray(domain.low))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        room = (bound - points[:, None]) / directions[None]
+    return np.asarray(np.where(directions[None] == 0, np.inf, room).min(axis=2))

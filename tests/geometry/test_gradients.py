@@ -1,0 +1,81 @@
+"""Gradients by steps: right slopes, inside the domain, crossings noticed, rows counted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reluctant.domains import Domain
+from reluctant.geometry import DistanceNoise, Lines, gradients, scan_lines
+from reluctant.networks import ReLUNetwork
+from reluctant.testing import planted
+
+NOISE = DistanceNoise(3e-15, 3e-15)
+WIDTHS = (8, 12, 3)
+
+
+def jacobians(network: ReLUNetwork, points: np.ndarray) -> np.ndarray:
+    active = network.patterns(points)[0]
+    return np.einsum("mh,nh,hd->nmd", network.weights[1], active, network.weights[0])
+
+
+@pytest.mark.parametrize("domain", [Domain(), Domain(0, 1), Domain(0, np.inf)])
+@pytest.mark.parametrize("own_directions", [False, True])
+def test_slopes_are_those_of_the_network_inside_the_domain(seed: int, domain: Domain, own_directions: bool) -> None:
+    rng, network = np.random.default_rng(seed), planted(WIDTHS, seed)
+    points = domain.interior(rng, 20, WIDTHS[0])
+    directions = np.linalg.qr(rng.standard_normal((8, 4)))[0].T if own_directions else None
+    asked = []
+
+    def ask(rows: np.ndarray) -> np.ndarray:
+        asked.append(rows)
+        return network(rows)
+
+    found = gradients(ask, points, directions, np.full(20, 1e-2), NOISE, rng, domain=domain)
+    true = jacobians(network, points) @ (np.eye(8) if directions is None else directions).T
+    assert found.good.all()
+    assert (np.abs(found.slope - true).max(axis=(1, 2)) <= 30 * found.sd).all()
+    np.testing.assert_array_equal(found.value, network(points))
+    assert domain.contains(np.concatenate(asked))
+
+
+def test_steps_over_a_crease_are_shortened_and_only_those(seed: int) -> None:
+    network = ReLUNetwork([np.eye(3)[:1], np.ones((1, 1))], [np.zeros(1), np.zeros(1)], np.ones((1, 3)))
+    points = np.array([[-0.01, 0.3, 0.2], [0.5, 0.1, 0.7]])
+    rows = []
+
+    def ask(x: np.ndarray) -> np.ndarray:
+        rows.append(len(x))
+        return network(x)
+
+    found = gradients(ask, points, None, np.full(2, 0.03), NOISE, np.random.default_rng(seed))
+    assert found.good.all()
+    np.testing.assert_allclose(found.slope[:, 0], [[1, 1, 1], [2, 1, 1]], rtol=1e-10)
+    assert found.step[0] < 0.01 < found.step[1]
+    assert sum(rows) == 3 * 5
+
+
+def test_a_function_that_is_curved_everywhere_is_not_called_good() -> None:
+    found = gradients(lambda x: (x**2).sum(axis=1, keepdims=True), np.ones((4, 5)), None, np.full(4, 0.1), NOISE,
+                      np.random.default_rng(0))  # fmt: skip
+    assert not found.good.any()
+
+
+@pytest.mark.parametrize("few", [False, True])
+def test_segments_are_scanned_from_end_to_end_and_not_beyond(seed: int, few: bool) -> None:
+    rng, network = np.random.default_rng(seed), planted((6, 20, 1), seed)
+    start, stop = rng.uniform(size=(5, 6)), rng.uniform(size=(5, 6))
+    asked: list[np.ndarray] = []
+
+    def ask(rows: np.ndarray) -> np.ndarray:
+        asked.append(rows)
+        return network(rows)
+
+    scan = scan_lines(ask, Lines.between(start, stop, 1.0), NOISE, rng, few=few)
+    value = [network.preactivations(points)[0] for points in (start, stop)]
+    crossed = (value[0] > 0) != (value[1] > 0)
+    assert not scan.open.any()
+    np.testing.assert_array_equal(np.bincount(scan.creases.line, minlength=5), crossed.sum(axis=1))
+    rows = np.concatenate(asked)
+    assert rows.min() >= np.minimum(start, stop).min() - 1e-15
+    assert rows.max() <= np.maximum(start, stop).max() + 1e-15
