@@ -16,7 +16,8 @@ from reluctant.oracles import Counting
 
 __all__ = ["NoCrease", "Regions", "neurons_on_a_line"]
 
-SHALLOW = 1e-9  # of what a neuron adds at the scale of use: between two creases less than that is not seen
+# Two creases this close are of neurons that are nearly parallel: of the scale, and of what a neuron adds there.
+SLIVER, SHALLOW = 1e-6, 3e-9
 OUTERMOST = 2.0  # how far beyond the outermost crease a region is looked at, in its distance or the scale
 
 
@@ -58,7 +59,8 @@ def neurons_on_a_line(
         raise NoCrease
     if scan.open.any() or np.any(np.diff(scan.creases.t) <= 0):
         raise StageFailed("line", "creases too close to each other to be told apart", number=scan.open.sum(), limit=0)
-    scan = merge_slivers(scan, SHALLOW * lines.scale * float(np.median(np.linalg.norm(scan.creases.jump, axis=1))))
+    usual = float(np.median(np.linalg.norm(scan.creases.jump, axis=1)))
+    scan = merge_slivers(scan, SLIVER * lines.scale, SHALLOW * lines.scale * usual)
     return _network(scan, lines), _regions(scan, lines)
 
 

@@ -28,8 +28,10 @@ SHARE, EXTRA = 1.25, 10  # answers for each unknown, and more
 CANDIDATES = 4  # points drawn for each one used
 CLEAR = 8.0  # deviations of a crease's place that a point keeps from it
 SHORTER = 8.0
-MOST_ROUNDS = 6
+MOST_ROUNDS = 8
+AMPLIFIED = 8.0  # noise of a fit to few more answers than unknowns, over theirs
 UNEXPLAINED = 1e-2  # of the depth of the sliver: less is the error of the other neurons
+UNSEEN = 1e-10  # of the answers' deviation: a sliver that shallow may be anything
 FEWEST_DIGITS = 1e-8  # error of a weight, of the typical length of all
 RANK = 1e-5  # across the sliver nothing is learnt
 
@@ -113,10 +115,10 @@ def _refined(
         moved = _moved(network, sliver, *_fit(network, sliver, rows, half, answers, reach))
         left, depth = np.abs(answers - moved(rows)).max(), np.median(np.abs(half)) * sliver.length(network)
         sd = float(noise.at(np.linalg.norm(rows, axis=1)).max())
-        if left > max(UNEXPLAINED * depth, TOLERANCE * sd):  # some point fell out of the sliver
+        if left > max(UNEXPLAINED * depth, TOLERANCE * sd, UNSEEN * answers.std()):  # a point fell out of the sliver
             reach /= SHORTER
             continue
-        network, error = moved, max(left, sd) / reach
+        network, error = moved, AMPLIFIED * max(left, sd) / reach
         if reach >= most:
             return network, error
         reach = _reach(network, sliver, error, most)
