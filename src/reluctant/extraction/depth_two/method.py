@@ -32,7 +32,7 @@ __all__ = ["DepthTwo"]
 FEW_DIRECTIONS, MORE_DIRECTIONS, MOST_DIRECTIONS = 3, 5, 10
 MANY_INPUTS = 500  # from here on a direction costs less than 0.2 % of the main pass
 MANY_NEURONS = 500  # from here on there is little room between creases, and more directions have more of it
-POLISHED_SHARE = 0.5  # random inputs for each bias, where a fit to all answers follows
+POLISHED_SHARE = 0.8  # random inputs for each bias, where a fit to all answers follows
 
 
 @dataclass(frozen=True)
