@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from reluctant.geometry.samples import BoolArray, IntArray
 __all__ = ["Neuron", "Search"]
 
 HITS = 4  # crossings seen on stored lines that make further questions needless
+FEWEST_HITS = 2  # the one it was found by, and another
 HITS_FIRST = 3  # a hyperplane is met by every line
 SEEN = 0.7  # share of a neuron's crossings that must be kinks
 NARROWEST = 1e-4  # pieces narrower than this, relative to scale and distance, are no good start
@@ -34,19 +36,21 @@ MOST_LINES = 60
 
 @dataclass(frozen=True)
 class Neuron:
-    """A crease that was followed, and the incoming weights it gives."""
+    """A crease that was followed, and the incoming weights it gives; `turned` is None while its side is open."""
 
     crease: Crease
     incoming: Incoming
+    turned: bool | None = None
 
 
 class Search:
-    """The search for one layer; it may settle the sides of the layer before on its way."""
+    """The search for one layer on those below; it settles the sides of the one below on its way."""
 
     def __init__(self, asker: Asker, store: Store, known: Known) -> None:
         self.asker, self.store, self.known = asker, store, known
         self.neurons: list[Neuron] = []
         self.tried: set[int] = set()
+        self.turned: BoolArray | None = None  # neurons of the layer below that were turned, once that is known
 
     def run(self) -> None:
         """Try every unexplained kink, on new lines too, until lines bring nothing new."""
@@ -57,6 +61,15 @@ class Search:
                 self.review()
             quiet = 0 if self.try_all() else quiet + 1
         self.settle_sides(final=True)
+
+    def adopt(self, creases: Iterable[Crease]) -> None:
+        """Neurons that were found before features changed: followed on where that opened something."""
+        for crease in creases:
+            followed = follow(self.asker, self.known, crease)
+            neuron = None if followed is None else self.accepted(followed)
+            if neuron is not None:
+                self.add(neuron)
+                self.settle_sides()
 
     def try_all(self) -> int:
         """Follow candidates, for the first layer those of one line, until none is left; the neurons found."""
@@ -118,7 +131,7 @@ class Search:
             if not neuron.incoming.closed and same_neuron(neuron.incoming, incoming):
                 both = self.accepted(joined(neuron.crease, start))
                 if both is not None:
-                    self.neurons[k] = both
+                    self.neurons[k] = replace(both, turned=neuron.turned)
                     return True
         return False
 
@@ -134,7 +147,10 @@ class Search:
         hits = score(self.store, self.known, neuron.incoming).hits
         if not self.known.layers:
             return hits >= HITS_FIRST
-        return hits >= HITS or is_there(self.asker, self.known, neuron.crease, neuron.incoming)
+        looked_for = hits < HITS
+        return hits >= FEWEST_HITS and not (
+            looked_for and not is_there(self.asker, self.known, neuron.crease, neuron.incoming)
+        )
 
     def add(self, neuron: Neuron) -> None:
         """Add a neuron, or what was seen of it to one that is there already."""
@@ -142,7 +158,7 @@ class Search:
             if same_neuron(other.incoming, neuron.incoming):
                 both = self.accepted(joined(other.crease, neuron.crease))
                 if both is not None:
-                    self.neurons[k] = both
+                    self.neurons[k] = replace(both, turned=other.turned)
                 return
         self.neurons.append(neuron)
 
@@ -155,21 +171,26 @@ class Search:
             crease = close_from_kinks(self.known, neuron.crease, neuron.incoming, points)
             closed = None if crease is None else self.accepted(crease)
             if closed is not None:
-                self.neurons[k] = closed
+                self.neurons[k] = replace(closed, turned=neuron.turned)
 
     def settle_sides(self, *, final: bool = False) -> None:
-        """Find the sides of the layer before, if they can be; then solve all creases anew, without queries."""
-        if not self.known.keeps_previous:
+        """Find the sides of the layer below, if they can be; then solve all creases anew, without queries."""
+        if self.known.sided:
             return
         wrong = find_sides(self.known, [neuron.incoming for neuron in self.neurons], final=final)
         if wrong is None:
             return
-        self.known = self.known.with_sides(wrong)
+        self.turned, self.known = wrong, self.known.with_sides(wrong)
         before, self.neurons = self.neurons, []
         for neuron in before:
             again = self.accepted(neuron.crease)
             if again is not None:
                 self.add(again)
+
+    def learn_sides(self, turned: BoolArray) -> None:
+        """Take down which neurons had to be turned, those turned before already being so."""
+        for k, (neuron, turn) in enumerate(zip(self.neurons, turned, strict=True)):
+            self.neurons[k] = replace(neuron, turned=bool(turn) != bool(neuron.turned))
 
     def layer(self) -> Layer:
         """The neurons found, as a layer with unit rows; what cannot be seen of them is settled."""
@@ -181,5 +202,6 @@ class Search:
         carried = np.zeros(rows.shape[1], dtype=bool)
         for s, n in zip(settled, self.neurons, strict=True):
             carried |= n.incoming.open_features() & s.on
-        size = np.linalg.norm(rows, axis=1)
-        return Layer(rows / size[:, None], biases / size, np.flatnonzero(carried))
+        size = np.linalg.norm(rows, axis=1) * np.array([-1.0 if n.turned else 1.0 for n in self.neurons])
+        undecided = np.array([n.turned is None for n in self.neurons])
+        return Layer(rows / size[:, None], biases / size, undecided, np.flatnonzero(carried))

@@ -26,7 +26,7 @@ from reluctant.oracles import Counting
 
 __all__ = ["AnyDepth"]
 
-FIRST_LINES = 6
+FIRST_LINES = 8
 MOST_LAYERS = 8
 FITTED_ROWS = 3.0  # for every parameter
 FITTED_DISTANCE = 30.0  # in units of the scale

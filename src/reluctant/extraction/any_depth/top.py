@@ -19,7 +19,8 @@ from reluctant.numerics import FloatArray
 __all__ = ["Readout", "deviations", "fit_most", "fit_readout", "oriented_network"]
 
 RANK = 1e-13  # relative
-ROBUST_ROUNDS = 25
+ROBUST_ROUNDS, TRIMMED_ROUNDS = 25, 4
+AGREEING = 0.6  # share of the rows in the last fits
 FLOOR = 1e-9  # relative; deviations below this count alike
 NOTHING = 1e-9  # singular values of v this small, relative to the output weights, are rounding
 
@@ -47,13 +48,15 @@ def fit_readout(known: Known, rows: FloatArray, answers: FloatArray, weight: Flo
 
 def fit_most(known: Known, rows: FloatArray, answers: FloatArray) -> Readout:
     """A fit that leaves out rows it cannot explain, as long as they are few: those a missing neuron plays a part in."""
-    weight = np.ones(len(rows))
-    for _ in range(ROBUST_ROUNDS):
-        readout = fit_readout(known, rows, answers, weight)
+    readout = fit_readout(known, rows, answers)
+    for k in range(ROBUST_ROUNDS):
         off = deviations(known, readout, rows, answers)
         if off.max() <= FLOOR:
             break
-        weight = 1 / np.sqrt(np.maximum(off, FLOOR))  # least absolute deviations, as a series of least squares
+        # Least absolute deviations, as a series of least squares; at the end, of the rows that agree best alone.
+        weight = 1 / np.sqrt(np.maximum(off, FLOOR))
+        trimmed = (off <= np.quantile(off, AGREEING)).astype(float)
+        readout = fit_readout(known, rows, answers, weight if k < ROBUST_ROUNDS - TRIMMED_ROUNDS else trimmed)
     return readout
 
 
@@ -86,7 +89,7 @@ def _with_always_active(known: Known, outputs: FloatArray, skip: FloatArray, con
     left, rows = u[:, kept] * sizes[kept], vt[kept]
     last = known.layers[-1]
     weights = np.concatenate([last.weights, np.maximum(rows, 0), np.maximum(-rows, 0)])
-    layer = Layer(weights, np.concatenate([last.biases, np.zeros(2 * len(rows))]))
+    layer = Layer.of(weights, np.concatenate([last.biases, np.zeros(2 * len(rows))]))
     return _network(Known(known.dim, (*known.layers[:-1], layer)), np.hstack([outputs, left, -left]), constants)
 
 
@@ -99,4 +102,4 @@ def _network(known: Known, outputs: FloatArray, constants: FloatArray, skip: Flo
 def _with_carried(layer: Layer) -> Layer:
     """Carried features as neurons: they are not negative, so max(h, 0) = h."""
     rows = np.eye(layer.weights.shape[1])[layer.carried]
-    return Layer(np.concatenate([layer.weights, rows]), np.concatenate([layer.biases, np.zeros(len(rows))]))
+    return Layer.of(np.concatenate([layer.weights, rows]), np.concatenate([layer.biases, np.zeros(len(rows))]))

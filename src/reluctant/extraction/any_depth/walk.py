@@ -149,7 +149,7 @@ def _open_hinges(known: Known, incoming: Incoming) -> BoolArray:
     hinges = np.zeros(known.hinge_count, dtype=bool)
     last = len(known.layers[-1])
     hinges[-last:] = open_[:last]
-    if known.keeps_previous and len(known.layers) > 1:
+    if known.layers[-1].undecided.all() and len(known.layers) > 1:
         before = len(known.layers[-2])
         hinges[-last - before : -last] = open_[last : last + before]
     return hinges
