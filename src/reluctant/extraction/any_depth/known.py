@@ -112,6 +112,10 @@ class Known:
             last = np.hstack([np.maximum(last @ layer.weights.T + layer.biases, 0), last @ layer.beside.T])
         return last
 
+    def patterns(self, points: FloatArray) -> BoolArray:
+        """Which known neurons (n, H) are active."""
+        return self.along(points, np.zeros_like(points)).values > 0
+
     def along(self, points: FloatArray, directions: FloatArray) -> Slopes:
         """Values and derivatives at points on lines."""
         h, dh = points, directions

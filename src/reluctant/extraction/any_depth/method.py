@@ -11,7 +11,7 @@ from reluctant.extraction.any_depth.asker import Asker
 from reluctant.extraction.any_depth.completion import segments_across
 from reluctant.extraction.any_depth.kink_store import Store
 from reluctant.extraction.any_depth.known import Known
-from reluctant.extraction.any_depth.layer import Search
+from reluctant.extraction.any_depth.ladder import Ladder
 from reluctant.extraction.any_depth.memory import Memory
 from reluctant.extraction.any_depth.top import deviations, fit_most, fit_readout, oriented_network
 from reluctant.extraction.candidate import Candidate
@@ -27,8 +27,8 @@ from reluctant.oracles import Counting
 __all__ = ["AnyDepth"]
 
 FIRST_LINES = 8
-MOST_LAYERS = 8
 FITTED_ROWS = 3.0  # for every parameter
+RARE_ROWS = 3.0  # for every weight of a neuron
 FITTED_DISTANCE = 30.0  # in units of the scale
 FITS = 1e-6  # relative residual of the output layer: a larger one means that the layers below are not complete
 CHECKED_SCALES = (0.1, 10.0)
@@ -54,30 +54,17 @@ class AnyDepth:
         if not len(store.kinks):
             return Candidate(affine_map(oracle))
         asker = Asker(memory, noise, rng, store.scale, store.spacing())
-        search = self._layers(oracle, asker, store, memory)
-        known = self._complete(oracle, search, memory, rng)
+        ladder = Ladder(oracle, asker, store)
+        nothing = np.empty((0, store.dim)), np.empty((0, oracle.outputs))
+        ladder.climb(lambda known: _unexplained(known, memory, *nothing, rng)[0].mean() < MOST_WRONG)
+        known = self._complete(oracle, ladder, memory, rng)
         return Candidate(self._top(known, memory, noise, rng))
 
-    def _layers(self, oracle: Counting, asker: Asker, store: Store, memory: Memory) -> Search:
-        known = Known(store.dim)
-        for number in range(1, MOST_LAYERS + 1):
-            search = Search(asker, store, known)
-            with oracle.stage(f"layer {number}"):
-                search.run()
-            if not search.neurons or not search.known.sided:
-                raise StageFailed(f"layer {number}", "sides", number=len(search.neurons), limit=1)
-            known = search.known.extended(search.layer())
-            rows, answers = _rows_for_fit(known, memory, asker.rng)
-            off = deviations(known, fit_most(known, rows, answers), rows, answers)
-            if np.mean(off > FITS) < MOST_WRONG:
-                return search
-        raise StageFailed("layers", "kinks left that no layer explains", number=0, limit=0)
-
-    def _complete(self, oracle: Counting, search: Search, memory: Memory, rng: np.random.Generator) -> Known:
+    def _complete(self, oracle: Counting, ladder: Ladder, memory: Memory, rng: np.random.Generator) -> Known:
         """Look for neurons that are still missing where the answers are not explained."""
-        rows, answers = np.empty((0, search.known.dim)), np.empty((0, oracle.outputs))
+        rows, answers = np.empty((0, ladder.store.dim)), np.empty((0, oracle.outputs))
         for _ in range(MOST_COMPLETIONS):
-            known = search.known.extended(search.layer())
+            known = ladder.known()
             wrong, off, seen = _unexplained(known, memory, rows, answers, rng)
             if not wrong.any():
                 with oracle.stage("check"):
@@ -89,9 +76,10 @@ class AnyDepth:
             if wrong.mean() > MOST_WRONG:
                 break
             with oracle.stage("completion"):
-                search.store.scan(segments_across(seen, wrong, off, rng))
-                search.review()
-                search.try_all()
+                ladder.store.scan(segments_across(seen, wrong, off, rng))
+                ladder.top.review()
+                ladder.top.close()
+                ladder.reenter()
         raise StageFailed("top", "answers that the layers found do not explain", number=float(wrong.mean()), limit=0)
 
     def _top(self, known: Known, memory: Memory, noise: DistanceNoise, rng: np.random.Generator) -> ReLUNetwork:
@@ -101,7 +89,16 @@ class AnyDepth:
 
 
 def _rows_for_fit(known: Known, memory: Memory, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    return memory.near(FITTED_DISTANCE * np.sqrt(known.dim), int(FITTED_ROWS * known.parameters), rng)
+    """Random rows, and for every neuron enough on the side of its crease that is met less often."""
+    rows, answers = memory.near(FITTED_DISTANCE * np.sqrt(known.dim))
+    order = rng.permutation(len(rows))
+    rows, answers = rows[order], answers[order]
+    chosen = np.arange(len(rows)) < FITTED_ROWS * known.parameters
+    active = known.patterns(rows)
+    rare = np.where(active.mean(axis=0) < 0.5, active, ~active)
+    enough = np.concatenate([np.full(len(layer), RARE_ROWS * layer.weights.shape[1]) for layer in known.layers])
+    chosen |= (rare & (np.cumsum(rare, axis=0) <= enough)).any(axis=1)
+    return rows[chosen], answers[chosen]
 
 
 def _unexplained(
