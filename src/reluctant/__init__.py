@@ -13,7 +13,7 @@ from reluctant._version import __version__
 if TYPE_CHECKING:
     from reluctant.domains import Domain
     from reluctant.errors import ReluctantError
-    from reluctant.extraction import DepthTwo, extract
+    from reluctant.extraction import AnyDepth, DepthThree, DepthTwo, extract
     from reluctant.health import Health, check_health
     from reluctant.networks import ReLUNetwork, equivalent
     from reluctant.oracles import Facts, Oracle, Wrapper, open_oracle
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from reluctant.verification.alignment import compare
 
 __all__ = [
+    "AnyDepth",
+    "DepthThree",
     "DepthTwo",
     "Domain",
     "Facts",
@@ -43,6 +45,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AnyDepth": "extraction",
+    "DepthThree": "extraction",
     "DepthTwo": "extraction",
     "Domain": "domains",
     "Facts": "oracles",

@@ -102,13 +102,6 @@ def test_dying_target_is_an_outcome_and_resumes(tmp_path: Path) -> None:
     assert target.seen <= undisturbed.queries + 9  # the opening question: twice, then once
 
 
-def test_bounded_domain_is_refused_before_anything_is_asked() -> None:
-    oracle = rl.open_oracle(planted((6, 4, 1), 0), domain=(0, 1))
-    with pytest.raises(rl.ReluctantError, match=r"^domain: got"):
-        rl.extract(oracle, rng=0)
-    assert oracle.queries == 0
-
-
 @pytest.mark.parametrize("distance", [1e-2, 1e-4, 1e-5, 1e-6])
 @pytest.mark.parametrize("widths", [(64, 40, 5), (30, 20, 2)])
 def test_opposite_pairs_with_several_outputs_are_right_or_refused(

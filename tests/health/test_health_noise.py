@@ -74,6 +74,11 @@ def test_read_noise_leaves_out_lines_that_still_fall():
     assert reading.sd == pytest.approx(6e-3 / SECOND_DIFFERENCE_GAIN)
 
 
+def test_read_noise_leaves_out_a_line_whose_steps_are_bent_alike():
+    reading = read_noise(lines_with([[6e-9, 6e-9, 6e-9, 1e-1], [5e-9, 5e-9, 5e-9, 5e-2]]), scale=1.0)
+    assert reading.sd == pytest.approx(6e-9 / SECOND_DIFFERENCE_GAIN)
+
+
 def test_read_noise_takes_the_median_of_the_shortest_step_if_most_still_fall():
     reading = read_noise(lines_with([[1.0, 1.0, 1.0], [1e-2, 1e-2, 0.9]]), scale=1.0)
     assert reading.sd == pytest.approx(1e-2 / MEDIAN_OF_ABS_NORMAL / SECOND_DIFFERENCE_GAIN)

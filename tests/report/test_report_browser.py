@@ -52,3 +52,23 @@ def test_the_page_is_light_or_dark(dark, write_report, browse, tmp_path):
     background = pixels[5, 5]
     assert background < 0.3 if dark else background > 0.9
     assert pixels.std() > 0.01  # something is drawn on it
+
+
+STILL = "--force-prefers-reduced-motion"
+LARGE = ["--window-size=900,700"]
+
+
+def test_the_film_is_whole_without_motion(write_report, browse, tmp_path):
+    """Marks of creases are there at once for a reader who wants no motion, and have yet to come for others."""
+    page = write_report(recover=True)
+    for name, switches in (("still", [STILL]), ("moving", [])):
+        browse(page, *LARGE, f"--screenshot={tmp_path / name}.png", *switches)
+    still, moving = (marks(imread(tmp_path / f"{name}.png")) for name in ("still", "moving"))
+    assert still > 30
+    assert moving < still
+
+
+def marks(picture) -> int:
+    """Pixels in the colour of a found crease."""
+    red, green, blue = (picture[:, :, channel] for channel in range(3))
+    return int(((red > 0.65) & (green < 0.4) & (blue < 0.25)).sum())

@@ -108,6 +108,21 @@ def test_the_same_run_writes_the_same_numbers(write_report):
     assert first == Page(write_report().read_text("utf-8")).text
 
 
+def test_the_page_of_a_recovered_network_has_the_film(write_report):
+    html = write_report(recover=True).read_text("utf-8")
+    page = Page(html)
+    assert page.tags.count("svg") == 2
+    assert "8 creases found in" in page.text
+    assert not LOADING_TAGS & set(page.tags)
+    assert not any(name.startswith("on") for name, _ in page.attributes)
+    assert ".film:has(:checked) svg * { animation: none; }" in html
+
+
+def test_a_refused_target_has_no_film(write_report):
+    path = write_report(target=lambda x: np.tanh(x).sum(axis=1), recover=True)
+    assert 'class="film"' not in path.read_text("utf-8")
+
+
 # ---- the picture
 
 

@@ -26,6 +26,7 @@ from reluctant.verification import verify as verify_network
 __all__ = ["demo", "extract", "health", "verify"]
 
 DEMO_SEED = 0
+DEMO_PAUSE = 0.2  # seconds for each round of the search, so that a person sees it
 KEPT_WITH_A_TRANSCRIPT = {Outcome.OUT_OF_BUDGET, Outcome.TARGET_FAILED}
 
 
@@ -134,7 +135,7 @@ def demo(
         if not quiet:
             card = json.loads(digits_card().read_text("utf-8"))
             note(f"Target: a digits classifier, {card['accuracy']['held out']:.1%} right on held-out images.")
-        with progress(oracle, quiet):
+        with progress(oracle, quiet, pause=DEMO_PAUSE):
             found = extract_network(oracle, rng=DEMO_SEED)
             profile = ask_profile(oracle, rng=DEMO_SEED)
         record = Record.of(oracle, "demo", DEMO_SEED, found.ok, extraction=found)

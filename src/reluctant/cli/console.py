@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -17,9 +18,20 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from reluctant.cli.film import Film
+from reluctant.geometry import LineSearch
 from reluctant.oracles import Counting, Ledger, Rows
 
 __all__ = ["note", "progress"]
+
+COLUMNS = (
+    TextColumn("{task.description:<14}"),
+    BarColumn(),
+    MofNCompleteColumn(),
+    TextColumn("rows"),
+    TimeElapsedColumn(),
+    TimeRemainingColumn(),
+)
 
 
 def note(text: str) -> None:
@@ -28,25 +40,41 @@ def note(text: str) -> None:
 
 
 @contextmanager
-def progress(oracle: Counting, quiet: bool) -> Iterator[None]:
-    """Show a bar for each stage while rows come in; nothing when quiet or not at a terminal."""
-    if quiet or not sys.stderr.isatty():
+def progress(oracle: Counting, quiet: bool, *, pause: float = 0.0, console: Console | None = None) -> Iterator[None]:
+    """Show a bar for each stage while rows come in, and the search for creases as a picture.
+
+    Nothing when quiet or not at a terminal. Every picture stays for `pause` seconds at least.
+    """
+    console = console or Console(stderr=True)
+    if quiet or not console.is_terminal:
         yield
         return
-    columns = (
-        TextColumn("{task.description:<14}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("rows"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bars:
-        oracle.ledger.listener = _Bars(bars)
+    with _Screen(*COLUMNS, console=console) as screen:
+        oracle.ledger.listener = _Bars(screen)
+        oracle.ledger.viewer = lambda view: screen.show(view, pause)
         try:
             yield
         finally:
-            oracle.ledger.listener = None
+            oracle.ledger.listener = oracle.ledger.viewer = None
+
+
+class _Screen(Progress):
+    """Bars, and above them the last picture that was shown."""
+
+    picture: RenderableType | None = None
+
+    def show(self, view: Any, pause: float) -> None:
+        """Draw a view, if there is a picture of it."""
+        if isinstance(view, LineSearch):
+            self.picture = Film(view)
+            self.refresh()
+            time.sleep(pause)
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """The picture, then the bars."""
+        if self.picture is not None:
+            yield self.picture
+        yield from super().get_renderables()
 
 
 class _Bars:

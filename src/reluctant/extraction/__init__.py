@@ -1,6 +1,8 @@
 """Extraction: the exact network from answers."""
 
+from reluctant.extraction.any_depth import AnyDepth
+from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.driver import extract
 
-__all__ = ["DepthTwo", "extract"]
+__all__ = ["AnyDepth", "DepthThree", "DepthTwo", "extract"]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any, Protocol
 
 import numpy as np
 
 from reluctant.errors import BudgetExhausted, InvalidInput, TargetError
+from reluctant.extraction.any_depth import AnyDepth
 from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.certificate import Certificate
+from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.layers import look_for_layers
 from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
 from reluctant.health import Health
@@ -32,6 +36,7 @@ HEALTH_LINES = 4
 VERIFICATION_SHARE = 5e-4  # random points at each scale, of the rows spent; creases are looked at besides
 FEWEST_POINTS, MOST_POINTS = 20, 64
 FEW_ROWS, POINTS_FOR_FEW_ROWS = 5000, 36  # a small network can afford more than its share
+POINTS_FOR_DEEP = 200  # deeper neurons are active in parts of space that few points meet
 EXACT = 1e-6  # of the output's deviation: an exact network must be verifiable to this
 ATTEMPTS = 4
 
@@ -50,7 +55,7 @@ def extract(oracle: Oracle, method: Method | None = None, *, rng: Rng = 0, attem
 
     Arguments:
         oracle: the target.
-        method: how to look for it; None takes the cheapest that verifies.
+        method: how to look for it; None takes the cheapest that verifies: two layers, three, any number.
         rng: seed of all random choices.
         attempts: how often the method may start again on another line.
 
@@ -62,13 +67,8 @@ def extract(oracle: Oracle, method: Method | None = None, *, rng: Rng = 0, attem
     if method is not None and (isinstance(method, type) or not hasattr(method, "run")):
         raise InvalidInput.about("method", got=repr(method), expected="a method object", fix="Pass rl.DepthTwo().")
     opened = as_opened(oracle)
-    if not opened.facts.domain.is_space:
-        raise InvalidInput.about(
-            "domain", got=opened.facts.domain.describe(), expected="inputs without bounds",
-            fix="Extraction looks for creases along whole lines; open the target without a domain if it allows that.",
-        )  # fmt: skip
     opened.begin("extract", rng)
-    run = _Run(opened, method or DepthTwo(), as_generator(rng))
+    run = _Run(opened, method, as_generator(rng))
     try:
         return run.result(*run.go(attempts))
     except BudgetExhausted as error:
@@ -82,7 +82,7 @@ class _Run:
     """One call of `extract`: what it has spent, what it has found so far."""
 
     oracle: Counting
-    method: Method
+    method: Method | None
     rng: np.random.Generator
     before: dict[str, Rows] = field(init=False)
     part: ReLUNetwork | None = None  # of the attempt under way, or of the last one that had any
@@ -99,9 +99,11 @@ class _Run:
         if refusal is not None:
             return refusal, None
         failures = self.evidence["failures"] = []
-        for generator in self.rng.spawn(attempts):
+        noise = DistanceNoise.of(health, self.oracle.dim)
+        generators = self.rng.spawn(attempts)
+        for method, generator in zip(self.methods(noise, generators), generators, strict=False):
             try:
-                network, verification, certificate = self.attempt(health, generator)
+                network, verification, certificate = self.attempt(method, health, generator)
             except StageFailed as failure:
                 failures.append(str(failure))
                 self.part = failure.partial or self.part
@@ -113,14 +115,28 @@ class _Run:
             failures.append(f"verification: {verification}")
         return (Outcome.PARTIAL if self.found is None else Outcome.UNVERIFIED), self.partial
 
-    def attempt(self, health: Health, rng: np.random.Generator) -> tuple[ReLUNetwork, Verification, Certificate | None]:
-        noise = DistanceNoise.of(health, self.oracle.dim)
-        candidate = self.method.run(self.oracle, noise, rng, self.keep)
+    def methods(self, noise: DistanceNoise, generators: list[np.random.Generator]) -> Iterator[Method]:
+        """The method that was asked for, again and again; else a ladder, by what the creases look like."""
+        if self.method is not None:
+            yield from repeat(self.method)
+        yield DepthTwo()
+        two_layers = not self.oracle.facts.domain.is_space or self.oracle.dim == 1
+        if not two_layers:
+            kinds = self.evidence["layers"] = look_for_layers(self.oracle, noise, generators[1])
+            two_layers = kinds.one_layer
+        if not two_layers:
+            yield DepthThree()
+        yield from repeat(DepthTwo() if two_layers else AnyDepth())
+
+    def attempt(
+        self, method: Method, health: Health, rng: np.random.Generator
+    ) -> tuple[ReLUNetwork, Verification, Certificate | None]:
+        candidate = method.run(self.oracle, DistanceNoise.of(health, self.oracle.dim), rng, self.keep)
         network = orient(candidate.network)
+        points = self.verification_points() if network.depth <= 2 else POINTS_FOR_DEEP
         verification = examine_network(
-            self.oracle, network, rng, noise=health.noise, points=self.verification_points(), per_neuron=0,
-            held_out=candidate.held_out,
-        )  # fmt: skip
+            self.oracle, network, rng, noise=health.noise, points=points, per_neuron=0, held_out=candidate.held_out
+        )
         return network, verification, candidate.certificate
 
     def keep(self, part: ReLUNetwork) -> None:
@@ -145,7 +161,8 @@ class _Run:
         return {stage: rows for stage, rows in difference.items() if rows != Rows()}
 
     def result(self, outcome: Outcome, network: ReLUNetwork | None, **evidence: Any) -> Result:
-        return Result(outcome, network, self.spent(), self.oracle.ledger.last_stage, self.evidence | evidence)
+        views = {f"{stage} search": view for stage, view in self.oracle.ledger.views.items()}
+        return Result(outcome, network, self.spent(), self.oracle.ledger.last_stage, self.evidence | views | evidence)
 
 
 def _refusal(health: Health) -> Outcome | None:

@@ -18,9 +18,10 @@ from reluctant.oracles import Counting, Oracle, Wrapper
 
 __all__ = ["FARTHEST", "MOST_PARAMETERS", "Remembering", "polish", "remember"]
 
-MOST_PARAMETERS = 1300  # a dense least-squares problem of this size takes about a second
-STEPS = 3
-DAMPING = 1e-10  # relative to columns of norm one
+MOST_PARAMETERS = 2600  # a dense least-squares problem of this size takes seconds
+STEPS = 4
+DAMPING = 1e-12  # relative to columns of norm one
+MOST_ENTRIES = 6e7  # of the matrix; beyond, every other row has to do
 FARTHEST = 1e3  # answers farther out, in units of the scale of use, have too few digits left
 
 
@@ -53,34 +54,52 @@ def remember(oracle: Counting) -> tuple[Counting, Remembering]:
 
 
 def polish(
-    network: ReLUNetwork, rows: FloatArray, answers: FloatArray, noise: DistanceNoise, steps: int = STEPS
+    network: ReLUNetwork,
+    rows: FloatArray,
+    answers: FloatArray,
+    noise: DistanceNoise,
+    steps: int = STEPS,
+    *,
+    first_weights: bool = True,
 ) -> ReLUNetwork:
-    """Gauss–Newton on all weights, with all answers that are not too far out."""
+    """Gauss–Newton on all parameters, with all answers that are not too far out.
+
+    The network is close, so one factorisation serves all steps; each step sees the true residual again. The
+    weights of the first layer stay as they are if `first_weights` is False; its biases do not.
+    """
+    fixed = _fixed_layers(network, first_weights)
     distance = np.linalg.norm(rows, axis=1)
-    near = distance < FARTHEST * np.sqrt(network.dim)
-    rows, answers, sd = rows[near], answers[near], noise.at(distance[near])
+    near = np.flatnonzero(distance < FARTHEST * np.sqrt(network.dim))
+    near = near[:: 1 + int(len(near) * network.outputs * _parameters(network, fixed) // MOST_ENTRIES)]
+    rows, answers, weight = rows[near], answers[near], 1 / noise.at(distance[near])[:, None]
+    jacobian = _jacobian(network, rows, fixed) * np.repeat(weight, network.outputs, axis=0)
+    scale = np.linalg.norm(jacobian, axis=0)
+    scale[scale == 0] = 1.0
+    jacobian /= scale
+    normal = jacobian.T @ jacobian
+    # Scales of neurons are free, so the problem is singular along them: a slight pull to zero takes a short step.
+    normal[np.diag_indices_from(normal)] += DAMPING
+    factor = scipy.linalg.cho_factor(normal, overwrite_a=True, check_finite=False)
     for _ in range(steps):
-        residual = (answers - network(rows)) / sd[:, None]
-        network = _moved(network, _solve(_jacobian(network, rows) / np.repeat(sd, network.outputs)[:, None], residual))
+        residual = ((answers - network(rows)) * weight).reshape(-1)
+        step = scipy.linalg.cho_solve(factor, jacobian.T @ residual, check_finite=False) / scale
+        network = _moved(network, step, fixed)
     return network
 
 
-def _solve(jacobian: FloatArray, residual: FloatArray) -> FloatArray:
-    scale = np.linalg.norm(jacobian, axis=0)
-    scale[scale == 0] = 1.0
-    # Scales of neurons are free, so the problem is singular along them: a slight pull to zero takes a short step.
-    n = len(scale)
-    damped = np.vstack([jacobian / scale, DAMPING * np.eye(n)])
-    q, r = scipy.linalg.qr(damped, mode="economic", overwrite_a=True, check_finite=False)
-    right = q[: residual.size].T @ residual.reshape(-1)
-    return np.asarray(scipy.linalg.solve_triangular(r, right, check_finite=False) / scale)
+def _fixed_layers(network: ReLUNetwork, first_weights: bool) -> set[int]:
+    """Layers whose weights stay: one output's only rescale the neurons below, the first ones if so wanted."""
+    last = {network.depth - 1} if network.outputs == 1 else set()
+    return last if first_weights else {0} | last
 
 
-def _jacobian(network: ReLUNetwork, rows: FloatArray) -> FloatArray:
-    """Derivatives (n·m, parameters): weights and bias of each neuron, layer by layer, then the affine term.
+def _parameters(network: ReLUNetwork, fixed: set[int]) -> int:
+    free = [weights for layer, weights in enumerate(network.weights) if layer not in fixed]
+    return sum(part.size for part in (*free, *network.biases))
 
-    With one output the output weights are left out: they only rescale the neurons of the last hidden layer.
-    """
+
+def _jacobian(network: ReLUNetwork, rows: FloatArray, fixed: set[int]) -> FloatArray:
+    """Derivatives (n·m, parameters): weights and bias of each neuron, layer by layer, then the affine term."""
     n, m = len(rows), network.outputs
     values = network.preactivations(rows)
     inputs = [_with_ones(h) for h in (rows, *(np.maximum(z, 0) for z in values))]
@@ -89,7 +108,7 @@ def _jacobian(network: ReLUNetwork, rows: FloatArray) -> FloatArray:
     for layer in range(network.depth - 1, -1, -1):
         if layer < network.depth - 1:
             downstream = (downstream @ network.weights[layer + 1]) * (values[layer] > 0)[:, None, :]
-        by_layer = inputs[layer] if layer < network.depth - 1 or m > 1 else inputs[layer][:, -1:]
+        by_layer = inputs[layer][:, -1:] if layer in fixed else inputs[layer]
         blocks.append(np.einsum("nkh,ni->nkhi", downstream, by_layer).reshape(n * m, -1))
     if network.skip is not None:
         blocks.insert(0, np.einsum("nd,kl->nkld", rows, np.eye(m)).reshape(n * m, -1))
@@ -100,15 +119,14 @@ def _with_ones(rows: FloatArray) -> FloatArray:
     return np.column_stack([rows, np.ones(len(rows))])
 
 
-def _moved(network: ReLUNetwork, step: FloatArray) -> ReLUNetwork:
+def _moved(network: ReLUNetwork, step: FloatArray, fixed: set[int]) -> ReLUNetwork:
     weights, biases, skip = network.weights, network.biases, network.skip
     moved_weights, moved_biases, start = [], [], 0
     for layer, (into, out) in enumerate(pairwise(network.widths)):
-        kept = layer == network.depth - 1 and network.outputs == 1
-        columns = 1 if kept else into + 1
+        columns = 1 if layer in fixed else into + 1
         change = step[start : start + out * columns].reshape(out, columns)
         start += change.size
-        moved_weights.append(weights[layer] if kept else weights[layer] + change[:, :-1])
+        moved_weights.append(weights[layer] if layer in fixed else weights[layer] + change[:, :-1])
         moved_biases.append(biases[layer] + change[:, -1])
     if skip is not None:
         skip = skip + step[start:].reshape(skip.shape)

@@ -3,6 +3,7 @@
 from reluctant.geometry.creases import Creases, Scan, scan_lines
 from reluctant.geometry.frames import Frame, FramedNetwork
 from reluctant.geometry.gradients import Gradients, gradients
+from reluctant.geometry.history import LineSearch
 from reluctant.geometry.lines import Lines
 from reluctant.geometry.noise import DistanceNoise
 from reluctant.geometry.samples import Pieces, Samples
@@ -13,6 +14,7 @@ __all__ = [
     "Frame",
     "FramedNetwork",
     "Gradients",
+    "LineSearch",
     "Lines",
     "Pieces",
     "Samples",

@@ -28,7 +28,7 @@ class Samples:
     """Answers on lines, sorted by line and position.
 
     pair: samples asked together to find a slope share a number. check: those asked on the two sides of an
-    expected crease do. sd: noise of each answer.
+    expected crease do. sd: noise of each answer. round: when it was asked, counted from 0.
     """
 
     line: IntArray
@@ -37,6 +37,7 @@ class Samples:
     sd: FloatArray
     pair: IntArray
     check: IntArray
+    round: IntArray
 
     def __add__(self, other: Samples) -> Samples:
         parts = [np.concatenate([getattr(self, field.name), getattr(other, field.name)]) for field in fields(self)]

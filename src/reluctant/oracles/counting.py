@@ -50,4 +50,5 @@ class Counting(Wrapper):
 
     def begin(self, verb: str, rng: Rng) -> None:
         """Tell the stack which run starts; a transcript refuses one made with another seed."""
+        self.ledger.views.clear()
         self.bind(verb, seed_signature(rng))

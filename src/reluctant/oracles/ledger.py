@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 __all__ = ["Ledger", "Rows"]
 
@@ -35,19 +36,31 @@ class Rows:
 
 @dataclass
 class Ledger:
-    """Running account of an opened target."""
+    """Running account of an opened target.
+
+    listener: told of every change, for a progress bar. views: what stages show of their work, the last of each.
+    viewer: shown every view as it comes.
+    """
 
     stages: dict[str, Rows] = field(default_factory=dict)
     stage: str = "open"
     last_stage: str = "open"
     expected: int | None = None
     listener: Callable[[Ledger], None] | None = None
+    views: dict[str, Any] = field(default_factory=dict)
+    viewer: Callable[[Any], None] | None = None
 
     def enter(self, rows: Rows) -> None:
         """Add rows to the current stage."""
         self.stages[self.stage] = self.stages.get(self.stage, Rows()) + rows
         if self.listener is not None:
             self.listener(self)
+
+    def show(self, view: Any) -> None:
+        """Keep a view of the current stage and show it to whoever watches."""
+        self.views[self.stage] = view
+        if self.viewer is not None:
+            self.viewer(view)
 
     @property
     def total(self) -> Rows:

@@ -2,5 +2,6 @@
 
 from reluctant.report.page import write_page
 from reluctant.report.pictures import LineProfile, ask_profile
+from reluctant.report.search import search_svg
 
-__all__ = ["LineProfile", "ask_profile", "write_page"]
+__all__ = ["LineProfile", "ask_profile", "search_svg", "write_page"]

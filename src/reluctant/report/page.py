@@ -8,6 +8,7 @@ from pathlib import Path
 from reluctant.health import Health
 from reluctant.optional import require
 from reluctant.report.pictures import LineProfile, profile_svg
+from reluctant.report.search import search_svg
 from reluctant.results import Result
 from reluctant.runs import Record
 
@@ -34,11 +35,18 @@ def write_page(
         record=record.to_dict(),
         health=health,
         picture=profile_svg(profile, extraction.network if extraction else None),
+        film=_film(extraction),
         extraction=extraction,
         repeat=repeat,
         verdict=_verdict(health, extraction),
     )
     path.write_text(html, encoding="utf-8")
+
+
+def _film(extraction: Result | None) -> str | None:
+    """The search for creases as it went, if there was one."""
+    search = extraction.evidence.get("line search") if extraction else None
+    return None if search is None else search_svg(search)
 
 
 def _verdict(health: Health, extraction: Result | None) -> str:

@@ -6,7 +6,17 @@
 from reluctant.testing.faults import FAULTS
 from reluctant.testing.methods import METHODS, Method
 from reluctant.testing.planted import DEGENERATE, WORST_CASE, planted
-from reluctant.testing.trained import trained_digits
+from reluctant.testing.trained import train_digits, trained_digits
 from reluctant.testing.truth import largest_true_error
 
-__all__ = ["DEGENERATE", "FAULTS", "METHODS", "WORST_CASE", "Method", "largest_true_error", "planted", "trained_digits"]
+__all__ = [
+    "DEGENERATE",
+    "FAULTS",
+    "METHODS",
+    "WORST_CASE",
+    "Method",
+    "largest_true_error",
+    "planted",
+    "train_digits",
+    "trained_digits",
+]

@@ -1,1 +1,5 @@
 """Any depth, any width: creases of the next layer are followed across those of the known layers."""
+
+from reluctant.extraction.any_depth.method import AnyDepth
+
+__all__ = ["AnyDepth"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.linalg
 
-from reluctant.extraction.depth_two.linear import design_matrix, solve_weighted
 from reluctant.extraction.depth_two.main_pass import Gradients
+from reluctant.extraction.linear import design_matrix, solve_weighted
 from reluctant.geometry import FramedNetwork
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
@@ -33,7 +34,7 @@ def assemble(known: FramedNetwork, measured: Gradients, outputs: FloatArray) -> 
     errors = np.sqrt(((solution / measured.weights) ** 2).sum(axis=1))[:h]
     w, skip = found[:h], found[h:]
     rest = measured.answers - (measured.base.active * (measured.points @ w.T)) @ outputs.T - measured.points @ skip.T
-    constants = solve_weighted(design, np.ones(len(design))) @ rest.reshape(len(rest) * m)
+    constants = solution @ rest.reshape(len(rest) * m)
     return ReLUNetwork([w, outputs], [constants[:h], constants[h:]], skip), errors
 
 
@@ -110,9 +111,16 @@ def refit_biases(
     rows = rng.standard_normal((count, oracle.dim))
     with oracle.stage("biases", expected=count):
         answers = oracle.query(rows)
+    active, settled = network.patterns(rows)[0], False
     for _ in range(REFIT_STEPS):
-        network = ReLUNetwork([w, a], [b, c], network.skip)
-        active = network.patterns(rows)[0]
-        change = np.linalg.lstsq(design_matrix(active, a), (answers - network(rows)).reshape(-1), rcond=RANK)[0]
+        residual = (answers - network(rows)).reshape(-1)
+        change = scipy.linalg.lstsq(
+            design_matrix(active, a), residual, cond=RANK, lapack_driver="gelsy", check_finite=False
+        )[0]
         b, c = b + change[:h], c + change[h:]
-    return ReLUNetwork([w, a], [b, c], network.skip)
+        network = ReLUNetwork([w, a], [b, c], network.skip)
+        before, active = active, network.patterns(rows)[0]
+        if settled and np.array_equal(active, before):
+            break
+        settled = True
+    return network

@@ -6,31 +6,38 @@ unknowns, so that their activation patterns determine every neuron well. No quer
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import NDArray
 
 from reluctant.extraction.depth_two.line import Regions
-from reluctant.extraction.depth_two.linear import design_matrix
 from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.linear import design_matrix
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 
 __all__ = ["BasePoints", "choose_base_points"]
 
-POOL = 2.5  # candidates for each point needed
+SingleArray: TypeAlias = NDArray[np.float32]
+
+POOL = 4.0  # candidates for each point needed
 FEWEST_CANDIDATES = 200
 CLIMBING_STEPS = 40
 SOFTNESS = 0.5  # of the margin: creases this much farther than the nearest still push
 SMALLEST_MARGIN = 1e-3  # of the typical one, for a point that starts on a crease
+NO_PULL = -80.0  # exponent below which numbers lose digits, and time, in single precision
 STRIDE, FIRST_STRIDE = 2.0, 0.3  # in margins, and at least in typical ones
 COOLING = 2.5  # strides are full at first and shorten over the last 1/COOLING of the steps
 REACH = 5.0  # of the climb, in median distances of a crease from the origin of the frame
 TOO_CLOSE = 1e-5  # of the typical weight of a point: its steps would be too short to measure anything
 WELL_DETERMINED = 1e-7  # of the median singular value: more digits than that are not to be lost in solving
 MOST_EXTRA = 4  # points added one by one while some neuron is not determined
+SPARE_ROWS = 2  # with several outputs: what tells that a coordinate's gradients fit no weights
 BLOCK_CELLS = 2**19  # candidates times neurons climbing together: stays in the processor's cache
 
 
@@ -51,7 +58,7 @@ def choose_base_points(
 ) -> BasePoints:
     """Points whose patterns determine all neurons, with room around them."""
     m, h = known.network.outputs, known.neurons
-    needed = -(-(h + m) // m) + (m > 1)  # with several outputs one more, since they come m rows at a time
+    needed = _points_needed(h, m)
     climbed = _climb(known, regions.scale, max(int(POOL * needed), FEWEST_CANDIDATES), rng)
     # The middles of the line's regions show every neuron in both states, should the climb miss one.
     on_line = np.zeros((len(regions), climbed.shape[1]))
@@ -64,9 +71,9 @@ def choose_base_points(
     y, values, weight = y[usable], values[usable], weight[usable]
     design = design_matrix(values > 0, known.network.weights[1]).reshape(len(y), m, h + m)
     design *= (weight / np.median(weight))[:, None, None]
-    for more in range(MOST_EXTRA):
-        chosen = _pivots(design, needed + more)
-        if _determines_all(design[chosen].reshape(-1, h + m)):
+    for number, precision, limit in _tries(needed):
+        chosen = _pivots(design.astype(precision), number)
+        if _determines_all(design[chosen].reshape(-1, h + m), limit):
             return BasePoints(y[chosen], values[chosen] > 0, values[chosen])
     raise StageFailed(
         "base points",
@@ -77,10 +84,25 @@ def choose_base_points(
     )
 
 
-def _determines_all(design: FloatArray) -> bool:
+def _points_needed(h: int, m: int) -> int:
+    """As many as there are unknowns; each gives m rows."""
+    return h + 1 if m == 1 else -(-(h + m + SPARE_ROWS) // m)
+
+
+def _tries(needed: int) -> Iterator[tuple[int, type[np.floating[Any]], float]]:
+    """How many points to choose, in which precision, and how well they must determine all neurons.
+
+    Single precision chooses as well in a third of the time, unless some neurons are hard to tell apart.
+    """
+    yield needed, np.float32, float(np.sqrt(np.finfo(np.float32).eps))
+    for more in range(MOST_EXTRA):
+        yield needed + more, np.float64, WELL_DETERMINED
+
+
+def _determines_all(design: FloatArray, limit: float) -> bool:
     """True if the rows leave no combination of neurons open."""
     singular = scipy.linalg.svdvals(design, check_finite=False)
-    return bool(len(design) >= design.shape[1] and singular[-1] > WELL_DETERMINED * np.median(singular))
+    return bool(len(design) >= design.shape[1] and singular[-1] > limit * np.median(singular))
 
 
 def _per_coordinate(known: FramedNetwork) -> FloatArray:
@@ -89,17 +111,18 @@ def _per_coordinate(known: FramedNetwork) -> FloatArray:
     return np.sqrt((g**2).mean(axis=1))
 
 
-def _pivots(design: FloatArray, needed: int) -> IntArray:
+def _pivots(design: FloatArray | SingleArray, needed: int) -> IntArray:
     """Points whose rows span the most volume, greedily."""
     _, m, unknowns = design.shape
     if m == 1:
-        _, order = scipy.linalg.qr(design[:, 0].T, mode="r", pivoting=True, check_finite=False)
+        columns = np.asfortranarray(design[:, 0].T)
+        _, order = scipy.linalg.qr(columns, mode="r", pivoting=True, overwrite_a=True, check_finite=False)
         return np.asarray(order[:needed])
     chosen: list[int] = []
     rest = design.copy()
     for k in range(needed):
         free = min(m, max(unknowns - k * m, 1))  # directions still open for this point
-        volumes = np.log(np.maximum(_singular(rest)[:, :free], np.finfo(float).tiny)).sum(axis=1)
+        volumes = np.log(np.maximum(_singular(rest)[:, :free], np.finfo(np.float32).tiny)).sum(axis=1)
         volumes[chosen] = -np.inf
         chosen.append(int(np.argmax(volumes)))
         taken = np.linalg.qr(rest[chosen[-1]].T)[0]
@@ -107,7 +130,7 @@ def _pivots(design: FloatArray, needed: int) -> IntArray:
     return np.array(chosen)
 
 
-def _singular(rows: FloatArray) -> FloatArray:
+def _singular(rows: FloatArray | SingleArray) -> FloatArray | SingleArray:
     """Singular values of each (m, unknowns) block, largest first, from its small Gram matrix."""
     gram = np.einsum("nij,nkj->nik", rows, rows, optimize=True)
     return np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[:, ::-1], 0))
@@ -120,29 +143,32 @@ def _climb(known: FramedNetwork, scale: float, candidates: int, rng: np.random.G
     reach = max(REACH * float(np.median(np.abs(z) / np.linalg.norm(g, axis=1))) * np.sqrt(k), 0.5 * scale)
     y = rng.standard_normal((candidates, k))
     y *= reach * rng.uniform(0.3, 1.0, (candidates, 1)) / np.linalg.norm(y, axis=1, keepdims=True)
-    size = _per_coordinate(known)
-    block = max(1, BLOCK_CELLS // len(z))
-    parts = [_climb_block(g / size[:, None], z / size, y[i : i + block], reach) for i in range(0, candidates, block)]
-    return np.concatenate(parts)
+    size, block = _per_coordinate(known), max(1, BLOCK_CELLS // len(z))
+    # In units of the reach and of each neuron's size single precision is plenty to find room in.
+    units = (np.asarray(part, dtype=np.float32) for part in (g / size[:, None], z / (size * reach), y / reach))
+    normals, offsets, starts = units
+    parts = [_climb_block(normals, offsets, starts[i : i + block]) for i in range(0, candidates, block)]
+    return reach * np.concatenate(parts).astype(np.float64)
 
 
-def _climb_block(g: FloatArray, z: FloatArray, y: FloatArray, reach: float) -> FloatArray:
-    """Follow the gradient of a soft minimum of |g y + z| inside the ball; keep the best point met."""
-    length = float(np.sqrt((g**2).sum(axis=1)).mean())
-    typical = reach * length / len(z)  # margin to expect with this many creases
-    best, best_margin = y, np.zeros(len(y))
+def _climb_block(g: SingleArray, z: SingleArray, y: SingleArray) -> SingleArray:
+    """Follow the gradient of a soft minimum of |g y + z| inside the unit ball; keep the best point met."""
+    length = np.sqrt((g**2).sum(axis=1)).mean()
+    typical = length / np.float32(len(z))  # margin to expect with this many creases
+    best, best_margin = y, np.zeros(len(y), dtype=np.float32)
     for step in range(CLIMBING_STEPS):
         values = y @ g.T + z
         sizes = np.abs(values)
         margin = sizes.min(axis=1)
         better = margin > best_margin
         best, best_margin = np.where(better[:, None], y, best), np.maximum(margin, best_margin)
-        width = SOFTNESS * np.maximum(margin, SMALLEST_MARGIN * typical)[:, None]
-        pull = np.exp((margin[:, None] - sizes) / width)
-        np.copysign(pull, values, out=pull)
-        direction = pull @ g
-        direction /= np.linalg.norm(direction, axis=1, keepdims=True) + np.finfo(float).tiny
+        softness = SOFTNESS * np.maximum(margin, SMALLEST_MARGIN * typical)
+        pull = np.subtract(margin[:, None], sizes, out=sizes)
+        pull /= softness[:, None]
+        np.exp(np.maximum(pull, NO_PULL, out=pull), out=pull)
+        direction = np.copysign(pull, values, out=pull) @ g
+        direction /= np.linalg.norm(direction, axis=1, keepdims=True) + np.finfo(np.float32).tiny
         cooling = min(1.0, COOLING * (1 - step / CLIMBING_STEPS))
-        y = y + cooling * (STRIDE * np.maximum(margin, FIRST_STRIDE * typical) / length)[:, None] * direction
-        y = y * np.minimum(1.0, reach / np.linalg.norm(y, axis=1, keepdims=True))
+        y = y + (cooling * STRIDE / length * np.maximum(margin, FIRST_STRIDE * typical))[:, None] * direction
+        y = y / np.maximum(1, np.linalg.norm(y, axis=1, keepdims=True))
     return best

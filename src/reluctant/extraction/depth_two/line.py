@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.extraction.failures import StageFailed
-from reluctant.geometry import DistanceNoise, Frame, FramedNetwork, Lines, Scan, scan_lines
+from reluctant.geometry import DistanceNoise, Frame, FramedNetwork, Lines, LineSearch, Scan, scan_lines
 from reluctant.geometry.samples import IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
@@ -45,8 +45,13 @@ def neurons_on_a_line(
 ) -> tuple[FramedNetwork, Regions]:
     """Scan one random line. Cost: about five rows a neuron."""
     lines = Lines.random(rng, 1, oracle.dim)
+
+    def show(scan: Scan) -> None:
+        oracle.ledger.show(LineSearch.of(lines, scan))
+
     with oracle.stage("line"):
-        scan = scan_lines(oracle.query, lines, noise, rng)
+        scan = scan_lines(oracle.query, lines, noise, rng, watch=show if oracle.ledger.viewer else None)
+        show(scan)
     if not len(scan.creases):
         raise NoCrease
     if scan.open.any() or np.any(np.diff(scan.creases.t) <= 0):

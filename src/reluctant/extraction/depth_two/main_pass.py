@@ -13,8 +13,8 @@ import numpy as np
 from scipy.special import erfcinv, gammaincinv
 
 from reluctant.extraction.depth_two.base_points import BasePoints
-from reluctant.extraction.depth_two.linear import design_matrix, solve_weighted
 from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.linear import design_matrix, solve_weighted
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.samples import IntArray
 from reluctant.numerics import FloatArray
@@ -81,23 +81,32 @@ class _Pass:
     def _first_coordinates(self) -> FloatArray:
         """Measure all coordinates in growing groups; each tells the next how long its steps may be."""
         sizes, done = (self.known.network.weights[0] ** 2).sum(axis=1), self.known.network.widths[0]
-        steps, start = np.empty(len(self.base)), 0
+        steps, start, solution = self._steps(sizes, done), 0, None
         for stop in (*GROUPS, self.oracle.dim):
             columns = self.order[start : min(stop, self.oracle.dim)]
-            safety = self.safety * _underestimate(done, UNLUCKY / self.known.neurons)
-            steps = (np.abs(self.base.values) / np.sqrt(sizes / done)).min(axis=1) / safety
             self._measure(columns, steps)
-            found = self._solve(columns, steps)
-            sizes, done, start = sizes + (found**2).sum(axis=1), done + len(columns), stop
-            if start >= self.oracle.dim:
+            if stop >= self.oracle.dim:
                 break
+            # Steps of all points grow alike, so one solution will do to tell how large weights are.
+            solution = self._solution(steps) if solution is None else solution
+            found = self._found(solution, columns)
+            sizes, done, start = sizes + (found**2).sum(axis=1), done + len(columns), stop
+            steps = self._steps(sizes, done)
         return steps
 
-    def _solve(self, columns: IntArray, steps: FloatArray) -> FloatArray:
+    def _steps(self, sizes: FloatArray, seen: int) -> FloatArray:
+        """How far each base point may step, from the sums of squares of this many weights of each neuron."""
+        safety = self.safety * _underestimate(seen, UNLUCKY / self.known.neurons)
+        return np.asarray((np.abs(self.base.values) / np.sqrt(sizes / seen)).min(axis=1) / safety)
+
+    def _solution(self, steps: FloatArray) -> FloatArray:
+        """The matrix from gradients at all base points to weights."""
+        return solve_weighted(self.design, self._row_weights(steps))
+
+    def _found(self, solution: FloatArray, columns: IntArray) -> FloatArray:
         """Weights (h, columns) of the neurons along these coordinates."""
-        solution = solve_weighted(self.design, self._row_weights(steps))
         rows = self.gradients[:, :, columns].reshape(-1, len(columns))
-        return (solution @ rows)[: self.known.neurons]
+        return solution[: self.known.neurons] @ rows
 
     def _measure(self, columns: IntArray, steps: FloatArray) -> None:
         """One step along each of these coordinates from every base point, a few points to a batch."""
@@ -111,18 +120,20 @@ class _Pass:
             rows[:] = points[:, None, :]
             rows[:, each, columns] += steps[start : start + together, None]
             made = rows[:, each, columns] - points[:, columns]  # the steps that survived rounding
+            if not made.all():
+                raise StageFailed("main pass", "no room for a step", number=steps.min(), limit=0)
             answers = self.oracle.query(rows.reshape(-1, d)).reshape(len(points), count, -1)
             change = answers - self.answers[start : start + together, None]
             self.gradients[start : start + together, :, columns] = (change / made[:, :, None]).transpose(0, 2, 1)
 
     def _repair(self, steps: FloatArray) -> None:
         """Ask coordinates again whose weights predict a crossing, with shorter and shorter steps."""
-        suspects, shorter = np.arange(self.oracle.dim), steps
+        suspects, shorter, solution = np.arange(self.oracle.dim), steps, self._solution(steps)
         for _ in range(MOST_REPAIRS):
-            found = self._solve(suspects, steps)
-            suspects = suspects[self._crosses(found, shorter)]
+            suspects = suspects[self._crosses(self._found(solution, suspects), shorter)]
             if not len(suspects):
-                suspects = self._disagreeing(steps) if self.oracle.outputs == 1 else self._inconsistent(steps)
+                one = self.oracle.outputs == 1
+                suspects = self._disagreeing(solution) if one else self._inconsistent(solution, steps)
                 if not len(suspects):
                     return
             shorter = shorter / SHORTER
@@ -136,15 +147,15 @@ class _Pass:
         high = np.where(ratio <= 0, -ratio, np.inf).min(axis=0)
         return ((found < -low[:, None]) | (found > high[:, None])).any(axis=0)
 
-    def _disagreeing(self, steps: FloatArray) -> IntArray:
+    def _disagreeing(self, solution: FloatArray) -> IntArray:
         """Coordinates that explain a difference to the subspace, if there is one.
 
         A wrong column of the weights shows in the subspace as itself times its coordinate of the frame.
         """
-        solution = solve_weighted(self.design, self._row_weights(steps))
-        found = (solution @ self.gradients.reshape(-1, self.oracle.dim))[: self.known.neurons]
         basis = self.known.frame.basis
-        off = (found @ basis.T - self.known.network.weights[0]) / self.known.weight_sd[:, None]
+        along_frame = self.gradients.reshape(-1, self.oracle.dim) @ basis.T
+        found = solution[: self.known.neurons] @ along_frame
+        off = (found - self.known.network.weights[0]) / self.known.weight_sd[:, None]
         if np.abs(off).max() < DISAGREEMENT:
             return np.empty(0, dtype=np.intp)
         _, sizes, directions = np.linalg.svd(off, full_matrices=False)
@@ -153,12 +164,11 @@ class _Pass:
         explained = ((coordinates @ directions[:rank].T) ** 2).sum(axis=1)
         return np.argsort(-explained)[: 2 * rank]
 
-    def _inconsistent(self, steps: FloatArray) -> IntArray:
+    def _inconsistent(self, solution: FloatArray, steps: FloatArray) -> IntArray:
         """Coordinates whose gradients no weights explain: several outputs leave rows to spare."""
-        weights = self._row_weights(steps)
         rows = self.gradients.reshape(-1, self.oracle.dim)
-        residual = rows - self.design @ (solve_weighted(self.design, weights) @ rows)
-        size = np.abs(residual * weights[:, None]).max(axis=0)
+        residual = rows - self.design @ (solution @ rows)
+        size = np.abs(residual * self._row_weights(steps)[:, None]).max(axis=0)
         return np.flatnonzero(size > INCONSISTENT * np.median(size))
 
 

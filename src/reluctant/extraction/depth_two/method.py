@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.errors import InvalidInput
+from reluctant.extraction.bounded import recover_inside
 from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.depth_two.affine import affine_map
@@ -15,9 +16,9 @@ from reluctant.extraction.depth_two.assemble import assemble, refine_outputs, re
 from reluctant.extraction.depth_two.base_points import choose_base_points
 from reluctant.extraction.depth_two.line import NoCrease, Regions, neurons_on_a_line
 from reluctant.extraction.depth_two.main_pass import measure_gradients
-from reluctant.extraction.polish import MOST_PARAMETERS, polish, remember
 from reluctant.extraction.depth_two.probe import probe
 from reluctant.extraction.depth_two.scaffold import grow
+from reluctant.extraction.polish import polish, remember
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.creases import SMALLEST_BEND
 from reluctant.geometry.lines import FAR
@@ -27,8 +28,10 @@ from reluctant.oracles import Counting
 
 __all__ = ["DepthTwo"]
 
-FEW_DIRECTIONS, MORE_DIRECTIONS = 3, 5
+FEW_DIRECTIONS, MORE_DIRECTIONS, MOST_DIRECTIONS = 3, 5, 10
 MANY_INPUTS = 500  # from here on a direction costs less than 0.2 % of the main pass
+MANY_NEURONS = 500  # from here on there is little room between creases, and more directions have more of it
+FEW_PARAMETERS = 1300  # up to here all inputs are directions of the scaffold, and a fit to all answers follows
 POLISHED_SHARE = 0.5  # random inputs for each bias, where a fit to all answers follows
 
 
@@ -36,12 +39,13 @@ POLISHED_SHARE = 0.5  # random inputs for each bias, where a fit to all answers 
 class DepthTwo:
     """Exact extraction of f(x) = A max(W x + b, 0) + S x + c, any width, unknown width.
 
-    Assumes that creases of different neurons can be told apart on a random line.
+    Assumes that creases of different neurons can be told apart on a random line. On a bounded domain nothing
+    outside is asked, and what does not bend the function inside is not part of the network.
 
     Arguments:
         directions: dimensions of the subspace in which base points are looked for, besides the line. More
-            give longer steps and so more digits; each costs a row a neuron. None takes five where that is
-            a small part of the whole, else three.
+            give longer steps and so more digits; each costs a row a region. None takes five, or ten for wide
+            networks and several outputs, where that is a small part of the whole, else three.
     """
 
     directions: int | None = None
@@ -53,7 +57,9 @@ class DepthTwo:
     def run(
         self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
     ) -> Candidate:
-        """One attempt on one line; raises StageFailed where it gets stuck."""
+        """One attempt; raises StageFailed where it gets stuck."""
+        if not oracle.facts.domain.is_space:
+            return recover_inside(oracle, noise, rng, keep)
         remembering, memory = remember(oracle)
         try:
             on_line, regions = neurons_on_a_line(remembering, noise, rng)
@@ -61,11 +67,10 @@ class DepthTwo:
             return Candidate(affine_map(oracle))
         keep(on_line.lifted())
         parameters = on_line.neurons * (oracle.dim + 1 + oracle.outputs)
-        if parameters > MOST_PARAMETERS:
+        if parameters > FEW_PARAMETERS:
             return self._by_base_points(oracle, on_line, regions, noise, rng, keep)
         known = grow(remembering, on_line, regions, oracle.dim - 1, noise, rng)
         keep(known.lifted())
-        probe(remembering, known, rng)
         fitted = refit_biases(remembering, known.lifted(), rng, share=POLISHED_SHARE)
         network = polish(fitted, *memory.everything(), noise)
         return Candidate(network, certificate=_certificate(on_line, known.weight_sd, oracle.dim))
@@ -79,7 +84,7 @@ class DepthTwo:
         rng: np.random.Generator,
         keep: Callable[[ReLUNetwork], None],
     ) -> Candidate:
-        known = grow(oracle, on_line, regions, self._directions(oracle), noise, rng)
+        known = grow(oracle, on_line, regions, self._directions(oracle, on_line.neurons), noise, rng)
         keep(known.lifted())
         probe(oracle, known, rng)
         base = choose_base_points(known, regions, noise, rng)
@@ -91,9 +96,9 @@ class DepthTwo:
             network, errors = assemble(known, measured, outputs)
         return Candidate(refit_biases(oracle, network, rng), held_out, _certificate(on_line, errors, oracle.dim))
 
-    def _directions(self, oracle: Counting) -> int:
-        cheap = oracle.dim >= MANY_INPUTS and oracle.outputs == 1
-        wanted = self.directions or (MORE_DIRECTIONS if cheap else FEW_DIRECTIONS)
+    def _directions(self, oracle: Counting, neurons: int) -> int:
+        generous = MOST_DIRECTIONS if oracle.outputs > 1 or neurons >= MANY_NEURONS else MORE_DIRECTIONS
+        wanted = self.directions or (generous if oracle.dim >= MANY_INPUTS else FEW_DIRECTIONS)
         return min(wanted, oracle.dim - 1)
 
 

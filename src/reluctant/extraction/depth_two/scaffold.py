@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from reluctant.extraction.depth_two.line import Regions
-from reluctant.extraction.depth_two.linear import design_matrix, solve_weighted
 from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.linear import design_matrix, solve_weighted
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.samples import TOLERANCE, IntArray
 from reluctant.networks import ReLUNetwork
@@ -19,9 +19,10 @@ from reluctant.oracles import Counting
 
 __all__ = ["grow"]
 
-STEP = 0.03  # of half a region's width: few steps cross a crease, and digits are left
+STEP = 0.015  # of half a region's width: few steps cross a crease, and digits are left
 SHORTER = 4.0
 MOST_ROUNDS = 14
+INDEPENDENT = 0.02  # smallest singular value of the outputs, of norm one, of neurons measured together
 
 
 def grow(
@@ -36,7 +37,7 @@ def grow(
     if directions == 0:
         return known
     new = known.frame.new_directions(directions, rng)
-    used = regions.chosen(_enough_regions(regions, known.network.outputs))
+    used = regions.chosen(_enough_regions(regions, known.network.weights[1]))
     with oracle.stage("scaffold", expected=len(used) * (directions + 1)):
         gradients, steps = _gradients(oracle, known, used, new, noise)
     active = known.network.patterns(used.middle[:, None])[0]
@@ -47,16 +48,30 @@ def grow(
     return _extended(known, new, found, np.maximum(known.weight_sd, found_sd))
 
 
-def _enough_regions(regions: Regions, outputs: int) -> IntArray:
-    """All regions for one output; with m outputs one in about m, the widest of each stretch."""
-    if outputs == 1:
+def _enough_regions(regions: Regions, outputs: FloatArray) -> IntArray:
+    """All regions for one output; with m outputs one in about m, the widest of each stretch.
+
+    The neurons between two of them are told apart by their outputs.
+    """
+    m = len(outputs)
+    if m == 1:
         return np.arange(len(regions))
     chosen, last = [0], len(regions) - 1
-    nearest, farthest = max(1, int(0.45 * outputs)), max(1, int(0.85 * outputs))
+    nearest, farthest = max(1, int(0.45 * m)), max(1, int(0.85 * m))
     while chosen[-1] < last:
-        stretch = np.arange(min(chosen[-1] + nearest, last), min(chosen[-1] + farthest, last) + 1)
-        chosen.append(int(stretch[np.argmax(regions.width[stretch])]) if chosen[-1] + farthest < last else last)
+        start = chosen[-1]
+        stop = start + _told_apart(outputs[:, start : start + farthest])
+        stretch = np.arange(min(start + nearest, stop), stop + 1)
+        chosen.append(int(stretch[np.argmax(regions.width[stretch])]) if stop < last else last)
     return np.array(chosen)
+
+
+def _told_apart(outputs: FloatArray) -> int:
+    """How many of these neurons, from the first, have outputs (m, n) that are clearly independent; at least one."""
+    many = outputs.shape[1]
+    while many > 1 and np.linalg.svd(outputs[:, :many], compute_uv=False)[-1] < INDEPENDENT:
+        many -= 1
+    return many
 
 
 def _gradients(

@@ -1,0 +1,138 @@
+"""Exact extraction of two hidden layers and more: success, queries, exactness and CPU time.
+
+    python -m benchmarks depth-three                       20 networks of each small shape, 5 of each large one
+    DEPTH_THREE_SEEDS=3 python -m benchmarks depth-three   as many of every shape
+    python -m benchmarks mixed                             300 random networks with two hidden layers
+    MIXED_NETWORKS=50 python -m benchmarks mixed           as many
+
+`extract` is not told the number of layers; verification is included in the count. Seeds that nothing was tuned on.
+P counts all parameters. `out` is the largest error over 10 000 Gaussian inputs relative to the output's standard
+deviation; CPU the whole run over the target's share of it, with one BLAS thread.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+import reluctant as rl
+from benchmarks.depth_two import Timed
+from reluctant.testing import largest_true_error, planted, train_digits
+
+SMALL = (
+    (10, 10, 10, 1),
+    (20, 10, 20, 1),
+    (20, 10, 35, 1),
+    (80, 40, 20, 1),
+    (5, 8, 10, 1),
+    (10, 15, 15, 1),
+    (20, 15, 10, 5, 1),
+)
+LARGE = ((784, 32, 16, 1), (784, 64, 32, 1), (64, 32, 16, 10), (20, 40, 20, 1), (784, 16, 16, 16, 1))
+FIRST_SEED = 60_000
+BIAS = 0.3
+WRONG = 1e-6
+
+MIXED_FIRST_SEED = 70_000
+MIXED_WIDER = 0.1  # of the networks have more neurons in the first layer than inputs
+
+PEERS = """\
+Peers, not run here: google-research/cryptanalytic-model-extraction (CRYPTO'20) needed 40,217 queries for 10-10-10-1,
+73-75 thousand and a search through 2^20 signs for 20-10-20-1, and crashed on 80-40-20-1 after 442 thousand."""
+
+
+def main() -> None:
+    every = os.environ.get("DEPTH_THREE_SEEDS")
+    print(f"{'network':<16}{'ok':>7}{'refused':>9}{'wrong':>7}{'queries':>10}{'(max)':>10}{'q·m/P':>8}", end="")
+    print(f"{'out':>10}{'(max)':>10}{'CPU s':>8}{'CPU':>7}")
+    for widths in (*SMALL, *LARGE):
+        seeds = int(every) if every else (20 if widths in SMALL else 5)
+        runs = [one(planted(widths, FIRST_SEED + seed, bias=BIAS), seed) for seed in range(seeds)]
+        print(row("-".join(map(str, widths)), widths, runs), flush=True)
+    digits()
+    print(PEERS)
+
+
+@dataclass(frozen=True)
+class Run:
+    ok: bool
+    queries: int
+    out: float  # over Gaussian inputs
+    worst: float  # where errors hide
+    seconds: float
+    cpu: float
+    why: str
+
+
+def one(network: rl.ReLUNetwork, seed: int) -> Run:
+    target = Timed(network)
+    start = time.process_time()
+    result = rl.extract(rl.open_oracle(target, dim=network.dim), rng=seed)
+    seconds = time.process_time() - start
+    if not result.ok or result.network is None:
+        failures = result.evidence.get("failures", ["refused"])
+        return Run(False, result.queries, np.inf, np.inf, seconds, seconds / target.seconds, failures[-1])
+    out = rl.compare(result.network, network).output_error
+    worst = largest_true_error(result.network, network)
+    return Run(True, result.queries, out, worst, seconds, seconds / target.seconds, "")
+
+
+def row(name: str, widths: tuple[int, ...], runs: list[Run]) -> str:
+    good = [run for run in runs if run.ok] or runs
+    wrong = sum(run.ok and run.worst > WRONG for run in runs)
+    cost = np.array([run.queries for run in good])
+    out = [run.out for run in good]
+    return (
+        f"{name:<16}{sum(run.ok for run in runs):>3}/{len(runs):<3}{sum(not run.ok for run in runs):>9}{wrong:>7}"
+        f"{np.median(cost):>10.0f}{cost.max():>10.0f}{np.median(cost) * widths[-1] / parameters(widths):>8.2f}"
+        f"{np.median(out):>10.1e}{max(out):>10.1e}"
+        f"{np.median([run.seconds for run in good]):>8.2f}{np.median([run.cpu for run in good]):>7.1f}"
+    )
+
+
+def parameters(widths: tuple[int, ...]) -> int:
+    return sum(out * (into + 1) for into, out in pairwise(widths))
+
+
+def mixed() -> None:
+    """Random shapes with two hidden layers: how many are recovered, and is anything wrong called right."""
+    count = Counter[str]()
+    networks, worst, reasons = int(os.environ.get("MIXED_NETWORKS", "300")), 0.0, Counter[str]()
+    for seed in range(networks):
+        widths, bias = mixed_shape(np.random.default_rng(MIXED_FIRST_SEED + seed))
+        run = one(planted(widths, MIXED_FIRST_SEED + seed, bias=bias), seed)
+        kind = "more neurons than inputs" if widths[1] > widths[0] else "invertible first layer"
+        count[f"{kind}: {'wrong' if run.ok and run.worst > WRONG else 'exact' if run.ok else 'refused'}"] += 1
+        if run.ok:
+            worst = max(worst, run.worst)
+        else:
+            reasons[run.why.split(" (")[0]] += 1
+    for name, number in sorted(count.items()):
+        print(f"{name:<40}{number:>5}")
+    exact = sum(number for name, number in count.items() if name.endswith("exact"))
+    print(f"{networks} networks: {exact / networks:.1%} exact, largest error of those {worst:.1e}")
+    for reason, number in reasons.most_common():
+        print(f"  refused {number}: {reason}")
+
+
+def mixed_shape(rng: np.random.Generator) -> tuple[tuple[int, ...], float]:
+    """Widths and the size of biases of one random network."""
+    inputs = int(np.exp(rng.uniform(np.log(5), np.log(60))))
+    wider = rng.random() < MIXED_WIDER
+    first = int(rng.integers(inputs + 1, int(1.5 * inputs) + 2)) if wider else int(rng.integers(3, inputs + 1))
+    second, outputs = int(rng.integers(3, 31)), int(rng.choice([1, 1, 1, 2, 5]))
+    return (inputs, first, second, outputs), float(rng.choice([0.1, 0.3, 1.0]))
+
+
+def digits() -> None:
+    """A trained classifier with two hidden layers, all ten logits."""
+    for seed in range(5):
+        network = train_digits((32, 16), seed)
+        run = one(network, seed)
+        print(f"digits {'-'.join(map(str, network.widths))} seed {seed}: ok {run.ok}, {run.queries} queries, "
+              f"q·m/P {run.queries * network.outputs / parameters(network.widths):.2f}, out {run.out:.1e}")  # fmt: skip

@@ -1,0 +1,171 @@
+"""One line and one more direction: which of the line's creases belong to the first layer.
+
+In a plane a first-layer neuron's crease is a whole straight line; one of a deeper neuron bends where it meets a
+crease below it, so it lies in one convex cell and cannot be there far away on both sides. A derivative on each
+side of a crease, across the line, tells in which direction to look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from reluctant.geometry import DistanceNoise, Frame, Lines, gradients, scan_lines
+from reluctant.geometry.crossings import cross
+from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.numerics import FloatArray
+
+__all__ = ["LineInPlane", "look_along"]
+
+Ask = Callable[[FloatArray], FloatArray]
+
+OUTERMOST = 2.0  # how far beyond the outermost crease a piece is looked at, in its distance or the scale
+ACROSS = 0.03  # step across the line, of the length of a piece
+FAR, NEAR = 30.0, 1.5  # distances along a crease at which it is looked for, in distances of creases
+SHORTEST_CROSSING, LONGEST_CROSSING = 1e-5, 1e-3  # of the distance, for a crossing there
+OFF_COURSE = 20.0  # a crossing is so many times longer than the error of where it is expected
+MEETING = 0.05  # of a crossing: how far from the expected place a crease may be
+SAME_PLACE = 1e-6  # of the distance: a crease this close to a known one is that one
+
+
+@dataclass(frozen=True)
+class LineInPlane:
+    """The creases on the first axis of a plane, the pieces between them, and which creases are first-layer ones.
+
+    sure: seen far away on both sides. likely: seen on one side there, and nearer on both. possible: on one side.
+    """
+
+    plane: Frame
+    t: FloatArray  # (c,)
+    middle: FloatArray  # (c + 1,) of the pieces
+    length: FloatArray  # (c + 1,)
+    slope: FloatArray  # (c + 1, m, 2) along the line and across; NaN where it was not measured
+    sure: BoolArray  # (c,)
+    likely: BoolArray  # (c,)
+    possible: BoolArray  # (c,)
+    spread: float  # typical distance of a crease, or size of an input
+
+    def seen_in(self, frame: Frame) -> tuple[FloatArray, FloatArray]:
+        """Origin (k,) and axes (2, k) of the plane in coordinates of a frame that contains it."""
+        return (self.plane.origin - frame.origin) @ frame.basis.T, self.plane.basis @ frame.basis.T
+
+    def first(self, generous: bool = False) -> IntArray:
+        """Indices of the creases that are sure or likely; if `generous`, also of those that are possible."""
+        return np.flatnonzero(self.sure | self.likely | (self.possible & generous))
+
+
+def look_along(
+    ask: Ask, plane: Frame, lines: Lines, known: FloatArray, noise: DistanceNoise, rng: np.random.Generator
+) -> LineInPlane:
+    """Scan the first axis of a plane; positions `known` belong to hyperplanes that have been found before.
+
+    Cost: about five rows a crease, and 11 for each that is not known.
+    """
+
+    def ask_plane(y: FloatArray) -> FloatArray:
+        return ask(plane.points(y))
+
+    axis = replace(lines, origins=np.zeros((1, 2)), directions=np.eye(2)[:1])
+    scan = scan_lines(ask_plane, axis, noise, rng)
+    t = scan.creases.t
+    middle, length = _pieces(t, lines.scale)
+    slope = np.full((*scan.pieces.slope.shape, 2), np.nan)
+    slope[:, :, 0] = scan.pieces.slope
+    spread = lines.scale + (float(np.median(np.abs(t))) if len(t) else 0.0)
+    line = LineInPlane(plane, t, middle, length, slope, *_nothing(len(t)), spread)
+    new = _new(t, known, lines.scale)
+    if not new.any():
+        return line
+    line, slope_sd = _look_across(ask_plane, line, new, lines.scale, noise, rng)
+    return _vote(ask_plane, line, np.flatnonzero(new), slope_sd, noise)
+
+
+def _look_across(
+    ask: Ask, line: LineInPlane, new: BoolArray, scale: float, noise: DistanceNoise, rng: np.random.Generator
+) -> tuple[LineInPlane, FloatArray]:
+    """Slopes across the line in the pieces beside new creases, and their noise."""
+    beside = np.flatnonzero(np.append(new, False) | np.append(False, new))
+    points = np.column_stack([line.middle[beside], np.zeros(len(beside))])
+    steps = ACROSS * np.minimum(line.length[beside], scale + np.abs(line.middle[beside]))
+    found = gradients(ask, points, np.eye(2)[1:], steps, noise, rng)
+    slope, sd = line.slope.copy(), np.full(len(line.middle), np.inf)
+    slope[beside, :, 1] = np.where(found.good[:, None], found.slope[:, :, 0], np.nan)
+    sd[beside] = found.sd
+    return replace(line, slope=slope), sd
+
+
+def _nothing(n: int) -> tuple[BoolArray, BoolArray, BoolArray]:
+    return np.zeros(n, dtype=bool), np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+
+
+def _pieces(t: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
+    """Middles and lengths of the pieces between creases, the outermost cut off."""
+    if not len(t):
+        return np.zeros(1), np.array([scale])
+    beyond = OUTERMOST * np.maximum(scale, np.abs(t[[0, -1]]))
+    ends = np.concatenate([[t[0] - beyond[0]], t, [t[-1] + beyond[1]]])
+    return (ends[1:] + ends[:-1]) / 2, np.diff(ends)
+
+
+def _new(t: FloatArray, known: FloatArray, scale: float) -> BoolArray:
+    if not len(known):
+        return np.ones(len(t), dtype=bool)
+    nearest = np.abs(t[:, None] - known[None]).min(axis=1)
+    return np.asarray(nearest > SAME_PLACE * (scale + np.abs(t)))
+
+
+def _vote(ask: Ask, line: LineInPlane, which: IntArray, slope_sd: FloatArray, noise: DistanceNoise) -> LineInPlane:
+    """Look for each crease far away on one side, then on the other; where they disagree, once more nearer."""
+    course = _Course.of(line, which, slope_sd)
+    ahead = course.is_critical(ask, np.arange(len(which)), FAR, noise)
+    behind = np.zeros(len(which), dtype=bool)
+    behind[ahead] = course.is_critical(ask, np.flatnonzero(ahead), -FAR, noise)
+    one_sided = ~behind
+    behind[~ahead] = course.is_critical(ask, np.flatnonzero(~ahead), -FAR, noise)
+    one_sided &= ahead | behind
+    near = one_sided.copy()
+    for distance in (NEAR, -NEAR):
+        near[near] = course.is_critical(ask, np.flatnonzero(near), distance, noise)
+    sure, likely, possible = _nothing(len(line.t))
+    sure[which], likely[which], possible[which] = ahead & behind, near, one_sided
+    return replace(line, sure=sure, likely=likely, possible=possible)
+
+
+@dataclass(frozen=True)
+class _Course:
+    """Where creases of a line go in its plane: start on the line, normal, and how well the course is known."""
+
+    t: FloatArray
+    normal: FloatArray  # (n, 2), of norm one; NaN where it is not known
+    error: FloatArray  # of its angle
+    size: FloatArray  # distance of the crease, and of others
+
+    @classmethod
+    def of(cls, line: LineInPlane, which: IntArray, slope_sd: FloatArray) -> _Course:
+        jump = line.slope[which + 1] - line.slope[which]
+        along = (jump[:, :, 0] ** 2).sum(axis=1)
+        ratio = (jump[:, :, 0] * jump[:, :, 1]).sum(axis=1) / along
+        normal = np.column_stack([np.ones(len(which)), ratio])
+        sd = np.hypot(slope_sd[which], slope_sd[which + 1])
+        return cls(
+            line.t[which],
+            normal / np.linalg.norm(normal, axis=1, keepdims=True),
+            sd / np.sqrt(along),
+            line.spread + np.abs(line.t[which]),
+        )
+
+    def is_critical(self, ask: Ask, which: IntArray, distance: float, noise: DistanceNoise) -> BoolArray:
+        """True where the crease is there, so many of its sizes along its course."""
+        size, normal = self.size[which], self.normal[which]
+        reach = np.maximum(SHORTEST_CROSSING * size, OFF_COURSE * np.abs(distance) * size * self.error[which])
+        seen = np.zeros(len(which), dtype=bool)
+        usable = np.flatnonzero(np.isfinite(normal).all(axis=1) & (reach < LONGEST_CROSSING * size))
+        if not len(usable):
+            return seen
+        tangent = np.column_stack([-normal[:, 1], normal[:, 0]])
+        points = np.column_stack([self.t[which], np.zeros(len(which))]) + (distance * size)[:, None] * tangent
+        reach = reach[usable]
+        seen[usable] = cross(ask, points[usable], normal[usable], reach, MEETING * reach, noise).critical
+        return seen
