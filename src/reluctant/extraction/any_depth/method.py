@@ -19,6 +19,7 @@ from reluctant.extraction.depth_two.affine import affine_map
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.polish import polish
 from reluctant.geometry import DistanceNoise, Frame
+from reluctant.geometry.row_space import row_space
 from reluctant.geometry.samples import BoolArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
@@ -26,6 +27,7 @@ from reluctant.oracles import Counting
 
 __all__ = ["AnyDepth"]
 
+MANY_INPUTS = 50  # from here on it pays to look for the directions that matter first
 FIRST_LINES = 8
 FITTED_ROWS = 3.0  # for every parameter
 RARE_ROWS = 3.0  # for every weight of a neuron
@@ -46,7 +48,7 @@ class AnyDepth:
         self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
     ) -> Candidate:
         """One attempt; raises StageFailed where it gets stuck."""
-        frame = Frame(np.zeros(oracle.dim), np.eye(oracle.dim))
+        frame = _frame(oracle, noise, rng)
         memory = Memory(lambda rows: oracle.query(frame.points(rows)))
         store = Store(memory, len(frame.basis), noise, rng)
         with oracle.stage("lines"):
@@ -58,7 +60,7 @@ class AnyDepth:
         nothing = np.empty((0, store.dim)), np.empty((0, oracle.outputs))
         ladder.climb(lambda known: _unexplained(known, memory, *nothing, rng)[0].mean() < MOST_WRONG)
         known = self._complete(oracle, ladder, memory, rng)
-        return Candidate(self._top(known, memory, noise, rng))
+        return Candidate(_lifted(self._top(known, memory, noise, rng), frame))
 
     def _complete(self, oracle: Counting, ladder: Ladder, memory: Memory, rng: np.random.Generator) -> Known:
         """Look for neurons that are still missing where the answers are not explained."""
@@ -86,6 +88,22 @@ class AnyDepth:
         rows, answers = _rows_for_fit(known, memory, rng)
         readout = fit_readout(known, rows, answers)
         return polish(oriented_network(known, readout, rows, answers), rows, answers, noise, 2)
+
+
+def _frame(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> Frame:
+    """The directions that matter, where inputs are many; else all."""
+    if oracle.dim < MANY_INPUTS:
+        return Frame(np.zeros(oracle.dim), np.eye(oracle.dim))
+    with oracle.stage("row space"):
+        found = row_space(oracle.query, oracle.dim, noise, rng)
+    return found.frame
+
+
+def _lifted(network: ReLUNetwork, frame: Frame) -> ReLUNetwork:
+    """The network as a function of the input itself."""
+    first, *others = network.weights
+    skip = None if network.skip is None else network.skip @ frame.basis
+    return ReLUNetwork([first @ frame.basis, *others], network.biases, skip)
 
 
 def _rows_for_fit(known: Known, memory: Memory, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
