@@ -6,6 +6,7 @@ that was seen. Any depth; no queries.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -20,7 +21,8 @@ __all__ = ["FARTHEST", "MOST_PARAMETERS", "Remembering", "polish", "remember"]
 
 MOST_PARAMETERS = 2600  # a dense least-squares problem of this size takes seconds
 STEPS = 4
-DAMPING = 1e-12  # relative to columns of norm one
+DAMPING = 1e-12  # of the squares of columns of norm one
+THOROUGH_DAMPING = 1e-10  # of columns of norm one
 MOST_ENTRIES = 6e7  # of the matrix; beyond, every other row has to do
 FARTHEST = 1e3  # answers farther out, in units of the scale of use, have too few digits left
 
@@ -61,11 +63,13 @@ def polish(
     steps: int = STEPS,
     *,
     first_weights: bool = True,
+    thorough: bool = False,
 ) -> ReLUNetwork:
     """Gauss–Newton on all parameters, with all answers that are not too far out.
 
     The network is close, so one factorisation serves all steps; each step sees the true residual again. The
-    weights of the first layer stay as they are if `first_weights` is False; its biases do not.
+    weights of the first layer stay as they are if `first_weights` is False; its biases do not. A `thorough` fit,
+    several times as slow, sees directions in which the answers say little.
     """
     fixed = _fixed_layers(network, first_weights)
     distance = np.linalg.norm(rows, axis=1)
@@ -76,15 +80,29 @@ def polish(
     scale = np.linalg.norm(jacobian, axis=0)
     scale[scale == 0] = 1.0
     jacobian /= scale
-    normal = jacobian.T @ jacobian
-    # Scales of neurons are free, so the problem is singular along them: a slight pull to zero takes a short step.
-    normal[np.diag_indices_from(normal)] += DAMPING
-    factor = scipy.linalg.cho_factor(normal, overwrite_a=True, check_finite=False)
+    solve = _by_orthogonal_factors(jacobian) if thorough else _by_normal_equations(jacobian)
     for _ in range(steps):
         residual = ((answers - network(rows)) * weight).reshape(-1)
-        step = scipy.linalg.cho_solve(factor, jacobian.T @ residual, check_finite=False) / scale
-        network = _moved(network, step, fixed)
+        network = _moved(network, solve(residual) / scale, fixed)
     return network
+
+
+# Scales of neurons are free, so the problem is singular along them: a slight pull to zero takes a short step.
+
+
+def _by_normal_equations(jacobian: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    normal = jacobian.T @ jacobian
+    normal[np.diag_indices_from(normal)] += DAMPING
+    factor = scipy.linalg.cho_factor(normal, overwrite_a=True, check_finite=False)
+    return lambda residual: np.asarray(scipy.linalg.cho_solve(factor, jacobian.T @ residual, check_finite=False))
+
+
+def _by_orthogonal_factors(jacobian: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Without the product JᵀJ, which would square what is small."""
+    n, k = jacobian.shape
+    damped = np.vstack([jacobian, THOROUGH_DAMPING * np.eye(k)])
+    q, r = scipy.linalg.qr(damped, mode="economic", overwrite_a=True, check_finite=False)
+    return lambda residual: np.asarray(scipy.linalg.solve_triangular(r, q[:n].T @ residual, check_finite=False))
 
 
 def _fixed_layers(network: ReLUNetwork, first_weights: bool) -> set[int]:

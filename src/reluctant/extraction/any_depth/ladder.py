@@ -70,6 +70,12 @@ class Ladder:
             self.store.scan_random(REPAIR_LINES)
         return self.reenter() or len(self.top.neurons) > before
 
+    def look_again(self) -> None:
+        """After new lines: what they speak against is dropped, what they close is closed, what is new is followed."""
+        self.top.review()
+        self.top.close()
+        self.reenter()
+
     def reenter(self) -> bool:
         """Try kinks that nothing explains in every layer, from the lowest; True if a neuron was found."""
         unexplained = self.store.unexplained(self.known())

@@ -16,7 +16,7 @@ from reluctant.extraction.orientation import find_turned
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["Readout", "deviations", "fit_most", "fit_readout", "oriented_network"]
+__all__ = ["Readout", "deviations", "fit_most", "fit_readout", "leftovers", "oriented_network"]
 
 RANK = 1e-13  # relative
 ROBUST_ROUNDS, TRIMMED_ROUNDS = 25, 4
@@ -67,12 +67,35 @@ def deviations(known: Known, readout: Readout, rows: FloatArray, answers: FloatA
     return np.asarray(np.abs(predicted - answers).max(axis=1) / distance / readout.spread)
 
 
+def leftovers(known: Known, readout: Readout, most: int, rng: np.random.Generator) -> FloatArray:
+    """What may be left (n, k) of the layer before the last when neurons are turned to their sides; none if nothing is.
+
+    If the right sides leave something, it is the sum of neurons that were never seen to switch.
+    """
+    h, m = len(known.layers[-1]), len(readout.weights)
+    terms, skip = _turning(known, readout)
+    if find_turned(terms, -skip) is not None:
+        return np.empty((0, known.layers[-1].weights.shape[1]))
+    if 2**h <= most:
+        choices = (np.arange(2**h)[:, None] >> np.arange(h)) & 1
+    else:
+        choices = rng.integers(0, 2, (most, h))
+    return np.asarray((skip + choices @ terms.T).reshape(len(choices) * m, -1))
+
+
+def _turning(known: Known, readout: Readout) -> tuple[FloatArray, FloatArray]:
+    """What each neuron of the last layer would add to the layer before, all outputs (m·k, h), and what is there."""
+    h = len(known.layers[-1])
+    terms = (readout.weights[:, None, :h] * known.layers[-1].weights.T[None]).reshape(-1, h)
+    return terms, readout.weights[:, h:].reshape(-1)
+
+
 def oriented_network(known: Known, readout: Readout, rows: FloatArray, answers: FloatArray) -> ReLUNetwork:
     """The whole network, its last layer turned to the right sides where they can be found."""
-    last, h = known.layers[-1], len(known.layers[-1])
+    h = len(known.layers[-1])
     outputs, skip = readout.weights[:, :h], readout.weights[:, h:]
-    terms = (outputs[:, None, :] * last.weights.T[None]).reshape(-1, h)
-    turned = find_turned(terms, -skip.reshape(-1))
+    terms, rest = _turning(known, readout)
+    turned = find_turned(terms, -rest)
     if turned is not None:
         known = known.with_sides(turned)
         readout = fit_readout(known, rows, answers)
