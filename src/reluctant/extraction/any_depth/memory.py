@@ -20,6 +20,7 @@ class Memory:
         self.answers: list[FloatArray] = []
 
     def __call__(self, rows: FloatArray) -> FloatArray:
+        """Ask, and keep the answers."""
         answers = self.ask(rows)
         self.rows.append(rows)
         self.answers.append(answers)

@@ -10,15 +10,17 @@ import numpy as np
 from reluctant.extraction.any_depth.asker import Asker
 from reluctant.extraction.any_depth.completion import complete, mostly_explained, rows_for_fit
 from reluctant.extraction.any_depth.kink_store import Store
+from reluctant.extraction.any_depth.known import Known
 from reluctant.extraction.any_depth.ladder import Ladder
 from reluctant.extraction.any_depth.memory import Memory
-from reluctant.extraction.any_depth.top import fit_readout, oriented_network
+from reluctant.extraction.any_depth.top import fit_readout, oriented_network, with_carried
 from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.depth_two.affine import affine_map
 from reluctant.extraction.polish import polish
 from reluctant.geometry import DistanceNoise, Frame
 from reluctant.geometry.row_space import row_space
 from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
 __all__ = ["AnyDepth"]
@@ -43,11 +45,17 @@ class AnyDepth:
         if not len(store.kinks):
             return Candidate(affine_map(oracle))
         ladder = Ladder(oracle, Asker(memory, noise, rng, store.scale, store.spacing()), store)
-        ladder.climb(lambda known: mostly_explained(known, memory, rng))
+
+        def is_last(known: Known) -> bool:
+            keep(_lifted(_alone(known, oracle.outputs), frame))
+            return mostly_explained(known, memory, rng)
+
+        ladder.climb(is_last)
         known = complete(ladder, memory, rng)
         rows, answers = rows_for_fit(known, memory, rng)
         network = oriented_network(known, fit_readout(known, rows, answers), rows, answers)
-        return Candidate(_lifted(polish(network, rows, answers, noise, thorough=True), frame))
+        polished = polish(network, rows, answers, noise, thorough=True)
+        return Candidate(_lifted(_better(network, polished, rows, answers), frame))
 
 
 def _frame(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> Frame:
@@ -57,6 +65,18 @@ def _frame(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> 
     with oracle.stage("row space"):
         found = row_space(oracle.query, oracle.dim, noise, rng)
     return found.frame
+
+
+def _better(network: ReLUNetwork, polished: ReLUNetwork, rows: FloatArray, answers: FloatArray) -> ReLUNetwork:
+    """The one of two whose largest error is smaller: a fit that answers say little about may run away."""
+    return min(polished, network, key=lambda candidate: float(np.abs(candidate(rows) - answers).max()))
+
+
+def _alone(known: Known, outputs: int) -> ReLUNetwork:
+    """A part: the layers known, with nothing above them."""
+    layers = [with_carried(layer) for layer in known.layers]
+    weights = [*(layer.weights for layer in layers), np.zeros((outputs, len(layers[-1])))]
+    return ReLUNetwork(weights, [*(layer.biases for layer in layers), np.zeros(outputs)])
 
 
 def _lifted(network: ReLUNetwork, frame: Frame) -> ReLUNetwork:

@@ -82,8 +82,9 @@ def find_sides(known: Known, incomings: Sequence[Incoming], *, final: bool = Fal
     sides = np.zeros(len(seen))
     sides[seen], _, rank, _ = np.linalg.lstsq(matrix[:, seen], right, rcond=RANK)
     rounded = np.round(sides)
-    clear = rank == seen.sum() and np.abs(sides - rounded).max(initial=0) < CLEAR and set(np.unique(rounded)) <= {0.0, 1.0}
-    if not clear or np.linalg.norm(matrix @ rounded - right) > AGREE * np.sqrt(len(equations)):
+    clear = np.abs(sides - rounded).max(initial=0) < CLEAR and set(np.unique(rounded)) <= {0.0, 1.0}
+    off = np.linalg.norm(matrix @ rounded - right)
+    if rank < seen.sum() or not clear or off > AGREE * np.sqrt(len(equations)):
         return None
     left = np.max([np.abs(e.open_parts(rounded)) for e in equations], axis=0) > PRESENT
     wrong = np.zeros(len(known.layers[-1]), dtype=bool)

@@ -16,12 +16,13 @@ from reluctant.extraction.orientation import find_turned
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["Readout", "deviations", "fit_most", "fit_readout", "leftovers", "oriented_network"]
+__all__ = ["Readout", "deviations", "fit_most", "fit_readout", "leftovers", "oriented_network", "with_carried"]
 
 RANK = 1e-13  # relative
 ROBUST_ROUNDS, TRIMMED_ROUNDS = 25, 4
 AGREEING = 0.6  # share of the rows in the last fits
 FLOOR = 1e-9  # relative; deviations below this count alike
+MOST_BITS = 62  # of a whole number
 NOTHING = 1e-9  # singular values of v this small, relative to the output weights, are rounding
 
 
@@ -76,10 +77,8 @@ def leftovers(known: Known, readout: Readout, most: int, rng: np.random.Generato
     terms, skip = _turning(known, readout)
     if find_turned(terms, -skip) is not None:
         return np.empty((0, known.layers[-1].weights.shape[1]))
-    if 2**h <= most:
-        choices = (np.arange(2**h)[:, None] >> np.arange(h)) & 1
-    else:
-        choices = rng.integers(0, 2, (most, h))
+    numbers = np.arange(2**h) if 2**h <= most else rng.integers(0, 2 ** min(h, MOST_BITS), most)
+    choices = (numbers[:, None] >> np.arange(h)) & 1
     return np.asarray((skip + choices @ terms.T).reshape(len(choices) * m, -1))
 
 
@@ -117,12 +116,12 @@ def _with_always_active(known: Known, outputs: FloatArray, skip: FloatArray, con
 
 
 def _network(known: Known, outputs: FloatArray, constants: FloatArray, skip: FloatArray | None = None) -> ReLUNetwork:
-    layers = [_with_carried(layer) for layer in known.layers]
+    layers = [with_carried(layer) for layer in known.layers]
     weights = [*(layer.weights for layer in layers), outputs]
     return ReLUNetwork(weights, [*(layer.biases for layer in layers), constants], skip)
 
 
-def _with_carried(layer: Layer) -> Layer:
+def with_carried(layer: Layer) -> Layer:
     """Carried features as neurons: they are not negative, so max(h, 0) = h."""
     rows = np.eye(layer.weights.shape[1])[layer.carried]
     return Layer.of(np.concatenate([layer.weights, rows]), np.concatenate([layer.biases, np.zeros(len(rows))]))
