@@ -19,8 +19,9 @@ from reluctant.numerics import FloatArray
 __all__ = ["Readout", "deviations", "fit_most", "fit_readout", "leftovers", "oriented_network", "with_carried"]
 
 RANK = 1e-13  # relative
-ROBUST_ROUNDS, TRIMMED_ROUNDS = 25, 4
-AGREEING = 0.6  # share of the rows in the last fits
+ROBUST_ROUNDS, TRIMMED_ROUNDS = 50, 5
+AGREEING = 0.6  # share of the rows in the last fits, at least
+AGREES = 1e-6  # relative; rows no farther off are in them too
 FLOOR = 1e-9  # relative; deviations below this count alike
 MOST_BITS = 62  # of a whole number
 NOTHING = 1e-9  # singular values of v this small, relative to the output weights, are rounding
@@ -56,7 +57,7 @@ def fit_most(known: Known, rows: FloatArray, answers: FloatArray) -> Readout:
             break
         # Least absolute deviations, as a series of least squares; at the end, of the rows that agree best alone.
         weight = 1 / np.sqrt(np.maximum(off, FLOOR))
-        trimmed = (off <= np.quantile(off, AGREEING)).astype(float)
+        trimmed = (off <= max(np.quantile(off, AGREEING), AGREES)).astype(float)
         readout = fit_readout(known, rows, answers, weight if k < ROBUST_ROUNDS - TRIMMED_ROUNDS else trimmed)
     return readout
 

@@ -116,7 +116,7 @@ class _Step:
         each = np.arange(len(x))
         expected = self.local.values > 0
         expected[each, self.hinge] ^= True
-        usable &= np.equal(behind.values > 0, expected).all(axis=1)
+        usable &= np.asarray(np.equal(behind.values > 0, expected).all(axis=1))
         usable &= np.linalg.norm(landing, axis=1) < STRAY * scale
         predicted = incoming.flat(behind.jacobian)
         wall = np.flatnonzero(usable & ~predicted)
@@ -138,7 +138,7 @@ def _aims(known: Known, incoming: Incoming, local: Local, rng: np.random.Generat
     wanted = _open_hinges(known, incoming) & (local.values < 0)
     chance = np.where(wanted, rng.random(wanted.shape), -1.0)
     target = chance.argmax(axis=1)
-    aimed = wanted.any(axis=1) & (rng.random(n) < TARGETED)
+    aimed = np.asarray(wanted.any(axis=1)) & (rng.random(n) < TARGETED)
     towards = local.gradients[np.arange(n), target]
     size = np.linalg.norm(towards, axis=1, keepdims=True)
     towards = towards / np.where(size > 0, size, 1.0)
