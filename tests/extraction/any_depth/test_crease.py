@@ -48,7 +48,7 @@ def test_positions_give_the_weights_while_sides_are_open() -> None:
 
 
 def test_a_unit_that_was_never_active_stays_open() -> None:
-    crease, elsewhere, _ = parted(0)
+    crease, elsewhere, unit = parted(0)
     incoming = solve(KNOWN, crease)
     assert incoming.open_features()[unit]
     assert incoming.determined(KNOWN.features(crease.points)).all()
@@ -61,7 +61,7 @@ def test_equations_of_two_neurons_do_not_agree() -> None:
 
 
 def test_two_parts_of_a_neuron_become_one() -> None:
-    crease, elsewhere, _ = parted(0)
+    crease, elsewhere, unit = parted(0)
     other = crease_through(TRUE, 1, 0, elsewhere)
     assert same_neuron(solve(KNOWN, crease), solve(KNOWN, other))
     assert not solve(KNOWN, joined(crease, other)).open_features()[unit]
