@@ -6,6 +6,7 @@ that was seen. Any depth; no queries.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -21,7 +22,8 @@ __all__ = ["FARTHEST", "MOST_PARAMETERS", "Remembering", "polish", "remember"]
 
 MOST_PARAMETERS = 2600  # a dense least-squares problem of this size takes seconds
 STEPS, CONVERGED = 10, 0.9  # at most, and until the squares get no smaller than this
-DAMPING = 1e-12  # relative to columns of norm one
+DAMPING = 1e-12  # of the squares of columns of norm one
+THOROUGH_DAMPING = 1e-10  # of columns of norm one
 MOST_ENTRIES = 6e7  # of the matrix; beyond, every other row has to do
 ENOUGH = 10.0  # equations a parameter; more would say the same again
 ON_CREASE = 1e-10  # of the largest value in a layer: one so small may be of either sign
@@ -64,11 +66,13 @@ def polish(
     steps: int = STEPS,
     *,
     first_weights: bool = True,
+    thorough: bool = False,
 ) -> ReLUNetwork:
     """Gauss–Newton on all parameters, with all answers that are not too far out.
 
     The network is close, so one factorisation serves all steps; each step sees the true residual again. The
-    weights of the first layer stay as they are if `first_weights` is False; its biases do not.
+    weights of the first layer stay as they are if `first_weights` is False; its biases do not. A `thorough` fit,
+    several times as slow, sees directions in which the answers say little.
     """
     fixed = _fixed_layers(network, first_weights)
     distance = np.linalg.norm(rows, axis=1)
@@ -77,23 +81,50 @@ def polish(
     near = near[:: 1 + int(equations // min(MOST_ENTRIES / parameters, ENOUGH * parameters))]
     rows, answers, weight = rows[near], answers[near], 1 / noise.at(distance[near])[:, None]
     jacobian = _jacobian(network, rows, weight, fixed)
-    normal = jacobian.T @ jacobian
-    scale = np.sqrt(normal.diagonal())
-    scale[scale == 0] = 1.0
-    normal /= scale[:, None] * scale
-    # Scales of neurons are free, so the problem is singular along them: a slight pull to zero takes a short step.
-    normal[np.diag_indices_from(normal)] += DAMPING
-    factor = scipy.linalg.cho_factor(normal, overwrite_a=True, check_finite=False)
-    best, least = network, np.inf
+    solve = _by_orthogonal_factors(jacobian) if thorough else _by_normal_equations(jacobian)
+    best, least, enough = network, np.inf, 1.0 if thorough else CONVERGED
     for _ in range(steps + 1):
         residual = ((answers - network(rows)) * weight).reshape(-1)
         size = float(residual @ residual)
         best, before, least = (network, least, size) if size < least else (best, least, least)
-        if not size < CONVERGED * before:  # noise is all that is left, or rounding in a badly conditioned problem
+        if not size < enough * before:  # noise is all that is left, or rounding in a badly conditioned problem
             break
-        step = scipy.linalg.cho_solve(factor, (jacobian.T @ residual) / scale, check_finite=False) / scale
-        network = _moved(network, step, fixed)
+        network = _moved(network, solve(residual), fixed)
     return best
+
+
+# Scales of neurons are free, so the problem is singular along them: a slight pull to zero takes a short step.
+
+
+def _by_normal_equations(jacobian: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    normal = jacobian.T @ jacobian
+    scale = _not_zero(np.sqrt(normal.diagonal()))
+    normal /= scale[:, None] * scale
+    normal[np.diag_indices_from(normal)] += DAMPING
+    factor = scipy.linalg.cho_factor(normal, overwrite_a=True, check_finite=False)
+
+    def solve(residual: FloatArray) -> FloatArray:
+        found = scipy.linalg.cho_solve(factor, (jacobian.T @ residual) / scale, check_finite=False)
+        return np.asarray(found / scale)
+
+    return solve
+
+
+def _by_orthogonal_factors(jacobian: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Without the product JᵀJ, which would square what is small."""
+    n, k = jacobian.shape
+    scale = _not_zero(np.linalg.norm(jacobian, axis=0))
+    damped = np.vstack([jacobian / scale, THOROUGH_DAMPING * np.eye(k)])
+    q, r = scipy.linalg.qr(damped, mode="economic", overwrite_a=True, check_finite=False)
+
+    def solve(residual: FloatArray) -> FloatArray:
+        return np.asarray(scipy.linalg.solve_triangular(r, q[:n].T @ residual, check_finite=False) / scale)
+
+    return solve
+
+
+def _not_zero(scale: FloatArray) -> FloatArray:
+    return np.where(scale == 0, 1.0, scale)
 
 
 def _off_creases(network: ReLUNetwork, rows: FloatArray) -> BoolArray:

@@ -27,5 +27,5 @@ def is_there(asker: Asker, known: Known, crease: Crease, incoming: Incoming) -> 
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.abs(local.values / np.einsum("nhd,nd->nh", local.gradients, normals)).min(axis=1)
-    met = asker.test(places, normals, ROOM * room)
-    return bool(met.found.sum() >= max(PRESENT * (~met.constant).sum(), 1))
+    seen = asker.test(places, normals, ROOM * room)
+    return bool(seen.found.sum() >= max(PRESENT * (~seen.constant).sum(), 1))

@@ -12,7 +12,6 @@ import numpy as np
 
 from reluctant.extraction.any_depth.asker import Asker
 from reluctant.extraction.any_depth.crease import Crease, Incoming, solve
-from reluctant.extraction.any_depth.crease_test import find_meetings
 from reluctant.extraction.any_depth.known import Known, Local
 from reluctant.extraction.any_depth.walk import Walls, tangents
 from reluctant.geometry.samples import BoolArray, IntArray
@@ -23,7 +22,7 @@ __all__ = ["INCONSISTENT", "cross_walls"]
 SEARCHED = 0.1  # half length of the search line, in typical distances of kinks
 SHORTER = 5.0  # each time a hinge is tried again
 WIDE = 30.0  # half length of the search line, in its distance from the hinge
-INNER = 0.45  # of the half length: the crease must lie between these
+INNER = 0.5  # of the half length: the crease must lie in the inner part
 ALMOST = 0.98  # of the way to the next hinge
 NARROW = 3.0  # a search line shorter than this, in its distance from the hinge, is not worth asking
 CHECKS = 3  # places where a predicted crease is looked for
@@ -46,10 +45,11 @@ def cross_walls(
     places = [np.empty((0, known.dim)) for _ in range(len(walls))]
     search = _SearchLines.behind(asker, known, walls, failed)
     asked = np.flatnonzero(search.usable)
-    met = find_meetings(asker.ask, search.base[asked], search.direction[asked], search.positions[asked], asker.noise)
+    reach = search.reach[asked]
+    met = asker.cross(search.middle[asked], search.direction[asked], reach, INNER * reach)
     trials = []
-    for k, t, found in zip(asked, met.t, met.found, strict=True):
-        point = search.base[k] + t * search.direction[k]
+    for k, t, found in zip(asked, met.position, met.found, strict=True):
+        point = search.middle[k] + t * search.direction[k]
         trial = _Trial.of(asker, known, crease, incoming, walls, int(k), point) if found else None
         if trial is not None:
             trials.append(trial)
@@ -63,11 +63,11 @@ def cross_walls(
 
 @dataclass(frozen=True)
 class _SearchLines:
-    """Short lines parallel to the hinges, close behind them: base + positions · direction."""
+    """Short lines parallel to the hinges, close behind them."""
 
-    base: FloatArray
+    middle: FloatArray
     direction: FloatArray
-    positions: FloatArray  # (n, 4)
+    reach: FloatArray
     usable: BoolArray
 
     @classmethod
@@ -82,8 +82,8 @@ class _SearchLines:
         room = [ALMOST * _reach(local, side * direction, walls) for side in (-1, 1)]
         low, high = -np.minimum(half, room[0]), np.minimum(half, room[1])
         usable = np.minimum(-low, high) > NARROW * distance
-        positions = np.column_stack([low, INNER * low, INNER * high, high])
-        return cls(base, direction, positions, usable)
+        middle = base + ((low + high) / 2)[:, None] * direction
+        return cls(middle, direction, (high - low) / 2, usable)
 
 
 def _reach(local: Local, directions: FloatArray, walls: Walls) -> FloatArray:
@@ -133,7 +133,7 @@ def _confirmed(asker: Asker, trials: list[_Trial]) -> list[FloatArray]:
     points = np.concatenate([trial.checks for trial in trials])
     normals = np.repeat([trial.normal for trial in trials], CHECKS, axis=0)
     met = asker.test(points, normals, np.concatenate([trial.room for trial in trials]))
-    seen = points + np.where(met.found, met.t, 0.0)[:, None] * normals
+    seen = points + np.where(met.found, met.position, 0.0)[:, None] * normals
     found = []
     for k, trial in enumerate(trials):
         mine = slice(k * CHECKS, (k + 1) * CHECKS)

@@ -17,7 +17,6 @@ MOST_OPEN = 2  # coefficients: more would have too many combinations
 MOST_KINKS = 60
 AGREE = 1e-8  # relative to the distance in feature space
 DEPENDS = 1e-2  # share of that distance along open directions that makes a kink tell
-SPARE = 1  # kinks that must agree beyond those that determine the coefficients
 
 
 def close_from_kinks(known: Known, crease: Crease, incoming: Incoming, points: FloatArray) -> Crease | None:
@@ -30,9 +29,15 @@ def close_from_kinks(known: Known, crease: Crease, incoming: Incoming, points: F
     fixed, free = away @ incoming.weights, away @ incoming.open
     telling = np.flatnonzero(np.linalg.norm(free, axis=1) > DEPENDS)[:MOST_KINKS]
     best = _best_agreement(fixed[telling], free[telling], u)
-    if best is None or best.sum() < u + SPARE:
+    if best is None or not _overdetermined(free[telling[best]]):
         return None
     return crease.with_points(points[telling[best]])
+
+
+def _overdetermined(rows: FloatArray) -> bool:
+    """True if the rows still determine all unknowns when any one of them is left out."""
+    n, u = rows.shape
+    return n > u and all(np.linalg.matrix_rank(np.delete(rows, k, axis=0), DEPENDS**2) == u for k in range(n))
 
 
 def _best_agreement(fixed: FloatArray, free: FloatArray, u: int) -> BoolArray | None:

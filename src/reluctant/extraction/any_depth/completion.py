@@ -1,33 +1,113 @@
-"""A neuron that no line has met shows where the network found so far errs: lines from there to where it does not.
+"""The end of a search: every answer there is must be explained, fresh ones too; where one is not, a neuron is missing.
 
-Between a point where a missing neuron is on and one where it is off lies its crease.
+Between a point where a missing neuron is on and one where it is off lies its crease: a line from the one to the other
+brings the kink that was missing.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from reluctant.extraction.any_depth.check_points import check_points, suspected_points
+from reluctant.extraction.any_depth.known import Known
+from reluctant.extraction.any_depth.ladder import Ladder
+from reluctant.extraction.any_depth.memory import Memory
+from reluctant.extraction.any_depth.top import Readout, deviations, fit_most, leftovers
+from reluctant.extraction.failures import StageFailed
 from reluctant.geometry import Lines
 from reluctant.geometry.samples import BoolArray
 from reluctant.numerics import FloatArray
 
-__all__ = ["segments_across"]
+__all__ = ["complete", "mostly_explained", "rows_for_fit"]
 
+FITTED_ROWS = 3.0  # for every parameter
+RARE_ROWS = 3.0  # for every weight of a neuron, on the side of its crease that is met less often
+FITTED_DISTANCE = 30.0  # in units of the scale
+FITS = 1e-6  # deviation, relative to the spread of the answers, that no rounding in the layers explains
+FEWEST_CHECKED, CHECKED = 4000, 0.5  # fresh points; for every parameter: what they do not meet is rare
+MOST_SUSPECTS = 512  # directions
+MOST_WRONG = 0.4  # of the rows: beyond, the others are no majority
+MOST_ROUNDS = 12
 SEGMENTS = 3  # scanned in a round
 NEIGHBOURS = 5  # right points near a wrong one, one of which is taken
 BEYOND = 0.5  # of its length, a segment goes on at both ends: creases are better not at the very end
 
 
-def segments_across(rows: FloatArray, wrong: BoolArray, off: FloatArray, rng: np.random.Generator) -> Lines:
-    """Segments from wrong rows, the worst first, to rows nearby that are right."""
-    dim = rows.shape[1]
-    order = np.flatnonzero(wrong)[np.argsort(-off[wrong])][:SEGMENTS]
-    right = rows[~wrong]
-    start, stop = [], []
-    for row in rows[order]:
-        distance = np.linalg.norm(right - row, axis=1)
-        nearest = np.argsort(distance)[:NEIGHBOURS]
-        other = right[rng.choice(nearest)]
-        start.append(row - BEYOND * (other - row))
-        stop.append(other + BEYOND * (other - row))
-    return Lines.between(np.array(start), np.array(stop), float(np.sqrt(dim)))
+def complete(ladder: Ladder, memory: Memory, rng: np.random.Generator) -> Known:
+    """Look for missing neurons until fresh points are explained.
+
+    Cost: 4000 rows, or half a row for every parameter where that is more; about 40 more for each missing neuron.
+    """
+    checked = False
+    for _ in range(MOST_ROUNDS):
+        known = ladder.known()
+        found = _Explained.by(known, memory, rng)
+        if not found.wrong.any() and not checked:
+            with ladder.oracle.stage("check"):
+                memory(check_points(known, max(FEWEST_CHECKED, int(CHECKED * known.parameters)), rng))
+                rest = leftovers(known, found.readout, MOST_SUSPECTS, rng)
+                if len(rest):
+                    memory(suspected_points(known, rest, rng))
+            checked = True
+            found = _Explained.by(known, memory, rng)
+        if not found.wrong.any():
+            return known
+        if found.wrong.mean() > MOST_WRONG:
+            break
+        checked = False
+        with ladder.oracle.stage("completion"):
+            ladder.store.scan(found.segments(rng))
+            ladder.look_again()
+    raise StageFailed(
+        "completion", "answers that the layers do not explain", number=float(found.wrong.mean()), limit=0,
+    )  # fmt: skip
+
+
+def mostly_explained(known: Known, memory: Memory, rng: np.random.Generator) -> bool:
+    """True if an output layer on top explains most of the answers: then this is the last layer."""
+    return bool(_Explained.by(known, memory, rng).wrong.mean() < MOST_WRONG)
+
+
+def rows_for_fit(known: Known, memory: Memory, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Random rows, and for every neuron enough on the side of its crease that is met less often."""
+    rows, answers = memory.near(FITTED_DISTANCE * np.sqrt(known.dim))
+    order = rng.permutation(len(rows))
+    rows, answers = rows[order], answers[order]
+    chosen = np.arange(len(rows)) < FITTED_ROWS * known.parameters
+    active = known.patterns(rows)
+    rare = np.where(active.mean(axis=0) < 0.5, active, ~active)
+    enough = np.concatenate([np.full(len(layer), RARE_ROWS * layer.weights.shape[1]) for layer in known.layers])
+    chosen |= (rare & (np.cumsum(rare, axis=0) <= enough)).any(axis=1)
+    return rows[chosen], answers[chosen]
+
+
+@dataclass(frozen=True)
+class _Explained:
+    """All rows there are, by how much the best fit to most of them is off, and where that is too much."""
+
+    readout: Readout
+    rows: FloatArray
+    off: FloatArray
+    wrong: BoolArray
+
+    @classmethod
+    def by(cls, known: Known, memory: Memory, rng: np.random.Generator) -> _Explained:
+        readout = fit_most(known, *rows_for_fit(known, memory, rng))
+        rows, answers = memory.near(FITTED_DISTANCE * np.sqrt(known.dim))
+        off = deviations(known, readout, rows, answers)
+        return cls(readout, rows, off, off > FITS)
+
+    def segments(self, rng: np.random.Generator) -> Lines:
+        """Segments from wrong rows, some of the worst, to rows nearby that are right."""
+        worst = np.flatnonzero(self.wrong)[np.argsort(-self.off[self.wrong])]
+        chosen = rng.choice(worst[: SEGMENTS * NEIGHBOURS], min(SEGMENTS, len(worst)), replace=False)
+        right = self.rows[~self.wrong]
+        start, stop = [], []
+        for row in self.rows[chosen]:
+            nearest = np.argsort(np.linalg.norm(right - row, axis=1))[:NEIGHBOURS]
+            other = right[rng.choice(nearest)]
+            start.append(row - BEYOND * (other - row))
+            stop.append(other + BEYOND * (other - row))
+        return Lines.between(np.array(start), np.array(stop), float(np.sqrt(self.rows.shape[1])))

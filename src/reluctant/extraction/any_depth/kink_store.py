@@ -137,7 +137,8 @@ class Store:
     def unexplained(self, known: Known) -> BoolArray:
         """Which kinks no known neuron passes."""
         slopes = known.along(self.kinks.point, self.kinks.direction)
-        return ~(relative_distance(slopes.values, slopes.value_slopes, self.kinks) < SAME_PLACE).any(axis=1)
+        distance = relative_distance(slopes.values, slopes.value_slopes, self.kinks)
+        return np.less(distance, SAME_PLACE).sum(axis=1) == 0
 
 
 def relative_distance(values: FloatArray, slopes: FloatArray, kinks: Kinks) -> FloatArray:

@@ -9,7 +9,8 @@ cannot be seen: such features of the layer before are carried on beside the laye
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -21,19 +22,37 @@ __all__ = ["Known", "Layer", "Local", "Slopes"]
 
 @dataclass(frozen=True)
 class Layer:
-    """Weights (h, k) and biases (h,) of a hidden layer; `carried` features of the one before go on beside it."""
+    """Weights (h, k) and biases (h,) of a hidden layer; of which neurons the side is open, and what goes on beside it.
+
+    carried: features of the layer before that the next one needs directly.
+    """
 
     weights: FloatArray
     biases: FloatArray
-    carried: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    undecided: BoolArray
+    carried: IntArray
+
+    @classmethod
+    def of(cls, weights: FloatArray, biases: FloatArray) -> Layer:
+        """A layer of which everything is known."""
+        return cls(weights, biases, np.zeros(len(biases), dtype=bool), np.empty(0, dtype=np.intp))
 
     def __len__(self) -> int:
         return len(self.biases)
 
+    @cached_property
+    def beside(self) -> FloatArray:
+        """Rows (r, k): combinations of the layer before that go on beside this one."""
+        whole = np.eye(self.weights.shape[1])
+        if self.undecided.all():
+            return whole
+        rows = np.concatenate([self.weights[self.undecided], whole[self.carried]])
+        return rows if len(rows) < len(whole) else whole
+
     def turned(self, wrong: BoolArray) -> Layer:
-        """These neurons turned round."""
+        """These neurons turned round, and all sides decided."""
         sign = np.where(wrong, -1.0, 1.0)
-        return Layer(sign[:, None] * self.weights, sign * self.biases, self.carried)
+        return Layer(sign[:, None] * self.weights, sign * self.biases, np.zeros(len(self), dtype=bool), self.carried)
 
 
 @dataclass(frozen=True)
@@ -58,24 +77,23 @@ class Slopes:
 
 @dataclass(frozen=True)
 class Known:
-    """Hidden layers in order; `sided` is False while the sides of the last one are open."""
+    """Hidden layers in order; in all but the last one sides are decided."""
 
     dim: int
     layers: tuple[Layer, ...] = ()
-    sided: bool = True
 
     def extended(self, layer: Layer) -> Known:
-        """One layer more, its sides still open."""
-        return Known(self.dim, (*self.layers, layer), sided=False)
+        """One layer more."""
+        return Known(self.dim, (*self.layers, layer))
 
     def with_sides(self, wrong: BoolArray) -> Known:
         """The neurons of the last layer that are the wrong way round turned."""
-        return replace(self, layers=(*self.layers[:-1], self.layers[-1].turned(wrong)), sided=True)
+        return Known(self.dim, (*self.layers[:-1], self.layers[-1].turned(wrong)))
 
     @property
-    def keeps_previous(self) -> bool:
-        """True if the layer before the last is among the features."""
-        return bool(self.layers) and not self.sided
+    def sided(self) -> bool:
+        """True if the sides of the last layer are decided."""
+        return not self.layers or not self.layers[-1].undecided.any()
 
     @property
     def parameters(self) -> int:
@@ -91,9 +109,12 @@ class Known:
         """Features (n, F)."""
         last = points
         for layer in self.layers:
-            parts = [np.maximum(last @ layer.weights.T + layer.biases, 0), self._kept(last, layer)]
-            last = np.hstack(parts)
+            last = np.hstack([np.maximum(last @ layer.weights.T + layer.biases, 0), last @ layer.beside.T])
         return last
+
+    def patterns(self, points: FloatArray) -> BoolArray:
+        """Which known neurons (n, H) are active."""
+        return self.along(points, np.zeros_like(points)).values > 0
 
     def along(self, points: FloatArray, directions: FloatArray) -> Slopes:
         """Values and derivatives at points on lines."""
@@ -103,8 +124,8 @@ class Known:
             z, dz = h @ layer.weights.T + layer.biases, dh @ layer.weights.T
             values.append(z)
             slopes.append(dz)
-            h = np.hstack([np.maximum(z, 0), self._kept(h, layer)])
-            dh = np.hstack([np.where(z > 0, dz, 0.0), self._kept(dh, layer)])
+            h = np.hstack([np.maximum(z, 0), h @ layer.beside.T])
+            dh = np.hstack([np.where(z > 0, dz, 0.0), dh @ layer.beside.T])
         return Slopes(h, dh, np.hstack(values), np.hstack(slopes))
 
     def local(self, points: FloatArray) -> Local:
@@ -116,10 +137,6 @@ class Known:
             z, g = h @ layer.weights.T + layer.biases, layer.weights @ jacobian
             values.append(z)
             gradients.append(g)
-            h = np.hstack([np.maximum(z, 0), self._kept(h, layer)])
-            jacobian = np.concatenate([np.where((z > 0)[:, :, None], g, 0.0), self._kept(jacobian, layer)], axis=1)
+            h = np.hstack([np.maximum(z, 0), h @ layer.beside.T])
+            jacobian = np.concatenate([np.where((z > 0)[:, :, None], g, 0.0), layer.beside @ jacobian], axis=1)
         return Local(h, jacobian, np.hstack(values), np.concatenate(gradients, axis=1))
-
-    def _kept(self, before: FloatArray, layer: Layer) -> FloatArray:
-        """What goes on beside a layer of the one before: all of it while its sides are open, else what is carried."""
-        return before if self.keeps_previous and layer is self.layers[-1] else before[:, layer.carried]

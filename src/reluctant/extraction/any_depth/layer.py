@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,46 +23,86 @@ from reluctant.geometry.samples import BoolArray, IntArray
 __all__ = ["Neuron", "Search"]
 
 HITS = 4  # crossings seen on stored lines that make further questions needless
+FEWEST_HITS = 2  # the one it was found by, and another
 HITS_FIRST = 3  # a hyperplane is met by every line
 SEEN = 0.7  # share of a neuron's crossings that must be kinks
 NARROWEST = 1e-4  # pieces narrower than this, relative to scale and distance, are no good start
-FARTHEST = 10.0  # starts farther out, in units of the scale, are left to others
+FARTHEST = 10.0  # in units of the scale: no walk starts farther out
 RESIDUAL = 1e-7  # of a neuron's linear system
+STRAIGHT = 1e-6  # share of the weights: a crease that does not bend
+ENOUGH_FOR_SIDES = 5  # neurons, where the layer below is no wider than the one before it
+FEWEST_TO_DOUBT = 3  # neurons: with fewer there is no majority
 QUIET = 4  # lines in a row that bring nothing new
 QUIET_FIRST = 2  # for the first layer, whose creases every line meets
-MOST_LINES = 60
+MOST_LINES = 16  # new ones for one layer
 
 
 @dataclass(frozen=True)
 class Neuron:
-    """A crease that was followed, and the incoming weights it gives."""
+    """A crease that was followed, and the incoming weights it gives; `turned` is None while its side is open."""
 
     crease: Crease
     incoming: Incoming
+    turned: bool | None = None
 
 
 class Search:
-    """The search for one layer; it may settle the sides of the layer before on its way."""
+    """The search for one layer on those below; it settles the sides of the one below on its way."""
 
     def __init__(self, asker: Asker, store: Store, known: Known) -> None:
         self.asker, self.store, self.known = asker, store, known
         self.neurons: list[Neuron] = []
         self.tried: set[int] = set()
+        self.turned: BoolArray | None = None  # neurons of the layer below that were turned, once that is known
 
     def run(self) -> None:
         """Try every unexplained kink, on new lines too, until lines bring nothing new."""
         quiet, enough = 0, QUIET if self.known.layers else QUIET_FIRST
-        while quiet < enough and self.store.lines < MOST_LINES:
+        most = self.store.lines + MOST_LINES
+        while quiet < enough and self.store.lines < most and not self.at_odds():
             if not len(self.next_batch()):
                 self.store.scan_random(1)
                 self.review()
             quiet = 0 if self.try_all() else quiet + 1
         self.settle_sides(final=True)
 
+    def adopt(self, neurons: Iterable[Neuron]) -> None:
+        """Neurons that were found before features changed: followed on where that opened something."""
+        for neuron in neurons:
+            followed = follow(self.asker, self.known, neuron.crease)
+            again = None if followed is None else self.accepted(followed)
+            if again is not None:
+                self.add(replace(again, turned=neuron.turned))
+                self.settle_sides()
+
+    def at_odds(self) -> bool:
+        """True if there are neurons enough to tell all sides below, and they do not agree on them."""
+        if self.known.sided:
+            return False
+        below = self.known.layers[-1]
+        return len(self.neurons) > ENOUGH_FOR_SIDES * (1 + len(below) / below.weights.shape[1])
+
+    def misplaced(self) -> list[Neuron]:
+        """Creases that do not bend at the neurons of the layer below: they belong to that layer themselves."""
+        if self.known.sided:
+            return []
+        below = len(self.known.layers[-1])
+        return [
+            n for n in self.neurons
+            if np.linalg.norm(n.incoming.weights[:below]) < STRAIGHT * np.linalg.norm(n.incoming.weights)
+        ]  # fmt: skip
+
+    def try_everything(self) -> int:
+        """Follow all candidates there are; the number of neurons found."""
+        found = 0
+        while len(self.next_batch()) and not self.at_odds():
+            found += self.try_all()
+        return found
+
     def try_all(self) -> int:
         """Follow candidates, for the first layer those of one line, until none is left; the neurons found."""
         before = len(self.neurons)
-        while len(batch := self.next_batch()):
+        while len(batch := self.next_batch()) and not self.at_odds():
             self.store.measure(batch)
             self.close()
             for kink in batch:
@@ -80,7 +121,7 @@ class Search:
         """All kinks of a line for the first layer; then one at a time, the cheapest and roomiest first."""
         kinks = self.store.kinks
         usable = self.unexplained() & (kinks.width > NARROWEST * kinks.unit)
-        usable &= kinks.unit < FARTHEST * self.store.scale
+        usable &= (kinks.unit < FARTHEST * self.store.scale) | (not self.known.layers)
         usable[list(self.tried)] = False
         which = np.flatnonzero(usable)
         if not len(which):
@@ -118,7 +159,7 @@ class Search:
             if not neuron.incoming.closed and same_neuron(neuron.incoming, incoming):
                 both = self.accepted(joined(neuron.crease, start))
                 if both is not None:
-                    self.neurons[k] = both
+                    self.neurons[k] = replace(both, turned=neuron.turned)
                     return True
         return False
 
@@ -134,7 +175,10 @@ class Search:
         hits = score(self.store, self.known, neuron.incoming).hits
         if not self.known.layers:
             return hits >= HITS_FIRST
-        return hits >= HITS or is_there(self.asker, self.known, neuron.crease, neuron.incoming)
+        looked_for = hits < HITS
+        return hits >= FEWEST_HITS and not (
+            looked_for and not is_there(self.asker, self.known, neuron.crease, neuron.incoming)
+        )
 
     def add(self, neuron: Neuron) -> None:
         """Add a neuron, or what was seen of it to one that is there already."""
@@ -142,7 +186,7 @@ class Search:
             if same_neuron(other.incoming, neuron.incoming):
                 both = self.accepted(joined(other.crease, neuron.crease))
                 if both is not None:
-                    self.neurons[k] = both
+                    self.neurons[k] = replace(both, turned=other.turned)
                 return
         self.neurons.append(neuron)
 
@@ -155,21 +199,38 @@ class Search:
             crease = close_from_kinks(self.known, neuron.crease, neuron.incoming, points)
             closed = None if crease is None else self.accepted(crease)
             if closed is not None:
-                self.neurons[k] = closed
+                self.neurons[k] = replace(closed, turned=neuron.turned)
 
     def settle_sides(self, *, final: bool = False) -> None:
-        """Find the sides of the layer before, if they can be; then solve all creases anew, without queries."""
-        if not self.known.keeps_previous:
+        """Find the sides of the layer below, if they can be; then solve all creases anew, without queries."""
+        if self.known.sided:
             return
         wrong = find_sides(self.known, [neuron.incoming for neuron in self.neurons], final=final)
+        if wrong is None and final and len(self.neurons) > FEWEST_TO_DOUBT:
+            wrong = self.doubt()
         if wrong is None:
             return
-        self.known = self.known.with_sides(wrong)
+        self.turned, self.known = wrong, self.known.with_sides(wrong)
         before, self.neurons = self.neurons, []
         for neuron in before:
             again = self.accepted(neuron.crease)
             if again is not None:
                 self.add(again)
+
+    def doubt(self) -> BoolArray | None:
+        """The sides on which all neurons but one agree; that one is let go."""
+        for k in range(len(self.neurons)):
+            others = self.neurons[:k] + self.neurons[k + 1 :]
+            wrong = find_sides(self.known, [neuron.incoming for neuron in others], final=True)
+            if wrong is not None:
+                self.neurons = others
+                return wrong
+        return None
+
+    def learn_sides(self, turned: BoolArray) -> None:
+        """Take down which neurons had to be turned, those turned before already being so."""
+        for k, (neuron, turn) in enumerate(zip(self.neurons, turned, strict=True)):
+            self.neurons[k] = replace(neuron, turned=bool(turn) != bool(neuron.turned))
 
     def layer(self) -> Layer:
         """The neurons found, as a layer with unit rows; what cannot be seen of them is settled."""
@@ -181,5 +242,6 @@ class Search:
         carried = np.zeros(rows.shape[1], dtype=bool)
         for s, n in zip(settled, self.neurons, strict=True):
             carried |= n.incoming.open_features() & s.on
-        size = np.linalg.norm(rows, axis=1)
-        return Layer(rows / size[:, None], biases / size, np.flatnonzero(carried))
+        size = np.linalg.norm(rows, axis=1) * np.array([-1.0 if n.turned else 1.0 for n in self.neurons])
+        undecided = np.array([n.turned is None for n in self.neurons])
+        return Layer(rows / size[:, None], biases / size, undecided, np.flatnonzero(carried))

@@ -20,14 +20,14 @@ class Memory:
         self.answers: list[FloatArray] = []
 
     def __call__(self, rows: FloatArray) -> FloatArray:
+        """Ask, and keep the answers."""
         answers = self.ask(rows)
         self.rows.append(rows)
         self.answers.append(answers)
         return answers
 
-    def near(self, distance: float, most: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """At most so many rows, within this distance of the origin, with their answers."""
+    def near(self, distance: float) -> tuple[FloatArray, FloatArray]:
+        """All rows within this distance of the origin, with their answers."""
         rows, answers = np.concatenate(self.rows), np.concatenate(self.answers)
-        near = np.flatnonzero(np.linalg.norm(rows, axis=1) < distance)
-        chosen = near if len(near) <= most else rng.choice(near, most, replace=False)
-        return rows[chosen], answers[chosen]
+        near = np.linalg.norm(rows, axis=1) < distance
+        return rows[near], answers[near]

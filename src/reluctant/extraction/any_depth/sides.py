@@ -30,7 +30,8 @@ PRESENT = 1e-5  # a coefficient of a neuron's weights larger than this is one
 class _Equations:
     """One neuron of the next layer: t = -(w a) f - w g with g zero except for open coefficients.
 
-    products: (k', h) rows of w a. rows: (k', h) rows of w. Both in the directions of t that are determined.
+    products: (k', u) columns w_j a_j of the undecided neurons. rows: (k', u) columns w_j. Both in the directions of t
+    that are determined.
     """
 
     products: FloatArray
@@ -43,12 +44,13 @@ class _Equations:
         layer = known.layers[-1]
         h = len(layer)
         size = np.linalg.norm(incoming.weights)
-        a, t = incoming.weights[:h] / size, incoming.weights[h:] / size
-        open_ = np.linalg.norm(incoming.open[:h], axis=1) > OPEN
-        undetermined = np.hstack([incoming.open[h:], np.eye(len(t))[:, layer.carried]])
+        a, t = incoming.weights[:h] / size, layer.beside.T @ incoming.weights[h:] / size
+        open_ = (np.linalg.norm(incoming.open[:h], axis=1) > OPEN)[layer.undecided]
+        undetermined = np.hstack([layer.beside.T @ incoming.open[h:], np.eye(len(t))[:, layer.carried]])
         u, sizes, _ = np.linalg.svd(undetermined)
         sure = u[:, int((sizes > RANK).sum()) :].T
-        return cls(sure @ np.where(open_, 0.0, layer.weights.T * a), sure @ layer.weights.T, sure @ t, open_)
+        w, a = layer.weights[layer.undecided].T, a[layer.undecided]
+        return cls(sure @ np.where(open_, 0.0, w * a), sure @ w, sure @ t, open_)
 
     def without_open(self) -> tuple[FloatArray, FloatArray]:
         """Equations in f alone."""
@@ -57,7 +59,7 @@ class _Equations:
         return -rest @ self.products, rest @ self.right
 
     def open_parts(self, sides: FloatArray) -> FloatArray:
-        """The unknowns g (h,) that the open coefficients leave, given f."""
+        """The unknowns g (u,) that the open coefficients leave, given f."""
         parts = np.zeros(len(self.open))
         left = -(self.right + self.products @ sides)
         parts[self.open] = np.linalg.lstsq(self.rows[:, self.open], left, rcond=RANK)[0]
@@ -80,8 +82,11 @@ def find_sides(known: Known, incomings: Sequence[Incoming], *, final: bool = Fal
     sides = np.zeros(len(seen))
     sides[seen], _, rank, _ = np.linalg.lstsq(matrix[:, seen], right, rcond=RANK)
     rounded = np.round(sides)
-    clear = rank == seen.sum() and np.abs(sides - rounded).max() < CLEAR and set(np.unique(rounded)) <= {0.0, 1.0}
-    if not clear or np.linalg.norm(matrix @ rounded - right) > AGREE * np.sqrt(len(equations)):
+    clear = np.abs(sides - rounded).max(initial=0) < CLEAR and set(np.unique(rounded)) <= {0.0, 1.0}
+    off = np.linalg.norm(matrix @ rounded - right)
+    if rank < seen.sum() or not clear or off > AGREE * np.sqrt(len(equations)):
         return None
     left = np.max([np.abs(e.open_parts(rounded)) for e in equations], axis=0) > PRESENT
-    return (rounded > 0) | (~seen & left)
+    wrong = np.zeros(len(known.layers[-1]), dtype=bool)
+    wrong[known.layers[-1].undecided] = (rounded > 0) | (~seen & left)
+    return wrong

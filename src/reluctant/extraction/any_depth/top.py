@@ -16,11 +16,14 @@ from reluctant.extraction.orientation import find_turned
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["Readout", "deviations", "fit_most", "fit_readout", "oriented_network"]
+__all__ = ["Readout", "deviations", "fit_most", "fit_readout", "leftovers", "oriented_network", "with_carried"]
 
 RANK = 1e-13  # relative
-ROBUST_ROUNDS = 25
+ROBUST_ROUNDS, TRIMMED_ROUNDS = 50, 5
+AGREEING = 0.6  # share of the rows in the last fits, at least
+AGREES = 1e-6  # relative; rows no farther off are in them too
 FLOOR = 1e-9  # relative; deviations below this count alike
+MOST_BITS = 62  # of a whole number
 NOTHING = 1e-9  # singular values of v this small, relative to the output weights, are rounding
 
 
@@ -47,13 +50,15 @@ def fit_readout(known: Known, rows: FloatArray, answers: FloatArray, weight: Flo
 
 def fit_most(known: Known, rows: FloatArray, answers: FloatArray) -> Readout:
     """A fit that leaves out rows it cannot explain, as long as they are few: those a missing neuron plays a part in."""
-    weight = np.ones(len(rows))
-    for _ in range(ROBUST_ROUNDS):
-        readout = fit_readout(known, rows, answers, weight)
+    readout = fit_readout(known, rows, answers)
+    for k in range(ROBUST_ROUNDS):
         off = deviations(known, readout, rows, answers)
         if off.max() <= FLOOR:
             break
-        weight = 1 / np.sqrt(np.maximum(off, FLOOR))  # least absolute deviations, as a series of least squares
+        # Least absolute deviations, as a series of least squares; at the end, of the rows that agree best alone.
+        weight = 1 / np.sqrt(np.maximum(off, FLOOR))
+        trimmed = (off <= max(np.quantile(off, AGREEING), AGREES)).astype(float)
+        readout = fit_readout(known, rows, answers, weight if k < ROBUST_ROUNDS - TRIMMED_ROUNDS else trimmed)
     return readout
 
 
@@ -64,12 +69,33 @@ def deviations(known: Known, readout: Readout, rows: FloatArray, answers: FloatA
     return np.asarray(np.abs(predicted - answers).max(axis=1) / distance / readout.spread)
 
 
+def leftovers(known: Known, readout: Readout, most: int, rng: np.random.Generator) -> FloatArray:
+    """What may be left (n, k) of the layer before the last when neurons are turned to their sides; none if nothing is.
+
+    If the right sides leave something, it is the sum of neurons that were never seen to switch.
+    """
+    h, m = len(known.layers[-1]), len(readout.weights)
+    terms, skip = _turning(known, readout)
+    if find_turned(terms, -skip) is not None:
+        return np.empty((0, known.layers[-1].weights.shape[1]))
+    numbers = np.arange(2**h) if 2**h <= most else rng.integers(0, 2 ** min(h, MOST_BITS), most)
+    choices = (numbers[:, None] >> np.arange(h)) & 1
+    return np.asarray((skip + choices @ terms.T).reshape(len(choices) * m, -1))
+
+
+def _turning(known: Known, readout: Readout) -> tuple[FloatArray, FloatArray]:
+    """What each neuron of the last layer would add to the layer before, all outputs (m·k, h), and what is there."""
+    h = len(known.layers[-1])
+    terms = (readout.weights[:, None, :h] * known.layers[-1].weights.T[None]).reshape(-1, h)
+    return terms, readout.weights[:, h:].reshape(-1)
+
+
 def oriented_network(known: Known, readout: Readout, rows: FloatArray, answers: FloatArray) -> ReLUNetwork:
     """The whole network, its last layer turned to the right sides where they can be found."""
-    last, h = known.layers[-1], len(known.layers[-1])
+    h = len(known.layers[-1])
     outputs, skip = readout.weights[:, :h], readout.weights[:, h:]
-    terms = (outputs[:, None, :] * last.weights.T[None]).reshape(-1, h)
-    turned = find_turned(terms, -skip.reshape(-1))
+    terms, rest = _turning(known, readout)
+    turned = find_turned(terms, -rest)
     if turned is not None:
         known = known.with_sides(turned)
         readout = fit_readout(known, rows, answers)
@@ -86,17 +112,17 @@ def _with_always_active(known: Known, outputs: FloatArray, skip: FloatArray, con
     left, rows = u[:, kept] * sizes[kept], vt[kept]
     last = known.layers[-1]
     weights = np.concatenate([last.weights, np.maximum(rows, 0), np.maximum(-rows, 0)])
-    layer = Layer(weights, np.concatenate([last.biases, np.zeros(2 * len(rows))]))
+    layer = Layer.of(weights, np.concatenate([last.biases, np.zeros(2 * len(rows))]))
     return _network(Known(known.dim, (*known.layers[:-1], layer)), np.hstack([outputs, left, -left]), constants)
 
 
 def _network(known: Known, outputs: FloatArray, constants: FloatArray, skip: FloatArray | None = None) -> ReLUNetwork:
-    layers = [_with_carried(layer) for layer in known.layers]
+    layers = [with_carried(layer) for layer in known.layers]
     weights = [*(layer.weights for layer in layers), outputs]
     return ReLUNetwork(weights, [*(layer.biases for layer in layers), constants], skip)
 
 
-def _with_carried(layer: Layer) -> Layer:
+def with_carried(layer: Layer) -> Layer:
     """Carried features as neurons: they are not negative, so max(h, 0) = h."""
     rows = np.eye(layer.weights.shape[1])[layer.carried]
-    return Layer(np.concatenate([layer.weights, rows]), np.concatenate([layer.biases, np.zeros(len(rows))]))
+    return Layer.of(np.concatenate([layer.weights, rows]), np.concatenate([layer.biases, np.zeros(len(rows))]))

@@ -22,6 +22,7 @@ WANDER = (0.1, 0.5, 1.0)  # random part of an aimed step
 BEHIND = 0.4  # of the way from one hinge to the next: where a step lands behind a hinge
 WIDEST_GAP = 0.5  # in units of the scale
 STRAY = 12.0  # how far out walks may go, in units of the scale
+FLAT = 1e-16  # square of a normal, relative: a neuron does not change in this cell
 PART_OF_THE_WAY = (0.2, 0.8)  # to a wall: where a walk goes on that met it
 
 
@@ -92,7 +93,8 @@ class _Step:
     def aim(cls, known: Known, incoming: Incoming, x: FloatArray, scale: float, rng: np.random.Generator) -> _Step:
         local = known.local(x)
         normal = np.einsum("nfd,f->nd", local.jacobian, incoming.weights)
-        normal /= np.linalg.norm(normal, axis=1, keepdims=True)
+        size = np.linalg.norm(normal, axis=1, keepdims=True)
+        normal /= np.where(size > 0, size, 1.0)
         direction = tangents(_aims(known, incoming, local, rng), normal)
         slopes = np.einsum("nhd,nd->nh", local.gradients, direction)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -107,14 +109,14 @@ class _Step:
     def go(
         self, known: Known, incoming: Incoming, x: FloatArray, scale: float, rng: np.random.Generator
     ) -> tuple[Walls, FloatArray]:
-        usable = np.isfinite(self.reach) & np.isfinite(self.gap)
+        usable = np.asarray(np.isfinite(self.reach) & np.isfinite(self.gap))
         reach, gap = np.where(usable, self.reach, 0.0), np.where(usable, self.gap, 0.0)
         landing = x + (reach + BEHIND * gap)[:, None] * self.direction
         behind = known.local(landing)
         each = np.arange(len(x))
         expected = self.local.values > 0
         expected[each, self.hinge] ^= True
-        usable &= ((behind.values > 0) == expected).all(axis=1)
+        usable &= np.asarray(np.equal(behind.values > 0, expected).all(axis=1))
         usable &= np.linalg.norm(landing, axis=1) < STRAY * scale
         predicted = incoming.flat(behind.jacobian)
         wall = np.flatnonzero(usable & ~predicted)
@@ -136,7 +138,7 @@ def _aims(known: Known, incoming: Incoming, local: Local, rng: np.random.Generat
     wanted = _open_hinges(known, incoming) & (local.values < 0)
     chance = np.where(wanted, rng.random(wanted.shape), -1.0)
     target = chance.argmax(axis=1)
-    aimed = wanted.any(axis=1) & (rng.random(n) < TARGETED)
+    aimed = np.asarray(wanted.any(axis=1)) & (rng.random(n) < TARGETED)
     towards = local.gradients[np.arange(n), target]
     size = np.linalg.norm(towards, axis=1, keepdims=True)
     towards = towards / np.where(size > 0, size, 1.0)
@@ -149,7 +151,7 @@ def _open_hinges(known: Known, incoming: Incoming) -> BoolArray:
     hinges = np.zeros(known.hinge_count, dtype=bool)
     last = len(known.layers[-1])
     hinges[-last:] = open_[:last]
-    if known.keeps_previous and len(known.layers) > 1:
+    if known.layers[-1].undecided.all() and len(known.layers) > 1:
         before = len(known.layers[-2])
         hinges[-last - before : -last] = open_[last : last + before]
     return hinges
@@ -158,7 +160,8 @@ def _open_hinges(known: Known, incoming: Incoming) -> BoolArray:
 def _land(known: Known, incoming: Incoming, landing: FloatArray, behind: Local) -> tuple[FloatArray, BoolArray]:
     """Drop points onto the crease of their cells; True where they stay in the cell."""
     normal = np.einsum("nfd,f->nd", behind.jacobian, incoming.weights)
-    square = np.maximum((normal**2).sum(axis=1), np.finfo(float).tiny)
-    on_crease = landing - (incoming.values(behind.features) / square)[:, None] * normal
+    square = (normal**2).sum(axis=1)
+    moves = square > FLAT * (incoming.weights**2).sum()
+    on_crease = landing - (incoming.values(behind.features) / np.where(moves, square, np.inf))[:, None] * normal
     values = known.along(on_crease, normal).values
-    return on_crease, ((values > 0) == (behind.values > 0)).all(axis=1)
+    return on_crease, np.equal(values > 0, behind.values > 0).all(axis=1) & moves

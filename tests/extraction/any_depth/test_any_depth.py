@@ -1,0 +1,86 @@
+"""Networks of any depth, end to end: what is found, how exactly, and for how many queries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import reluctant as rl
+from reluctant.extraction.any_depth import AnyDepth
+from reluctant.testing import largest_true_error, planted
+
+# widths, most queries per parameter
+SHAPES = [
+    ((5, 8, 10, 1), 90.0),
+    ((10, 15, 15, 1), 60.0),
+    ((5, 8, 10, 3), 90.0),
+    ((20, 15, 10, 5, 1), 80.0),
+    ((6, 9, 2), 80.0),
+]
+ERROR = 1e-9
+
+
+@pytest.mark.parametrize(("widths", "most"), SHAPES)
+def test_network_is_recovered(widths: tuple[int, ...], most: float, seed: int) -> None:
+    true = planted(widths, 900 + seed, bias=0.1)
+    oracle = rl.open_oracle(true)
+    result = rl.extract(oracle, AnyDepth(), rng=seed)
+    assert result.ok, result.evidence["failures"]
+    assert result.queries == oracle.queries
+    assert rl.compare(result.network, true).output_error <= ERROR
+    assert result.queries <= most * true.parameters
+
+
+def test_weights_come_back_up_to_order_and_scale() -> None:
+    true = planted((5, 8, 6, 2), 11, bias=0.1)
+    network = rl.extract(rl.open_oracle(true), AnyDepth(), rng=0).raise_for_status().network
+    assert network is not None
+    assert rl.equivalent(network, true, tol=1e-8)
+
+
+def test_inputs_that_do_not_matter_are_left_out() -> None:
+    true = planted((60, 8, 6, 1), 3, bias=0.1)
+    result = rl.extract(rl.open_oracle(true), AnyDepth(), rng=0).raise_for_status()
+    assert result.rows["row space"].queries < 2 * 8 * 60
+    assert rl.compare(result.network, true).output_error <= ERROR
+
+
+def test_affine_target() -> None:
+    w = np.random.default_rng(0).standard_normal((2, 5))
+    network = rl.extract(rl.open_oracle(lambda x: x @ w.T + 1, dim=5), AnyDepth(), rng=0).raise_for_status().network
+    assert network is not None
+    np.testing.assert_allclose(network(np.eye(5)), w.T + 1, atol=1e-12)
+
+
+def test_same_seed_same_network() -> None:
+    true = planted((5, 8, 6, 1), 2, bias=0.1)
+    first, second = (rl.extract(rl.open_oracle(true), AnyDepth(), rng=4).network for _ in range(2))
+    assert first is not None
+    assert second is not None
+    for a, b in zip(first.weights, second.weights, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_what_cannot_be_followed_is_said() -> None:
+    """A product of two networks is no network: the layers that look like one come back as a part."""
+    one, other = planted((4, 5, 4, 1), 0), planted((4, 5, 4, 1), 1)
+
+    def target(x: np.ndarray) -> np.ndarray:
+        return np.where(x[:, :1] > 0, one(x), other(x))
+
+    result = rl.extract(rl.open_oracle(target, dim=4), AnyDepth(), rng=0, attempts=1)
+    assert not result.ok
+    assert result.evidence["failures"] or result.outcome is not rl.Outcome.PARTIAL
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("widths", [(5, 8, 10, 1), (10, 15, 15, 1), (20, 15, 10, 5, 1), (784, 16, 16, 16, 1)])
+def test_most_networks_are_recovered_and_none_is_wrong(widths: tuple[int, ...]) -> None:
+    networks = 3 if widths[0] > 100 else 20
+    recovered = 0
+    for seed in range(networks):
+        true = planted(widths, 40_000 + seed, bias=0.1)
+        result = rl.extract(rl.open_oracle(true), AnyDepth(), rng=seed)
+        recovered += result.ok
+        assert not result.ok or largest_true_error(result.network, true) < 1e-6
+    assert recovered >= (0.95 if len(widths) == 4 else 0.8) * networks

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import numpy as np
+from layers_known import known_part, with_open_sides
+
+from reluctant.extraction.any_depth.crease import Incoming
+from reluctant.extraction.any_depth.known import Known
+from reluctant.extraction.any_depth.top import deviations, fit_most, fit_readout, oriented_network
+from reluctant.extraction.any_depth.unseen import settle
+from reluctant.networks import ReLUNetwork
+from reluctant.testing import planted
+
+TRUE = planted((5, 7, 6, 2), 4, bias=0.3)
+X = np.random.default_rng(0).standard_normal((400, 5))
+
+
+def half_open(true: ReLUNetwork, wrong: np.ndarray) -> Known:
+    return with_open_sides(known_part(true, 2), wrong)
+
+
+def test_sides_of_the_last_layer_are_found() -> None:
+    known = half_open(TRUE, np.arange(6) % 2 == 0)
+    network = oriented_network(known, fit_readout(known, X, TRUE(X)), X, TRUE(X))
+    assert network.widths == TRUE.widths
+    np.testing.assert_allclose(network.weights[1], TRUE.weights[1])
+    np.testing.assert_allclose(network(X), TRUE(X), atol=1e-11)
+
+
+def test_neurons_that_are_always_on_become_two() -> None:
+    biases = TRUE.biases[1].copy()
+    biases[0] = 1e3
+    true = ReLUNetwork([*TRUE.weights[:2], TRUE.weights[2][:1]], [TRUE.biases[0], biases, TRUE.biases[2][:1]])
+    first, second = known_part(true, 2).layers
+    seen = np.arange(6) > 0
+    last = type(second)(second.weights[seen], second.biases[seen], second.undecided[seen], second.carried)
+    known = with_open_sides(Known(5, (first, last)), np.zeros(5, dtype=bool))
+    network = oriented_network(known, fit_readout(known, X, true(X)), X, true(X))
+    assert network.widths == (5, 7, 7, 1)
+    np.testing.assert_allclose(network(X), true(X), atol=1e-9)
+
+
+def test_fit_leaves_out_what_a_missing_neuron_does() -> None:
+    known = half_open(TRUE, np.zeros(6, dtype=bool))
+    extra = np.maximum(X[:, 0] - 1.8, 0)  # on at a few of the points
+    readout = fit_most(known, X, TRUE(X) + extra[:, None])
+    off = deviations(known, readout, X, TRUE(X) + extra[:, None])
+    np.testing.assert_array_equal(off > 1e-7, extra > 0)
+
+
+def test_what_is_not_seen_keeps_its_side() -> None:
+    rng = np.random.default_rng(0)
+    features = np.abs(rng.standard_normal((200, 3))) * (rng.random((200, 3)) < 0.5)
+    weights = np.array([1.0, -1.0, 0.0])
+    incoming = Incoming(weights, np.eye(3)[:, 2:], np.array([1.0, 1.0, 0.0]), 0.0)
+    settled = settle(incoming, features)
+    unseen = features[:, 2] > 0
+    values = (features - incoming.start) @ settled.weights
+    assert settled.margin < 0 or (values[unseen] > 0).all() or (values[unseen] < 0).all()
+    np.testing.assert_array_equal(settled.weights[:2], weights[:2])
