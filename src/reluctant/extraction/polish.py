@@ -21,7 +21,8 @@ from reluctant.oracles import Counting, Oracle, Wrapper
 __all__ = ["FARTHEST", "MOST_PARAMETERS", "Remembering", "polish", "remember"]
 
 MOST_PARAMETERS = 2600  # a dense least-squares problem of this size takes seconds
-STEPS, CONVERGED = 10, 0.9  # at most, and until the squares get no smaller than this
+STEPS = 8
+DIVERGED = 1e4  # times the least sum of squares
 DAMPING = 1e-12  # of the squares of columns of norm one
 THOROUGH_DAMPING = 1e-10  # of columns of norm one
 MOST_ENTRIES = 6e7  # of the matrix; beyond, every other row has to do
@@ -82,12 +83,12 @@ def polish(
     rows, answers, weight = rows[near], answers[near], 1 / noise.at(distance[near])[:, None]
     jacobian = _jacobian(network, rows, weight, fixed)
     solve = _by_orthogonal_factors(jacobian) if thorough else _by_normal_equations(jacobian)
-    best, least, enough = network, np.inf, 1.0 if thorough else CONVERGED
+    best, least = network, np.inf
     for _ in range(steps + 1):
         residual = ((answers - network(rows)) * weight).reshape(-1)
         size = float(residual @ residual)
-        best, before, least = (network, least, size) if size < least else (best, least, least)
-        if not size < enough * before:  # noise is all that is left, or rounding in a badly conditioned problem
+        best, least = (network, size) if size < least else (best, least)
+        if not size < DIVERGED * least:  # too badly conditioned to go on; a little worse may be the way to better
             break
         network = _moved(network, solve(residual), fixed)
     return best
