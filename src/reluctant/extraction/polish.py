@@ -70,7 +70,7 @@ def polish(
 
     The network is close, so one factorisation serves all steps; each step sees the true residual again. The
     weights of the first layer stay as they are if `first_weights` is False; its biases do not. A `thorough` fit,
-    several times as slow, sees directions in which the answers say little.
+    many times as slow, sees directions in which the answers say little, and looks anew at which neurons are on.
     """
     fixed = _fixed_layers(network, first_weights)
     distance = np.linalg.norm(rows, axis=1)
@@ -78,15 +78,17 @@ def polish(
     parameters, equations = _parameters(network, fixed), len(near) * network.outputs
     near = near[:: 1 + int(equations // min(MOST_ENTRIES / parameters, ENOUGH * parameters))]
     rows, answers, weight = rows[near], answers[near], 1 / noise.at(distance[near])[:, None]
-    jacobian = _jacobian(network, rows, weight, fixed)
-    solve = _by_orthogonal_factors(jacobian) if thorough else _by_normal_equations(jacobian)
+    factors = _by_orthogonal_factors if thorough else _by_normal_equations
+    solve = factors(_jacobian(network, rows, weight, fixed))
     best, least = network, np.inf
-    for _ in range(steps + 1):
+    for step in range(steps + 1):
         residual = ((answers - network(rows)) * weight).reshape(-1)
         size = float(residual @ residual)
         if not size < least:  # rounding, or a problem too badly conditioned to go on
             break
         best, least = network, size
+        if thorough and step:
+            solve = factors(_jacobian(network, rows, weight, fixed))
         network = _moved(network, solve(residual), fixed)
     return best
 

@@ -73,7 +73,7 @@ class DepthTwo:
         known = grow(remembering, on_line, regions, oracle.dim - 1, noise, rng)
         keep(known.lifted())
         fitted = refit_biases(remembering, known.lifted(), rng, share=POLISHED_SHARE)
-        network = polish(fitted, *memory.everything(), noise)
+        network = polish(fitted, *memory.everything(), noise, thorough=True)
         return Candidate(network, certificate=_certificate(on_line, known.weight_sd, oracle.dim))
 
     def _by_base_points(
