@@ -13,6 +13,7 @@ import numpy as np
 import scipy.linalg
 
 from reluctant.geometry import DistanceNoise
+from reluctant.geometry.samples import BoolArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting, Oracle, Wrapper
@@ -20,11 +21,12 @@ from reluctant.oracles import Counting, Oracle, Wrapper
 __all__ = ["FARTHEST", "MOST_PARAMETERS", "Remembering", "polish", "remember"]
 
 MOST_PARAMETERS = 2600  # a dense least-squares problem of this size takes seconds
-STEPS = 4
+STEPS, CONVERGED = 10, 0.9  # at most, and until the squares get no smaller than this
 DAMPING = 1e-12  # of the squares of columns of norm one
 THOROUGH_DAMPING = 1e-10  # of columns of norm one
 MOST_ENTRIES = 6e7  # of the matrix; beyond, every other row has to do
 ENOUGH = 10.0  # equations a parameter; more would say the same again
+ON_CREASE = 1e-10  # of the largest value in a layer: one so small may be of either sign
 FARTHEST = 1e3  # answers farther out, in units of the scale of use, have too few digits left
 
 
@@ -74,19 +76,19 @@ def polish(
     """
     fixed = _fixed_layers(network, first_weights)
     distance = np.linalg.norm(rows, axis=1)
-    near = np.flatnonzero(distance < FARTHEST * np.sqrt(network.dim))
+    near = np.flatnonzero((distance < FARTHEST * np.sqrt(network.dim)) & _off_creases(network, rows))
     parameters, equations = _parameters(network, fixed), len(near) * network.outputs
     near = near[:: 1 + int(equations // min(MOST_ENTRIES / parameters, ENOUGH * parameters))]
     rows, answers, weight = rows[near], answers[near], 1 / noise.at(distance[near])[:, None]
     factors = _by_orthogonal_factors if thorough else _by_normal_equations
     solve = factors(_jacobian(network, rows, weight, fixed))
-    best, least = network, np.inf
+    best, least, enough = network, np.inf, 1.0 if thorough else CONVERGED
     for step in range(steps + 1):
         residual = ((answers - network(rows)) * weight).reshape(-1)
         size = float(residual @ residual)
-        if not size < least:  # rounding, or a problem too badly conditioned to go on
+        best, before, least = (network, least, size) if size < least else (best, least, least)
+        if not size < enough * before:  # noise is all that is left, or rounding in a badly conditioned problem
             break
-        best, least = network, size
         if thorough and step:
             solve = factors(_jacobian(network, rows, weight, fixed))
         network = _moved(network, solve(residual), fixed)
@@ -125,6 +127,15 @@ def _by_orthogonal_factors(jacobian: FloatArray) -> Callable[[FloatArray], Float
 
 def _not_zero(scale: FloatArray) -> FloatArray:
     return np.where(scale == 0, 1.0, scale)
+
+
+def _off_creases(network: ReLUNetwork, rows: FloatArray) -> BoolArray:
+    """Rows (n,) at which every neuron's state is beyond doubt: on a crease no derivative tells how a bias matters."""
+    sure = np.ones(len(rows), dtype=bool)
+    for values in network.preactivations(rows):
+        sizes = np.abs(values)
+        sure &= sizes.min(axis=1, initial=np.inf) > ON_CREASE * sizes.max(axis=1, initial=0)
+    return sure
 
 
 def _fixed_layers(network: ReLUNetwork, first_weights: bool) -> set[int]:

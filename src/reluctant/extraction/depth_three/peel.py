@@ -15,7 +15,9 @@ from reluctant.extraction.depth_three.first_layer import FirstLayer
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting, Facts, Oracle, Wrapper
 
-__all__ = ["Peeled", "peel"]
+__all__ = ["LEAST", "Peeled", "peel"]
+
+LEAST = 1e-6  # hidden value: on a hyperplane itself nobody could say on which side rounding puts an input
 
 
 class Peeled(Wrapper):
@@ -28,8 +30,8 @@ class Peeled(Wrapper):
 
     @property
     def facts(self) -> Facts:
-        """As many inputs as the first layer has neurons, none of them negative."""
-        orthant = Domain(0.0, np.inf)
+        """As many inputs as the first layer has neurons, all of them positive."""
+        orthant = Domain(LEAST, np.inf)
         return replace(super().facts, dim=len(self.layer), domain=orthant, name=f"{self.inner.facts.name}, peeled")
 
     def inputs(self, hidden: FloatArray) -> FloatArray:
