@@ -69,7 +69,7 @@ def test_two_parts_of_a_neuron_become_one() -> None:
 
 
 def test_kinks_that_agree_close_what_is_open() -> None:
-    crease, elsewhere, unit = parted(0)
+    crease, elsewhere, _ = parted(0)
     others = np.concatenate([crease_points(TRUE, 1, k, 8) for k in (1, 2, 3)])
     closed = close_from_kinks(KNOWN, crease, solve(KNOWN, crease), np.concatenate([others, elsewhere[:5]]))
     assert closed is not None

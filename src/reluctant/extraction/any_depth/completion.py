@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reluctant.extraction.any_depth.check_points import check_points, suspected_points
+from reluctant.extraction.any_depth.check_points import check_points, suspected_points, undetermined_points
 from reluctant.extraction.any_depth.known import Known
 from reluctant.extraction.any_depth.ladder import Ladder
 from reluctant.extraction.any_depth.memory import Memory
@@ -27,7 +27,7 @@ RARE_ROWS = 3.0  # for every weight of a neuron, on the side of its crease that 
 FITTED_DISTANCE = 30.0  # in units of the scale
 FITS = 1e-6  # deviation, relative to the spread of the answers, that no rounding in the layers explains
 FEWEST_CHECKED, CHECKED = 4000, 0.5  # fresh points; for every parameter: what they do not meet is rare
-MOST_SUSPECTS = 512  # directions
+MOST_SUSPECTS = 128  # directions
 MOST_WRONG = 0.4  # of the rows: beyond, the others are no majority
 MOST_ROUNDS = 12
 SEGMENTS = 3  # scanned in a round
@@ -46,10 +46,7 @@ def complete(ladder: Ladder, memory: Memory, rng: np.random.Generator) -> Known:
         found = _Explained.by(known, memory, rng)
         if not found.wrong.any() and not checked:
             with ladder.oracle.stage("check"):
-                memory(check_points(known, max(FEWEST_CHECKED, int(CHECKED * known.parameters)), rng))
-                rest = leftovers(known, found.readout, MOST_SUSPECTS, rng)
-                if len(rest):
-                    memory(suspected_points(known, rest, rng))
+                memory(_points_to_check(ladder, known, found.readout, rng))
             checked = True
             found = _Explained.by(known, memory, rng)
         if not found.wrong.any():
@@ -63,6 +60,14 @@ def complete(ladder: Ladder, memory: Memory, rng: np.random.Generator) -> Known:
     raise StageFailed(
         "completion", "answers that the layers do not explain", number=float(found.wrong.mean()), limit=0,
     )  # fmt: skip
+
+
+def _points_to_check(ladder: Ladder, known: Known, readout: Readout, rng: np.random.Generator) -> FloatArray:
+    """Points that were not asked before: random ones, extreme ones, and where something is known to be open."""
+    count = max(FEWEST_CHECKED, int(CHECKED * known.parameters))
+    open_ = [undetermined_points(s.known, [n.incoming for n in s.neurons], rng) for s in ladder.searches]
+    suspected = suspected_points(known, leftovers(known, readout, MOST_SUSPECTS, rng), rng)
+    return np.concatenate([check_points(known, count, rng), *open_, suspected])
 
 
 def mostly_explained(known: Known, memory: Memory, rng: np.random.Generator) -> bool:
