@@ -9,7 +9,7 @@ import sys
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 
-from benchmarks import depth_three, depth_two, growth, honesty, imports, kills, oracles, peers
+from benchmarks import depth_three, depth_two, growth, honesty, imports, kills, oracles, peers, public
 
 BENCHMARKS = {
     "oracles": oracles.main,
@@ -19,6 +19,7 @@ BENCHMARKS = {
     "depth-three": depth_three.main,
     "mixed": depth_three.mixed,
     "peers": peers.main,
+    "public": public.main,
     "growth": growth.main,
     "honesty": honesty.main,
 }

@@ -27,7 +27,8 @@ class Outcome(Enum):
     PARTIAL = (
         "partial",
         "Only a part of the network was recovered.",
-        "Most likely it has more than one hidden layer, or neurons too close to each other; see what failed.",
+        "Most likely it is deeper or wider than the method can follow, or has neurons too close to each other; "
+        "see what failed.",
     )
     CONSTANT = (
         "constant",

@@ -35,6 +35,33 @@ def test_harmless_degeneracies_are_recovered(family: str) -> None:
     assert rl.extract(rl.open_oracle(true), rng=0).ok
 
 
+@pytest.mark.parametrize("sign", ["same", "opposite"])
+@pytest.mark.parametrize("distance", ["0.01", "0.0001", "1e-06", "1e-08"])
+def test_nearly_parallel_neurons_are_told_apart_or_one(distance: str, sign: str, seed: int) -> None:
+    true = DEGENERATE[f"near-parallel {distance}, {sign} sign"](900 + seed)
+    result = rl.extract(rl.open_oracle(true), rng=seed)
+    assert result.ok
+    assert result.network is not None
+    assert largest_true_error(result.network, true) <= LARGEST_ERROR
+
+
+@pytest.mark.parametrize("distance", [1e-4, 1e-6])
+def test_a_sliver_costs_few_rows_and_comes_back_exactly(distance: float) -> None:
+    true = DEGENERATE[f"near-parallel {distance:g}, opposite sign"](903)
+    result = rl.extract(rl.open_oracle(true), rng=0)
+    assert result.ok
+    assert result.network is not None
+    assert result.network.widths == true.widths
+    assert largest_true_error(result.network, true) <= 1e-10
+    assert 0 < result.rows["slivers"].queries < 4 * true.dim
+
+
+@pytest.mark.parametrize("distance", ["0.01", "0.0001"])
+def test_opposite_pairs_with_five_outputs_are_recovered(distance: str) -> None:
+    true = DEGENERATE[f"near-parallel {distance}, opposite sign, 5 outputs"](902)
+    assert rl.extract(rl.open_oracle(true), rng=0).ok
+
+
 OTHER_TARGETS = {
     "tanh": (lambda x: np.tanh(x).sum(axis=1), rl.Outcome.NOT_PIECEWISE_LINEAR),
     "quadratic": (lambda x: (x**2).sum(axis=1), rl.Outcome.NOT_PIECEWISE_LINEAR),
@@ -56,7 +83,7 @@ def test_other_targets_get_a_named_outcome(name: str) -> None:
 
 @pytest.mark.parametrize("widths", [(10, 8, 6, 1), (20, 15, 10, 2)])
 def test_three_layers_are_not_taken_for_two(widths: tuple[int, ...]) -> None:
-    result = rl.extract(rl.open_oracle(planted(widths, 1)), rng=0, attempts=2)
+    result = rl.extract(rl.open_oracle(planted(widths, 1)), rl.DepthTwo(), rng=0, attempts=2)
     assert not result.ok
     assert result.outcome in {rl.Outcome.PARTIAL, rl.Outcome.UNVERIFIED}
 

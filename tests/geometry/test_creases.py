@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reluctant.geometry import DistanceNoise, Lines, scan_lines
+from reluctant.geometry.creases import merge_slivers
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.testing import planted
@@ -92,3 +93,37 @@ def test_no_crease_is_invented(h: int, d: int, m: int, seed: int) -> None:
     if not scan.open.any():
         distance = np.abs(np.arctan(scan.creases.t[:, None] / lines.scale) - np.arctan(true / lines.scale)).min(axis=1)
         assert distance.max(initial=0) < 1e-4
+
+
+@pytest.mark.parametrize("outputs", [1, 5])
+def test_two_creases_that_nearly_cancel_are_not_taken_for_a_weak_one(outputs: int, seed: int) -> None:
+    plain, rng = planted((20, 10, outputs), seed), np.random.default_rng(seed)
+    (w, a), (b, c) = (part.copy() for part in plain.weights), (part.copy() for part in plain.biases)
+    w[1] = w[0] + 1e-5 * rng.standard_normal(20) / np.sqrt(20)
+    a[:, 1], b[1] = -0.999 * a[:, 0], b[0]
+    network, lines = ReLUNetwork([w, a], [b, c]), Lines.random(rng, 100, 20)
+    scan = scan_lines(network, lines, NOISE, rng)
+    found = np.bincount(scan.creases.line, minlength=100)
+    slopes = lines.directions @ w[:2].T
+    gap = np.abs(np.diff(-(lines.origins @ w[:2].T + b[:2]) / slopes, axis=1)[:, 0])
+    depth = gap * np.abs(slopes[:, 0]) * np.linalg.norm(a[:, 0])
+    assert np.all((found == 10) | (scan.open > 0) | (depth < 1e-8))
+    assert (found == 10).mean() > 0.9
+
+
+def test_creases_close_together_can_be_taken_for_one() -> None:
+    w = np.array([[1.0, 0.3], [1.0, 0.3], [-0.5, 1.0]])
+    network = ReLUNetwork([w, [[1.0, 1.0, -1.0]]], [[0.0, 1e-4, 0.2], [0.0]])
+    rng = np.random.default_rng(3)
+    lines = Lines.random(rng, 1, 2)
+    scan = scan_lines(network, lines, NOISE, rng)
+    assert (
+        len(scan.creases)
+        == len(merge_slivers(scan, 1e-6, 1.0).creases)
+        == len(merge_slivers(scan, 1.0, 1e-9).creases)
+        == 3
+    )
+    merged = merge_slivers(scan, 1e-2, 1e-2).creases
+    near = np.argmin(np.abs(merged.t - true_creases(ReLUNetwork([w[:1], [[1.0]]], [[0.0], [0.0]]), lines, 0)))
+    assert len(merged) == 2
+    np.testing.assert_allclose(np.abs(merged.jump[near]), 2 * abs(w[0] @ lines.directions[0]), rtol=1e-9)

@@ -57,12 +57,15 @@ def extract(
 ) -> int:
     """Recover the network behind a target exactly, and verify it.
 
-    One hidden layer of any width, one or several outputs, answers in float64. Costs about as many answers as
-    the network has parameters, verification included; a query brings one answer for each output. Exit status
-    1 if it was not recovered: the outcome is printed, and what was found is written beside the name given, as
-    NAME.partial.onnx.
+    Any number of layers and outputs, answers in float64. It finds out by itself how many layers there are. One
+    hidden layer costs about as many answers as the network has parameters, verification included (a query
+    brings one answer for each output); two cost 1.3 to 15 times as many, the fewer inputs the more. With --domain
+    nothing outside is asked. Exit status 1 if it was not recovered: the outcome is printed, and what was found is
+    written beside the name given, as NAME.partial.onnx.
 
     Example: reluctant extract model.onnx -o copy.onnx --precision float64 --transcript answers
+
+    Example: reluctant extract images.onnx --precision float64 --domain 0,1 --budget 200000
     """
     _check_network_path(out)
     _check_record_path(options.json)
@@ -86,7 +89,8 @@ def _extraction_lines(found: Result, record: Record, written: Path | None) -> li
         lines.append(f"Stage {found.stage}: {found.evidence['error']}")
     if found.network is not None:
         lines.append(repr(found.network))
-    lines += [str(found.evidence[part]) for part in ("verification", "certificate") if found.evidence.get(part)]
+    parts = ("layers", "verification", "certificate")
+    lines += [str(found.evidence[part]) for part in parts if found.evidence.get(part)]
     sent = sum(rows.sent for rows in record.rows.values())
     replayed = f" {record.queries - sent} of them from the transcript." if sent < record.queries else ""
     return [*lines, f"{record.queries} queries.{replayed}" + (f" Written: {written}" if written else "")]

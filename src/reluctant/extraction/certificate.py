@@ -7,7 +7,9 @@ from typing import Any
 
 from reluctant.numerics import FloatArray
 
-__all__ = ["Certificate"]
+__all__ = ["BADLY_CONDITIONED", "Certificate"]
+
+BADLY_CONDITIONED = 1e3  # from here on a condition number is worth a word
 
 
 @dataclass(frozen=True)
@@ -19,11 +21,16 @@ class Certificate:
     radius: creases farther from the origin than this were not looked for.
     width: the number of hidden neurons, up to equivalence: copies of a neuron count once, neurons that do
         nothing not at all.
+    condition: condition number of the first layer, where layers above were found through its inverse; they lose
+        the digits of it.
+    sums: units that stand for second-layer neurons that are always active: no answer tells more than their sum.
     """
 
     weight_errors: FloatArray
     resolution: float
     radius: float
+    condition: float | None = None
+    sums: int = 0
 
     @property
     def width(self) -> int:
@@ -35,9 +42,20 @@ class Certificate:
         return (
             f"{self.width} neurons up to equivalence, weights to {largest:.1e} at worst. A neuron that bends the "
             f"function by less than {self.resolution:.1e}, or farther out than {self.radius:.1e}, could be missing."
-        )
+        ) + self._of_two_layers()
+
+    def _of_two_layers(self) -> str:
+        sums, limits = "", ""
+        if self.sums:
+            sums = f" {self.sums} more units are the sum of neurons that are always active; which ones no answer tells."
+        if self.condition is not None and self.condition > BADLY_CONDITIONED:
+            limits = f" The first layer's weights have condition number {self.condition:.1e}, which limits the digits."
+        return sums + limits
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         errors = self.weight_errors.tolist()
-        return {"weight errors": errors, "resolution": self.resolution, "radius": self.radius, "width": self.width}
+        return {
+            "weight errors": errors, "resolution": self.resolution, "radius": self.radius, "width": self.width,
+            "condition": self.condition, "sums": self.sums,
+        }  # fmt: skip

@@ -57,7 +57,7 @@ def extract(oracle: Oracle, method: Method | None = None, *, rng: Rng = 0, attem
         oracle: the target.
         method: how to look for it; None takes the cheapest that verifies: two layers, three, any number.
         rng: seed of all random choices.
-        attempts: how often the method may start again on another line.
+        attempts: how often it may be tried, with other random choices or the next method.
 
     Cost: about as many answers as the network has parameters, verification included; a row brings one answer for
     each output.
@@ -100,8 +100,7 @@ class _Run:
             return refusal, None
         failures = self.evidence["failures"] = []
         noise = DistanceNoise.of(health, self.oracle.dim)
-        generators = self.rng.spawn(attempts)
-        for method, generator in zip(self.methods(noise, generators), generators, strict=False):
+        for generator, method in zip(self.rng.spawn(attempts), self.methods(noise), strict=False):
             try:
                 network, verification, certificate = self.attempt(method, health, generator)
             except StageFailed as failure:
@@ -115,18 +114,19 @@ class _Run:
             failures.append(f"verification: {verification}")
         return (Outcome.PARTIAL if self.found is None else Outcome.UNVERIFIED), self.partial
 
-    def methods(self, noise: DistanceNoise, generators: list[np.random.Generator]) -> Iterator[Method]:
+    def methods(self, noise: DistanceNoise) -> Iterator[Method]:
         """The method that was asked for, again and again; else a ladder, by what the creases look like."""
         if self.method is not None:
             yield from repeat(self.method)
         yield DepthTwo()
-        two_layers = not self.oracle.facts.domain.is_space or self.oracle.dim == 1
-        if not two_layers:
-            kinds = self.evidence["layers"] = look_for_layers(self.oracle, noise, generators[1])
-            two_layers = kinds.one_layer
-        if not two_layers:
+        if not self.oracle.facts.domain.is_space or self.oracle.dim == 1:
+            yield from repeat(DepthTwo())
+        kinds = self.evidence["layers"] = look_for_layers(self.oracle, noise, self.rng)
+        if kinds.hopeless:
+            return
+        if not kinds.one_layer:
             yield DepthThree()
-        yield from repeat(DepthTwo() if two_layers else AnyDepth())
+        yield from repeat(DepthTwo() if kinds.mostly_straight else AnyDepth())
 
     def attempt(
         self, method: Method, health: Health, rng: np.random.Generator

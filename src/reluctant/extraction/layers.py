@@ -13,6 +13,9 @@ from reluctant.oracles import Counting
 
 __all__ = ["CreaseKinds", "look_for_layers"]
 
+HOPELESS = 0.1  # unresolved stretches for each crease
+MOSTLY = 0.9  # straight creases of all: the others may be pairs too close to each other
+
 
 @dataclass(frozen=True)
 class CreaseKinds:
@@ -20,13 +23,26 @@ class CreaseKinds:
 
     creases: int
     straight: int
+    unresolved: int  # stretches of the line in which creases could not be told apart
+
+    @property
+    def hopeless(self) -> bool:
+        """True if the line is not made of pieces that any exact method could work with."""
+        return self.unresolved > HOPELESS * self.creases
 
     @property
     def one_layer(self) -> bool:
         """True if none of them bends."""
         return self.straight == self.creases
 
+    @property
+    def mostly_straight(self) -> bool:
+        """True if so few bend that it may be one layer with creases close to each other."""
+        return self.straight >= MOSTLY * self.creases
+
     def __str__(self) -> str:
+        if self.hopeless:
+            return f"{self.unresolved} stretches of a line could not be resolved: not made of linear pieces."
         depth = "one hidden layer" if self.one_layer else "more than one hidden layer"
         return f"{self.straight} of {self.creases} creases on a line go straight on: {depth}."
 
@@ -42,4 +58,4 @@ def look_for_layers(oracle: Counting, noise: DistanceNoise, rng: np.random.Gener
     plane = line.extended(line.new_directions(1, rng))
     with oracle.stage("layers"):
         seen = look_along(oracle.query, plane, lines, np.empty(0), noise, rng)
-    return CreaseKinds(len(seen.t), int(seen.sure.sum()))
+    return CreaseKinds(len(seen.t), int(seen.sure.sum()), seen.open)

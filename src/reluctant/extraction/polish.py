@@ -24,6 +24,7 @@ STEPS = 4
 DAMPING = 1e-12  # of the squares of columns of norm one
 THOROUGH_DAMPING = 1e-10  # of columns of norm one
 MOST_ENTRIES = 6e7  # of the matrix; beyond, every other row has to do
+ENOUGH = 10.0  # equations a parameter; more would say the same again
 FARTHEST = 1e3  # answers farther out, in units of the scale of use, have too few digits left
 
 
@@ -74,17 +75,20 @@ def polish(
     fixed = _fixed_layers(network, first_weights)
     distance = np.linalg.norm(rows, axis=1)
     near = np.flatnonzero(distance < FARTHEST * np.sqrt(network.dim))
-    near = near[:: 1 + int(len(near) * network.outputs * _parameters(network, fixed) // MOST_ENTRIES)]
+    parameters, equations = _parameters(network, fixed), len(near) * network.outputs
+    near = near[:: 1 + int(equations // min(MOST_ENTRIES / parameters, ENOUGH * parameters))]
     rows, answers, weight = rows[near], answers[near], 1 / noise.at(distance[near])[:, None]
-    jacobian = _jacobian(network, rows, fixed) * np.repeat(weight, network.outputs, axis=0)
-    scale = np.linalg.norm(jacobian, axis=0)
-    scale[scale == 0] = 1.0
-    jacobian /= scale
+    jacobian = _jacobian(network, rows, weight, fixed)
     solve = _by_orthogonal_factors(jacobian) if thorough else _by_normal_equations(jacobian)
-    for _ in range(steps):
+    best, least = network, np.inf
+    for _ in range(steps + 1):
         residual = ((answers - network(rows)) * weight).reshape(-1)
-        network = _moved(network, solve(residual) / scale, fixed)
-    return network
+        size = float(residual @ residual)
+        if not size < least:  # rounding, or a problem too badly conditioned to go on
+            break
+        best, least = network, size
+        network = _moved(network, solve(residual), fixed)
+    return best
 
 
 # Scales of neurons are free, so the problem is singular along them: a slight pull to zero takes a short step.
@@ -92,17 +96,33 @@ def polish(
 
 def _by_normal_equations(jacobian: FloatArray) -> Callable[[FloatArray], FloatArray]:
     normal = jacobian.T @ jacobian
+    scale = _not_zero(np.sqrt(normal.diagonal()))
+    normal /= scale[:, None] * scale
     normal[np.diag_indices_from(normal)] += DAMPING
     factor = scipy.linalg.cho_factor(normal, overwrite_a=True, check_finite=False)
-    return lambda residual: np.asarray(scipy.linalg.cho_solve(factor, jacobian.T @ residual, check_finite=False))
+
+    def solve(residual: FloatArray) -> FloatArray:
+        found = scipy.linalg.cho_solve(factor, (jacobian.T @ residual) / scale, check_finite=False)
+        return np.asarray(found / scale)
+
+    return solve
 
 
 def _by_orthogonal_factors(jacobian: FloatArray) -> Callable[[FloatArray], FloatArray]:
     """Without the product JᵀJ, which would square what is small."""
     n, k = jacobian.shape
-    damped = np.vstack([jacobian, THOROUGH_DAMPING * np.eye(k)])
+    scale = _not_zero(np.linalg.norm(jacobian, axis=0))
+    damped = np.vstack([jacobian / scale, THOROUGH_DAMPING * np.eye(k)])
     q, r = scipy.linalg.qr(damped, mode="economic", overwrite_a=True, check_finite=False)
-    return lambda residual: np.asarray(scipy.linalg.solve_triangular(r, q[:n].T @ residual, check_finite=False))
+
+    def solve(residual: FloatArray) -> FloatArray:
+        return np.asarray(scipy.linalg.solve_triangular(r, q[:n].T @ residual, check_finite=False) / scale)
+
+    return solve
+
+
+def _not_zero(scale: FloatArray) -> FloatArray:
+    return np.where(scale == 0, 1.0, scale)
 
 
 def _fixed_layers(network: ReLUNetwork, first_weights: bool) -> set[int]:
@@ -113,24 +133,34 @@ def _fixed_layers(network: ReLUNetwork, first_weights: bool) -> set[int]:
 
 def _parameters(network: ReLUNetwork, fixed: set[int]) -> int:
     free = [weights for layer, weights in enumerate(network.weights) if layer not in fixed]
-    return sum(part.size for part in (*free, *network.biases))
+    skip = [] if network.skip is None else [network.skip]
+    return sum(part.size for part in (*free, *network.biases, *skip))
 
 
-def _jacobian(network: ReLUNetwork, rows: FloatArray, fixed: set[int]) -> FloatArray:
-    """Derivatives (n·m, parameters): weights and bias of each neuron, layer by layer, then the affine term."""
+def _jacobian(network: ReLUNetwork, rows: FloatArray, weight: FloatArray, fixed: set[int]) -> FloatArray:
+    """Weighted derivatives (n·m, parameters): weights and bias of each neuron, layer by layer, then the affine term."""
     n, m = len(rows), network.outputs
     values = network.preactivations(rows)
     inputs = [_with_ones(h) for h in (rows, *(np.maximum(z, 0) for z in values))]
-    downstream = np.broadcast_to(np.eye(m), (n, m, m))  # derivative of the outputs by the values of a layer
-    blocks = []
+    downstream = weight[:, :, None] * np.eye(m)  # derivative of the outputs by the values of a layer
+    jacobian = np.empty((n, m, _parameters(network, fixed)))
+    stop = jacobian.shape[2]
+    if network.skip is not None:
+        stop = _fill(jacobian, stop, downstream, rows)
     for layer in range(network.depth - 1, -1, -1):
         if layer < network.depth - 1:
             downstream = (downstream @ network.weights[layer + 1]) * (values[layer] > 0)[:, None, :]
-        by_layer = inputs[layer][:, -1:] if layer in fixed else inputs[layer]
-        blocks.append(np.einsum("nkh,ni->nkhi", downstream, by_layer).reshape(n * m, -1))
-    if network.skip is not None:
-        blocks.insert(0, np.einsum("nd,kl->nkld", rows, np.eye(m)).reshape(n * m, -1))
-    return np.hstack(blocks[::-1])
+        stop = _fill(jacobian, stop, downstream, inputs[layer][:, -1:] if layer in fixed else inputs[layer])
+    return jacobian.reshape(n * m, -1)
+
+
+def _fill(jacobian: FloatArray, stop: int, downstream: FloatArray, by_layer: FloatArray) -> int:
+    """Write the products of two factors into the columns before `stop`; returns where they begin."""
+    n, m, out = downstream.shape
+    start = stop - out * by_layer.shape[1]
+    block = jacobian[:, :, start:stop].reshape(n, m, out, -1)  # a view: the last axis is contiguous
+    np.multiply(downstream[..., None], by_layer[:, None, None, :], out=block)
+    return start
 
 
 def _with_ones(rows: FloatArray) -> FloatArray:

@@ -20,12 +20,15 @@ from reluctant.geometry.noise import DistanceNoise
 from reluctant.geometry.samples import NONE, TOLERANCE, BoolArray, IntArray, Pieces, Samples, find_pieces
 from reluctant.numerics import FloatArray, unit_roundoff
 
-__all__ = ["Creases", "Scan", "scan_lines"]
+__all__ = ["Creases", "Scan", "merge_slivers", "scan_lines"]
 
 FIRST_PAIRS = 6  # pieces looked for at the start, evenly in angle
 FEW_SAMPLES = 3  # between the ends, where few creases are expected
 PAIR_WIDTH = 0.06  # of the interval a new pair is put into
-CHECK_WIDTH = 1e-5  # of the interval, on both sides of an expected crease
+CHECK_WIDTH = 1e-5  # of the interval, on both sides of an expected crease, and less for a weak one
+WEAK = 0.1  # of the usual bend
+LOOSE = 1e-3  # of the pieces beside it: a check wider than that, and than blur asks for, is made again
+TOO_WIDE = 32.0  # blurs between the two sides of a check; eight are asked for
 NUDGE = 1e-3  # of the neighbouring intervals, beside a crease that falls on a sample
 AT_THE_END = 1e-3  # of the interval: a crease this close to a sample is at the sample
 SMALLEST_BEND = 3 * TOLERANCE  # change of slope that counts as one, in deviations of its noise
@@ -105,8 +108,7 @@ def scan_lines(
         unresolved = np.concatenate([unresolved, *wanted.line])
     pieces = _merge_equal(samples, find_pieces(samples))
     open_ = np.bincount(unresolved, minlength=len(lines))
-    left = np.flatnonzero(samples.line[pieces.first[1:]] == samples.line[pieces.first[:-1]])
-    return Scan(samples, pieces, _creases(samples, pieces, left), open_)
+    return Scan(samples, pieces, _creases(samples, pieces, _before_creases(samples, pieces)), open_)
 
 
 def _too_many(samples: Samples, lines: int) -> bool:
@@ -257,7 +259,7 @@ class _Search:
 
     def ask_beside_meeting(self, s: Samples, meeting: _Meetings, which: IntArray, wanted: _Wanted) -> None:
         t, gap, x = meeting.t[which], meeting.gap[which], meeting.x[which]
-        near = CHECK_WIDTH * np.minimum(gap, self.lines.scale + np.abs(t))
+        near = CHECK_WIDTH * meeting.weakness[which] * np.minimum(gap, self.lines.scale + np.abs(t))
         width = np.maximum.reduce([near, 4 * meeting.blur[which], 4 * SPACING * np.abs(meeting.end[which])])
         line, numbers = s.line[meeting.i[which]], self.new_numbers(len(which))
         wanted.add(line, t - np.minimum(width, x / 2), numbers, numbers)
@@ -282,6 +284,7 @@ class _Meetings:
     x: FloatArray  # meeting point, from sample i
     t: FloatArray  # its position, inside the interval
     blur: FloatArray  # its uncertainty
+    weakness: FloatArray  # < 1 for a weak bend: two creases that nearly cancel look like one
     inside: BoolArray
     checked: BoolArray
     certified: BoolArray
@@ -297,15 +300,20 @@ class _Meetings:
             blur = allowed / bend
         end = np.maximum(np.abs(s.t[i]), np.abs(s.t[i + 1]))
         rim = np.maximum(SPACING * gap, SPACING * end)
-        checked = (s.check[i] == s.check[i + 1]) & (s.check[i] != NONE)
         both = p.certified[left] & p.certified[right]
         shortest = np.minimum(p.length[left], p.length[right])
+        checked = (s.check[i] == s.check[i + 1]) & (s.check[i] != NONE)
+        # What was blurred when it was checked may be sharp by now: then the check was too wide to tell.
+        usual = max(float(np.median(bend)), np.finfo(float).tiny) if len(bend) else 1.0
+        weakness = np.minimum(1, bend / (WEAK * usual))
+        sharp = np.maximum.reduce([TOO_WIDE * blur, LOOSE * weakness * shortest, TOO_WIDE * SPACING * end])
+        checked &= ~both | (gap < sharp)
         hit = both & (
             (checked & (x > 0) & (x < gap))
             | _at_an_end(s, p, left, x, gap)
             | ((x > -blur) & (x < gap + blur) & (gap < 8 * blur) & (gap < shortest / 2))
         )
-        return cls(i, gap, end, x, t, blur, (x > rim) & (x < gap - rim), checked, hit)
+        return cls(i, gap, end, x, t, blur, weakness, (x > rim) & (x < gap - rim), checked, hit)
 
 
 def _intersect(s: Samples, p: Pieces, left: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -344,7 +352,7 @@ def _bends(pieces: Pieces, left: IntArray) -> BoolArray:
 def _merge_equal(s: Samples, pieces: Pieces) -> Pieces:
     """Join neighbours whose slopes do not differ: one piece that a noisy sample had split."""
     while True:
-        left = np.flatnonzero(s.line[pieces.first[1:]] == s.line[pieces.first[:-1]])
+        left = _before_creases(s, pieces)
         equal = left[~_bends(pieces, left)]
         equal = equal[np.append(True, np.diff(equal) > 1)[: len(equal)]]
         if not len(equal):
@@ -353,6 +361,25 @@ def _merge_equal(s: Samples, pieces: Pieces) -> Pieces:
         last[equal] = pieces.last[equal + 1]
         keep = np.setdiff1d(np.arange(len(pieces)), equal + 1)
         pieces = Pieces.between(s, pieces.first[keep], last[keep], pieces.certified[keep])
+
+
+def _before_creases(s: Samples, pieces: Pieces) -> IntArray:
+    """Pieces that are followed by another on their line."""
+    return np.flatnonzero(s.line[pieces.first[1:]] == s.line[pieces.first[:-1]])
+
+
+def merge_slivers(scan: Scan, width: float, depth: float) -> Scan:
+    """Take neighbouring creases for one if they are closer than `width`, and merging changes less than `depth`."""
+    s, pieces, creases = scan.samples, scan.pieces, scan.creases
+    jump = np.linalg.norm(creases.jump, axis=1)
+    gap = np.where(creases.line[1:] == creases.line[:-1], np.diff(creases.t), np.inf)
+    shallow = np.flatnonzero((gap < width) & (np.minimum(jump[1:], jump[:-1]) * gap < depth))
+    shallow = shallow[np.append(True, np.diff(shallow) > 1)[: len(shallow)]]
+    if not len(shallow):
+        return scan
+    keep = np.setdiff1d(np.arange(len(pieces)), _before_creases(s, pieces)[shallow] + 1)
+    pieces = Pieces.between(s, pieces.first[keep], pieces.last[keep], pieces.certified[keep])
+    return replace(scan, pieces=pieces, creases=_creases(s, pieces, _before_creases(s, pieces)))
 
 
 def _creases(s: Samples, pieces: Pieces, left: IntArray) -> Creases:

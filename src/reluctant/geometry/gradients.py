@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.geometry.noise import DistanceNoise
+from reluctant.geometry.noise import SAFETY, DistanceNoise
 from reluctant.geometry.samples import TOLERANCE, BoolArray
-from reluctant.numerics import FloatArray
+from reluctant.numerics import FloatArray, unit_roundoff
 
 __all__ = ["Gradients", "gradients"]
 
@@ -34,9 +34,16 @@ class Gradients:
     step: FloatArray  # (n,)
     sd: FloatArray  # (n,)
     good: BoolArray  # (n,)
+    off: FloatArray  # (n,): by how much the check was off, as the noise of one answer
 
     def __len__(self) -> int:
         return len(self.value)
+
+    @property
+    def shown_sd(self) -> FloatArray:
+        """Noise (n,) of a slope as the check shows it: answers of a few active neurons are better than most."""
+        rounding = unit_roundoff(np.float64) * np.abs(self.value).max(axis=1)
+        return np.minimum(self.sd, SAFETY * np.sqrt(2) * np.maximum(self.off, rounding) / self.step)
 
 
 def gradients(
@@ -67,7 +74,8 @@ def gradients(
         steps[~good] /= SHORTER
     done = [part for part in parts if part is not None]
     value, slope = np.stack([part.value for part in done]), np.stack([part.slope for part in done])
-    return Gradients(points, value, slope, steps, np.sqrt(2) * sd / steps, good)
+    off = np.stack([part.off / np.sqrt(part.gain) for part in done])
+    return Gradients(points, value, slope, steps, np.sqrt(2) * sd / steps, good, off)
 
 
 def _batches(which: np.ndarray, dim: int, directions: FloatArray | None) -> list[np.ndarray]:

@@ -85,8 +85,12 @@ class Pieces:
 
     def tolerance(self, s: Samples, which: IntArray, t: FloatArray, sd: FloatArray) -> FloatArray:
         """How far an answer of noise `sd` at t may be from the line of a piece and still belong to it."""
-        away = np.minimum(np.abs(t - s.t[self.first[which]]), np.abs(t - s.t[self.last[which]]))
-        return TOLERANCE * np.hypot(sd, self.sd[which] * (1 + away / self.length[which]))
+        first, last = self.first[which], self.last[which]
+        to_first, to_last = np.abs(t - s.t[first]), np.abs(t - s.t[last])
+        # From the nearer end: the farther one may be very far out, and has lost its digits.
+        near_sd = np.where(to_first < to_last, s.sd[first], s.sd[last])
+        slope = self.sd[which] * np.minimum(to_first, to_last) / self.length[which]
+        return TOLERANCE * np.hypot(sd, near_sd + slope)
 
 
 def find_pieces(s: Samples) -> Pieces:

@@ -10,8 +10,10 @@ import numpy as np
 
 from reluctant.errors import InvalidInput
 from reluctant.extraction.candidate import Candidate
+from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.depth_three.first_layer import FirstLayer, find_first_layer
 from reluctant.extraction.depth_three.fit import fit_above
+from reluctant.extraction.depth_three.remeasure import remeasure_rows
 from reluctant.extraction.depth_three.top import compose, recover_top
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.polish import remember
@@ -53,8 +55,18 @@ class DepthThree:
         top = _again(lambda: recover_top(remembering, layer, noise, rng, keep))
         network = compose(layer, top.network)
         keep(network)
+        if self.fit_share:
+            network = remeasure_rows(oracle, network, layer.row_errors, noise, rng)
         fitted = fit_above(remembering, memory, network, noise, rng, self.fit_share)
-        return replace(top, network=fitted)
+        return replace(top, network=fitted, certificate=certify(top, layer, fitted))
+
+
+def certify(top: Candidate, layer: FirstLayer, network: ReLUNetwork) -> Certificate | None:
+    """What the top layers' certificate says, with what the first layer adds."""
+    if top.certificate is None:
+        return None
+    sums = network.widths[2] - top.certificate.width if network.depth == 3 else 0
+    return replace(top.certificate, condition=layer.condition, sums=sums)
 
 
 def first_layer_alone(layer: FirstLayer, outputs: int) -> ReLUNetwork:

@@ -46,6 +46,7 @@ class LineInPlane:
     likely: BoolArray  # (c,)
     possible: BoolArray  # (c,)
     spread: float  # typical distance of a crease, or size of an input
+    open: int  # intervals of the line that could not be resolved
 
     def seen_in(self, frame: Frame) -> tuple[FloatArray, FloatArray]:
         """Origin (k,) and axes (2, k) of the plane in coordinates of a frame that contains it."""
@@ -74,7 +75,7 @@ def look_along(
     slope = np.full((*scan.pieces.slope.shape, 2), np.nan)
     slope[:, :, 0] = scan.pieces.slope
     spread = lines.scale + (float(np.median(np.abs(t))) if len(t) else 0.0)
-    line = LineInPlane(plane, t, middle, length, slope, *_nothing(len(t)), spread)
+    line = LineInPlane(plane, t, middle, length, slope, *_nothing(len(t)), spread, int(scan.open.sum()))
     new = _new(t, known, lines.scale)
     if not new.any():
         return line

@@ -7,17 +7,20 @@ the gradients differ by its weights.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from reluctant.extraction.depth_three.hyperplanes import Hyperplanes
+from reluctant.extraction.depth_three.mixed import Mixed, solve_mixed
 from reluctant.extraction.depth_three.quiet import quiet_points
 from reluctant.extraction.depth_three.views import Views, view_more
 from reluctant.extraction.failures import StageFailed
 from reluctant.geometry import DistanceNoise, Frame, Gradients, gradients
+from reluctant.geometry.noise import SAFETY
 from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray
-from reluctant.numerics import FloatArray
+from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting
 
 __all__ = ["AGREEMENT", "STEP", "WELL_SEEN", "Places", "measure_rows", "places_of"]
@@ -27,9 +30,12 @@ ROOM = 2.0  # of the reach: how far the other neurons are from becoming active
 PLACES = np.array([0.5, 1.0, 1.5])  # of the reach: in between there is no crease of the layers above
 STEP = 0.1  # of a gradient, in reaches: a coordinate weighs about 1/√k, and five times that is rare
 SHORTER_STEP = 0.3  # of that, where others are on and so more creases around
+BEND_NOISE = np.sqrt(6.0)  # of a second difference, in deviations of an answer
 SEEN = 1e3 * TOLERANCE  # change over a reach, in deviations, of a neuron that is seen
 WELL_SEEN = 1e12  # and of one for which nothing better is looked for
 MORE_VIEWS = 5  # of a neuron that is seen neither alone nor well with others
+CHEAP = 0.5  # of the inputs: dimensions of a subspace in which gradients save something
+GOOD_ENOUGH = 2e-10  # error of a row that was found with the help of the subspace
 AGREEMENT = 1e-4  # with the normal that was known in the subspace
 
 
@@ -88,7 +94,9 @@ def _alone(oracle: Counting, planes: Hyperplanes, noise: DistanceNoise) -> tuple
     sd = noise.at(np.linalg.norm(rows, axis=1).reshape(count, n, len(PLACES)).max(axis=2))
     bend = np.abs(answers[:, :, 0] - 2 * answers[:, :, 1] + answers[:, :, 2]).max(axis=2)
     change = np.abs(answers[:, :, 2] - answers[:, :, 0]).max(axis=2)
-    digits = np.where((bend <= TOLERANCE * sd) & (change > SEEN * sd), change / sd, 0.0)
+    rounding = unit_roundoff(np.float64) * np.abs(answers).max(axis=(2, 3))
+    shown = np.minimum(sd, SAFETY * np.maximum(bend / BEND_NOISE, rounding))  # few are active: less than most answers
+    digits = np.where((bend <= TOLERANCE * sd) & (change > SEEN * sd), change / shown, 0.0)
     best = np.argmax(digits, axis=0)
     points = starts[best, each] + reach[best, each, None] * planes.normals
     return points, reach[best, each], digits[best, each]
@@ -105,17 +113,59 @@ def measure_rows(
 ) -> tuple[FloatArray, FloatArray]:
     """Unit rows of these neurons and their errors: of all of input space, or within a frame.
 
-    Cost: a gradient for each, two for one that is not seen alone.
+    Cost: a gradient for each, two for one that is not seen alone; the second one in the subspace, where that will do.
     """
-    both = which[~places.alone[which]]
-    points = np.concatenate([places.inside[which], places.outside[both]])
-    reach = places.reach[np.concatenate([which, both])]
-    found = _gradients(oracle, planes.frame, points, reach, noise, rng, within)
-    slope, sd = found.slope[: len(which)].copy(), found.sd[: len(which)].copy()
     two_sided = ~places.alone[which]
-    slope[two_sided] -= found.slope[len(which) :]
-    sd[two_sided] = np.hypot(sd[two_sided], found.sd[len(which) :])
-    return _directions(slope, sd, planes.normals[which], planes.frame.basis if within is None else None)
+    both, normals, basis = which[two_sided], planes.normals[which], planes.frame.basis
+
+    def look(points: FloatArray, neurons: IntArray, within: Frame | None) -> Gradients:
+        return _gradients(oracle, planes.frame, points[neurons], places.reach[neurons], noise, rng, within)
+
+    inside = look(places.inside, which, within)
+    if not len(both):
+        return _directions(inside.slope, inside.shown_sd, normals, None if within else basis)
+    if within is None and len(which) == len(planes) and len(basis) < CHEAP * oracle.dim:
+        return _rows_by_subspace(planes, places, inside, look)
+    outside = look(places.outside, both, within)
+    slope, sd = inside.slope.copy(), inside.shown_sd
+    slope[two_sided] -= outside.slope
+    sd[two_sided] = np.hypot(sd[two_sided], outside.shown_sd)
+    return _directions(slope, sd, normals, None if within else basis)
+
+
+_Look = Callable[[FloatArray, IntArray, Frame | None], Gradients]
+
+
+def _rows_by_subspace(
+    planes: Hyperplanes, places: Places, inside: Gradients, look: _Look
+) -> tuple[FloatArray, FloatArray]:
+    """All rows and errors, from gradients inside and those outside of neurons that are not seen alone.
+
+    Outside the subspace has to do, but for neurons whose rows would be poor that way, the poorest third first.
+    """
+    basis, left = planes.frame.basis, np.flatnonzero(~places.alone)
+    slope, sd = inside.slope.copy(), inside.shown_sd
+    outside = look(places.outside, left, planes.frame)
+    jumps, jump_sd = slope[left] @ basis.T - outside.slope, np.hypot(sd[left], outside.shown_sd)
+    normals = np.zeros_like(planes.normals)
+    normals[left], blur = _directions(jumps, jump_sd, planes.normals[left], None)
+    rows, errors = np.zeros((len(planes), basis.shape[1])), np.zeros(len(planes))
+    errors[left] = blur
+    known = np.flatnonzero(places.alone)
+    while True:
+        rows[known], errors[known] = _directions(slope[known], sd[known], planes.normals[known], basis)
+        normals[known] = rows[known] @ basis.T
+        active = places.inside[left] @ planes.normals.T + planes.offsets > 0
+        mixed = Mixed(left, inside.slope[left], inside.shown_sd[left], active)
+        rows[left], mixed_errors = solve_mixed(mixed, rows, errors, normals, basis)
+        if mixed_errors.max(initial=0) < GOOD_ENOUGH:
+            errors[left] = np.hypot(errors[left], mixed_errors)
+            return rows, errors
+        poorest = left[np.argsort(mixed_errors)[-max(1, len(left) // 3) :]]
+        full = look(places.outside, poorest, None)
+        slope[poorest] -= full.slope
+        sd[poorest] = np.hypot(sd[poorest], full.shown_sd)
+        known, left = np.union1d(known, poorest), np.setdiff1d(left, poorest)
 
 
 def _gradients(

@@ -34,8 +34,9 @@ NO_PULL = -80.0  # exponent below which numbers lose digits, and time, in single
 STRIDE, FIRST_STRIDE = 2.0, 0.3  # in margins, and at least in typical ones
 COOLING = 2.5  # strides are full at first and shorten over the last 1/COOLING of the steps
 REACH = 5.0  # of the climb, in median distances of a crease from the origin of the frame
-TOO_CLOSE = 1e-5  # of the typical weight of a point: its steps would be too short to measure anything
+TOO_CLOSE = 1e-11  # of the typical weight of a point: its steps would be too short to measure anything
 WELL_DETERMINED = 1e-7  # of the median singular value: more digits than that are not to be lost in solving
+BARELY_DETERMINED = 1e-12  # where two neurons differ only between their creases, which are close together
 MOST_EXTRA = 4  # points added one by one while some neuron is not determined
 SPARE_ROWS = 2  # with several outputs: what tells that a coordinate's gradients fit no weights
 BLOCK_CELLS = 2**19  # candidates times neurons climbing together: stays in the processor's cache
@@ -97,6 +98,7 @@ def _tries(needed: int) -> Iterator[tuple[int, type[np.floating[Any]], float]]:
     yield needed, np.float32, float(np.sqrt(np.finfo(np.float32).eps))
     for more in range(MOST_EXTRA):
         yield needed + more, np.float64, WELL_DETERMINED
+    yield needed, np.float64, BARELY_DETERMINED
 
 
 def _determines_all(design: FloatArray, limit: float) -> bool:

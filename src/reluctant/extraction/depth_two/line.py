@@ -8,6 +8,7 @@ import numpy as np
 
 from reluctant.extraction.failures import StageFailed
 from reluctant.geometry import DistanceNoise, Frame, FramedNetwork, Lines, LineSearch, Scan, scan_lines
+from reluctant.geometry.creases import merge_slivers
 from reluctant.geometry.samples import IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
@@ -15,6 +16,8 @@ from reluctant.oracles import Counting
 
 __all__ = ["NoCrease", "Regions", "neurons_on_a_line"]
 
+# Two creases this close are of neurons that are nearly parallel: of the scale, and of what a neuron adds there.
+SLIVER, SHALLOW = 1e-6, 3e-9
 OUTERMOST = 2.0  # how far beyond the outermost crease a region is looked at, in its distance or the scale
 
 
@@ -56,6 +59,8 @@ def neurons_on_a_line(
         raise NoCrease
     if scan.open.any() or np.any(np.diff(scan.creases.t) <= 0):
         raise StageFailed("line", "creases too close to each other to be told apart", number=scan.open.sum(), limit=0)
+    usual = float(np.median(np.linalg.norm(scan.creases.jump, axis=1)))
+    scan = merge_slivers(scan, SLIVER * lines.scale, SHALLOW * lines.scale * usual)
     return _network(scan, lines), _regions(scan, lines)
 
 

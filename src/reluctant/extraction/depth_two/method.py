@@ -18,6 +18,7 @@ from reluctant.extraction.depth_two.line import NoCrease, Regions, neurons_on_a_
 from reluctant.extraction.depth_two.main_pass import measure_gradients
 from reluctant.extraction.depth_two.probe import probe
 from reluctant.extraction.depth_two.scaffold import grow
+from reluctant.extraction.depth_two.slivers import check_digits, close_pairs, refine_slivers
 from reluctant.extraction.polish import polish, remember
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.creases import SMALLEST_BEND
@@ -32,7 +33,7 @@ FEW_DIRECTIONS, MORE_DIRECTIONS, MOST_DIRECTIONS = 3, 5, 10
 MANY_INPUTS = 500  # from here on a direction costs less than 0.2 % of the main pass
 MANY_NEURONS = 500  # from here on there is little room between creases, and more directions have more of it
 FEW_PARAMETERS = 1300  # up to here all inputs are directions of the scaffold, and a fit to all answers follows
-POLISHED_SHARE = 0.5  # random inputs for each bias, where a fit to all answers follows
+POLISHED_SHARE = 0.8  # random inputs for each bias, where a fit to all answers follows
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,12 @@ class DepthTwo:
         if oracle.outputs > 1:
             outputs, held_out = refine_outputs(oracle, network, measured)
             network, errors = assemble(known, measured, outputs)
+        pairs = close_pairs(network, errors)
+        if pairs:
+            # What was kept was asked near the slivers' points; verification has to look elsewhere too.
+            network, errors = refine_slivers(oracle, network, errors, pairs, measured, noise, rng)
+            held_out = None
+        check_digits(network, errors)
         return Candidate(refit_biases(oracle, network, rng), held_out, _certificate(on_line, errors, oracle.dim))
 
     def _directions(self, oracle: Counting, neurons: int) -> int:

@@ -19,7 +19,9 @@ from reluctant.oracles import Counting
 
 __all__ = ["grow"]
 
-STEP = 0.015  # of half a region's width: few steps cross a crease, and digits are left
+STEP = 0.03  # of half a region's width: few steps cross a crease, and digits are left
+STEEPER = 3.0  # times as steep as the line's slope says may the usual neuron be in other directions
+STEEPEST = 0.01  # shorter steps than that are made only where they are needed
 SHORTER = 4.0
 MOST_ROUNDS = 14
 INDEPENDENT = 0.02  # smallest singular value of the outputs, of norm one, of neurons measured together
@@ -81,7 +83,7 @@ def _gradients(
     k, m = len(new), known.network.outputs
     corners, to_gradient = _simplex(k)
     middles = known.frame.points(regions.middle[:, None])
-    steps = STEP / 2 * np.minimum(regions.width, 2 * regions.scale)
+    steps = STEP * np.minimum(_room(known, regions), regions.scale)
     sd = np.hypot(regions.value_sd, noise.at(np.hypot(regions.middle, regions.scale)))
     gradients = np.empty((len(regions), m, k))
     todo = np.arange(len(regions))
@@ -96,6 +98,17 @@ def _gradients(
             return gradients, steps
         steps[todo] /= SHORTER
     raise StageFailed("scaffold", "regions that are never linear", number=len(todo), limit=0, partial=known.lifted())
+
+
+def _room(known: FramedNetwork, regions: Regions) -> FloatArray:
+    """About how far it is from the middle of each region to the next crease, in directions other than the line's.
+
+    A neuron that hardly changes along the line is likely to change more across it.
+    """
+    slopes = known.network.weights[0][:, 0]
+    position = -known.network.biases[0] / slopes
+    share = np.clip(STEEPER * slopes / np.median(slopes), STEEPEST, 1)
+    return np.asarray((np.abs(regions.middle[:, None] - position) * share).min(axis=1))
 
 
 def _simplex(k: int) -> tuple[FloatArray, FloatArray]:
