@@ -14,17 +14,15 @@ from reluctant.extraction.any_depth.check_points import check_points, suspected_
 from reluctant.extraction.any_depth.known import Known
 from reluctant.extraction.any_depth.ladder import Ladder
 from reluctant.extraction.any_depth.memory import Memory
+from reluctant.extraction.any_depth.rare_side import FITTED_DISTANCE, rows_for_fit
 from reluctant.extraction.any_depth.top import Readout, deviations, fit_most, leftovers
 from reluctant.extraction.failures import StageFailed
 from reluctant.geometry import Lines
 from reluctant.geometry.samples import BoolArray
 from reluctant.numerics import FloatArray
 
-__all__ = ["complete", "mostly_explained", "rows_for_fit"]
+__all__ = ["complete", "mostly_explained"]
 
-FITTED_ROWS = 3.0  # for every parameter
-RARE_ROWS = 3.0  # for every weight of a neuron, on the side of its crease that is met less often
-FITTED_DISTANCE = 30.0  # in units of the scale
 FITS = 1e-6  # deviation, relative to the spread of the answers, that no rounding in the layers explains
 FEWEST_CHECKED, CHECKED = 4000, 0.5  # fresh points; for every parameter: what they do not meet is rare
 MOST_SUSPECTS = 128  # directions
@@ -73,19 +71,6 @@ def _points_to_check(ladder: Ladder, known: Known, readout: Readout, rng: np.ran
 def mostly_explained(known: Known, memory: Memory, rng: np.random.Generator) -> bool:
     """True if an output layer on top explains most of the answers: then this is the last layer."""
     return bool(_Explained.by(known, memory, rng).wrong.mean() < MOST_WRONG)
-
-
-def rows_for_fit(known: Known, memory: Memory, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Random rows, and for every neuron enough on the side of its crease that is met less often."""
-    rows, answers = memory.near(FITTED_DISTANCE * np.sqrt(known.dim))
-    order = rng.permutation(len(rows))
-    rows, answers = rows[order], answers[order]
-    chosen = np.arange(len(rows)) < FITTED_ROWS * known.parameters
-    active = known.patterns(rows)
-    rare = np.where(active.mean(axis=0) < 0.5, active, ~active)
-    enough = np.concatenate([np.full(len(layer), RARE_ROWS * layer.weights.shape[1]) for layer in known.layers])
-    chosen |= (rare & (np.cumsum(rare, axis=0) <= enough)).any(axis=1)
-    return rows[chosen], answers[chosen]
 
 
 @dataclass(frozen=True)
