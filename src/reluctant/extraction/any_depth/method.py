@@ -9,6 +9,7 @@ import numpy as np
 
 from reluctant.extraction.any_depth.asker import Asker
 from reluctant.extraction.any_depth.completion import complete, mostly_explained
+from reluctant.extraction.any_depth.first_weights import refine_first_weights
 from reluctant.extraction.any_depth.kink_store import Store
 from reluctant.extraction.any_depth.known import Known
 from reluctant.extraction.any_depth.ladder import Ladder
@@ -56,7 +57,10 @@ class AnyDepth:
             memory(rows_on_rare_sides(known, memory, rng))
         rows, answers = rows_for_fit(known, memory, rng)
         network = oriented_network(known, fit_readout(known, rows, answers), rows, answers)
-        return Candidate(_lifted(polish_to_all(network, rows, answers, memory, noise), frame))
+        network = _lifted(polish_to_all(network, rows, answers, memory, noise), frame)
+        if len(frame.basis) < oracle.dim and network.skip is None:
+            network = refine_first_weights(oracle, network, noise, rng)
+        return Candidate(network)
 
 
 def _frame(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> Frame:
