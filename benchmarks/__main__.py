@@ -9,13 +9,14 @@ import sys
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 
-from benchmarks import depth_three, depth_two, growth, honesty, imports, kills, oracles, peers, public
+from benchmarks import bounded, depth_three, depth_two, growth, honesty, imports, kills, oracles, peers, public
 
 BENCHMARKS = {
     "oracles": oracles.main,
     "kills": kills.main,
     "imports": imports.main,
     "depth-two": depth_two.main,
+    "bounded": bounded.main,
     "depth-three": depth_three.main,
     "mixed": depth_three.mixed,
     "peers": peers.main,

@@ -2,6 +2,7 @@
 
     python -m benchmarks depth-two                     20 networks of each small shape, 2 of each large one
     DEPTH_TWO_SEEDS=20 python -m benchmarks depth-two  as many of every shape
+    DEPTH_TWO_SHAPES=784-1024-1,3072-256-1 ...         these shapes only
 
 One default setting, verification included in the count, seeds that nothing was tuned on. P = hd + h + hm + m.
 `floor` is what any method must spend: as many answers as free parameters. `out` is the largest error over
@@ -50,12 +51,19 @@ def main() -> None:
     print(
         f"{'network':<12}{'ok':>7}{'q·m/P':>9}{'(max)':>9}{'floor':>8}{'out':>10}{'(max)':>10}{'CPU':>7}{'restarts':>10}"
     )
-    for widths in (*SMALL, *LARGE):
+    for widths in chosen():
         seeds = int(every) if every else (20 if widths in SMALL else 2)
         print(row(widths, [one(widths, seed) for seed in range(seeds)]), flush=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"Peak memory over all of it: {peak:.0f} MiB.")
     print(PEERS)
+
+
+def chosen() -> tuple[tuple[int, int, int], ...]:
+    """The shapes asked for, all by default."""
+    names = os.environ.get("DEPTH_TWO_SHAPES")
+    every = (*SMALL, *LARGE)
+    return every if names is None else tuple(w for w in every if "-".join(map(str, w)) in names.split(","))
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ HEALTH_LINES = 4
 VERIFICATION_SHARE = 5e-4  # random points at each scale, of the rows spent; creases are looked at besides
 FEWEST_POINTS, MOST_POINTS = 20, 64
 FEW_ROWS, POINTS_FOR_FEW_ROWS = 5000, 36  # a small network can afford more than its share
-POINTS_FOR_DEEP = 200  # deeper neurons are active in parts of space that few points meet
+POINTS_FOR_DEEP = 160  # deeper neurons are active in parts of space that few points meet
 EXACT = 1e-6  # of the output's deviation: an exact network must be verifiable to this
 ATTEMPTS = 4
 

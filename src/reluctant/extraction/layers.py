@@ -14,12 +14,13 @@ from reluctant.oracles import Counting
 __all__ = ["CreaseKinds", "look_for_layers"]
 
 HOPELESS = 0.1  # unresolved stretches for each crease
+SOME = 12  # creases followed at first
 MOSTLY = 0.9  # straight creases of all: the others may be pairs too close to each other
 
 
 @dataclass(frozen=True)
 class CreaseKinds:
-    """Creases on a random line, and how many of them were seen to go straight on, far away on both sides."""
+    """Creases of a random line that were followed, and how many of them go straight on, far away on both sides."""
 
     creases: int
     straight: int
@@ -44,7 +45,7 @@ class CreaseKinds:
         if self.hopeless:
             return f"{self.unresolved} stretches of a line could not be resolved: not made of linear pieces."
         depth = "one hidden layer" if self.one_layer else "more than one hidden layer"
-        return f"{self.straight} of {self.creases} creases on a line go straight on: {depth}."
+        return f"{self.straight} of {self.creases} creases of a line go straight on: {depth}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -52,10 +53,19 @@ class CreaseKinds:
 
 
 def look_for_layers(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> CreaseKinds:
-    """Follow every crease of a random line in a random plane. Cost: about 16 rows a crease."""
+    """Follow some creases of a random line in a random plane, and all of another line if none of them bends.
+
+    Cost: about 5 rows a crease and 11 for each that is followed.
+    """
+    with oracle.stage("layers"):
+        kinds = _follow(oracle, noise, rng, SOME)
+        return _follow(oracle, noise, rng, None) if kinds.mostly_straight and kinds.creases == SOME else kinds
+
+
+def _follow(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, most: int | None) -> CreaseKinds:
     lines = Lines.random(rng, 1, oracle.dim)
     line = Frame(lines.origins[0], lines.directions)
     plane = line.extended(line.new_directions(1, rng))
-    with oracle.stage("layers"):
-        seen = look_along(oracle.query, plane, lines, np.empty(0), noise, rng)
-    return CreaseKinds(len(seen.t), int(seen.sure.sum()), seen.open)
+    seen = look_along(oracle.query, plane, lines, np.empty(0), noise, rng, most=most)
+    followed = len(seen.t) if most is None else min(most, len(seen.t))
+    return CreaseKinds(followed, int(seen.sure.sum()), seen.open)

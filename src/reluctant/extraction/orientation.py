@@ -26,6 +26,7 @@ MOST_LP_NEURONS = 400  # a larger one takes minutes
 MOST_LATTICE_NEURONS = 128  # takes seconds
 SPARE_BITS = 40  # the equations must hold this many more than there are neurons, or chance finds a solution
 BLOCK_SIZES = (0, 20, 30)  # of the reduction, stronger and slower; 0 is LLL alone
+MOST_SECONDS = 20  # of one reduction: on a remainder with too few digits it would go on for ever
 LATTICE_BITS = 30  # of each equation: as many as extraction is sure of
 GONE = 1e-8  # of the largest term: what may be left of the skip
 
@@ -82,7 +83,8 @@ def _lattice(terms: FloatArray, missing: FloatArray) -> FloatArray | None:
     fpylll.LLL.reduction(basis)
     for block in BLOCK_SIZES:
         if block:
-            fpylll.BKZ.reduction(basis, fpylll.BKZ.Param(block))
+            flags = fpylll.BKZ.AUTO_ABORT | fpylll.BKZ.MAX_TIME
+            fpylll.BKZ.reduction(basis, fpylll.BKZ.Param(block, flags=flags, max_time=MOST_SECONDS))
         for row in basis:
             signs = np.array(list(row)[: neurons + 1])
             if np.all(np.abs(signs) == 1):

@@ -22,7 +22,7 @@ __all__ = ["FARTHEST", "MOST_PARAMETERS", "Remembering", "polish", "remember"]
 
 MOST_PARAMETERS = 2600  # a dense least-squares problem of this size takes seconds
 STEPS = 8
-DIVERGED = 1e4  # times the least sum of squares
+DIVERGED = 1e4  # times the least sum of squares: with an old factorisation a little worse may be the way to better
 DAMPING = 1e-12  # of the squares of columns of norm one
 THOROUGH_DAMPING = 1e-10  # of columns of norm one
 MOST_ENTRIES = 6e7  # of the matrix; beyond, every other row has to do
@@ -73,7 +73,7 @@ def polish(
 
     The network is close, so one factorisation serves all steps; each step sees the true residual again. The
     weights of the first layer stay as they are if `first_weights` is False; its biases do not. A `thorough` fit,
-    several times as slow, sees directions in which the answers say little.
+    many times as slow, sees directions in which the answers say little, and looks anew at which neurons are on.
     """
     fixed = _fixed_layers(network, first_weights)
     distance = np.linalg.norm(rows, axis=1)
@@ -81,15 +81,17 @@ def polish(
     parameters, equations = _parameters(network, fixed), len(near) * network.outputs
     near = near[:: 1 + int(equations // min(MOST_ENTRIES / parameters, ENOUGH * parameters))]
     rows, answers, weight = rows[near], answers[near], 1 / noise.at(distance[near])[:, None]
-    jacobian = _jacobian(network, rows, weight, fixed)
-    solve = _by_orthogonal_factors(jacobian) if thorough else _by_normal_equations(jacobian)
-    best, least = network, np.inf
-    for _ in range(steps + 1):
+    factors = _by_orthogonal_factors if thorough else _by_normal_equations
+    solve = factors(_jacobian(network, rows, weight, fixed))
+    best, least, limit = network, np.inf, 1.0 if thorough else DIVERGED
+    for step in range(steps + 1):
         residual = ((answers - network(rows)) * weight).reshape(-1)
         size = float(residual @ residual)
-        best, least = (network, size) if size < least else (best, least)
-        if not size < DIVERGED * least:  # too badly conditioned to go on; a little worse may be the way to better
+        if not size < limit * least:  # noise is all that is left, or too badly conditioned to go on
             break
+        best, least = (network, size) if size < least else (best, least)
+        if thorough and step:
+            solve = factors(_jacobian(network, rows, weight, fixed))
         network = _moved(network, solve(residual), fixed)
     return best
 

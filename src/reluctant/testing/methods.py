@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from reluctant.extraction import DepthTwo, extract
+from reluctant.extraction import AnyDepth, DepthTwo, extract
 from reluctant.health import check_health
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
@@ -43,4 +43,5 @@ METHODS: tuple[Method, ...] = (
     Method("verify", lambda oracle, candidate: verify(oracle, candidate, rng=0)),
     Method("extract", lambda oracle, candidate: _comparable(extract(oracle, rng=0))),
     Method("extract, DepthTwo", lambda oracle, candidate: _comparable(extract(oracle, DepthTwo(directions=2), rng=0))),
+    Method("extract, AnyDepth", lambda oracle, candidate: _comparable(extract(oracle, AnyDepth(), rng=0, attempts=1))),
 )

@@ -6,16 +6,21 @@ among many random ones without a query.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
+from reluctant.extraction.any_depth.crease import Incoming
 from reluctant.extraction.any_depth.known import Known
 from reluctant.geometry.samples import IntArray
 from reluctant.numerics import FloatArray, unit_roundoff
 
-__all__ = ["check_points", "suspected_points"]
+__all__ = ["check_points", "suspected_points", "undetermined_points"]
 
 EXTREME = 0.5  # share of the points
 POOL = 40_000  # random points they are taken from
+CLIMB_STEPS, CLIMB_STEP = 20, 0.05  # the step of the distance from the origin
+FOR_EACH = 40  # points for every neuron with open coefficients, twice
 CHUNK = 50  # directions at a time
 SCALES = (0.1, 10.0)
 AT_USE = 0.5  # share of points at the scale of use; the others are spread over the scales
@@ -49,7 +54,8 @@ def _extremes(known: Known, pool: FloatArray, count: int, rng: np.random.Generat
 def farthest(values: FloatArray, directions: FloatArray) -> IntArray:
     """Which of the values (n, k) is farthest along each direction."""
     parts = [directions[i : i + CHUNK] for i in range(0, len(directions), CHUNK)]
-    return np.concatenate([(values @ part.T).argmax(axis=0) for part in parts])
+    none = np.empty(0, dtype=np.intp)
+    return np.concatenate([none, *((values @ part.T).argmax(axis=0) for part in parts)])
 
 
 def suspected_points(known: Known, rest: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -57,9 +63,32 @@ def suspected_points(known: Known, rest: FloatArray, rng: np.random.Generator) -
 
     If what is left of the outputs, beside the neurons known, is a neuron that is hardly ever off, it is off there.
     """
-    pool = _random(POOL, known.dim, rng)
-    before = Known(known.dim, known.layers[:-1]).features(pool)
-    return pool[np.unique(farthest(before, np.concatenate([rest, -rest])))]
+    before, pool = Known(known.dim, known.layers[:-1]), _random(POOL, known.dim, rng)
+    rows = np.concatenate([rest, -rest])
+    points = pool[farthest(before.features(pool), rows)]
+    return np.concatenate([points, _climbed(before, points, rows)])
+
+
+def _climbed(known: Known, points: FloatArray, rows: FloatArray) -> FloatArray:
+    """Points (n, d) moved to where rows (n, k) of the features are larger, no farther from the origin."""
+    size = np.linalg.norm(points, axis=1, keepdims=True)
+    for _ in range(CLIMB_STEPS):
+        slope = np.einsum("nfd,nf->nd", known.local(points).jacobian, rows)
+        length = np.linalg.norm(slope, axis=1, keepdims=True)
+        points = points + CLIMB_STEP * size * slope / np.where(length > 0, length, 1.0)
+        points *= np.minimum(size / np.linalg.norm(points, axis=1, keepdims=True), 1.0)
+    return points
+
+
+def undetermined_points(known: Known, incomings: Iterable[Incoming], rng: np.random.Generator) -> FloatArray:
+    """Points at which the value of a neuron on top of `known` depends on coefficients that are open, some for each."""
+    pool, open_ = _random(POOL, known.dim, rng), [incoming for incoming in incomings if not incoming.closed]
+    features, chosen = known.features(pool), [pool[:0]]
+    for incoming in open_:
+        unsure = np.flatnonzero(~incoming.determined(features))
+        nearest = unsure[np.argsort(np.abs(incoming.values(features[unsure])))]  # those that switch most easily
+        chosen += [pool[nearest[:FOR_EACH]], pool[unsure[:FOR_EACH]]]
+    return np.concatenate(chosen)
 
 
 def _white(values: FloatArray) -> FloatArray:

@@ -10,24 +10,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reluctant.extraction.any_depth.check_points import check_points, suspected_points
+from reluctant.extraction.any_depth.check_points import check_points, suspected_points, undetermined_points
 from reluctant.extraction.any_depth.known import Known
 from reluctant.extraction.any_depth.ladder import Ladder
 from reluctant.extraction.any_depth.memory import Memory
+from reluctant.extraction.any_depth.rare_side import FITTED_DISTANCE, rows_for_fit
 from reluctant.extraction.any_depth.top import Readout, deviations, fit_most, leftovers
 from reluctant.extraction.failures import StageFailed
 from reluctant.geometry import Lines
 from reluctant.geometry.samples import BoolArray
 from reluctant.numerics import FloatArray
 
-__all__ = ["complete", "mostly_explained", "rows_for_fit"]
+__all__ = ["complete", "mostly_explained"]
 
-FITTED_ROWS = 3.0  # for every parameter
-RARE_ROWS = 3.0  # for every weight of a neuron, on the side of its crease that is met less often
-FITTED_DISTANCE = 30.0  # in units of the scale
 FITS = 1e-6  # deviation, relative to the spread of the answers, that no rounding in the layers explains
 FEWEST_CHECKED, CHECKED = 4000, 0.5  # fresh points; for every parameter: what they do not meet is rare
-MOST_SUSPECTS = 512  # directions
+MOST_SUSPECTS = 128  # directions
 MOST_WRONG = 0.4  # of the rows: beyond, the others are no majority
 MOST_ROUNDS = 12
 SEGMENTS = 3  # scanned in a round
@@ -46,10 +44,7 @@ def complete(ladder: Ladder, memory: Memory, rng: np.random.Generator) -> Known:
         found = _Explained.by(known, memory, rng)
         if not found.wrong.any() and not checked:
             with ladder.oracle.stage("check"):
-                memory(check_points(known, max(FEWEST_CHECKED, int(CHECKED * known.parameters)), rng))
-                rest = leftovers(known, found.readout, MOST_SUSPECTS, rng)
-                if len(rest):
-                    memory(suspected_points(known, rest, rng))
+                memory(_points_to_check(ladder, known, found.readout, rng))
             checked = True
             found = _Explained.by(known, memory, rng)
         if not found.wrong.any():
@@ -65,22 +60,17 @@ def complete(ladder: Ladder, memory: Memory, rng: np.random.Generator) -> Known:
     )  # fmt: skip
 
 
+def _points_to_check(ladder: Ladder, known: Known, readout: Readout, rng: np.random.Generator) -> FloatArray:
+    """Points that were not asked before: random ones, extreme ones, and where something is known to be open."""
+    count = max(FEWEST_CHECKED, int(CHECKED * known.parameters))
+    open_ = [undetermined_points(s.known, [n.incoming for n in s.neurons], rng) for s in ladder.searches]
+    suspected = suspected_points(known, leftovers(known, readout, MOST_SUSPECTS, rng), rng)
+    return np.concatenate([check_points(known, count, rng), *open_, suspected])
+
+
 def mostly_explained(known: Known, memory: Memory, rng: np.random.Generator) -> bool:
     """True if an output layer on top explains most of the answers: then this is the last layer."""
     return bool(_Explained.by(known, memory, rng).wrong.mean() < MOST_WRONG)
-
-
-def rows_for_fit(known: Known, memory: Memory, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Random rows, and for every neuron enough on the side of its crease that is met less often."""
-    rows, answers = memory.near(FITTED_DISTANCE * np.sqrt(known.dim))
-    order = rng.permutation(len(rows))
-    rows, answers = rows[order], answers[order]
-    chosen = np.arange(len(rows)) < FITTED_ROWS * known.parameters
-    active = known.patterns(rows)
-    rare = np.where(active.mean(axis=0) < 0.5, active, ~active)
-    enough = np.concatenate([np.full(len(layer), RARE_ROWS * layer.weights.shape[1]) for layer in known.layers])
-    chosen |= (rare & (np.cumsum(rare, axis=0) <= enough)).any(axis=1)
-    return rows[chosen], answers[chosen]
 
 
 @dataclass(frozen=True)

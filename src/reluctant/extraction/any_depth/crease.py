@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy.linalg
 
 from reluctant.extraction.any_depth.known import Known
 from reluctant.geometry.samples import BoolArray
@@ -93,8 +94,18 @@ def solve(known: Known, crease: Crease) -> Incoming:
     rows /= (np.linalg.norm(rows, axis=1) + SHORT_ROW)[:, None]
     matrix = np.concatenate([at_start.jacobian[0].T, rows])
     right = np.concatenate([crease.normal, np.zeros(len(rows))])
-    u, sizes, vt = np.linalg.svd(matrix, full_matrices=True)
+    u, sizes, vt = _svd(matrix)
     rank = int((sizes > RANK * sizes[0]).sum())
     weights = vt[:rank].T @ ((u[:, :rank].T @ right) / sizes[:rank])
     residual = float(np.linalg.norm(matrix @ weights - right))
     return Incoming(weights, vt[rank:].T, start, residual)
+
+
+def _svd(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """U, S and all right singular vectors; the fast algorithm fails now and then, the other one does not."""
+    whole = len(matrix) < matrix.shape[1]
+    try:
+        return np.linalg.svd(matrix, full_matrices=whole)
+    except np.linalg.LinAlgError:
+        u, sizes, vt = scipy.linalg.svd(matrix, full_matrices=whole, lapack_driver="gesvd")
+        return u, sizes, vt

@@ -34,7 +34,7 @@ ENOUGH_FOR_SIDES = 5  # neurons, where the layer below is no wider than the one 
 FEWEST_TO_DOUBT = 3  # neurons: with fewer there is no majority
 QUIET = 4  # lines in a row that bring nothing new
 QUIET_FIRST = 2  # for the first layer, whose creases every line meets
-MOST_LINES = 16  # new ones for one layer
+MOST_LINES = 10  # new ones for one layer
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ class Memory:
 
     def __call__(self, rows: FloatArray) -> FloatArray:
         """Ask, and keep the answers."""
-        answers = self.ask(rows)
+        answers = self.ask(rows) if len(rows) else np.empty((0, self.answers[0].shape[1]))
         self.rows.append(rows)
         self.answers.append(answers)
         return answers

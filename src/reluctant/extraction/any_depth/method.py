@@ -8,19 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.extraction.any_depth.asker import Asker
-from reluctant.extraction.any_depth.completion import complete, mostly_explained, rows_for_fit
+from reluctant.extraction.any_depth.completion import complete, mostly_explained
+from reluctant.extraction.any_depth.first_weights import refine_first_weights
 from reluctant.extraction.any_depth.kink_store import Store
 from reluctant.extraction.any_depth.known import Known
 from reluctant.extraction.any_depth.ladder import Ladder
+from reluctant.extraction.any_depth.last_digits import polish_to_all
 from reluctant.extraction.any_depth.memory import Memory
+from reluctant.extraction.any_depth.rare_side import rows_for_fit, rows_on_rare_sides
 from reluctant.extraction.any_depth.top import fit_readout, oriented_network, with_carried
 from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.depth_two.affine import affine_map
-from reluctant.extraction.polish import polish
 from reluctant.geometry import DistanceNoise, Frame
 from reluctant.geometry.row_space import row_space
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
 __all__ = ["AnyDepth"]
@@ -52,10 +53,14 @@ class AnyDepth:
 
         ladder.climb(is_last)
         known = complete(ladder, memory, rng)
+        with oracle.stage("fit"):
+            memory(rows_on_rare_sides(known, memory, rng))
         rows, answers = rows_for_fit(known, memory, rng)
         network = oriented_network(known, fit_readout(known, rows, answers), rows, answers)
-        polished = polish(network, rows, answers, noise, thorough=True)
-        return Candidate(_lifted(_better(network, polished, rows, answers), frame))
+        network = _lifted(polish_to_all(network, rows, answers, memory, noise), frame)
+        if len(frame.basis) < oracle.dim and network.skip is None:
+            network = refine_first_weights(oracle, network, noise, rng)
+        return Candidate(network)
 
 
 def _frame(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> Frame:
@@ -65,11 +70,6 @@ def _frame(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> 
     with oracle.stage("row space"):
         found = row_space(oracle.query, oracle.dim, noise, rng)
     return found.frame
-
-
-def _better(network: ReLUNetwork, polished: ReLUNetwork, rows: FloatArray, answers: FloatArray) -> ReLUNetwork:
-    """The one of two whose largest error is smaller: a fit that answers say little about may run away."""
-    return min(polished, network, key=lambda candidate: float(np.abs(candidate(rows) - answers).max()))
 
 
 def _alone(known: Known, outputs: int) -> ReLUNetwork:

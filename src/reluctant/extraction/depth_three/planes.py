@@ -58,11 +58,18 @@ class LineInPlane:
 
 
 def look_along(
-    ask: Ask, plane: Frame, lines: Lines, known: FloatArray, noise: DistanceNoise, rng: np.random.Generator
+    ask: Ask,
+    plane: Frame,
+    lines: Lines,
+    known: FloatArray,
+    noise: DistanceNoise,
+    rng: np.random.Generator,
+    *,
+    most: int | None = None,
 ) -> LineInPlane:
     """Scan the first axis of a plane; positions `known` belong to hyperplanes that have been found before.
 
-    Cost: about five rows a crease, and 11 for each that is not known.
+    Cost: about five rows a crease, and 11 for each that is not known, or for as many of them as `most` says.
     """
 
     def ask_plane(y: FloatArray) -> FloatArray:
@@ -77,6 +84,8 @@ def look_along(
     spread = lines.scale + (float(np.median(np.abs(t))) if len(t) else 0.0)
     line = LineInPlane(plane, t, middle, length, slope, *_nothing(len(t)), spread, int(scan.open.sum()))
     new = _new(t, known, lines.scale)
+    if most is not None:
+        new[rng.permutation(np.flatnonzero(new))[most:]] = False
     if not new.any():
         return line
     line, slope_sd = _look_across(ask_plane, line, new, lines.scale, noise, rng)

@@ -19,7 +19,8 @@ from reluctant.extraction.depth_two.main_pass import measure_gradients
 from reluctant.extraction.depth_two.probe import probe
 from reluctant.extraction.depth_two.scaffold import grow
 from reluctant.extraction.depth_two.slivers import check_digits, close_pairs, refine_slivers
-from reluctant.extraction.polish import polish, remember
+from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.polish import Remembering, polish, remember
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.creases import SMALLEST_BEND
 from reluctant.geometry.lines import FAR
@@ -33,6 +34,7 @@ FEW_DIRECTIONS, MORE_DIRECTIONS, MOST_DIRECTIONS = 3, 5, 10
 MANY_INPUTS = 500  # from here on a direction costs less than 0.2 % of the main pass
 MANY_NEURONS = 500  # from here on there is little room between creases, and more directions have more of it
 FEW_PARAMETERS = 1300  # up to here all inputs are directions of the scaffold, and a fit to all answers follows
+LARGEST_ERROR = 1e-3  # of the answers' deviation, at random inputs before that fit
 POLISHED_SHARE = 0.8  # random inputs for each bias, where a fit to all answers follows
 
 
@@ -73,6 +75,7 @@ class DepthTwo:
         known = grow(remembering, on_line, regions, oracle.dim - 1, noise, rng)
         keep(known.lifted())
         fitted = refit_biases(remembering, known.lifted(), rng, share=POLISHED_SHARE)
+        _check_random_inputs(fitted, memory)
         network = polish(fitted, *memory.everything(), noise, thorough=True)
         return Candidate(network, certificate=_certificate(on_line, known.weight_sd, oracle.dim))
 
@@ -107,6 +110,15 @@ class DepthTwo:
         generous = MOST_DIRECTIONS if oracle.outputs > 1 or neurons >= MANY_NEURONS else MORE_DIRECTIONS
         wanted = self.directions or (generous if oracle.dim >= MANY_INPUTS else FEW_DIRECTIONS)
         return min(wanted, oracle.dim - 1)
+
+
+def _check_random_inputs(network: ReLUNetwork, memory: Remembering) -> None:
+    """The answers that biases were fitted to come from all of input space: no other kind of target explains them."""
+    rows, answers = memory.rows[-1], memory.answers[-1]
+    error = float(np.abs(answers - network(rows)).max() / answers.std())
+    if not error < LARGEST_ERROR:
+        reason = "random inputs are not explained by the creases of a line"
+        raise StageFailed("biases", reason, number=error, limit=LARGEST_ERROR, partial=network)
 
 
 def _certificate(on_line: FramedNetwork, weight_errors: FloatArray, dim: int) -> Certificate:
