@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
+from reluctant.extraction.candidate import Candidate
 from reluctant.testing import DEGENERATE, largest_true_error, planted
 from reluctant.testing.faults import Dying, noisy
 
@@ -86,6 +87,21 @@ def test_three_layers_are_not_taken_for_two(widths: tuple[int, ...]) -> None:
     result = rl.extract(rl.open_oracle(planted(widths, 1)), rl.DepthTwo(), rng=0, attempts=2)
     assert not result.ok
     assert result.outcome in {rl.Outcome.PARTIAL, rl.Outcome.UNVERIFIED}
+
+
+# Creases of few deeper neurons that are straight wherever random points of the scale of use are.
+SHY_LAYERS = [((2, 2, 4, 1), 3), ((2, 2, 4, 1), 1000), ((2, 3, 2, 1), 1059), ((3, 2, 2, 1), 1047)]
+
+
+@pytest.mark.parametrize(("widths", "network"), SHY_LAYERS)
+def test_a_few_deeper_neurons_are_not_taken_for_one_layer(widths: tuple[int, ...], network: int) -> None:
+    rng = np.random.default_rng(network)
+    shapes = list(zip(widths[1:], widths[:-1], strict=True))
+    weights = [rng.standard_normal(shape) / np.sqrt(shape[1]) for shape in shapes]
+    true = rl.ReLUNetwork(weights, [0.3 * rng.standard_normal(width) for width in widths[1:]])
+    for seed in range(3):
+        result = rl.extract(rl.open_oracle(true), rl.DepthTwo(), rng=network % 1000 * (seed == 0) + seed, attempts=1)
+        assert result.outcome is rl.Outcome.UNVERIFIED
 
 
 def test_max_pooling_is_not_taken_for_two_layers() -> None:
@@ -170,6 +186,33 @@ def test_what_was_found_is_kept(budget: int, stage: str) -> None:
     result = rl.extract(rl.open_oracle(planted((64, 40, 1), 0), budget=budget), rng=0)
     assert result.stage == stage
     assert (result.network is not None) == (stage in {"scaffold", "main pass"})
+
+
+@pytest.mark.parametrize("method", [rl.DepthThree(), rl.AnyDepth()])
+def test_methods_that_look_far_refuse_a_domain_before_anything_is_asked(method: rl.DepthThree | rl.AnyDepth) -> None:
+    oracle = rl.open_oracle(planted((6, 4, 1), 0), domain=(0, 1))
+    with pytest.raises(rl.ReluctantError, match=r"^domain: got"):
+        rl.extract(oracle, method, rng=0)
+    assert oracle.queries == 0
+
+
+@pytest.mark.parametrize("method", [rl.DepthTwo(), rl.DepthThree(), rl.AnyDepth()])
+def test_a_target_that_computes_exactly_is_recovered(method: rl.DepthTwo) -> None:
+    """Its answers show no noise at all."""
+    result = rl.extract(rl.open_oracle(lambda x: np.maximum(x[:, :1], 0), dim=4), method, rng=0)
+    assert result.ok
+    assert result.network is not None
+    assert result.network.widths == (4, 1, 1)
+
+
+def test_numbers_that_cannot_be_factorised_are_an_outcome() -> None:
+    class Singular:
+        def run(self, *stages: object) -> Candidate:
+            raise np.linalg.LinAlgError("Singular matrix")
+
+    result = rl.extract(rl.open_oracle(planted((6, 4, 1), 0)), Singular(), rng=0, attempts=2)
+    assert result.outcome is rl.Outcome.PARTIAL
+    assert result.evidence["failures"] == ["linear algebra: Singular matrix"] * 2
 
 
 @pytest.mark.parametrize("attempts", [0, -1])
