@@ -73,10 +73,13 @@ def polish(
     The network is close, so one factorisation serves all steps; each step sees the true residual again. The
     weights of the first layer stay as they are if `first_weights` is False; its biases do not. A `thorough` fit,
     many times as slow, sees directions in which the answers say little, and looks anew at which neurons are on.
+    A network of which no answer tells the states beyond doubt stays as it is.
     """
     fixed = _fixed_layers(network, first_weights)
     distance = np.linalg.norm(rows, axis=1)
     near = np.flatnonzero((distance < FARTHEST * np.sqrt(network.dim)) & _off_creases(network, rows))
+    if not len(near):
+        return network
     parameters, equations = _parameters(network, fixed), len(near) * network.outputs
     near = near[:: 1 + int(equations // min(MOST_ENTRIES / parameters, ENOUGH * parameters))]
     rows, answers, weight = rows[near], answers[near], 1 / noise.at(distance[near])[:, None]
