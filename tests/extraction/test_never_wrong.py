@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import reluctant as rl
 from reluctant.extraction.candidate import Candidate
+from reluctant.extraction.failures import StageFailed
 from reluctant.testing import DEGENERATE, largest_true_error, planted
 from reluctant.testing.faults import Dying, noisy
 
@@ -228,13 +230,25 @@ def test_method_must_be_an_object() -> None:
 
 def test_unverified_result_holds_the_network_that_was_verified() -> None:
     """A later attempt that gets stuck does not replace a whole network by a part."""
-    true = DEGENERATE["near-parallel 1e-06, opposite sign"](40_000)
-    for seed in range(6):
-        result = rl.extract(rl.open_oracle(true), rng=seed, attempts=3)
-        if result.outcome is rl.Outcome.UNVERIFIED:
-            assert result.network is not None
-            assert result.evidence["certificate"].width == result.network.widths[1]
-            assert rl.compare(result.network, true).output_error < 1e-3  # whole, if not exact
+    true = planted((6, 4, 1), 0)
+    whole = rl.ReLUNetwork(true.weights, [bias + 1e-3 for bias in true.biases])
+    part = rl.ReLUNetwork([true.weights[0][:1], true.weights[1][:, :1]], [true.biases[0][:1], true.biases[1]])
+
+    class WholeThenPart:
+        attempts = 0
+
+        def run(self, oracle: object, noise: object, rng: object, keep: Callable[[rl.ReLUNetwork], None]) -> Candidate:
+            self.attempts += 1
+            if self.attempts == 1:
+                return Candidate(whole)
+            keep(part)
+            raise StageFailed("line", "hard luck", number=1, limit=0, partial=part)
+
+    result = rl.extract(rl.open_oracle(true), WholeThenPart(), rng=0, attempts=2)
+    assert result.outcome is rl.Outcome.UNVERIFIED
+    assert result.network is whole
+    assert not result.evidence["verification"].ok
+    assert len(result.evidence["failures"]) == 2
 
 
 def test_cost_does_not_depend_on_what_was_asked_before() -> None:

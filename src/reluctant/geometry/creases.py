@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from reluctant.geometry.lines import Lines
-from reluctant.geometry.noise import DistanceNoise
+from reluctant.geometry.noise import DistanceNoise, roundings
 from reluctant.geometry.samples import NONE, TOLERANCE, BoolArray, IntArray, Pieces, Samples, find_pieces
 from reluctant.numerics import FloatArray, unit_roundoff
 
@@ -33,7 +33,6 @@ NUDGE = 1e-3  # of the neighbouring intervals, beside a crease that falls on a s
 AT_THE_END = 1e-3  # of the interval: a crease this close to a sample is at the sample
 SMALLEST_BEND = 3 * TOLERANCE  # change of slope that counts as one, in deviations of its noise
 MOST_ROUNDS = 80
-ANSWER_ROUNDINGS = 4.0
 CREASES_AT_FIRST = 500  # samples allowed before any crease is certified, in creases
 MOST_PER_CREASE = 8  # samples for each piece found: many times what a search takes that gets anywhere
 SPACING = 16 * unit_roundoff(np.float64)  # positions closer than this, relatively, cannot be told apart
@@ -164,8 +163,7 @@ class _Search:
     def ask_all(self, wanted: _Wanted) -> Samples:
         line, t = np.concatenate(wanted.line), np.concatenate(wanted.t)
         f = self.ask(self.lines.points(line, t))
-        # No answer is better than a few roundings of itself, however flat the function was where noise was read.
-        sd = np.hypot(self.sd(t), ANSWER_ROUNDINGS * unit_roundoff(np.float64) * np.abs(f).max(axis=1))
+        sd = np.hypot(self.sd(t), roundings(np.abs(f).max(axis=1)))
         self.rounds += 1
         numbers = np.concatenate(wanted.pair), np.concatenate(wanted.check), np.full(len(t), self.rounds - 1)
         return Samples(line, t, f, sd, *numbers)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.extraction.depth_three.hyperplanes import Hyperplanes
-from reluctant.extraction.depth_three.planes import LineInPlane, look_along
 from reluctant.extraction.depth_three.signs import LARGEST_MARGIN, sign_margins
 from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.planes import LineInPlane, look_along
 from reluctant.geometry import DistanceNoise, Frame, Lines, gradients
 from reluctant.geometry.crossings import cross
 from reluctant.geometry.row_space import orthogonal_moves, value_changes

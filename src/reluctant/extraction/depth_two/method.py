@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.errors import InvalidInput
+from reluctant.extraction.affine import affine_map
 from reluctant.extraction.bounded import recover_inside
 from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.certificate import Certificate
-from reluctant.extraction.depth_two.affine import affine_map
 from reluctant.extraction.depth_two.assemble import assemble, refine_outputs, refit_biases
 from reluctant.extraction.depth_two.base_points import choose_base_points
 from reluctant.extraction.depth_two.line import NoCrease, Regions, neurons_on_a_line
@@ -19,7 +19,8 @@ from reluctant.extraction.depth_two.main_pass import measure_gradients
 from reluctant.extraction.depth_two.probe import probe
 from reluctant.extraction.depth_two.scaffold import grow
 from reluctant.extraction.depth_two.slivers import check_digits, close_pairs, refine_slivers
-from reluctant.extraction.polish import polish, remember
+from reluctant.extraction.memory import remember
+from reluctant.extraction.polish import polish
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.creases import SMALLEST_BEND
 from reluctant.geometry.lines import FAR
