@@ -84,6 +84,14 @@ def test_other_targets_get_a_named_outcome(name: str) -> None:
     assert result.queries > 0
 
 
+@pytest.mark.parametrize("relative", [1e-5, 1e-6, 1e-7])
+def test_noise_that_grows_with_the_answers_is_low_precision(relative: float) -> None:
+    """Verification would have to accept errors that no exact network has."""
+    true, rng = planted((6, 4, 1), 5), np.random.default_rng(0)
+    target = lambda x: true(x) * (1 + relative * rng.standard_normal((len(x), 1)))  # noqa: E731
+    assert rl.extract(rl.open_oracle(target, dim=6), rng=0).outcome is rl.Outcome.LOW_PRECISION
+
+
 @pytest.mark.parametrize("widths", [(10, 8, 6, 1), (20, 15, 10, 2)])
 def test_three_layers_are_not_taken_for_two(widths: tuple[int, ...]) -> None:
     result = rl.extract(rl.open_oracle(planted(widths, 1)), rl.DepthTwo(), rng=0, attempts=2)

@@ -179,7 +179,8 @@ class _Run:
 
 def _refusal(health: Health) -> Outcome | None:
     """What stands against exact extraction in particular."""
-    if health.number_format != "float64" or NOISE_FACTOR * health.noise.absolute > EXACT * health.spread:
+    verifiable = NOISE_FACTOR * health.noise.at(health.spread) <= EXACT * health.spread
+    if health.number_format != "float64" or not verifiable:
         return Outcome.LOW_PRECISION
     if health.largest_scale is not None and health.largest_scale < FAR_ENOUGH:
         return Outcome.OUT_OF_REACH

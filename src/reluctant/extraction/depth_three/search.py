@@ -32,6 +32,7 @@ FAR = 4.0  # at which a hyperplane that is not sure is looked at again, in dista
 LOOKS, ENOUGH, EVERYWHERE = 12, 4, 10  # so many of these must show it; so many are nearly all
 CROSSING, OFF_COURSE, MEETING = 1e-5, 20.0, 0.05  # of a crossing there, as for the first look
 TESTS = 12  # steps along which nothing may change
+STARTS = (0.5, 2.0, 8.0)  # sizes of the points they start from
 REACH = 10.0  # their length, in typical inputs
 CHANGED = 1e-5  # of the spread of the answers
 
@@ -188,7 +189,7 @@ class _Search:
         if n == k:
             return True
         basis = np.linalg.qr(found.normals.T)[0].T
-        starts = self.rng.standard_normal((TESTS, k)) * self.rng.choice([0.5, 2.0, 8.0], (TESTS, 1))
+        starts = self.rng.standard_normal((TESTS, k)) * self.rng.choice(STARTS, (TESTS, 1))
         moves = orthogonal_moves(basis, TESTS, REACH * found.scale, self.rng)
         change, answers = value_changes(self.in_frame(found.frame), starts, moves)
         return bool(change.max() <= CHANGED * float(answers.std(axis=0).max()))
