@@ -25,3 +25,10 @@ def test_small_errors_of_all_layers_are_gone(widths: tuple[int, ...], thorough: 
     before, after = (np.abs(network(fresh) - true(fresh)).max(axis=1) for network in (near, polished))
     assert np.median(before) > 1e-10
     assert np.quantile(after, 0.95) < 1e-13  # some inputs meet neurons that the fit has hardly seen
+
+
+def test_a_network_whose_states_no_answer_tells_stays_as_it_is() -> None:
+    """A neuron that is never on has the value zero everywhere: exactly on its crease."""
+    network = ReLUNetwork([np.eye(2), np.zeros((1, 2)), np.ones((1, 1))], [np.zeros(2), np.zeros(1), np.zeros(1)])
+    rows = np.random.default_rng(0).standard_normal((20, 2))
+    assert polish(network, rows, network(rows), NOISE) is network

@@ -36,9 +36,11 @@ HEALTH_LINES = 4
 VERIFICATION_SHARE = 5e-4  # random points at each scale, of the rows spent; creases are looked at besides
 FEWEST_POINTS, MOST_POINTS = 20, 64
 FEW_ROWS, POINTS_FOR_FEW_ROWS = 5000, 36  # a small network can afford more than its share
+FEW_NEURONS, FAR_POINTS = 32, 48  # parts of few deeper neurons may look like one layer wherever random points are
 POINTS_FOR_DEEP = 160  # deeper neurons are active in parts of space that few points meet
 EXACT = 1e-6  # of the output's deviation: an exact network must be verifiable to this
 ATTEMPTS = 4
+NEEDS_SPACE = (DepthThree, AnyDepth)  # methods that look far from the origin
 
 
 class Method(Protocol):
@@ -67,6 +69,11 @@ def extract(oracle: Oracle, method: Method | None = None, *, rng: Rng = 0, attem
     if method is not None and (isinstance(method, type) or not hasattr(method, "run")):
         raise InvalidInput.about("method", got=repr(method), expected="a method object", fix="Pass rl.DepthTwo().")
     opened = as_opened(oracle)
+    if isinstance(method, NEEDS_SPACE) and not opened.facts.domain.is_space:
+        raise InvalidInput.about(
+            "domain", got=opened.facts.domain.describe(), expected=f"all of space for {type(method).__name__}",
+            fix="Use rl.DepthTwo(), which stays inside, or open the target without a domain.",
+        )  # fmt: skip
     opened.begin("extract", rng)
     run = _Run(opened, method, as_generator(rng))
     try:
@@ -107,6 +114,9 @@ class _Run:
                 failures.append(str(failure))
                 self.part = failure.partial or self.part
                 continue
+            except np.linalg.LinAlgError as failure:  # numbers no factorisation copes with: hard luck as well
+                failures.append(f"linear algebra: {failure}")
+                continue
             self.evidence |= {"verification": verification, "certificate": certificate}
             if verification.ok:
                 return Outcome.RECOVERED, network
@@ -134,9 +144,11 @@ class _Run:
         candidate = method.run(self.oracle, DistanceNoise.of(health, self.oracle.dim), rng, self.keep)
         network = orient(candidate.network)
         points = self.verification_points() if network.depth <= 2 else POINTS_FOR_DEEP
+        far = FAR_POINTS if network.depth == 2 and network.widths[1] <= FEW_NEURONS else 0
         verification = examine_network(
-            self.oracle, network, rng, noise=health.noise, points=points, per_neuron=0, held_out=candidate.held_out
-        )
+            self.oracle, network, rng,
+            noise=health.noise, points=points, per_neuron=0, held_out=candidate.held_out, far=far,
+        )  # fmt: skip
         return network, verification, candidate.certificate
 
     def keep(self, part: ReLUNetwork) -> None:
@@ -167,7 +179,8 @@ class _Run:
 
 def _refusal(health: Health) -> Outcome | None:
     """What stands against exact extraction in particular."""
-    if health.number_format != "float64" or NOISE_FACTOR * health.noise.absolute > EXACT * health.spread:
+    verifiable = NOISE_FACTOR * health.noise.at(health.spread) <= EXACT * health.spread
+    if health.number_format != "float64" or not verifiable:
         return Outcome.LOW_PRECISION
     if health.largest_scale is not None and health.largest_scale < FAR_ENOUGH:
         return Outcome.OUT_OF_REACH

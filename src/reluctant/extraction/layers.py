@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.extraction.depth_three.planes import look_along
+from reluctant.extraction.planes import look_along
 from reluctant.geometry import DistanceNoise, Frame, Lines
 from reluctant.oracles import Counting
 

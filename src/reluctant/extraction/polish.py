@@ -16,9 +16,8 @@ from reluctant.geometry import DistanceNoise
 from reluctant.geometry.samples import BoolArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
-from reluctant.oracles import Counting, Oracle, Wrapper
 
-__all__ = ["FARTHEST", "MOST_PARAMETERS", "Remembering", "polish", "remember"]
+__all__ = ["MOST_PARAMETERS", "polish"]
 
 MOST_PARAMETERS = 2600  # a dense least-squares problem of this size takes seconds
 STEPS = 8
@@ -29,34 +28,6 @@ MOST_ENTRIES = 6e7  # of the matrix; beyond, every other row has to do
 ENOUGH = 10.0  # equations a parameter; more would say the same again
 ON_CREASE = 1e-10  # of the largest value in a layer: one so small may be of either sign
 FARTHEST = 1e3  # answers farther out, in units of the scale of use, have too few digits left
-
-
-class Remembering(Wrapper):
-    """Keeps rows and answers as they pass."""
-
-    transparent = True
-
-    def __init__(self, inner: Oracle) -> None:
-        super().__init__(inner)
-        self.rows: list[FloatArray] = []
-        self.answers: list[FloatArray] = []
-
-    def answer(self, rows: FloatArray) -> FloatArray:
-        """Pass on, keep a copy."""
-        answers = self.inner.answer(rows)
-        self.rows.append(rows.copy())
-        self.answers.append(answers.copy())
-        return answers
-
-    def everything(self) -> tuple[FloatArray, FloatArray]:
-        """All rows and their answers."""
-        return np.concatenate(self.rows), np.concatenate(self.answers)
-
-
-def remember(oracle: Counting) -> tuple[Counting, Remembering]:
-    """The same opened target with the same ledger, and a memory of what it answers from now on."""
-    memory = Remembering(oracle.inner)
-    return Counting(memory, oracle.ledger, oracle.facts.domain), memory
 
 
 def polish(
@@ -74,10 +45,13 @@ def polish(
     The network is close, so one factorisation serves all steps; each step sees the true residual again. The
     weights of the first layer stay as they are if `first_weights` is False; its biases do not. A `thorough` fit,
     many times as slow, sees directions in which the answers say little, and looks anew at which neurons are on.
+    A network of which no answer tells the states beyond doubt stays as it is.
     """
     fixed = _fixed_layers(network, first_weights)
     distance = np.linalg.norm(rows, axis=1)
     near = np.flatnonzero((distance < FARTHEST * np.sqrt(network.dim)) & _off_creases(network, rows))
+    if not len(near):
+        return network
     parameters, equations = _parameters(network, fixed), len(near) * network.outputs
     near = near[:: 1 + int(equations // min(MOST_ENTRIES / parameters, ENOUGH * parameters))]
     rows, answers, weight = rows[near], answers[near], 1 / noise.at(distance[near])[:, None]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from reluctant.geometry.lines import Lines
-from reluctant.geometry.noise import DistanceNoise
+from reluctant.geometry.noise import DistanceNoise, roundings
 from reluctant.geometry.samples import NONE, TOLERANCE, BoolArray, IntArray, Pieces, Samples, find_pieces
 from reluctant.numerics import FloatArray, unit_roundoff
 
@@ -24,6 +24,7 @@ __all__ = ["Creases", "Scan", "merge_slivers", "scan_lines"]
 
 FIRST_PAIRS = 6  # pieces looked for at the start, evenly in angle
 FEW_SAMPLES = 3  # between the ends, where few creases are expected
+JITTER = 0.2  # of a cell: how far from its middle the first samples are, at most
 PAIR_WIDTH = 0.06  # of the interval a new pair is put into
 CHECK_WIDTH = 1e-5  # of the interval, on both sides of an expected crease, and less for a weak one
 WEAK = 0.1  # of the usual bend
@@ -32,8 +33,8 @@ TOO_WIDE = 32.0  # blurs between the two sides of a check; eight are asked for
 NUDGE = 1e-3  # of the neighbouring intervals, beside a crease that falls on a sample
 AT_THE_END = 1e-3  # of the interval: a crease this close to a sample is at the sample
 SMALLEST_BEND = 3 * TOLERANCE  # change of slope that counts as one, in deviations of its noise
+BENT = 1.5 * TOLERANCE  # distance from the line through a run's ends that counts, in deviations of the noise
 MOST_ROUNDS = 80
-ANSWER_ROUNDINGS = 4.0
 CREASES_AT_FIRST = 500  # samples allowed before any crease is certified, in creases
 MOST_PER_CREASE = 8  # samples for each piece found: many times what a search takes that gets anywhere
 SPACING = 16 * unit_roundoff(np.float64)  # positions closer than this, relatively, cannot be told apart
@@ -130,7 +131,7 @@ class _Search:
         n, wanted = len(self.lines), _Wanted()
         first, last, cell = self.cells(FIRST_PAIRS)
         middles = first[:, None] + (np.arange(FIRST_PAIRS) + 0.5) * cell[:, None]
-        angles = middles + rng.uniform(-0.2, 0.2, (n, FIRST_PAIRS)) * cell[:, None]
+        angles = middles + rng.uniform(-JITTER, JITTER, (n, FIRST_PAIRS)) * cell[:, None]
         width = PAIR_WIDTH * cell
         low, high = self.lines.low, self.lines.high
         after_low, before_high = self.lines.position(first + width), self.lines.position(last - width)
@@ -149,7 +150,7 @@ class _Search:
         """Single samples: enough where a line is expected to be straight."""
         n, wanted = len(self.lines), _Wanted()
         first, _, cell = self.cells(FEW_SAMPLES + 1)
-        inner = np.arange(1, FEW_SAMPLES + 1) + rng.uniform(-0.2, 0.2, (n, FEW_SAMPLES))
+        inner = np.arange(1, FEW_SAMPLES + 1) + rng.uniform(-JITTER, JITTER, (n, FEW_SAMPLES))
         inside = self.lines.position(first[:, None] + inner * cell[:, None])
         t = np.column_stack([self.lines.low, inside, self.lines.high])
         wanted.add(np.repeat(np.arange(n), t.shape[1]), t.reshape(-1))
@@ -164,8 +165,7 @@ class _Search:
     def ask_all(self, wanted: _Wanted) -> Samples:
         line, t = np.concatenate(wanted.line), np.concatenate(wanted.t)
         f = self.ask(self.lines.points(line, t))
-        # No answer is better than a few roundings of itself, however flat the function was where noise was read.
-        sd = np.hypot(self.sd(t), ANSWER_ROUNDINGS * unit_roundoff(np.float64) * np.abs(f).max(axis=1))
+        sd = np.hypot(self.sd(t), roundings(np.abs(f).max(axis=1)))
         self.rounds += 1
         numbers = np.concatenate(wanted.pair), np.concatenate(wanted.check), np.full(len(t), self.rounds - 1)
         return Samples(line, t, f, sd, *numbers)
@@ -235,7 +235,7 @@ class _Search:
         first = pieces.first[run]
         off = np.abs(s.f[index] - s.f[first] - pieces.slope[run] * (s.t[index] - s.t[first])[:, None]).max(axis=1)
         sd = np.maximum.reduce([s.sd[index], s.sd[first], s.sd[pieces.last[run]]])
-        bent = off > 1.5 * TOLERANCE * sd
+        bent = off > BENT * sd
         order = np.lexsort([-(off / sd), run])
         worst = order[np.append(True, np.diff(run[order]) > 0)[: len(order)]]  # of each run
         at = index[worst[bent[worst]]]

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reluctant.geometry.noise import DistanceNoise
+from reluctant.geometry.noise import DistanceNoise, roundings
 from reluctant.geometry.samples import TOLERANCE, BoolArray
-from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.numerics import FloatArray
 
 __all__ = ["Crossings", "cross"]
 
 PLACES = np.array([-1.0, -0.5, 0.5, 1.0])  # of the reach
+EXTRAPOLATED = np.sqrt(10.0)  # noise of the gap between two lines half way between their samples, of one answer's
 SMALLEST_BEND = 20 * TOLERANCE  # in deviations of an answer, over the reach: the meeting point is then well known
-ANSWER_ROUNDINGS = 4.0
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,7 @@ def cross(
     """
     steps = PLACES[None, :, None] * reach[:, None, None] * directions[:, None]
     answers = ask((points[:, None] + steps).reshape(-1, points.shape[1])).reshape(len(points), len(PLACES), -1)
-    rounding = ANSWER_ROUNDINGS * unit_roundoff(np.float64) * np.abs(answers).max(axis=(1, 2))
-    sd = np.hypot(noise.at(np.linalg.norm(points, axis=1) + reach), rounding)
+    sd = np.hypot(noise.at(np.linalg.norm(points, axis=1) + reach), roundings(np.abs(answers).max(axis=(1, 2))))
     far_before, before, after, far_after = np.swapaxes(answers, 0, 1)
     half = reach[:, None] / 2
     slope = (before - far_before) / half
@@ -62,10 +61,10 @@ def cross(
     square = (bend**2).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         position = np.where(square > 0, -(gap * bend).sum(axis=1) / square, np.inf)
-        blur = TOLERANCE * np.sqrt(10.0) * sd / np.sqrt(square)  # √10: noise of a difference of two extrapolations
+        blur = TOLERANCE * EXTRAPOLATED * sd / np.sqrt(square)
     bends = np.sqrt(square) * reach > SMALLEST_BEND * sd
     meets = np.abs(position) <= within + blur
     with np.errstate(invalid="ignore"):
         off = np.abs(gap + position[:, None] * bend).max(axis=1)  # several outputs must meet in one place
-    critical = bends & meets & (off <= TOLERANCE * np.sqrt(10.0) * sd)
+    critical = bends & meets & (off <= TOLERANCE * EXTRAPOLATED * sd)
     return Crossings(slope, bend, position, sd, critical)

@@ -20,6 +20,7 @@ __all__ = ["Gradients", "gradients"]
 
 SHORTER = 4.0
 MOST_ROUNDS = 6
+CHECK_SHARE = (0.5, 1.0)  # of each step in the check, before it is divided among them
 BATCH_BYTES = 2**24  # rows built and asked together
 EVERYWHERE = Domain()
 
@@ -137,7 +138,7 @@ def _along(directions: FloatArray) -> Callable[[FloatArray, FloatArray, np.rando
         n, k = len(points), len(directions)
         sides = _roomier_side(points, directions, domain)
         moves = (sides * steps[:, None])[:, :, None] * directions
-        share = _shares(n, k, rng) if domain.is_space else rng.uniform(0.5, 1.0, (n, k)) / k  # stay in their hull
+        share = _shares(n, k, rng) if domain.is_space else rng.uniform(*CHECK_SHARE, (n, k)) / k  # stay in their hull
         check = np.einsum("nk,nkd->nd", share, moves)
         rows = np.concatenate([points[:, None], points[:, None] + moves, (points + check)[:, None]], axis=1)
         return np.clip(rows, domain.low, domain.high), sides * steps[:, None], share * sides * steps[:, None]
@@ -147,7 +148,7 @@ def _along(directions: FloatArray) -> Callable[[FloatArray, FloatArray, np.rando
 
 def _shares(n: int, k: int, rng: np.random.Generator) -> FloatArray:
     """How much of each step the check takes; with both signs, so that noise of the start does not add up."""
-    return rng.uniform(0.5, 1.0, (n, k)) * rng.choice([-1.0, 1.0], (n, k)) / np.sqrt(k)
+    return rng.uniform(*CHECK_SHARE, (n, k)) * rng.choice([-1.0, 1.0], (n, k)) / np.sqrt(k)
 
 
 def _roomier_side(points: FloatArray, directions: FloatArray, domain: Domain) -> FloatArray:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.health import Health
-from reluctant.numerics import FloatArray
+from reluctant.numerics import FloatArray, unit_roundoff
 
-__all__ = ["DistanceNoise"]
+__all__ = ["SAFETY", "DistanceNoise", "roundings"]
 
 # A reading comes from a few lines, and rounding is larger where sums inside the network are.
 SAFETY = 3.0
+ANSWER_ROUNDINGS = 4.0  # no answer is better than so many of its own, however flat the function where noise was read
+LEAST = unit_roundoff(np.float64) / 1000  # of the spread: a target that computes exactly is not taken for noiseless
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,13 @@ class DistanceNoise:
         """From the readings of a health check: one at the scale of use, one far out if there is one."""
         near, far = health.readings[0], health.readings[-1]
         growth = far.sd / (far.scale * np.sqrt(dim))
-        return cls(SAFETY * near.sd, SAFETY * float(growth))
+        return cls(max(SAFETY * near.sd, LEAST * health.spread), SAFETY * float(growth))
 
     def at(self, distance: FloatArray) -> FloatArray:
         """Standard deviation of an answer at this distance."""
         return np.hypot(self.near, self.growth * np.abs(distance))
+
+
+def roundings(size: FloatArray) -> FloatArray:
+    """A few roundings of an answer of this size."""
+    return np.asarray(ANSWER_ROUNDINGS * unit_roundoff(np.float64) * size)

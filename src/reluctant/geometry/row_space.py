@@ -26,6 +26,7 @@ QUIET = 3  # rounds without any change that end the search
 REACH = 3.0  # length of a test step, in typical inputs
 NEW = 1e-7  # change that counts, of the spread of the answers: the directions so far are not exact either
 PLACES = 8  # looked at on a step to find where along it the answers change
+WITHIN = (0.2, 0.8)  # of its part of the step, each of them
 FRESH, LEAST_FRESH = 1e-2, 1e-6  # part of a gradient outside the directions so far that is a new one
 LESS = 10.0  # as much less is asked for after a point that did not bring it
 LONGEST_STEP, SHORTER, MOST_STEPS = 1.0, 2.0, 13  # of a gradient, in units of one coordinate; shorter ones lose digits
@@ -110,7 +111,7 @@ class _Search:
 
     def measure(self, start: FloatArray, move: FloatArray, fresh: float) -> bool:
         """Take the gradient where the answers change most; True if it brought a new direction."""
-        places = (np.arange(PLACES) + self.rng.uniform(0.2, 0.8, PLACES)) / PLACES
+        places = (np.arange(PLACES) + self.rng.uniform(*WITHIN, PLACES)) / PLACES
         answers = self.ask(start + places[:, None] * move)
         fastest = int(np.argmax(np.abs(np.diff(answers, axis=0)).max(axis=1) / np.diff(places)))
         point = (start + (places[fastest] + places[fastest + 1]) / 2 * move)[None]

@@ -111,7 +111,8 @@ def find_pieces(s: Samples) -> Pieces:
 def _flat(s: Samples) -> BoolArray:
     flat = np.zeros(len(s), dtype=bool)
     same = s.line[2:] == s.line[:-2]
-    share = (s.t[1:-1] - s.t[:-2]) / np.where(same, s.t[2:] - s.t[:-2], 1.0)
+    length = s.t[2:] - s.t[:-2]  # zero where rounding puts three positions in one place
+    share = (s.t[1:-1] - s.t[:-2]) / np.where(same & (length > 0), length, 1.0)
     off = np.abs(s.f[1:-1] - (s.f[:-2] + (s.f[2:] - s.f[:-2]) * share[:, None])).max(axis=1)
     sd = np.sqrt(s.sd[1:-1] ** 2 + ((1 - share) * s.sd[:-2]) ** 2 + (share * s.sd[2:]) ** 2)
     flat[1:-1] = same & (off <= TOLERANCE * sd)

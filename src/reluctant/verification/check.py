@@ -17,7 +17,7 @@ from reluctant.numerics import FloatArray, Noise, Rng, as_generator, unit_roundo
 from reluctant.oracles.base import Oracle
 from reluctant.oracles.counting import Counting
 from reluctant.oracles.opening import as_opened
-from reluctant.verification.points import beside, crease_points
+from reluctant.verification.points import beside, crease_points, far_along_creases
 
 __all__ = ["GroupError", "HeldOut", "Verification", "examine", "verify"]
 
@@ -133,11 +133,18 @@ def examine(
     points: int = 64,
     per_neuron: int = 2,
     held_out: HeldOut | None = None,
+    far: int = 0,
 ) -> Verification:
-    """The comparison as a stage of a larger run; `held_out` answers stand in for the points on creases."""
+    """The comparison as a stage of a larger run; `held_out` answers stand in for the points on creases.
+
+    `far` more points lie far along first-layer creases, where the domain is all of space.
+    """
     before = oracle.queries
     with oracle.stage("verify"):
         named, untested = _plan(network, oracle, rng, points, per_neuron, creases=held_out is None)
+        along = far_along_creases(network, far, rng) if far and oracle.facts.domain.is_space else None
+        if along is not None and len(along):
+            named.append(("far along creases", along))
         answers = oracle.query(np.concatenate([rows for _, rows in named]))
         noise = noise or (_measure_noise(oracle, rng, answers) if tol is None else None)
     if held_out is not None:

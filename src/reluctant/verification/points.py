@@ -15,7 +15,7 @@ from reluctant.domains import Domain
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["CreasePoints", "beside", "crease_points"]
+__all__ = ["CreasePoints", "beside", "crease_points", "far_along_creases"]
 
 DRAWS = 8  # random points or lines tried for each neuron
 LINE_SAMPLES = 17  # points on a line in which a sign change is looked for
@@ -24,6 +24,9 @@ SCALE_OF_USE = (0.1, 10.0)
 
 # Beside a crease: from just above rounding to the size of the point itself.
 NEAREST, FARTHEST = 1e-8, 1.0
+
+# Far along a crease, where one of a deeper layer has bent away: beyond the scale of use, and this much beside it.
+FAR_SCALE, FAR_BESIDE = 30.0, 0.03
 
 
 @dataclass(frozen=True)
@@ -106,3 +109,16 @@ def beside(points: FloatArray, domain: Domain, rng: np.random.Generator) -> Floa
     steps /= np.linalg.norm(steps, axis=1, keepdims=True)
     sizes = np.exp(rng.uniform(np.log(NEAREST), np.log(FARTHEST), (len(points), 1)))
     return np.clip(points + sizes * np.linalg.norm(points, axis=1, keepdims=True) * steps, domain.low, domain.high)
+
+
+def far_along_creases(network: ReLUNetwork, count: int, rng: np.random.Generator) -> FloatArray:
+    """Points (n, d) far out along the hyperplanes of the first layer, a little beside them; none if it has none.
+
+    A network whose neurons are really parts of deeper ones is wrong there, long before random points show it.
+    """
+    normals, offsets = network.hyperplanes()
+    there = np.flatnonzero(np.isfinite(normals[:, 0]))
+    which = there[rng.permutation(np.arange(count) % len(there))] if len(there) else there
+    points = FAR_SCALE * rng.standard_normal((len(which), network.dim))
+    points -= ((points * normals[which]).sum(axis=1) + offsets[which])[:, None] * normals[which]
+    return points + FAR_BESIDE * np.linalg.norm(points, axis=1, keepdims=True) * rng.standard_normal(points.shape)

@@ -62,15 +62,15 @@ def test_same_seed_same_network() -> None:
 
 
 def test_what_cannot_be_followed_is_said() -> None:
-    """A product of two networks is no network: the layers that look like one come back as a part."""
+    """One network on one side of a hyperplane and another one on the other jumps there: no network does."""
     one, other = planted((4, 5, 4, 1), 0), planted((4, 5, 4, 1), 1)
 
     def target(x: np.ndarray) -> np.ndarray:
         return np.where(x[:, :1] > 0, one(x), other(x))
 
     result = rl.extract(rl.open_oracle(target, dim=4), AnyDepth(), rng=0, attempts=1)
-    assert not result.ok
-    assert result.evidence["failures"] or result.outcome is not rl.Outcome.PARTIAL
+    assert result.outcome in {rl.Outcome.PARTIAL, rl.Outcome.UNVERIFIED}
+    assert len(result.evidence["failures"]) == 1
 
 
 @pytest.mark.slow

@@ -50,10 +50,12 @@ def test_fit_leaves_out_what_a_missing_neuron_does() -> None:
 def test_what_is_not_seen_keeps_its_side() -> None:
     rng = np.random.default_rng(0)
     features = np.abs(rng.standard_normal((200, 3))) * (rng.random((200, 3)) < 0.5)
+    features[:, 2] += features[:, 2] > 0  # off, or clearly on
     weights = np.array([1.0, -1.0, 0.0])
     incoming = Incoming(weights, np.eye(3)[:, 2:], np.array([1.0, 1.0, 0.0]), 0.0)
     settled = settle(incoming, features)
     unseen = features[:, 2] > 0
     values = (features - incoming.start) @ settled.weights
-    assert settled.margin < 0 or (values[unseen] > 0).all() or (values[unseen] < 0).all()
+    assert settled.margin > 0
+    assert (values[unseen] > 0).all() if settled.on else (values[unseen] < 0).all()
     np.testing.assert_array_equal(settled.weights[:2], weights[:2])

@@ -11,10 +11,10 @@ from three_layers import errors, opened
 
 from reluctant.extraction.depth_three import search
 from reluctant.extraction.depth_three.first_layer import FirstLayer, find_first_layer
-from reluctant.extraction.depth_three.planes import LineInPlane, look_along
 from reluctant.extraction.depth_three.search import find_hyperplanes
 from reluctant.extraction.depth_three.signs import LARGEST_MARGIN, orient_hyperplanes
 from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.planes import LineInPlane, look_along
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from reluctant.extraction.depth_three import quiet
 from reluctant.extraction.depth_three.quiet import points_in_states, quiet_points
+from reluctant.extraction.failures import StageFailed
 
 
 def neurons(seed: int, n: int = 8, k: int = 8) -> tuple[np.ndarray, np.ndarray]:
@@ -36,3 +39,10 @@ def test_states_hold_with_room(seed: int) -> None:
     room = np.random.default_rng(seed).uniform(1, 50, (20, 6))
     values = points_in_states(normals, offsets, states, room) @ normals.T + offsets
     assert (np.where(states, values, -values) > room * (1 - 1e-9) - 1e-9).all()
+
+
+def test_a_search_that_does_not_end_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quiet, "STEPS", 1 / 8)
+    normals, offsets = neurons(0)
+    with pytest.raises(StageFailed, match="no point with these states"):
+        points_in_states(normals, offsets, np.ones((1, 8), dtype=bool), np.ones((1, 8)))

@@ -49,8 +49,10 @@ def cross_walls(
     met = asker.cross(search.middle[asked], search.direction[asked], reach, INNER * reach)
     trials = []
     for k, t, found in zip(asked, met.position, met.found, strict=True):
+        if not found:
+            continue
         point = search.middle[k] + t * search.direction[k]
-        trial = _Trial.of(asker, known, crease, incoming, walls, int(k), point) if found else None
+        trial = _Trial.of(asker, known, crease, incoming, walls, int(k), point)
         if trial is not None:
             trials.append(trial)
     if trials:

@@ -13,10 +13,10 @@ import numpy as np
 from reluctant.extraction.any_depth.check_points import check_points, suspected_points, undetermined_points
 from reluctant.extraction.any_depth.known import Known
 from reluctant.extraction.any_depth.ladder import Ladder
-from reluctant.extraction.any_depth.memory import Memory
 from reluctant.extraction.any_depth.rare_side import FITTED_DISTANCE, rows_for_fit
 from reluctant.extraction.any_depth.top import Readout, deviations, fit_most, leftovers
 from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.memory import Memory
 from reluctant.geometry import Lines
 from reluctant.geometry.samples import BoolArray
 from reluctant.numerics import FloatArray
@@ -44,7 +44,7 @@ def complete(ladder: Ladder, memory: Memory, rng: np.random.Generator) -> Known:
         found = _Explained.by(known, memory, rng)
         if not found.wrong.any() and not checked:
             with ladder.oracle.stage("check"):
-                memory(_points_to_check(ladder, known, found.readout, rng))
+                ladder.store.ask(_points_to_check(ladder, known, found.readout, rng))
             checked = True
             found = _Explained.by(known, memory, rng)
         if not found.wrong.any():

@@ -73,8 +73,8 @@ class Store:
     def _keep(self, lines: Lines, line: int, scan: Scan) -> None:
         here = scan.creases.line == line
         t = scan.creases.t[here]
-        low = min(lines.low[line], 0.0), max(lines.high[line], 0.0)
-        edges = np.concatenate([[self._beyond(t, -1, low[0])], t, [self._beyond(t, 1, low[1])]])
+        low, high = min(lines.low[line], 0.0), max(lines.high[line], 0.0)
+        edges = np.concatenate([[self._beyond(t, -1, low)], t, [self._beyond(t, 1, high)]])
         widths = np.diff(edges)
         origin, direction = lines.origins[line], lines.directions[line]
         points = origin + t[:, None] * direction

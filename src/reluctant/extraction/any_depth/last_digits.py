@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reluctant.extraction.any_depth.memory import Memory
 from reluctant.extraction.any_depth.rare_side import FITTED_DISTANCE
+from reluctant.extraction.memory import Memory
 from reluctant.extraction.polish import polish
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.samples import TOLERANCE

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reluctant.extraction.affine import affine_map
 from reluctant.extraction.any_depth.asker import Asker
 from reluctant.extraction.any_depth.completion import complete, mostly_explained
 from reluctant.extraction.any_depth.first_weights import refine_first_weights
@@ -14,11 +15,10 @@ from reluctant.extraction.any_depth.kink_store import Store
 from reluctant.extraction.any_depth.known import Known
 from reluctant.extraction.any_depth.ladder import Ladder
 from reluctant.extraction.any_depth.last_digits import polish_to_all
-from reluctant.extraction.any_depth.memory import Memory
 from reluctant.extraction.any_depth.rare_side import rows_for_fit, rows_on_rare_sides
 from reluctant.extraction.any_depth.top import fit_readout, oriented_network, with_carried
 from reluctant.extraction.candidate import Candidate
-from reluctant.extraction.depth_two.affine import affine_map
+from reluctant.extraction.memory import Memory
 from reluctant.geometry import DistanceNoise, Frame
 from reluctant.geometry.row_space import row_space
 from reluctant.networks import ReLUNetwork
@@ -39,13 +39,14 @@ class AnyDepth:
     ) -> Candidate:
         """One attempt; raises StageFailed where it gets stuck."""
         frame = _frame(oracle, noise, rng)
-        memory = Memory(lambda rows: oracle.query(frame.points(rows)))
-        store = Store(memory, len(frame.basis), noise, rng)
+        memory = Memory()
+        ask = memory.listening(lambda rows: oracle.query(frame.points(rows)))
+        store = Store(ask, len(frame.basis), noise, rng)
         with oracle.stage("lines"):
             store.scan_random(FIRST_LINES)
         if not len(store.kinks):
             return Candidate(affine_map(oracle))
-        ladder = Ladder(oracle, Asker(memory, noise, rng, store.scale, store.spacing()), store)
+        ladder = Ladder(oracle, Asker(ask, noise, rng, store.scale, store.spacing()), store)
 
         def is_last(known: Known) -> bool:
             keep(_lifted(_alone(known, oracle.outputs), frame))
@@ -53,8 +54,10 @@ class AnyDepth:
 
         ladder.climb(is_last)
         known = complete(ladder, memory, rng)
-        with oracle.stage("fit"):
-            memory(rows_on_rare_sides(known, memory, rng))
+        rare = rows_on_rare_sides(known, memory, rng)
+        if len(rare):
+            with oracle.stage("fit", expected=len(rare)):
+                ask(rare)
         rows, answers = rows_for_fit(known, memory, rng)
         network = oriented_network(known, fit_readout(known, rows, answers), rows, answers)
         network = _lifted(polish_to_all(network, rows, answers, memory, noise), frame)

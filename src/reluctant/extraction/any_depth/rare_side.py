@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from reluctant.extraction.any_depth.known import Known
-from reluctant.extraction.any_depth.memory import Memory
+from reluctant.extraction.memory import Memory
 from reluctant.geometry.samples import BoolArray
 from reluctant.numerics import FloatArray
 

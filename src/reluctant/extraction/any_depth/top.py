@@ -1,8 +1,7 @@
 """The output layer: one linear least squares on the last hidden layer and the one before it.
 
 While the sides of the last layer are open, outputs are u·max(z, 0) + v·h with h the layer before. If the neurons that
-are the wrong way round can be told from v, they are turned and v is gone. Else v stays, as always-active neurons: h is
-not negative, so v·h = max(v⁺·h, 0) - max(v⁻·h, 0).
+are the wrong way round can be told from v, they are turned and v is gone. Else v stays, as always-active neurons.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reluctant.extraction.always_active import always_active
 from reluctant.extraction.any_depth.known import Known, Layer
 from reluctant.extraction.orientation import find_turned
 from reluctant.networks import ReLUNetwork
@@ -106,14 +106,11 @@ def oriented_network(known: Known, readout: Readout, rows: FloatArray, answers: 
 
 
 def _with_always_active(known: Known, outputs: FloatArray, skip: FloatArray, constants: FloatArray) -> ReLUNetwork:
-    """Two neurons for every dimension of the skip term."""
-    u, sizes, vt = np.linalg.svd(skip, full_matrices=False)
-    kept = sizes > NOTHING * np.abs(outputs).max()
-    left, rows = u[:, kept] * sizes[kept], vt[kept]
+    """The skip term carried by more neurons of the last layer."""
+    rows, more = always_active(skip, NOTHING * float(np.abs(outputs).max()))
     last = known.layers[-1]
-    weights = np.concatenate([last.weights, np.maximum(rows, 0), np.maximum(-rows, 0)])
-    layer = Layer.of(weights, np.concatenate([last.biases, np.zeros(2 * len(rows))]))
-    return _network(Known(known.dim, (*known.layers[:-1], layer)), np.hstack([outputs, left, -left]), constants)
+    layer = Layer.of(np.concatenate([last.weights, rows]), np.concatenate([last.biases, np.zeros(len(rows))]))
+    return _network(Known(known.dim, (*known.layers[:-1], layer)), np.hstack([outputs, more]), constants)
 
 
 def _network(known: Known, outputs: FloatArray, constants: FloatArray, skip: FloatArray | None = None) -> ReLUNetwork:

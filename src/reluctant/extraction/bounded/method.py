@@ -16,11 +16,12 @@ from reluctant.extraction.bounded.straight import check_straight
 from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.failures import StageFailed
-from reluctant.extraction.polish import MOST_PARAMETERS, polish, remember
+from reluctant.extraction.memory import remember
+from reluctant.extraction.polish import MOST_PARAMETERS, polish
 from reluctant.geometry import DistanceNoise, Lines, gradients, scan_lines
-from reluctant.geometry.creases import ANSWER_ROUNDINGS, SMALLEST_BEND
+from reluctant.geometry.creases import SMALLEST_BEND
+from reluctant.geometry.noise import roundings
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import unit_roundoff
 from reluctant.oracles import Counting
 
 __all__ = ["recover_inside"]
@@ -72,9 +73,8 @@ def first_line(inside: Inside) -> tuple[Inside, Known, list[Ray]]:
     if not found.good.all():
         raise StageFailed("first line", "not affine anywhere near the anchor", number=1, limit=0)
     known = Known.affine(anchor[0], found.value[0], found.slope[0], float(found.sd[0]))
-    spread, largest = float(scan.samples.f.std(axis=0).max()), float(np.abs(scan.samples.f).max())
+    spread, largest = float(scan.samples.f.std(axis=0).max()), np.abs(scan.samples.f).max()
     # The difference to a model is small, but no better than a few roundings of the answer it comes from.
-    rounding = ANSWER_ROUNDINGS * unit_roundoff(np.float64) * largest
-    noise = DistanceNoise(max(inside.noise.near, rounding), inside.noise.growth)
+    noise = DistanceNoise(max(inside.noise.near, float(roundings(largest))), inside.noise.growth)
     rays = halves(scan, float(at), line.directions[0], (float(line.low[0]), float(line.high[0])))
     return replace(inside, noise=noise, spread=spread or 1.0), known, rays

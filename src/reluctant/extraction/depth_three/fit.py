@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reluctant.extraction.polish import MOST_PARAMETERS, Remembering, polish
+from reluctant.extraction.memory import Memory
+from reluctant.extraction.polish import MOST_PARAMETERS, polish
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
@@ -16,7 +17,7 @@ SMALLEST, LARGEST = 0.5, 4.0  # inputs, in units of the scale of use
 
 def fit_above(
     oracle: Counting,
-    memory: Remembering,
+    memory: Memory,
     network: ReLUNetwork,
     noise: DistanceNoise,
     rng: np.random.Generator,

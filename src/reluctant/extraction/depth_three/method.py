@@ -16,7 +16,7 @@ from reluctant.extraction.depth_three.fit import fit_above
 from reluctant.extraction.depth_three.remeasure import remeasure_rows
 from reluctant.extraction.depth_three.top import compose, recover_top
 from reluctant.extraction.failures import StageFailed
-from reluctant.extraction.polish import remember
+from reluctant.extraction.memory import remember
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting

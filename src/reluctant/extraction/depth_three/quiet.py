@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import scipy.optimize
 
+from reluctant.extraction.failures import StageFailed
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 
 __all__ = ["points_in_states", "quiet_points"]
+
+STEPS = 10  # of the search for a point, for each neuron
 
 
 def quiet_points(
@@ -43,6 +46,10 @@ def _nearest(rows: FloatArray, least: FloatArray) -> FloatArray:
     size = max(float(np.abs(least).max()), np.finfo(float).tiny)
     columns = np.vstack([rows.T, least[None] / size])
     target = np.append(np.zeros(rows.shape[1]), 1.0)
-    multipliers, _ = scipy.optimize.nnls(columns, target, maxiter=10 * columns.shape[1])
+    most = int(STEPS * columns.shape[1])
+    try:
+        multipliers, _ = scipy.optimize.nnls(columns, target, maxiter=most)
+    except RuntimeError as error:  # so it says that it was too many
+        raise StageFailed("refine", "no point with these states was found", number=most, limit=most) from error
     residual = columns @ multipliers - target
     return np.asarray(-size * residual[:-1] / residual[-1])

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.extraction.depth_three.hyperplanes import Hyperplanes
-from reluctant.extraction.depth_three.planes import LineInPlane, look_along
 from reluctant.extraction.depth_three.signs import LARGEST_MARGIN, sign_margins
 from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.planes import LineInPlane, look_along
 from reluctant.geometry import DistanceNoise, Frame, Lines, gradients
 from reluctant.geometry.crossings import cross
 from reluctant.geometry.row_space import orthogonal_moves, value_changes
@@ -32,6 +32,7 @@ FAR = 4.0  # at which a hyperplane that is not sure is looked at again, in dista
 LOOKS, ENOUGH, EVERYWHERE = 12, 4, 10  # so many of these must show it; so many are nearly all
 CROSSING, OFF_COURSE, MEETING = 1e-5, 20.0, 0.05  # of a crossing there, as for the first look
 TESTS = 12  # steps along which nothing may change
+STARTS = (0.5, 2.0, 8.0)  # sizes of the points they start from
 REACH = 10.0  # their length, in typical inputs
 CHANGED = 1e-5  # of the spread of the answers
 
@@ -188,7 +189,7 @@ class _Search:
         if n == k:
             return True
         basis = np.linalg.qr(found.normals.T)[0].T
-        starts = self.rng.standard_normal((TESTS, k)) * self.rng.choice([0.5, 2.0, 8.0], (TESTS, 1))
+        starts = self.rng.standard_normal((TESTS, k)) * self.rng.choice(STARTS, (TESTS, 1))
         moves = orthogonal_moves(basis, TESTS, REACH * found.scale, self.rng)
         change, answers = value_changes(self.in_frame(found.frame), starts, moves)
         return bool(change.max() <= CHANGED * float(answers.std(axis=0).max()))

@@ -35,6 +35,7 @@ SEEN = 1e3 * TOLERANCE  # change over a reach, in deviations, of a neuron that i
 WELL_SEEN = 1e12  # and of one for which nothing better is looked for
 MORE_VIEWS = 5  # of a neuron that is seen neither alone nor well with others
 CHEAP = 0.5  # of the inputs: dimensions of a subspace in which gradients save something
+POOREST = 3  # one in so many of the neurons left is measured in full, the poorest
 GOOD_ENOUGH = 2e-10  # error of a row that was found with the help of the subspace
 AGREEMENT = 1e-4  # with the normal that was known in the subspace
 
@@ -161,7 +162,7 @@ def _rows_by_subspace(
         if mixed_errors.max(initial=0) < GOOD_ENOUGH:
             errors[left] = np.hypot(errors[left], mixed_errors)
             return rows, errors
-        poorest = left[np.argsort(mixed_errors)[-max(1, len(left) // 3) :]]
+        poorest = left[np.argsort(mixed_errors)[-max(1, len(left) // POOREST) :]]
         full = look(places.outside, poorest, None)
         slope[poorest] -= full.slope
         sd[poorest] = np.hypot(sd[poorest], full.shown_sd)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from reluctant.extraction.always_active import always_active
 from reluctant.extraction.bounded import recover_inside
 from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.depth_three.first_layer import FirstLayer
@@ -13,7 +14,6 @@ from reluctant.extraction.depth_three.peel import peel
 from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
 __all__ = ["compose", "recover_top"]
@@ -52,22 +52,11 @@ def compose(layer: FirstLayer, top: ReLUNetwork) -> ReLUNetwork:
 
 
 def with_always_active(top: ReLUNetwork) -> ReLUNetwork:
-    """A network of values that are never negative, its skip term carried by neurons that are always on.
-
-    s · y = max(s⁺ · y, 0) - max(s⁻ · y, 0) for y ≥ 0. Second-layer neurons that are always active show as such a sum
-    only: which ones they were no answer tells.
-    """
+    """A network of values that are never negative, its skip term carried by neurons that are always on."""
     if top.skip is None or top.depth != 2:
         return top
     (v, a), (c, e) = top.weights, top.biases
-    rows, signs = _parts(top.skip, float(np.abs(v).max(initial=0)))
-    weights = [np.vstack([v, rows]), np.column_stack([a, signs])]
+    largest = max(float(np.abs(v).max(initial=0)), float(np.abs(top.skip).max(initial=0)))
+    rows, outputs = always_active(top.skip, VANISHED * largest)
+    weights = [np.vstack([v, rows]), np.column_stack([a, outputs])]
     return ReLUNetwork(weights, [np.concatenate([c, np.zeros(len(rows))]), e])
-
-
-def _parts(skip: FloatArray, largest: float) -> tuple[FloatArray, FloatArray]:
-    """Non-negative rows and output weights (m, r) whose sum is the skip term; parts that are rounding are left out."""
-    rows = np.concatenate([np.maximum(skip, 0), np.maximum(-skip, 0)])
-    signs = np.hstack([np.eye(len(skip)), -np.eye(len(skip))])
-    seen = rows.max(axis=1, initial=0) > VANISHED * max(largest, float(np.abs(skip).max(initial=0)))
-    return rows[seen], signs[:, seen]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.errors import InvalidInput
+from reluctant.extraction.affine import affine_map
 from reluctant.extraction.bounded import recover_inside
 from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.certificate import Certificate
-from reluctant.extraction.depth_two.affine import affine_map
 from reluctant.extraction.depth_two.assemble import assemble, refine_outputs, refit_biases
 from reluctant.extraction.depth_two.base_points import choose_base_points
 from reluctant.extraction.depth_two.line import NoCrease, Regions, neurons_on_a_line
@@ -20,7 +20,8 @@ from reluctant.extraction.depth_two.probe import probe
 from reluctant.extraction.depth_two.scaffold import grow
 from reluctant.extraction.depth_two.slivers import check_digits, close_pairs, refine_slivers
 from reluctant.extraction.failures import StageFailed
-from reluctant.extraction.polish import Remembering, polish, remember
+from reluctant.extraction.memory import Memory, remember
+from reluctant.extraction.polish import polish
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.creases import SMALLEST_BEND
 from reluctant.geometry.lines import FAR
@@ -112,7 +113,7 @@ class DepthTwo:
         return min(wanted, oracle.dim - 1)
 
 
-def _check_random_inputs(network: ReLUNetwork, memory: Remembering) -> None:
+def _check_random_inputs(network: ReLUNetwork, memory: Memory) -> None:
     """The answers that biases were fitted to come from all of input space: no other kind of target explains them."""
     rows, answers = memory.rows[-1], memory.answers[-1]
     error = float(np.abs(answers - network(rows)).max() / answers.std())

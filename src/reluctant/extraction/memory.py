@@ -1,0 +1,65 @@
+"""Rows and answers that were paid for: a fit at the end uses them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting, Oracle, Wrapper
+
+__all__ = ["Memory", "remember"]
+
+
+class Memory:
+    """Rows with their answers, in the order in which they were asked."""
+
+    def __init__(self) -> None:
+        self.rows: list[FloatArray] = []
+        self.answers: list[FloatArray] = []
+
+    def keep(self, rows: FloatArray, answers: FloatArray) -> None:
+        """Keep copies."""
+        self.rows.append(rows.copy())
+        self.answers.append(answers.copy())
+
+    def listening(self, ask: Callable[[FloatArray], FloatArray]) -> Callable[[FloatArray], FloatArray]:
+        """The same question; what it is asked and answers is kept."""
+
+        def asked(rows: FloatArray) -> FloatArray:
+            answers = ask(rows)
+            self.keep(rows, answers)
+            return answers
+
+        return asked
+
+    def everything(self) -> tuple[FloatArray, FloatArray]:
+        """All rows and their answers."""
+        return np.concatenate(self.rows), np.concatenate(self.answers)
+
+    def near(self, distance: float) -> tuple[FloatArray, FloatArray]:
+        """Rows within this distance of the origin, with their answers."""
+        rows, answers = self.everything()
+        near = np.linalg.norm(rows, axis=1) < distance
+        return rows[near], answers[near]
+
+
+class _Remembering(Wrapper):
+    """Keeps rows and answers as they pass."""
+
+    transparent = True
+
+    def __init__(self, inner: Oracle, memory: Memory) -> None:
+        super().__init__(inner)
+        self.memory = memory
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on, keep a copy."""
+        return self.memory.listening(self.inner.answer)(rows)
+
+
+def remember(oracle: Counting) -> tuple[Counting, Memory]:
+    """The same opened target with the same ledger, and a memory of what it answers from now on."""
+    memory = Memory()
+    return Counting(_Remembering(oracle.inner, memory), oracle.ledger, oracle.facts.domain), memory
