@@ -137,13 +137,13 @@ def examine(
 ) -> Verification:
     """The comparison as a stage of a larger run; `held_out` answers stand in for the points on creases.
 
-    `far` more points lie far along first-layer creases, where the domain is all of space.
+    `far` more points lie far along first-layer creases.
     """
     before = oracle.queries
     with oracle.stage("verify"):
         named, untested = _plan(network, oracle, rng, points, per_neuron, creases=held_out is None)
-        along = far_along_creases(network, far, rng) if far and oracle.facts.domain.is_space else None
-        if along is not None and len(along):
+        along = far_along_creases(network, far, oracle.facts.domain, rng)
+        if len(along):
             named.append(("far along creases", along))
         answers = oracle.query(np.concatenate([rows for _, rows in named]))
         noise = noise or (_measure_noise(oracle, rng, answers) if tol is None else None)

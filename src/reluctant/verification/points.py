@@ -111,14 +111,16 @@ def beside(points: FloatArray, domain: Domain, rng: np.random.Generator) -> Floa
     return np.clip(points + sizes * np.linalg.norm(points, axis=1, keepdims=True) * steps, domain.low, domain.high)
 
 
-def far_along_creases(network: ReLUNetwork, count: int, rng: np.random.Generator) -> FloatArray:
+def far_along_creases(network: ReLUNetwork, count: int, domain: Domain, rng: np.random.Generator) -> FloatArray:
     """Points (n, d) far out along the hyperplanes of the first layer, a little beside them; none if it has none.
 
-    A network whose neurons are really parts of deeper ones is wrong there, long before random points show it.
+    A network whose neurons are really parts of deeper ones is wrong there, long before random points show it. In a
+    bounded domain they are all over it.
     """
     normals, offsets = network.hyperplanes()
     there = np.flatnonzero(np.isfinite(normals[:, 0]))
     which = there[rng.permutation(np.arange(count) % len(there))] if len(there) else there
-    points = FAR_SCALE * rng.standard_normal((len(which), network.dim))
-    points -= ((points * normals[which]).sum(axis=1) + offsets[which])[:, None] * normals[which]
-    return points + FAR_BESIDE * np.linalg.norm(points, axis=1, keepdims=True) * rng.standard_normal(points.shape)
+    points = domain.sample(rng, len(which), network.dim, FAR_SCALE)
+    sizes = np.linalg.norm(points - points.mean(axis=0), axis=1, keepdims=True) if len(points) else points[:, :1]
+    points = points - ((points * normals[which]).sum(axis=1) + offsets[which])[:, None] * normals[which]
+    return np.clip(points + FAR_BESIDE * sizes * rng.standard_normal(points.shape), domain.low, domain.high)
