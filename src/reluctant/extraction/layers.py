@@ -15,6 +15,7 @@ __all__ = ["CreaseKinds", "look_for_layers"]
 
 HOPELESS = 0.1  # unresolved stretches for each crease
 SOME = 12  # creases followed at first
+MORE_LINES = 3  # looked at if a line has none
 MOSTLY = 0.9  # straight creases of all: the others may be pairs too close to each other
 
 
@@ -34,12 +35,12 @@ class CreaseKinds:
     @property
     def one_layer(self) -> bool:
         """True if none of them bends."""
-        return self.straight == self.creases
+        return self.creases > 0 and self.straight == self.creases
 
     @property
     def mostly_straight(self) -> bool:
         """True if so few bend that it may be one layer with creases close to each other."""
-        return self.straight >= MOSTLY * self.creases
+        return self.creases > 0 and self.straight >= MOSTLY * self.creases
 
     def __str__(self) -> str:
         if self.hopeless:
@@ -59,6 +60,8 @@ def look_for_layers(oracle: Counting, noise: DistanceNoise, rng: np.random.Gener
     """
     with oracle.stage("layers"):
         kinds = _follow(oracle, noise, rng, SOME)
+        for _ in range(MORE_LINES):
+            kinds = kinds if kinds.creases or kinds.unresolved else _follow(oracle, noise, rng, SOME)
         return _follow(oracle, noise, rng, None) if kinds.mostly_straight and kinds.creases == SOME else kinds
 
 
