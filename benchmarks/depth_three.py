@@ -2,6 +2,7 @@
 
     python -m benchmarks depth-three                       20 networks of each small shape, 5 of each large one
     DEPTH_THREE_SEEDS=3 python -m benchmarks depth-three   as many of every shape
+    DEPTH_THREE_SHAPES=80-40-20-1,784-32-16-1 ...          these shapes only
     python -m benchmarks mixed                             300 random networks with two hidden layers
     MIXED_NETWORKS=50 python -m benchmarks mixed           as many
 
@@ -50,7 +51,10 @@ def main() -> None:
     every = os.environ.get("DEPTH_THREE_SEEDS")
     print(f"{'network':<16}{'ok':>7}{'refused':>9}{'wrong':>7}{'queries':>10}{'(max)':>10}{'q·m/P':>8}", end="")
     print(f"{'out':>10}{'(max)':>10}{'CPU s':>8}{'CPU':>7}")
+    names = os.environ.get("DEPTH_THREE_SHAPES")
     for widths in (*SMALL, *LARGE):
+        if names is not None and "-".join(map(str, widths)) not in names.split(","):
+            continue
         seeds = int(every) if every else (20 if widths in SMALL else 5)
         runs = [one(planted(widths, FIRST_SEED + seed, bias=BIAS), seed) for seed in range(seeds)]
         print(row("-".join(map(str, widths)), widths, runs), flush=True)

@@ -20,6 +20,7 @@ from reluctant.oracles import Counting
 __all__ = ["best_places", "remeasure_rows"]
 
 WANTED = 1.5e-13  # expected error of a row that may stay
+MOST = 0.25  # of the neurons, the worst of them: it costs two gradients each
 WORTH = 0.5  # of the error there was: what a new place has to promise
 CANDIDATES = 512  # states of the other neurons that are compared
 SHARE_ON = (0.1, 0.7)  # of the other neurons
@@ -55,7 +56,8 @@ def remeasure_rows(
 
     Cost: 2 (d + 2) rows for each of these.
     """
-    poor = np.flatnonzero(errors > WANTED)
+    worst = np.argsort(-errors)[: int(np.ceil(MOST * len(errors)))]
+    poor = np.sort(worst[errors[worst] > WANTED])
     if not len(poor) or network.depth != 3:
         return network
     places = best_places(network, poor, noise, rng)
