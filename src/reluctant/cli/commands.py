@@ -14,6 +14,7 @@ from reluctant.cli.console import note, progress
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.errors import InvalidInput
 from reluctant.extraction import extract as extract_network
+from reluctant.extraction.driver import exact_refusal
 from reluctant.health import check_health
 from reluctant.networks import ReLUNetwork
 from reluctant.optional import require
@@ -42,7 +43,9 @@ def health(target: TargetArgument, options: TargetOptions) -> int:
         record = Record.of(oracle, "health", options.seed, found.refusal is None, health=found)
     _write_record(record, options.json)
     if options.json != "-":
-        print("\n".join([*found.sentences(), f"{record.queries} queries."]))
+        refusal = exact_refusal(found)
+        exact = [f"Exact extraction would refuse this target. {refusal}"] if refusal and found.refusal is None else []
+        print("\n".join([*found.sentences(), *exact, f"{record.queries} queries."]))
     return 0 if record.ok else 1
 
 
@@ -57,10 +60,11 @@ def extract(
 ) -> int:
     """Recover the network behind a target exactly, and verify it.
 
-    Any number of layers and outputs, answers in float64. It finds out by itself how many layers there are. One
-    hidden layer costs about as many answers as the network has parameters, verification included (a query
-    brings one answer for each output); two cost 1.3 to 15 times as many, the fewer inputs the more. With --domain
-    nothing outside is asked. Exit status 1 if it was not recovered: the outcome is printed, and what was found is
+    Any number of layers and outputs, answers in float64. It finds out by itself how many layers there are. A large
+    network with one hidden layer costs about as many answers as it has parameters, verification included (a query
+    brings one answer for each output), a small one some times as many; two layers cost 1.3 queries per parameter with
+    many inputs, 15 and more with few. With --domain nothing outside is asked, and only one hidden layer can be
+    recovered. Exit status 1 if it was not recovered: the outcome is printed, and what was found is
     written beside the name given, as NAME.partial.onnx.
 
     Example: reluctant extract model.onnx -o copy.onnx --precision float64 --transcript answers
@@ -77,10 +81,16 @@ def extract(
     if options.json != "-":
         print("\n".join(_extraction_lines(found, record, written)))
     for failure in found.evidence.get("failures", []):
-        options.say(f"attempt failed: {failure}")
+        options.say(f"{'tried first' if found.ok else 'attempt failed'}: {failure}")
     if not found.ok and options.transcript is None and found.outcome in KEPT_WITH_A_TRANSCRIPT:
         options.say("No transcript was kept; next time give --transcript DIR, so that nothing is paid twice.")
     return 0 if found.ok else 1
+
+
+def _layers(network: ReLUNetwork) -> str:
+    hidden = [str(width) for width in network.widths[1:-1]]
+    layers = {0: "no hidden layer", 1: "one hidden layer"}.get(len(hidden), f"{len(hidden)} hidden layers")
+    return layers[0].upper() + layers[1:] + (f": {', '.join(hidden)} neurons." if hidden else ".")
 
 
 def _extraction_lines(found: Result, record: Record, written: Path | None) -> list[str]:
@@ -89,7 +99,8 @@ def _extraction_lines(found: Result, record: Record, written: Path | None) -> li
         lines.append(f"Stage {found.stage}: {found.evidence['error']}")
     if found.network is not None:
         lines.append(repr(found.network))
-    parts = ("layers", "verification", "certificate")
+        lines.append(_layers(found.network))
+    parts = ("layers", "verification", "certificate", "limits")
     lines += [str(found.evidence[part]) for part in parts if found.evidence.get(part)]
     sent = sum(rows.sent for rows in record.rows.values())
     replayed = f" {record.queries - sent} of them from the transcript." if sent < record.queries else ""

@@ -18,3 +18,4 @@ class Candidate:
     network: ReLUNetwork
     held_out: HeldOut | None = None
     certificate: Certificate | None = None
+    limits: str = ""  # what the method cannot know, in words

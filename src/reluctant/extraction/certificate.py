@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from reluctant.numerics import FloatArray
 
 __all__ = ["BADLY_CONDITIONED", "Certificate"]
@@ -18,11 +20,12 @@ class Certificate:
 
     weight_errors: standard error of a weight of each hidden neuron, its output weights being of norm one.
     resolution: a neuron whose slope changes by less than this along a line could hide in the noise.
-    radius: creases farther from the origin than this were not looked for.
+    radius: creases farther from the origin than this were not looked for; infinite where that says nothing.
     width: the number of hidden neurons, up to equivalence: copies of a neuron count once, neurons that do
         nothing not at all.
     condition: condition number of the first layer, where layers above were found through its inverse; they lose
         the digits of it.
+    layer: which layer's neurons these are, where there is more than one.
     sums: units that stand for second-layer neurons that are always active: no answer tells more than their sum.
     """
 
@@ -31,6 +34,7 @@ class Certificate:
     radius: float
     condition: float | None = None
     sums: int = 0
+    layer: str = ""
 
     @property
     def width(self) -> int:
@@ -39,9 +43,11 @@ class Certificate:
 
     def __str__(self) -> str:
         largest = self.weight_errors.max(initial=0)
+        far = f", or farther out than {self.radius:.1e}," if np.isfinite(self.radius) else ""
+        where = f" in the {self.layer} layer" if self.layer else ""
         return (
-            f"{self.width} neurons up to equivalence, weights to {largest:.1e} at worst. A neuron that bends the "
-            f"function by less than {self.resolution:.1e}, or farther out than {self.radius:.1e}, could be missing."
+            f"{self.width} neurons{where} up to equivalence, weights to {largest:.1e} at worst. A neuron that bends "
+            f"the function by less than {self.resolution:.1e}{far} could be missing."
         ) + self._of_two_layers()
 
     def _of_two_layers(self) -> str:
@@ -57,5 +63,5 @@ class Certificate:
         errors = self.weight_errors.tolist()
         return {
             "weight errors": errors, "resolution": self.resolution, "radius": self.radius, "width": self.width,
-            "condition": self.condition, "sums": self.sums,
+            "condition": self.condition, "sums": self.sums, "layer": self.layer,
         }  # fmt: skip

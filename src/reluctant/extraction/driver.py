@@ -30,7 +30,7 @@ from reluctant.results import Outcome, Result
 from reluctant.verification.check import NOISE_FACTOR, Verification
 from reluctant.verification.check import examine as examine_network
 
-__all__ = ["Method", "extract"]
+__all__ = ["Method", "exact_refusal", "extract"]
 
 HEALTH_LINES = 4
 VERIFICATION_SHARE = 5e-4  # random points at each scale, of the rows spent; creases are looked at besides
@@ -102,7 +102,7 @@ class _Run:
     def go(self, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
         health = examine_health(self.oracle, self.rng, HEALTH_LINES)
         self.evidence["health"] = health
-        refusal = health.refusal or _refusal(health)
+        refusal = exact_refusal(health)
         if refusal is not None:
             return refusal, None
         failures = self.evidence["failures"] = []
@@ -143,6 +143,9 @@ class _Run:
     ) -> tuple[ReLUNetwork, Verification, Certificate | None]:
         candidate = method.run(self.oracle, DistanceNoise.of(health, self.oracle.dim), rng, self.keep)
         network = orient(candidate.network)
+        self.evidence.pop("limits", None)
+        if candidate.limits:
+            self.evidence["limits"] = candidate.limits
         points = self.verification_points() if network.depth <= 2 else POINTS_FOR_DEEP
         far = FAR_POINTS if network.depth == 2 and network.widths[1] <= FEW_NEURONS else 0
         verification = examine_network(
@@ -177,8 +180,10 @@ class _Run:
         return Result(outcome, network, self.spent(), self.oracle.ledger.last_stage, self.evidence | views | evidence)
 
 
-def _refusal(health: Health) -> Outcome | None:
-    """What stands against exact extraction in particular."""
+def exact_refusal(health: Health) -> Outcome | None:
+    """The outcome that exact extraction would end with at once, or None."""
+    if health.refusal is not None:
+        return health.refusal
     verifiable = NOISE_FACTOR * health.noise.at(health.spread) <= EXACT * health.spread
     if health.number_format != "float64" or not verifiable:
         return Outcome.LOW_PRECISION

@@ -79,7 +79,8 @@ class Verification:
         unseen = (
             f" With {self.confidence:.0%} confidence fewer than {self.share:.1%} of inputs of one scale err by more."
         )
-        untested = f" {self.untested} neurons have no crease in reach."
+        have = "neuron has" if self.untested == 1 else "neurons have"
+        untested = f" {self.untested} {have} no crease where random points look for one."
         return (
             f"The network {verdict} with the target: error {self.max_error:.1e} at most, {self.rms_error:.1e} "
             f"rms, of the output's standard deviation, over {self.points} points (tolerance {self.tol:.1e})."

@@ -46,7 +46,7 @@ def crease_points(network: ReLUNetwork, domain: Domain, rng: np.random.Generator
         for _ in range(DRAWS):
             open_ = np.flatnonzero(np.isnan(found[:, 0]))
             if len(open_):
-                find = _project_to_first if layer == 0 else _cross_deeper
+                find = _project_to_first if layer == 0 and domain.is_space else _cross_deeper
                 found[open_] = find(network, layer, open_, domain, rng)
         hit = np.flatnonzero(~np.isnan(found[:, 0]))
         points.append(found[hit])

@@ -30,6 +30,13 @@ MANY_INPUTS = 50  # from here on it pays to look for the directions that matter 
 FIRST_LINES = 8
 
 
+LIMITS = (
+    "Layers after the first are known where their creases were met. Answers were checked out to ten times the scale of "
+    "use; farther out, or on a few inputs in a thousand, a neuron may be missing. Neurons that no answer tells apart "
+    "stand as often as they are needed, so layers may be wider than the target's."
+)
+
+
 @dataclass(frozen=True)
 class AnyDepth:
     """Exact extraction of a network of any depth and any widths, by following creases."""
@@ -63,7 +70,7 @@ class AnyDepth:
         network = _lifted(polish_to_all(network, rows, answers, memory, noise), frame)
         if len(frame.basis) < oracle.dim and network.skip is None:
             network = refine_first_weights(oracle, network, noise, rng)
-        return Candidate(network)
+        return Candidate(network, limits=LIMITS)
 
 
 def _frame(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> Frame:

@@ -49,7 +49,7 @@ def recover_inside(
     if 0 < parameters <= MOST_PARAMETERS:
         network = polish(network, *memory.everything(), noise)
     resolution = SMALLEST_BEND * float(np.median(known.sd)) if known.neurons else 0.0
-    return Candidate(network, certificate=Certificate(known.sd, resolution, inside.scale))
+    return Candidate(network, certificate=Certificate(known.sd, resolution, radius=np.inf))
 
 
 def first_line(inside: Inside) -> tuple[Inside, Known, list[Ray]]:

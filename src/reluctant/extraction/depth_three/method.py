@@ -66,7 +66,7 @@ def certify(top: Candidate, layer: FirstLayer, network: ReLUNetwork) -> Certific
     if top.certificate is None:
         return None
     sums = network.widths[2] - top.certificate.width if network.depth == 3 else 0
-    return replace(top.certificate, condition=layer.condition, sums=sums)
+    return replace(top.certificate, condition=layer.condition, sums=sums, layer="second")
 
 
 def first_layer_alone(layer: FirstLayer, outputs: int) -> ReLUNetwork:
