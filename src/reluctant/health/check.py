@@ -57,23 +57,11 @@ def _ask_far(oracle: Counting, rng: np.random.Generator, near: ShortLines) -> di
     for scale in FAR_SCALES:
         steps = near.steps[-2:] if scale == NOISE_SCALE else ()  # as fine as was needed near the origin
         finer = tuple(step for step in FINER_STEPS if steps and step < steps[-1])
-        lines = _ask_twice(oracle, rng, scale * near.centres, steps, finer)
-        if lines is None:
-            break
-        found[scale] = lines
-    return found
-
-
-def _ask_twice(
-    oracle: Counting, rng: np.random.Generator, centres: FloatArray, steps: tuple[float, ...], finer: tuple[float, ...]
-) -> ShortLines | None:
-    """None if the target fails there; a target that fails now and then is asked once more."""
-    for _ in range(2):
         try:
-            return ShortLines.ask(oracle, rng, centres, steps, finer)
+            found[scale] = ShortLines.ask(oracle, rng, scale * near.centres, steps, finer)
         except TargetError:
-            continue
-    return None
+            break
+    return found
 
 
 def _summarise(near: ShortLines, repeated: FloatArray, far: dict[float, ShortLines], queries: int) -> Health:
