@@ -49,7 +49,7 @@ class Timed:
 def main() -> None:
     every = os.environ.get("DEPTH_TWO_SEEDS")
     print(
-        f"{'network':<12}{'ok':>7}{'q·m/P':>9}{'(max)':>9}{'floor':>8}{'out':>10}{'(max)':>10}{'CPU':>7}{'restarts':>10}"
+        f"{'network':<12}{'ok':>7}{'q·m/P':>9}{'(max)':>9}{'floor':>8}{'out':>10}{'(max)':>10}{'CPU':>9}{'restarts':>10}"
     )
     for widths in chosen():
         seeds = int(every) if every else (20 if widths in SMALL else 2)
@@ -92,7 +92,7 @@ def row(widths: tuple[int, int, int], runs: list[Run]) -> str:
     return (
         f"{'-'.join(map(str, widths)):<12}{sum(run.ok for run in runs):>3}/{len(runs):<3}"
         f"{np.median(cost):>9.4f}{max(cost):>9.4f}{floor:>8.4f}{np.median(out):>10.1e}{max(out):>10.1e}"
-        f"{np.median([run.cpu for run in runs]):>7.2f}{sum(run.restarts for run in runs):>10}"
+        f"{np.median([run.cpu for run in runs]):>9.2f}{sum(run.restarts for run in runs):>10}"
     )
 
 
