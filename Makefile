@@ -4,6 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
+# One BLAS thread a process: two test processes with two threads each would wait for one another.
+export OPENBLAS_NUM_THREADS ?= 1
+export OMP_NUM_THREADS ?= 1
+
 .PHONY: demo test test-slow check bench docs clean help
 
 help:
