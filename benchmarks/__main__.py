@@ -18,6 +18,7 @@ BENCHMARKS = {
     "depth-two": depth_two.main,
     "bounded": bounded.main,
     "depth-three": depth_three.main,
+    "frugal": depth_three.frugal,
     "mixed": depth_three.mixed,
     "peers": peers.main,
     "public": public.main,
