@@ -66,6 +66,8 @@ class Magnitude:
         return float(10.0**self.log10)
 
     def __str__(self) -> str:
+        if self.log10 == -math.inf:
+            return "0"
         if not PLAIN[0] <= self.log10 <= PLAIN[1]:
             return f"10^{self.log10:.1f}"
         x = float(self)

@@ -8,7 +8,9 @@ up to `tol`, the largest deviation of an answer that counts as none.
 
 What is found is right up to the grid: of neurons whose kinks on the line are less than two intervals apart, only
 their sum is seen (`closeness` says what that leaves), and a bump narrower than that may be missed altogether. Also
-missed are kinks beyond ±τ. The paper's constants k, R and B must hold of the target; nothing here can check that.
+missed are kinks beyond ±τ. The regression knows nothing of a feature that no sample activates: the error is small under
+the Gaussian measure, not everywhere. The paper's constants k, R and B must hold of the target; only a k that is too
+small can show.
 
 Three things differ from the print. b_L(I) is an intercept at x₀, not at the origin, and the neuron's threshold is its
 negative: Step 12 of GETNEURONS takes ⟨w, x₀⟩ and the sign into account. 𝒮 holds each neuron once, and pairs of
@@ -201,7 +203,7 @@ def _check_samples(samples: int, constants: theory.Constants) -> None:
 
 def spent(constants: theory.Constants, grid: Grid, samples: int, features: int) -> dict[str, float]:
     """What `learn_from_queries` really uses, by the names of `theory.TheoremParameters`, for `theory.beside`."""
-    search = float(theory.queries(len(grid), constants.d).ceil())
+    search = len(grid) * theory.rows_per_interval(constants.d)
     return {
         "interval": grid.r, "reach": grid.tau, "step": grid.alpha, "intervals": len(grid), "search_queries": search,
         "features": features, "weight_bound": constants.k * constants.R, "threshold_bound": constants.k * constants.B,

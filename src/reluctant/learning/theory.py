@@ -39,8 +39,8 @@ __all__ = [
     "merged_error",
     "norm_bound",
     "polynomial",
-    "queries",
     "radius",
+    "rows_per_interval",
     "table",
     "theorem",
 ]
@@ -152,7 +152,7 @@ def theorem(constants: Constants) -> TheoremParameters:
     bounds = Magnitude.of(c.k * c.R), threshold_bound
     largest = norm_bound(c, features)
     samples = _samples(c, features, bounds, largest)
-    search = queries(intervals, c.d)
+    search = intervals * rows_per_interval(c.d)
     return TheoremParameters(
         poly, separation, separation * (c.k * c.spread), interval, reach, gradient_step(c, interval),
         intervals, search, features, *bounds, Magnitude.of(radius(c)), largest, samples, search + samples,
@@ -196,9 +196,9 @@ def gradient_step(c: Constants, interval: float | Magnitude) -> Magnitude:
     return c.delta * Magnitude.of(interval) / (4 * c.k * math.sqrt(c.d) + c.k * c.spread)
 
 
-def queries(intervals: float | Magnitude, d: int) -> Magnitude:
-    """Of GETNEURONS: three of GETBIAS and d + 1 of GETGRADIENT an interval (Lemma 4.9 counts d, without F(x))."""
-    return Magnitude.of(intervals) * (BIAS_ROWS + d + 1)
+def rows_per_interval(d: int) -> int:
+    """Three of GETBIAS and d + 1 of GETGRADIENT (Lemma 4.9 counts d, without F(x))."""
+    return BIAS_ROWS + d + 1
 
 
 def radius(c: Constants) -> float:
