@@ -173,6 +173,15 @@ def test_an_affine_function_has_no_neurons() -> None:
     assert len(found) == 0
 
 
+def test_an_affine_function_is_learnt_as_one() -> None:
+    constants, affine = Constants(k=2, R=1.0, B=1.0, eps=EPS, delta=DELTA, d=3), np.array([[1.0], [2.0], [3.0]])
+    grid, rng = paper.Grid(0.1, 5.0, 0.01), np.random.default_rng(0)
+    found = paper.learn_from_queries(lambda x: x @ affine / 4 + 1, constants, grid, 100, TOL, rng)
+    assert found.widths == (3, 0, 1)
+    np.testing.assert_allclose(found.skip, affine.T / 4, atol=1e-12)
+    np.testing.assert_allclose(found.biases[-1], 1, atol=1e-12)
+
+
 def test_more_pieces_than_k_allows_are_refused(seed: int) -> None:
     true = generic(seed)
     constants = Constants(k=1, R=5.0, B=5.0, eps=EPS, delta=DELTA, d=3)

@@ -1,11 +1,12 @@
 """What the theorem asks for, beside what is really spent: the parameters of "Efficiently Learning Any One Hidden
 Layer ReLU Network From Queries" (Chen, Klivans and Meka, 2021) for given k, R, B, ε, δ, d.
 
-Every number is the paper's own formula; each field names its lemma. What the paper leaves open is taken as small
-as it allows, so that the numbers are what the theorem asks for at least:
+Every number is the paper's own formula; each row of the table names its lemma. What the paper leaves open:
 
-- absolute constants behind O, Ω and Θ are one (in M it is √2, which is known);
+- absolute constants behind O, Ω and Θ are taken as one (in M it is √2, which is known);
 - the polynomial 𝔓 of Theorem 4.8 is what its proof arrives at (`polynomial`).
+
+So the numbers tell the size of what the theorem asks for, not its last digit.
 
 Where statement and proof of the paper differ:
 
@@ -64,12 +65,12 @@ class Constants:
     d: int
 
     def __post_init__(self) -> None:
-        for name in ("k", "d"):
-            if getattr(self, name) < 1:
-                raise InvalidInput.about(name, got=getattr(self, name), expected="at least 1")
-        for name, least in (("R", 0), ("eps", 0)):
-            if not least < getattr(self, name) < math.inf:
-                raise InvalidInput.about(name, got=getattr(self, name), expected="a positive number")
+        for name, value in (("k", self.k), ("d", self.d)):
+            if value < 1:
+                raise InvalidInput.about(name, got=value, expected="at least 1")
+        for name, size in (("R", self.R), ("eps", self.eps)):
+            if not 0 < size < math.inf:
+                raise InvalidInput.about(name, got=size, expected="a positive number")
         if not 0 <= self.B < math.inf:
             raise InvalidInput.about("B", got=self.B, expected="a number of at least 0")
         if not 0 < self.delta < 1:
