@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import fields, replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -109,6 +110,8 @@ def test_constants_of_a_network_move_outputs_into_neurons() -> None:
     assert Constants.of(network, 0.1, 0.2) == Constants(k=2, R=10.0, B=2.5, eps=0.1, delta=0.2, d=2)
     with pytest.raises(InvalidInput, match="one hidden layer and one output"):
         Constants.of(ReLUNetwork([[[1.0]]], [[0.0]]), 0.1, 0.2)
+    with pytest.raises(InvalidInput, match="k: got 0"):
+        Constants.of(ReLUNetwork([np.zeros((0, 2)), np.zeros((1, 0))], [[], [0.0]]), 0.1, 0.2)
 
 
 @pytest.mark.parametrize(

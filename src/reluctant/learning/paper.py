@@ -2,7 +2,7 @@
 2021), one function each, in the paper's terms.
 
 They are here to be read beside the paper and used on their own on small problems; the grid is the one given, not the
-theorem's (`theory.theorem`), which no float can hold. `ask` is any function of an (n, d) array with one output, such
+theorem's (`theory.theorem`), which floats cannot hold. `ask` is any function of an (n, d) array with one output, such
 as `oracle.query`. A neuron (w, b) is max(⟨w, x⟩ - b, 0): b is a threshold. Equality of real numbers becomes equality
 up to `tol`, the largest deviation of an answer that counts as none.
 

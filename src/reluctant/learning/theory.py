@@ -83,7 +83,7 @@ class Constants:
             raise InvalidInput.about("network", got=f"{network!r}", expected="one hidden layer and one output")
         size = np.abs(network.weights[1][0])
         weights, thresholds = size * np.linalg.norm(network.weights[0], axis=1), size * np.abs(network.biases[0])
-        return cls(len(size), float(weights.max()), float(thresholds.max()), eps, delta, network.dim)
+        return cls(len(size), float(weights.max(initial=0)), float(thresholds.max(initial=0)), eps, delta, network.dim)
 
     @property
     def spread(self) -> float:
