@@ -75,7 +75,7 @@ def layer_scales(network: ReLUNetwork, x: FloatArray, radius: float, *, points: 
     narrowest = np.minimum.accumulate(network.widths[:-2])
     return LayerScales(
         norms=np.array([np.linalg.norm(h[0]) / np.sqrt(len(h[0])) for h in hidden]),
-        floors=0.5 ** np.arange(1, len(widths) + 1),
+        floors=np.power(0.5, np.arange(1, len(widths) + 1)),
         spreads=np.array([(np.linalg.norm(h[1:] - h[0], axis=1) / lengths).max() for h in hidden]),
         ceilings=1 + np.sqrt(np.array(widths) / narrowest),
     )

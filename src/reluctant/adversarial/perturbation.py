@@ -7,8 +7,10 @@ Gaussian weights the squared ratio to ‖x‖ has exactly the law Beta(k/2, (d -
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cholesky, lstsq, solve_triangular
 from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import gammaln
@@ -18,13 +20,15 @@ from reluctant.numerics import FloatArray
 
 __all__ = ["PerturbationLaw", "minimal_perturbation", "perturbation_law"]
 
+AnyFloats: TypeAlias = NDArray[np.floating[Any]]
+
 LARGEST_FACTOR = 2000  # neurons up to which a Cholesky factor of the Gram matrix is cheaper than iterating
 RTOL = 1e-6  # of the residual; the ratio is better than that, being stationary at the solution
 MOST_ITERATIONS = 300
 LEAST_PIVOT = 1e-6  # of the largest in a Cholesky factor: below it rows depend on each other
 
 
-def minimal_perturbation(weights: FloatArray, x: FloatArray, *, independent: bool = False) -> float:
+def minimal_perturbation(weights: AnyFloats, x: AnyFloats, *, independent: bool = False) -> float:
     """‖W⁺ W x‖ for weights (k, d) of any float format: the norm of x's part in their row space.
 
     Few neurons: Cholesky of W Wᵀ. Many: conjugate gradients on it, without forming it. Where neither settles
@@ -44,7 +48,7 @@ def minimal_perturbation(weights: FloatArray, x: FloatArray, *, independent: boo
     return _by_least_squares(weights, x) if norm is None else norm
 
 
-def _by_factor(weights: FloatArray, x: FloatArray) -> float | None:
+def _by_factor(weights: AnyFloats, x: AnyFloats) -> float | None:
     """√(s·(W Wᵀ)⁻¹ s) with s = W x, from L⁻¹ s; None where the factor breaks down."""
     gram = (weights @ weights.T).astype(np.float64)
     try:
@@ -57,7 +61,7 @@ def _by_factor(weights: FloatArray, x: FloatArray) -> float | None:
     return float(np.linalg.norm(solve_triangular(factor, (weights @ x).astype(np.float64), lower=True)))
 
 
-def _by_iteration(weights: FloatArray, x: FloatArray) -> float | None:
+def _by_iteration(weights: AnyFloats, x: AnyFloats) -> float | None:
     """The same by conjugate gradients; None where they do not settle."""
     seen = (weights @ x).astype(np.float64)
 
@@ -69,7 +73,7 @@ def _by_iteration(weights: FloatArray, x: FloatArray) -> float | None:
     return None if left else float(np.sqrt(seen @ solution))
 
 
-def _by_least_squares(weights: FloatArray, x: FloatArray) -> float:
+def _by_least_squares(weights: AnyFloats, x: AnyFloats) -> float:
     """Norm of the shortest z with W z = W x."""
     wide = weights.astype(np.float64)
     return float(np.linalg.norm(lstsq(wide, wide @ x)[0]))

@@ -19,7 +19,7 @@ from reluctant.numerics import FloatArray, unit_roundoff
 
 __all__ = ["Probe", "inward_direction", "probe", "typical_size"]
 
-STEPS = 10.0 ** -np.arange(1, 7)  # of the size of a coordinate
+STEPS: FloatArray = 10.0 ** -np.arange(1.0, 7.0)  # of the size of a coordinate
 SHORT = 3  # of them, at which noise is read
 SMALL = 1e-3  # of the slope: noise that a gradient does not feel
 ANSWER_ROUNDINGS = 2.0  # an answer is a sum of a few numbers of its size

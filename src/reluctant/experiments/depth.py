@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.adversarial import angle_recursion, next_angle, sphere_points
+from reluctant.adversarial import next_angle, sphere_points
 from reluctant.experiments.finding import Check, Finding
 from reluctant.numerics import FloatArray, Rng, as_generator
 
@@ -105,7 +105,7 @@ def _checks(table: tuple[tuple[Any, ...], ...]) -> tuple[Check, ...]:
 def _draw(figure: Any, table: tuple[tuple[Any, ...], ...], widths: tuple[int, ...]) -> None:
     left, right = figure.subplots(1, 2)
     for width in widths:
-        _, depth, angle, law, sign, spread, _ = np.array([row for row in table if row[0] == width]).T
+        _, depth, angle, law, _, spread, _ = np.array([row for row in table if row[0] == width]).T
         (line,) = left.loglog(depth, angle, "o", label=f"width {width}")
         right.loglog(depth, spread, "o-", color=line.get_color(), label=f"width {width}")
     left.loglog(depth, law, "k:", label="recursion")

@@ -10,7 +10,6 @@ from reluctant.experiments.linearity import bottleneck_study, linearity_law
 from reluctant.experiments.perturbation import smallest_perturbation
 from reluctant.experiments.steps import flip_steps
 from reluctant.experiments.trained import trained_linearity
-from reluctant.numerics import Rng
 
 __all__ = ["EXPERIMENTS"]
 

@@ -64,7 +64,9 @@ def _read(path: Path, magic: int) -> np.ndarray:
             data = file.read()
         found, count = struct.unpack(">II", data[:8])
     except (OSError, struct.error, EOFError) as error:
-        raise InvalidInput.about("--mnist", got=f"'{path}' ({error})", expected="a folder with MNIST's four .gz files") from error
+        raise InvalidInput.about(
+            "--mnist", got=f"'{path}' ({error})", expected="a folder with MNIST's four .gz files"
+        ) from error
     if found != magic:
         raise InvalidInput.about("--mnist", got=f"'{path}', which is something else", expected="an IDX file of MNIST")
     start = 8 if magic == LABELS else 16

@@ -107,7 +107,7 @@ def bottleneck_study(
     table = tuple((place, r, float(a), float(b)) for place, r, a, b in rows)
     return Finding(
         name="bottlenecks",
-        title=f"Relative change of the gradient, {wide} inputs, three hidden layers of {wide}, one of them only {narrow}",
+        title=f"Relative change of the gradient, {wide} inputs, hidden layers of {wide}, one of the three only {narrow}",
         claim="Section 2.3: the narrowest layer so far sets how far a ball around the input can reach (NN-DECOMP).",
         columns=("bottleneck", "r", "random", "along the gradient"),
         rows=table,
@@ -119,7 +119,12 @@ def bottleneck_study(
 
 def _along_ratio(table: tuple[tuple[str, float, float, float], ...], place: str) -> Check:
     along = {row[0]: row[3] for row in table if row[1] == BOTTLENECK_RADII[1]}
-    return Check(f"along the gradient, bottleneck {place} over none, r = {BOTTLENECK_RADII[1]:g}", along[place] / along["none"], 1, 10)
+    return Check(
+        f"along the gradient, bottleneck {place} over none, r = {BOTTLENECK_RADII[1]:g}",
+        along[place] / along["none"],
+        1,
+        10,
+    )
 
 
 def _draw_bottlenecks(figure: Any, table: tuple[tuple[str, float, float, float], ...]) -> None:
