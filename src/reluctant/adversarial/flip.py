@@ -19,7 +19,7 @@ from reluctant.adversarial.margins import Margins
 from reluctant.adversarial.result import Flip
 from reluctant.adversarial.sources import Known, Queried, Source
 from reluctant.domains import Domain
-from reluctant.errors import BudgetExhausted, InvalidInput, InvalidRows, OutsideDomain, TargetError
+from reluctant.errors import BudgetExhausted, InvalidInput, InvalidRows, NonFiniteAnswer, OutsideDomain, TargetError
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Oracle, Rows
@@ -79,6 +79,8 @@ def flip_sign(
             flip = _by_network(opened, start, network, steps)
     except BudgetExhausted as error:
         flip = Flip(Outcome.OUT_OF_BUDGET, start, evidence={"error": str(error)})
+    except NonFiniteAnswer as error:
+        flip = Flip(Outcome.NON_FINITE, start, evidence={"error": str(error)})
     except TargetError as error:
         flip = Flip(Outcome.TARGET_FAILED, start, evidence={"error": str(error)})
     after = opened.ledger.stages

@@ -76,7 +76,8 @@ def _by_iteration(weights: AnyFloats, x: AnyFloats) -> float | None:
 def _by_least_squares(weights: AnyFloats, x: AnyFloats) -> float:
     """Norm of the shortest z with W z = W x."""
     wide = weights.astype(np.float64)
-    return float(np.linalg.norm(lstsq(wide, wide @ x)[0]))
+    cut = max(wide.shape) * float(np.finfo(weights.dtype).eps)
+    return float(np.linalg.norm(lstsq(wide, wide @ x, cond=cut)[0]))
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ def bottleneck_study(
     table = tuple((place, r, float(a), float(b)) for place, r, a, b in rows)
     return Finding(
         name="bottlenecks",
-        title=f"Relative change of the gradient, {wide} inputs, hidden layers of {wide}, one of the three only {narrow}",
+        title=f"Relative change of the gradient, {wide} inputs, three hidden layers of {wide}, one only {narrow} wide",
         claim="Section 2.3: the narrowest layer so far sets how far a ball around the input can reach (NN-DECOMP).",
         columns=("bottleneck", "r", "random", "along the gradient"),
         rows=table,
