@@ -43,7 +43,7 @@ def test_the_flip_lies_just_beyond_the_boundary(seed):
     assert network(just_before[None])[0, 0] * network(x[None])[0, 0] > 0
 
 
-@pytest.mark.parametrize("d", [50, 400])
+@pytest.mark.parametrize("d", [150, 400])
 def test_a_flip_costs_one_row_an_input_and_a_few(d, seed):
     network, x = random_case(d, 2, seed)
     oracle = rl.open_oracle(network)
@@ -70,7 +70,7 @@ def test_a_span_makes_the_gradient_cheaper(seed):
 
 
 def test_a_recovered_network_needs_two_rows_to_confirm(seed):
-    network, x = random_case(60, 2, seed)
+    network, x = random_case(150, 2, seed)
     oracle = rl.open_oracle(network)
     flip = rl.flip_sign(oracle, x, network=network)
     assert flip.ok
@@ -78,8 +78,8 @@ def test_a_recovered_network_needs_two_rows_to_confirm(seed):
 
 
 def test_a_network_that_is_not_the_targets_is_found_out(seed):
-    network, x = random_case(60, 2, seed)
-    stranger = rl.random_network((60, 60, 1), seed + 7)
+    network, x = random_case(150, 2, seed)
+    stranger = rl.random_network((150, 150, 1), seed + 7)
     flip = rl.flip_sign(rl.open_oracle(network), x, network=stranger)
     assert flip.ok == (network(flip.x[None])[0, 0] * network(x[None])[0, 0] < 0)
 
@@ -98,7 +98,7 @@ def test_more_steps_never_flip_farther(seed):
     network = trained_digits()
     for x in np.random.default_rng(seed).uniform(0, 1, (5, 64)):
         one, three = (rl.flip_sign(rl.open_oracle(network), x, steps=steps) for steps in (1, 3))
-        assert three.size <= one.size
+        assert three.size <= one.size * (1 + 1e-9)
         assert three.queries <= 5 * 64
 
 
@@ -167,7 +167,7 @@ def test_a_target_that_never_changes_sign():
 
 
 def test_a_budget_is_kept(seed):
-    network, x = random_case(60, 2, seed)
+    network, x = random_case(150, 2, seed)
     oracle = rl.open_oracle(network, budget=40)
     assert rl.flip_sign(oracle, x).outcome is rl.Outcome.OUT_OF_BUDGET
     assert oracle.queries <= 40
@@ -197,8 +197,8 @@ def test_bad_input_is_refused_before_anything_is_asked(x, options, text):
 
 
 def test_a_flip_as_plain_data(seed):
-    network, x = random_case(50, 2, seed)
+    network, x = random_case(150, 2, seed)
     data = rl.flip_sign(rl.open_oracle(network), x).to_dict()
     assert data["outcome"] == "flipped"
-    assert data["queries"] == 50 + EXTRA
+    assert data["queries"] == 150 + EXTRA
     assert data["relative size"] > 0
