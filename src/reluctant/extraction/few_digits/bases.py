@@ -19,7 +19,7 @@ from reluctant.numerics import FloatArray
 __all__ = ["Bases", "choose_bases"]
 
 SHARE, SPARE = 1.3, 6  # points for each unknown with one output, as many with several
-LONG_SHARE, LONG_SPARE = 1.6, 12  # random points for each unknown; several outputs tell several at once
+LONG_SHARE, LONG_SPARE = 1.2, 6  # random points for each unknown; several outputs tell several at once
 COUNTED_OUTPUTS = 4
 POOL, FEWEST_CANDIDATES = 4, 300
 OUTERMOST = 2.0  # how far beyond the outermost crease of the line, in its distance or the size of an input

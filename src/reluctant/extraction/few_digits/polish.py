@@ -1,224 +1,126 @@
 """Fifth stage: Gauss–Newton on all parameters at once, with every answer that was paid for.
 
-An answer off the subspace depends on the core, which is the network in the subspace, and on the weights of its own
-direction alone. So the normal equations are an arrow: one block for each direction, and a border for the core. The
-blocks are eliminated one after the other and the core is solved for: exact steps, at the cost of a small problem for
-each direction, and no more questions.
+The answers of the subspace and of the extension give exact equations in the form of an arrow; those at random inputs
+give products with their Jacobian alone. Conjugate gradients solve for each step; the arrow, with the random inputs
+as they are on average, is the preconditioner, so a few iterations are enough.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
-import scipy.linalg
 
+from reluctant.extraction.few_digits.anywhere import Anywhere, Linearised
+from reluctant.extraction.few_digits.arrow import Arrow, arrow_equations, row_sets
 from reluctant.extraction.few_digits.extension import Extension
 from reluctant.extraction.few_digits.subspace_fit import Points
-from reluctant.geometry.samples import IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["Polished", "polish_all"]
+__all__ = ["Fit", "polish_all"]
+
+Step: TypeAlias = tuple[FloatArray, FloatArray]  # of the core (p,), of every direction (D, q)
 
 STEPS = 6
-TRIES = 4
-FIRST_DAMPING, REFUSED_DAMPING, LEAST_DAMPING = 1e-9, 1e-6, 1e-12  # of columns of norm one
+SHORTER = (1.0, 0.3, 0.1)  # parts of a step that are tried
+DAMPING = 1e-9  # of columns of norm one: scales of neurons are free
+ITERATIONS, CLOSE = 30, 1e-10  # of conjugate gradients, and the part of the first gradient, squared, that may be left
 ENOUGH = 1e-3  # gain of a step, as a part of the sum of squares
-TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
-class Polished:
-    """The core in the subspace, the weights in all other directions, and how well they explain the answers.
-
-    weight_errors: standard error (h,) of a weight of each neuron, its outputs being of norm one.
-    """
+class Fit:
+    """The network in the subspace, its weights in all other directions, and all answers it is fitted to."""
 
     core: ReLUNetwork
     extension: Extension
-    chi: float
-    weight_errors: FloatArray
+    points: Points
+    anywhere: Anywhere
+
+    @property
+    def square(self) -> float:
+        """Sum of the squares of all residuals."""
+        inside = sum(float((rows.residual(self.core) ** 2).sum()) for rows in row_sets(self.points, self.extension))
+        return inside + float((self.anywhere.residual(self.core, self.extension) ** 2).sum())
+
+    @property
+    def chi(self) -> float:
+        """Root mean square of all residuals, in deviations of the noise."""
+        return float(np.sqrt(self.square / (self.points.f.size + self.extension.f.size + self.anywhere.f.size)))
 
 
-def polish_all(core: ReLUNetwork, points: Points, extension: Extension) -> Polished:
-    """The fit with all parameters free, to the points of the subspace and those off it."""
-    damping, chi = FIRST_DAMPING, _chi(core, points, extension)
+def polish_all(fit: Fit) -> tuple[Fit, FloatArray]:
+    """The fit with all parameters free, and the standard error (h,) of a weight of each neuron."""
+    square = fit.square
     for _ in range(STEPS):
-        arrow = _Arrow.of(core, points, extension)
-        moved = None
-        for _ in range(TRIES):
-            trial = arrow.moved(core, extension, damping)
-            after = _chi(trial[0], points, trial[1])
-            if after < chi:
-                moved, damping = trial, max(damping / 10, LEAST_DAMPING)
-                break
-            damping = max(100 * damping, REFUSED_DAMPING)
-        if moved is None:
+        arrow = arrow_equations(fit.core, fit.points, fit.extension)
+        random = Linearised(fit.anywhere, fit.core, fit.extension)
+        step = _gauss_newton_step(arrow, random, fit)
+        tries = (_moved(fit, step, part) for part in SHORTER)
+        better = next((moved for moved in tries if moved.square < square), None)
+        if better is None:
             break
-        (core, extension), gain, chi = moved, 1 - (after / chi) ** 2, after
-        if gain < ENOUGH:
+        before, fit, square = square, better, better.square
+        if square > (1 - ENOUGH) * before:
             break
-    return Polished(core, extension, chi, _Arrow.of(core, points, extension).weight_errors(core))
+    return fit, _weight_errors(random.added_to(arrow), fit.core.widths[1])
 
 
-def _chi(core: ReLUNetwork, points: Points, extension: Extension) -> float:
-    """Root mean square of all residuals, in deviations of the noise."""
-    square, count = 0.0, 0
-    for rows in _row_sets(points, extension):
-        residual = rows.residual(core)
-        square, count = square + float((residual**2).sum()), count + residual.size
-    return float(np.sqrt(square / count))
+def _gauss_newton_step(arrow: Arrow, random: Linearised, fit: Fit) -> Step:
+    inverse = random.added_to(arrow).inverse(DAMPING)
+    products = random.back(fit.anywhere.residual(fit.core, fit.extension))
+    wanted = _plus((arrow.core_wanted, arrow.wanted), products, 1.0)
+
+    def normal(step: Step) -> Step:
+        return _plus(arrow @ step, random.back(random.forward(step)), 1.0)
+
+    return _conjugate_gradients(normal, lambda gradient: inverse @ gradient, wanted)
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Answers with one set of weights off the subspace: coordinates, offsets, values, weights, and these weights."""
-
-    y: FloatArray
-    s: FloatArray
-    f: FloatArray
-    weight: FloatArray
-    weights: FloatArray
-    skip: FloatArray
-
-    def values(self, core: ReLUNetwork) -> FloatArray:
-        """Neurons (n, h) before the ReLU."""
-        return np.asarray(self.y @ core.weights[0].T + core.biases[0] + self.s[:, None] * self.weights)
-
-    def residual(self, core: ReLUNetwork) -> FloatArray:
-        """What is left of the answers, in deviations of their noise."""
-        assert core.skip is not None
-        affine = self.y @ core.skip.T + core.biases[1] + self.s[:, None] * self.skip
-        found = np.maximum(self.values(core), 0) @ core.weights[1].T + affine
-        return np.asarray((self.f - found) * self.weight[:, None])
-
-    def features(self, core: ReLUNetwork) -> tuple[FloatArray, FloatArray]:
-        """Weighted columns by which parameters change an answer: of this direction (n, h + 1), of the core.
-
-        The core's are: active neurons times each coordinate and one, neurons, coordinates and one.
-        """
-        values, weight = self.values(core), self.weight[:, None]
-        active, with_ones = (values > 0) * weight, np.column_stack([self.y, np.ones(len(self.y))])
-        own = np.column_stack([active * self.s[:, None], self.s[:, None] * weight])
-        moved = (active[:, :, None] * with_ones[:, None, :]).reshape(len(values), -1)
-        return own, np.column_stack([moved, np.maximum(values, 0) * weight, with_ones * weight])
+def _conjugate_gradients(normal: Callable[[Step], Step], nearly: Callable[[Step], Step], wanted: Step) -> Step:
+    """Solve normal(step) = wanted; `nearly` inverts `normal` about."""
+    step: Step = (np.zeros_like(wanted[0]), np.zeros_like(wanted[1]))
+    left, direction = wanted, nearly(wanted)
+    size = first = _dot(left, direction)
+    for _ in range(ITERATIONS):
+        if not size > CLOSE * first:
+            break
+        ahead = normal(direction)
+        length = size / _dot(direction, ahead)
+        step, left = _plus(step, direction, length), _plus(left, ahead, -length)
+        conditioned = nearly(left)
+        before, size = size, _dot(left, conditioned)
+        direction = _plus(conditioned, direction, size / before)
+    return step
 
 
-def _row_sets(points: Points, extension: Extension) -> list[_Rows]:
-    h, m = extension.weights.shape[1], extension.skip.shape[1]
-    inside = _Rows(points.y, np.zeros(len(points)), points.f, points.weight, np.zeros(h), np.zeros(m))
-    e = extension
-    return [inside, *map(_Rows, e.y, e.s, e.f, e.weight, e.weights, e.skip)]
+def _plus(one: Step, other: Step, factor: float) -> Step:
+    return one[0] + factor * other[0], one[1] + factor * other[1]
 
 
-@dataclass(frozen=True)
-class _Unknowns:
-    """Parameters as pairs: which column they multiply, and the outputs (p, m) they change by it."""
-
-    column: IntArray
-    outputs: FloatArray
-
-    def normal(self, gram: FloatArray, other: _Unknowns) -> FloatArray:
-        """Normal equations between parameters from those between columns."""
-        return gram[np.ix_(self.column, other.column)] * (self.outputs @ other.outputs.T)
-
-    def gradient(self, columns: FloatArray, residual: FloatArray) -> FloatArray:
-        """Right side (p,)."""
-        return np.asarray(((columns.T @ residual)[self.column] * self.outputs).sum(axis=1))
+def _dot(one: Step, other: Step) -> float:
+    return float(one[0] @ other[0] + np.vdot(one[1], other[1]))
 
 
-def _unknowns(core: ReLUNetwork) -> tuple[_Unknowns, _Unknowns]:
-    """Of one direction: weights of neurons, skip. Of the core: weights and biases, outputs if several, skip."""
-    (w, a), (h, k), m = core.weights, core.weights[0].shape, core.outputs
-    own = _Unknowns(np.append(np.arange(h), np.full(m, h)), np.concatenate([a.T, np.eye(m)]))
-    hidden, neurons = h * (k + 1), np.arange(h)
-    column, outputs = [np.arange(hidden)], [np.repeat(a.T, k + 1, axis=0)]
-    if m > 1:  # of a single output only the sign matters, and that is known
-        column.append(hidden + np.repeat(neurons, m))
-        outputs.append(np.tile(np.eye(m), (h, 1)))
-    column.append(hidden + h + np.repeat(np.arange(k + 1), m))
-    outputs.append(np.tile(np.eye(m), (k + 1, 1)))
-    return own, _Unknowns(np.concatenate(column), np.concatenate(outputs))
-
-
-@dataclass(frozen=True)
-class _Arrow:
-    """Normal equations: a block and a coupling to the core for each direction, and the core's own."""
-
-    blocks: list[FloatArray]
-    couplings: list[FloatArray]
-    wanted: list[FloatArray]
-    core: FloatArray
-    core_wanted: FloatArray
-
-    @classmethod
-    def of(cls, network: ReLUNetwork, points: Points, extension: Extension) -> _Arrow:
-        own, core = _unknowns(network)
-        blocks, couplings, wanted = [], [], []
-        gram, right = 0.0, 0.0
-        for number, rows in enumerate(_row_sets(points, extension)):
-            local, shared = rows.features(network)
-            residual = rows.residual(network)
-            gram, right = gram + shared.T @ shared, right + shared.T @ residual
-            if number:
-                blocks.append(own.normal(local.T @ local, own))
-                couplings.append(own.normal(local.T @ shared, core))
-                wanted.append(own.gradient(local, residual))
-        right = (np.asarray(right)[core.column] * core.outputs).sum(axis=1)
-        return cls(blocks, couplings, wanted, core.normal(np.asarray(gram), core), right)
-
-    def moved(self, network: ReLUNetwork, extension: Extension, damping: float) -> tuple[ReLUNetwork, Extension]:
-        """The network after the step of this damping."""
-        core, right = self.core.copy(), self.core_wanted.copy()
-        core[np.diag_indices_from(core)] *= 1 + damping
-        factors = []
-        for block, coupling, wanted in zip(self.blocks, self.couplings, self.wanted, strict=True):
-            factor = _factor(block, damping)
-            half = scipy.linalg.solve_triangular(factor, coupling, lower=True, check_finite=False)
-            own = scipy.linalg.solve_triangular(factor, wanted, lower=True, check_finite=False)
-            core -= half.T @ half
-            right -= half.T @ own
-            factors.append((factor, half, own))
-        scale = 1 / np.sqrt(np.maximum(np.diag(core), TINY))
-        core *= scale[:, None] * scale
-        core[np.diag_indices_from(core)] += damping
-        solved = scipy.linalg.cho_factor(core, lower=True, overwrite_a=True, check_finite=False)
-        step = scale * scipy.linalg.cho_solve(solved, scale * right, check_finite=False)
-        steps = [_back(factor, own - half @ step) for factor, half, own in factors]
-        return _core_moved(network, step), _extension_moved(extension, steps)
-
-    def weight_errors(self, network: ReLUNetwork) -> FloatArray:
-        """Standard error of a weight of each neuron, over all directions; the core counts as known."""
-        h = network.widths[1]
-        if not self.blocks:
-            return np.sqrt(1 / np.maximum(np.diag(self.core)[: h * (network.dim + 1)].reshape(h, -1)[:, 0], TINY))
-        inverses = [np.diag(np.linalg.inv(block))[:h] for block in self.blocks]
-        return np.asarray(np.sqrt(np.maximum(np.mean(inverses, axis=0), 0)))
-
-
-def _factor(block: FloatArray, damping: float) -> FloatArray:
-    damped = block.copy()
-    damped[np.diag_indices_from(damped)] = np.diag(block) * (1 + damping) + TINY
-    return np.asarray(scipy.linalg.cholesky(damped, lower=True, overwrite_a=True, check_finite=False))
-
-
-def _back(factor: FloatArray, half: FloatArray) -> FloatArray:
-    return np.asarray(scipy.linalg.solve_triangular(factor, half, lower=True, trans="T", check_finite=False))
-
-
-def _core_moved(network: ReLUNetwork, step: FloatArray) -> ReLUNetwork:
-    (w, a), (b, c), skip = network.weights, network.biases, network.skip
+def _moved(fit: Fit, step: Step, part: float) -> Fit:
+    core, own = part * step[0], part * step[1]
+    (w, a), (b, c), skip = fit.core.weights, fit.core.biases, fit.core.skip
     assert skip is not None
     (h, k), m = w.shape, len(c)
-    hidden, affine = step[: h * (k + 1)].reshape(h, k + 1), step[len(step) - m * (k + 1) :].reshape(k + 1, m)
+    hidden, affine = core[: h * (k + 1)].reshape(h, k + 1), core[len(core) - m * (k + 1) :].reshape(k + 1, m)
     if m > 1:
-        a = a + step[hidden.size : hidden.size + h * m].reshape(h, m).T
-    return ReLUNetwork([w + hidden[:, :k], a], [b + hidden[:, k], c + affine[k]], skip + affine[:k].T)
+        a = a + core[hidden.size : hidden.size + h * m].reshape(h, m).T
+    network = ReLUNetwork([w + hidden[:, :k], a], [b + hidden[:, k], c + affine[k]], skip + affine[:k].T)
+    old = fit.extension
+    extension = replace(old, weights=old.weights + own[:, :h], skip=old.skip + own[:, h:])
+    return replace(fit, core=network, extension=extension)
 
 
-def _extension_moved(extension: Extension, steps: list[FloatArray]) -> Extension:
-    if not steps:
-        return extension
-    h, moved = extension.weights.shape[1], np.array(steps)
-    return replace(extension, weights=extension.weights + moved[:, :h], skip=extension.skip + moved[:, h:])
+def _weight_errors(arrow: Arrow, h: int) -> FloatArray:
+    """Standard error of a weight of each neuron, over all directions; the core counts as known."""
+    blocks = arrow.blocks if len(arrow.blocks) else np.linalg.inv(arrow.core)[None, :h, :h]
+    variances = np.diagonal(np.linalg.inv(blocks), axis1=1, axis2=2)[:, :h]
+    return np.asarray(np.sqrt(np.maximum(variances.mean(axis=0), 0)))
