@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from reluctant.adversarial import Flip, LocalLinearity, flip_sign, local_linearity, random_network
     from reluctant.domains import Domain
     from reluctant.errors import ReluctantError
-    from reluctant.extraction import AnyDepth, DepthThree, DepthTwo, extract
+    from reluctant.extraction import AnyDepth, DepthThree, DepthTwo, FewDigits, extract
     from reluctant.health import Health, check_health
     from reluctant.networks import ReLUNetwork, equivalent
     from reluctant.oracles import Facts, Oracle, Wrapper, open_oracle
@@ -28,6 +28,7 @@ __all__ = [
     "DepthTwo",
     "Domain",
     "Facts",
+    "FewDigits",
     "Flip",
     "Health",
     "LocalLinearity",
@@ -56,6 +57,7 @@ _HOMES = {
     "DepthTwo": "extraction",
     "Domain": "domains",
     "Facts": "oracles",
+    "FewDigits": "extraction",
     "Flip": "adversarial",
     "Health": "health",
     "LocalLinearity": "adversarial",

@@ -41,10 +41,13 @@ def orient(network: ReLUNetwork) -> ReLUNetwork:
     return network if turned is None else _turned(network, turned)
 
 
-def find_turned(terms: FloatArray, missing: FloatArray) -> BoolArray | None:
-    """Which columns of `terms` (equations, neurons) add up to `missing`; None if that cannot be found."""
-    choice = _sides(terms, missing)
-    if choice is None or np.abs(missing - terms @ choice).max() > GONE * np.abs(terms).max():
+def find_turned(terms: FloatArray, missing: FloatArray, *, gone: float = GONE) -> BoolArray | None:
+    """Which columns of `terms` (equations, neurons) add up to `missing`; None if that cannot be found.
+
+    gone: what may be left, of the largest term. With few digits, `gone` being more, only least squares is tried.
+    """
+    choice = _sides(terms, missing) if gone <= GONE else _overdetermined(terms, missing)
+    if choice is None or np.abs(missing - terms @ choice).max() > gone * np.abs(terms).max():
         return None
     return choice.astype(bool)
 
@@ -55,6 +58,11 @@ def _sides(terms: FloatArray, missing: FloatArray) -> FloatArray | None:
         return _least_squares(terms, missing)
     found = _linear_programme(terms, missing)
     return _lattice(terms, missing) if found is None else found
+
+
+def _overdetermined(terms: FloatArray, missing: FloatArray) -> FloatArray | None:
+    equations, neurons = terms.shape
+    return _least_squares(terms, missing) if neurons <= equations else None
 
 
 def _least_squares(terms: FloatArray, missing: FloatArray) -> FloatArray | None:

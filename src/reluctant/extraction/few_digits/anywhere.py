@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reluctant.extraction.few_digits.arrow import Arrow, core_features, core_unknowns, own_unknowns
+from reluctant.extraction.few_digits.arrow import Arrow, core_features
 from reluctant.extraction.few_digits.extension import Extension
+from reluctant.extraction.few_digits.layout import Layout, Step
 from reluctant.extraction.few_digits.view import View
 from reluctant.geometry import Frame
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
 __all__ = ["Anywhere", "Linearised", "ask_anywhere"]
+
+SingleArray: TypeAlias = NDArray[np.float32]
 
 BLOCK_ROWS = 8192
 
@@ -34,9 +38,9 @@ class Anywhere:
 
     def residual(self, core: ReLUNetwork, extension: Extension) -> FloatArray:
         """What is left of the answers, in deviations of their noise."""
-        assert core.skip is not None
-        affine = self.y @ core.skip.T + core.biases[1] + self.u @ extension.skip
-        found = np.maximum(self.values(core, extension), 0) @ core.weights[1].T + affine
+        found = np.maximum(self.values(core, extension), 0) @ core.weights[1].T + core.biases[1]
+        if core.skip is not None:
+            found += self.y @ core.skip.T + self.u @ extension.skip
         return np.asarray((self.f - found) * self.weight[:, None])
 
 
@@ -54,42 +58,40 @@ class Linearised:
 
     def __init__(self, rows: Anywhere, core: ReLUNetwork, extension: Extension) -> None:
         values = rows.values(core, extension)
-        self.core, self.shape = core, extension.weights.shape
-        self.with_ones = np.column_stack([rows.y, np.ones(len(rows.y))])
-        self.u: NDArray[np.float32] = rows.u.astype(np.float32)
-        self.active = (values > 0).astype(np.float32)
-        self.hidden, self.values = np.maximum(values, 0), values
+        self.layout, self.a = Layout.of(core), core.weights[1].astype(np.float32)
+        self.with_ones = np.column_stack([rows.y, np.ones(len(rows.y))]).astype(np.float32)
+        self.u: SingleArray = rows.u.astype(np.float32)
+        self.values: SingleArray = values.astype(np.float32)
+        self.active, self.hidden = (values > 0).astype(np.float32), np.maximum(self.values, 0)
         self.weight = rows.weight[:, None]
 
-    def forward(self, step: tuple[FloatArray, FloatArray]) -> FloatArray:
+    def forward(self, step: Step) -> FloatArray:
         """Change (n, m) of the weighted answers by a step of all parameters."""
-        (h, k), m, a = self.core.weights[0].shape, self.core.outputs, self.core.weights[1]
-        core, own = step
-        hidden, affine = core[: h * (k + 1)].reshape(h, k + 1), core[len(core) - m * (k + 1) :].reshape(k + 1, m)
-        off = self.u @ own.astype(np.float32)
-        change = (self.active * (self.with_ones @ hidden.T + off[:, :h])) @ a.T + self.with_ones @ affine + off[:, h:]
-        if m > 1:
-            change += self.hidden @ core[hidden.size : hidden.size + h * m].reshape(h, m)
+        hidden, outputs, affine = (part.astype(np.float32) for part in self.layout.split_core(step[0]))
+        off, h = self.u @ step[1].astype(np.float32), self.layout.h
+        change = (self.active * (self.with_ones @ hidden.T + off[:, :h])) @ self.a.T
+        change += self.with_ones @ affine + self.hidden @ outputs
+        if self.layout.affine:
+            change += off[:, h:]
         return np.asarray(change * self.weight)
 
-    def back(self, residual: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def back(self, residual: FloatArray) -> Step:
         """Products of all columns with weighted residuals (n, m)."""
-        residual = residual * self.weight
-        neurons = self.active * (residual @ self.core.weights[1])
-        hidden, affine = neurons.T @ self.with_ones, self.with_ones.T @ residual
-        parts = [hidden.reshape(-1), affine.reshape(-1)]
-        if self.core.outputs > 1:
-            parts.insert(1, (self.hidden.T @ residual).reshape(-1))
-        both = np.column_stack([neurons, residual]).astype(np.float32)
-        return np.concatenate(parts), (self.u.T @ both).astype(np.float64)
+        unit = float(np.abs(residual).max()) or 1.0
+        left = (residual * (self.weight / unit)).astype(np.float32)
+        neurons = self.active * (left @ self.a)
+        core = self.layout.join_core(neurons.T @ self.with_ones, self.hidden.T @ left, self.with_ones.T @ left)
+        own = self.u.T @ (np.column_stack([neurons, left]) if self.layout.affine else neurons)
+        return unit * core.astype(np.float64), unit * own.astype(np.float64)
 
     def added_to(self, arrow: Arrow) -> Arrow:
         """The arrow with these rows as they are on average: the same for every direction, none coupled."""
-        own, shared = own_unknowns(self.core), core_unknowns(self.core)
+        a = self.a.astype(np.float64)
+        own, shared = self.layout.own(a), self.layout.core(a)
         columns = np.column_stack([self.active, np.ones(len(self.active))]) * self.weight
-        spread = float(np.mean(self.u.astype(np.float64) ** 2)) if self.u.size else 0.0
+        spread = float(np.mean(self.u**2, dtype=np.float64)) if self.u.size else 0.0
         block = spread * own.normal(columns.T @ columns, own)
-        gram = np.zeros((int(shared.column.max()) + 1,) * 2)
+        gram = np.zeros((self.layout.columns,) * 2)
         for start in range(0, len(self.values), BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)
             common = core_features(self.values[part], self.with_ones[part], self.weight[part, 0])

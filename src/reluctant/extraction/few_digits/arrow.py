@@ -12,50 +12,14 @@ import numpy as np
 import scipy.linalg
 
 from reluctant.extraction.few_digits.extension import Extension
+from reluctant.extraction.few_digits.layout import Layout, Step
 from reluctant.extraction.few_digits.subspace_fit import Points
-from reluctant.geometry.samples import IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["Arrow", "Unknowns", "arrow_equations", "core_features", "core_unknowns", "own_unknowns", "row_sets"]
+__all__ = ["Arrow", "arrow_equations", "core_features", "row_sets"]
 
 TINY = float(np.finfo(np.float64).tiny)
-
-
-@dataclass(frozen=True)
-class Unknowns:
-    """Parameters as pairs: which column they multiply, and the outputs (p, m) they change by it."""
-
-    column: IntArray
-    outputs: FloatArray
-
-    def normal(self, gram: FloatArray, other: Unknowns) -> FloatArray:
-        """Normal equations between parameters from those between columns."""
-        return np.asarray(gram[np.ix_(self.column, other.column)] * (self.outputs @ other.outputs.T))
-
-    def gradient(self, products: FloatArray) -> FloatArray:
-        """Right side (p,) from products of columns with residuals."""
-        return np.asarray((products[self.column] * self.outputs).sum(axis=1))
-
-
-def own_unknowns(core: ReLUNetwork) -> Unknowns:
-    """Of one direction: a weight of every neuron, then the skip term of every output."""
-    a, m = core.weights[1], core.outputs
-    h = a.shape[1]
-    return Unknowns(np.append(np.arange(h), np.full(m, h)), np.concatenate([a.T, np.eye(m)]))
-
-
-def core_unknowns(core: ReLUNetwork) -> Unknowns:
-    """Of the core: weights and bias of every neuron, its outputs if there are several, the affine term."""
-    (h, k), m = core.weights[0].shape, core.outputs
-    hidden = h * (k + 1)
-    column, outputs = [np.arange(hidden)], [np.repeat(core.weights[1].T, k + 1, axis=0)]
-    if m > 1:  # of a single output only the sign matters, and that is known
-        column.append(hidden + np.repeat(np.arange(h), m))
-        outputs.append(np.tile(np.eye(m), (h, 1)))
-    column.append(hidden + h + np.repeat(np.arange(k + 1), m))
-    outputs.append(np.tile(np.eye(m), (k + 1, 1)))
-    return Unknowns(np.concatenate(column), np.concatenate(outputs))
 
 
 def core_features(values: FloatArray, with_ones: FloatArray, weight: FloatArray) -> FloatArray:
@@ -82,9 +46,9 @@ class Rows:
 
     def residual(self, core: ReLUNetwork) -> FloatArray:
         """What is left of the answers, in deviations of their noise."""
-        assert core.skip is not None
-        affine = self.y @ core.skip.T + core.biases[1] + self.s[:, None] * self.skip
-        found = np.maximum(self.values(core), 0) @ core.weights[1].T + affine
+        found = np.maximum(self.values(core), 0) @ core.weights[1].T + core.biases[1]
+        if core.skip is not None:
+            found += self.y @ core.skip.T + self.s[:, None] * self.skip
         return np.asarray((self.f - found) * self.weight[:, None])
 
     def columns(self, core: ReLUNetwork) -> tuple[FloatArray, FloatArray]:
@@ -112,7 +76,7 @@ class Arrow:
     wanted: FloatArray
     core_wanted: FloatArray
 
-    def __matmul__(self, step: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
+    def __matmul__(self, step: Step) -> Step:
         core, own = step
         flat = self.couplings.reshape(-1, self.core.shape[0])
         own_side = np.einsum("dqr,dr->dq", self.blocks, own) + (flat @ core).reshape(own.shape)
@@ -144,7 +108,7 @@ class ArrowInverse:
     factor: tuple[FloatArray, bool]
     scale: FloatArray
 
-    def __matmul__(self, wanted: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
+    def __matmul__(self, wanted: Step) -> Step:
         core, own = wanted
         eliminated = np.einsum("dqr,dr->dq", self.inverses, own)
         left = core - self.couplings.T @ eliminated.reshape(-1)
@@ -155,11 +119,11 @@ class ArrowInverse:
 
 def arrow_equations(core: ReLUNetwork, points: Points, extension: Extension) -> Arrow:
     """The equations at this network."""
-    own, shared = own_unknowns(core), core_unknowns(core)
+    layout, a = Layout.of(core), core.weights[1]
+    own, shared = layout.own(a), layout.core(a)
     q, p, count = len(own.column), len(shared.column), len(extension)
     blocks, couplings, wanted = np.empty((count, q, q)), np.empty((count, q, p)), np.empty((count, q))
-    columns = int(shared.column.max()) + 1
-    gram, products = np.zeros((columns, columns)), np.zeros((columns, core.outputs))
+    gram, products = np.zeros((layout.columns,) * 2), np.zeros((layout.columns, layout.m))
     for number, rows in enumerate(row_sets(points, extension)):
         local, common = rows.columns(core)
         residual = rows.residual(core)

@@ -9,25 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
 
 from reluctant.extraction.few_digits.anywhere import Anywhere, Linearised
 from reluctant.extraction.few_digits.arrow import Arrow, arrow_equations, row_sets
 from reluctant.extraction.few_digits.extension import Extension
+from reluctant.extraction.few_digits.layout import Layout, Step
 from reluctant.extraction.few_digits.subspace_fit import Points
+from reluctant.geometry import Frame
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
 __all__ = ["Fit", "polish_all"]
 
-Step: TypeAlias = tuple[FloatArray, FloatArray]  # of the core (p,), of every direction (D, q)
-
 STEPS = 6
 SHORTER = (1.0, 0.3, 0.1)  # parts of a step that are tried
 DAMPING = 1e-9  # of columns of norm one: scales of neurons are free
-ITERATIONS, CLOSE = 30, 1e-10  # of conjugate gradients, and the part of the first gradient, squared, that may be left
+ITERATIONS, CLOSE = 15, 1e-5  # of conjugate gradients, and the part of the first gradient, squared, that may be left
 ENOUGH = 1e-3  # gain of a step, as a part of the sum of squares
 
 
@@ -50,6 +49,16 @@ class Fit:
     def chi(self) -> float:
         """Root mean square of all residuals, in deviations of the noise."""
         return float(np.sqrt(self.square / (self.points.f.size + self.extension.f.size + self.anywhere.f.size)))
+
+    def lifted(self, frame: Frame) -> ReLUNetwork:
+        """The network as a function of the input itself."""
+        (g, a), (z, c), own = self.core.weights, self.core.biases, self.extension
+        w = g @ frame.basis + own.weights.T @ own.directions
+        z = z - w @ frame.origin
+        if self.core.skip is None:
+            return ReLUNetwork([w, a], [z, c])
+        skip = self.core.skip @ frame.basis + own.skip.T @ own.directions
+        return ReLUNetwork([w, a], [z, c - skip @ frame.origin], skip)
 
 
 def polish_all(fit: Fit) -> tuple[Fit, FloatArray]:
@@ -107,16 +116,10 @@ def _dot(one: Step, other: Step) -> float:
 
 def _moved(fit: Fit, step: Step, part: float) -> Fit:
     core, own = part * step[0], part * step[1]
-    (w, a), (b, c), skip = fit.core.weights, fit.core.biases, fit.core.skip
-    assert skip is not None
-    (h, k), m = w.shape, len(c)
-    hidden, affine = core[: h * (k + 1)].reshape(h, k + 1), core[len(core) - m * (k + 1) :].reshape(k + 1, m)
-    if m > 1:
-        a = a + core[hidden.size : hidden.size + h * m].reshape(h, m).T
-    network = ReLUNetwork([w + hidden[:, :k], a], [b + hidden[:, k], c + affine[k]], skip + affine[:k].T)
-    old = fit.extension
-    extension = replace(old, weights=old.weights + own[:, :h], skip=old.skip + own[:, h:])
-    return replace(fit, core=network, extension=extension)
+    layout, old = Layout.of(fit.core), fit.extension
+    skip = old.skip + own[:, layout.h :] if layout.affine else old.skip
+    extension = replace(old, weights=old.weights + own[:, : layout.h], skip=skip)
+    return replace(fit, core=layout.moved(fit.core, core), extension=extension)
 
 
 def _weight_errors(arrow: Arrow, h: int) -> FloatArray:

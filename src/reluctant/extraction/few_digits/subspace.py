@@ -36,8 +36,7 @@ class Known:
 
 def grow_subspace(line: OnLine, directions: int, rng: np.random.Generator) -> Known:
     """Grow the line into so many directions. Cost: about 35 rows a neuron and direction, and 30 a neuron in all."""
-    frame = Frame(line.origin, line.direction[None])
-    frame = frame.extended(frame.new_directions(directions, rng))
+    frame = _frame(line, directions, rng)
     start, slopes, grown = line.network, [np.ones(start_width(line))], []
     skips = [_skip(start)[:, 0]]
     with line.view.oracle.stage("growth"):
@@ -51,6 +50,16 @@ def grow_subspace(line: OnLine, directions: int, rng: np.random.Generator) -> Kn
     joined = ReLUNetwork([weights, start.weights[1]], start.biases, np.stack(skips, axis=1))
     with line.view.oracle.stage("subspace"):
         return _fitted(line, frame, joined, grown, rng)
+
+
+def _frame(line: OnLine, directions: int, rng: np.random.Generator) -> Frame:
+    """The line, towards the origin, then random directions: what is off the subspace has mean zero at random inputs."""
+    frame = Frame(line.origin, line.direction[None])
+    if directions == 0:
+        return frame
+    inwards = -line.origin + (line.origin @ line.direction) * line.direction
+    frame = frame.extended(inwards[None] / np.linalg.norm(inwards))
+    return frame.extended(frame.new_directions(directions - 1, rng)) if directions > 1 else frame
 
 
 def start_width(line: OnLine) -> int:
