@@ -31,13 +31,16 @@ LATTICE_BITS = 30  # of each equation: as many as extraction is sure of
 GONE = 1e-8  # of the largest term: what may be left of the skip
 
 
-def orient(network: ReLUNetwork) -> ReLUNetwork:
-    """The same function without a skip term where the sides can be found, else the network as it is."""
+def orient(network: ReLUNetwork, *, gone: float = GONE) -> ReLUNetwork:
+    """The same function without a skip term where the sides can be found, else the network as it is.
+
+    gone: what may be left of the skip term, of the largest term it is made of.
+    """
     if network.skip is None or network.depth != 2:
         return network
     a, w = network.weights[1], network.weights[0]
     terms = (a[:, None, :] * w.T[None]).reshape(-1, len(w))  # (m·d, h): what each neuron would add
-    turned = find_turned(terms, -network.skip.reshape(-1))
+    turned = find_turned(terms, -network.skip.reshape(-1), gone=gone)
     return network if turned is None else _turned(network, turned)
 
 

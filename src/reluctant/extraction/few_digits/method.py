@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits.anywhere import ask_anywhere
 from reluctant.extraction.few_digits.extension import extend
+from reluctant.extraction.few_digits.far import choose_distance, exactly_from_afar, refitted_nearby
 from reluctant.extraction.few_digits.line import FARTHEST, read_line
 from reluctant.extraction.few_digits.noise import look_from
 from reluctant.extraction.few_digits.polish import Fit, polish_all
@@ -53,9 +54,21 @@ class FewDigits:
         self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
     ) -> Candidate:
         """One attempt; raises StageFailed where it gets stuck."""
-        before = oracle.queries
-        view = look_from(oracle, 1.0, rng)
-        precision = Precision(view.noise.near * view.units, view.noise.growth * view.units)
+        near = look_from(oracle, 1.0, rng)
+        distance = choose_distance(near, rng)
+        if distance.exact:
+            candidate = exactly_from_afar(oracle, distance.scale, rng, keep)
+        else:
+            view = near if distance.scale == 1 else look_from(oracle, distance.scale, rng)
+            candidate = self._from(view, rng, keep)
+        if distance.scale > 1 and not distance.exact:
+            candidate = replace(candidate, network=refitted_nearby(oracle, candidate.network, rng))
+        precision = Precision(near.noise.near * near.units, near.noise.growth * near.units)
+        return replace(candidate, precision=precision)
+
+    def _from(self, view: View, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]) -> Candidate:
+        """All stages at one distance."""
+        oracle, before = view.oracle, view.oracle.queries
         view, known = self._subspace(view, rng)
         keep(_lifted(view, known.framed.lifted()))
         extension = extend(view, known.framed, rng)
@@ -68,8 +81,7 @@ class FewDigits:
         if not fit.chi < LARGEST_CHI:
             reason = "answers are not explained"
             raise StageFailed("polish", reason, number=fit.chi, limit=LARGEST_CHI, partial=network)
-        certificate = Certificate(errors, float(np.max(errors)), FARTHEST * view.size)
-        return Candidate(network, certificate=certificate, precision=precision)
+        return Candidate(network, certificate=Certificate(errors, float(np.max(errors)), FARTHEST * view.size))
 
     def _subspace(self, view: View, rng: np.random.Generator) -> tuple[View, Known]:
         """The first line that grows into a subspace."""

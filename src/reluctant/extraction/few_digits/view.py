@@ -28,6 +28,7 @@ class View:
     scale: float
     units: FloatArray
     noise: DistanceNoise
+    rounded: bool = True  # rows to float32
 
     @property
     def dim(self) -> int:
@@ -46,7 +47,9 @@ class View:
 
     def ask(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The rows that were really asked, and the answers to them."""
-        asked = (self.scale * rows).astype(np.float32).astype(np.float64)
+        asked = self.scale * rows
+        if self.rounded:
+            asked = asked.astype(np.float32).astype(np.float64)
         return asked / self.scale, self.oracle.query(asked) / (self.scale * self.units)
 
     def with_noise(self, factor: float) -> View:
