@@ -28,7 +28,7 @@ from reluctant.numerics import Noise, Rng, as_generator
 from reluctant.oracles import Counting, Oracle, Rows
 from reluctant.oracles.opening import as_opened
 from reluctant.results import Outcome, Result
-from reluctant.verification.check import NOISE_FACTOR, Verification
+from reluctant.verification.check import MOST_TOLERANCE, NOISE_FACTOR, Verification
 from reluctant.verification.check import examine as examine_network
 from reluctant.verification.precision import Precision, examine_precision
 
@@ -41,6 +41,7 @@ FEW_ROWS, POINTS_FOR_FEW_ROWS = 5000, 36  # a small network can afford more than
 FEW_NEURONS, FAR_POINTS = 32, 48  # parts of a few deeper neurons may look like one layer where random points are
 POINTS_FOR_DEEP = 160  # deeper neurons are active in parts of space that few points meet
 EXACT = 1e-6  # of the output's deviation: an exact network must be verifiable to this
+FEW_DIGITS_TOLERANCE = 0.1  # of the output's deviation: held-out answers have already been compared with the noise
 ATTEMPTS = 4
 NEEDS_SPACE = (DepthThree, AnyDepth)  # methods that look far from the origin
 
@@ -162,12 +163,13 @@ class _Run:
             self.evidence["limits"] = candidate.limits
         points = self.verification_points() if network.depth <= 2 else POINTS_FOR_DEEP
         far = FAR_POINTS if network.depth == 2 and network.widths[1] <= FEW_NEURONS else 0
-        noise = health.noise
+        noise, most = health.noise, MOST_TOLERANCE
         if candidate.precision is not None:
-            noise = self.check_precision(network, candidate.precision, noise, rng)
+            noise, most = self.check_precision(network, candidate.precision, noise, rng), FEW_DIGITS_TOLERANCE
         verification = examine_network(
             self.oracle, network, rng,
             noise=noise, points=points, per_neuron=0, held_out=candidate.held_out, far=far,
+            most_tolerance=most,
         )  # fmt: skip
         return network, verification, candidate.certificate
 

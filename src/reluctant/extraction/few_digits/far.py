@@ -29,7 +29,8 @@ FARTHEST = 1e6  # where a health check still asks
 GROWN = 3.0  # times the noise nearby: noise that grows with the answers has shown
 ABSOLUTE = 30.0  # sizes of an input: noise that stays the same as far out as this does not grow with the answers
 BEYOND = 10.0  # how much farther than where both kinds of noise are the same
-LARGEST_SCALE = 1e7
+BIAS_DIGITS = 100.0  # times as far rounding in float64 would hide as much of the biases as the noise does
+LARGEST_SCALE = 1e8
 SPREAD_ROWS = 6
 FAR_OUT = 1e4  # in sizes of the distance: here float64 itself shows
 GONE = 1e-4  # of the largest term: what may be left of a skip term
@@ -51,9 +52,9 @@ def choose_distance(near: View, rng: np.random.Generator) -> Distance:
         far = float(short_line_noise(plain, FARTHEST, rng).mean())
         spread = float(near.ask(rng.standard_normal((SPREAD_ROWS, near.dim)))[1].std(axis=0).mean())
     noise = near.noise.near
-    if far <= GROWN * noise:  # half of the digits of float64 for weights, half for biases
-        balanced = np.sqrt(noise / (unit_roundoff(np.float64) * max(spread, noise)))
-        return Distance(_power_of_two(min(float(balanced), LARGEST_SCALE)), exact=True)
+    if far <= GROWN * noise:
+        biases_drown = noise / (unit_roundoff(np.float64) * max(spread, noise))
+        return Distance(_power_of_two(min(biases_drown / BIAS_DIGITS, LARGEST_SCALE)), exact=True)
     same = FARTHEST * noise / far  # here both kinds of noise are as large
     return Distance(_power_of_two(BEYOND * same) if same > ABSOLUTE else 1.0, exact=False)
 

@@ -25,7 +25,7 @@ FIRST_SAMPLES = 256
 FARTHEST = 3e4  # in units of the size of an input: creases beyond are not looked for
 FAR_FROM, FAR_SAMPLES = 30.0, 24  # samples out there, at each end
 PER_RUN = 14  # samples of a straight run before knots are looked for
-MOST_SAMPLES = 60_000
+MOST_COARSE_SAMPLES, MOST_SAMPLES = 20_000, 60_000
 ROUNDS, TURNS = 30, 12
 CLEAR = 5.5  # deviations a new knot must explain
 CYCLE, MORE_EVIDENCE = 6, 1.1  # from this turn on a knot that came and went has to explain more
@@ -80,7 +80,9 @@ def _coarse_samples(line: _Asker, rng: np.random.Generator) -> LineData:
     size = line.view.size
     far = size * np.geomspace(FAR_FROM, FARTHEST, FAR_SAMPLES)
     data = line.ask(np.concatenate([_spread(FIRST_SAMPLES, size, rng), -far, far]))
-    while len(data) <= PER_RUN * len(straight_runs(data)) and 2 * len(data) <= MOST_SAMPLES:
+    while len(data) <= PER_RUN * (runs := len(straight_runs(data))):
+        if 2 * len(data) > MOST_COARSE_SAMPLES:
+            raise StageFailed("line", "no straight runs of samples", number=runs, limit=len(data) / PER_RUN)
         data = line.ask(_spread(len(data), size, rng), data)
     return data
 

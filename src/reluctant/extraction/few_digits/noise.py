@@ -9,6 +9,7 @@ import numpy as np
 
 from reluctant.extraction.few_digits.view import View
 from reluctant.geometry import DistanceNoise
+from reluctant.health.answers import rounding_noise
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
@@ -41,7 +42,8 @@ def short_line_noise(view: View, scale: float, rng: np.random.Generator) -> Floa
     rows, answers = view.ask((centres + SPACING * size * places[:, :, None] * directions).reshape(-1, d))
     along = ((rows.reshape(LINES, POINTS, d) - centres) * directions).sum(axis=2) / (SPACING * size)
     left = _around_lines(along, answers.reshape(LINES, POINTS, -1))
-    return np.maximum(np.median(np.sqrt((left**2).sum(axis=1) / (POINTS - 2)), axis=0), LEAST)
+    rounding = rounding_noise(answers * (view.scale * view.units)) / (view.scale * view.units)
+    return np.maximum(np.median(np.sqrt((left**2).sum(axis=1) / (POINTS - 2)), axis=0), np.maximum(rounding, LEAST))
 
 
 def _around_lines(t: FloatArray, f: FloatArray) -> FloatArray:
