@@ -99,6 +99,7 @@ class _Run:
     found: ReLUNetwork | None = None  # a whole network that was verified, and did not pass
     evidence: dict[str, Any] = field(default_factory=dict)
     few_digits: bool = False  # exact methods would refuse the target
+
     def __post_init__(self) -> None:
         self.before = dict(self.oracle.ledger.stages)
 

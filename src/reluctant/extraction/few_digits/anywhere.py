@@ -82,7 +82,7 @@ class Linearised:
         neurons = self.active * (left @ self.a)
         core = self.layout.join_core(neurons.T @ self.with_ones, self.hidden.T @ left, self.with_ones.T @ left)
         own = self.u.T @ (np.column_stack([neurons, left]) if self.layout.affine else neurons)
-        return unit * core.astype(np.float64), unit * own.astype(np.float64)
+        return unit * core, unit * own.astype(np.float64)
 
     def added_to(self, arrow: Arrow) -> Arrow:
         """The arrow with these rows as they are on average: the same for every direction, none coupled."""

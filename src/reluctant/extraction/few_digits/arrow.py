@@ -12,7 +12,7 @@ import numpy as np
 import scipy.linalg
 
 from reluctant.extraction.few_digits.extension import Extension
-from reluctant.extraction.few_digits.layout import Layout, Step
+from reluctant.extraction.few_digits.layout import AnyFloats, Layout, Step
 from reluctant.extraction.few_digits.subspace_fit import Points
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
@@ -22,7 +22,7 @@ __all__ = ["Arrow", "arrow_equations", "core_features", "row_sets"]
 TINY = float(np.finfo(np.float64).tiny)
 
 
-def core_features(values: FloatArray, with_ones: FloatArray, weight: FloatArray) -> FloatArray:
+def core_features(values: AnyFloats, with_ones: AnyFloats, weight: FloatArray) -> FloatArray:
     """Weighted columns of the core: active neurons times each coordinate and one, neurons, coordinates and one."""
     n, weight = len(values), weight[:, None]
     moved = ((values > 0)[:, :, None] * with_ones[:, None, :]).reshape(n, -1)

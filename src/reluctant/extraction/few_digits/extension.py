@@ -8,6 +8,7 @@ find their digits. Many directions are solved together.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits.bases import Bases, choose_bases
 from reluctant.extraction.few_digits.view import View
 from reluctant.geometry import FramedNetwork
-from reluctant.geometry.samples import IntArray
+from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
@@ -82,7 +83,7 @@ def extend(view: View, known: FramedNetwork, rng: np.random.Generator) -> Extens
 
 def _blocks(count: int) -> list[tuple[int, int]]:
     edges = [0, *range(min(FIRST_BLOCK, count), count, BLOCK), count]
-    return [(low, high) for low, high in zip(edges[:-1], edges[1:], strict=True) if high > low]
+    return [(low, high) for low, high in pairwise(edges) if high > low]
 
 
 def _block(
@@ -112,7 +113,7 @@ def _block(
     return found
 
 
-def _chosen(extension: Extension, which: FloatArray) -> Extension:
+def _chosen(extension: Extension, which: BoolArray) -> Extension:
     return Extension(*(getattr(extension, name)[which] for name in extension.__dataclass_fields__))
 
 
@@ -164,7 +165,8 @@ class _Problem:
             new_weights, new_skip, square = self._step(weights, skip, everything)
             better = square < least
             done = ~(square < ENOUGH * least)
-            best = tuple(np.where(better[:, None], new, old) for new, old in zip((weights, skip), best, strict=True))
+            kept = better[:, None]
+            best = np.where(kept, weights, best[0]), np.where(kept, skip, best[1])
             least = np.where(better, square, least)
             weights, skip = new_weights, new_skip
             if done.all():

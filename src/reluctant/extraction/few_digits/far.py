@@ -34,6 +34,7 @@ LARGEST_SCALE = 1e8
 SPREAD_ROWS = 6
 FAR_OUT = 1e4  # in sizes of the distance: here float64 itself shows
 GONE = 1e-4  # of the largest term: what may be left of a skip term
+CLOSER = 64.0  # from one scale of the refit to the next
 REFIT_SHARE, FEWEST_SHARE, MOST_SHARE = 0.1, 4.0, 100.0  # rows for a bias: this part of the inputs, within limits
 
 
@@ -79,13 +80,14 @@ def exactly_from_afar(
     oracle: Counting, scale: float, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
 ) -> Candidate:
     """The exact method for two layers from there, then biases near the origin."""
-    scaled = Counting(_Scaled(oracle.inner, scale), oracle.ledger, oracle.facts.domain)
+    scaled = _seen_from(oracle, scale)
     noise = _noise_from(oracle, scale, rng)
     candidate = DepthTwo().run(scaled, noise, rng, lambda part: keep(brought_near(part, scale)))
     network = brought_near(candidate.network, scale)
     if network.depth != 2:
         return Candidate(network)
-    return Candidate(refitted_nearby(oracle, orient(network, gone=GONE), rng), certificate=candidate.certificate)
+    network = refitted_nearby(oracle, orient(network, gone=GONE), scale, rng)
+    return Candidate(network, certificate=candidate.certificate)
 
 
 def _noise_from(oracle: Counting, scale: float, rng: np.random.Generator) -> DistanceNoise:
@@ -102,7 +104,18 @@ def brought_near(network: ReLUNetwork, scale: float) -> ReLUNetwork:
     return ReLUNetwork(network.weights, [scale * b for b in network.biases], network.skip)
 
 
-def refitted_nearby(oracle: Counting, network: ReLUNetwork, rng: np.random.Generator) -> ReLUNetwork:
-    """Biases and constants from many random inputs of the scale of use."""
+def refitted_nearby(oracle: Counting, network: ReLUNetwork, scale: float, rng: np.random.Generator) -> ReLUNetwork:
+    """Biases and constants anew, from random inputs at smaller and smaller scales, the scale of use last.
+
+    One step all the way would start with too many neurons in the wrong state.
+    """
+    while scale > CLOSER:
+        scale /= CLOSER
+        from_there = brought_near(network, 1 / scale)
+        network = brought_near(refit_biases(_seen_from(oracle, scale), from_there, rng, share=FEWEST_SHARE), scale)
     share = float(np.clip(REFIT_SHARE * oracle.dim, FEWEST_SHARE, MOST_SHARE))
     return refit_biases(oracle, network, rng, share=share)
+
+
+def _seen_from(oracle: Counting, scale: float) -> Counting:
+    return Counting(_Scaled(oracle.inner, scale), oracle.ledger, oracle.facts.domain)

@@ -53,7 +53,9 @@ class _State:
     points: Points
 
 
-def grow(line: OnLine, start: ReLUNetwork, direction: FloatArray, rng: np.random.Generator) -> tuple[ReLUNetwork, Points]:
+def grow(
+    line: OnLine, start: ReLUNetwork, direction: FloatArray, rng: np.random.Generator
+) -> tuple[ReLUNetwork, Points]:
     """The network in the plane of the line and one more direction, and the points off the line it was fitted to.
 
     start: network of one input, the line as it is known by now. Cost: about 35 rows a neuron.

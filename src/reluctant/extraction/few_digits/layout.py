@@ -7,16 +7,18 @@ fixed, for only their sign matters; a network without a skip term has constants 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reluctant.geometry.samples import IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["Layout", "Step", "Unknowns"]
+__all__ = ["AnyFloats", "Layout", "Step", "Unknowns"]
 
+AnyFloats: TypeAlias = NDArray[np.floating[Any]]
 Step: TypeAlias = tuple[FloatArray, FloatArray]  # of the core (p,), of every direction (D, q)
 
 
@@ -84,10 +86,11 @@ class Layout:
         free = outputs.reshape(self.h, self.m) if self.m > 1 else np.zeros((self.h, self.m))
         return hidden.reshape(self.h, self.k + 1), free, full
 
-    def join_core(self, hidden: FloatArray, outputs: FloatArray, affine: FloatArray) -> FloatArray:
+    def join_core(self, hidden: AnyFloats, outputs: AnyFloats, affine: AnyFloats) -> FloatArray:
         """Inverse of `split_core`."""
         free = outputs.reshape(-1) if self.m > 1 else np.empty(0)
-        return np.concatenate([hidden.reshape(-1), free, affine[0 if self.affine else self.k :].reshape(-1)])
+        parts = [hidden.reshape(-1), free, affine[0 if self.affine else self.k :].reshape(-1)]
+        return np.concatenate([part.astype(np.float64) for part in parts])
 
     def moved(self, core: ReLUNetwork, step: FloatArray) -> ReLUNetwork:
         """The core after a step."""

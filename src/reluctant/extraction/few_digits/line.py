@@ -24,6 +24,7 @@ __all__ = ["OnLine", "read_line"]
 FIRST_SAMPLES = 256
 FARTHEST = 3e4  # in units of the size of an input: creases beyond are not looked for
 FAR_FROM, FAR_SAMPLES = 30.0, 24  # samples out there, at each end
+MANY_SAMPLES, FALLS_APART, NOISIER = 2000, 1.6, 1.5  # runs that grow in number like samples are made of noise
 PER_RUN = 14  # samples of a straight run before knots are looked for
 MOST_COARSE_SAMPLES, MOST_SAMPLES = 20_000, 60_000
 ROUNDS, TURNS = 30, 12
@@ -50,9 +51,11 @@ def read_line(view: View, rng: np.random.Generator) -> OnLine:
     direction = rng.standard_normal(view.dim)
     line = _Asker(view, rng.standard_normal(view.dim), direction / np.linalg.norm(direction))
     with view.oracle.stage("line"):
-        data = _coarse_samples(line, rng)
+        line, data = _coarse_samples(line, rng)
         knots = first_knots(data, straight_runs(data), BEYOND * float(np.abs(data.t).max()))
         line, data, spline, residual = _settle(line, data, knots, rng)
+    if len(spline.knots) == 2:
+        raise StageFailed("line", "no crease on the line", number=0, limit=1)
     chi = float(np.sqrt(np.mean(residual**2)))
     return OnLine(_network(spline), data, line.view, line.origin, line.direction, chi)
 
@@ -72,19 +75,30 @@ class _Asker:
         order = np.argsort(t, kind="stable")
         return self.weighed(t[order], f[order])
 
+    def with_noise(self, factor: float) -> _Asker:
+        """The same line where noise has turned out to be this many times as large."""
+        return _Asker(self.view.with_noise(factor), self.origin, self.direction)
+
     def weighed(self, t: FloatArray, f: FloatArray) -> LineData:
         return LineData(t, f, 1 / self.view.noise.at(t))
 
 
-def _coarse_samples(line: _Asker, rng: np.random.Generator) -> LineData:
+def _coarse_samples(line: _Asker, rng: np.random.Generator) -> tuple[_Asker, LineData]:
+    """Enough samples for every straight run, and the line with its noise if that has turned out to be larger."""
     size = line.view.size
     far = size * np.geomspace(FAR_FROM, FARTHEST, FAR_SAMPLES)
     data = line.ask(np.concatenate([_spread(FIRST_SAMPLES, size, rng), -far, far]))
-    while len(data) <= PER_RUN * (runs := len(straight_runs(data))):
-        if 2 * len(data) > MOST_COARSE_SAMPLES:
+    before, runs = 0, len(straight_runs(data))
+    while len(data) <= PER_RUN * runs:
+        if len(data) > MANY_SAMPLES and runs > FALLS_APART * before:  # creases would all have been met by now
+            line = line.with_noise(NOISIER)
+            data = line.weighed(data.t, data.f)
+        else:
+            data = line.ask(_spread(len(data), size, rng), data)
+        before, runs = runs, len(straight_runs(data))
+        if len(data) > MOST_COARSE_SAMPLES:
             raise StageFailed("line", "no straight runs of samples", number=runs, limit=len(data) / PER_RUN)
-        data = line.ask(_spread(len(data), size, rng), data)
-    return data
+    return line, data
 
 
 def _spread(n: int, size: float, rng: np.random.Generator) -> FloatArray:
@@ -132,7 +146,7 @@ def _settle_knots(knots: FloatArray, data: LineData, clear: float) -> tuple[Spli
 def _recalibrated(line: _Asker, data: LineData, residual: FloatArray) -> tuple[_Asker, LineData]:
     """The noise as the residuals show it; the median does not mind a missing knot."""
     factor = float(np.median(np.abs(residual))) / MEDIAN_OF_ABS_NORMAL
-    line = _Asker(line.view.with_noise(factor), line.origin, line.direction)
+    line = line.with_noise(factor)
     return line, line.weighed(data.t, data.f)
 
 

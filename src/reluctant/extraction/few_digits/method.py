@@ -62,7 +62,7 @@ class FewDigits:
             view = near if distance.scale == 1 else look_from(oracle, distance.scale, rng)
             candidate = self._from(view, rng, keep)
         if distance.scale > 1 and not distance.exact:
-            candidate = replace(candidate, network=refitted_nearby(oracle, candidate.network, rng))
+            candidate = replace(candidate, network=refitted_nearby(oracle, candidate.network, distance.scale, rng))
         precision = Precision(near.noise.near * near.units, near.noise.growth * near.units)
         return replace(candidate, precision=precision)
 

@@ -75,7 +75,7 @@ def polish_all(fit: Fit) -> tuple[Fit, FloatArray]:
         before, fit, square = square, better, better.square
         if square > (1 - ENOUGH) * before:
             break
-    return fit, _weight_errors(random.added_to(arrow), fit.core.widths[1])
+    return fit, _weight_errors(random.added_to(arrow), Layout.of(fit.core))
 
 
 def _gauss_newton_step(arrow: Arrow, random: Linearised, fit: Fit) -> Step:
@@ -122,8 +122,11 @@ def _moved(fit: Fit, step: Step, part: float) -> Fit:
     return replace(fit, core=layout.moved(fit.core, core), extension=extension)
 
 
-def _weight_errors(arrow: Arrow, h: int) -> FloatArray:
-    """Standard error of a weight of each neuron, over all directions; the core counts as known."""
-    blocks = arrow.blocks if len(arrow.blocks) else np.linalg.inv(arrow.core)[None, :h, :h]
-    variances = np.diagonal(np.linalg.inv(blocks), axis1=1, axis2=2)[:, :h]
-    return np.asarray(np.sqrt(np.maximum(variances.mean(axis=0), 0)))
+def _weight_errors(arrow: Arrow, layout: Layout) -> FloatArray:
+    """Standard error of a weight of each neuron: over all directions, or in the subspace where there are none."""
+    if len(arrow.blocks):
+        variances = np.diagonal(np.linalg.inv(arrow.blocks), axis1=1, axis2=2)[:, : layout.h].mean(axis=0)
+    else:
+        of_core = np.diag(np.linalg.pinv(arrow.core, hermitian=True))
+        variances = layout.split_core(of_core)[0][:, : layout.k].mean(axis=1)
+    return np.asarray(np.sqrt(np.maximum(variances, 0)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from reluctant.extraction.few_digits.spline import LineData
@@ -51,7 +53,7 @@ def _around_a_line(t: FloatArray, f: FloatArray, weight: FloatArray) -> FloatArr
 
 def first_knots(data: LineData, runs: list[tuple[int, int]], end: float) -> FloatArray:
     """Where neighbouring runs meet: at the crossing of their lines if that is between them, else half way."""
-    inner = [_meeting(data, before, after) for before, after in zip(runs[:-1], runs[1:], strict=True)]
+    inner = [_meeting(data, before, after) for before, after in pairwise(runs)]
     return np.unique([-end, *inner, end])
 
 

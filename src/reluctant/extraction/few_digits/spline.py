@@ -114,14 +114,13 @@ class _PieceSums:
         piece, share = locate(knots, data.t)
         pieces, n = len(knots) - 1, len(data)
         right, left = share * data.weight, (1 - share) * data.weight
-        squares = (np.bincount(piece, product, pieces) for product in (left * left, left * right, right * right))
+        products = (left * left, left * right, right * right)
+        squares = (np.bincount(piece, product, pieces).astype(np.float64) for product in products)
         maps = (scipy.sparse.csr_matrix((part, (piece, np.arange(n))), (pieces, n)) for part in (left, right))
         return cls(*squares, *maps)
 
 
-def _improved(
-    spline: Spline, residual: FloatArray, data: LineData, damping: float
-) -> tuple[Spline | None, float]:
+def _improved(spline: Spline, residual: FloatArray, data: LineData, damping: float) -> tuple[Spline | None, float]:
     """A step that lowers the sum of squares, None if there is none; and the damping to go on with."""
     diagonal, above, wanted = _normal_equations(spline, residual, data)
     gaps, size = np.diff(spline.knots), (residual**2).sum()
@@ -166,9 +165,7 @@ def _normal_equations(
     return diagonal, above, wanted
 
 
-def _solve_block_tridiagonal(
-    diagonal: FloatArray, above: FloatArray, wanted: FloatArray, damping: float
-) -> FloatArray:
+def _solve_block_tridiagonal(diagonal: FloatArray, above: FloatArray, wanted: FloatArray, damping: float) -> FloatArray:
     n, b, _ = diagonal.shape
     banded = np.zeros((2 * b, n * b))
     row, column = np.triu_indices(b)

@@ -22,6 +22,7 @@ ON_LINE, FEWEST_ON_LINE = 20, 1500  # samples of the line a neuron
 GROWN = 12  # points a neuron and direction
 TOO_FAR = 50.0  # sizes of an input: points that grew from far creases are left out
 STEPS = 8
+IDLE = 0.01  # of the sum of squares: a neuron whose loss leaves no more is none
 HELD_OUT = 200
 LARGEST_CHI, LARGEST_MISFIT = 1.5, 12.0  # of what is held out: missing neurons show as tens to thousands
 
@@ -76,7 +77,8 @@ def _fitted(line: OnLine, frame: Frame, network: ReLUNetwork, grown: list[Points
     for part in grown:
         near = _near(part, view.size)
         points += near.chosen(rng.permutation(len(near))[: GROWN * h])
-    network = fit_network(network, points, steps=STEPS)
+    network = _without_idle_neurons(fit_network(network, points, steps=STEPS), points)
+    h = network.widths[1]
     held_out = ask_in(view, frame, rng.standard_normal((HELD_OUT, k)) * view.size / np.sqrt(k))
     left = misfit(network, held_out)
     framed = FramedNetwork(frame, network, np.zeros(h))
@@ -85,6 +87,30 @@ def _fitted(line: OnLine, frame: Frame, network: ReLUNetwork, grown: list[Points
             reason = "held-out points are not explained"
             raise StageFailed("subspace", reason, number=float(number), limit=limit, partial=framed.lifted())
     return Known(framed, points + held_out)
+
+
+def _without_idle_neurons(network: ReLUNetwork, points: Points) -> ReLUNetwork:
+    """The fit without neurons that explain nothing: knots that were noise, or two for one neuron."""
+    square = float((misfit(network, points) ** 2).sum())
+    while network.widths[1] > 1:
+        fewer = fit_network(_without_weakest(network, points), points, steps=STEPS)
+        after = float((misfit(fewer, points) ** 2).sum())
+        if after > (1 + IDLE) * square:
+            break
+        network, square = fewer, after
+    return network
+
+
+def _without_weakest(network: ReLUNetwork, points: Points) -> ReLUNetwork:
+    """Without the neuron whose loss the others make up for best, as far as linear outputs can."""
+    (w, a), (b, c) = network.weights, network.biases
+    columns = np.column_stack([np.maximum(points.y @ w.T + b, 0), points.y, np.ones(len(points))])
+    columns = columns * points.weight[:, None]
+    inverse = np.linalg.pinv(columns.T @ columns, hermitian=True)
+    loss = (a**2).sum(axis=0) / np.maximum(np.diag(inverse)[: len(b)], np.finfo(np.float64).tiny)
+    weakest = int(np.argmin(loss))
+    weights = [np.delete(w, weakest, axis=0), np.delete(a, weakest, axis=1)]
+    return ReLUNetwork(weights, [np.delete(b, weakest), c], network.skip)
 
 
 def _skip(network: ReLUNetwork) -> FloatArray:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
+from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
@@ -40,7 +41,7 @@ class Points:
         pairs = ((self.y, more.y), (self.f, more.f), (self.weight, more.weight))
         return Points(*(np.concatenate(pair) for pair in pairs))
 
-    def chosen(self, which: slice | FloatArray) -> Points:
+    def chosen(self, which: slice | IntArray | BoolArray) -> Points:
         """These points only."""
         return Points(self.y[which], self.f[which], self.weight[which])
 
@@ -91,7 +92,7 @@ def _robust(network: ReLUNetwork, points: Points, huber: float | None) -> tuple[
         size = misfit(found, points)
         return float(np.where(size < limit, size**2, 2 * limit * size - limit**2).sum())
 
-    softer = np.sqrt(np.minimum(1, limit / np.maximum(size, TINY)))
+    softer = np.sqrt(limit / np.maximum(size, limit))
     return merit, Points(points.y, points.f, points.weight * softer)
 
 
