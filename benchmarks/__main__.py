@@ -22,6 +22,7 @@ from benchmarks import (
     learning_theory,
     oracles,
     peers,
+    precision,
     public,
 )
 
@@ -36,6 +37,7 @@ BENCHMARKS = {
     "mixed": depth_three.mixed,
     "peers": peers.main,
     "public": public.main,
+    "precision": precision.main,
     "growth": growth.main,
     "honesty": honesty.main,
     "adversarial": adversarial.main,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from targets import error, in_float32, own_error
 
 import reluctant as rl
 from reluctant.testing import planted
 from reluctant.testing.faults import noisy, rounded
-from targets import error, in_float32, own_error
 
 MOST_ROWS_PER_PARAMETER, MOST_ROWS_BESIDES = 60, 6000
 
 
-@pytest.mark.parametrize("widths", [(20, 12, 1), (16, 10, 3), (5, 9, 1)])
+@pytest.mark.parametrize("widths", [(20, 12, 1), (16, 10, 3), (5, 12, 2)])
 def test_float32_is_recovered_to_its_own_error(widths: tuple[int, ...], seed: int) -> None:
     target, true = in_float32(planted(widths, 30 + seed, bias=0.5))
     result = rl.extract(rl.open_oracle(target, dim=widths[0]), rng=900 + seed)
@@ -59,7 +59,7 @@ def test_one_input() -> None:
     assert not result.ok or (result.network is not None and error(result.network, true) <= 1e-5)
 
 
-@pytest.mark.parametrize("widths", [(8, 6, 5, 1), (6, 8, 6, 2)])
+@pytest.mark.parametrize("widths", [(6, 5, 3, 1)])
 def test_a_deeper_network_is_refused(widths: tuple[int, ...], seed: int) -> None:
     true = planted(widths, 20 + seed)
     target = lambda x: true(x).astype(np.float32)  # noqa: E731

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from targets import in_float32
 
 import reluctant as rl
 from reluctant.oracles.opening import as_opened
 from reluctant.testing import planted
 from reluctant.verification.precision import Precision, PrecisionCheck, examine_precision
-from targets import in_float32
 
 NOISE = Precision(np.array([3e-7]), np.array([1e-7]))
 

@@ -35,7 +35,8 @@ SPREAD_ROWS = 6
 FAR_OUT = 1e4  # in sizes of the distance: here float64 itself shows
 GONE = 1e-4  # of the largest term: what may be left of a skip term
 CLOSER = 64.0  # from one scale of the refit to the next
-REFIT_SHARE, FEWEST_SHARE, MOST_SHARE = 0.1, 4.0, 100.0  # rows for a bias: this part of the inputs, within limits
+SHARE_ON_THE_WAY = 4.0  # rows for a bias at the scales between
+REFIT_SHARE, FEWEST_SHARE, MOST_SHARE = 0.1, 25.0, 100.0  # rows for a bias: this part of the inputs, within limits
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def refitted_nearby(oracle: Counting, network: ReLUNetwork, scale: float, rng: n
     while scale > CLOSER:
         scale /= CLOSER
         from_there = brought_near(network, 1 / scale)
-        network = brought_near(refit_biases(_seen_from(oracle, scale), from_there, rng, share=FEWEST_SHARE), scale)
+        network = brought_near(refit_biases(_seen_from(oracle, scale), from_there, rng, share=SHARE_ON_THE_WAY), scale)
     share = float(np.clip(REFIT_SHARE * oracle.dim, FEWEST_SHARE, MOST_SHARE))
     return refit_biases(oracle, network, rng, share=share)
 

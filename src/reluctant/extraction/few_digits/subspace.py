@@ -22,7 +22,7 @@ ON_LINE, FEWEST_ON_LINE = 20, 1500  # samples of the line a neuron
 GROWN = 12  # points a neuron and direction
 TOO_FAR = 50.0  # sizes of an input: points that grew from far creases are left out
 STEPS = 8
-IDLE = 0.01  # of the sum of squares: a neuron whose loss leaves no more is none
+IDLE, IDLE_SQUARES = 0.003, 60.0  # of the sum of squares, and squares: a neuron whose loss leaves no more is none
 HELD_OUT = 200
 LARGEST_CHI, LARGEST_MISFIT = 1.5, 12.0  # of what is held out: missing neurons show as tens to thousands
 
@@ -95,7 +95,7 @@ def _without_idle_neurons(network: ReLUNetwork, points: Points) -> ReLUNetwork:
     while network.widths[1] > 1:
         fewer = fit_network(_without_weakest(network, points), points, steps=STEPS)
         after = float((misfit(fewer, points) ** 2).sum())
-        if after > (1 + IDLE) * square:
+        if after > (1 + max(IDLE, IDLE_SQUARES / points.f.size)) * square:
             break
         network, square = fewer, after
     return network

@@ -158,7 +158,8 @@ def _linear_part(w: FloatArray, b: FloatArray, points: Points) -> tuple[FloatArr
     """Weighted columns (n, h + k + 1) of norm one that the outputs are combined of, and their norms before."""
     hidden = np.maximum(points.y @ w.T + b, 0)
     linear = np.column_stack([hidden, points.y, np.ones(len(points))]) * points.weight[:, None]
-    sizes = np.maximum(np.linalg.norm(linear, axis=0), TINY)
+    sizes = np.linalg.norm(linear, axis=0)
+    sizes = np.where(sizes > 0, sizes, 1.0)  # a neuron that is never on where points are
     return linear / sizes, sizes
 
 
