@@ -24,7 +24,7 @@ def test_float32_is_recovered_to_its_own_error(widths: tuple[int, ...], seed: in
     assert result.queries <= MOST_ROWS_PER_PARAMETER * true.parameters + MOST_ROWS_BESIDES
     precision = result.evidence["precision"]
     assert precision.ok
-    assert precision.cost == pytest.approx(result.queries * true.outputs / true.parameters, rel=0.1)
+    assert precision.cost == pytest.approx(result.queries * true.outputs / true.parameters, rel=0.25)
 
 
 @pytest.mark.parametrize("name", ["6 decimals", "3 decimals", "noise 1e-6", "noise 1e-4"])
@@ -51,6 +51,16 @@ def test_float32_rounded_to_decimals() -> None:
     assert result.ok
     assert result.network is not None
     assert error(result.network, true) <= 2 * own_error(target, true)
+
+
+def test_a_target_with_all_digits_gives_the_same_behind_a_closure() -> None:
+    true = planted((8, 5, 1), 3)
+    one, other = (rl.extract(rl.open_oracle(t, dim=8), rl.FewDigits(), rng=1) for t in (true, lambda x: true(x)))
+    assert one.ok
+    assert one.rows == other.rows
+    assert one.network is not None
+    assert other.network is not None
+    assert np.array_equal(one.network.weights[0], other.network.weights[0])
 
 
 def test_one_input() -> None:

@@ -27,7 +27,8 @@ from reluctant.verification.precision import Precision
 
 __all__ = ["FewDigits"]
 
-RANDOM_SHARE = 2.0  # answers at random inputs for each parameter
+RANDOM_SHARE, MANY_RANDOM_SHARE = 2.0, 1.0  # answers at random inputs for each parameter
+MANY_PARAMETERS = 50_000  # from here on half as many have to do: they take minutes
 SHARE_OF_SPENT = 0.15  # and at least this part of the rows before: small networks can afford more
 LARGEST_CHI = 2.0  # of all answers after the last fit
 
@@ -73,7 +74,8 @@ class FewDigits:
         keep(_lifted(view, known.framed.lifted()))
         extension = extend(view, known.framed, rng)
         parameters = known.framed.neurons * (oracle.dim + 1 + oracle.outputs)
-        count = int(max(RANDOM_SHARE * parameters / oracle.outputs, SHARE_OF_SPENT * (oracle.queries - before)))
+        share = RANDOM_SHARE if parameters < MANY_PARAMETERS else MANY_RANDOM_SHARE
+        count = int(max(share * parameters / oracle.outputs, SHARE_OF_SPENT * (oracle.queries - before)))
         random = ask_anywhere(view, known.framed.frame, extension.directions, count, rng)
         fit, errors = polish_all(turned(Fit(known.framed.network, extension, known.points, random)))
         network = _lifted(view, fit.lifted(known.framed.frame))

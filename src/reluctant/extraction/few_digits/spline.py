@@ -12,8 +12,8 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 
-from reluctant.geometry.samples import IntArray
-from reluctant.numerics import FloatArray
+from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.numerics import FloatArray, unit_roundoff
 
 __all__ = ["LineData", "Spline", "fit"]
 
@@ -22,6 +22,7 @@ TRIES = 6  # of one step, each with ten times the damping
 FIRST_DAMPING, LEAST_DAMPING = 1e-3, 1e-12  # of the diagonal
 REFUSED_DAMPING = 1e-6
 ENOUGH = 1e-3  # gain of a step, in squares of the noise, below which no other follows
+CLOSEST = 16.0  # roundings of a position, between two knots
 LONGEST_MOVE = 0.4  # of the distance to the next knot
 RIDGE = 1e-12  # of the diagonal: knots without samples stay determined
 TINY = float(np.finfo(np.float64).tiny)
@@ -71,9 +72,9 @@ def locate(knots: FloatArray, t: FloatArray) -> tuple[IntArray, FloatArray]:
 
 def fit(knots: FloatArray, data: LineData) -> tuple[Spline, FloatArray]:
     """The function with as many knots that fits best around these, and what it leaves of the values."""
-    spline, damping = _fit_values(knots, data), FIRST_DAMPING
+    spline, damping = _fit_values(knots[np.append(_apart(knots), True)], data), FIRST_DAMPING
     residual = spline.residual(data)
-    for _ in range(STEPS if len(knots) > 2 else 0):
+    for _ in range(STEPS if len(spline.knots) > 2 else 0):
         moved, damping = _improved(spline, residual, data, damping)
         if moved is None:
             break
@@ -83,6 +84,12 @@ def fit(knots: FloatArray, data: LineData) -> tuple[Spline, FloatArray]:
         if gain < ENOUGH * max(1.0, ENOUGH * float((residual**2).sum())):
             break
     return spline, residual
+
+
+def _apart(knots: FloatArray) -> BoolArray:
+    """Whether each knot but the last (n - 1,) is told from the next by more than rounding."""
+    closest = CLOSEST * unit_roundoff(np.float64) * np.maximum(np.abs(knots[1:]), np.abs(knots[:-1]))
+    return np.asarray(np.diff(knots) > closest)
 
 
 def _fit_values(knots: FloatArray, data: LineData) -> Spline:
@@ -131,8 +138,11 @@ def _improved(spline: Spline, residual: FloatArray, data: LineData, damping: flo
         except np.linalg.LinAlgError:
             damping *= 10
             continue
-        moves = np.clip(moves, -LONGEST_MOVE * behind, LONGEST_MOVE * ahead)
-        moved = _fit_values(spline.knots + moves, data)
+        knots = spline.knots + np.clip(moves, -LONGEST_MOVE * behind, LONGEST_MOVE * ahead)
+        if not _apart(knots).all():
+            damping = max(10 * damping, REFUSED_DAMPING)
+            continue
+        moved = _fit_values(knots, data)
         if (moved.residual(data) ** 2).sum() <= size:
             return moved, max(damping / 10, LEAST_DAMPING)
         damping = max(10 * damping, REFUSED_DAMPING)
