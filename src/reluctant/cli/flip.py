@@ -35,7 +35,7 @@ def flip(
 ) -> int:
     """Find a small change of one input that flips the target's sign, or the class it chooses.
 
-    One gradient by questions (as many as there are inputs, and about 45 more), then the first flip along it. The
+    One gradient by questions (as many as there are inputs, and about 45 more; with --link softmax classes are counted as the target does), then the first flip along it. The
     size is given in units of 1/√d of the input's norm, in which a random network flips at about 0.7. With --domain
     the change stays inside. Exit status 1 if nothing flipped.
 
@@ -47,8 +47,7 @@ def flip(
     with opened_target(options, target) as oracle:
         found = flip_sign(oracle, x, network=known, steps=steps, rng=options.seed)
         record = Record.of(oracle, "flip", options.seed, found.ok, flip=found)
-    if out is not None and found.x is not None and found.ok:
-        np.save(out, found.x)
+    _write_input(found, out)
     write_record(record, options.json)
     if options.json != "-":
         print("\n".join(_lines(found, record, out)))
@@ -71,6 +70,15 @@ def _read_input(path: Path) -> FloatArray:
     if not isinstance(x, np.ndarray) or x.dtype.kind not in "fiu":
         raise InvalidInput.about("--input", got=f"'{path}'", expected="one array of numbers (np.save)")
     return np.asarray(x, dtype=np.float64)
+
+
+def _write_input(found: Flip, out: Path | None) -> None:
+    if out is None or found.x is None:
+        return
+    try:
+        np.save(out, found.x)
+    except OSError as error:
+        raise InvalidInput.about("--out", got=f"'{out}' ({error})", expected="a file to write") from error
 
 
 def _check_out(out: Path | None) -> None:
