@@ -51,19 +51,31 @@ def follow(source: Source, start: FloatArray, steps: int, values: FloatArray, re
     best, linear = None, None
     here = RayPoint(start, values, flipped=False)
     for _ in range(steps):
-        slopes = source.gradient(here.x)
-        toward = margins.toward_boundary(here.values, slopes, start - here.x, LEAST_SLOPE * source.slope_noise)
-        if toward is None:
+        change = _change(source, margins, start, here)
+        if change is None:
             break
-        linear = float(np.linalg.norm(toward.change)) if linear is None else linear
-        least = DECIDED * source.sd
-        here = search_ray(source.ask, margins, start, values, toward.change, source.domain, least)
+        linear = float(np.linalg.norm(change)) if linear is None else linear
+        here = search_ray(source.ask, margins, start, values, change, source.domain, DECIDED * source.sd)
         if best is not None and not (here.flipped and _distance(here, start) < _distance(best, start)):
             break
         best = here if here.flipped else None
     evidence = {"margin": margin, "noise": source.sd} | ({} if linear is None else {"linear size": linear})
     unflipped = Outcome.FLAT if linear is None else Outcome.NOT_FLIPPED
     return Search(unflipped if best is None else Outcome.FLIPPED, start, values, margins, best, evidence)
+
+
+def _change(source: Source, margins: Margins, start: FloatArray, here: RayPoint) -> FloatArray | None:
+    """The change of the start that the gradient at a point asks for; None where there is no gradient.
+
+    From a flipped point: the nearest input on the boundary as it looks from there. From one that is not flipped yet:
+    that point, and a step of its own.
+    """
+    slopes, least = source.gradient(here.x), LEAST_SLOPE * source.slope_noise
+    if here.flipped:
+        toward = margins.toward_boundary(here.values, slopes, start - here.x, least)
+        return None if toward is None else toward.change
+    toward = margins.toward_boundary(here.values, slopes, np.zeros_like(start), least)
+    return None if toward is None else here.x - start + toward.change
 
 
 def _distance(point: RayPoint, start: FloatArray) -> float:

@@ -44,7 +44,7 @@ def depth_study(
         notes=(
             "The theorem asks for a width of (depth · d)^20, which no machine holds. At real widths the values stop "
             "differing less at a floor of a few times 1/√width: more depth makes the sign constant, not the value.",
-            "Ratio: the theorem's, largest |f(x) - f(y)| over smallest |f(x)|; spread: standard deviation over mean; medians.",
+            "Ratio: the theorem's, the largest |f(x) - f(y)| / |f(x)|. Spread: standard deviation over mean. Medians.",
         ),
     )
 
@@ -77,7 +77,8 @@ def _one(
             angles.append(mean_angle(hidden))
             signs.append(bool((values > 0).all() or (values < 0).all()))
             spreads.append(float(values.std() / abs(values.mean())))
-            ratios.append(float(np.maximum(values - values.min(), values.max() - values).max() / np.abs(values).min()))
+            farthest = np.maximum(values - values.min(), values.max() - values)
+            ratios.append(float((farthest / np.abs(values)).max()))
     return angles, signs, spreads, ratios
 
 

@@ -110,7 +110,7 @@ def bottleneck_study(
     for place, hidden in shapes.items():
         found, _ = _study((wide, *hidden, 1), BOTTLENECK_RADII, networks, generator)
         random, along = np.sqrt(np.mean(found, axis=0))
-        errors = np.std(found, axis=0)[1] / np.sqrt(networks) / (2 * along)
+        errors = np.std(np.sqrt(found), axis=0)[1] / np.sqrt(networks)
         rows += list(zip([place] * len(random), BOTTLENECK_RADII, random, along, errors, strict=True))
     table = tuple((place, r, float(a), float(b), float(c)) for place, r, a, b, c in rows)
     return Finding(

@@ -104,7 +104,7 @@ def flip_steps(
             Check("rows beyond d for a flip by questions", max(cell.extra for cell in cells), 0, MOST_EXTRA),
         ),
         notes=(
-            "Corrected: the law of the linear step is known, and what its sample median is off by is taken out, so that "
+            "Corrected: the law of the linear step is known, and what its sample median is off by is taken out: "
             "the slope tests how the true step over the linear one changes with d.",
             "Standard errors of the slopes, as drawn and corrected: "
             + ", ".join(f"{k} layers {raw:.2f} and {fine:.3f}" for k, (raw, fine) in errors.items())
