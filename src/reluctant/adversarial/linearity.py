@@ -19,6 +19,7 @@ from reluctant.adversarial.margins import Margins, Toward
 from reluctant.adversarial.sources import Known, Queried, Source
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
+from reluctant.health.noise import MEDIAN_OF_ABS_NORMAL
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Oracle
@@ -26,7 +27,8 @@ from reluctant.oracles.opening import as_opened
 
 __all__ = ["LocalLinearity", "local_linearity", "predicted_change"]
 
-Slopes: TypeAlias = Callable[[FloatArray], FloatArray]  # points (n, d) to slopes (n, k) of one margin
+# points (n, d) to slopes (n, k) of one margin, and the norm of what noise puts on a difference of two of them
+Slopes: TypeAlias = Callable[[FloatArray], tuple[FloatArray, float]]
 
 RADII = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 HALF = 0.5  # change of gradient that ends the neighbourhood in which one step can be trusted
@@ -115,7 +117,7 @@ def local_linearity(
         start = _off_origin(checked_input(x, target.dim, Domain()))
         toward = _toward(Known.at(target, start, Domain()), start, reference=False)
         nearby = _Nearby.draw(start, toward, sizes, directions, generator)
-        return nearby.compare(lambda points: np.einsum("m,nmd->nd", toward.form, target.gradients(points)), Domain())
+        return nearby.compare(_known_slopes(target, toward), Domain())
     opened = as_opened(target)
     start = _off_origin(checked_input(x, opened.dim, opened.facts.domain))
     opened.begin("linearity", rng)
@@ -123,7 +125,7 @@ def local_linearity(
     source = Queried.at(opened, start, None, generator)
     toward = _toward(source, start, opened.facts.reference)
     nearby = _Nearby.draw(start, toward, sizes, directions, generator)
-    found = nearby.compare(*_asked_slopes(source, toward, probes))
+    found = nearby.compare(_asked_slopes(source, toward, probes), opened.facts.domain)
     return replace(found, queries=opened.queries - before)
 
 
@@ -152,22 +154,24 @@ def _toward(source: Source, start: FloatArray, reference: bool) -> Toward:
     return toward
 
 
-def _asked_slopes(source: Queried, toward: Toward, probes: int | None) -> tuple[Slopes, Domain, float]:
-    """Slopes along random orthonormal directions, scaled so that their norm is that of the gradient on average.
+def _known_slopes(network: ReLUNetwork, toward: Toward) -> Slopes:
+    return lambda points: (np.einsum("m,nmd->nd", toward.form, network.gradients(points)), 0.0)
 
-    Beside them the norm of what noise alone puts on a difference of two of them.
-    """
+
+def _asked_slopes(source: Queried, toward: Toward, probes: int | None) -> Slopes:
+    """Slopes along random orthonormal directions, scaled so that their norm is that of the gradient on average."""
     dim = source.oracle.dim
     basis = None if probes is None or probes >= dim else _orthonormal(probes, dim, source.rng)
     scale = 1.0 if basis is None else float(np.sqrt(dim / len(basis)))
-    weight = float(np.linalg.norm(toward.form))
+    weight = scale * float(np.linalg.norm(toward.form) * np.sqrt(2))
 
-    def slopes(points: FloatArray) -> FloatArray:
-        found, _ = source.slopes(source.inside(points), basis)
-        return np.asarray(scale * np.einsum("m,nmk->nk", toward.form, found))
+    def slopes(points: FloatArray) -> tuple[FloatArray, float]:
+        found, off = source.slopes(source.inside(points), basis)
+        source.sd = max(source.sd, float(np.median(off)) / MEDIAN_OF_ABS_NORMAL)
+        noise = weight * source.slope_noise_of(found.shape[2])
+        return scale * np.einsum("m,nmk->nk", toward.form, found), noise
 
-    noise = scale * weight * np.sqrt(2) * source.slope_noise_of(dim if basis is None else len(basis))
-    return slopes, source.domain, float(noise)
+    return slopes
 
 
 def _orthonormal(n: int, dim: int, rng: np.random.Generator) -> FloatArray:
@@ -192,11 +196,11 @@ class _Nearby:
         down = toward.change / np.linalg.norm(toward.change)
         return cls(start, radii, np.concatenate([directions, down[None]]), float(np.linalg.norm(toward.slope)))
 
-    def compare(self, slopes: Slopes, domain: Domain, noise: float = 0.0) -> LocalLinearity:
+    def compare(self, slopes: Slopes, domain: Domain) -> LocalLinearity:
         lengths = self.radii * np.linalg.norm(self.start)
         rays = [walk(self.start, direction, lengths, domain) for direction in self.directions]
         points = np.concatenate([self.start[None], *rays])
-        found = slopes(points)
+        found, noise = slopes(points)
         change = np.linalg.norm(found[1:] - found[0], axis=1) / self.slope
         squares = np.maximum(change**2 - (noise / self.slope) ** 2, 0.0).reshape(len(rays), -1)
         reached = np.linalg.norm(points[1:] - self.start, axis=1).reshape(len(rays), -1).mean(axis=0)
