@@ -13,6 +13,7 @@ from reluctant.numerics import FloatArray, unit_roundoff
 __all__ = ["Hyperplanes"]
 
 ROUNDINGS = 64.0  # of a network's own hyperplanes, in units of one
+CLOSE = 3.0  # deviations
 
 
 @dataclass(frozen=True)
@@ -40,15 +41,16 @@ class Hyperplanes:
         return cls(rows, empty, rows, empty, empty, np.empty((0, outputs)), empty, empty)
 
     @classmethod
-    def of(cls, network: ReLUNetwork) -> Hyperplanes:
-        """Those of a network that is taken to be right; neurons that never bend have none."""
+    def of(cls, network: ReLUNetwork, off: float = 0.0) -> Hyperplanes:
+        """Those of a network whose answers are typically off by so much; neurons that never bend have none."""
         if network.depth != 2:
             return cls.none(network.dim, network.outputs)
         normals, offsets = network.hyperplanes()
         live = np.flatnonzero(np.isfinite(normals).all(axis=1))
         normals, offsets = normals[live], offsets[live]
         jump = (network.weights[1] * np.linalg.norm(network.weights[0], axis=1)).T[live]
-        sure = np.full(len(live), ROUNDINGS * unit_roundoff(np.float64))
+        size = np.maximum(np.linalg.norm(jump, axis=1), np.finfo(float).tiny)
+        sure = ROUNDINGS * (unit_roundoff(np.float64) + off / size)
         far = np.full(len(live), np.inf)
         return cls(normals, offsets, -offsets[:, None] * normals, sure, sure, jump, far, far)
 
@@ -78,6 +80,20 @@ class Hyperplanes:
         """How far (n, h) each hyperplane may be from where it is taken to be, near each point."""
         away = np.linalg.norm(points[:, None] - self.centre[None], axis=2)
         return self.place_sd + self.tilt * away
+
+    def close_to(self, others: Hyperplanes) -> BoolArray:
+        """Which of them are, as far as is known, the same as one of the others.
+
+        (Δ, α)-closeness of Definition 3.7 of the learning paper, with angle and distance as uncertain as they are.
+        """
+        if not len(others):
+            return np.zeros(len(self), dtype=bool)
+        cosine = self.normals @ others.normals.T
+        turned = np.linalg.norm(self.normals[:, None] - np.sign(cosine)[:, :, None] * others.normals[None], axis=2)
+        size = np.sqrt(self.normals.shape[1])
+        alike = turned <= CLOSE * size * (self.tilt[:, None] + others.tilt)
+        apart = np.abs(others.distance(self.centre))
+        return (alike & (apart <= CLOSE * (others.uncertainty(self.centre) + self.place_sd[:, None]))).any(axis=1)
 
     def on(self, points: FloatArray, blur: FloatArray) -> BoolArray:
         """Points (n,), known up to `blur` (n,), that lie on one of them."""

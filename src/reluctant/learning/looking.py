@@ -1,22 +1,22 @@
-"""Creases on lines, and the hyperplane of each from the gradients on its two sides.
+"""Creases on a line, and the hyperplane of each from the gradients on its two sides.
 
-GETNEURONS of the learning paper compares gradients on the intervals of a fine grid; here the lines are searched
-by adaptive subdivision, so that only pieces beside a crease are measured.
+GETNEURONS of the learning paper compares gradients on the intervals of a fine grid; here the line is searched by
+adaptive subdivision, so that only pieces beside a crease are measured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from reluctant.geometry import DistanceNoise, Gradients, Lines, Scan, gradients, scan_lines
-from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray
+from reluctant.geometry.samples import TOLERANCE, IntArray
 from reluctant.learning.hyperplanes import Hyperplanes
-from reluctant.numerics import FloatArray
+from reluctant.numerics import FloatArray, unit_roundoff
 
-__all__ = ["Looked", "lines_at", "look_along"]
+__all__ = ["Looked", "line_through", "look_along"]
 
 Ask = Callable[[FloatArray], FloatArray]
 
@@ -26,14 +26,16 @@ STEP = 0.03  # of a piece's length, for a gradient in its middle
 CROWD = 1e-3  # of the scale: creases closer than that may be of neurons that are nearly parallel
 SAFETY = 4.0  # deviations of a normal
 CLEAR = 0.1  # error of a normal that is still worth following
-NEAREST, DOUBLINGS = 2.0**-36, 40  # of the scale: a narrow thing is looked at in steps that double
-MOST_ROWS = 1200  # on one line before the noise is taken for larger than it was measured
-MORE_NOISE, MOST_RESTARTS = 8.0, 6
+NEAREST, DOUBLINGS = 2.0**-36, 40  # of the scale: something narrow is looked at in steps that double
+FIRST_ROWS, MORE_ROWS = 1200, 4  # on a line before it is asked whether that leads anywhere, and as many times more
+DUST = 1e-7  # of the scale: creases that are mostly this close to each other are noise
+MORE_NOISE, ROUNDINGS = 8.0, 4.0  # the noise of the next try: so much more, or so many roundings of a sum
+MOST_TRIES = 6
 
 
 @dataclass(frozen=True)
 class Looked:
-    """First look at the hyperplanes met by some lines, and the noise with which the lines could be read."""
+    """New hyperplanes that a line meets, as far as gradients tell, and the noise with which it could be read."""
 
     planes: Hyperplanes
     creases: int
@@ -41,47 +43,53 @@ class Looked:
     noise: DistanceNoise
 
 
-def lines_at(points: FloatArray, rng: np.random.Generator) -> Lines:
-    """Whole lines through these points, in random directions."""
-    lines = Lines.random(rng, len(points), points.shape[1])
-    return replace(lines, origins=points)
+def line_through(point: FloatArray, rng: np.random.Generator) -> Lines:
+    """A long line in a random direction."""
+    drawn = Lines.random(rng, 1, len(point))
+    far = np.array([FAR_ALONG * drawn.scale])
+    return Lines(point[None], drawn.directions, drawn.scale, -far, far)
 
 
 def look_along(
-    ask: Ask, lines: Lines, noise: DistanceNoise, rng: np.random.Generator, known: Hyperplanes, *, narrow: bool = False
+    ask: Ask, line: Lines, noise: DistanceNoise, rng: np.random.Generator, known: Hyperplanes, *, narrow: bool = False
 ) -> Looked:
-    """Scan lines one by one; measure the hyperplane of each crease that is not known.
+    """Scan a line; measure the hyperplane of each crease that is not known.
 
-    If `narrow`, there is something narrow at the origin of each line. Cost: about five rows a crease, 80 more a
-    narrow line, and d + 2 for each piece beside a new crease.
+    If `narrow`, there is something narrow at its origin. Cost: about five rows a crease, 80 more for a narrow thing,
+    and d + 2 for each piece beside a new crease.
     """
-    looked = Looked(known.chosen(np.zeros(len(known), dtype=bool)), 0, 0, noise)
-    for i in range(len(lines)):
-        line = Lines(*(part[i : i + 1] for part in (lines.origins, lines.directions)), lines.scale,
-                     lines.low[i : i + 1], lines.high[i : i + 1])  # fmt: skip
-        scan, noise = _scan(ask, line, noise, rng, narrow)
-        found = _first_planes(ask, line, scan, noise, rng, known + looked.planes)
-        looked = Looked(
-            looked.planes + found, looked.creases + len(scan.creases), looked.unresolved + int(scan.open.sum()), noise
-        )
-    return looked
+    scan, noise = _scan(ask, line, noise, rng, narrow)
+    planes = _first_planes(ask, line, scan, noise, rng, known)
+    return Looked(planes, len(scan.creases), int(scan.open.sum()), noise)
 
 
 def _scan(
     ask: Ask, line: Lines, noise: DistanceNoise, rng: np.random.Generator, narrow: bool
 ) -> tuple[Scan, DistanceNoise]:
-    """Scan a line; if that gets nowhere, the noise is larger where it passes than where it was measured."""
-    for restart in range(MOST_RESTARTS):
-        scan = scan_lines(ask, line, noise, rng, places=_doubling(line.scale) if narrow else None, most=MOST_ROWS)
-        crowded = len(scan.samples) >= MOST_ROWS and len(scan.creases) * 4 > MOST_ROWS
-        if not scan.open.any() and not crowded:
+    """Scan a line; if that ends in dust, the noise is larger where it passes than where it was measured."""
+    most, places = FIRST_ROWS, _doubling(line.scale) if narrow else None
+    for _ in range(MOST_TRIES):
+        used = noise
+        scan = scan_lines(ask, line, used, rng, places=places, most=most)
+        dusty = len(scan.creases) > 1 and bool(np.median(np.diff(scan.creases.t)) < DUST * line.scale)
+        if not scan.open.any() and not (dusty and len(scan.samples) >= most):
             break
-        if restart + 1 < MOST_RESTARTS:
-            noise = DistanceNoise(MORE_NOISE * noise.near, MORE_NOISE * noise.growth)
-    return scan, noise
+        if len(scan.samples) >= most and not dusty:
+            most *= MORE_ROWS
+        else:
+            noise = _at_least(DistanceNoise(MORE_NOISE * noise.near, MORE_NOISE * noise.growth), scan, line)
+    return scan, _at_least(used, scan, line)
+
+
+def _at_least(noise: DistanceNoise, scan: Scan, line: Lines) -> DistanceNoise:
+    """The noise, or what roundings of the sums inside a network leave that gives slopes like these."""
+    wide = scan.pieces.certified & (scan.pieces.length > DUST * line.scale)
+    sums = ROUNDINGS * unit_roundoff(np.float64) * float(np.abs(scan.pieces.slope[wide]).max(initial=0))
+    return DistanceNoise(max(noise.near, sums * line.scale), max(noise.growth, sums))
 
 
 def _doubling(scale: float) -> FloatArray:
+    """Places on both sides of the origin: of two halves of a bump one holds it, the other one of these."""
     steps = scale * NEAREST * 2.0 ** np.arange(DOUBLINGS)
     return np.concatenate([-steps[::-1], [0.0], steps])
 
@@ -89,26 +97,24 @@ def _doubling(scale: float) -> FloatArray:
 def _first_planes(
     ask: Ask, line: Lines, scan: Scan, noise: DistanceNoise, rng: np.random.Generator, known: Hyperplanes
 ) -> Hyperplanes:
+    """What gradients beside the new creases tell of their hyperplanes."""
     t, jump = scan.creases.t, scan.creases.jump
     points = line.points(np.zeros(len(t), dtype=int), t)
-    blur = TOLERANCE * noise.at(np.abs(t)) / np.linalg.norm(jump, axis=1)
-    new = np.flatnonzero(~known.on(points, blur) & (np.abs(t) < FAR_ALONG * line.scale))
+    blur = TOLERANCE * noise.at(np.abs(t)) / np.maximum(np.linalg.norm(jump, axis=1), np.finfo(float).tiny)
+    new = np.flatnonzero(~known.on(points, blur))
     if not len(new):
-        return known.chosen(np.zeros(len(known), dtype=bool))
+        return known.chosen(new)
     measured, index = _gradients_beside(ask, line, t, new, noise, rng)
     before, after = index[new], index[new + 1]
-    change = measured.slope[after] - measured.slope[before]  # (c, m, d)
+    change = np.nan_to_num(measured.slope[after] - measured.slope[before])  # (c, m, d)
     _, sizes, directions = np.linalg.svd(change, full_matrices=False)
-    normals, size = directions[:, 0], sizes[:, 0]
-    sd = np.hypot(measured.sd[before], measured.sd[after])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        tilt = SAFETY * sd / size
+    normals, sd = directions[:, 0], np.hypot(measured.sd[before], measured.sd[after])
+    tilt = SAFETY * sd / np.maximum(sizes[:, 0], np.finfo(float).tiny)
     room = _room(t, CROWD * line.scale)[new] * np.abs(normals @ line.directions[0])
     offsets = -(normals * points[new]).sum(axis=1)
-    good = measured.good[before] & measured.good[after] & (tilt < CLEAR) & (np.abs(offsets) < FARTHEST)
     steps = np.einsum("cmd,cd->cm", change, normals)
-    planes = Hyperplanes(normals, offsets, points[new], blur[new], tilt, steps, sd, room)
-    return planes.chosen(good)
+    good = measured.good[before] & measured.good[after] & (tilt < CLEAR) & (np.abs(offsets) < FARTHEST)
+    return Hyperplanes(normals, offsets, points[new], blur[new], tilt, steps, sd, room).chosen(good)
 
 
 def _room(t: FloatArray, crowd: float) -> FloatArray:
@@ -130,10 +136,7 @@ def _gradients_beside(
     middle, length = (ends[beside] + ends[beside + 1]) / 2, ends[beside + 1] - ends[beside]
     index = np.zeros(len(t) + 1, dtype=np.intp)
     index[beside] = np.arange(len(beside))
-    steps = STEP * np.minimum(length, line.scale)
+    steps = STEP * np.clip(length, 0, line.scale)
     places = line.points(np.zeros(len(middle), dtype=int), middle)
-    return gradients(ask, places, None, steps, noise, rng), index
-
-
-def _unused(x: BoolArray) -> BoolArray:
-    return x
+    with np.errstate(divide="ignore", invalid="ignore"):  # no step is left in a piece that rounding closes
+        return gradients(ask, places, None, steps, noise, rng), index

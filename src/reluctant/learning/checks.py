@@ -1,0 +1,69 @@
+"""Answers that a network is held against: Gaussian points drawn before it was known, and points near its creases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reluctant.geometry import DistanceNoise
+from reluctant.geometry.noise import roundings
+from reluctant.geometry.samples import TOLERANCE, IntArray
+from reluctant.learning.accuracy import Accuracy, measure_accuracy, near_creases
+from reluctant.learning.hyperplanes import Hyperplanes
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting
+
+__all__ = ["Checked", "Drawn", "check_network", "draw_points"]
+
+IN_STRIPS = 256  # points near creases
+FEW = 0.2  # of the points
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Gaussian rows and their answers."""
+
+    rows: FloatArray
+    answers: FloatArray
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A network beside answers: its accuracy, and the points it does not explain, the worst first."""
+
+    accuracy: Accuracy
+    rows: FloatArray
+    unexplained: IntArray
+    largest: float  # deviation, over the standard deviation of the target
+    typical: float  # deviation
+
+    @property
+    def mostly_right(self) -> bool:
+        """True if so few points are unexplained that what is missing is narrow."""
+        return len(self.unexplained) < FEW * len(self.rows)
+
+
+def draw_points(oracle: Counting, n: int, rng: np.random.Generator) -> Drawn:
+    """Ask n Gaussian points."""
+    rows = rng.standard_normal((n, oracle.dim))
+    with oracle.stage("search", expected=n):
+        return Drawn(rows, oracle.query(rows))
+
+
+def check_network(
+    oracle: Counting, network: ReLUNetwork, drawn: Drawn, noise: DistanceNoise, rng: np.random.Generator
+) -> Checked:
+    """Hold a network against what was drawn and against new points near its creases. Cost: 256 rows."""
+    planes = Hyperplanes.of(network)
+    strips = near_creases(planes, IN_STRIPS, rng)
+    with oracle.stage("accuracy", expected=len(strips)):
+        answers = np.concatenate([drawn.answers, oracle.query(strips)]) if len(strips) else drawn.answers
+    rows = np.concatenate([drawn.rows, strips])
+    accuracy = measure_accuracy(network, rows, answers, len(strips), planes)
+    off = np.abs(answers - network(rows)).max(axis=1)
+    sd = np.hypot(noise.at(np.linalg.norm(rows, axis=1)), roundings(np.abs(answers).max(axis=1)))
+    worst = np.argsort(-off / sd)
+    unexplained = worst[off[worst] > TOLERANCE * sd[worst]]
+    return Checked(accuracy, rows, unexplained, float(off.max() / np.sqrt(accuracy.variance)), float(np.median(off)))

@@ -1,0 +1,53 @@
+"""Lines through what a network does not explain, and the hyperplanes they meet, until it explains enough."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reluctant.geometry import DistanceNoise
+from reluctant.learning.checks import Checked, Drawn
+from reluctant.learning.following import follow
+from reluctant.learning.hyperplanes import Hyperplanes
+from reluctant.learning.looking import line_through, look_along
+from reluctant.learning.models import Model, fitted_model
+from reluctant.oracles import Counting
+
+__all__ = ["improve_by_lines"]
+
+MOST_LINES = 40
+PATIENCE = 6  # lines in a row that make nothing better
+BETTER = 0.5  # of the error before: what counts as better
+AMONG_WORST = 8  # unexplained points of which one is taken
+
+
+def improve_by_lines(
+    oracle: Counting, model: Model, drawn: Drawn, noise: DistanceNoise, rng: np.random.Generator, eps: float
+) -> Model:
+    """Add the hyperplanes of one line after the other; the best model met on the way.
+
+    Cost: for each line what `look_along` and `follow` ask, and for each that brings something a new fit.
+    """
+    best, waiting = model, 0
+    for _ in range(MOST_LINES):
+        if best.good_for(eps) or not len(model.checked.unexplained) or waiting == PATIENCE:
+            break
+        found = _new_planes(oracle, model, noise, rng)
+        if len(found):
+            model = fitted_model(oracle, model.planes + found, drawn, noise, rng)
+        waiting = 0 if model.checked.accuracy.error < BETTER * best.checked.accuracy.error else waiting + 1
+        best = model if model.better_than(best) else best
+    return best
+
+
+def _new_planes(oracle: Counting, model: Model, noise: DistanceNoise, rng: np.random.Generator) -> Hyperplanes:
+    """Hyperplanes on a line through one of the worst points that are not among the model's."""
+    point, narrow = _where_to_look(model.checked, rng)
+    with oracle.stage("lines"):
+        looked = look_along(oracle.query, line_through(point, rng), noise, rng, model.planes, narrow=narrow)
+    with oracle.stage("hyperplanes"):
+        found = follow(oracle.query, looked.planes, looked.noise, rng)
+    return found.chosen(~found.close_to(model.planes))
+
+
+def _where_to_look(checked: Checked, rng: np.random.Generator) -> tuple[np.ndarray, bool]:
+    return checked.rows[rng.choice(checked.unexplained[:AMONG_WORST])], checked.mostly_right

@@ -1,0 +1,61 @@
+"""A network under study: its hyperplanes, and how it stands against what was asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reluctant.extraction.orientation import orient
+from reluctant.geometry import DistanceNoise
+from reluctant.learning.checks import Checked, Drawn, check_network
+from reluctant.learning.hyperplanes import Hyperplanes
+from reluctant.learning.regression import fit_outputs
+from reluctant.networks import ReLUNetwork
+from reluctant.oracles import Counting
+
+__all__ = ["Model", "fitted_model", "model_of", "oriented"]
+
+SAME = 1e-2  # of the error, and of the noise: a network that differs by less is the same
+
+
+@dataclass(frozen=True)
+class Model:
+    """A network, the hyperplanes it bends along, and its check."""
+
+    network: ReLUNetwork
+    planes: Hyperplanes
+    checked: Checked
+
+    def good_for(self, eps: float) -> bool:
+        """True if the error is at most eps, at the upper end of its interval."""
+        return self.checked.accuracy.high <= eps
+
+    def better_than(self, other: Model | None) -> bool:
+        """True if its error is the smaller one."""
+        return other is None or self.checked.accuracy.error < other.checked.accuracy.error
+
+
+def model_of(
+    oracle: Counting, network: ReLUNetwork, drawn: Drawn, noise: DistanceNoise, rng: np.random.Generator
+) -> Model:
+    """A network found elsewhere. Cost: 256 rows."""
+    checked = check_network(oracle, network, drawn, noise, rng)
+    return Model(network, Hyperplanes.of(network, checked.typical), checked)
+
+
+def fitted_model(
+    oracle: Counting, planes: Hyperplanes, drawn: Drawn, noise: DistanceNoise, rng: np.random.Generator
+) -> Model:
+    """The best network with these hyperplanes. Cost: 256 rows, 1.5 for each unknown, and 4 a hyperplane."""
+    with oracle.stage("outputs"):
+        network = fit_outputs(oracle.query, planes, noise, rng)
+    return Model(network, planes, check_network(oracle, network, drawn, noise, rng))
+
+
+def oriented(model: Model, noise: DistanceNoise) -> ReLUNetwork:
+    """The network without a skip term, if that can be had without loss: in a cluster every digit counts."""
+    turned = orient(model.network)
+    off = np.abs(turned(model.checked.rows) - model.network(model.checked.rows))
+    allowed = SAME * np.sqrt(model.checked.accuracy.error * model.checked.accuracy.variance) + noise.near
+    return turned if float(off.max()) <= allowed else model.network
