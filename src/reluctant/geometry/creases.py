@@ -318,7 +318,8 @@ class _Meetings:
         checked = (s.check[i] == s.check[i + 1]) & (s.check[i] != NONE)
         # What was blurred when it was checked may be sharp by now: then the check was too wide to tell.
         usual = max(float(np.median(bend)), np.finfo(float).tiny) if len(bend) else 1.0
-        weakness = np.minimum(1, bend / (WEAK * usual))
+        with np.errstate(over="ignore"):
+            weakness = np.minimum(1, bend / (WEAK * usual))
         sharp = np.maximum.reduce([TOO_WIDE * blur, LOOSE * weakness * shortest, TOO_WIDE * SPACING * end])
         checked &= ~both | (gap < sharp)
         hit = both & (

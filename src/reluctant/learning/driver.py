@@ -149,6 +149,10 @@ class _Run:
         return self.keep(model), drawn
 
     def from_scratch(self, drawn: Drawn, noise: DistanceNoise) -> Model:
+        """No hyperplane: a constant if that is nearly all there is to see, else an affine map."""
+        flat = model_of(self.oracle, self.constant(drawn), drawn, noise, self.rng)
+        if flat.checked.mostly_right:
+            return flat
         nothing = Hyperplanes.none(self.oracle.dim, self.oracle.outputs)
         return fitted_model(self.oracle, nothing, drawn, noise, self.rng)
 

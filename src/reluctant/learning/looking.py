@@ -31,6 +31,7 @@ FIRST_ROWS, MORE_ROWS = 1200, 4  # on a line before it is asked whether that lea
 DUST = 1e-7  # of the scale: creases that are mostly this close to each other are noise
 MORE_NOISE, ROUNDINGS = 8.0, 4.0  # the noise of the next try: so much more, or so many roundings of a sum
 MOST_TRIES = 6
+SLOPES, BESIDE = 6, 1e-6  # how often, and in which steps of the scale, the slope of something narrow is looked at
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def look_along(
     If `narrow`, there is something narrow at its origin. Cost: about five rows a crease, 80 more for a narrow thing,
     and d + 2 for each piece beside a new crease.
     """
-    scan, noise = _scan(ask, line, noise, rng, narrow)
+    scan, noise = _scan(ask, line, _at_origin(ask, line, noise, rng) if narrow else noise, rng, narrow)
     planes = _first_planes(ask, line, scan, noise, rng, known)
     return Looked(planes, len(scan.creases), int(scan.open.sum()), noise)
 
@@ -77,15 +78,27 @@ def _scan(
         if len(scan.samples) >= most and not dusty:
             most *= MORE_ROWS
         else:
-            noise = _at_least(DistanceNoise(MORE_NOISE * noise.near, MORE_NOISE * noise.growth), scan, line)
-    return scan, _at_least(used, scan, line)
+            more = DistanceNoise(MORE_NOISE * noise.near, MORE_NOISE * noise.growth)
+            noise = _at_slopes(more, _wide_slopes(scan, line), line)
+    return scan, _at_slopes(used, _wide_slopes(scan, line), line)
 
 
-def _at_least(noise: DistanceNoise, scan: Scan, line: Lines) -> DistanceNoise:
+def _at_slopes(noise: DistanceNoise, slopes: FloatArray, line: Lines) -> DistanceNoise:
     """The noise, or what roundings of the sums inside a network leave that gives slopes like these."""
-    wide = scan.pieces.certified & (scan.pieces.length > DUST * line.scale)
-    sums = ROUNDINGS * unit_roundoff(np.float64) * float(np.abs(scan.pieces.slope[wide]).max(initial=0))
+    sums = ROUNDINGS * unit_roundoff(np.float64) * float(np.abs(slopes).max(initial=0))
     return DistanceNoise(max(noise.near, sums * line.scale), max(noise.growth, sums))
+
+
+def _wide_slopes(scan: Scan, line: Lines) -> FloatArray:
+    return scan.pieces.slope[scan.pieces.certified & (scan.pieces.length > DUST * line.scale)]
+
+
+def _at_origin(ask: Ask, line: Lines, noise: DistanceNoise, rng: np.random.Generator) -> DistanceNoise:
+    """Noise where a target that is flat elsewhere is steep. Cost: 7 rows."""
+    dim = line.origins.shape[1]
+    steps = rng.standard_normal((SLOPES, dim)) * line.scale * BESIDE / np.sqrt(dim)
+    answers = ask(np.concatenate([line.origins, line.origins + steps]))
+    return _at_slopes(noise, np.sqrt(dim) * (answers[1:] - answers[0]) / (line.scale * BESIDE), line)
 
 
 def _doubling(scale: float) -> FloatArray:

@@ -10,6 +10,7 @@ import numpy as np
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.noise import SAFETY
 from reluctant.health import Health
+from reluctant.health.answers import narrowest_format
 from reluctant.health.noise import measure_noise
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting
@@ -27,7 +28,7 @@ def working_noise(
     known = DistanceNoise.of(health, oracle.dim)
     with oracle.stage("noise"):
         reading = measure_noise(oracle, rng, lines=LINES)
-    rounding = ROUNDINGS * unit_roundoff(health.number_format) * float(np.abs(answers).max())
+    rounding = ROUNDINGS * unit_roundoff(narrowest_format(answers)) * float(np.abs(answers).max())
     near = max(known.near, SAFETY * reading.sd if reading else 0.0, rounding)
     # Far out all of a few lines may meet neurons that are off: roundings of sums grow like the inputs do.
     return DistanceNoise(near, max(known.growth, near / float(np.sqrt(oracle.dim))))
