@@ -55,7 +55,8 @@ def follow(ask: Ask, planes: Hyperplanes, noise: DistanceNoise, rng: np.random.G
         planes = planes.replaced(todo, found)
         limit[todo] = np.where(good, size, radius / SMALLER)
         done[todo] = good & everywhere
-        todo = todo[~done[todo]]
+        hopeless = ~good & (_gain(now, radius / SMALLER, noise) < 1)
+        todo = todo[~done[todo] & ~hopeless]
     return planes.chosen(done)
 
 
@@ -65,10 +66,21 @@ def _safe_radius(planes: Hyperplanes) -> FloatArray:
     return np.maximum(margin, np.finfo(float).tiny) / np.maximum(planes.tilt, np.finfo(float).tiny)
 
 
+def _gain(planes: Hyperplanes, radius: FloatArray, noise: DistanceNoise) -> FloatArray:
+    """How much better than now a disc of this radius could give the normals."""
+    dim = planes.normals.shape[1]
+    blur = noise.at(np.linalg.norm(planes.centre, axis=1)) * EXTRAPOLATED / np.linalg.norm(planes.jump, axis=1)
+    return planes.tilt * radius / (AMPLIFIED * blur * np.sqrt(dim / _count(dim)))
+
+
+def _count(dim: int) -> int:
+    return int(SHARE * dim) + EXTRA
+
+
 def _places(planes: Hyperplanes, radius: FloatArray, everywhere: BoolArray, rng: np.random.Generator) -> FloatArray:
     """Places (h, k, d) on each hyperplane: on a disc, or where Gaussian inputs come closest."""
     h, d = planes.normals.shape
-    drawn = rng.standard_normal((h, int(SHARE * d) + EXTRA, d))
+    drawn = rng.standard_normal((h, _count(d), d))
     spread = np.where(everywhere, 1.0, radius / np.sqrt(d))
     start = np.where(everywhere[:, None], 0.0, planes.centre)
     rows = start[:, None] + spread[:, None, None] * drawn

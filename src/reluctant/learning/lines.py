@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from reluctant.extraction.memory import Memory, remember
+from reluctant.extraction.polish import MOST_PARAMETERS, polish
 from reluctant.geometry import DistanceNoise
-from reluctant.learning.checks import Checked, Drawn
+from reluctant.learning.checks import Checked, Drawn, check_network
 from reluctant.learning.following import follow
 from reluctant.learning.hyperplanes import Hyperplanes
 from reluctant.learning.looking import line_through, look_along
@@ -17,6 +19,8 @@ __all__ = ["improve_by_lines"]
 MOST_LINES = 40
 PATIENCE = 6  # lines in a row that make nothing better
 BETTER = 0.5  # of the error before: what counts as better
+COMPLETE = 1e-4  # error of a network that lacks no neuron: the digits of its hyperplanes are what is wrong
+FARTHEST = 5.0  # from the origin, in typical inputs, may an answer be to which all parameters are fitted
 AMONG_WORST = 8  # unexplained points of which one is taken
 
 
@@ -28,15 +32,28 @@ def improve_by_lines(
     Cost: for each line what `look_along` and `follow` ask, and for each that brings something a new fit.
     """
     best, waiting = model, 0
+    oracle, memory = remember(oracle)
     for _ in range(MOST_LINES):
         if best.good_for(eps) or not len(model.checked.unexplained) or waiting == PATIENCE:
             break
         found = _new_planes(oracle, model, noise, rng)
         if len(found):
             model = fitted_model(oracle, model.planes + found, drawn, noise, rng)
+            model = model if model.good_for(eps) else _polished(oracle, model, memory, drawn, noise, rng)
         waiting = 0 if model.checked.accuracy.error < BETTER * best.checked.accuracy.error else waiting + 1
         best = model if model.better_than(best) else best
     return best
+
+
+def _polished(
+    oracle: Counting, model: Model, memory: Memory, drawn: Drawn, noise: DistanceNoise, rng: np.random.Generator
+) -> Model:
+    """All parameters fitted to all answers, if nothing is missing any more and that is better."""
+    if model.checked.accuracy.error > COMPLETE or model.network.parameters > MOST_PARAMETERS:
+        return model
+    network = polish(model.network, *memory.near(FARTHEST * np.sqrt(oracle.dim)), noise)
+    polished = Model(network, model.planes, check_network(oracle, network, drawn, noise, rng))
+    return polished if polished.better_than(model) else model
 
 
 def _new_planes(oracle: Counting, model: Model, noise: DistanceNoise, rng: np.random.Generator) -> Hyperplanes:

@@ -10,7 +10,8 @@ from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
 from reluctant.learning.checks import Checked, Drawn, check_network
 from reluctant.learning.hyperplanes import Hyperplanes
-from reluctant.learning.regression import fit_outputs
+from reluctant.learning.pruning import prune
+from reluctant.learning.regression import draw_sample, fit_outputs
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
 
@@ -47,9 +48,14 @@ def model_of(
 def fitted_model(
     oracle: Counting, planes: Hyperplanes, drawn: Drawn, noise: DistanceNoise, rng: np.random.Generator
 ) -> Model:
-    """The best network with these hyperplanes. Cost: 256 rows, 1.5 for each unknown, and 4 a hyperplane."""
+    """The best network with these hyperplanes, or those of them that are needed.
+
+    Cost: 256 rows, 1.5 for each unknown, and 4 a hyperplane.
+    """
     with oracle.stage("outputs"):
-        network = fit_outputs(oracle.query, planes, noise, rng)
+        sample = draw_sample(oracle.query, planes, noise, rng)
+    planes = prune(planes, sample)
+    network = fit_outputs(planes, sample)
     return Model(network, planes, check_network(oracle, network, drawn, noise, rng))
 
 
