@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from reluctant.errors import ReluctantError
     from reluctant.extraction import AnyDepth, DepthThree, DepthTwo, extract
     from reluctant.health import Health, check_health
+    from reluctant.learning import learn
     from reluctant.networks import ReLUNetwork, equivalent
     from reluctant.oracles import Facts, Oracle, Wrapper, open_oracle
     from reluctant.results import Outcome, Result
@@ -40,6 +41,7 @@ __all__ = [
     "compare",
     "equivalent",
     "extract",
+    "learn",
     "open_oracle",
     "verify",
 ]
@@ -62,6 +64,7 @@ _HOMES = {
     "compare": "verification.alignment",
     "equivalent": "networks",
     "extract": "extraction",
+    "learn": "learning",
     "open_oracle": "oracles",
     "verify": "verification",
 }

@@ -14,6 +14,7 @@ import numpy as np
 from reluctant.errors import BudgetExhausted, InvalidInput, TargetError
 from reluctant.extraction.driver import exact_refusal
 from reluctant.geometry import DistanceNoise
+from reluctant.geometry.noise import SAFETY
 from reluctant.health import Health
 from reluctant.health.check import examine as examine_health
 from reluctant.learning.checks import Drawn, draw_points
@@ -35,7 +36,9 @@ __all__ = ["learn"]
 
 HEALTH_LINES = 4
 NARROWEST = 0.01
-FRESH_DRAWS = 4  # of random points, after lines were laid through the ones before
+# Tolerances are wide, for noise differs from place to place; where that hides too much, less is taken for noise.
+CAUTION, ALL_CAUTION = (1.0, 0.3, 0.1, 0.1), (1.0, 1.0, 1.0)
+NEAR_FLOOR = 100.0  # times the noise: an error that has reached this leaves nothing to find
 VERIFICATION_POINTS = 36  # at each scale
 VERIFIED = "verified"
 FLAT = {Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.TOO_NOISY}  # as a bump looks from outside
@@ -135,18 +138,29 @@ class _Run:
         """Learn from lines until the error is small enough at random points that led no line."""
         trusted = exact is not None and (self.verified or not len(exact.planes))
         model = exact if exact is not None and trusted else self.from_scratch(drawn, noise)
-        for attempt in range(FRESH_DRAWS):
-            improved = improve_by_lines(self.oracle, model, drawn, noise, self.rng, self.eps)
-            if improved is model and attempt:
+        for k, caution in enumerate(self.caution):
+            improved = improve_by_lines(self.oracle, model, drawn, noise.times(caution), self.rng, self.eps)
+            if improved is not model or k == 0:
+                drawn = draw_points(self.oracle, self.points, self.rng)
+                model = self.keep(self.checked_again(improved, drawn, noise))
+            elif caution == 1:
                 break
-            drawn = draw_points(self.oracle, self.points, self.rng)
-            model = self.keep(self.checked_again(improved, drawn, noise))
-            if model.good_for(self.eps):
+            if model.good_for(self.eps) or model.checked.accuracy.error < NEAR_FLOOR * self.floor(model, noise):
                 break
         if exact is not None and not model.good_for(self.eps):
             exact = self.checked_again(exact, drawn, noise)
             model = exact if exact.better_than(model) else model
         return self.keep(model), drawn
+
+    @property
+    def caution(self) -> tuple[float, ...]:
+        """How much of the noise tolerances are made of, in one try after the other."""
+        few_digits = exact_refusal(self.evidence["health"]) is Outcome.LOW_PRECISION
+        return CAUTION if few_digits else ALL_CAUTION
+
+    def floor(self, model: Model, noise: DistanceNoise) -> float:
+        """Relative square error that the noise of the answers looks like by itself."""
+        return float((noise.near / SAFETY) ** 2 / model.checked.accuracy.variance)
 
     def from_scratch(self, drawn: Drawn, noise: DistanceNoise) -> Model:
         """No hyperplane: a constant if that is nearly all there is to see, else an affine map."""
@@ -174,6 +188,9 @@ class _Run:
         accuracy = model.checked.accuracy
         steepness = float(np.linalg.norm(model.planes.jump, axis=1).max(initial=0))
         self.evidence["risk"] = remaining_risk(len(drawn.rows), steepness, accuracy.variance)
+        floor = self.floor(model, noise)
+        if accuracy.error < NEAR_FLOOR * floor and self.eps < NEAR_FLOOR * floor:
+            self.evidence["limits"] = f"The noise of the answers alone is a relative square error of about {floor:.0e}."
         if not model.good_for(self.eps):
             return Outcome.NOT_ACCURATE
         self.best = oriented(model, noise)
@@ -182,7 +199,7 @@ class _Run:
             verification = self.evidence["verification"] = examine_network(
                 self.oracle, model.network, self.rng, noise=health.noise, points=VERIFICATION_POINTS
             )
-        agrees = verification.ok and model.checked.largest <= verification.tol
+        agrees = verification.ok and model.checked.largest <= verification.tol and exact_refusal(health) is None
         return Outcome.RECOVERED if agrees else Outcome.LEARNED
 
     def result(self, outcome: Outcome, **evidence: Any) -> Result:

@@ -13,6 +13,7 @@ from reluctant.health import Health
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting, Oracle, Wrapper
+from reluctant.oracles.ledger import Ledger
 from reluctant.verification.check import Verification, examine
 
 __all__ = ["Tried", "try_exact"]
@@ -53,26 +54,17 @@ class _StopsOnLine(Wrapper):
 
     transparent = True
 
-    def __init__(self, inner: Oracle) -> None:
+    def __init__(self, inner: Oracle, ledger: Ledger) -> None:
         super().__init__(inner)
-        self.rows = 0
+        self.ledger, self.rows = ledger, 0
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Pass on, unless too much was asked on the line."""
-        ledger = self.ledger_stage()
-        self.rows += len(rows) if ledger == "line" else 0
+        self.rows += len(rows) if self.ledger.stage == "line" else 0
         if self.rows > MOST_ON_LINE:
-            raise StageFailed("line", "creases too close to each other to be told apart", number=self.rows,
-                              limit=MOST_ON_LINE)  # fmt: skip
+            raise StageFailed("line", "creases without end", number=self.rows, limit=MOST_ON_LINE)
         return self.inner.answer(rows)
-
-    def ledger_stage(self) -> str:
-        """The stage under way."""
-        return self.inner.ledger.stage if isinstance(self.inner, Counting) else ""
 
 
 def _stopping(oracle: Counting) -> Counting:
-    stopping = _StopsOnLine(oracle.inner)
-    stopped = Counting(stopping, oracle.ledger, oracle.facts.domain)
-    stopping.ledger_stage = lambda: oracle.ledger.stage  # type: ignore[method-assign]
-    return stopped
+    return Counting(_StopsOnLine(oracle.inner, oracle.ledger), oracle.ledger, oracle.facts.domain)

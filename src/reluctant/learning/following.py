@@ -32,7 +32,7 @@ WITHIN = 0.45  # of a crossing's reach: between its inner points
 SHARP = 8.0  # deviations of noise: a fit farther off saw something else at some of its places
 TURNED = 3.0  # a better normal is no farther from the one before, in its deviations
 SMALLER = 4.0  # the disc after one on which the crease was lost
-MOST_ROUNDS = 12
+MOST_ROUNDS, MOST_LOST = 12, 4  # discs in all, and in a row on which a crease was lost
 AMPLIFIED = 4.0  # deviations of a fit
 
 
@@ -44,6 +44,7 @@ def follow(ask: Ask, planes: Hyperplanes, noise: DistanceNoise, rng: np.random.G
     size = float(np.sqrt(planes.normals.shape[1]))
     limit = np.full(len(planes), size)  # of the discs
     todo, done = np.arange(len(planes)), np.zeros(len(planes), dtype=bool)
+    lost = np.zeros(len(planes), dtype=int)  # times in a row
     for _ in range(MOST_ROUNDS):
         if not len(todo):
             break
@@ -54,8 +55,8 @@ def follow(ask: Ask, planes: Hyperplanes, noise: DistanceNoise, rng: np.random.G
         found, good = _refitted(now, rows, _crossings(ask, now, rows, noise))
         planes = planes.replaced(todo, found)
         limit[todo] = np.where(good, size, radius / SMALLER)
-        done[todo] = good & everywhere
-        hopeless = ~good & (_gain(now, radius / SMALLER, noise) < 1)
+        done[todo], lost[todo] = good & everywhere, np.where(good, 0, lost[todo] + 1)
+        hopeless = ~good & ((_gain(now, radius / SMALLER, noise) < 1) | (lost[todo] == MOST_LOST))
         todo = todo[~done[todo] & ~hopeless]
     return planes.chosen(done)
 

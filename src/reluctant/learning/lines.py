@@ -17,7 +17,7 @@ from reluctant.oracles import Counting
 __all__ = ["improve_by_lines"]
 
 MOST_LINES = 40
-PATIENCE = 6  # lines in a row that make nothing better
+PATIENCE, WITHOUT_ANY = 6, 2  # lines in a row that make nothing better; one that brings no hyperplane counts more
 BETTER = 0.5  # of the error before: what counts as better
 COMPLETE = 1e-4  # error of a network that lacks no neuron: the digits of its hyperplanes are what is wrong
 FARTHEST = 5.0  # from the origin, in typical inputs, may an answer be to which all parameters are fitted
@@ -34,13 +34,14 @@ def improve_by_lines(
     best, waiting = model, 0
     oracle, memory = remember(oracle)
     for _ in range(MOST_LINES):
-        if best.good_for(eps) or not len(model.checked.unexplained) or waiting == PATIENCE:
+        if best.good_for(eps) or not len(model.checked.unexplained) or waiting >= PATIENCE:
             break
         found = _new_planes(oracle, model, noise, rng)
         if len(found):
             model = fitted_model(oracle, model.planes + found, drawn, noise, rng)
             model = model if model.good_for(eps) else _polished(oracle, model, memory, drawn, noise, rng)
-        waiting = 0 if model.checked.accuracy.error < BETTER * best.checked.accuracy.error else waiting + 1
+        better = model.checked.accuracy.error < BETTER * best.checked.accuracy.error
+        waiting = 0 if better else waiting + (1 if len(found) else WITHOUT_ANY)
         best = model if model.better_than(best) else best
     return best
 

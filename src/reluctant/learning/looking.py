@@ -78,8 +78,7 @@ def _scan(
         if len(scan.samples) >= most and not dusty:
             most *= MORE_ROWS
         else:
-            more = DistanceNoise(MORE_NOISE * noise.near, MORE_NOISE * noise.growth)
-            noise = _at_slopes(more, _wide_slopes(scan, line), line)
+            noise = _at_slopes(noise.times(MORE_NOISE), _wide_slopes(scan, line), line)
     return scan, _at_slopes(used, _wide_slopes(scan, line), line)
 
 
