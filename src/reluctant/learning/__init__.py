@@ -1,4 +1,4 @@
-"""Learning: any one-hidden-layer network to a given accuracy, whatever its neurons."""
+"""Learning: any network with one hidden layer to a given accuracy, without general position."""
 
 from reluctant.learning.driver import learn
 
