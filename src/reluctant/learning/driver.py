@@ -17,6 +17,7 @@ from reluctant.geometry import DistanceNoise
 from reluctant.geometry.noise import SAFETY
 from reluctant.health import Health
 from reluctant.health.check import examine as examine_health
+from reluctant.learning.asked import Asked, asked_by_theorem
 from reluctant.learning.checks import Drawn, draw_points
 from reluctant.learning.exact import try_exact
 from reluctant.learning.hyperplanes import Hyperplanes
@@ -199,8 +200,19 @@ class _Run:
             verification = self.evidence["verification"] = examine_network(
                 self.oracle, model.network, self.rng, noise=health.noise, points=VERIFICATION_POINTS
             )
+        self.evidence["theorem"] = self.theorem(model)
         agrees = verification.ok and model.checked.largest <= verification.tol and exact_refusal(health) is None
         return Outcome.RECOVERED if agrees else Outcome.LEARNED
+
+    def theorem(self, model: Model) -> Asked | None:
+        """The theorem's parameters for the network found, beside what was spent."""
+        spent = self.spent()
+        used = {
+            "queries": float(sum(spent.values(), Rows()).queries),
+            "samples": float(spent.get("outputs", Rows()).queries),
+            "features": float(len(model.planes)),
+        }
+        return asked_by_theorem(model.network, self.eps * model.checked.accuracy.variance, used)
 
     def result(self, outcome: Outcome, **evidence: Any) -> Result:
         return Result(outcome, self.best, self.spent(), self.oracle.ledger.last_stage, self.evidence | evidence)

@@ -82,10 +82,7 @@ class Hyperplanes:
         return self.place_sd + self.tilt * away
 
     def close_to(self, others: Hyperplanes) -> BoolArray:
-        """Which of them are, as far as is known, the same as one of the others.
-
-        (Δ, α)-closeness of Definition 3.7 of the learning paper, with angle and distance as uncertain as they are.
-        """
+        """Which of them are, as far as is known, the same as one of the others."""
         if not len(others):
             return np.zeros(len(self), dtype=bool)
         cosine = self.normals @ others.normals.T
@@ -93,10 +90,12 @@ class Hyperplanes:
         size = np.sqrt(self.normals.shape[1])
         alike = turned <= CLOSE * size * (self.tilt[:, None] + others.tilt)
         apart = np.abs(others.distance(self.centre))
-        return (alike & (apart <= CLOSE * (others.uncertainty(self.centre) + self.place_sd[:, None]))).any(axis=1)
+        near = apart <= CLOSE * (others.uncertainty(self.centre) + self.place_sd[:, None])
+        return np.asarray((alike & near).any(axis=1))
 
     def on(self, points: FloatArray, blur: FloatArray) -> BoolArray:
         """Points (n,), known up to `blur` (n,), that lie on one of them."""
         if not len(self):
             return np.zeros(len(points), dtype=bool)
-        return (np.abs(self.distance(points)) <= self.uncertainty(points) + blur[:, None]).any(axis=1)
+        near = np.abs(self.distance(points)) <= self.uncertainty(points) + blur[:, None]
+        return np.asarray(near.any(axis=1))

@@ -21,9 +21,7 @@ LINES = 12
 ROUNDINGS = 2.0  # of the largest answer in its number format
 
 
-def working_noise(
-    oracle: Counting, health: Health, answers: FloatArray, rng: np.random.Generator
-) -> DistanceNoise:
+def working_noise(oracle: Counting, health: Health, answers: FloatArray, rng: np.random.Generator) -> DistanceNoise:
     """Noise by distance from the origin, of a target that gave these answers to random points. Cost: 60 rows."""
     known = DistanceNoise.of(health, oracle.dim)
     with oracle.stage("noise"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from reluctant.learning.closeness import are_close
 from reluctant.learning.hyperplanes import Hyperplanes
 from reluctant.learning.regression import Sample, fit_outputs
 
@@ -22,19 +23,10 @@ def prune(planes: Hyperplanes, sample: Sample) -> Hyperplanes:
     """The hyperplanes without those that a close one makes superfluous. No queries."""
     misfit = sample.misfit(fit_outputs(planes, sample))
     for i in reversed(range(len(planes))):
-        without = np.arange(len(planes)) != i
-        if not _has_close(planes, i):
-            continue
-        left = sample.misfit(fit_outputs(planes.chosen(without), sample))
+        if are_close(planes.normals, -planes.offsets, CLOSE_ANGLE, CLOSE_THRESHOLD)[i].sum() == 1:
+            continue  # to itself
+        others = planes.chosen(np.arange(len(planes)) != i)
+        left = sample.misfit(fit_outputs(others, sample))
         if left <= NO_WORSE * misfit:
-            planes, misfit = planes.chosen(without), left
+            planes, misfit = others, left
     return planes
-
-
-def _has_close(planes: Hyperplanes, i: int) -> bool:
-    """True if another hyperplane is (Δ, α)-close to the i-th, on whichever side."""
-    cosine = planes.normals @ planes.normals[i]
-    side = np.sign(cosine)
-    turned = np.linalg.norm(side[:, None] * planes.normals - planes.normals[i], axis=1)
-    close = (turned <= CLOSE_ANGLE) & (np.abs(side * planes.offsets - planes.offsets[i]) <= CLOSE_THRESHOLD)
-    return int(close.sum()) > 1

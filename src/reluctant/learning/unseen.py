@@ -55,4 +55,3 @@ def remaining_risk(points: int, steepness: float, variance: float) -> Risk:
     height = steepness * width / 2
     added = DENSITY * width * height**2 / TRIANGLE / variance if variance > 0 else float("inf")
     return Risk(width, CONFIDENCE, points, added)
-
