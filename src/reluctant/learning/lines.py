@@ -7,7 +7,7 @@ import numpy as np
 from reluctant.extraction.memory import Memory, remember
 from reluctant.extraction.polish import MOST_PARAMETERS, polish
 from reluctant.geometry import DistanceNoise
-from reluctant.learning.checks import Checked, Drawn, check_network
+from reluctant.learning.checks import Drawn, check_network
 from reluctant.learning.following import follow
 from reluctant.learning.hyperplanes import Hyperplanes
 from reluctant.learning.looking import line_through, look_along
@@ -59,13 +59,9 @@ def _polished(
 
 def _new_planes(oracle: Counting, model: Model, noise: DistanceNoise, rng: np.random.Generator) -> Hyperplanes:
     """Hyperplanes on a line through one of the worst points that are not among the model's."""
-    point, narrow = _where_to_look(model.checked, rng)
+    point = model.checked.rows[rng.choice(model.checked.unexplained[:AMONG_WORST])]
     with oracle.stage("lines"):
-        looked = look_along(oracle.query, line_through(point, rng), noise, rng, model.planes, narrow=narrow)
+        looked = look_along(oracle.query, line_through(point, rng), noise, rng, model.planes)
     with oracle.stage("hyperplanes"):
         found = follow(oracle.query, looked.planes, looked.noise, rng)
     return found.chosen(~found.close_to(model.planes))
-
-
-def _where_to_look(checked: Checked, rng: np.random.Generator) -> tuple[np.ndarray, bool]:
-    return checked.rows[rng.choice(checked.unexplained[:AMONG_WORST])], checked.mostly_right

@@ -51,24 +51,19 @@ def line_through(point: FloatArray, rng: np.random.Generator) -> Lines:
     return Lines(point[None], drawn.directions, drawn.scale, -far, far)
 
 
-def look_along(
-    ask: Ask, line: Lines, noise: DistanceNoise, rng: np.random.Generator, known: Hyperplanes, *, narrow: bool = False
-) -> Looked:
-    """Scan a line; measure the hyperplane of each crease that is not known.
+def look_along(ask: Ask, line: Lines, noise: DistanceNoise, rng: np.random.Generator, known: Hyperplanes) -> Looked:
+    """Scan a line at whose origin something may be narrow; measure the hyperplane of each crease that is not known.
 
-    If `narrow`, there is something narrow at its origin. Cost: about five rows a crease, 80 more for a narrow thing,
-    and d + 2 for each piece beside a new crease.
+    Cost: about 100 rows, five a crease, and d + 2 for each piece beside a new crease.
     """
-    scan, noise = _scan(ask, line, _at_origin(ask, line, noise, rng) if narrow else noise, rng, narrow)
+    scan, noise = _scan(ask, line, _at_origin(ask, line, noise, rng), rng)
     planes = _first_planes(ask, line, scan, noise, rng, known)
     return Looked(planes, len(scan.creases), int(scan.open.sum()), noise)
 
 
-def _scan(
-    ask: Ask, line: Lines, noise: DistanceNoise, rng: np.random.Generator, narrow: bool
-) -> tuple[Scan, DistanceNoise]:
+def _scan(ask: Ask, line: Lines, noise: DistanceNoise, rng: np.random.Generator) -> tuple[Scan, DistanceNoise]:
     """Scan a line; if that ends in dust, the noise is larger where it passes than where it was measured."""
-    most, places = FIRST_ROWS, _doubling(line.scale) if narrow else None
+    most, places = FIRST_ROWS, _doubling(line.scale)
     for _ in range(MOST_TRIES):
         used = noise
         scan = scan_lines(ask, line, used, rng, places=places, most=most)
