@@ -17,6 +17,7 @@ from benchmarks import (
     honesty,
     imports,
     kills,
+    learning,
     learning_theory,
     oracles,
     peers,
@@ -36,6 +37,7 @@ BENCHMARKS = {
     "public": public.main,
     "growth": growth.main,
     "honesty": honesty.main,
+    "learning": learning.main,
     "learning-theory": learning_theory.main,
 }
 

@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def cases() -> list[Case]:
     found.append(Case("generic 30 in float32", WORST_CASE["generic 30"], CLOSE, target=in_float32))
     for decimals in (6, 4):
         name = f"generic 30, {decimals} decimals"
-        found.append(Case(name, WORST_CASE["generic 30"], 1e-6, target=lambda n, k=decimals: rounded(n, k)))
+        found.append(Case(name, WORST_CASE["generic 30"], 1e-6, target=partial(rounded, decimals=decimals)))
     return found
 
 
@@ -103,8 +104,8 @@ def extracted(case: Case, seed: int) -> Run:
     return Run(found.ok, error(found, true), found.queries)
 
 
-def oracle(case: Case, true: rl.ReLUNetwork, **options: int) -> rl.Oracle:
-    return rl.open_oracle(case.target(true), dim=true.dim, **options)
+def oracle(case: Case, true: rl.ReLUNetwork, budget: int | None = None) -> rl.Oracle:
+    return rl.open_oracle(case.target(true), dim=true.dim, budget=budget)
 
 
 def error(found: rl.Result, true: rl.ReLUNetwork) -> float:
@@ -118,7 +119,7 @@ def growth() -> None:
     """The cost of not missing a bump."""
     print(f"\n{'bump of width':<16}{'found':>7}{'worst error':>13}{'queries':>10}{'queries × width':>18}")
     for width in WIDTHS:
-        case = Case("bump", lambda seed, w=width: bump(seed, width=w), narrowest=width)
+        case = Case("bump", partial(bump, width=width), narrowest=width)
         runs = [learned(case, FIRST_SEED + k) for k in range(SEEDS)]
         cost = float(np.median([run.queries for run in runs]))
         print(f"{width:<16g}{sum(run.ok for run in runs):>4}/{SEEDS:<2}{worst(runs):>13.0e}{cost:>10.0f}"
@@ -131,8 +132,8 @@ ACCURACIES = (1e-1, 1e-3, 1e-5, 1e-7, 1e-9, 1e-11, 1e-13, 1e-15)
 
 def dependence() -> None:
     """Error against queries: a bump by the narrowest width asked for, a cluster by eps."""
-    bumps = [Case("", lambda seed: bump(seed, width=0.01, others=8), 1e-14, width) for width in NARROWEST]
-    clusters = [Case("", lambda seed: cancelling_clusters(seed, 1e-5), eps) for eps in ACCURACIES]
+    bumps = [Case("", partial(bump, width=0.01, others=8), 1e-14, width) for width in NARROWEST]
+    clusters = [Case("", partial(cancelling_clusters, angle=1e-5), eps) for eps in ACCURACIES]
     print(f"\n{'bump 0.01 with 8 neurons: narrowest':<38}{'error':>10}{'(worst)':>10}{'queries':>10}")
     first = [point(case, case.narrowest) for case in bumps]
     print(f"\n{'clusters 1e-05: eps':<38}{'error':>10}{'(worst)':>10}{'queries':>10}")

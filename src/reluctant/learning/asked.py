@@ -22,10 +22,8 @@ class Asked:
     used: Mapping[str, float]
 
     def __str__(self) -> str:
-        spent = int(self.used["queries"])
-        return (
-            f"For such a network the theorem asks {self.asked.queries} queries; {spent} were spent, without its proof."
-        )
+        asked, spent = self.asked.queries, int(self.used["queries"])
+        return f"The theorem asks {asked} queries for such a network; {spent} were spent, without its proof."
 
     def table(self) -> str:
         """All parameters side by side, as a Markdown table."""

@@ -31,6 +31,7 @@ from reluctant.oracles import Counting, Oracle, Rows
 from reluctant.oracles.base import Kind
 from reluctant.oracles.opening import as_opened
 from reluctant.results import Outcome, Result
+from reluctant.verification.check import EXACT_TOLERANCE
 from reluctant.verification.check import examine as examine_network
 
 __all__ = ["learn"]
@@ -186,23 +187,32 @@ class _Run:
         return model
 
     def outcome(self, model: Model, drawn: Drawn, health: Health, noise: DistanceNoise) -> Outcome:
-        accuracy = model.checked.accuracy
+        """Say what the network is good for."""
         steepness = float(np.linalg.norm(model.planes.jump, axis=1).max(initial=0))
-        self.evidence["risk"] = remaining_risk(len(drawn.rows), steepness, accuracy.variance)
-        floor = self.floor(model, noise)
-        if accuracy.error < NEAR_FLOOR * floor and self.eps < NEAR_FLOOR * floor:
-            self.evidence["limits"] = f"The noise of the answers alone is a relative square error of about {floor:.0e}."
+        self.evidence["risk"] = remaining_risk(len(drawn.rows), steepness, model.checked.accuracy.variance)
+        self.evidence |= self.limits(model, noise)
         if not model.good_for(self.eps):
             return Outcome.NOT_ACCURATE
         self.best = oriented(model, noise)
-        verification = self.evidence.get("verification") if model.network is self.exact else None
-        if verification is None:
-            verification = self.evidence["verification"] = examine_network(
+        if model.network is not self.exact:
+            self.evidence["verification"] = examine_network(
                 self.oracle, model.network, self.rng, noise=health.noise, points=VERIFICATION_POINTS
             )
+        verification = self.evidence["verification"]
         self.evidence["theorem"] = self.theorem(model)
-        agrees = verification.ok and model.checked.largest <= verification.tol and exact_refusal(health) is None
-        return Outcome.RECOVERED if agrees else Outcome.LEARNED
+        if verification.ok and model.checked.largest <= verification.tol and exact_refusal(health) is None:
+            return Outcome.RECOVERED
+        return Outcome.LEARNED
+
+    def limits(self, model: Model, noise: DistanceNoise) -> dict[str, str]:
+        """In words: what noise allows, and what eps allows to be missing."""
+        checked, floor, said = model.checked, self.floor(model, noise), []
+        if checked.accuracy.error < NEAR_FLOOR * floor and self.eps < NEAR_FLOOR * floor:
+            said.append(f"The noise of the answers alone is a relative square error of about {floor:.0e}.")
+        if checked.largest > EXACT_TOLERANCE and checked.mostly_right:
+            count = f"{checked.standing_out} of {len(checked.rows)}"
+            said.append(f"{count} points stand out: something narrow is missing. A smaller eps would look for it.")
+        return {"limits": " ".join(said)} if said else {}
 
     def theorem(self, model: Model) -> Asked | None:
         """The theorem's parameters for the network found, beside what was spent."""

@@ -13,11 +13,13 @@ from reluctant.learning.hyperplanes import Hyperplanes
 from reluctant.learning.pruning import prune
 from reluctant.learning.regression import draw_sample, fit_outputs
 from reluctant.networks import ReLUNetwork
+from reluctant.numerics import unit_roundoff
 from reluctant.oracles import Counting
 
 __all__ = ["Model", "fitted_model", "model_of", "oriented"]
 
-SAME = 1e-2  # of the error, and of the noise: a network that differs by less is the same
+SAME = 1e-2  # of the error: a network that differs by less, or by noise, is the same
+ROUNDINGS = 64.0  # of the largest answer
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,10 @@ def oriented(model: Model, noise: DistanceNoise) -> ReLUNetwork:
     network, checked = model.network, model.checked
     if network.skip is None or network.depth != 2:
         return network
-    allowed = SAME * np.sqrt(checked.accuracy.error * checked.accuracy.variance) + noise.near
+    answers = network(checked.rows)
+    rounding = ROUNDINGS * unit_roundoff(np.float64) * float(np.abs(answers).max())
+    allowed = SAME * np.sqrt(checked.accuracy.error * checked.accuracy.variance) + noise.near + rounding
     for other in (ReLUNetwork(network.weights, network.biases), orient(network)):
-        if np.abs(other(checked.rows) - network(checked.rows)).max() <= allowed:
+        if np.abs(other(checked.rows) - answers).max() <= allowed:
             return other
     return network
