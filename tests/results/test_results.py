@@ -17,6 +17,7 @@ ROWS = {"open": Rows(sent=1), "health": Rows(asked=102, sent=100, replayed=2), "
 SUCCESSES = {Outcome.RECOVERED, Outcome.LEARNED}
 
 every_outcome = pytest.mark.parametrize("outcome", Outcome, ids=lambda outcome: outcome.slug)
+SUCCESSES = {Outcome.RECOVERED, Outcome.FLIPPED}
 every_failure = pytest.mark.parametrize(
     "outcome", [o for o in Outcome if o not in SUCCESSES], ids=lambda outcome: outcome.slug
 )
