@@ -22,7 +22,8 @@ class Hyperplanes:
 
     centre: a point of each, near those it was measured at. place_sd: uncertainty there; tilt: how much is added for
     each unit of distance from it. jump: change of the gradient across, along the normal. room: distance to the
-    nearest other crease where it was found.
+    nearest other crease where it was found. gate: whether more than a bend is there, a cluster that cannot be told
+    apart; what it switches on is any affine map.
     """
 
     normals: FloatArray  # (h, d)
@@ -33,12 +34,13 @@ class Hyperplanes:
     jump: FloatArray  # (h, m)
     jump_sd: FloatArray  # (h,)
     room: FloatArray  # (h,)
+    gate: BoolArray  # (h,)
 
     @classmethod
     def none(cls, dim: int, outputs: int) -> Hyperplanes:
         """An empty collection."""
         empty, rows = np.empty(0), np.empty((0, dim))
-        return cls(rows, empty, rows, empty, empty, np.empty((0, outputs)), empty, empty)
+        return cls(rows, empty, rows, empty, empty, np.empty((0, outputs)), empty, empty, np.empty(0, dtype=bool))
 
     @classmethod
     def of(cls, network: ReLUNetwork, off: float = 0.0) -> Hyperplanes:
@@ -52,7 +54,8 @@ class Hyperplanes:
         size = np.maximum(np.linalg.norm(jump, axis=1), np.finfo(float).tiny)
         sure = ROUNDINGS * (unit_roundoff(np.float64) + off / size)
         far = np.full(len(live), np.inf)
-        return cls(normals, offsets, -offsets[:, None] * normals, sure, sure, jump, far, far)
+        no_gate = np.zeros(len(live), dtype=bool)
+        return cls(normals, offsets, -offsets[:, None] * normals, sure, sure, jump, far, far, no_gate)
 
     def __len__(self) -> int:
         return len(self.offsets)

@@ -6,9 +6,10 @@ import numpy as np
 
 from reluctant.extraction.memory import Memory, remember
 from reluctant.extraction.polish import MOST_PARAMETERS, polish
-from reluctant.geometry import DistanceNoise
+from reluctant.geometry import DistanceNoise, Lines
 from reluctant.learning.checks import Drawn, check_network
 from reluctant.learning.following import follow
+from reluctant.learning.gates import look_for_gate
 from reluctant.learning.hyperplanes import Hyperplanes
 from reluctant.learning.looking import line_through, look_along
 from reluctant.learning.models import Model, fitted_model
@@ -60,8 +61,20 @@ def _polished(
 def _new_planes(oracle: Counting, model: Model, noise: DistanceNoise, rng: np.random.Generator) -> Hyperplanes:
     """Hyperplanes on a line through one of the worst points that are not among the model's."""
     point = model.checked.rows[rng.choice(model.checked.unexplained[:AMONG_WORST])]
+    line = line_through(point, rng)
     with oracle.stage("lines"):
-        looked = look_along(oracle.query, line_through(point, rng), noise, rng, model.planes)
+        looked = look_along(oracle.query, line, noise, rng, model.planes)
     with oracle.stage("hyperplanes"):
         found = follow(oracle.query, looked.planes, looked.noise, rng)
-    return found.chosen(~found.close_to(model.planes))
+    found = found.chosen(~found.close_to(model.planes))
+    return found if len(found) else _new_gate(oracle, model, line, noise, rng)
+
+
+def _new_gate(
+    oracle: Counting, model: Model, line: Lines, noise: DistanceNoise, rng: np.random.Generator
+) -> Hyperplanes:
+    """A step on a line whose creases could not be followed, or nothing."""
+    with oracle.stage("gates"):
+        gate = look_for_gate(lambda rows: oracle.query(rows) - model.network(rows), line, noise, rng)
+    none = model.planes.chosen(np.zeros(len(model.planes), dtype=bool))
+    return none if gate is None or gate.close_to(model.planes).any() else gate

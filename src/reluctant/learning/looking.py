@@ -121,7 +121,8 @@ def _first_planes(
     offsets = -(normals * points[new]).sum(axis=1)
     steps = np.einsum("cmd,cd->cm", change, normals)
     good = measured.good[before] & measured.good[after] & (tilt < CLEAR) & (np.abs(offsets) < FARTHEST)
-    return Hyperplanes(normals, offsets, points[new], blur[new], tilt, steps, sd, room).chosen(good)
+    no_gate = np.zeros(len(new), dtype=bool)
+    return Hyperplanes(normals, offsets, points[new], blur[new], tilt, steps, sd, room, no_gate).chosen(good)
 
 
 def _room(t: FloatArray, crowd: float) -> FloatArray:

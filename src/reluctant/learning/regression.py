@@ -15,7 +15,7 @@ import scipy.linalg
 from reluctant.geometry import DistanceNoise
 from reluctant.learning.hyperplanes import Hyperplanes
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import FloatArray, unit_roundoff
 
 __all__ = ["Sample", "draw_sample", "fit_outputs"]
 
@@ -42,23 +42,56 @@ class Sample:
 def draw_sample(ask: Ask, planes: Hyperplanes, noise: DistanceNoise, rng: np.random.Generator) -> Sample:
     """Gaussian rows and rows around every hyperplane. Cost: 1.5 rows for each unknown and 4 a hyperplane."""
     dim = planes.normals.shape[1]
-    gaussian = rng.standard_normal((int(SHARE * (len(planes) + dim + 1)) + EXTRA, dim))
+    unknowns = len(planes) + dim + 1 + dim * int(planes.gate.sum())
+    gaussian = rng.standard_normal((int(SHARE * unknowns) + EXTRA, dim))
     rows = np.concatenate([gaussian, _strips(planes, rng)])
     return Sample(rows, ask(rows), 1 / noise.at(np.linalg.norm(rows, axis=1))[:, None])
 
 
 def fit_outputs(planes: Hyperplanes, sample: Sample) -> ReLUNetwork:
     """The network with these hyperplanes. No queries."""
-    rows, h = sample.rows, len(planes)
-    features = np.column_stack([np.maximum(planes.distance(rows), 0), rows, np.ones(len(rows))])
+    plain, gates = planes.chosen(~planes.gate), planes.chosen(planes.gate)
+    rows, h = sample.rows, len(plain)
+    inputs = np.column_stack([rows, np.ones(len(rows))])
+    features = np.column_stack([np.maximum(plain.distance(rows), 0), *_switched(gates, rows, inputs), inputs])
     least = 1 / float(sample.weight.max())
-    prior = np.where(np.isfinite(planes.jump_sd), 1 / np.maximum(planes.jump_sd, least), 0.0)[:, None]
-    design = np.concatenate([sample.weight * features, prior * np.eye(h, features.shape[1])])
-    wanted = np.concatenate([sample.weight * sample.answers, prior * planes.jump])
+    prior = np.where(np.isfinite(plain.jump_sd), 1 / np.maximum(plain.jump_sd, least), 0.0)[:, None]
+    weight = sample.weight * _sure(gates, rows)[:, None]
+    design = np.concatenate([weight * features, prior * np.eye(h, features.shape[1])])
+    wanted = np.concatenate([weight * sample.answers, prior * plain.jump])
     scale = np.linalg.norm(design, axis=0)
     scale[scale == 0] = 1.0
     found = scipy.linalg.lstsq(design / scale, wanted, lapack_driver="gelsd", check_finite=False)[0] / scale[:, None]
-    return ReLUNetwork([planes.normals, found[:h].T], [planes.offsets, found[-1]], found[h:-1].T)
+    neurons = [(plain.normals, plain.offsets, found[:h].T)]
+    maps = found[h : -inputs.shape[1]].reshape(len(gates), inputs.shape[1], sample.answers.shape[1])
+    neurons += [_pair(gates.normals[k], gates.offsets[k], maps[k]) for k in range(len(gates))]
+    w, b, a = (list(parts) for parts in zip(*neurons, strict=True))
+    affine = found[-inputs.shape[1] :]
+    return ReLUNetwork([np.concatenate(w), np.hstack(a)], [np.concatenate(b), affine[-1]], affine[:-1].T)
+
+
+def _switched(gates: Hyperplanes, rows: FloatArray, inputs: FloatArray) -> list[FloatArray]:
+    """For each gate x and 1 where it is open, and zero elsewhere."""
+    return [np.where(side[:, None] > 0, inputs, 0.0) for side in gates.distance(rows).T]
+
+
+def _sure(gates: Hyperplanes, rows: FloatArray) -> FloatArray:
+    """Zero for rows so close to a gate that it may be open or not, else one."""
+    return 1.0 - (np.abs(gates.distance(rows)) < gates.uncertainty(rows)).any(axis=1)
+
+
+def _pair(normal: FloatArray, offset: float, switched: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """An affine map (d + 1, m) that is on beyond a hyperplane, as pairs of neurons: max(Mz + ℓ, 0) - max(Mz, 0).
+
+    The larger M, the narrower the slab in which they are wrong, and the more digits they lose; both errors are of
+    the size of a third of the digits for this M.
+    """
+    outputs = switched.shape[1]
+    steep = np.linalg.norm(switched, axis=0) * unit_roundoff(np.float64) ** (-2 / 3)
+    weights = steep[:, None] * normal
+    first = np.concatenate([weights + switched[:-1].T, weights])
+    bias = np.concatenate([steep * offset + switched[-1], steep * offset])
+    return first, bias, np.hstack([np.eye(outputs), -np.eye(outputs)])
 
 
 def _strips(planes: Hyperplanes, rng: np.random.Generator) -> FloatArray:
