@@ -39,7 +39,8 @@ __all__ = ["learn"]
 HEALTH_LINES = 4
 NARROWEST = 0.01
 # Tolerances are wide, for noise differs from place to place; where that hides too much, less is taken for noise.
-CAUTION, ALL_CAUTION = (1.0, 0.3, 0.1, 0.1), (1.0, 1.0, 1.0)
+CAUTION, ALL_CAUTION = (1.0, 0.3, 0.1, 0.1, 0.1), (1.0, 1.0, 1.0)
+PATIENCE, FEW_DIGITS_PATIENCE = 6, 12  # lines in a row that make nothing better
 NEAR_FLOOR = 100.0  # times the noise: an error that has reached this leaves nothing to find
 VERIFICATION_POINTS = 36  # at each scale
 VERIFIED = "verified"
@@ -81,6 +82,8 @@ def learn(oracle: Oracle, *, eps: float = 1e-6, rng: Rng = 0, narrowest: float =
         return run.result(Outcome.OUT_OF_BUDGET, error=str(error))
     except TargetError as error:
         return run.result(Outcome.TARGET_FAILED, error=str(error))
+    except np.linalg.LinAlgError as error:  # numbers no factorisation copes with
+        return run.result(Outcome.NOT_ACCURATE, error=str(error))
 
 
 @dataclass
@@ -140,8 +143,11 @@ class _Run:
         """Learn from lines until the error is small enough at random points that led no line."""
         trusted = exact is not None and (self.verified or not len(exact.planes))
         model = exact if exact is not None and trusted else self.from_scratch(drawn, noise)
-        for k, caution in enumerate(self.caution):
-            improved = improve_by_lines(self.oracle, model, drawn, noise.times(caution), self.rng, self.eps)
+        for k, caution in enumerate(CAUTION if self.few_digits else ALL_CAUTION):
+            improved = improve_by_lines(
+                self.oracle, model, drawn, noise.times(caution), self.rng,
+                eps=self.eps, patience=FEW_DIGITS_PATIENCE if self.few_digits else PATIENCE,
+            )  # fmt: skip
             if improved is not model or k == 0:
                 drawn = draw_points(self.oracle, self.points, self.rng)
                 model = self.keep(self.checked_again(improved, drawn, noise))
@@ -155,10 +161,9 @@ class _Run:
         return self.keep(model), drawn
 
     @property
-    def caution(self) -> tuple[float, ...]:
-        """How much of the noise tolerances are made of, in one try after the other."""
-        few_digits = exact_refusal(self.evidence["health"]) is Outcome.LOW_PRECISION
-        return CAUTION if few_digits else ALL_CAUTION
+    def few_digits(self) -> bool:
+        """True if noise is what makes the target hard."""
+        return exact_refusal(self.evidence["health"]) is Outcome.LOW_PRECISION
 
     def floor(self, model: Model, noise: DistanceNoise) -> float:
         """Relative square error that the noise of the answers looks like by itself."""

@@ -18,7 +18,7 @@ from reluctant.oracles import Counting
 __all__ = ["improve_by_lines"]
 
 MOST_LINES = 40
-PATIENCE, WITHOUT_ANY = 6, 2  # lines in a row that make nothing better; one that brings no hyperplane counts more
+WITHOUT_ANY = 2  # a line that brings no hyperplane counts for so many that make nothing better
 BETTER = 0.5  # of the error before: what counts as better
 COMPLETE = 1e-4  # error of a network that lacks no neuron: the digits of its hyperplanes are what is wrong
 FARTHEST = 5.0  # from the origin, in typical inputs, may an answer be to which all parameters are fitted
@@ -26,16 +26,25 @@ AMONG_WORST = 8  # unexplained points of which one is taken
 
 
 def improve_by_lines(
-    oracle: Counting, model: Model, drawn: Drawn, noise: DistanceNoise, rng: np.random.Generator, eps: float
+    oracle: Counting,
+    model: Model,
+    drawn: Drawn,
+    noise: DistanceNoise,
+    rng: np.random.Generator,
+    *,
+    eps: float,
+    patience: int,
 ) -> Model:
     """Add the hyperplanes of one line after the other; the best model met on the way.
+
+    Ends at an error of eps, or after `patience` lines in a row that make nothing better.
 
     Cost: for each line what `look_along` and `follow` ask, and for each that brings something a new fit.
     """
     best, waiting = model, 0
     oracle, memory = remember(oracle)
     for _ in range(MOST_LINES):
-        if best.good_for(eps) or not len(model.checked.unexplained) or waiting >= PATIENCE:
+        if best.good_for(eps) or not len(model.checked.unexplained) or waiting >= patience:
             break
         found = _new_planes(oracle, model, noise, rng)
         if len(found):

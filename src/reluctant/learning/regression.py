@@ -77,7 +77,7 @@ def _switched(gates: Hyperplanes, rows: FloatArray, inputs: FloatArray) -> list[
 
 def _sure(gates: Hyperplanes, rows: FloatArray) -> FloatArray:
     """Zero for rows so close to a gate that it may be open or not, else one."""
-    return 1.0 - (np.abs(gates.distance(rows)) < gates.uncertainty(rows)).any(axis=1)
+    return np.asarray(1.0 - (np.abs(gates.distance(rows)) < gates.uncertainty(rows)).any(axis=1))
 
 
 def _pair(normal: FloatArray, offset: float, switched: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
