@@ -28,7 +28,7 @@ WIDTH = 1e-9  # of the scale, down to which a step is followed
 SHARE, EXTRA = 2.0, 12  # lines for each unknown of a hyperplane, and more
 DISC = 0.02  # of the scale: where it is looked for at first
 BRACKET, FAR_BRACKET = 12.0, 30.0  # as many times the disc, and the error of the first hyperplane
-WHOLE = 0.5  # of the change in an interval must be in one of its parts, or it is no step
+WHOLE = 0.35  # of the change in an interval must be in one of its four parts, or it is a bend: that leaves a quarter
 WIDEST = 1e-3  # of the scale: a change that is spread over more is no step
 SEEN = 0.1  # of the step: what has to be left of it elsewhere
 OUTLIER = 6.0  # median distances from the fitted hyperplane
@@ -85,8 +85,8 @@ def _largest_change(residual: Ask, line: Lines, rng: np.random.Generator) -> Flo
     t = REACH * line.scale * np.linspace(-1, 1, SAMPLES)
     t[1:-1] += rng.uniform(-0.3, 0.3, SAMPLES - 2) * (t[1] - t[0])
     slopes = np.diff(residual(line.points(np.zeros(SAMPLES, dtype=int), t)), axis=0) / np.diff(t)[:, None]
-    change = np.linalg.norm(slopes[1:-1] - (slopes[:-2] + slopes[2:]) / 2, axis=1) * np.diff(t)[1:-1]
-    k = int(np.argmax(change)) + 1
+    bends = np.linalg.norm(np.diff(slopes, axis=0), axis=1)
+    k = int(np.argmax(np.minimum(bends[:-1], bends[1:]) * np.diff(t)[1:-1])) + 1  # unlike both of its neighbours
     return t[None, k : k + 2]
 
 
