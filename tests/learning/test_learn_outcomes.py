@@ -66,6 +66,7 @@ def test_a_budget_ends_with_what_is_known(budget):
     assert result.outcome is rl.Outcome.OUT_OF_BUDGET
     assert result.queries <= budget
     assert "budget" in result.evidence["error"]
+    assert (result.network is not None) == (budget > 4000)
 
 
 def test_a_target_that_dies_is_named():

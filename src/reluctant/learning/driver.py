@@ -105,8 +105,9 @@ class _Run:
     def go(self) -> Outcome:
         self.evidence["eps"] = self.eps
         health = self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
-        if _refused(health):
-            return health.refusal or Outcome.CONSTANT
+        refusal = _refusal(health)
+        if refusal is not None:
+            return refusal
         drawn = draw_points(self.oracle, self.points, self.rng)
         if health.refusal is not None and not _stands_out(drawn):
             return self.nothing_there(health.refusal, drawn)
@@ -146,7 +147,7 @@ class _Run:
         for k, caution in enumerate(CAUTION if self.few_digits else ALL_CAUTION):
             improved = improve_by_lines(
                 self.oracle, model, drawn, noise.times(caution), self.rng,
-                eps=self.eps, patience=FEW_DIGITS_PATIENCE if self.few_digits else PATIENCE,
+                eps=self.eps, patience=FEW_DIGITS_PATIENCE if self.few_digits else PATIENCE, keep=self.keep,
             )  # fmt: skip
             if improved is not model or k == 0:
                 drawn = draw_points(self.oracle, self.points, self.rng)
@@ -239,10 +240,12 @@ class _Run:
         return {stage: rows for stage, rows in difference.items() if rows != Rows()}
 
 
-def _refused(health: Health) -> bool:
-    """True if the target cannot be learned; what looks flat may have a bump."""
+def _refusal(health: Health) -> Outcome | None:
+    """Why a target cannot be learned, or None; what looks flat may have a bump."""
     labels = health.answers is Kind.LABELS and health.refusal is not Outcome.CONSTANT
-    return health.refusal is not None and (health.refusal not in FLAT or labels)
+    if health.refusal is not None and (health.refusal not in FLAT or labels):
+        return health.refusal
+    return Outcome.OUT_OF_REACH if exact_refusal(health) is Outcome.OUT_OF_REACH else None
 
 
 def _stands_out(drawn: Drawn) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from reluctant.extraction.memory import Memory, remember
@@ -34,10 +36,12 @@ def improve_by_lines(
     *,
     eps: float,
     patience: int,
+    keep: Callable[[Model], Model],
 ) -> Model:
     """Add the hyperplanes of one line after the other; the best model met on the way.
 
-    Ends at an error of eps, or after `patience` lines in a row that make nothing better.
+    Ends at an error of eps, or after `patience` lines in a row that make nothing better; `keep` is told of each that
+    is the best so far.
 
     Cost: for each line what `look_along` and `follow` ask, and for each that brings something a new fit.
     """
@@ -52,7 +56,7 @@ def improve_by_lines(
             model = model if model.good_for(eps) else _polished(oracle, model, memory, drawn, noise, rng)
         better = model.checked.accuracy.error < BETTER * best.checked.accuracy.error
         waiting = 0 if better else waiting + (1 if len(found) else WITHOUT_ANY)
-        best = model if model.better_than(best) else best
+        best = keep(model) if model.better_than(best) else best
     return best
 
 

@@ -21,12 +21,15 @@ NO_WORSE = 1.1  # times the sum of squares with all of them
 
 def prune(planes: Hyperplanes, sample: Sample) -> Hyperplanes:
     """The hyperplanes without those that a close one makes superfluous. No queries."""
-    misfit = sample.misfit(fit_outputs(planes, sample))
+    close = are_close(planes.normals, -planes.offsets, CLOSE_ANGLE, CLOSE_THRESHOLD)
+    kept = np.ones(len(planes), dtype=bool)
+    misfit = None
     for i in reversed(range(len(planes))):
-        if are_close(planes.normals, -planes.offsets, CLOSE_ANGLE, CLOSE_THRESHOLD)[i].sum() == 1:
-            continue  # to itself
-        others = planes.chosen(np.arange(len(planes)) != i)
-        left = sample.misfit(fit_outputs(others, sample))
-        if left <= NO_WORSE * misfit:
-            planes, misfit = others, left
-    return planes
+        if close[i, kept].sum() == 1:  # to itself
+            continue
+        misfit = sample.misfit(fit_outputs(planes.chosen(kept), sample)) if misfit is None else misfit
+        kept[i] = False
+        left = sample.misfit(fit_outputs(planes.chosen(kept), sample))
+        kept[i] = left > NO_WORSE * misfit
+        misfit = misfit if kept[i] else left
+    return planes.chosen(kept)
