@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib import colormaps, rc_context
 from matplotlib.figure import Figure
 
 import reluctant as rl
@@ -127,7 +128,7 @@ def growth() -> None:
 
 
 NARROWEST = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
-ACCURACIES = (1e-1, 1e-3, 1e-5, 1e-7, 1e-9, 1e-11, 1e-13, 1e-15)
+ACCURACIES = (1e-3, 1e-6, 1e-9, 1e-11, 1e-13, 1e-15)
 
 
 def dependence() -> None:
@@ -138,33 +139,32 @@ def dependence() -> None:
     first = [point(case, case.narrowest) for case in bumps]
     print(f"\n{'clusters 1e-05: eps':<38}{'error':>10}{'(worst)':>10}{'queries':>10}")
     second = [point(case, case.eps) for case in clusters]
-    draw(np.array(first), np.array(second))
+    draw({"narrowest": dict(zip(NARROWEST, first, strict=True)), "ε": dict(zip(ACCURACIES, second, strict=True))})
 
 
-def point(case: Case, asked: float) -> tuple[float, float, float, float]:
+def point(case: Case, asked: float) -> list[Run]:
     runs = [learned(case, FIRST_SEED + k) for k in range(SEEDS)]
     errors, cost = [run.error for run in runs], float(np.median([run.queries for run in runs]))
     print(f"{asked:<38g}{np.median(errors):>10.0e}{max(errors):>10.0e}{cost:>10.0f}", flush=True)
-    return asked, float(np.median(errors)), max(errors), cost
+    return runs
 
 
-def draw(bumps: np.ndarray, clusters: np.ndarray) -> None:
-    figure = Figure(figsize=(7.6, 3.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    left.set_title("bump of width 0.01 beside 8 neurons", fontsize=10)
-    right.set_title("three clusters of neurons 1e-5 apart", fontsize=10)
-    for axes, points, name in ((left, bumps, "narrowest"), (right, clusters, "ε")):
-        axes.plot(points[:, 3], points[:, 2], "o-", markersize=4, color="#b5461c", label="worst of the seeds")
-        axes.plot(points[:, 3], points[:, 1], "o-", markersize=4, color="#3b6ea5", label="median")
-        for asked, _, error, cost in points:
-            axes.annotate(f"{name} {asked:g}", (cost, error), fontsize=6, xytext=(4, 3), textcoords="offset points")
+def draw(panels: dict[str, dict[float, list[Run]]]) -> None:
+    figure = Figure(figsize=(7.6, 3.4), layout="constrained")
+    titles = "bump of width 0.01 beside 8 neurons", "three clusters of neurons 1e-5 apart"
+    for axes, title, (name, runs) in zip(figure.subplots(1, 2), titles, panels.items(), strict=True):
+        colours = colormaps["viridis"](np.linspace(0, 0.9, len(runs)))
+        for colour, (asked, some) in zip(colours, runs.items(), strict=True):
+            queries, errors = [run.queries for run in some], [run.error for run in some]
+            axes.plot(queries, errors, "o", markersize=4, alpha=0.7, color=colour, label=f"{name} {asked:g}")
+        axes.set_title(title, fontsize=10)
         axes.set_xlabel("queries")
         axes.set_ylabel("relative square error")
-        axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.legend(frameon=False, fontsize=8)
+        axes.legend(frameon=False, fontsize=7)
         axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(PICTURE, metadata={"Date": None})
+    with rc_context({"svg.hashsalt": "learning"}):
+        figure.savefig(PICTURE, metadata={"Date": None})
 
 
 if __name__ == "__main__":

@@ -101,7 +101,19 @@ def scan_lines(
 
     Cost: about five rows a crease, and 16 a line; 5 a line where `few` creases are expected.
     """
-    search = _Search(ask, lines, noise)
+    with np.errstate(divide="ignore", invalid="ignore"):  # positions that rounding makes one give no slope
+        return _scan(_Search(ask, lines, noise), rng, few, places, most, watch)
+
+
+def _scan(
+    search: _Search,
+    rng: np.random.Generator,
+    few: bool,
+    places: FloatArray | None,
+    most: int | None,
+    watch: Callable[[Scan], None] | None,
+) -> Scan:
+    lines = search.lines
     samples = search.start_with_few(rng) if few else search.start(rng)
     if places is not None:
         samples = samples + search.look_at(places)

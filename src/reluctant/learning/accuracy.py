@@ -81,6 +81,6 @@ def _weights(rows: FloatArray, share: float, planes: Hyperplanes) -> FloatArray:
     inside = (size > NEAREST) & (size < FARTHEST)
     drawn = np.where(inside, 1 / (2 * np.maximum(size, NEAREST) * np.log(FARTHEST / NEAREST)), 0.0)
     gaussian = np.exp(-(along**2) / 2) / np.sqrt(2 * np.pi)
-    with np.errstate(divide="ignore"):
-        ratio = np.where(gaussian > 0, drawn / gaussian, np.where(drawn > 0, np.inf, 0.0)).mean(axis=1)
-    return np.asarray(1 / (1 - share + share * ratio))
+    ratio = np.full(size.shape, np.inf)  # where the Gaussian's density is too small for a number
+    np.divide(drawn, gaussian, out=ratio, where=gaussian > 0)
+    return np.asarray(1 / (1 - share + share * np.where(drawn > 0, ratio, 0.0).mean(axis=1)))

@@ -64,4 +64,6 @@ def _gaussian_over_mixture(along: FloatArray, offsets: FloatArray) -> FloatArray
     drawn = np.where((size > NEAREST) & (size < WIDEST), 1 / (2 * np.maximum(size, NEAREST)), 0.0)
     drawn /= np.log(WIDEST / NEAREST)
     gaussian = np.exp(-(along**2) / 2) / np.sqrt(2 * np.pi)
-    return np.asarray(2 / (1 + (drawn / gaussian).mean(axis=1)))
+    ratio = np.full(size.shape, np.inf)  # where the Gaussian's density is too small for a number
+    np.divide(drawn, gaussian, out=ratio, where=gaussian > 0)
+    return np.asarray(2 / (1 + np.where(drawn > 0, ratio, 0.0).mean(axis=1)))
