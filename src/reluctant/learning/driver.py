@@ -40,6 +40,7 @@ HEALTH_LINES = 4
 NARROWEST = 0.01
 # Tolerances are wide, for noise differs from place to place; where that hides too much, less is taken for noise.
 CAUTION, ALL_CAUTION = (1.0, 0.3, 0.1, 0.1, 0.1), (1.0, 1.0, 1.0)
+AIM = 0.3  # of eps: an error that is chosen for being small is larger at new points
 PATIENCE, FEW_DIGITS_PATIENCE = 6, 12  # lines in a row that make nothing better
 NEAR_FLOOR = 100.0  # times the noise: an error that has reached this leaves nothing to find
 VERIFICATION_POINTS = 36  # at each scale
@@ -147,7 +148,7 @@ class _Run:
         for k, caution in enumerate(CAUTION if self.few_digits else ALL_CAUTION):
             improved = improve_by_lines(
                 self.oracle, model, drawn, noise.times(caution), self.rng,
-                eps=self.eps, patience=FEW_DIGITS_PATIENCE if self.few_digits else PATIENCE, keep=self.keep,
+                eps=AIM * self.eps, patience=FEW_DIGITS_PATIENCE if self.few_digits else PATIENCE, keep=self.keep,
             )  # fmt: skip
             if improved is not model or k == 0:
                 drawn = draw_points(self.oracle, self.points, self.rng)
