@@ -53,7 +53,7 @@ def look_for_gate(residual: Ask, line: Lines, noise: DistanceNoise, rng: np.rand
     first = _follow_steps(residual, line.origins, line.directions, bracket, WIDTH * line.scale)
     point = line.points(np.zeros(1, dtype=int), first.t)
     least = TOLERANCE * float(noise.at(np.linalg.norm(point, axis=1))[0])
-    if not first.size[0] > least or first.width[0] > WIDEST * line.scale:
+    if not first.size[0] > least or first.width[0] > WIDEST * line.scale or not _lasts(residual, line, first):
         return None
     dim = point.shape[1]
     count = int(SHARE * dim) + EXTRA
@@ -69,6 +69,13 @@ def look_for_gate(residual: Ask, line: Lines, noise: DistanceNoise, rng: np.rand
     reach = FAR_BRACKET * off * (1 + np.linalg.norm(starts - centre, axis=1, keepdims=True) / disc)
     far = _plane(residual, starts, normal[None], np.hstack([-reach, reach]), first, line.scale)
     return None if far is None else _gate(*far, residual(point[:1]).shape[1])
+
+
+def _lasts(residual: Ask, line: Lines, step: _Steps) -> bool:
+    """True if what changes at a step does not change back at once: that would be a bump."""
+    beside = step.t + WIDEST * line.scale * np.array([-1.0, 1.0])
+    before, after = residual(line.points(np.zeros(2, dtype=int), beside))
+    return bool(np.linalg.norm(after - before) > WHOLE * step.size[0])
 
 
 def _gate(normal: FloatArray, centre: FloatArray, off: float, outputs: int) -> Hyperplanes:

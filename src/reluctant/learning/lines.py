@@ -73,13 +73,14 @@ def _polished(
 
 def _new_planes(oracle: Counting, model: Model, noise: DistanceNoise, rng: np.random.Generator) -> Hyperplanes:
     """Hyperplanes on a line through one of the worst points that are not among the model's."""
-    point = model.checked.rows[rng.choice(model.checked.unexplained[:AMONG_WORST])]
-    line = line_through(point, rng)
+    worst = min(AMONG_WORST, model.checked.standing_out)
+    line = line_through(model.checked.rows[rng.choice(model.checked.unexplained[:worst])], rng)
+    bends = model.planes.chosen(~model.planes.gate)  # a gate hides creases that may be told apart after all
     with oracle.stage("lines"):
-        looked = look_along(oracle.query, line, noise, rng, model.planes)
+        looked = look_along(oracle.query, line, noise, rng, bends)
     with oracle.stage("hyperplanes"):
         found = follow(oracle.query, looked.planes, looked.noise, rng)
-    found = found.chosen(~found.close_to(model.planes))
+    found = found.chosen(~found.close_to(bends))
     return found if len(found) else _new_gate(oracle, model, line, noise, rng)
 
 

@@ -115,7 +115,8 @@ def _first_planes(
     before, after = index[new], index[new + 1]
     change = np.nan_to_num(measured.slope[after] - measured.slope[before])  # (c, m, d)
     _, sizes, directions = np.linalg.svd(change, full_matrices=False)
-    normals, sd = directions[:, 0], np.hypot(measured.sd[before], measured.sd[after])
+    ahead = np.where(directions[:, 0] @ line.directions[0] < 0, -1.0, 1.0)  # parallel neurons have one direction
+    normals, sd = ahead[:, None] * directions[:, 0], np.hypot(measured.sd[before], measured.sd[after])
     tilt = SAFETY * sd / np.maximum(sizes[:, 0], np.finfo(float).tiny)
     room = _room(t, CROWD * line.scale)[new] * np.abs(normals @ line.directions[0])
     offsets = -(normals * points[new]).sum(axis=1)
