@@ -19,7 +19,7 @@ from reluctant.oracles import Counting
 __all__ = ["Model", "fitted_model", "model_of", "oriented"]
 
 SAME = 1e-2  # of the error: a network that differs by less, or by noise, is the same
-ROUNDINGS = 64.0  # of the largest answer
+ROUNDINGS = 4.0  # of the largest term that an answer is the sum of
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ def oriented(model: Model, noise: DistanceNoise) -> ReLUNetwork:
     if network.skip is None or network.depth != 2:
         return network
     answers = network(checked.rows)
-    rounding = ROUNDINGS * unit_roundoff(np.float64) * float(np.abs(answers).max())
+    terms = network.preactivations(checked.rows)[0] * np.abs(network.weights[1]).max(axis=0)
+    rounding = ROUNDINGS * unit_roundoff(np.float64) * float(np.abs(terms).max(initial=0))
     allowed = SAME * np.sqrt(checked.accuracy.error * checked.accuracy.variance) + noise.near + rounding
     for other in (ReLUNetwork(network.weights, network.biases), orient(network)):
         if np.abs(other(checked.rows) - answers).max() <= allowed:
