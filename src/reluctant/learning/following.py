@@ -105,7 +105,8 @@ def _refitted(planes: Hyperplanes, rows: FloatArray, seen: Crossings) -> tuple[H
     """Hyperplanes through where the creases were seen, and for which of them that gave one."""
     h, k, _ = rows.shape
     good = np.zeros(h, dtype=bool)
-    points = rows + seen.position.reshape(h, k, 1) * planes.normals[:, None]
+    position = np.where(np.isfinite(seen.position), seen.position, 0.0)  # no bend has no position
+    points = rows + position.reshape(h, k, 1) * planes.normals[:, None]
     blur = EXTRAPOLATED * seen.sd.reshape(h, k) / np.linalg.norm(planes.jump, axis=1)[:, None]
     bend, critical = seen.bend.reshape(h, k, -1), seen.critical.reshape(h, k)
     for i in range(h):
