@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from reluctant.errors import ReluctantError
     from reluctant.extraction import AnyDepth, DepthThree, DepthTwo, extract
     from reluctant.health import Health, check_health
+    from reluctant.learning import learn
     from reluctant.networks import ReLUNetwork, equivalent
     from reluctant.oracles import Facts, Oracle, Wrapper, open_oracle
     from reluctant.results import Outcome, Result
@@ -44,6 +45,7 @@ __all__ = [
     "equivalent",
     "extract",
     "flip_sign",
+    "learn",
     "local_linearity",
     "open_oracle",
     "random_network",
@@ -71,6 +73,7 @@ _HOMES = {
     "equivalent": "networks",
     "extract": "extraction",
     "flip_sign": "adversarial",
+    "learn": "learning",
     "local_linearity": "adversarial",
     "open_oracle": "oracles",
     "random_network": "adversarial",
