@@ -22,6 +22,7 @@ __all__ = ["MOST_PARAMETERS", "polish"]
 MOST_PARAMETERS = 2600  # a dense least-squares problem of this size takes seconds
 STEPS = 8
 DIVERGED = 1e4  # times the least sum of squares: with an old factorisation a little worse may be the way to better
+WORTHWHILE = 0.9  # of the least sum of squares: a thorough step that brings no more is the last
 DAMPING = 1e-12  # of the squares of columns of norm one
 THOROUGH_DAMPING = 1e-10  # of columns of norm one
 MOST_ENTRIES = 6e7  # of the matrix; beyond, every other row has to do
@@ -57,13 +58,14 @@ def polish(
     rows, answers, weight = rows[near], answers[near], 1 / noise.at(distance[near])[:, None]
     factors = _by_orthogonal_factors if thorough else _by_normal_equations
     solve = factors(_jacobian(network, rows, weight, fixed))
-    best, least, limit = network, np.inf, 1.0 if thorough else DIVERGED
+    best, least, limit = network, np.inf, WORTHWHILE if thorough else DIVERGED
     for step in range(steps + 1):
         residual = ((answers - network(rows)) * weight).reshape(-1)
         size = float(residual @ residual)
-        if not size < limit * least:  # noise is all that is left, or too badly conditioned to go on
-            break
+        worthwhile = size < limit * least
         best, least = (network, size) if size < least else (best, least)
+        if not worthwhile:  # noise is all that is left, or too badly conditioned to go on
+            break
         if thorough and step:
             solve = factors(_jacobian(network, rows, weight, fixed))
         network = _moved(network, solve(residual), fixed)

@@ -24,7 +24,7 @@ from reluctant.numerics import FloatArray
 __all__ = ["complete", "mostly_explained"]
 
 FITS = 1e-6  # deviation, relative to the spread of the answers, that no rounding in the layers explains
-FEWEST_CHECKED, CHECKED = 4000, 0.5  # fresh points; for every parameter: what they do not meet is rare
+FEWEST_CHECKED, CHECKED = 5000, 0.5  # fresh points; for every parameter: what they do not meet is rare
 MOST_SUSPECTS = 128  # directions
 MOST_WRONG = 0.4  # of the rows: beyond, the others are no majority
 MOST_ROUNDS = 12
@@ -36,7 +36,7 @@ BEYOND = 0.5  # of its length, a segment goes on at both ends: creases are bette
 def complete(ladder: Ladder, memory: Memory, rng: np.random.Generator) -> Known:
     """Look for missing neurons until fresh points are explained.
 
-    Cost: 4000 rows, or half a row for every parameter where that is more; about 40 more for each missing neuron.
+    Cost: 5000 rows, or half a row for every parameter where that is more; about 40 more for each missing neuron.
     """
     checked = False
     for _ in range(MOST_ROUNDS):

@@ -35,11 +35,10 @@ def polish_to_all(
     for _ in range(ROUNDS):
         polished = polish(best, rows, answers, noise, thorough=True)
         now = deviations(polished)
-        if not now.max() < off.max():  # a fit that answers say little about may run away
-            break
-        best, off = polished, now
-        worst = np.argsort(-off)[: int(ADDED * network.parameters)]
-        worst = worst[off[worst] > TOLERANCE]
+        worst = np.argsort(-now)[: int(ADDED * network.parameters)]  # also of a fit that ran away: these rows hold it
+        better = now.max() < off.max()
+        best, off = (polished, now) if better else (best, off)
+        worst = worst[now[worst] > TOLERANCE]
         if not len(worst):
             break
         rows, answers = np.concatenate([rows, every_row[worst]]), np.concatenate([answers, every_answer[worst]])

@@ -102,15 +102,22 @@ def oriented_network(known: Known, readout: Readout, rows: FloatArray, answers: 
         return _network(known, readout.weights, readout.constants)
     if len(known.layers) == 1:
         return _network(known, outputs, readout.constants, skip)
-    return _with_always_active(known, outputs, skip, readout.constants)
+    before = Known(known.dim, known.layers[:-1]).features(rows)
+    return _with_always_active(known, outputs, skip, readout.constants, before.mean(axis=0))
 
 
-def _with_always_active(known: Known, outputs: FloatArray, skip: FloatArray, constants: FloatArray) -> ReLUNetwork:
-    """The skip term carried by more neurons of the last layer."""
+def _with_always_active(
+    known: Known, outputs: FloatArray, skip: FloatArray, constants: FloatArray, typical: FloatArray
+) -> ReLUNetwork:
+    """The skip term carried by more neurons of the last layer; `typical` (k,) values of the one before.
+
+    Their biases keep them on where what they look at is zero: at zero itself a later fit could turn them off.
+    """
     rows, more = always_active(skip, NOTHING * float(np.abs(outputs).max()))
-    last = known.layers[-1]
-    layer = Layer.of(np.concatenate([last.weights, rows]), np.concatenate([last.biases, np.zeros(len(rows))]))
-    return _network(Known(known.dim, (*known.layers[:-1], layer)), np.hstack([outputs, more]), constants)
+    last, biases = known.layers[-1], rows @ typical
+    layer = Layer.of(np.concatenate([last.weights, rows]), np.concatenate([last.biases, biases]))
+    known = Known(known.dim, (*known.layers[:-1], layer))
+    return _network(known, np.hstack([outputs, more]), constants - more @ biases)
 
 
 def _network(known: Known, outputs: FloatArray, constants: FloatArray, skip: FloatArray | None = None) -> ReLUNetwork:
