@@ -7,23 +7,19 @@ distance from the origin: all without a query. A neuron that one input in a hund
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
-from reluctant.extraction.any_depth.crease import Incoming
 from reluctant.extraction.any_depth.known import Known
 from reluctant.geometry.samples import IntArray
 from reluctant.numerics import FloatArray, unit_roundoff
 
-__all__ = ["check_points", "suspected_points", "undetermined_points"]
+__all__ = ["check_points", "suspected_points"]
 
 EXTREME = 0.75  # share of the points
 POOL = 10_000  # random points they are taken from
 DISTANCES = (0.3, 1.0, 3.0, 10.0, 25.0)  # of extreme points from the origin, in units of the scale of use
 AS_THEY_ARE = 0.5  # share of directions in the units of the layer; the others in units of its spread in each direction
 CLIMB_STEPS, CLIMB_STEP = 12, 0.2  # the first step, of the distance from the origin; the others are shorter
-FOR_EACH = 40  # points for every neuron with open coefficients, twice
 CHUNK = 50  # directions at a time
 SCALES = (0.1, 25.0)
 AT_USE = 0.5  # share of points at the scale of use; the others are spread over the scales
@@ -78,17 +74,6 @@ def _climbed(known: Known, points: FloatArray, rows: FloatArray) -> FloatArray:
         points = points + step * size * slope / np.where(length > 0, length, 1.0)
         points *= size / np.linalg.norm(points, axis=1, keepdims=True)
     return points
-
-
-def undetermined_points(known: Known, incomings: Iterable[Incoming], rng: np.random.Generator) -> FloatArray:
-    """Points at which the value of a neuron on top of `known` depends on coefficients that are open, some for each."""
-    pool, open_ = _random(POOL, known.dim, rng), [incoming for incoming in incomings if not incoming.closed]
-    features, chosen = known.features(pool), [pool[:0]]
-    for incoming in open_:
-        unsure = np.flatnonzero(~incoming.determined(features))
-        nearest = unsure[np.argsort(np.abs(incoming.values(features[unsure])))]  # those that switch most easily
-        chosen += [pool[nearest[:FOR_EACH]], pool[unsure[:FOR_EACH]]]
-    return np.concatenate(chosen)
 
 
 def _whitening(values: FloatArray) -> FloatArray:
