@@ -69,7 +69,7 @@ def _climbed(known: Known, points: FloatArray, rows: FloatArray) -> FloatArray:
     """Points (n, d) moved to where rows (n, k) of the features are larger, no farther from the origin."""
     size = np.linalg.norm(points, axis=1, keepdims=True)
     for step in np.linspace(CLIMB_STEP, 0, CLIMB_STEPS, endpoint=False):
-        slope = np.einsum("nfd,nf->nd", known.local(points).jacobian, rows)
+        slope = known.around(points).feature_gradients(rows)
         length = np.linalg.norm(slope, axis=1, keepdims=True)
         points = points + step * size * slope / np.where(length > 0, length, 1.0)
         points *= size / np.linalg.norm(points, axis=1, keepdims=True)

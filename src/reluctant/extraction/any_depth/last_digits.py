@@ -15,6 +15,7 @@ from reluctant.numerics import FloatArray
 __all__ = ["polish_to_all"]
 
 ROUNDS = 4
+FEW_PARAMETERS = 2000  # beyond, a thorough fit takes minutes
 ADDED = 0.5  # rows for every parameter, in a round
 
 
@@ -33,7 +34,7 @@ def polish_to_all(
 
     best, off = network, deviations(network)
     for _ in range(ROUNDS):
-        polished = polish(best, rows, answers, noise, thorough=True)
+        polished = polish(best, rows, answers, noise, thorough=network.parameters <= FEW_PARAMETERS)
         now = deviations(polished)
         worst = np.argsort(-now)[: int(ADDED * network.parameters)]  # also of a fit that ran away: these rows hold it
         better = now.max() < off.max()

@@ -78,6 +78,6 @@ class _Open:
     def uphill(self, points: FloatArray, side: float, ratio: FloatArray) -> FloatArray:
         """Unit directions (n, d) in which the ratio changes most."""
         rows = side * (self.incoming.weights - ratio[:, None] * self.direction)
-        slope = np.einsum("nfd,nf->nd", self.known.local(points).jacobian, rows)
+        slope = self.known.around(points).feature_gradients(rows)
         length = np.linalg.norm(slope, axis=1, keepdims=True)
         return np.asarray(slope / np.where(length > 0, length, 1.0))

@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.linalg
 
 from reluctant.extraction.always_active import always_active
 from reluctant.extraction.any_depth.known import Known, Layer
 from reluctant.extraction.orientation import find_turned
+from reluctant.geometry.samples import BoolArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
@@ -36,30 +38,67 @@ class Readout:
     spread: float
 
 
-def fit_readout(known: Known, rows: FloatArray, answers: FloatArray, weight: FloatArray | None = None) -> Readout:
+def fit_readout(known: Known, rows: FloatArray, answers: FloatArray) -> Readout:
     """Least squares; answers count less the farther out they are."""
-    near = 1 / np.hypot(np.sqrt(known.dim), np.linalg.norm(rows, axis=1))[:, None]
-    spread = float((answers * near).std(axis=0).max())
-    near = near if weight is None else near * weight[:, None]
-    design = np.column_stack([known.features(rows), np.ones(len(rows))]) * near
-    size = np.linalg.norm(design, axis=0)
-    size[size == 0] = 1.0
-    found = (np.linalg.lstsq(design / size, answers * near, rcond=RANK)[0].T / size).T
-    return Readout(found[:-1].T, found[-1], spread)
+    return _Fit.of(known, rows, answers).by_least_squares(np.ones(len(rows)))
 
 
 def fit_most(known: Known, rows: FloatArray, answers: FloatArray) -> Readout:
     """A fit that leaves out rows it cannot explain, as long as they are few: those a missing neuron plays a part in."""
-    readout = fit_readout(known, rows, answers)
+    fit = _Fit.of(known, rows, answers)
+    readout = fit.by_least_squares(np.ones(len(rows)))
     for k in range(ROBUST_ROUNDS):
-        off = deviations(known, readout, rows, answers)
+        off = fit.deviations(readout)
         if off.max() <= FLOOR:
             break
         # Least absolute deviations, as a series of least squares; at the end, of the rows that agree best alone.
-        weight = 1 / np.sqrt(np.maximum(off, FLOOR))
-        trimmed = (off <= max(np.quantile(off, AGREEING), AGREES)).astype(float)
-        readout = fit_readout(known, rows, answers, weight if k < ROBUST_ROUNDS - TRIMMED_ROUNDS else trimmed)
+        if k < ROBUST_ROUNDS - TRIMMED_ROUNDS:
+            readout = fit.by_normal_equations(1 / np.sqrt(np.maximum(off, FLOOR)))
+        else:
+            readout = fit.by_least_squares(off <= max(np.quantile(off, AGREEING), AGREES))
     return readout
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """Features and answers at rows, both divided by the distance; `size` of each feature, which is taken out."""
+
+    design: FloatArray
+    answers: FloatArray
+    size: FloatArray
+
+    @classmethod
+    def of(cls, known: Known, rows: FloatArray, answers: FloatArray) -> _Fit:
+        near = 1 / np.hypot(np.sqrt(known.dim), np.linalg.norm(rows, axis=1))[:, None]
+        design = np.column_stack([known.features(rows), np.ones(len(rows))]) * near
+        size = np.linalg.norm(design, axis=0)
+        size[size == 0] = 1.0
+        return cls(design / size, answers * near, size)
+
+    @property
+    def spread(self) -> float:
+        return float(self.answers.std(axis=0).max())
+
+    def by_least_squares(self, weight: FloatArray | BoolArray) -> Readout:
+        """To the last digit; rows count as much as their weight (n,)."""
+        left, right = self.design * weight[:, None], self.answers * weight[:, None]
+        return self._readout(np.linalg.lstsq(left, right, rcond=RANK)[0])
+
+    def by_normal_equations(self, weight: FloatArray) -> Readout:
+        """To half the digits, many times as fast."""
+        left = self.design * weight[:, None]
+        normal, right = left.T @ left, left.T @ (self.answers * weight[:, None])
+        normal[np.diag_indices_from(normal)] += RANK * normal.trace()
+        return self._readout(np.asarray(scipy.linalg.solve(normal, right, assume_a="pos", check_finite=False)))
+
+    def _readout(self, found: FloatArray) -> Readout:
+        found = (found.T / self.size).T
+        return Readout(found[:-1].T, found[-1], self.spread)
+
+    def deviations(self, readout: Readout) -> FloatArray:
+        """How far off (n,) a readout is at each row, relative to the spread of the answers."""
+        weights = np.column_stack([readout.weights, readout.constants]) * self.size
+        return np.asarray(np.abs(self.design @ weights.T - self.answers).max(axis=1) / self.spread)
 
 
 def deviations(known: Known, readout: Readout, rows: FloatArray, answers: FloatArray) -> FloatArray:
