@@ -149,7 +149,7 @@ class Known:
 
     def patterns(self, points: FloatArray) -> BoolArray:
         """Which known neurons (n, H) are active."""
-        return self.along(points, np.zeros_like(points)).values > 0
+        return self.around(points).values > 0
 
     def along(self, points: FloatArray, directions: FloatArray) -> Slopes:
         """Values and derivatives at points on lines."""

@@ -82,14 +82,14 @@ class _Fit:
     def by_least_squares(self, weight: FloatArray | BoolArray) -> Readout:
         """To the last digit; rows count as much as their weight (n,)."""
         left, right = self.design * weight[:, None], self.answers * weight[:, None]
-        return self._readout(np.linalg.lstsq(left, right, rcond=RANK)[0])
+        return self._readout(np.asarray(np.linalg.lstsq(left, right, rcond=RANK)[0], dtype=np.float64))
 
     def by_normal_equations(self, weight: FloatArray) -> Readout:
         """To half the digits, many times as fast."""
         left = self.design * weight[:, None]
         normal, right = left.T @ left, left.T @ (self.answers * weight[:, None])
         normal[np.diag_indices_from(normal)] += RANK * normal.trace()
-        return self._readout(np.asarray(scipy.linalg.solve(normal, right, assume_a="pos", check_finite=False)))
+        return self._readout(scipy.linalg.solve(normal, right, assume_a="pos", check_finite=False))
 
     def _readout(self, found: FloatArray) -> Readout:
         found = (found.T / self.size).T
