@@ -35,6 +35,7 @@ FEWEST_TO_DOUBT = 3  # neurons: with fewer there is no majority
 QUIET = 4  # lines in a row that bring nothing new
 QUIET_FIRST = 2  # for the first layer, whose creases every line meets
 MOST_LINES = 10  # new ones for one layer
+FRUITLESS = 200  # kinks in a row that bring nothing: what is left belongs to deeper layers, or cannot be followed
 
 
 @dataclass(frozen=True)
@@ -96,19 +97,24 @@ class Search:
         """Follow all candidates there are; the number of neurons found."""
         found = 0
         while len(self.next_batch()) and not self.at_odds():
-            found += self.try_all()
+            new = self.try_all()
+            found += new
+            if not new and self.known.layers:
+                break
         return found
 
     def try_all(self) -> int:
         """Follow candidates, for the first layer those of one line, until none is left; the neurons found."""
-        before = len(self.neurons)
-        while len(batch := self.next_batch()) and not self.at_odds():
+        before, fruitless = len(self.neurons), 0
+        while fruitless < FRUITLESS and len(batch := self.next_batch()) and not self.at_odds():
+            found = len(self.neurons)
             self.store.measure(batch)
             self.close()
             for kink in batch:
                 self.tried.add(int(kink))
                 if self.unexplained()[kink]:
                     self.try_kink(int(kink))
+            fruitless = 0 if len(self.neurons) > found else fruitless + len(batch)
             if not self.known.layers:
                 break
         return len(self.neurons) - before
@@ -192,10 +198,10 @@ class Search:
 
     def close(self) -> None:
         """Settle open coefficients by kinks that nothing explains yet."""
-        for k, neuron in enumerate(self.neurons):
-            if neuron.incoming.closed:
-                continue
-            points = self.store.kinks.point[self.unexplained()]
+        open_ = [k for k, neuron in enumerate(self.neurons) if not neuron.incoming.closed]
+        points = self.store.kinks.point[self.unexplained()] if open_ else self.store.kinks.point[:0]
+        for k in open_:
+            neuron = self.neurons[k]
             crease = close_from_kinks(self.known, neuron.crease, neuron.incoming, points)
             closed = None if crease is None else self.accepted(crease)
             if closed is not None:
