@@ -50,6 +50,7 @@ class Store:
         self.scale = float(np.sqrt(dim))
         self.lines = 0
         self.unresolved = 0
+        self.followed = 0  # creases, in all layers
         nothing = np.empty(0)
         rows = np.empty((0, dim))
         self.kinks = Kinks(nothing.astype(np.intp), nothing, rows, rows, np.empty((0, 0)), nothing, nothing)

@@ -18,6 +18,7 @@ from reluctant.extraction.any_depth.merge import joined, same_neuron
 from reluctant.extraction.any_depth.score import passes, score
 from reluctant.extraction.any_depth.sides import find_sides
 from reluctant.extraction.any_depth.unseen import settle
+from reluctant.extraction.failures import StageFailed
 from reluctant.geometry.samples import BoolArray, IntArray
 
 __all__ = ["Neuron", "Search"]
@@ -35,6 +36,7 @@ FEWEST_TO_DOUBT = 3  # neurons: with fewer there is no majority
 QUIET = 4  # lines in a row that bring nothing new
 QUIET_FIRST = 2  # for the first layer, whose creases every line meets
 MOST_LINES = 10  # new ones for one layer
+MOST_FOLLOWED = 1500  # creases in all layers together: networks that can be recovered need a few hundred
 FRUITLESS = 200  # kinks in a row that bring nothing: what is left belongs to deeper layers, or cannot be followed
 
 
@@ -149,6 +151,7 @@ class Search:
         normal = self.store.normal(kink)
         if normal is None:
             return
+        self.count_one()
         start = Crease(self.store.kinks.point[kink][None], *normal)
         crease = None if self.is_part(start) else follow(self.asker, self.known, start)
         if crease is None:
@@ -157,6 +160,14 @@ class Search:
         if neuron is not None and self.confirmed(neuron):
             self.add(neuron)
             self.settle_sides()
+
+    def count_one(self) -> None:
+        """One crease more is followed; too many of them are a sign that layers are too many, or too wide."""
+        self.store.followed += 1
+        if self.store.followed > MOST_FOLLOWED:
+            reason = "creases that could not be told apart by layer, after this many"
+            number = self.store.followed
+            raise StageFailed(f"layer {len(self.known.layers) + 1}", reason, number=number, limit=MOST_FOLLOWED)
 
     def is_part(self, start: Crease) -> bool:
         """True if this is the crease of an open neuron, where more of it can be seen; then it has become part of it."""
