@@ -104,14 +104,18 @@ class _Explained:
         return cls(readout, rows, off, off > FITS)
 
     def segments(self, rng: np.random.Generator) -> Lines:
-        """Segments from wrong rows, some of the worst, to rows nearby that are right."""
-        worst = np.flatnonzero(self.wrong)[np.argsort(-self.off[self.wrong])]
-        chosen = rng.choice(worst[: SEGMENTS * NEIGHBOURS], min(SEGMENTS, len(worst)), replace=False)
-        right = self.rows[~self.wrong]
+        """Segments from wrong rows, some of the worst, to rows nearby that are right, and to others that are wrong.
+
+        The first cross what is missing; the second see it where it is, beyond creases that are known.
+        """
+        wrong = np.flatnonzero(self.wrong)[np.argsort(-self.off[self.wrong])]
+        chosen = rng.choice(wrong[: SEGMENTS * NEIGHBOURS], min(SEGMENTS, len(wrong)), replace=False)
+        right, among = self.rows[~self.wrong], self.rows[self.wrong]
         start, stop = [], []
         for row in self.rows[chosen]:
-            nearest = np.argsort(np.linalg.norm(right - row, axis=1))[:NEIGHBOURS]
-            other = right[rng.choice(nearest)]
-            start.append(row - BEYOND * (other - row))
-            stop.append(other + BEYOND * (other - row))
+            nearest = right[np.argsort(np.linalg.norm(right - row, axis=1))[:NEIGHBOURS]]
+            apart = among[np.linalg.norm(among - row, axis=1) > 0]
+            for other in (rng.choice(nearest), *rng.permutation(apart)[:1]):
+                start.append(row - BEYOND * (other - row))
+                stop.append(other + BEYOND * (other - row))
         return Lines.between(np.array(start), np.array(stop), float(np.sqrt(self.rows.shape[1])))

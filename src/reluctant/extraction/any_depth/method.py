@@ -17,7 +17,7 @@ from reluctant.extraction.any_depth.known import Known
 from reluctant.extraction.any_depth.ladder import Ladder
 from reluctant.extraction.any_depth.last_digits import polish_to_all
 from reluctant.extraction.any_depth.rare_side import rows_for_fit, rows_on_rare_sides
-from reluctant.extraction.any_depth.top import fit_readout, oriented_network, with_carried
+from reluctant.extraction.any_depth.top import fit_readout, oriented_network, without_outputs
 from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.memory import Memory
@@ -58,7 +58,7 @@ class AnyDepth:
         ladder = Ladder(oracle, Asker(ask, noise, rng, store.scale, store.spacing()), store)
 
         def is_last(known: Known) -> bool:
-            keep(_lifted(_alone(known, oracle.outputs), frame))
+            keep(_lifted(without_outputs(known, oracle.outputs), frame))
             return mostly_explained(known, memory, rng)
 
         known = _all_layers(ladder, memory, rng, is_last, lambda part: _lifted(part, frame))
@@ -91,7 +91,7 @@ def _all_layers(
         return complete(ladder, memory, rng)
     except StageFailed as failure:
         if partial is None and ladder.searches:
-            partial = _alone(ladder.known(), ladder.oracle.outputs)
+            partial = without_outputs(ladder.known(), ladder.oracle.outputs)
         failure.partial = None if partial is None else lifted(partial)
         raise
 
@@ -109,13 +109,6 @@ def _frame(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> 
     with oracle.stage("row space"):
         found = row_space(oracle.query, oracle.dim, noise, rng)
     return found.frame
-
-
-def _alone(known: Known, outputs: int) -> ReLUNetwork:
-    """A part: the layers known, with nothing above them."""
-    layers = [with_carried(layer) for layer in known.layers]
-    weights = [*(layer.weights for layer in layers), np.zeros((outputs, len(layers[-1])))]
-    return ReLUNetwork(weights, [*(layer.biases for layer in layers), np.zeros(outputs)])
 
 
 def _lifted(network: ReLUNetwork, frame: Frame) -> ReLUNetwork:

@@ -18,13 +18,14 @@ from reluctant.geometry.samples import BoolArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["Readout", "deviations", "fit_most", "fit_readout", "leftovers", "oriented_network", "with_carried"]
+__all__ = ["Readout", "deviations", "fit_most", "fit_readout", "leftovers", "oriented_network", "without_outputs"]
 
 RANK = 1e-13  # relative
 ROBUST_ROUNDS, TRIMMED_ROUNDS = 50, 5
 AGREEING = 0.6  # share of the rows in the last fits, at least
 AGREES = 1e-6  # relative; rows no farther off are in them too
 FLOOR = 1e-9  # relative; deviations below this count alike
+ALWAYS_ON = 1.0  # bias of carried features; rows have norm one, so values are of this order
 MOST_BITS = 62  # of a whole number
 NOTHING = 1e-9  # singular values of v this small, relative to the output weights, are rounding
 
@@ -159,13 +160,23 @@ def _with_always_active(
     return _network(known, np.hstack([outputs, more]), constants - more @ biases)
 
 
+def without_outputs(known: Known, outputs: int) -> ReLUNetwork:
+    """A part: the layers known, with nothing above them."""
+    width = len(known.layers[-1]) + len(known.layers[-1].carried)
+    return _network(known, np.zeros((outputs, width)), np.zeros(outputs))
+
+
 def _network(known: Known, outputs: FloatArray, constants: FloatArray, skip: FloatArray | None = None) -> ReLUNetwork:
-    layers = [with_carried(layer) for layer in known.layers]
+    layers = [_with_carried(layer) for layer in known.layers]
     weights = [*(layer.weights for layer in layers), outputs]
-    return ReLUNetwork(weights, [*(layer.biases for layer in layers), constants], skip)
+    biases = [*(layer.biases for layer in layers), constants]
+    for k, layer in enumerate(known.layers):  # what keeps carried features on is taken away again above
+        biases[k + 1] = biases[k + 1] - ALWAYS_ON * weights[k + 1][:, len(layer) :][:, : len(layer.carried)].sum(axis=1)
+    return ReLUNetwork(weights, biases, skip)
 
 
-def with_carried(layer: Layer) -> Layer:
-    """Carried features as neurons: they are not negative, so max(h, 0) = h."""
+def _with_carried(layer: Layer) -> Layer:
+    """Carried features as neurons: they are not negative, and a bias keeps them on whatever is fitted later."""
     rows = np.eye(layer.weights.shape[1])[layer.carried]
-    return Layer.of(np.concatenate([layer.weights, rows]), np.concatenate([layer.biases, np.zeros(len(rows))]))
+    biases = np.concatenate([layer.biases, np.full(len(rows), ALWAYS_ON)])
+    return Layer.of(np.concatenate([layer.weights, rows]), biases)
