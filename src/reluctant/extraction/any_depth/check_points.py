@@ -17,11 +17,11 @@ __all__ = ["check_points", "suspected_points"]
 
 EXTREME = 0.75  # share of the points
 POOL = 10_000  # random points they are taken from
-DISTANCES = (0.3, 1.0, 3.0, 10.0, 25.0)  # of extreme points from the origin, in units of the scale of use
+DISTANCES = (0.3, 1.0, 3.0, 10.0)  # of extreme points from the origin, in units of the scale of use
 AS_THEY_ARE = 0.5  # share of directions in the units of the layer; the others in units of its spread in each direction
 CLIMB_STEPS, CLIMB_STEP = 12, 0.2  # the first step, of the distance from the origin; the others are shorter
 CHUNK = 50  # directions at a time
-SCALES = (0.1, 25.0)
+SCALES = (0.1, 10.0)
 AT_USE = 0.5  # share of points at the scale of use; the others are spread over the scales
 
 

@@ -47,7 +47,9 @@ def complete(ladder: Ladder, memory: Memory, rng: np.random.Generator) -> Known:
         known = ladder.known()
         found = _Explained.by(known, memory, rng)
         for points in checks.points(known, found.readout):
-            if len(points) and not found.wrong.any():
+            if found.wrong.any():
+                break
+            if len(points):
                 with ladder.oracle.stage("check"):
                     ladder.store.ask(points)
                 found = _Explained.by(known, memory, rng)

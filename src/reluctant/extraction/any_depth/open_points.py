@@ -21,8 +21,8 @@ from reluctant.numerics import FloatArray
 __all__ = ["undetermined_points"]
 
 POOL = 10_000  # random points from which they are taken
-DISTANCES = (0.3, 1.0, 3.0, 10.0, 25.0)  # from the origin, in units of the scale of use
-FOR_EACH = 10  # points for every neuron, at every distance, on either side
+DISTANCES = (0.3, 1.0, 3.0, 10.0)  # from the origin, in units of the scale of use
+FOR_EACH = 12  # points for every neuron, at every distance, on either side
 STEPS, STEP = 25, 0.2  # the first step, of the distance from the origin
 SHORTER = 0.5  # after a step that did not help
 

@@ -21,7 +21,7 @@ TARGETED = 0.7  # share of steps that aim at a hinge whose coefficient is open
 WANDER = (0.1, 0.5, 1.0)  # random part of an aimed step
 BEHIND = 0.4  # of the way from one hinge to the next: where a step lands behind a hinge
 WIDEST_GAP = 0.5  # in units of the scale
-STRAY = 12.0  # how far out walks may go, in units of the scale
+STRAY = 20.0  # how far out walks may go, in units of the scale
 FLAT = 1e-16  # square of a normal, relative: a neuron does not change in this cell
 PART_OF_THE_WAY = (0.2, 0.8)  # to a wall: where a walk goes on that met it
 
