@@ -9,7 +9,21 @@ import sys
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 
-from benchmarks import bounded, depth_three, depth_two, growth, honesty, imports, kills, oracles, peers, public
+from benchmarks import (
+    adversarial,
+    attacks,
+    bounded,
+    depth_three,
+    depth_two,
+    growth,
+    honesty,
+    imports,
+    kills,
+    learning_theory,
+    oracles,
+    peers,
+    public,
+)
 
 BENCHMARKS = {
     "oracles": oracles.main,
@@ -24,6 +38,9 @@ BENCHMARKS = {
     "public": public.main,
     "growth": growth.main,
     "honesty": honesty.main,
+    "adversarial": adversarial.main,
+    "attacks": attacks.main,
+    "learning-theory": learning_theory.main,
 }
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from reluctant._version import __version__
 
 if TYPE_CHECKING:
+    from reluctant.adversarial import Flip, LocalLinearity, flip_sign, local_linearity, random_network
     from reluctant.domains import Domain
     from reluctant.errors import ReluctantError
     from reluctant.extraction import AnyDepth, DepthThree, DepthTwo, extract
@@ -27,7 +28,9 @@ __all__ = [
     "DepthTwo",
     "Domain",
     "Facts",
+    "Flip",
     "Health",
+    "LocalLinearity",
     "Oracle",
     "Outcome",
     "ReLUNetwork",
@@ -40,7 +43,10 @@ __all__ = [
     "compare",
     "equivalent",
     "extract",
+    "flip_sign",
+    "local_linearity",
     "open_oracle",
+    "random_network",
     "verify",
 ]
 
@@ -50,7 +56,9 @@ _HOMES = {
     "DepthTwo": "extraction",
     "Domain": "domains",
     "Facts": "oracles",
+    "Flip": "adversarial",
     "Health": "health",
+    "LocalLinearity": "adversarial",
     "Oracle": "oracles",
     "Outcome": "results",
     "ReLUNetwork": "networks",
@@ -62,7 +70,10 @@ _HOMES = {
     "compare": "verification.alignment",
     "equivalent": "networks",
     "extract": "extraction",
+    "flip_sign": "adversarial",
+    "local_linearity": "adversarial",
     "open_oracle": "oracles",
+    "random_network": "adversarial",
     "verify": "verification",
 }
 
