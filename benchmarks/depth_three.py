@@ -39,11 +39,11 @@ SMALL = (
 )
 LARGE = ((784, 32, 16, 1), (784, 64, 32, 1), (64, 32, 16, 10), (20, 40, 20, 1), (784, 16, 16, 16, 1))
 FRUGAL = ((784, 32, 16, 1), (784, 64, 32, 1))
-FIRST_SEED = 60_000
+FIRST_SEED = 160_000
 BIAS = 0.3
 WRONG = 1e-6
 
-MIXED_FIRST_SEED = 70_000
+MIXED_FIRST_SEED = 170_000
 MIXED_WIDER = 0.1  # of the networks have more neurons in the first layer than inputs
 
 PEERS = """\
