@@ -1,0 +1,77 @@
+"""First look at a target: points where it is alive, at which scale, and the health of its answers there.
+
+A thin network is constant on most of its inputs. Where two random points give the very same answer both are taken for
+dead; looking for live ones costs a row each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reluctant.geometry import DistanceNoise
+from reluctant.geometry.samples import BoolArray
+from reluctant.health import Health
+from reluctant.health.check import examine
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting
+from reluctant.span.ground import Ground
+
+__all__ = ["Look", "alone", "look"]
+
+# Rows asked one block after the other until something is alive, and at which scale.
+BLOCKS = ((64, 1.0), (192, 1.0), (256, 10.0), (512, 1.0), (1024, 1.0), (2048, 1.0))
+LINES = 4
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was seen: points with their answers, which of them are alive, and the answers' health."""
+
+    points: FloatArray  # (n, d)
+    values: FloatArray  # (n, m)
+    live: BoolArray  # (n,)
+    health: Health
+    ground: Ground
+
+    @property
+    def live_share(self) -> float:
+        """Share of the points that are alive."""
+        return float(self.live.mean())
+
+    @property
+    def is_constant(self) -> bool:
+        """True if every answer was the same."""
+        return bool((self.values == self.values[0]).all())
+
+
+def alone(values: FloatArray) -> BoolArray:
+    """Which rows (n, m) appear once only."""
+    _, where, counts = np.unique(values, axis=0, return_inverse=True, return_counts=True)
+    return np.asarray(counts[where.reshape(-1)] == 1)
+
+
+def look(oracle: Counting, rng: np.random.Generator) -> Look:
+    """Find live points and check the health there. Cost: 64 rows and 68 for the check; 4096 for a dead target."""
+    points, values, scale = _live_points(oracle, rng)
+    live = alone(values)
+    chosen = np.flatnonzero(live if live.any() else np.ones(len(live), dtype=bool))
+    centres = points[np.resize(chosen, LINES)]
+    health = examine(oracle, rng, LINES, centres=centres)
+    noise = DistanceNoise.of(health, oracle.dim) if health.readings else DistanceNoise(0.0, 0.0)
+    ground = Ground(oracle.query, oracle.dim, oracle.facts.domain, noise, scale)
+    return Look(points, values, live, health, ground)
+
+
+def _live_points(oracle: Counting, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, float]:
+    """All points of one scale that were asked, with their answers."""
+    seen: dict[float, list[tuple[FloatArray, FloatArray]]] = {}
+    with oracle.stage("look"):
+        for size, scale in BLOCKS:
+            points = oracle.facts.domain.interior(rng, size, oracle.dim, scale)
+            seen.setdefault(scale, []).append((points, oracle.query(points)))
+            values = np.concatenate([answers for _, answers in seen[scale]])
+            if len(np.unique(values, axis=0)) > 1:
+                break
+    return np.concatenate([rows for rows, _ in seen[scale]]), values, scale

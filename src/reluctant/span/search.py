@@ -1,0 +1,161 @@
+"""The query-saving search: a gradient is taken only where something new is seen, and only along what is unknown.
+
+A span of k directions in n dimensions costs about k·n - k²/2 rows: the gradient at a new point is measured along the
+orthogonal complement of the directions so far. All outputs of a target share the span: a point may bring several.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reluctant.geometry.gradients import gradients
+from reluctant.geometry.samples import TOLERANCE
+from reluctant.numerics import FloatArray
+from reluctant.span.complement import Complement
+from reluctant.span.ground import Ground
+from reluctant.span.look import Look
+from reluctant.span.pool import Pool, tested
+from reluctant.span.silence import LEAST_NEW, loud_places
+
+__all__ = ["Found", "search"]
+
+POOL = 4  # candidates kept: the one with most news is measured
+FIRST_STEP = 2.0**-4  # along which a function is asked to be straight, of the norm of a typical coordinate
+LONGER, SHORTER = 1.15, 0.7  # what a step becomes after a straight and a bent candidate: three of four are straight
+SHORTEST_STEP = 2.0**-30  # of a typical coordinate
+MARGIN = 96.0  # the gradient's own steps are so much shorter: no crease on any of hundreds of them
+DRAWN = 16  # points asked for their value together
+MOST_TRIED = 16  # candidates without news in a row that send the search to long steps
+MOST_LOUD = 12  # times that long steps may bring nothing a gradient can find
+
+
+@dataclass(frozen=True)
+class Found:
+    """Directions, the points whose gradients brought them, and how weak the weakest was.
+
+    kept: smallest part of a gradient that was taken for a direction, of the size of a gradient. leak: largest part that
+    long steps still show outside, in the same unit. complete: nothing louder than LEAST_NEW is left.
+    """
+
+    basis: FloatArray  # (k, d)
+    points: FloatArray  # (p, d)
+    steps: FloatArray  # (p,)
+    size: float  # of a gradient
+    kept: float
+    leak: float
+    complete: bool
+    gradients: int
+
+    @property
+    def rank(self) -> int:
+        """Number of directions."""
+        return len(self.basis)
+
+
+def search(seen: Look, rng: np.random.Generator) -> Found:
+    """Find directions until long steps orthogonal to them change nothing."""
+    run = _Search(seen, rng)
+    loud = 0
+    while run.rank < run.ground.dim and loud < MOST_LOUD:
+        run.fill_pool()
+        if len(run.pool):
+            run.measure_best()
+        elif not run.hear():
+            return run.found(complete=True)
+        else:
+            loud += 1
+    return run.found(complete=run.rank == run.ground.dim)
+
+
+class _Search:
+    """The directions so far, the pool of candidates, and points not yet looked at."""
+
+    def __init__(self, seen: Look, rng: np.random.Generator) -> None:
+        self.ground, self.rng = seen.ground, rng
+        live = seen.live if seen.live.any() else np.ones(len(seen.live), dtype=bool)
+        self.waiting, self.answers = seen.points[live], seen.values[live]
+        self.dead = set(map(bytes, seen.values[~live])) if seen.live.any() else set()
+        self.complement = Complement(self.ground.dim)
+        self.pool = Pool.empty(self.ground.dim, seen.values.shape[1])
+        self.step = FIRST_STEP * self.ground.typical
+        self.size, self.kept, self.leak, self.measured = 0.0, np.inf, 0.0, 0
+        self.points: list[FloatArray] = []
+        self.values: list[FloatArray] = []
+        self.steps: list[float] = []
+
+    @property
+    def rank(self) -> int:
+        return self.complement.rank
+
+    @property
+    def least(self) -> float:
+        """The smallest news that may be a direction."""
+        blur = float(self.ground.noise.at(np.array([self.ground.typical]))[0]) / self.step
+        return max(LEAST_NEW * self.size, TOLERANCE * blur * float(np.sqrt(self.ground.dim)))
+
+    def draw(self, n: int) -> tuple[FloatArray, FloatArray]:
+        """Live points that were not looked at, with their values."""
+        while len(self.waiting) < n:
+            points = self.ground.sample(DRAWN, self.rng)
+            values = self.ground.ask(points)
+            live = np.array([bytes(value) not in self.dead for value in values])
+            self.waiting = np.concatenate([self.waiting, points[live]])
+            self.answers = np.concatenate([self.answers, values[live]])
+        points, values = self.waiting[:n], self.answers[:n]
+        self.waiting, self.answers = self.waiting[n:], self.answers[n:]
+        return points, values
+
+    def fill_pool(self) -> None:
+        """Test candidates until the pool is full, or too many of them bring nothing."""
+        self.pool = self.pool.retested(self.ground, self.complement.basis, self.least, self.rng)
+        tried = 0
+        while len(self.pool) < POOL and tried < MOST_TRIED and self.step > SHORTEST_STEP * self.ground.scale:
+            points, values = self.draw(POOL - len(self.pool))
+            found, straight = tested(self.ground, self.complement.basis, points, values, self.step, self.rng)
+            self.step *= LONGER ** straight.sum() * SHORTER ** (~straight).sum()
+            new = found[straight & (found.news > self.least)]
+            tried = 0 if len(new) else tried + int(straight.sum())
+            self.pool += new
+
+    def measure_best(self) -> None:
+        """Take the gradient at the candidate with most news, along the complement alone."""
+        best = int(np.argmax(self.pool.news))
+        one, self.pool = self.pool[[best]], self.pool.without(best)
+        found = gradients(
+            self.ground.ask, one.points, self.complement.rows, one.straight / MARGIN, self.ground.noise, self.rng,
+            domain=self.ground.domain,
+        )  # fmt: skip
+        self.measured += 1
+        if found.good[0] and self.add(found.slope[0], float(found.sd[0])):
+            self.points.append(one.points[0])
+            self.values.append(one.values[0])
+            self.steps.append(float(found.step[0]))
+
+    def add(self, slope: FloatArray, sd: float) -> bool:
+        """Keep what is new in the gradients (m, n - k) of all outputs."""
+        _, parts, directions = np.linalg.svd(slope, full_matrices=False)
+        self.size = max(self.size, float(parts[0]))
+        new = parts > max(LEAST_NEW * self.size, TOLERANCE * sd * np.sqrt(slope.shape[1]))
+        if new.any():
+            self.kept = min(self.kept, float(parts[new].min()) / self.size)
+            self.complement.take(directions[new])
+        return bool(new.any())
+
+    def hear(self) -> bool:
+        """Long steps from every point measured and as many others; places where they change the answers wait first."""
+        active = np.array(self.points).reshape(-1, self.ground.dim), np.array(self.values).reshape(len(self.values), -1)
+        heard = loud_places(self.ground, self.complement.basis, *active, self.size, self.rng)
+        self.leak = heard.leak
+        if not len(heard.points):
+            return False
+        self.waiting = np.concatenate([heard.points, self.waiting])
+        self.answers = np.concatenate([heard.values, self.answers])
+        return True
+
+    def found(self, complete: bool) -> Found:
+        points = np.array(self.points).reshape(-1, self.ground.dim)
+        return Found(
+            self.complement.basis, points, np.array(self.steps), self.size, self.kept, self.leak, complete, self.measured
+        )

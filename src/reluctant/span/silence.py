@@ -1,0 +1,64 @@
+"""Is anything left outside a span? A long step orthogonal to it must change nothing.
+
+Where it does, the part of the step along which the answers change most is worth a gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reluctant.geometry.samples import TOLERANCE
+from reluctant.numerics import FloatArray
+from reluctant.span.ground import Ground, moves_outside
+
+__all__ = ["LEAST_NEW", "Heard", "leaks", "loud_places"]
+
+LEAST_NEW = 1e-5  # part of a gradient outside the span that may be a direction; those so far are not exact either
+REACH = 3.0  # length of a long step, in typical inputs
+FEWEST = 32  # long steps
+PLACES = 8  # looked at on a step that changes the answers
+LOUD = 4  # steps that are looked at
+
+
+@dataclass(frozen=True)
+class Heard:
+    """Largest leak of the long steps, and places on the loudest where a gradient may be new."""
+
+    leak: float
+    points: FloatArray
+    values: FloatArray
+
+
+def leaks(
+    ground: Ground, basis: FloatArray, starts: FloatArray, before: FloatArray, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Change (n,) of the answers on a long step from each start, as a slope along one direction; moves and noise too.
+
+    The step is random, so a direction is met by its length over √(n - k) only: the slope counts that. Cost: 1 row each.
+    """
+    moves = moves_outside(basis, starts, REACH * ground.typical, ground.domain, rng)
+    after = ground.ask(starts + moves)
+    met = np.linalg.norm(moves, axis=1) / np.sqrt(max(1, ground.dim - len(basis)))
+    sd = np.sqrt(2) * ground.sd(starts + moves) / met
+    return np.linalg.norm(after - before, axis=1) / met, moves, sd
+
+
+def loud_places(
+    ground: Ground, basis: FloatArray, active: FloatArray, values: FloatArray, size: float, rng: np.random.Generator
+) -> Heard:
+    """Long steps from points known to be active and from others; the places on the loudest, none if all are silent."""
+    others = ground.sample(max(FEWEST - len(active), FEWEST // 4), rng)
+    answers = ground.ask(others)
+    starts = np.concatenate([active, others])
+    before = np.concatenate([values.reshape(-1, answers.shape[1]), answers])
+    slope, moves, sd = leaks(ground, basis, starts, before, rng)
+    loud = slope > np.maximum(LEAST_NEW * size, TOLERANCE * sd)
+    leak = float(slope.max() / size) if size > 0 else 0.0
+    if not loud.any():
+        return Heard(leak, np.empty((0, ground.dim)), np.empty((0, 0)))
+    chosen = np.flatnonzero(loud)[np.argsort(-slope[loud])[:LOUD]]
+    shares = (np.arange(PLACES) + rng.uniform(0, 1, (len(chosen), PLACES))) / PLACES
+    places = (starts[chosen, None] + shares[:, :, None] * moves[chosen, None]).reshape(-1, ground.dim)
+    return Heard(leak, places, ground.ask(places))
