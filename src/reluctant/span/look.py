@@ -18,11 +18,12 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.span.ground import Ground
 
-__all__ = ["Look", "alone", "look"]
+__all__ = ["LivePoints", "Look", "look"]
 
 # Rows asked one block after the other until something is alive, and at which scale.
 BLOCKS = ((64, 1.0), (192, 1.0), (256, 10.0), (512, 1.0), (1024, 1.0), (2048, 1.0))
 LINES = 4
+DRAWN = 16  # points asked for their value together
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Look:
         return bool((self.values == self.values[0]).all())
 
 
-def alone(values: FloatArray) -> BoolArray:
+def _alone(values: FloatArray) -> BoolArray:
     """Which rows (n, m) appear once only."""
     _, where, counts = np.unique(values, axis=0, return_inverse=True, return_counts=True)
     return np.asarray(counts[where.reshape(-1)] == 1)
@@ -55,7 +56,7 @@ def alone(values: FloatArray) -> BoolArray:
 def look(oracle: Counting, rng: np.random.Generator) -> Look:
     """Find live points and check the health there. Cost: 64 rows and 68 for the check; 4096 for a dead target."""
     points, values, scale = _live_points(oracle, rng)
-    live = alone(values)
+    live = _alone(values)
     chosen = np.flatnonzero(live if live.any() else np.ones(len(live), dtype=bool))
     centres = points[np.resize(chosen, LINES)]
     health = examine(oracle, rng, LINES, centres=centres)
@@ -75,3 +76,32 @@ def _live_points(oracle: Counting, rng: np.random.Generator) -> tuple[FloatArray
             if len(np.unique(values, axis=0)) > 1:
                 break
     return np.concatenate([rows for rows, _ in seen[scale]]), values, scale
+
+
+class LivePoints:
+    """Points that are alive, with their values, those of the first look before others."""
+
+    def __init__(self, seen: Look, rng: np.random.Generator) -> None:
+        self.ground, self.rng = seen.ground, rng
+        live = seen.live if seen.live.any() else np.ones(len(seen.live), dtype=bool)
+        self.points, self.values = seen.points[live], seen.values[live]
+        self.dead = set(map(bytes, seen.values[~live]))
+
+    def draw(self, n: int) -> tuple[FloatArray, FloatArray]:
+        """Take n of them out. Cost: a row for each point that has to be asked, dead ones too."""
+        while len(self.points) < n:
+            points = self.ground.sample(DRAWN, self.rng)
+            values = self.ground.ask(points)
+            live = np.array([bytes(value) not in self.dead for value in values])
+            self.put_last(points[live], values[live])
+        points, values = self.points[:n], self.values[:n]
+        self.points, self.values = self.points[n:], self.values[n:]
+        return points, values
+
+    def put_first(self, points: FloatArray, values: FloatArray) -> None:
+        """Points to be drawn before all others."""
+        self.points, self.values = np.concatenate([points, self.points]), np.concatenate([values, self.values])
+
+    def put_last(self, points: FloatArray, values: FloatArray) -> None:
+        """Points to be drawn after all others."""
+        self.points, self.values = np.concatenate([self.points, points]), np.concatenate([self.values, values])

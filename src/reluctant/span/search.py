@@ -6,7 +6,7 @@ orthogonal complement of the directions so far. All outputs of a target share th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 
@@ -14,54 +14,32 @@ from reluctant.geometry.gradients import gradients
 from reluctant.geometry.samples import TOLERANCE
 from reluctant.numerics import FloatArray
 from reluctant.span.complement import Complement
+from reluctant.span.found import Found
 from reluctant.span.ground import Ground
-from reluctant.span.look import Look
+from reluctant.span.look import LivePoints, Look
 from reluctant.span.pool import Pool, tested
 from reluctant.span.silence import LEAST_NEW, loud_places
 
-__all__ = ["Found", "search"]
+__all__ = ["search"]
 
 POOL = 4  # candidates kept: the one with most news is measured
 FIRST_STEP = 2.0**-4  # along which a function is asked to be straight, of the norm of a typical coordinate
 LONGER, SHORTER = 1.15, 0.7  # what a step becomes after a straight and a bent candidate: three of four are straight
 SHORTEST_STEP = 2.0**-30  # of a typical coordinate
 MARGIN = 96.0  # the gradient's own steps are so much shorter: no crease on any of hundreds of them
-DRAWN = 16  # points asked for their value together
 MOST_TRIED = 16  # candidates without news in a row that send the search to long steps
 MOST_LOUD = 12  # times that long steps may bring nothing a gradient can find
 
 
-@dataclass(frozen=True)
-class Found:
-    """Directions, the points whose gradients brought them, and how weak the weakest was.
-
-    kept: smallest part of a gradient that was taken for a direction, of the size of a gradient. leak: largest part that
-    long steps still show outside, in the same unit. complete: nothing louder than LEAST_NEW is left.
-    """
-
-    basis: FloatArray  # (k, d)
-    points: FloatArray  # (p, d)
-    steps: FloatArray  # (p,)
-    size: float  # of a gradient
-    kept: float
-    leak: float
-    complete: bool
-    gradients: int
-
-    @property
-    def rank(self) -> int:
-        """Number of directions."""
-        return len(self.basis)
-
-
-def search(seen: Look, rng: np.random.Generator) -> Found:
-    """Find directions until long steps orthogonal to them change nothing."""
+def search(seen: Look, rng: np.random.Generator, keep: Callable[[FloatArray], None]) -> Found:
+    """Find directions until long steps orthogonal to them change nothing; `keep` is told of them on the way."""
     run = _Search(seen, rng)
     loud = 0
     while run.rank < run.ground.dim and loud < MOST_LOUD:
         run.fill_pool()
         if len(run.pool):
             run.measure_best()
+            keep(run.complement.basis)
         elif not run.hear():
             return run.found(complete=True)
         else:
@@ -74,9 +52,7 @@ class _Search:
 
     def __init__(self, seen: Look, rng: np.random.Generator) -> None:
         self.ground, self.rng = seen.ground, rng
-        live = seen.live if seen.live.any() else np.ones(len(seen.live), dtype=bool)
-        self.waiting, self.answers = seen.points[live], seen.values[live]
-        self.dead = set(map(bytes, seen.values[~live])) if seen.live.any() else set()
+        self.queue = LivePoints(seen, rng)
         self.complement = Complement(self.ground.dim)
         self.pool = Pool.empty(self.ground.dim, seen.values.shape[1])
         self.step = FIRST_STEP * self.ground.typical
@@ -95,24 +71,12 @@ class _Search:
         blur = float(self.ground.noise.at(np.array([self.ground.typical]))[0]) / self.step
         return max(LEAST_NEW * self.size, TOLERANCE * blur * float(np.sqrt(self.ground.dim)))
 
-    def draw(self, n: int) -> tuple[FloatArray, FloatArray]:
-        """Live points that were not looked at, with their values."""
-        while len(self.waiting) < n:
-            points = self.ground.sample(DRAWN, self.rng)
-            values = self.ground.ask(points)
-            live = np.array([bytes(value) not in self.dead for value in values])
-            self.waiting = np.concatenate([self.waiting, points[live]])
-            self.answers = np.concatenate([self.answers, values[live]])
-        points, values = self.waiting[:n], self.answers[:n]
-        self.waiting, self.answers = self.waiting[n:], self.answers[n:]
-        return points, values
-
     def fill_pool(self) -> None:
         """Test candidates until the pool is full, or too many of them bring nothing."""
         self.pool = self.pool.retested(self.ground, self.complement.basis, self.least, self.rng)
         tried = 0
         while len(self.pool) < POOL and tried < MOST_TRIED and self.step > SHORTEST_STEP * self.ground.scale:
-            points, values = self.draw(POOL - len(self.pool))
+            points, values = self.queue.draw(POOL - len(self.pool))
             found, straight = tested(self.ground, self.complement.basis, points, values, self.step, self.rng)
             self.step *= LONGER ** straight.sum() * SHORTER ** (~straight).sum()
             new = found[straight & (found.news > self.least)]
@@ -150,12 +114,13 @@ class _Search:
         self.leak = heard.leak
         if not len(heard.points):
             return False
-        self.waiting = np.concatenate([heard.points, self.waiting])
-        self.answers = np.concatenate([heard.values, self.answers])
+        self.queue.put_first(heard.points, heard.values)
         return True
 
     def found(self, complete: bool) -> Found:
         points = np.array(self.points).reshape(-1, self.ground.dim)
+        margin = max(self.leak, self.least / max(self.size, self.least)) / self.kept if self.rank else 0.0
         return Found(
-            self.complement.basis, points, np.array(self.steps), self.size, self.kept, self.leak, complete, self.measured
-        )
+            self.complement.basis, points, np.array(self.steps), self.size,
+            margin=margin if complete else np.inf, leak=self.leak, limit=LEAST_NEW, gradients=self.measured,
+        )  # fmt: skip

@@ -1,0 +1,102 @@
+"""The span from values: a look, the search that suits the digits of the answers, one long-step stage, verification."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from reluctant.health import Health
+from reluctant.health.summary import Shape
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting
+from reluctant.results import Outcome
+from reluctant.span.found import Found
+from reluctant.span.look import Look, look
+from reluctant.span.oversampled import oversampled
+from reluctant.span.refine import long_steps, refine, slopes_inside
+from reluctant.span.search import search
+from reluctant.span.silence import FEWEST, leaks
+
+__all__ = ["FromValues", "from_values"]
+
+FEW_DIGITS = 1e-11  # noise over spread of the answers: above, directions are not taken one by one
+TOO_FEW_DIGITS = 1e-3
+UNCLEAR_MARGIN = 0.5  # a rank whose margin is worse is not told
+NOISE = 30.0  # deviations that a long step may show without a leak
+
+
+@dataclass(frozen=True)
+class FromValues:
+    """How it ended, what was found, and the numbers behind it."""
+
+    outcome: Outcome
+    found: Found | None
+    evidence: dict[str, object]
+
+
+def from_values(
+    oracle: Counting, rng: np.random.Generator, keep: Callable[[FloatArray], None], *, fine: bool
+) -> FromValues:
+    """Recover the span of a ReLU network of any depth from its values."""
+    seen = look(oracle, rng)
+    evidence: dict[str, object] = {"health": seen.health, "live share": seen.live_share}
+    refusal = _refusal(seen)
+    if refusal is not None:
+        return FromValues(refusal, None, evidence)
+    found = _search(oracle, seen, rng, keep, fine)
+    keep(found.basis)
+    outcome, found = _verified(oracle, seen, found, rng)
+    evidence |= {"gradients": found.gradients, "leak": found.leak, "limit": found.limit}
+    return FromValues(outcome, found, evidence)
+
+
+def _refusal(seen: Look) -> Outcome | None:
+    if seen.is_constant:
+        return Outcome.CONSTANT
+    if seen.health.shape is Shape.CONSTANT:
+        return Outcome.PIECEWISE_CONSTANT
+    if seen.health.refusal is None and _noise_share(seen.health) > TOO_FEW_DIGITS:
+        return Outcome.TOO_NOISY
+    return seen.health.refusal
+
+
+def _noise_share(health: Health) -> float:
+    return health.noise.at(health.spread) / health.spread if health.spread > 0 else 0.0
+
+
+def _search(
+    oracle: Counting, seen: Look, rng: np.random.Generator, keep: Callable[[FloatArray], None], fine: bool
+) -> Found:
+    if _noise_share(seen.health) > FEW_DIGITS:
+        with oracle.stage("gradients"):
+            return oversampled(seen, rng)
+    with oracle.stage("search"):
+        found = search(seen, rng, keep)
+    if not fine or not 0 < found.rank < oracle.dim:
+        return found
+    with oracle.stage("refinement", expected=len(found.points) * (oracle.dim + 2)):
+        return _finer(seen, found, rng)
+
+
+def _finer(seen: Look, found: Found, rng: np.random.Generator) -> Found:
+    """One long-step stage; what was found before, if it made things worse (a target may clip far inputs)."""
+    inside, steps = slopes_inside(seen.ground, found.basis, found.points, found.steps, rng)
+    better = refine(seen.ground, found.basis, inside, long_steps(seen.ground, steps, found.leak), rng)
+    leak = float(leaks(seen.ground, better.basis, inside.points, inside.value, rng)[0].max()) / found.size
+    return replace(found, basis=better.basis, leak=leak) if leak <= found.leak else found
+
+
+def _verified(oracle: Counting, seen: Look, found: Found, rng: np.random.Generator) -> tuple[Outcome, Found]:
+    """Long steps from fresh points must change nothing."""
+    if found.rank == oracle.dim:
+        return Outcome.FULL_RANK, found
+    with oracle.stage("verification", expected=2 * FEWEST):
+        starts = seen.ground.sample(FEWEST, rng)
+        slope, _, sd = leaks(seen.ground, found.basis, starts, oracle.query(starts), rng)
+    found = replace(found, leak=max(found.leak, float(slope.max()) / found.size if found.size else np.inf))
+    if found.margin > UNCLEAR_MARGIN and np.isfinite(found.margin):
+        return Outcome.RANK_UNCLEAR, found
+    silent = (slope <= np.maximum(found.limit * found.size, NOISE * sd)).all() and found.rank > 0
+    return (Outcome.SPAN_RECOVERED if silent and np.isfinite(found.margin) else Outcome.SPAN_PARTIAL), found
