@@ -1,0 +1,53 @@
+"""What every stage needs to know of a target of labels: how to ask, where, how large inputs are, how sharp its boundary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from reluctant.domains import Domain
+from reluctant.numerics import FloatArray
+from reluctant.span.ground import WITHIN
+from reluctant.span.labels.crossings import Lines, crossings
+
+__all__ = ["Field"]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A target of labels. resolution: how well a crossing can be placed near typical inputs; 0 until it is known."""
+
+    ask: Callable[[FloatArray], FloatArray]
+    dim: int
+    domain: Domain
+    scale: float = 1.0
+    resolution: float = 0.0
+
+    @property
+    def typical(self) -> float:
+        """Norm of a typical input."""
+        return self.scale * float(np.sqrt(self.dim))
+
+    @property
+    def coarse(self) -> bool:
+        """True if curvature has to be cancelled rather than out-resolved: float32, or labels that flicker."""
+        return self.resolution > 1e-9 * self.typical
+
+    def crossings(
+        self,
+        lines: Lines,
+        guess: FloatArray | float,
+        scale: FloatArray | float,
+        tol: FloatArray | float,
+        limit: FloatArray | float,
+    ) -> FloatArray:
+        """Positions where the label changes, looked for inside the domain alone."""
+        if not self.domain.is_space:
+            room = np.minimum(
+                self.domain.room(lines.starts, lines.along), self.domain.room(lines.starts, -lines.along)
+            )
+            limit = np.minimum(limit, WITHIN * room)
+        return crossings(self.ask, lines, guess, scale, tol, limit)

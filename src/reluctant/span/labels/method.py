@@ -1,0 +1,137 @@
+"""The span from labels alone: boundary points, normals, news, long-step stages, verification."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting
+from reluctant.results import Outcome
+from reluctant.span.complement import Complement
+from reluctant.span.ground import moves_outside
+from reluctant.span.labels.boundary import Boundary, LabelledPoints, label_points, resolution
+from reluctant.span.labels.field import Field
+from reluctant.span.labels.search import find_directions
+from reluctant.span.labels.stages import Refined, choose_points, refine_from_labels
+from reluctant.span.labels.wall import only_labels
+
+__all__ = ["FromLabels", "from_labels"]
+
+LOCATED = 1e-3  # first boundary points, of a typical coordinate
+FLICKER = 1e-2  # resolution, of a typical input, from which labels say nothing about directions
+ROUNDS = 3  # times that verification may send the search back for more directions
+CHECKED = 32  # fresh boundary points in the verification
+REACH = 3.0  # length of its steps outside the span, in typical inputs
+WEAKEST = 0.02  # part of a normal outside the span that verification must not overlook
+
+
+@dataclass(frozen=True)
+class FromLabels:
+    """How it ended, the basis found, how clear its rank is, how far it is off, and the numbers behind it."""
+
+    outcome: Outcome
+    basis: FloatArray
+    margin: float = np.inf
+    angle: float = np.nan
+    evidence: dict[str, Any] = field(default_factory=dict)
+
+
+def from_labels(
+    oracle: Counting, rng: np.random.Generator, keep: Callable[[FloatArray], None], threshold: float | None
+) -> FromLabels:
+    """Recover the span of a smooth or ReLU network from nothing but labels."""
+    labels = only_labels(oracle, threshold)
+    nothing = np.empty((0, oracle.dim))
+    with labels.stage("look"):
+        seen = label_points(labels, rng)
+        if seen.one_label:
+            return FromLabels(Outcome.ONE_LABEL, nothing)
+        ground = Field(labels.query, labels.dim, labels.facts.domain, seen.scale)
+        first = Boundary.between(ground, seen.pairs(CHECKED // 4, rng), LOCATED * seen.scale)
+        ground = replace(ground, resolution=resolution(ground, first, rng))
+    evidence = {"labels": len(np.unique(seen.labels)), "resolution": ground.resolution}
+    if ground.resolution > FLICKER * ground.typical:
+        return FromLabels(Outcome.TOO_NOISY, nothing, evidence=evidence)
+    return _Run(labels, ground, seen, rng, keep, evidence).go()
+
+
+@dataclass
+class _Run:
+    """Search, refinement and verification, again if something was overlooked."""
+
+    oracle: Counting
+    field: Field
+    seen: LabelledPoints
+    rng: np.random.Generator
+    keep: Callable[[FloatArray], None]
+    evidence: dict[str, Any]
+
+    def go(self) -> FromLabels:
+        complement = Complement(self.oracle.dim)
+        ended = FromLabels(Outcome.SPAN_PARTIAL, complement.basis, evidence=self.evidence)
+        for _ in range(ROUNDS):
+            with self.oracle.stage("search"):
+                quiet = find_directions(self.field, self.seen, complement, self.rng, self.keep)
+            if complement.rank == self.oracle.dim:
+                return replace(ended, outcome=Outcome.FULL_RANK, basis=complement.basis, margin=0.0)
+            ended = replace(ended, basis=complement.basis)
+            if not complement.rank or not quiet:
+                return ended
+            ended = self.refined(complement.basis)
+            if ended.outcome is not Outcome.SPAN_PARTIAL:
+                return ended
+            complement = _complement_of(ended.basis)
+        return ended
+
+    def refined(self, basis: FloatArray) -> FromLabels:
+        """Better digits for the directions found, and whether they are all."""
+        with self.oracle.stage("normals"):
+            chosen = choose_points(self.field, self.seen, basis, self.rng)
+        if chosen is None:
+            return FromLabels(Outcome.SPAN_PARTIAL, basis, evidence=self.evidence)
+        frame, sizes = chosen
+        with self.oracle.stage("refinement"):
+            better = refine_from_labels(self.field, frame)
+        self.keep(better.basis)
+        self.evidence |= {"corrections": list(better.corrections), "condition": better.condition}
+        weakest = float(sizes[len(frame.basis) - 1] / sizes[0])
+        if not better.good:
+            return FromLabels(Outcome.SPAN_PARTIAL, frame.basis, evidence=self.evidence)
+        with self.oracle.stage("verification"):
+            return self.verified(better, weakest)
+
+    def verified(self, better: Refined, weakest: float) -> FromLabels:
+        """Fresh boundary points must stay where they are on long steps outside the span."""
+        shift = self.shifts(better.basis)
+        leak = float(np.nanmax(shift, initial=0.0))
+        lost = int(np.isnan(shift).sum())
+        margin = max(leak, better.left) / weakest
+        self.evidence |= {"leak": leak, "lost": lost, "weakest": weakest}
+        silent = leak <= WEAKEST * weakest and lost <= len(shift) // 4
+        outcome = Outcome.SPAN_RECOVERED if silent else Outcome.SPAN_PARTIAL
+        return FromLabels(outcome, better.basis, margin if silent else np.inf, max(leak, better.left), self.evidence)
+
+    def shifts(self, basis: FloatArray) -> FloatArray:
+        """How far (n,) crossings move on a long step outside, as the sine that would explain it; NaN where lost."""
+        field = self.field
+        near = LOCATED * field.scale
+        boundary = Boundary.between(field, self.seen.pairs(CHECKED, self.rng), near)
+        inside = (boundary.along @ basis.T) @ basis
+        along = inside / np.linalg.norm(inside, axis=1, keepdims=True)
+        boundary, found = boundary.turned(field, along, near, field.resolution)
+        boundary = boundary[found]
+        moves = moves_outside(basis, boundary.points, REACH * field.typical, field.domain, self.rng)
+        length = np.linalg.norm(moves, axis=1)
+        least = field.resolution * np.maximum(1.0, length / field.typical)
+        shift = field.crossings(boundary.lines(moves), 0.0, least, least, WEAKEST * length)
+        return np.asarray(np.abs(shift) * np.sqrt(field.dim - len(basis)) / length)
+
+
+def _complement_of(basis: FloatArray) -> Complement:
+    complement = Complement(basis.shape[1])
+    complement.take(basis)
+    return complement

@@ -1,0 +1,120 @@
+"""Directions from labels, one by one: at a boundary point that a step orthogonal to all known ones moves off the
+boundary, the normal has a part that is new."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from reluctant.numerics import FloatArray
+from reluctant.span.complement import Complement
+from reluctant.span.ground import moves_outside
+from reluctant.span.labels.boundary import Boundary, LabelledPoints
+from reluctant.span.labels.field import Field
+from reluctant.span.labels.normals import slopes
+
+__all__ = ["find_directions", "unmoved"]
+
+POOL = 12  # boundary points kept for the next directions
+PATIENCE = 16  # points in a row without news that end the search
+OFFSET = 0.02  # across the boundary, where labels are looked at
+ASIDE = 0.5  # in every coordinate: a step orthogonal to the span
+LOCATED = 0.125  # of the offset: how well a point has to be known for that
+STEP, COARSE_STEP = 1e-4, 2e-2  # aside, for a normal
+BITS, FINEST_BITS = 10.0, 6.0
+LEAST_SHARE = 0.01  # of a normal outside the span that is a new direction
+MOST_REFUSED = 40  # points whose normal could not be measured or had no news after all
+
+
+def unmoved(
+    field: Field, basis: FloatArray, boundary: Boundary, offset: float, aside: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Which boundary points stay where they are, within the offset, on a step outside the span. Cost: 2 rows each."""
+    moves = moves_outside(basis, boundary.points, aside * np.sqrt(field.dim - len(basis)), field.domain, rng)
+    lines, off = boundary.lines(moves), np.full(len(boundary), offset)
+    return np.asarray(lines.before(field.ask, -off) & ~lines.before(field.ask, off))
+
+
+def find_directions(
+    field: Field,
+    seen: LabelledPoints,
+    complement: Complement,
+    rng: np.random.Generator,
+    keep: Callable[[FloatArray], None],
+) -> bool:
+    """Take directions out of the complement until none is seen; True if the search ended because all was quiet."""
+    run = _Search(field, seen, complement, rng)
+    refused = 0
+    while complement.rank < field.dim and refused < MOST_REFUSED:
+        if not run.fill():
+            return True
+        refused = 0 if run.measure() else refused + 1
+        keep(complement.basis)
+    return complement.rank == field.dim
+
+
+class _Search:
+    """Boundary points that have news, and how many in a row had none."""
+
+    def __init__(self, field: Field, seen: LabelledPoints, complement: Complement, rng: np.random.Generator) -> None:
+        self.field, self.seen, self.complement, self.rng = field, seen, complement, rng
+        self.offset = OFFSET * field.scale
+        self.pool: Boundary | None = None
+        self.quiet = 0
+
+    def fill(self) -> bool:
+        """Keep points with news; False once enough points in a row have none."""
+        old = self.pool
+        self.pool, self.quiet = None, 0
+        if old is not None and len(old):
+            self.take(old)
+        while self.pool is None or not len(self.pool):
+            if self.quiet >= PATIENCE:
+                return False
+            pairs = self.seen.pairs(POOL, self.rng)
+            self.take(Boundary.between(self.field, pairs, LOCATED * self.offset))
+        return True
+
+    def take(self, boundary: Boundary) -> None:
+        """Look at boundary points along the span; those with news are kept."""
+        basis = self.complement.basis
+        along = _inside(basis, boundary.along)
+        turned, found = boundary.turned(self.field, along, self.offset, LOCATED * self.offset)
+        turned = turned[found]
+        if not len(turned):
+            return
+        if len(basis):
+            still = unmoved(self.field, basis, turned, self.offset, ASIDE * self.field.scale, self.rng)
+        else:
+            still = np.zeros(len(turned), dtype=bool)
+        self.quiet += int(still.sum())
+        self.pool = turned[~still]
+
+    def measure(self) -> bool:
+        """Measure the normal at one point, along everything; True if it brought a direction."""
+        assert self.pool is not None
+        one, self.pool = self.pool[:1], self.pool[1:]
+        step = self.field.scale * (COARSE_STEP if self.field.coarse else STEP)
+        t = self.field.crossings(one.lines(), 0.0, self.offset, max(self.field.resolution, step * 2.0**-24), 64 * self.offset)
+        if not np.isfinite(t[0]):
+            return False
+        directions = np.concatenate([self.complement.rows, self.complement.basis])
+        expected = 1.0 if not self.complement.rank else 1 / np.sqrt(self.field.dim)
+        normal = -slopes(
+            self.field, one.moved(t), directions, step, BITS, expected=expected, symmetric=self.field.coarse
+        )[0]
+        fresh = normal[: len(self.complement.rows)]
+        share = np.linalg.norm(fresh) / np.linalg.norm(normal)
+        if not share > LEAST_SHARE:  # NaN as well: a crossing was lost
+            return False
+        self.complement.take(fresh[None] / np.linalg.norm(fresh))
+        return True
+
+
+def _inside(basis: FloatArray, along: FloatArray) -> FloatArray:
+    """Directions turned into the span, as long as there is one."""
+    if not len(basis):
+        return along
+    inside = (along @ basis.T) @ basis
+    return np.asarray(inside / np.linalg.norm(inside, axis=1, keepdims=True))

@@ -1,0 +1,150 @@
+"""Long-step refinement from labels: normals at k well-chosen boundary points tell how the span is off.
+
+With V the rough basis, W the rest and c the normal inside V, the true span is V + E W with E c = normal along W. Its
+components along W come from crossings moved aside by H; inside the span that is a move of H·|E| only, so H grows as the
+error falls, and each stage gains as many bits as the crossings are bisected to, less the condition of the normals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import qr
+
+from reluctant.numerics import FloatArray
+from reluctant.span.labels.boundary import Boundary, LabelledPoints
+from reluctant.span.labels.field import Field
+from reluctant.span.labels.normals import slopes
+from reluctant.span.subspace import Subspace
+
+__all__ = ["Frame", "Refined", "choose_points", "refine_from_labels"]
+
+CANDIDATES = 3  # boundary points for each direction, of which the best conditioned are chosen
+SPARE = 8
+COARSE_BITS = 6.0
+FINE_BITS = 17.0
+STEP, FINE_STEP = 1e-3, 1e-6  # aside, for a first normal inside the span and for the last
+COARSE_STEP = 2e-2  # for both where crossings cannot be placed well
+LOCATED = 1e-2
+DROPPED = 3e-3  # singular value of the normals, of the largest, below which a direction is none
+MOVE = 1e-6  # inside the span, of a typical coordinate: what a long step may amount to there
+LONGEST = 30.0  # step, in typical coordinates
+FIRST_ERROR = 0.03  # of the span, before anything is known
+STALLED = 0.5
+MOST_STAGES = 6
+GUESS_SPREAD = 2.0**-5
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A basis, boundary points, and the unit normals (n, k) there in its coordinates; lines run along them."""
+
+    basis: FloatArray
+    boundary: Boundary
+    normals: FloatArray
+
+    @property
+    def condition(self) -> float:
+        """Of the normals."""
+        sizes = np.linalg.svd(self.normals, compute_uv=False)
+        return float(sizes[0] / sizes[-1]) if sizes[-1] > 0 else np.inf
+
+
+@dataclass(frozen=True)
+class Refined:
+    """The refined basis, what each stage corrected, what should be left, and the condition of the normals."""
+
+    basis: FloatArray
+    corrections: tuple[float, ...]
+    left: float
+    condition: float
+    good: bool
+
+
+def choose_points(
+    field: Field, seen: LabelledPoints, basis: FloatArray, rng: np.random.Generator
+) -> tuple[Frame, FloatArray] | None:
+    """Boundary points with well conditioned normals, and singular values of all normals; None if too few were found."""
+    step = field.scale * (COARSE_STEP if field.coarse else STEP)
+    boundary = Boundary.between(field, seen.pairs(CANDIDATES * len(basis) + SPARE, rng), LOCATED * field.scale)
+    inside = (boundary.along @ basis.T) @ basis
+    along = inside / np.linalg.norm(inside, axis=1, keepdims=True)
+    located = max(field.resolution, step * 2.0 ** -(COARSE_BITS + 4))
+    boundary, found = boundary.turned(field, along, LOCATED * field.scale, located)
+    boundary = boundary[found]
+    normals = -slopes(field, boundary, basis, step, COARSE_BITS, expected=1.0, symmetric=field.coarse)
+    good = np.isfinite(normals).all(axis=1)
+    if good.sum() < len(basis):
+        return None
+    boundary, normals = boundary[good], _unit(normals[good])
+    _, sizes, directions = np.linalg.svd(normals, full_matrices=False)
+    kept = sizes > DROPPED * sizes[0]
+    basis, normals = directions[kept] @ basis, _unit(normals @ directions[kept].T)
+    chosen = qr(normals.T, pivoting=True, mode="economic")[2][: len(basis)]
+    return _measured(field, Frame(basis, boundary[chosen], normals[chosen])), sizes
+
+
+def _measured(field: Field, frame: Frame) -> Frame:
+    """The same frame with lines along the normals, and normals measured as well as crossings can be placed."""
+    scale = LOCATED * field.scale
+    boundary, _ = frame.boundary.turned(field, frame.normals @ frame.basis, scale, field.resolution)
+    step = field.scale * (COARSE_STEP if field.coarse else FINE_STEP)
+    found = -slopes(
+        field, boundary, frame.basis, step, FINE_BITS,
+        expected=GUESS_SPREAD, guess=-frame.normals, symmetric=field.coarse,
+    )  # fmt: skip
+    normals = _unit(np.where(np.isfinite(found).all(axis=1, keepdims=True), found, frame.normals))
+    return _aligned(Frame(frame.basis, boundary, normals))
+
+
+def _aligned(frame: Frame) -> Frame:
+    boundary = Boundary(frame.boundary.points, frame.normals @ frame.basis, frame.boundary.label)
+    return Frame(frame.basis, boundary, frame.normals)
+
+
+def refine_from_labels(field: Field, frame: Frame) -> Refined:
+    """Stages until nothing is gained."""
+    error, corrections, good = FIRST_ERROR, [], True
+    move = max(MOVE, float(np.sqrt(field.resolution / field.typical))) * field.scale
+    bits = float(np.log2(field.scale / move))
+    floor = frame.condition * _floor(field)
+    for _ in range(MOST_STAGES):
+        step = float(np.clip(move / error, move, LONGEST * field.scale))
+        stage = _stage(field, frame, step, bits, error)
+        if stage is None:
+            good = False
+            break
+        frame, correction = stage
+        stalled = bool(corrections) and correction > STALLED * corrections[-1]
+        corrections.append(correction)
+        gained = 2.0**-bits + field.resolution / (step * max(correction, 1e-300))
+        error = max(frame.condition * correction * gained, floor)
+        if stalled or error <= floor:
+            break
+    left = max(error, floor)
+    return Refined(frame.basis, tuple(corrections), left, frame.condition, good and bool(corrections))
+
+
+def _floor(field: Field) -> float:
+    """What the last stage cannot correct, for normals of condition one."""
+    return field.resolution / (LONGEST * field.scale if field.domain.is_space else field.scale)
+
+
+def _stage(field: Field, frame: Frame, step: float, bits: float, error: float) -> tuple[Frame, float] | None:
+    """One correction of the basis, and its size; None if crossings were lost."""
+    outside = Subspace(frame.basis).null_basis
+    expected = error / np.sqrt(len(outside))
+    found = -slopes(field, frame.boundary, outside, step, bits, expected=expected)
+    good = np.isfinite(found).all(axis=1)
+    if good.sum() < len(frame.basis):
+        return None
+    correction = np.linalg.lstsq(frame.normals[good], found[good], rcond=None)[0]
+    tilted = frame.basis + correction @ outside
+    basis = np.linalg.qr(tilted.T)[0].T
+    normals = _unit(frame.normals @ (tilted @ basis.T))
+    return _aligned(Frame(basis, frame.boundary, normals)), float(np.linalg.norm(correction, 2))
+
+
+def _unit(rows: FloatArray) -> FloatArray:
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
