@@ -15,11 +15,11 @@ from reluctant.span.labels.field import Field
 __all__ = ["Boundary", "LabelledPoints", "label_points", "resolution"]
 
 BLOCKS = ((64, 1.0), (448, 1.0), (512, 10.0), (1024, 1.0), (2048, 1.0))  # rows, scale: until labels differ
-TWICE = 8  # points looked at twice for the resolution
-ASIDE = 1e-11  # of a typical input: between two lines that should cross at the same place
+LOOKED_AT = 8  # boundary points, for the resolution
+OFFSETS = 24  # distances from each that are looked at
 LEAST_RESOLUTION = 2.0**-50  # of a typical input
-NEAR, OTHER_SCALE = 1e-3, 1.37  # of a typical input: where the two searches start, not at the same places
-COARSE = 100.0  # a spread that lines so close to each other cannot have by themselves
+NEAR = 1e-3  # of a typical input: the farthest of the distances
+FLICKER_ZONE, MOST = 2.0, 0.75  # the resolution is so many times the flicker zone at this quantile of the points
 FAR = 64.0  # steps away that a turned line may cross
 
 
@@ -113,13 +113,15 @@ def label_points(oracle: Counting, rng: np.random.Generator) -> LabelledPoints:
 
 
 def resolution(field: Field, boundary: Boundary, rng: np.random.Generator) -> float:
-    """How well a crossing can be placed: lines that differ by next to nothing must cross at the same place."""
-    some, typical = boundary[: min(TWICE, len(boundary))], field.typical
-    aside = rng.standard_normal(some.points.shape)
-    aside *= ASIDE * typical / np.linalg.norm(aside, axis=1, keepdims=True)
+    """How well a crossing can be placed: labels on each side of it are looked at closer and closer.
+
+    Rounding inside a target, in float32 above all, makes labels flicker beside the boundary. Cost: about 70 rows a point.
+    """
+    some, typical = boundary[: min(LOOKED_AT, len(boundary))], field.typical
     least = LEAST_RESOLUTION * typical
-    first = field.crossings(some.lines(), 0.0, NEAR * typical, least, typical)
-    second = field.crossings(some.lines(aside), 0.0, NEAR * typical * OTHER_SCALE, least, typical)
-    apart = np.abs(first - second)[np.isfinite(first - second)]
-    spread = float(np.median(apart)) if len(apart) else typical
-    return max(spread if spread > COARSE * ASIDE * typical else 0.0, least)
+    sharp, found = some.turned(field, some.along, NEAR * typical, least)
+    offsets = typical * np.geomspace(LEAST_RESOLUTION, NEAR, OFFSETS) * rng.uniform(0.5, 1.0, (found.sum(), OFFSETS))
+    lines = sharp[found].lines()[np.repeat(np.arange(found.sum()), OFFSETS)]
+    wrong = lines.before(field.ask, offsets.reshape(-1)) | ~lines.before(field.ask, -offsets.reshape(-1))
+    width = np.where(wrong.reshape(offsets.shape), offsets, 0.0).max(axis=1)
+    return max(FLICKER_ZONE * float(np.quantile(width, MOST)), least) if found.any() else typical

@@ -36,6 +36,10 @@ class Field:
         """True if curvature has to be cancelled rather than out-resolved: float32, or labels that flicker."""
         return self.resolution > 1e-9 * self.typical
 
+    def step(self, finest: float) -> float:
+        """A step aside for a normal: the finest, if crossings can be placed well, else what balances the curvature."""
+        return self.scale * (float(np.cbrt(self.resolution / self.scale)) if self.coarse else finest)
+
     def crossings(
         self,
         lines: Lines,

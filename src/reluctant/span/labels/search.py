@@ -21,9 +21,9 @@ PATIENCE = 16  # points in a row without news that end the search
 OFFSET = 0.02  # across the boundary, where labels are looked at
 ASIDE = 0.5  # in every coordinate: a step orthogonal to the span
 LOCATED = 0.125  # of the offset: how well a point has to be known for that
-STEP, COARSE_STEP = 1e-4, 2e-2  # aside, for a normal
-BITS, FINEST_BITS = 10.0, 6.0
-LEAST_SHARE = 0.01  # of a normal outside the span that is a new direction
+STEP = 1e-4  # aside, for a normal, of a typical coordinate
+BITS = 10.0
+LEAST_SHARE, LEAST_COARSE_SHARE = 0.01, 0.03  # of a normal outside the span that is a new direction
 MOST_REFUSED = 40  # points whose normal could not be measured or had no news after all
 
 
@@ -95,7 +95,7 @@ class _Search:
         """Measure the normal at one point, along everything; True if it brought a direction."""
         assert self.pool is not None
         one, self.pool = self.pool[:1], self.pool[1:]
-        step = self.field.scale * (COARSE_STEP if self.field.coarse else STEP)
+        step = self.field.step(STEP)
         t = self.field.crossings(one.lines(), 0.0, self.offset, max(self.field.resolution, step * 2.0**-24), 64 * self.offset)
         if not np.isfinite(t[0]):
             return False
@@ -106,7 +106,7 @@ class _Search:
         )[0]
         fresh = normal[: len(self.complement.rows)]
         share = np.linalg.norm(fresh) / np.linalg.norm(normal)
-        if not share > LEAST_SHARE:  # NaN as well: a crossing was lost
+        if not share > (LEAST_COARSE_SHARE if self.field.coarse else LEAST_SHARE):  # NaN as well: a crossing was lost
             return False
         self.complement.take(fresh[None] / np.linalg.norm(fresh))
         return True

@@ -25,14 +25,15 @@ SPARE = 8
 COARSE_BITS = 6.0
 FINE_BITS = 17.0
 STEP, FINE_STEP = 1e-3, 1e-6  # aside, for a first normal inside the span and for the last
-COARSE_STEP = 2e-2  # for both where crossings cannot be placed well
 LOCATED = 1e-2
 DROPPED = 3e-3  # singular value of the normals, of the largest, below which a direction is none
 MOVE = 1e-6  # inside the span, of a typical coordinate: what a long step may amount to there
 LONGEST = 30.0  # step, in typical coordinates
 FIRST_ERROR = 0.03  # of the span, before anything is known
-STALLED = 0.5
-MOST_STAGES = 6
+STALLED, MOST_STALLS = 0.5, 2  # a correction that leaves more of the one before; so many of them end it
+CLOSE = 1.5  # times what cannot be corrected: no stage is worth its rows
+CAUTION = 8.0  # a stage may gain so much less than its bits
+MOST_STAGES = 7
 GUESS_SPREAD = 2.0**-5
 
 
@@ -66,7 +67,7 @@ def choose_points(
     field: Field, seen: LabelledPoints, basis: FloatArray, rng: np.random.Generator
 ) -> tuple[Frame, FloatArray] | None:
     """Boundary points with well conditioned normals, and singular values of all normals; None if too few were found."""
-    step = field.scale * (COARSE_STEP if field.coarse else STEP)
+    step = field.step(STEP)
     boundary = Boundary.between(field, seen.pairs(CANDIDATES * len(basis) + SPARE, rng), LOCATED * field.scale)
     inside = (boundary.along @ basis.T) @ basis
     along = inside / np.linalg.norm(inside, axis=1, keepdims=True)
@@ -89,7 +90,7 @@ def _measured(field: Field, frame: Frame) -> Frame:
     """The same frame with lines along the normals, and normals measured as well as crossings can be placed."""
     scale = LOCATED * field.scale
     boundary, _ = frame.boundary.turned(field, frame.normals @ frame.basis, scale, field.resolution)
-    step = field.scale * (COARSE_STEP if field.coarse else FINE_STEP)
+    step = field.step(FINE_STEP)
     found = -slopes(
         field, boundary, frame.basis, step, FINE_BITS,
         expected=GUESS_SPREAD, guess=-frame.normals, symmetric=field.coarse,
@@ -105,25 +106,22 @@ def _aligned(frame: Frame) -> Frame:
 
 def refine_from_labels(field: Field, frame: Frame) -> Refined:
     """Stages until nothing is gained."""
-    error, corrections, good = FIRST_ERROR, [], True
-    move = max(MOVE, float(np.sqrt(field.resolution / field.typical))) * field.scale
+    error, corrections, stalls = FIRST_ERROR, [], 0
+    move = max(MOVE, float(np.sqrt(field.resolution * np.sqrt(field.dim) / field.scale))) * field.scale
     bits = float(np.log2(field.scale / move))
     floor = frame.condition * _floor(field)
-    for _ in range(MOST_STAGES):
+    while len(corrections) < MOST_STAGES and stalls < MOST_STALLS:
         step = float(np.clip(move / error, move, LONGEST * field.scale))
         stage = _stage(field, frame, step, bits, error)
         if stage is None:
-            good = False
             break
         frame, correction = stage
-        stalled = bool(corrections) and correction > STALLED * corrections[-1]
+        stalls += bool(corrections) and correction > STALLED * corrections[-1]
         corrections.append(correction)
-        gained = 2.0**-bits + field.resolution / (step * max(correction, 1e-300))
-        error = max(frame.condition * correction * gained, floor)
-        if stalled or error <= floor:
+        error = max(frame.condition * (CAUTION * correction * 2.0**-bits + field.resolution / step), floor)
+        if min(correction, error) <= CLOSE * floor:
             break
-    left = max(error, floor)
-    return Refined(frame.basis, tuple(corrections), left, frame.condition, good and bool(corrections))
+    return Refined(frame.basis, tuple(corrections), max(error, floor), frame.condition, len(corrections) > 1)
 
 
 def _floor(field: Field) -> float:
