@@ -12,7 +12,7 @@ import numpy as np
 
 from reluctant.geometry.samples import BoolArray
 from reluctant.numerics import FloatArray
-from reluctant.span.ground import Ground, batches
+from reluctant.span.ground import Ground, as_long_as_allowed, batches
 
 __all__ = ["Central", "central_slopes"]
 
@@ -72,8 +72,8 @@ def _differences(
     along: np.ndarray,
 ) -> tuple[BoolArray, FloatArray]:
     """Which of some steps met a crease, and the slopes over them."""
-    moves = steps[which, along, None] * directions[along]
+    moves = as_long_as_allowed(ground.domain, points[which], steps[which, along, None] * directions[along], both=True)
     ahead, behind = np.split(ground.ask(np.concatenate([points[which] + moves, points[which] - moves])), 2)
     second = np.abs(ahead + behind - 2 * value[which]).max(axis=1)
     bent = second > BENT * SECOND_DIFFERENCE_GAIN * ground.sd(points)[which]
-    return bent, (ahead - behind) / (2 * steps[which, along, None])
+    return bent, (ahead - behind) / (2 * np.linalg.norm(moves, axis=1, keepdims=True))

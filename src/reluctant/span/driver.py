@@ -21,7 +21,13 @@ __all__ = ["recover_span"]
 
 
 def recover_span(
-    oracle: Oracle, *, labels: bool = False, rng: Rng = 0, fine: bool = True, threshold: float | None = None
+    oracle: Oracle,
+    *,
+    labels: bool = False,
+    rng: Rng = 0,
+    fine: bool = True,
+    threshold: float | None = None,
+    reach: float = 3.0,
 ) -> Span:
     """Find every direction of input space that changes the answers of a target.
 
@@ -32,20 +38,23 @@ def recover_span(
         rng: seed of all random choices.
         fine: spend about as many rows again on the last digits (from values).
         threshold: for labels of one output; 0.5 if not given.
+        reach: how far the directions left out are followed to see that nothing changes, in typical inputs.
 
     Cost: a span of k directions in n dimensions takes about k·n rows from values (2·k·n if fine, 15·k·n in float32), and
     about 100·k·n from labels.
     """
     if threshold is not None and not labels:
         raise InvalidInput.about("threshold", got=threshold, expected="none without labels", fix="Pass labels=True.")
+    if not reach > 0:
+        raise InvalidInput.about("reach", got=reach, expected="a number above 0")
     opened = as_opened(oracle)
     opened.begin("span", rng)
     run = _Run(opened)
     generator = as_generator(rng)
     try:
         if labels:
-            return run.labels(generator, threshold)
-        return run.values(generator, fine)
+            return run.labels(generator, threshold, reach)
+        return run.values(generator, fine, reach)
     except BudgetExhausted as error:
         return run.result(Outcome.OUT_OF_BUDGET, run.partial, error=str(error))
     except TargetError as error:
@@ -68,15 +77,15 @@ class _Run:
         """Remember what is known so far, should the run end here."""
         self.partial = basis
 
-    def values(self, rng: np.random.Generator, fine: bool) -> Span:
-        ended = from_values(self.oracle, rng, self.keep, fine=fine)
+    def values(self, rng: np.random.Generator, fine: bool, reach: float) -> Span:
+        ended = from_values(self.oracle, rng, self.keep, fine=fine, reach=reach)
         if ended.found is None:
             return self.result(ended.outcome, self.partial, **ended.evidence)
         found = ended.found
         return self.result(ended.outcome, found.basis, found.margin, found.leak, **ended.evidence)
 
-    def labels(self, rng: np.random.Generator, threshold: float | None) -> Span:
-        ended = from_labels(self.oracle, rng, self.keep, threshold)
+    def labels(self, rng: np.random.Generator, threshold: float | None, reach: float) -> Span:
+        ended = from_labels(self.oracle, rng, self.keep, threshold=threshold, reach=reach)
         return self.result(ended.outcome, ended.basis, ended.margin, ended.angle, **ended.evidence)
 
     def result(

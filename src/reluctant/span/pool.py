@@ -64,7 +64,7 @@ def tested(
     ground: Ground, basis: FloatArray, points: FloatArray, values: FloatArray, step: float, rng: np.random.Generator
 ) -> tuple[Pool, BoolArray]:
     """Candidates at these points, and which of them are straight within the step. Cost: 2 rows a point."""
-    moves = moves_outside(basis, points, step, ground.domain, rng)
+    moves = moves_outside(basis, points, step, ground.domain, rng, both=True)
     ahead, behind = np.split(ground.ask(np.concatenate([points + moves, points - moves])), 2)
     bent = np.abs(ahead + behind - 2 * values).max(axis=1)
     straight = bent <= TOLERANCE * SECOND_DIFFERENCE_GAIN * ground.sd(points)

@@ -16,8 +16,8 @@ from reluctant.span.ground import Ground, moves_outside
 __all__ = ["LEAST_NEW", "Heard", "leaks", "loud_places"]
 
 LEAST_NEW = 1e-5  # part of a gradient outside the span that may be a direction; those so far are not exact either
-REACH = 3.0  # length of a long step, in typical inputs
 FEWEST = 32  # long steps
+INSIDE_BOUNDS = 128  # long steps where bounds make them short
 PLACES = 8  # looked at on a step that changes the answers
 LOUD = 4  # steps that are looked at
 
@@ -38,7 +38,7 @@ def leaks(
 
     The step is random, so a direction is met by its length over √(n - k) only: the slope counts that. Cost: 1 row each.
     """
-    moves = moves_outside(basis, starts, REACH * ground.typical, ground.domain, rng)
+    moves = moves_outside(basis, starts, ground.reach * ground.typical, ground.domain, rng)
     after = ground.ask(starts + moves)
     met = np.linalg.norm(moves, axis=1) / np.sqrt(max(1, ground.dim - len(basis)))
     sd = np.sqrt(2) * ground.sd(starts + moves) / met
@@ -49,7 +49,8 @@ def loud_places(
     ground: Ground, basis: FloatArray, active: FloatArray, values: FloatArray, size: float, rng: np.random.Generator
 ) -> Heard:
     """Long steps from points known to be active and from others; the places on the loudest, none if all are silent."""
-    others = ground.sample(max(FEWEST - len(active), FEWEST // 4), rng)
+    fewest = FEWEST if ground.domain.is_space else INSIDE_BOUNDS
+    others = ground.sample(max(fewest - len(active), fewest // 4), rng)
     answers = ground.ask(others)
     starts = np.concatenate([active, others])
     before = np.concatenate([values.reshape(-1, answers.shape[1]), answers])

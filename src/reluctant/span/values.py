@@ -37,10 +37,10 @@ class FromValues:
 
 
 def from_values(
-    oracle: Counting, rng: np.random.Generator, keep: Callable[[FloatArray], None], *, fine: bool
+    oracle: Counting, rng: np.random.Generator, keep: Callable[[FloatArray], None], *, fine: bool, reach: float
 ) -> FromValues:
     """Recover the span of a ReLU network of any depth from its values."""
-    seen = look(oracle, rng)
+    seen = look(oracle, rng, reach)
     evidence: dict[str, object] = {"health": seen.health, "live share": seen.live_share}
     refusal = _refusal(seen)
     if refusal is not None:

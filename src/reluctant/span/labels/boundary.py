@@ -9,6 +9,7 @@ import numpy as np
 from reluctant.geometry.samples import BoolArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
+from reluctant.span.ground import all_over
 from reluctant.span.labels.crossings import Lines
 from reluctant.span.labels.field import Field
 
@@ -104,7 +105,7 @@ def label_points(oracle: Counting, rng: np.random.Generator) -> LabelledPoints:
     """Random inputs, as many as it takes to see two labels. Cost: 64 rows; 4096 for one that never changes."""
     seen: dict[float, list[tuple[FloatArray, FloatArray]]] = {}
     for size, scale in BLOCKS:
-        points = oracle.facts.domain.interior(rng, size, oracle.dim, scale)
+        points = all_over(oracle.facts.domain, rng, size, oracle.dim, scale)
         seen.setdefault(scale, []).append((points, oracle.query(points)[:, 0]))
         labels = np.concatenate([some for _, some in seen[scale]])
         if len(np.unique(labels)) > 1:

@@ -25,6 +25,7 @@ class Field:
     domain: Domain
     scale: float = 1.0
     resolution: float = 0.0
+    reach: float = 3.0  # of long steps, in typical inputs
 
     @property
     def typical(self) -> float:

@@ -12,7 +12,7 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.results import Outcome
 from reluctant.span.complement import Complement
-from reluctant.span.ground import moves_outside
+from reluctant.span.ground import guarded, moves_outside, scale_of
 from reluctant.span.labels.boundary import Boundary, LabelledPoints, label_points, resolution
 from reluctant.span.labels.field import Field
 from reluctant.span.labels.search import find_directions
@@ -23,9 +23,8 @@ __all__ = ["FromLabels", "from_labels"]
 
 LOCATED = 1e-3  # first boundary points, of a typical coordinate
 FLICKER = 1e-2  # resolution, of a typical input, from which labels say nothing about directions
-ROUNDS = 3  # times that verification may send the search back for more directions
+ROUNDS = 5  # times that verification may send the search back for more directions
 CHECKED = 32  # fresh boundary points in the verification
-REACH = 3.0  # length of its steps outside the span, in typical inputs
 WEAKEST = 0.02  # part of a normal outside the span that verification must not overlook
 
 
@@ -41,7 +40,12 @@ class FromLabels:
 
 
 def from_labels(
-    oracle: Counting, rng: np.random.Generator, keep: Callable[[FloatArray], None], threshold: float | None
+    oracle: Counting,
+    rng: np.random.Generator,
+    keep: Callable[[FloatArray], None],
+    *,
+    threshold: float | None,
+    reach: float,
 ) -> FromLabels:
     """Recover the span of a smooth or ReLU network from nothing but labels."""
     labels = only_labels(oracle, threshold)
@@ -50,8 +54,10 @@ def from_labels(
         seen = label_points(labels, rng)
         if seen.one_label:
             return FromLabels(Outcome.ONE_LABEL, nothing)
-        ground = Field(labels.query, labels.dim, labels.facts.domain, seen.scale)
-        first = Boundary.between(ground, seen.pairs(CHECKED // 4, rng), LOCATED * seen.scale)
+        domain = labels.facts.domain
+        scale = scale_of(domain, seen.points, seen.scale)
+        ground = Field(guarded(labels.query, domain), labels.dim, domain, scale, reach=reach)
+        first = Boundary.between(ground, seen.pairs(CHECKED // 4, rng), LOCATED * ground.scale)
         ground = replace(ground, resolution=resolution(ground, first, rng))
     evidence = {"labels": len(np.unique(seen.labels)), "resolution": ground.resolution}
     if ground.resolution > FLICKER * ground.typical:
@@ -74,23 +80,23 @@ class _Run:
         complement = Complement(self.oracle.dim)
         ended = FromLabels(Outcome.SPAN_PARTIAL, complement.basis, evidence=self.evidence)
         for _ in range(ROUNDS):
+            known = complement.rank  # these have been refined
             with self.oracle.stage("search"):
-                quiet = find_directions(self.field, self.seen, complement, self.rng, self.keep)
+                quiet = find_directions(self.field, self.seen, complement, self.rng, self.keep, sharp=known > 0)
             if complement.rank == self.oracle.dim:
                 return replace(ended, outcome=Outcome.FULL_RANK, basis=complement.basis, margin=0.0)
-            ended = replace(ended, basis=complement.basis)
-            if not complement.rank or not quiet:
-                return ended
-            ended = self.refined(complement.basis)
+            if complement.rank == known or not quiet:
+                return replace(ended, basis=complement.basis)
+            ended = self.refined(complement.basis, known)
             if ended.outcome is not Outcome.SPAN_PARTIAL:
                 return ended
             complement = _complement_of(ended.basis)
         return ended
 
-    def refined(self, basis: FloatArray) -> FromLabels:
+    def refined(self, basis: FloatArray, known: int) -> FromLabels:
         """Better digits for the directions found, and whether they are all."""
         with self.oracle.stage("normals"):
-            chosen = choose_points(self.field, self.seen, basis, self.rng)
+            chosen = choose_points(self.field, self.seen, basis, known, self.rng)
         if chosen is None:
             return FromLabels(Outcome.SPAN_PARTIAL, basis, evidence=self.evidence)
         frame, sizes = chosen
@@ -124,7 +130,7 @@ class _Run:
         along = inside / np.linalg.norm(inside, axis=1, keepdims=True)
         boundary, found = boundary.turned(field, along, near, field.resolution)
         boundary = boundary[found]
-        moves = moves_outside(basis, boundary.points, REACH * field.typical, field.domain, self.rng)
+        moves = moves_outside(basis, boundary.points, field.reach * field.typical, field.domain, self.rng)
         length = np.linalg.norm(moves, axis=1)
         least = field.resolution * np.maximum(1.0, length / field.typical)
         shift = field.crossings(boundary.lines(moves), 0.0, least, least, WEAKEST * length)

@@ -4,6 +4,7 @@ boundary, the normal has a part that is new."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,14 +18,25 @@ from reluctant.span.labels.normals import slopes
 __all__ = ["find_directions", "unmoved"]
 
 POOL = 12  # boundary points kept for the next directions
-PATIENCE = 16  # points in a row without news that end the search
-OFFSET = 0.02  # across the boundary, where labels are looked at
-ASIDE = 0.5  # in every coordinate: a step orthogonal to the span
 LOCATED = 0.125  # of the offset: how well a point has to be known for that
 STEP = 1e-4  # aside, for a normal, of a typical coordinate
 BITS = 10.0
-LEAST_SHARE, LEAST_COARSE_SHARE = 0.01, 0.03  # of a normal outside the span that is a new direction
+LEAST_COARSE_SHARE = 0.03
 MOST_REFUSED = 40  # points whose normal could not be measured or had no news after all
+
+
+@dataclass(frozen=True)
+class _Ears:
+    """What is heard: a step aside, orthogonal to the span, that moves the boundary by more than an offset."""
+
+    offset: float  # across the boundary, where labels are looked at, in typical coordinates
+    aside: float  # in every coordinate
+    least_share: float  # of a normal outside the span that is a new direction
+    patience: int  # points in a row without news that end the search
+
+
+ROUGH = _Ears(offset=0.02, aside=0.5, least_share=0.01, patience=16)
+SHARP = _Ears(offset=0.004, aside=2.0, least_share=1e-3, patience=48)
 
 
 def unmoved(
@@ -42,9 +54,14 @@ def find_directions(
     complement: Complement,
     rng: np.random.Generator,
     keep: Callable[[FloatArray], None],
+    *,
+    sharp: bool = False,
 ) -> bool:
-    """Take directions out of the complement until none is seen; True if the search ended because all was quiet."""
-    run = _Search(field, seen, complement, rng)
+    """Take directions out of the complement until none is seen; True if the search ended because all was quiet.
+
+    sharp: those taken out before are exact, so that weaker ones can be told from their error.
+    """
+    run = _Search(field, seen, complement, rng, SHARP if sharp and not field.coarse else ROUGH)
     refused = 0
     while complement.rank < field.dim and refused < MOST_REFUSED:
         if not run.fill():
@@ -57,9 +74,11 @@ def find_directions(
 class _Search:
     """Boundary points that have news, and how many in a row had none."""
 
-    def __init__(self, field: Field, seen: LabelledPoints, complement: Complement, rng: np.random.Generator) -> None:
-        self.field, self.seen, self.complement, self.rng = field, seen, complement, rng
-        self.offset = OFFSET * field.scale
+    def __init__(
+        self, field: Field, seen: LabelledPoints, complement: Complement, rng: np.random.Generator, ears: _Ears
+    ) -> None:
+        self.field, self.seen, self.complement, self.rng, self.ears = field, seen, complement, rng, ears
+        self.offset = ears.offset * field.scale
         self.pool: Boundary | None = None
         self.quiet = 0
 
@@ -70,7 +89,7 @@ class _Search:
         if old is not None and len(old):
             self.take(old)
         while self.pool is None or not len(self.pool):
-            if self.quiet >= PATIENCE:
+            if self.quiet >= self.ears.patience:
                 return False
             pairs = self.seen.pairs(POOL, self.rng)
             self.take(Boundary.between(self.field, pairs, LOCATED * self.offset))
@@ -85,7 +104,7 @@ class _Search:
         if not len(turned):
             return
         if len(basis):
-            still = unmoved(self.field, basis, turned, self.offset, ASIDE * self.field.scale, self.rng)
+            still = unmoved(self.field, basis, turned, self.offset, self.ears.aside * self.field.scale, self.rng)
         else:
             still = np.zeros(len(turned), dtype=bool)
         self.quiet += int(still.sum())
@@ -106,7 +125,7 @@ class _Search:
         )[0]
         fresh = normal[: len(self.complement.rows)]
         share = np.linalg.norm(fresh) / np.linalg.norm(normal)
-        if not share > (LEAST_COARSE_SHARE if self.field.coarse else LEAST_SHARE):  # NaN as well: a crossing was lost
+        if not share > (LEAST_COARSE_SHARE if self.field.coarse else self.ears.least_share):  # NaN as well: a crossing was lost
             return False
         self.complement.take(fresh[None] / np.linalg.norm(fresh))
         return True

@@ -7,7 +7,7 @@ error falls, and each stage gains as many bits as the crossings are bisected to,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import qr
@@ -34,21 +34,32 @@ STALLED, MOST_STALLS = 0.5, 2  # a correction that leaves more of the one before
 CLOSE = 1.5  # times what cannot be corrected: no stage is worth its rows
 CAUTION = 8.0  # a stage may gain so much less than its bits
 MOST_STAGES = 7
+LARGEST = 10.0  # correction, as a tangent: more means that a direction is missing or is none
 GUESS_SPREAD = 2.0**-5
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A basis, boundary points, and the unit normals (n, k) there in its coordinates; lines run along them."""
+    """A basis, boundary points, and the unit normals (n, k) there in its coordinates; lines run along them.
+
+    known: so many of its directions, the first, are exact.
+    """
 
     basis: FloatArray
     boundary: Boundary
     normals: FloatArray
+    known: int = 0
+
+    @property
+    def unknown(self) -> FloatArray:
+        """The part of the normals along directions that are not exact yet."""
+        return self.normals[:, self.known :]
 
     @property
     def condition(self) -> float:
-        """Of the normals."""
-        sizes = np.linalg.svd(self.normals, compute_uv=False)
+        """Of the equations for what is not exact yet."""
+        sizes = np.append(1.0 if self.known else 0.0, np.linalg.svd(self.unknown, compute_uv=False))
+        sizes = np.array([sizes.max(), sizes[-1]])
         return float(sizes[0] / sizes[-1]) if sizes[-1] > 0 else np.inf
 
 
@@ -64,9 +75,12 @@ class Refined:
 
 
 def choose_points(
-    field: Field, seen: LabelledPoints, basis: FloatArray, rng: np.random.Generator
+    field: Field, seen: LabelledPoints, basis: FloatArray, known: int, rng: np.random.Generator
 ) -> tuple[Frame, FloatArray] | None:
-    """Boundary points with well conditioned normals, and singular values of all normals; None if too few were found."""
+    """Boundary points with well conditioned normals, and singular values of all normals; None if too few were found.
+
+    The first `known` directions are exact: points are chosen for the others.
+    """
     step = field.step(STEP)
     boundary = Boundary.between(field, seen.pairs(CANDIDATES * len(basis) + SPARE, rng), LOCATED * field.scale)
     inside = (boundary.along @ basis.T) @ basis
@@ -80,10 +94,11 @@ def choose_points(
         return None
     boundary, normals = boundary[good], _unit(normals[good])
     _, sizes, directions = np.linalg.svd(normals, full_matrices=False)
-    kept = sizes > DROPPED * sizes[0]
-    basis, normals = directions[kept] @ basis, _unit(normals @ directions[kept].T)
-    chosen = qr(normals.T, pivoting=True, mode="economic")[2][: len(basis)]
-    return _measured(field, Frame(basis, boundary[chosen], normals[chosen])), sizes
+    if not known:
+        kept = sizes > DROPPED * sizes[0]
+        basis, normals = directions[kept] @ basis, _unit(normals @ directions[kept].T)
+    chosen = qr(normals[:, known:].T, pivoting=True, mode="economic")[2][: len(basis) - known]
+    return _measured(field, Frame(basis, boundary[chosen], normals[chosen], known)), sizes
 
 
 def _measured(field: Field, frame: Frame) -> Frame:
@@ -96,12 +111,12 @@ def _measured(field: Field, frame: Frame) -> Frame:
         expected=GUESS_SPREAD, guess=-frame.normals, symmetric=field.coarse,
     )  # fmt: skip
     normals = _unit(np.where(np.isfinite(found).all(axis=1, keepdims=True), found, frame.normals))
-    return _aligned(Frame(frame.basis, boundary, normals))
+    return _aligned(replace(frame, boundary=boundary, normals=normals))
 
 
 def _aligned(frame: Frame) -> Frame:
     boundary = Boundary(frame.boundary.points, frame.normals @ frame.basis, frame.boundary.label)
-    return Frame(frame.basis, boundary, frame.normals)
+    return replace(frame, boundary=boundary)
 
 
 def refine_from_labels(field: Field, frame: Frame) -> Refined:
@@ -113,8 +128,8 @@ def refine_from_labels(field: Field, frame: Frame) -> Refined:
     while len(corrections) < MOST_STAGES and stalls < MOST_STALLS:
         step = float(np.clip(move / error, move, LONGEST * field.scale))
         stage = _stage(field, frame, step, bits, error)
-        if stage is None:
-            break
+        if stage is None or stage[1] > LARGEST:
+            return Refined(frame.basis, tuple(corrections), np.inf, frame.condition, good=False)
         frame, correction = stage
         stalls += bool(corrections) and correction > STALLED * corrections[-1]
         corrections.append(correction)
@@ -135,13 +150,15 @@ def _stage(field: Field, frame: Frame, step: float, bits: float, error: float) -
     expected = error / np.sqrt(len(outside))
     found = -slopes(field, frame.boundary, outside, step, bits, expected=expected)
     good = np.isfinite(found).all(axis=1)
-    if good.sum() < len(frame.basis):
+    if good.sum() < len(frame.basis) - frame.known:
         return None
-    correction = np.linalg.lstsq(frame.normals[good], found[good], rcond=None)[0]
-    tilted = frame.basis + correction @ outside
+    correction = np.linalg.lstsq(frame.unknown[good], found[good], rcond=None)[0]
+    tilted = frame.basis.copy()
+    tilted[frame.known :] += correction @ outside
     basis = np.linalg.qr(tilted.T)[0].T
+    basis *= np.sign((basis * tilted).sum(axis=1, keepdims=True))
     normals = _unit(frame.normals @ (tilted @ basis.T))
-    return _aligned(Frame(basis, frame.boundary, normals)), float(np.linalg.norm(correction, 2))
+    return _aligned(replace(frame, basis=basis, normals=normals)), float(np.linalg.norm(correction, 2))
 
 
 def _unit(rows: FloatArray) -> FloatArray:
