@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from reluctant.networks import ReLUNetwork, equivalent
     from reluctant.oracles import Facts, Oracle, Wrapper, open_oracle
     from reluctant.results import Outcome, Result
+    from reluctant.span import Span, SpanGradients, Subspace, check_obfuscation, obfuscate, recover_span
     from reluctant.verification import Verification, verify
     from reluctant.verification.alignment import compare
 
@@ -33,14 +34,20 @@ __all__ = [
     "ReLUNetwork",
     "ReluctantError",
     "Result",
+    "Span",
+    "SpanGradients",
+    "Subspace",
     "Verification",
     "Wrapper",
     "__version__",
     "check_health",
+    "check_obfuscation",
     "compare",
     "equivalent",
     "extract",
+    "obfuscate",
     "open_oracle",
+    "recover_span",
     "verify",
 ]
 
@@ -56,13 +63,19 @@ _HOMES = {
     "ReLUNetwork": "networks",
     "ReluctantError": "errors",
     "Result": "results",
+    "Span": "span",
+    "SpanGradients": "span",
+    "Subspace": "span",
     "Verification": "verification",
     "Wrapper": "oracles",
     "check_health": "health",
+    "check_obfuscation": "span",
     "compare": "verification.alignment",
     "equivalent": "networks",
     "extract": "extraction",
+    "obfuscate": "span",
     "open_oracle": "oracles",
+    "recover_span": "span",
     "verify": "verification",
 }
 

@@ -38,9 +38,7 @@ def check_health(oracle: Oracle, *, rng: Rng = 0, lines: int = 6) -> Health:
     return examine(opened, generator, lines)
 
 
-def examine(
-    oracle: Counting, rng: np.random.Generator, lines: int, *, centres: FloatArray | None = None
-) -> Health:
+def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: FloatArray | None = None) -> Health:
     """The check as a stage of a larger run, around these centres (lines, d) if they are given."""
     before, domain = oracle.queries, oracle.facts.domain
     with oracle.stage("health", expected=ROWS_PER_LINE * lines):

@@ -58,8 +58,13 @@ def as_long_as_allowed(domain: Domain, points: FloatArray, moves: FloatArray, *,
 
 
 def moves_outside(
-    basis: FloatArray, points: FloatArray, length: float | FloatArray, domain: Domain, rng: np.random.Generator,
-    *, both: bool = False,
+    basis: FloatArray,
+    points: FloatArray,
+    length: float | FloatArray,
+    domain: Domain,
+    rng: np.random.Generator,
+    *,
+    both: bool = False,
 ) -> FloatArray:
     """Random moves (n, d) orthogonal to a basis, of this length or as long as the domain allows."""
     moves = orthogonal_moves(basis, len(points), 1.0, rng) * np.reshape(length, (-1, 1))

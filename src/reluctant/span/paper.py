@@ -20,7 +20,7 @@ EPSILON = 1e-4  # of Lemma 3.2: a ball in which a ReLU network is linear, most o
 EPSILON_0 = 1e-4  # of Lemma 4.2: how far above the threshold the point of a gradient lies, of its norm
 TINY = 1e-2  # the paper's 2^-N: how far the directions of Algorithm 2 are from each other
 BISECTIONS = 60
-MOST_DRAWS = 10_000
+DRAWN, MOST_DRAWS = 64, 100
 
 Network = Callable[[FloatArray], FloatArray]
 
@@ -44,18 +44,23 @@ def algorithm_1(m: Network, n: int, k: int, gamma: float = 1.0, *, rng: Rng = 0,
 
 
 def algorithm_2(m: Network, n: int, k: int, *, rng: Rng = 0) -> Subspace:
-    """Span recovery with adaptive gradients, from M(x) ∈ {0, 1} alone (Theorem 4.3)."""
+    """Span recovery with adaptive gradients, from M(x) ∈ {0, 1} alone (Theorem 4.3).
+
+    Partial where the paper's third assumption fails: no input with M(x) = 1 is left orthogonal to the span so far.
+    """
     generator = as_generator(rng)
     v = Subspace(np.empty((0, n)))
     while v.rank < k:
         m_v = _projected(m, v)
         x = _just_above(m_v, n, generator)
+        if x is None:
+            break
         u = TINY * generator.standard_normal((n, n)) - x / np.linalg.norm(x)
         c = _crossings(m_v, x, u)
         if not np.isfinite(c).all():  # line 7: draw another point
             continue
-        y = np.linalg.lstsq(u, 1 / c, rcond=None)[0]
-        v = Subspace.spanned_by(np.concatenate([v.basis, v.reject(y[None]) / np.linalg.norm(y)]))
+        y = v.reject(np.linalg.lstsq(u, 1 / c, rcond=None)[0][None])
+        v = Subspace.spanned_by(np.concatenate([v.basis, y / np.linalg.norm(y)]))
     return v
 
 
@@ -64,17 +69,23 @@ def _projected(m: Network, v: Subspace) -> Network:
     return lambda x: m(v.reject(x))
 
 
-def _just_above(m_v: Network, n: int, rng: np.random.Generator) -> FloatArray:
-    """Lines 3 and 4: a point whose value lies just above the threshold, on the ray of a Gaussian."""
+def _just_above(m_v: Network, n: int, rng: np.random.Generator) -> FloatArray | None:
+    """Lines 3 and 4: a point whose value lies just above the threshold, on the ray of a Gaussian; None if none is."""
     for _ in range(MOST_DRAWS):
-        g = rng.standard_normal(n)
-        if m_v(g[None])[0, 0] == 1:
-            low, high = 0.0, 1.0
-            for _ in range(BISECTIONS):
-                middle = (low + high) / 2
-                low, high = (low, middle) if m_v(middle * g[None])[0, 0] == 1 else (middle, high)
-            return np.asarray(high * (1 + EPSILON_0) * g)
-    raise ArithmeticError(f"algorithm 2: no input with M(x) = 1 among {MOST_DRAWS} (assumption 3 of the paper)")
+        drawn = rng.standard_normal((DRAWN, n))
+        above = np.flatnonzero(m_v(drawn)[:, 0] == 1)
+        if len(above):
+            return _lowered(m_v, drawn[above[0]])
+    return None
+
+
+def _lowered(m_v: Network, g: FloatArray) -> FloatArray:
+    """α g just above the threshold, for a scaling α between 0 and 1."""
+    low, high = 0.0, 1.0
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if m_v(middle * g[None])[0, 0] == 1 else (middle, high)
+    return np.asarray(high * (1 + EPSILON_0) * g)
 
 
 def _crossings(m_v: Network, x: FloatArray, u: FloatArray) -> FloatArray:

@@ -64,7 +64,9 @@ def slopes_inside(
 def long_steps(ground: Ground, straight: FloatArray, angle: float, share: float = INSIDE) -> FloatArray:
     """How long steps across may be beside points that are straight so far, with a span so far off."""
     longest = LONGEST * ground.scale
-    return np.clip(np.divide(share * straight, angle, out=np.full_like(straight, longest), where=angle > 0), straight, longest)
+    return np.clip(
+        np.divide(share * straight, angle, out=np.full_like(straight, longest), where=angle > 0), straight, longest
+    )
 
 
 def without_rest(ground: Ground, basis: FloatArray, points: FloatArray) -> FloatArray:

@@ -70,7 +70,9 @@ class Span:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; the basis itself is left to `save`."""
-        evidence = {name: value.to_dict() if hasattr(value, "to_dict") else value for name, value in self.evidence.items()}
+        evidence = {
+            name: value.to_dict() if hasattr(value, "to_dict") else value for name, value in self.evidence.items()
+        }
         return {
             "outcome": self.outcome.slug,
             "text": str(self.outcome),

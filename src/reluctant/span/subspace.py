@@ -123,7 +123,9 @@ class Subspace:
         small, large = (self, other) if self.rank <= other.rank else (other, self)
         cosines = np.linalg.svd(small.basis @ large.basis.T, compute_uv=False)
         sines = np.linalg.svd(large.reject(small.basis), compute_uv=False)[::-1]
-        return np.asarray(np.where(cosines**2 > 0.5, np.arcsin(np.clip(sines, 0, 1)), np.arccos(np.clip(cosines, 0, 1))))
+        return np.asarray(
+            np.where(cosines**2 > 0.5, np.arcsin(np.clip(sines, 0, 1)), np.arccos(np.clip(cosines, 0, 1)))
+        )
 
     def distance(self, other: Subspace) -> float:
         """Largest sine between a direction of either and the other: 0 if equal, 1 if the ranks differ."""
@@ -156,7 +158,9 @@ class Subspace:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
                 found, basis = int(data["format"]), np.asarray(data["basis"], dtype=np.float64)
         except (KeyError, ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
-            raise UnsupportedModel.about("path", got=f"'{path}'", expected="an .npz written by Subspace.save") from error
+            raise UnsupportedModel.about(
+                "path", got=f"'{path}'", expected="an .npz written by Subspace.save"
+            ) from error
         if found != NPZ_FORMAT:
             raise UnsupportedModel.about(
                 "path", got=f"'{path}' of format {found}", expected=f"format {NPZ_FORMAT}", fix="Update reluctant."

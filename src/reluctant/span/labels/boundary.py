@@ -80,9 +80,7 @@ class Boundary:
         return Lines(self.points if offsets is None else self.points + offsets, self.along, self.label)
 
     @classmethod
-    def between(
-        cls, field: Field, pairs: tuple[FloatArray, FloatArray, FloatArray], tol: float
-    ) -> Boundary:
+    def between(cls, field: Field, pairs: tuple[FloatArray, FloatArray, FloatArray], tol: float) -> Boundary:
         """One point between each pair. Cost: log2(distance / tol) rows each."""
         first, second, label = pairs
         length = np.linalg.norm(second - first, axis=1)

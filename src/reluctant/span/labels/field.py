@@ -1,5 +1,4 @@
-"""What every stage needs to know of a target of labels: how to ask, where, how large inputs are, how sharp its boundary.
-"""
+"""What every stage needs to know of a target of labels: how to ask, where, how large inputs are, how sharp its boundary."""
 
 from __future__ import annotations
 
@@ -51,8 +50,6 @@ class Field:
     ) -> FloatArray:
         """Positions where the label changes, looked for inside the domain alone."""
         if not self.domain.is_space:
-            room = np.minimum(
-                self.domain.room(lines.starts, lines.along), self.domain.room(lines.starts, -lines.along)
-            )
+            room = np.minimum(self.domain.room(lines.starts, lines.along), self.domain.room(lines.starts, -lines.along))
             limit = np.minimum(limit, WITHIN * room)
         return crossings(self.ask, lines, guess, scale, tol, limit)

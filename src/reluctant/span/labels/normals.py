@@ -61,7 +61,9 @@ def _typical_size(differences: FloatArray, before: float) -> float:
     return max(float(np.median(known)), before * 2.0**-20) if len(known) else before
 
 
-def _allowed(domain: Domain, points: FloatArray, directions: FloatArray, step: FloatArray, symmetric: bool) -> FloatArray:
+def _allowed(
+    domain: Domain, points: FloatArray, directions: FloatArray, step: FloatArray, symmetric: bool
+) -> FloatArray:
     """Signed lengths of the steps that stay inside."""
     if domain.is_space:
         return step.copy()

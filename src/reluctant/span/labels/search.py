@@ -115,7 +115,9 @@ class _Search:
         assert self.pool is not None
         one, self.pool = self.pool[:1], self.pool[1:]
         step = self.field.step(STEP)
-        t = self.field.crossings(one.lines(), 0.0, self.offset, max(self.field.resolution, step * 2.0**-24), 64 * self.offset)
+        t = self.field.crossings(
+            one.lines(), 0.0, self.offset, max(self.field.resolution, step * 2.0**-24), 64 * self.offset
+        )
         if not np.isfinite(t[0]):
             return False
         directions = np.concatenate([self.complement.rows, self.complement.basis])
@@ -125,7 +127,9 @@ class _Search:
         )[0]
         fresh = normal[: len(self.complement.rows)]
         share = np.linalg.norm(fresh) / np.linalg.norm(normal)
-        if not share > (LEAST_COARSE_SHARE if self.field.coarse else self.ears.least_share):  # NaN as well: a crossing was lost
+        if not share > (
+            LEAST_COARSE_SHARE if self.field.coarse else self.ears.least_share
+        ):  # NaN as well: a crossing was lost
             return False
         self.complement.take(fresh[None] / np.linalg.norm(fresh))
         return True
