@@ -9,7 +9,19 @@ import sys
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 
-from benchmarks import bounded, depth_three, depth_two, growth, honesty, imports, kills, oracles, peers, public
+from benchmarks import (
+    bounded,
+    depth_three,
+    depth_two,
+    growth,
+    honesty,
+    imports,
+    kills,
+    learning_theory,
+    oracles,
+    peers,
+    public,
+)
 
 BENCHMARKS = {
     "oracles": oracles.main,
@@ -24,6 +36,7 @@ BENCHMARKS = {
     "public": public.main,
     "growth": growth.main,
     "honesty": honesty.main,
+    "learning-theory": learning_theory.main,
 }
 
 

@@ -15,6 +15,7 @@ import typer
 from reluctant._version import __version__
 from reluctant.cli.commands import demo, extract, health, verify
 from reluctant.cli.console import note
+from reluctant.cli.span import span
 from reluctant.errors import InvalidInput, MissingDependency, ReluctantError, TranscriptError
 
 __all__ = ["app", "run"]
@@ -44,7 +45,7 @@ def _exiting(command: Callable[..., int]) -> Callable[..., Any]:
     return run_and_exit
 
 
-for _command in (demo, extract, verify, health):
+for _command in (demo, extract, span, verify, health):
     app.command()(_exiting(_command))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,13 +10,13 @@ import typer
 
 from reluctant.bundled import digits_card, digits_model
 from reluctant.cli.console import note, progress
+from reluctant.cli.files import check_network_path, check_record_path, make_folder, write_network, write_record
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.errors import InvalidInput
 from reluctant.extraction import extract as extract_network
 from reluctant.extraction.driver import exact_refusal
 from reluctant.health import check_health
 from reluctant.networks import ReLUNetwork
-from reluctant.optional import require
 from reluctant.oracles import open_oracle
 from reluctant.report import ask_profile, write_page
 from reluctant.results import Outcome, Result
@@ -37,11 +36,11 @@ def health(target: TargetArgument, options: TargetOptions) -> int:
 
     Example: reluctant health model.onnx
     """
-    _check_record_path(options.json)
+    check_record_path(options.json)
     with opened_target(options, target) as oracle:
         found = check_health(oracle, rng=options.seed)
         record = Record.of(oracle, "health", options.seed, found.refusal is None, health=found)
-    _write_record(record, options.json)
+    write_record(record, options.json)
     if options.json != "-":
         refusal = exact_refusal(found)
         exact = [f"Exact extraction would refuse this target. {refusal}"] if refusal and found.refusal is None else []
@@ -71,13 +70,13 @@ def extract(
 
     Example: reluctant extract images.onnx --precision float64 --domain 0,1 --budget 200000
     """
-    _check_network_path(out)
-    _check_record_path(options.json)
+    check_network_path(out)
+    check_record_path(options.json)
     with opened_target(options, target) as oracle:
         found = extract_network(oracle, rng=options.seed, attempts=attempts)
         record = Record.of(oracle, "extract", options.seed, found.ok, extraction=found)
-    written = _write_network(found, out)
-    _write_record(record, options.json)
+    written = write_network(found, out)
+    write_record(record, options.json)
     if options.json != "-":
         print("\n".join(_extraction_lines(found, record, written)))
     for failure in found.evidence.get("failures", []):
@@ -122,14 +121,14 @@ def verify(
 
     Example: reluctant verify model.onnx recovered.onnx --precision float64
     """
-    _check_record_path(options.json)
+    check_record_path(options.json)
     if tol is not None and not tol > 0:
         raise InvalidInput.about("--tol", got=tol, expected="a number above 0")
     candidate = ReLUNetwork.load(network)
     with opened_target(options, target) as oracle:
         found = verify_network(oracle, candidate, rng=options.seed, tol=tol)
         record = Record.of(oracle, "verify", options.seed, found.ok, verification=found)
-    _write_record(record, options.json)
+    write_record(record, options.json)
     if options.json != "-":
         print(found)
         print(f"{record.queries} queries.")
@@ -145,7 +144,7 @@ def demo(
     The model has 64 inputs, 32 hidden neurons and ten outputs; it is asked in float64, recovered, verified
     and drawn.
     """
-    _make_folder(out)
+    make_folder(out)
     with open_oracle(digits_model(), precision="float64") as oracle:
         if not quiet:
             card = json.loads(digits_card().read_text("utf-8"))
@@ -155,56 +154,10 @@ def demo(
             profile = ask_profile(oracle, rng=DEMO_SEED)
         record = Record.of(oracle, "demo", DEMO_SEED, found.ok, extraction=found)
     record.write(out / "record.json")
-    _write_network(found, out / "recovered.onnx")
+    write_network(found, out / "recovered.onnx")
     write_page(out / "report.html", record, found.evidence["health"], profile, "reluctant demo", found)
     print(found.outcome)
     print(f"{found.network!r} in {found.queries} queries.")
     print(found.evidence.get("verification", ""))
     print(f"Report: {(out / 'report.html').resolve()}")
     return 0 if found.ok else 1
-
-
-def _check_network_path(out: Path | None) -> None:
-    """A name that cannot be written is found before anything is asked."""
-    if out is None:
-        return
-    if out.suffix not in {".onnx", ".npz"}:
-        raise InvalidInput.about("--out", got=f"'{out}'", expected="a name ending in .onnx or .npz")
-    if not out.parent.is_dir():
-        raise InvalidInput.about("--out", got=f"'{out}'", expected="a file in an existing folder")
-    if out.suffix == ".onnx":
-        require("onnx", extra="onnx", purpose="Writing an .onnx file")
-
-
-def _check_record_path(where: str | None) -> None:
-    if where not in {None, "-"} and not Path(str(where)).parent.is_dir():
-        raise InvalidInput.about("--json", got=f"'{where}'", expected="a file in an existing folder, or -")
-
-
-def _write_network(found: Result, out: Path | None) -> Path | None:
-    """Write the network if there is one; one that is not verified gets a name that says so."""
-    if out is None or found.network is None:
-        return None
-    path = out if found.ok else out.with_suffix(f".partial{out.suffix}")
-    try:
-        found.network.save(path)
-    except OSError as error:
-        raise InvalidInput.about("--out", got=f"'{path}' ({error})", expected="a file to write") from error
-    return path
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput.about("--out", got=f"'{folder}' ({error})", expected="a folder to write to") from error
-
-
-def _write_record(record: Record, where: str | None) -> None:
-    if where == "-":
-        sys.stdout.write(record.to_json() + "\n")
-    elif where is not None:
-        try:
-            record.write(Path(where))
-        except OSError as error:
-            raise InvalidInput.about("--json", got=f"'{where}' ({error})", expected="a file to write") from error

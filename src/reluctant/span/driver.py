@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -40,8 +42,8 @@ def recover_span(
         threshold: for labels of one output; 0.5 if not given.
         reach: how far the directions left out are followed to see that nothing changes, in typical inputs.
 
-    Cost: a span of k directions in n dimensions takes about k·n rows from values (2·k·n if fine, 15·k·n in float32), and
-    about 100·k·n from labels.
+    Cost: a span of k directions in n dimensions takes about k·n rows from values (2·k·n if fine, 15·k·n in float32),
+    and 60 to 100·k·n from labels.
     """
     if threshold is not None and not labels:
         raise InvalidInput.about("threshold", got=threshold, expected="none without labels", fix="Pass labels=True.")
@@ -56,9 +58,9 @@ def recover_span(
             return run.labels(generator, threshold, reach)
         return run.values(generator, fine, reach)
     except BudgetExhausted as error:
-        return run.result(Outcome.OUT_OF_BUDGET, run.partial, error=str(error))
+        return run.result(Outcome.OUT_OF_BUDGET, run.partial, evidence={"error": str(error)})
     except TargetError as error:
-        return run.result(Outcome.TARGET_FAILED, run.partial, error=str(error))
+        return run.result(Outcome.TARGET_FAILED, run.partial, evidence={"error": str(error)})
 
 
 @dataclass
@@ -80,16 +82,21 @@ class _Run:
     def values(self, rng: np.random.Generator, fine: bool, reach: float) -> Span:
         ended = from_values(self.oracle, rng, self.keep, fine=fine, reach=reach)
         if ended.found is None:
-            return self.result(ended.outcome, self.partial, **ended.evidence)
+            return self.result(ended.outcome, self.partial, evidence=ended.evidence)
         found = ended.found
-        return self.result(ended.outcome, found.basis, found.margin, found.leak, **ended.evidence)
+        return self.result(ended.outcome, found.basis, found.margin, found.leak, ended.evidence)
 
     def labels(self, rng: np.random.Generator, threshold: float | None, reach: float) -> Span:
         ended = from_labels(self.oracle, rng, self.keep, threshold=threshold, reach=reach)
-        return self.result(ended.outcome, ended.basis, ended.margin, ended.angle, **ended.evidence)
+        return self.result(ended.outcome, ended.basis, ended.margin, ended.angle, ended.evidence)
 
     def result(
-        self, outcome: Outcome, basis: FloatArray, margin: float = np.inf, angle: float = np.nan, **evidence: Any
+        self,
+        outcome: Outcome,
+        basis: FloatArray,
+        margin: float = np.inf,
+        angle: float = np.nan,
+        evidence: Mapping[str, Any] = MappingProxyType({}),
     ) -> Span:
         stages = self.oracle.ledger.stages.items()
         difference = {stage: rows - self.before.get(stage, Rows()) for stage, rows in stages}

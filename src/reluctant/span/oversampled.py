@@ -7,8 +7,10 @@ singular value, s·(√rows + √columns) for noise of deviation s.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reluctant.numerics import FloatArray
 from reluctant.span.central import Central, central_slopes
@@ -69,7 +71,7 @@ def _gradients(seen: Look, rng: np.random.Generator) -> _Sample:
         parts.append(found)
         step *= _change_of_step(float(np.median(found.bent)))
         sample = _together(parts, step)
-        rank = _rank(np.linalg.svd(sample.rows, compute_uv=False), sample)
+        rank = _rank(np.asarray(np.linalg.svd(sample.rows, compute_uv=False)), sample)
         if rank == seen.ground.dim or len(sample.rows) >= MORE * rank + SPARE:
             return sample
 
@@ -90,7 +92,7 @@ def _edge(sample: _Sample) -> float:
     return EDGE * sample.sd * float(np.sqrt(sample.rows.shape[0]) + np.sqrt(sample.rows.shape[1]))
 
 
-def _rank(sizes: FloatArray, sample: _Sample) -> int:
+def _rank(sizes: NDArray[np.floating[Any]], sample: _Sample) -> int:
     """Where the last clear gap of the singular values is, above what noise alone would show."""
     gaps = sizes[:-1] / np.maximum(sizes[1:], np.finfo(float).tiny)
     clear = np.flatnonzero((gaps > GAP) & (sizes[:-1] > _edge(sample)))

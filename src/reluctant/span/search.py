@@ -15,7 +15,6 @@ from reluctant.geometry.samples import TOLERANCE
 from reluctant.numerics import FloatArray
 from reluctant.span.complement import Complement
 from reluctant.span.found import Found
-from reluctant.span.ground import Ground
 from reluctant.span.look import LivePoints, Look
 from reluctant.span.pool import Pool, tested
 from reluctant.span.silence import LEAST_NEW, loud_places

@@ -33,6 +33,7 @@ __all__ = ["DepthTwo"]
 
 FEW_DIRECTIONS, MORE_DIRECTIONS, MOST_DIRECTIONS = 3, 5, 10
 MANY_INPUTS = 500  # from here on a direction costs less than 0.2 % of the main pass
+MOST_INPUTS = 2000  # from here on ten directions cost less than 0.5 % of it
 MANY_NEURONS = 500  # from here on there is little room between creases, and more directions have more of it
 FEW_PARAMETERS = 1300  # up to here all inputs are directions of the scaffold, and a fit to all answers follows
 LARGEST_ERROR = 1e-3  # of the answers' deviation, at random inputs before that fit
@@ -49,7 +50,7 @@ class DepthTwo:
     Arguments:
         directions: dimensions of the subspace in which base points are looked for, besides the line. More
             give longer steps and so more digits; each costs a row a region. None takes five, or ten for wide
-            networks and several outputs, where that is a small part of the whole, else three.
+            networks, several outputs and thousands of inputs, where that is a small part of the whole, else three.
     """
 
     directions: int | None = None
@@ -108,7 +109,8 @@ class DepthTwo:
         return Candidate(refit_biases(oracle, network, rng), held_out, _certificate(on_line, errors, oracle.dim))
 
     def _directions(self, oracle: Counting, neurons: int) -> int:
-        generous = MOST_DIRECTIONS if oracle.outputs > 1 or neurons >= MANY_NEURONS else MORE_DIRECTIONS
+        worth_ten = oracle.outputs > 1 or neurons >= MANY_NEURONS or oracle.dim >= MOST_INPUTS
+        generous = MOST_DIRECTIONS if worth_ten else MORE_DIRECTIONS
         wanted = self.directions or (generous if oracle.dim >= MANY_INPUTS else FEW_DIRECTIONS)
         return min(wanted, oracle.dim - 1)
 

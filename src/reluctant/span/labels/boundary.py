@@ -114,7 +114,7 @@ def label_points(oracle: Counting, rng: np.random.Generator) -> LabelledPoints:
 def resolution(field: Field, boundary: Boundary, rng: np.random.Generator) -> float:
     """How well a crossing can be placed: labels on each side of it are looked at closer and closer.
 
-    Rounding inside a target, in float32 above all, makes labels flicker beside the boundary. Cost: about 70 rows a point.
+    Rounding inside a target, in float32 above all, makes labels flicker beside the boundary. Cost: about 100 rows each.
     """
     some, typical = boundary[: min(LOOKED_AT, len(boundary))], field.typical
     least = LEAST_RESOLUTION * typical

@@ -1,4 +1,4 @@
-"""What every stage needs to know of a target of labels: how to ask, where, how large inputs are, how sharp its boundary."""
+"""What every stage needs to know of a target of labels: how to ask it, where, and how sharp its boundary is."""
 
 from __future__ import annotations
 

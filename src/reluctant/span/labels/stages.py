@@ -89,7 +89,7 @@ def choose_points(
     boundary, found = boundary.turned(field, along, LOCATED * field.scale, located)
     boundary = boundary[found]
     normals = -slopes(field, boundary, basis, step, COARSE_BITS, expected=1.0, symmetric=field.coarse)
-    good = np.isfinite(normals).all(axis=1)
+    good = np.asarray(np.isfinite(normals).all(axis=1))
     if good.sum() < len(basis):
         return None
     boundary, normals = boundary[good], _unit(normals[good])
@@ -121,7 +121,8 @@ def _aligned(frame: Frame) -> Frame:
 
 def refine_from_labels(field: Field, frame: Frame) -> Refined:
     """Stages until nothing is gained."""
-    error, corrections, stalls = FIRST_ERROR, [], 0
+    corrections: list[float] = []
+    error, stalls = FIRST_ERROR, 0
     move = max(MOVE, float(np.sqrt(field.resolution * np.sqrt(field.dim) / field.scale))) * field.scale
     bits = float(np.log2(field.scale / move))
     floor = frame.condition * _floor(field)

@@ -1,0 +1,62 @@
+"""What commands write: networks, records, folders; a name that cannot be written is found before anything is asked."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from reluctant.errors import InvalidInput
+from reluctant.optional import require
+from reluctant.results import Result
+from reluctant.runs import Record
+
+__all__ = ["check_network_path", "check_record_path", "make_folder", "write_network", "write_record"]
+
+
+def check_network_path(out: Path | None) -> None:
+    """A name that cannot be written is found before anything is asked."""
+    if out is None:
+        return
+    if out.suffix not in {".onnx", ".npz"}:
+        raise InvalidInput.about("--out", got=f"'{out}'", expected="a name ending in .onnx or .npz")
+    if not out.parent.is_dir():
+        raise InvalidInput.about("--out", got=f"'{out}'", expected="a file in an existing folder")
+    if out.suffix == ".onnx":
+        require("onnx", extra="onnx", purpose="Writing an .onnx file")
+
+
+def check_record_path(where: str | None) -> None:
+    """A file for the record that cannot be written is found before anything is asked."""
+    if where not in {None, "-"} and not Path(str(where)).parent.is_dir():
+        raise InvalidInput.about("--json", got=f"'{where}'", expected="a file in an existing folder, or -")
+
+
+def write_network(found: Result, out: Path | None) -> Path | None:
+    """Write the network if there is one; one that is not verified gets a name that says so."""
+    if out is None or found.network is None:
+        return None
+    path = out if found.ok else out.with_suffix(f".partial{out.suffix}")
+    try:
+        found.network.save(path)
+    except OSError as error:
+        raise InvalidInput.about("--out", got=f"'{path}' ({error})", expected="a file to write") from error
+    return path
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder for results, if there is none."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput.about("--out", got=f"'{folder}' ({error})", expected="a folder to write to") from error
+
+
+def write_record(record: Record, where: str | None) -> None:
+    """Write the record to a file, or to standard output for -."""
+    if where == "-":
+        sys.stdout.write(record.to_json() + "\n")
+    elif where is not None:
+        try:
+            record.write(Path(where))
+        except OSError as error:
+            raise InvalidInput.about("--json", got=f"'{where}' ({error})", expected="a file to write") from error
