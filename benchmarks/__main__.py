@@ -21,6 +21,8 @@ from benchmarks import (
     oracles,
     peers,
     public,
+    span,
+    span_figures,
 )
 
 BENCHMARKS = {
@@ -37,6 +39,8 @@ BENCHMARKS = {
     "growth": growth.main,
     "honesty": honesty.main,
     "learning-theory": learning_theory.main,
+    "span": span.main,
+    "span-figures": span_figures.main,
 }
 
 

@@ -53,7 +53,7 @@ class Obfuscation:
     """What a model makes of obfuscated inputs.
 
     largest_change: of any answer. size: of the largest answer. same_label: share of rows whose largest output (or sign,
-    if there is one output) is the same. visible_share: part of the squared norm of inputs that the model sees, on average.
+    if there is one output) is the same. visible_share: part of the squared norm of inputs that it sees, mean.
     invisible_share: part of the directions of input space that it does not see.
     """
 
