@@ -24,19 +24,23 @@ SECOND_DIFFERENCE_GAIN = float(np.sqrt(6.0))
 
 @dataclass(frozen=True)
 class Central:
-    """At each point the value, the slopes along all directions, their noise, and the share that met a crease."""
+    """At each point the value, the slopes along all directions, their noise, and the share that met a crease.
+
+    good: every step could be made short enough to meet none.
+    """
 
     points: FloatArray  # (p, d)
     value: FloatArray  # (p, m)
     slope: FloatArray  # (p, m, k)
     sd: FloatArray  # (p, k)
     bent: FloatArray  # (p,): share of the first steps
+    good: BoolArray  # (p,)
 
 
 def central_slopes(ground: Ground, points: FloatArray, directions: FloatArray | None, step: float) -> Central:
     """Slopes along unit directions (k, d), None for the coordinates. Cost: 2k + 1 rows a point, more beside creases."""
     parts = [_one_batch(ground, points[some], directions, step) for some in _split(ground, len(points), directions)]
-    arrays = zip(*((part.points, part.value, part.slope, part.sd, part.bent) for part in parts), strict=True)
+    arrays = zip(*((part.points, part.value, part.slope, part.sd, part.bent, part.good) for part in parts), strict=True)
     return Central(*(np.concatenate(array) for array in arrays))
 
 
@@ -59,7 +63,7 @@ def _one_batch(ground: Ground, points: FloatArray, directions: FloatArray | None
             break
         steps[open_] /= SHORTER if round_ < MOST_ROUNDS - 1 else 1.0
     sd = ground.sd(points)[:, None] / (np.sqrt(2) * steps)
-    return Central(points, value, np.swapaxes(slope, 1, 2), sd, first.mean(axis=1))
+    return Central(points, value, np.swapaxes(slope, 1, 2), sd, first.mean(axis=1), ~open_.any(axis=1))
 
 
 def _differences(

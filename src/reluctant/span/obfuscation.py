@@ -43,7 +43,7 @@ def obfuscate(span: Span | Subspace, x: ArrayLike, scale: float = 10.0, rng: Rng
             "span", got=f"rank {subspace.rank} of {subspace.dim}", expected="a span with a null space",
             fix="A model that looks at every direction sees all noise.",
         )  # fmt: skip
-    noise = subspace.reject(as_generator(rng).standard_normal(rows.shape))
+    noise = as_generator(rng).standard_normal((len(rows), subspace.dim - subspace.rank)) @ subspace.null_basis
     noise *= scale * np.linalg.norm(rows, axis=1, keepdims=True) / np.linalg.norm(noise, axis=1, keepdims=True)
     return rows + noise
 

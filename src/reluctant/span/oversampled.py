@@ -30,6 +30,8 @@ MORE = 1.8  # gradients for each direction
 SPARE = 16  # and so many besides
 EDGE = 2.0  # times the largest singular value that noise alone would have: above is a direction
 GAP = 3.0  # between the weakest direction and what creases too weak to be seen leave of themselves
+ALONE = 0.7  # of a singular vector's weight on one gradient: it is no direction that others share
+MOST_OUTLIERS = 4  # at most one gradient in so many is left out
 STAGES = 4
 ALONG_SPAN = 8.0  # steps inside the span meet more creases than steps along coordinates: so much shorter
 SHARE = 0.5  # of the straight part around a point that a long step may use up
@@ -83,9 +85,23 @@ def _change_of_step(bent: float) -> float:
 
 
 def _together(parts: list[Central], step: float) -> _Sample:
-    rows = np.concatenate([part.slope.reshape(-1, part.slope.shape[2]) for part in parts])
+    rows = np.concatenate([part.slope[part.good].reshape(-1, part.slope.shape[2]) for part in parts])
     sd = float(np.sqrt(np.mean([np.mean(part.sd**2) for part in parts])))
-    return _Sample(np.concatenate([part.points for part in parts]), rows, sd, step)
+    points = np.concatenate([part.points[part.good] for part in parts])
+    return _without_outliers(_Sample(points, rows, sd, step))
+
+
+def _without_outliers(sample: _Sample) -> _Sample:
+    """Leave out gradients that alone make up the weakest direction: a crease that was overlooked does that."""
+    for _ in range(len(sample.points) // MOST_OUTLIERS):
+        left, sizes, _ = np.linalg.svd(sample.rows, full_matrices=False)
+        rank = _rank(sizes, sample)
+        if rank == 0 or (left[:, rank - 1] ** 2).max() < ALONE:
+            break
+        outputs = len(sample.rows) // len(sample.points)
+        keep = np.arange(len(sample.points)) != int(np.argmax(left[:, rank - 1] ** 2)) // outputs
+        sample = replace(sample, points=sample.points[keep], rows=sample.rows[np.repeat(keep, outputs)])
+    return sample
 
 
 def _edge(sample: _Sample) -> float:
@@ -103,8 +119,13 @@ def _refined(ground: Ground, found: Found, stages: int, rng: np.random.Generator
     """Long-step stages as long as they help."""
     for _ in range(stages):
         inside = central_slopes(ground, without_rest(ground, found.basis, found.points), found.basis, found.steps[0])
-        length = long_steps(ground, found.steps, found.leak, SHARE)
-        better = refine(ground, found.basis, Inside(inside.points, inside.value, inside.slope), length, rng).basis
+        good = inside.good
+        if good.sum() * inside.value.shape[1] < found.rank:
+            break
+        length = long_steps(ground, found.steps[good], found.leak, SHARE)
+        better = refine(
+            ground, found.basis, Inside(inside.points[good], inside.value[good], inside.slope[good]), length, rng
+        ).basis
         leak = float(leaks(ground, better, inside.points, inside.value, rng)[0].max()) / found.size
         if leak > found.leak:
             break

@@ -37,6 +37,12 @@ class LabelledPoints:
         """True if all labels are the same."""
         return bool((self.labels == self.labels[0]).all())
 
+    def with_farther(self, oracle: Counting, factor: float, rng: np.random.Generator) -> LabelledPoints:
+        """These inputs and as many again, so many times as far out."""
+        points = all_over(oracle.facts.domain, rng, len(self.points), oracle.dim, factor * self.scale)
+        labels = oracle.query(points)[:, 0]
+        return LabelledPoints(np.concatenate([self.points, points]), np.concatenate([self.labels, labels]), self.scale)
+
     def pairs(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Random pairs of inputs with different labels: first ones, second ones, labels of the first."""
         rare = self._rare()
@@ -86,7 +92,7 @@ class Boundary:
         length = np.linalg.norm(second - first, axis=1)
         along = (second - first) / length[:, None]
         low, high = np.zeros(len(first)), length.copy()
-        while (high - low).max() > tol:
+        for _ in range(int(np.ceil(np.log2(max(float(length.max()) / tol, 1.0))))):
             middle = (low + high) / 2
             before = field.ask(first + middle[:, None] * along)[:, 0] == label
             low, high = np.where(before, middle, low), np.where(before, high, middle)

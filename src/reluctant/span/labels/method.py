@@ -77,38 +77,41 @@ class _Run:
     evidence: dict[str, Any]
 
     def go(self) -> FromLabels:
-        complement = Complement(self.oracle.dim)
+        complement, known = Complement(self.oracle.dim), 0  # so many directions, the first, have been refined
         ended = FromLabels(Outcome.SPAN_PARTIAL, complement.basis, evidence=self.evidence)
-        for _ in range(ROUNDS):
-            known = complement.rank  # these have been refined
+        for round_ in range(ROUNDS):
+            before = complement.rank
             with self.oracle.stage("search"):
                 quiet = find_directions(self.field, self.seen, complement, self.rng, self.keep, sharp=known > 0)
             if complement.rank == self.oracle.dim:
                 return replace(ended, outcome=Outcome.FULL_RANK, basis=complement.basis, margin=0.0)
-            if complement.rank == known or not quiet:
+            if not quiet or (round_ and complement.rank == before):
                 return replace(ended, basis=complement.basis)
-            ended = self.refined(complement.basis, known)
+            ended, refined = self.refined(complement.basis, known)
             if ended.outcome is not Outcome.SPAN_PARTIAL:
                 return ended
-            complement = _complement_of(ended.basis)
+            if refined:
+                complement, known = _complement_of(ended.basis), len(ended.basis)
+            with self.oracle.stage("look"):
+                self.seen = self.seen.with_farther(self.oracle, self.field.reach, self.rng)
         return ended
 
-    def refined(self, basis: FloatArray, known: int) -> FromLabels:
-        """Better digits for the directions found, and whether they are all."""
+    def refined(self, basis: FloatArray, known: int) -> tuple[FromLabels, bool]:
+        """Better digits for the directions found, whether they are all, and whether the digits are better at all."""
+        partial = FromLabels(Outcome.SPAN_PARTIAL, basis, evidence=self.evidence)
         with self.oracle.stage("normals"):
             chosen = choose_points(self.field, self.seen, basis, known, self.rng)
         if chosen is None:
-            return FromLabels(Outcome.SPAN_PARTIAL, basis, evidence=self.evidence)
+            return partial, False
         frame, sizes = chosen
         with self.oracle.stage("refinement"):
             better = refine_from_labels(self.field, frame)
-        self.keep(better.basis)
         self.evidence |= {"corrections": list(better.corrections), "condition": better.condition}
-        weakest = float(sizes[len(frame.basis) - 1] / sizes[0])
         if not better.good:
-            return FromLabels(Outcome.SPAN_PARTIAL, frame.basis, evidence=self.evidence)
+            return partial, False
+        self.keep(better.basis)
         with self.oracle.stage("verification"):
-            return self.verified(better, weakest)
+            return self.verified(better, float(sizes[len(frame.basis) - 1] / sizes[0])), True
 
     def verified(self, better: Refined, weakest: float) -> FromLabels:
         """Fresh boundary points must stay where they are on long steps outside the span."""
