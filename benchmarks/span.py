@@ -5,9 +5,9 @@
     SPAN_ROWS=values,float32,labels,digits,obfuscation   these parts only
     MNIST_DIR=folder python -m benchmarks span           obfuscation on MNIST as well as on digits
 
-The rank is not given to any of them. `angle` is the largest sine between the recovered and the true span; q/(k·n) counts
-every row, verification included. Networks of the paper: Gaussian weights, no biases; a thin one may be dead, which is
-counted as right if it is said. Seeds that nothing was tuned on. CPU is the whole run over the target's share of it.
+The rank is not given to any of them. `angle` is the largest sine between the recovered and the true span; q/(k·n)
+counts every row, verification included. Networks of the paper: Gaussian weights, no biases; a thin one may be dead,
+which is counted as right if it is said. Seeds that nothing was tuned on. CPU is the whole run over the target's share.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def label_network(widths: tuple[int, ...], activation: str, seed: int, dtype: ty
 def one(target: Callable[[np.ndarray], np.ndarray], first: np.ndarray, seed: int, **options: bool) -> Run:
     timed, true = Timed(target), rl.Subspace.spanned_by(first)
     start = time.process_time()
-    span = rl.recover_span(rl.open_oracle(timed, dim=true.dim), rng=seed - FIRST_SEED, **options)  # type: ignore[arg-type]
+    span = rl.recover_span(rl.open_oracle(timed, dim=true.dim), rng=seed - FIRST_SEED, **options)
     seconds = time.process_time() - start
     dead = span.outcome is rl.Outcome.CONSTANT and is_dead(target, true.dim)
     angle = 0.0 if dead else span.subspace.distance(true)
@@ -153,9 +153,10 @@ def digits_part() -> None:
         true = rl.Subspace.spanned_by(network.weights[0])
         for use_labels in (False, True):
             span = rl.recover_span(rl.open_oracle(network), labels=use_labels, rng=seed - FIRST_SEED)
+            what = "class only" if use_labels else "values"
             found = f"rank {span.rank} of {true.rank}, {span.outcome.slug}, sine {span.subspace.distance(true):.0e}"
-            print(f"  seed {seed}, accuracy {accuracy(network, data):.3f}, {'class only' if use_labels else 'values':<10}: "
-                  f"{found}, {span.queries} queries, {span.queries / (true.rank * true.dim):.1f}·k·n", flush=True)  # fmt: skip
+            cost = f"{span.queries} queries, {span.queries / (true.rank * true.dim):.1f}·k·n"
+            print(f"  seed {seed}, accuracy {accuracy(network, data):.3f}, {what:<10}: {found}, {cost}", flush=True)
 
 
 def obfuscation() -> None:
@@ -164,7 +165,9 @@ def obfuscation() -> None:
     nets = [(digits_data, train(digits_data, (32, 16), seed)) for seed in range(3)]
     if (data := images()).name != digits_data.name:
         nets.append((data, train(data, (80, 40, 30, 20), 0)))
-    print(f"{'obfuscation':<32}{'noise':>7}{'same class':>12}{'logit change':>14}{'of':>8}{'invisible':>11}{'queries':>9}")
+    print(
+        f"{'obfuscation':<32}{'noise':>7}{'same class':>12}{'logit change':>14}{'of':>8}{'invisible':>11}{'queries':>9}"
+    )
     for data, network in nets:
         shape = "-".join(map(str, network.widths))
         for name, target in (("float64", network), ("float32", in_float32(network))):

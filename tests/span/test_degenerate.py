@@ -33,7 +33,12 @@ CASES = {
     "very noisy": (noisy(NETWORK, 1.0), {}, "too-noisy", 0),
     "labels that never change": (lambda x: np.zeros(len(x)), {"labels": True}, "one-label", 0),
     "threshold out of range": (NETWORK, {"labels": True, "threshold": 1e9}, "one-label", 0),
-    "labels at random": (lambda x: np.random.default_rng(len(x)).integers(0, 2, len(x)), {"labels": True}, "too-noisy", 0),
+    "labels at random": (
+        lambda x: np.random.default_rng(len(x)).integers(0, 2, len(x)),
+        {"labels": True},
+        "too-noisy",
+        0,
+    ),
     "full rank by labels": (planted((3, 20, 8, 1), 1), {"labels": True}, "full-rank", 3),
 }
 

@@ -63,7 +63,7 @@ def _one_batch(ground: Ground, points: FloatArray, directions: FloatArray | None
             break
         steps[open_] /= SHORTER if round_ < MOST_ROUNDS - 1 else 1.0
     sd = ground.sd(points)[:, None] / (np.sqrt(2) * steps)
-    return Central(points, value, np.swapaxes(slope, 1, 2), sd, first.mean(axis=1), ~open_.any(axis=1))
+    return Central(points, value, np.swapaxes(slope, 1, 2), sd, first.mean(axis=1), np.asarray(~open_.any(axis=1)))
 
 
 def _differences(

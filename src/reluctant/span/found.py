@@ -19,6 +19,7 @@ class Found:
 
     basis: FloatArray  # (k, d)
     points: FloatArray  # (p, d)
+    values: FloatArray  # (p, m): answers there
     steps: FloatArray  # (p,): within which the function is straight there
     size: float
     margin: float

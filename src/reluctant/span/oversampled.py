@@ -18,7 +18,7 @@ from reluctant.span.found import Found
 from reluctant.span.ground import Ground
 from reluctant.span.look import LivePoints, Look
 from reluctant.span.refine import Inside, long_steps, refine, without_rest
-from reluctant.span.silence import leaks
+from reluctant.span.silence import leaks, slopes_along
 
 __all__ = ["oversampled"]
 
@@ -28,6 +28,7 @@ FACTOR = 2.0
 BATCH = 16  # gradients taken together
 MORE = 1.8  # gradients for each direction
 SPARE = 16  # and so many besides
+MOST_FOR_EACH_INPUT = 4  # gradients
 EDGE = 2.0  # times the largest singular value that noise alone would have: above is a direction
 GAP = 3.0  # between the weakest direction and what creases too weak to be seen leave of themselves
 ALONE = 0.7  # of a singular vector's weight on one gradient: it is no direction that others share
@@ -44,6 +45,7 @@ class _Sample:
     """Gradients (rows of all outputs), their points, and the noise of an entry."""
 
     points: FloatArray
+    values: FloatArray
     rows: FloatArray
     sd: float
     step: float
@@ -52,13 +54,18 @@ class _Sample:
 def oversampled(seen: Look, rng: np.random.Generator, *, stages: int = STAGES) -> Found:
     """Rank and span from answers with few digits. Cost: about 5·k·n rows, and 2.3·k·n for each stage."""
     sample = _gradients(seen, rng)
+    if not len(sample.rows):
+        return Found(
+            sample.rows, sample.points, sample.values, np.empty(0), 0.0,
+            margin=np.inf, leak=np.inf, limit=0.0, gradients=0,
+        )  # fmt: skip
     _, sizes, directions = np.linalg.svd(sample.rows, full_matrices=False)
     rank = _rank(sizes, sample)
     size = float(np.median(np.linalg.norm(sample.rows, axis=1)))
     weakest = float(sizes[rank - 1]) if rank else np.inf
     rest = max(float(sizes[rank]) if rank < len(sizes) else 0.0, _edge(sample) / EDGE)
     start = Found(
-        directions[:rank], sample.points, np.full(len(sample.points), sample.step / ALONG_SPAN), size,
+        directions[:rank], sample.points, sample.values, np.full(len(sample.points), sample.step / ALONG_SPAN), size,
         margin=rest / weakest, leak=min(rest / weakest, 1.0), limit=WEAK * weakest / (size * np.sqrt(len(sample.rows))),
         gradients=len(sample.rows),
     )  # fmt: skip
@@ -68,14 +75,19 @@ def oversampled(seen: Look, rng: np.random.Generator, *, stages: int = STAGES) -
 def _gradients(seen: Look, rng: np.random.Generator) -> _Sample:
     """Gradients at live points until there are enough for the rank they show."""
     queue, step, parts = LivePoints(seen, rng), FIRST_STEP * seen.ground.scale, []
-    while True:
+    nothing = np.empty((0, seen.ground.dim))
+    sample = _Sample(nothing, nothing, nothing, 0.0, step)
+    for _ in range(MOST_FOR_EACH_INPUT * seen.ground.dim // BATCH + 1):
         found = central_slopes(seen.ground, queue.draw(BATCH)[0], None, step)
         parts.append(found)
         step *= _change_of_step(float(np.median(found.bent)))
         sample = _together(parts, step)
+        if not len(sample.rows):
+            continue
         rank = _rank(np.asarray(np.linalg.svd(sample.rows, compute_uv=False)), sample)
         if rank == seen.ground.dim or len(sample.rows) >= MORE * rank + SPARE:
-            return sample
+            break
+    return sample
 
 
 def _change_of_step(bent: float) -> float:
@@ -88,19 +100,21 @@ def _together(parts: list[Central], step: float) -> _Sample:
     rows = np.concatenate([part.slope[part.good].reshape(-1, part.slope.shape[2]) for part in parts])
     sd = float(np.sqrt(np.mean([np.mean(part.sd**2) for part in parts])))
     points = np.concatenate([part.points[part.good] for part in parts])
-    return _without_outliers(_Sample(points, rows, sd, step))
+    values = np.concatenate([part.value[part.good] for part in parts])
+    return _without_outliers(_Sample(points, values, rows, sd, step))
 
 
 def _without_outliers(sample: _Sample) -> _Sample:
     """Leave out gradients that alone make up the weakest direction: a crease that was overlooked does that."""
-    for _ in range(len(sample.points) // MOST_OUTLIERS):
+    for _ in range(len(sample.points) // MOST_OUTLIERS):  # none, if there are no gradients
         left, sizes, _ = np.linalg.svd(sample.rows, full_matrices=False)
         rank = _rank(sizes, sample)
         if rank == 0 or (left[:, rank - 1] ** 2).max() < ALONE:
             break
         outputs = len(sample.rows) // len(sample.points)
         keep = np.arange(len(sample.points)) != int(np.argmax(left[:, rank - 1] ** 2)) // outputs
-        sample = replace(sample, points=sample.points[keep], rows=sample.rows[np.repeat(keep, outputs)])
+        rows = sample.rows[np.repeat(keep, outputs)]
+        sample = replace(sample, points=sample.points[keep], values=sample.values[keep], rows=rows)
     return sample
 
 
@@ -130,7 +144,19 @@ def _refined(ground: Ground, found: Found, stages: int, rng: np.random.Generator
         if leak > found.leak:
             break
         helped = leak < GAIN * found.leak
-        found = replace(found, basis=better, leak=leak)
+        found = _without_silent(ground, replace(found, basis=better, leak=leak), inside.slope[good])
         if not helped:
             break
     return found
+
+
+def _without_silent(ground: Ground, found: Found, slope: FloatArray) -> Found:
+    """Leave out directions inside the span along which long steps change nothing: noise or a crease made them up."""
+    basis = np.linalg.svd(slope.reshape(-1, found.rank), full_matrices=False)[2] @ found.basis
+    while len(basis):
+        along = np.tile(basis[-1], (len(found.points), 1))
+        shown = slopes_along(ground, along, found.points, found.values)
+        if np.sqrt((shown**2).mean()) > found.limit * found.size:
+            break
+        basis = basis[:-1]
+    return found if len(basis) == found.rank else replace(found, basis=basis)

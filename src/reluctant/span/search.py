@@ -119,7 +119,8 @@ class _Search:
     def found(self, complete: bool) -> Found:
         points = np.array(self.points).reshape(-1, self.ground.dim)
         margin = max(self.leak, self.least / max(self.size, self.least)) / self.kept if self.rank else 0.0
+        values = np.array(self.values).reshape(len(points), -1)
         return Found(
-            self.complement.basis, points, np.array(self.steps), self.size,
+            self.complement.basis, points, values, np.array(self.steps), self.size,
             margin=margin if complete else np.inf, leak=self.leak, limit=LEAST_NEW, gradients=self.measured,
         )  # fmt: skip

@@ -11,9 +11,9 @@ import numpy as np
 
 from reluctant.geometry.samples import TOLERANCE
 from reluctant.numerics import FloatArray
-from reluctant.span.ground import Ground, moves_outside
+from reluctant.span.ground import Ground, as_long_as_allowed, moves_outside
 
-__all__ = ["LEAST_NEW", "Heard", "leaks", "loud_places"]
+__all__ = ["LEAST_NEW", "Heard", "leaks", "loud_places", "slopes_along"]
 
 LEAST_NEW = 1e-5  # part of a gradient outside the span that may be a direction; those so far are not exact either
 FEWEST = 32  # long steps
@@ -43,6 +43,16 @@ def leaks(
     met = np.linalg.norm(moves, axis=1) / np.sqrt(max(1, ground.dim - len(basis)))
     sd = np.sqrt(2) * ground.sd(starts + moves) / met
     return np.linalg.norm(after - before, axis=1) / met, moves, sd
+
+
+def slopes_along(ground: Ground, directions: FloatArray, starts: FloatArray, before: FloatArray) -> FloatArray:
+    """Change (n,) of the answers on a long step along each direction (n, d) from its start, as a slope.
+
+    A direction that a crease made up shows nothing here. Cost: 1 row each.
+    """
+    moves = as_long_as_allowed(ground.domain, starts, ground.reach * ground.scale * directions)
+    change = np.linalg.norm(ground.ask(starts + moves) - before, axis=1)
+    return np.asarray(change / np.linalg.norm(moves, axis=1))
 
 
 def loud_places(

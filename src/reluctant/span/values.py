@@ -17,13 +17,15 @@ from reluctant.span.look import Look, look
 from reluctant.span.oversampled import oversampled
 from reluctant.span.refine import long_steps, refine, slopes_inside
 from reluctant.span.search import search
-from reluctant.span.silence import FEWEST, leaks
+from reluctant.span.silence import FEWEST, INSIDE_BOUNDS, leaks, slopes_along
 
 __all__ = ["FromValues", "from_values"]
 
 FEW_DIGITS = 1e-11  # noise over spread of the answers: above, directions are not taken one by one
 TOO_FEW_DIGITS = 1e-3
 UNCLEAR_MARGIN = 0.5  # a rank whose margin is worse is not told
+RULE_OF_THREE = 3.0  # nothing in n looks: with 95 % confidence its share is below 3 / n
+SECOND_LOOKS = 40  # points from which a direction is followed before it is taken for none
 NOISE = 30.0  # deviations that a long step may show without a leak
 
 
@@ -49,7 +51,15 @@ def from_values(
     keep(found.basis)
     outcome, found = _verified(oracle, seen, found, rng)
     evidence |= {"gradients": found.gradients, "leak": found.leak, "limit": found.limit}
+    evidence["limits"] = _limits(seen)
     return FromValues(outcome, found, evidence)
+
+
+def _limits(seen: Look) -> str:
+    """What could have been missed: a direction that no long step met (rule of three)."""
+    looked_at = FEWEST if seen.ground.domain.is_space else INSIDE_BOUNDS
+    share = RULE_OF_THREE / (looked_at * max(seen.live_share, 1 / looked_at))
+    return f"A direction that matters on less than about {min(share, 1.0):.0%} of the inputs could have been missed."
 
 
 def _refusal(seen: Look) -> Outcome | None:
@@ -88,15 +98,31 @@ def _finer(seen: Look, found: Found, rng: np.random.Generator) -> Found:
     return replace(found, basis=better.basis, leak=leak) if leak <= found.leak else found
 
 
+def _all_matter(oracle: Counting, seen: Look, found: Found) -> bool:
+    """Whether a long step along every direction of the basis changes the answers."""
+    open_ = np.arange(found.rank)
+    with oracle.stage("verification"):
+        for start in range(min(SECOND_LOOKS, len(found.points))):  # a direction does not matter everywhere
+            which = (open_ + start) % len(found.points)
+            sides = (-1.0) ** start * found.basis[open_]
+            shown = slopes_along(seen.ground, sides, found.points[which], found.values[which])
+            open_ = open_[shown <= found.limit * found.size]
+            if not len(open_):
+                return True
+    return False
+
+
 def _verified(oracle: Counting, seen: Look, found: Found, rng: np.random.Generator) -> tuple[Outcome, Found]:
     """Long steps from fresh points must change nothing."""
     if found.rank == oracle.dim:
         return Outcome.FULL_RANK, found
-    with oracle.stage("verification", expected=2 * FEWEST):
-        starts = seen.ground.sample(FEWEST, rng)
+    fresh = FEWEST if seen.ground.domain.is_space else INSIDE_BOUNDS
+    with oracle.stage("verification", expected=2 * fresh):
+        starts = seen.ground.sample(fresh, rng)
         slope, _, sd = leaks(seen.ground, found.basis, starts, oracle.query(starts), rng)
     found = replace(found, leak=max(found.leak, float(slope.max()) / found.size if found.size else np.inf))
     if found.margin > UNCLEAR_MARGIN and np.isfinite(found.margin):
         return Outcome.RANK_UNCLEAR, found
     silent = (slope <= np.maximum(found.limit * found.size, NOISE * sd)).all() and found.rank > 0
+    silent = silent and _all_matter(oracle, seen, found)
     return (Outcome.SPAN_RECOVERED if silent and np.isfinite(found.margin) else Outcome.SPAN_PARTIAL), found

@@ -125,8 +125,10 @@ def resolution(field: Field, boundary: Boundary, rng: np.random.Generator) -> fl
     some, typical = boundary[: min(LOOKED_AT, len(boundary))], field.typical
     least = LEAST_RESOLUTION * typical
     sharp, found = some.turned(field, some.along, NEAR * typical, least)
+    if not found.any():
+        return typical
     offsets = typical * np.geomspace(LEAST_RESOLUTION, NEAR, OFFSETS) * rng.uniform(0.5, 1.0, (found.sum(), OFFSETS))
     lines = sharp[found].lines()[np.repeat(np.arange(found.sum()), OFFSETS)]
     wrong = lines.before(field.ask, offsets.reshape(-1)) | ~lines.before(field.ask, -offsets.reshape(-1))
     width = np.where(wrong.reshape(offsets.shape), offsets, 0.0).max(axis=1)
-    return max(FLICKER_ZONE * float(np.quantile(width, MOST)), least) if found.any() else typical
+    return max(FLICKER_ZONE * float(np.quantile(width, MOST)), least)

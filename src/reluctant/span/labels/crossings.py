@@ -34,6 +34,8 @@ class Lines:
 
     def before(self, ask: Callable[[FloatArray], FloatArray], t: FloatArray) -> BoolArray:
         """Whether each position has the label from before the crossing. Cost: a row a line."""
+        if not len(self):
+            return np.empty(0, dtype=bool)
         return np.asarray(ask(self.starts + t[:, None] * self.along)[:, 0] == self.label)
 
 

@@ -27,7 +27,8 @@ COARSE_BITS = 6.0
 FINE_BITS = 17.0
 STEP, FINE_STEP = 1e-3, 1e-6  # aside, for a first normal inside the span and for the last
 LOCATED = 1e-2
-OFFSET, ASIDE, SILENT = 0.02, 2.0, 0.9  # a direction is silent if such a step moves so few points that far
+OFFSET, ASIDE, SILENT = 0.02, 2.0, 0.9  # a direction is silent if such a step leaves so many points within that
+SHARP_OFFSET = 0.002  # beside a span that is exact
 DROPPED = 3e-3  # singular value of the normals, of the largest, below which a direction is none
 MOVE = 1e-6  # inside the span, of a typical coordinate: what a long step may amount to there
 LONGEST = 30.0  # step, in typical coordinates
@@ -96,20 +97,25 @@ def choose_points(
         return None
     boundary, normals = boundary[good], _unit(normals[good])
     _, sizes, directions = np.linalg.svd(normals, full_matrices=False)
-    if not known:
-        kept = _not_silent(field, boundary, directions @ basis) & (sizes > DROPPED * sizes[0])
+    if known:
+        kept = np.append(np.ones(known, dtype=bool), _not_silent(field, boundary, basis[known:], SHARP_OFFSET))
+        basis, normals = basis[kept], _unit(normals[:, kept])
+    else:
+        kept = _not_silent(field, boundary, directions @ basis, OFFSET) & (sizes > DROPPED * sizes[0])
         basis, normals = directions[kept] @ basis, _unit(normals @ directions[kept].T)
+    if len(basis) == known:
+        return None
     chosen = qr(normals[:, known:].T, pivoting=True, mode="economic")[2][: len(basis) - known]
     return _measured(field, Frame(basis, boundary[chosen], normals[chosen], known)), sizes
 
 
-def _not_silent(field: Field, boundary: Boundary, directions: FloatArray) -> np.ndarray:
+def _not_silent(field: Field, boundary: Boundary, directions: FloatArray, offset_share: float) -> np.ndarray:
     """Which directions (k, d), the weakest last, move the boundary: a crease can make one up that does not.
 
     Cost: 2 rows a boundary point for the weakest one, as many again for each that is silent.
     """
-    kept, offset = np.ones(len(directions), dtype=bool), np.full(len(boundary), OFFSET * field.scale)
-    for i in range(len(directions) - 1, 0, -1):
+    kept, offset = np.ones(len(directions), dtype=bool), np.full(len(boundary), offset_share * field.scale)
+    for i in range(len(directions) - 1, -1, -1):
         moves = np.tile(ASIDE * field.scale * directions[i], (len(boundary), 1))
         lines = boundary.lines(as_long_as_allowed(field.domain, boundary.points, moves))
         still = lines.before(field.ask, -offset) & ~lines.before(field.ask, offset)
