@@ -24,6 +24,8 @@ __all__ = ["LivePoints", "Look", "look"]
 BLOCKS = ((64, 1.0), (192, 1.0), (256, 10.0), (512, 1.0), (1024, 1.0), (2048, 1.0))
 LINES = 4
 DRAWN = 16  # points asked for their value together
+RARE = 0.3  # share of live points below which others are looked for near them
+ALIKE = 0.8  # how much of a live point is in those: as a part of the norm, or squared as a share of the way
 
 
 @dataclass(frozen=True)
@@ -91,17 +93,28 @@ class LivePoints:
         live = seen.live if seen.live.any() else np.ones(len(seen.live), dtype=bool)
         self.points, self.values = seen.points[live], seen.values[live]
         self.dead = set(map(bytes, seen.values[~live]))
+        self.rare = live.mean() < RARE
+        self.known = self.points
 
     def draw(self, n: int) -> tuple[FloatArray, FloatArray]:
         """Take n of them out. Cost: a row for each point that has to be asked, dead ones too."""
         while len(self.points) < n:
-            points = self.ground.sample(DRAWN, self.rng)
+            points = self.near_known() if self.rare else self.ground.sample(DRAWN, self.rng)
             values = self.ground.ask(points)
             live = np.array([bytes(value) not in self.dead for value in values])
             self.put_last(points[live], values[live])
         points, values = self.points[:n], self.values[:n]
         self.points, self.values = self.points[n:], self.values[n:]
         return points, values
+
+    def near_known(self) -> FloatArray:
+        """Points between ones known to be alive and any others: more of them are alive."""
+        known = self.known[self.rng.integers(len(self.known), size=DRAWN)]
+        others = self.ground.sample(DRAWN, self.rng)
+        alike = ALIKE if self.ground.domain.is_space else ALIKE**2
+        return np.asarray(
+            alike * known + (np.sqrt(1 - ALIKE**2) if self.ground.domain.is_space else 1 - alike) * others
+        )
 
     def put_first(self, points: FloatArray, values: FloatArray) -> None:
         """Points to be drawn before all others."""

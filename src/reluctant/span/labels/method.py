@@ -25,6 +25,7 @@ LOCATED = 1e-3  # first boundary points, of a typical coordinate
 FLICKER = 1e-2  # resolution, of a typical input, from which labels say nothing about directions
 ROUNDS = 5  # times that verification may send the search back for more directions
 CHECKED = 32  # fresh boundary points in the verification
+NEARLY_EXACT = 1e-3  # last correction of a span in which a direction is missing that shows far out alone
 WEAKEST = 0.02  # part of a normal outside the span that verification must not overlook
 
 
@@ -108,7 +109,8 @@ class _Run:
             better = refine_from_labels(self.field, frame)
         self.evidence |= {"corrections": list(better.corrections), "condition": better.condition}
         if not better.good:
-            return partial, False
+            exact = len(better.corrections) > 1 and better.corrections[-1] < NEARLY_EXACT
+            return (replace(partial, basis=better.basis), True) if exact else (partial, False)
         self.keep(better.basis)
         with self.oracle.stage("verification"):
             return self.verified(better, float(sizes[len(frame.basis) - 1] / sizes[0])), True
