@@ -16,6 +16,13 @@ class Complement:
         self.rows = np.eye(dim)  # (d - k, d)
         self._taken: list[FloatArray] = []
 
+    @classmethod
+    def of(cls, basis: FloatArray) -> Complement:
+        """What is orthogonal to orthonormal rows (k, d)."""
+        complement = cls(basis.shape[1])
+        complement.take(basis)
+        return complement
+
     @property
     def rank(self) -> int:
         """Number of directions taken out."""

@@ -26,6 +26,7 @@ class Found:
     leak: float
     limit: float
     gradients: int
+    kept: float = float("inf")  # part of a gradient that brought the weakest direction
 
     @property
     def rank(self) -> int:

@@ -30,9 +30,19 @@ MOST_TRIED = 16  # candidates without news in a row that send the search to long
 MOST_LOUD = 12  # times that long steps may bring nothing a gradient can find
 
 
-def search(seen: Look, rng: np.random.Generator, keep: Callable[[FloatArray], None]) -> Found:
-    """Find directions until long steps orthogonal to them change nothing; `keep` is told of them on the way."""
-    run = _Search(seen, rng)
+def search(
+    seen: Look,
+    rng: np.random.Generator,
+    keep: Callable[[FloatArray], None],
+    *,
+    start: Found | None = None,
+    least: float = LEAST_NEW,
+) -> Found:
+    """Find directions until long steps orthogonal to them change nothing; `keep` is told of them on the way.
+
+    start: what was found before, with an error far below `least`, the part of a gradient that may be a direction.
+    """
+    run = _Search(seen, rng, start, least)
     loud = 0
     while run.rank < run.ground.dim and loud < MOST_LOUD:
         run.fill_pool()
@@ -49,8 +59,8 @@ def search(seen: Look, rng: np.random.Generator, keep: Callable[[FloatArray], No
 class _Search:
     """The directions so far, the pool of candidates, and points not yet looked at."""
 
-    def __init__(self, seen: Look, rng: np.random.Generator) -> None:
-        self.ground, self.rng = seen.ground, rng
+    def __init__(self, seen: Look, rng: np.random.Generator, start: Found | None, least: float) -> None:
+        self.ground, self.rng, self.least_new = seen.ground, rng, least
         self.queue = LivePoints(seen, rng)
         self.complement = Complement(self.ground.dim)
         self.pool = Pool.empty(self.ground.dim, seen.values.shape[1])
@@ -59,6 +69,13 @@ class _Search:
         self.points: list[FloatArray] = []
         self.values: list[FloatArray] = []
         self.steps: list[float] = []
+        if start is not None:
+            self.go_on_from(start)
+
+    def go_on_from(self, start: Found) -> None:
+        self.complement = Complement.of(start.basis)
+        self.size, self.kept = start.size, start.kept
+        self.points, self.values, self.steps = list(start.points), list(start.values), list(start.steps)
 
     @property
     def rank(self) -> int:
@@ -68,7 +85,7 @@ class _Search:
     def least(self) -> float:
         """The smallest news that may be a direction."""
         blur = float(self.ground.noise.at(np.array([self.ground.typical]))[0]) / self.step
-        return max(LEAST_NEW * self.size, TOLERANCE * blur * float(np.sqrt(self.ground.dim)))
+        return max(self.least_new * self.size, TOLERANCE * blur * float(np.sqrt(self.ground.dim)))
 
     def fill_pool(self) -> None:
         """Test candidates until the pool is full, or too many of them bring nothing."""
@@ -100,7 +117,7 @@ class _Search:
         """Keep what is new in the gradients (m, n - k) of all outputs."""
         _, parts, directions = np.linalg.svd(slope, full_matrices=False)
         self.size = max(self.size, float(parts[0]))
-        new = parts > max(LEAST_NEW * self.size, TOLERANCE * sd * np.sqrt(slope.shape[1]))
+        new = parts > max(self.least_new * self.size, TOLERANCE * sd * np.sqrt(slope.shape[1]))
         if new.any():
             self.kept = min(self.kept, float(parts[new].min()) / self.size)
             self.complement.take(directions[new])
@@ -109,7 +126,7 @@ class _Search:
     def hear(self) -> bool:
         """Long steps from every point measured and as many others; places where they change the answers wait first."""
         active = np.array(self.points).reshape(-1, self.ground.dim), np.array(self.values).reshape(len(self.values), -1)
-        heard = loud_places(self.ground, self.complement.basis, *active, self.size, self.rng)
+        heard = loud_places(self.ground, self.complement.basis, *active, self.size, self.least_new, self.rng)
         self.leak = heard.leak
         if not len(heard.points):
             return False
@@ -122,5 +139,6 @@ class _Search:
         values = np.array(self.values).reshape(len(points), -1)
         return Found(
             self.complement.basis, points, values, np.array(self.steps), self.size,
-            margin=margin if complete else np.inf, leak=self.leak, limit=LEAST_NEW, gradients=self.measured,
+            margin=margin if complete else np.inf, leak=self.leak, limit=self.least_new, gradients=self.measured,
+            kept=self.kept,
         )  # fmt: skip

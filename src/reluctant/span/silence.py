@@ -56,7 +56,13 @@ def slopes_along(ground: Ground, directions: FloatArray, starts: FloatArray, bef
 
 
 def loud_places(
-    ground: Ground, basis: FloatArray, active: FloatArray, values: FloatArray, size: float, rng: np.random.Generator
+    ground: Ground,
+    basis: FloatArray,
+    active: FloatArray,
+    values: FloatArray,
+    size: float,
+    least: float,
+    rng: np.random.Generator,
 ) -> Heard:
     """Long steps from points known to be active and from others; the places on the loudest, none if all are silent."""
     fewest = FEWEST if ground.domain.is_space else INSIDE_BOUNDS
@@ -65,7 +71,7 @@ def loud_places(
     starts = np.concatenate([active, others])
     before = np.concatenate([values.reshape(-1, answers.shape[1]), answers])
     slope, moves, sd = leaks(ground, basis, starts, before, rng)
-    loud = slope > np.maximum(LEAST_NEW * size, TOLERANCE * sd)
+    loud = slope > np.maximum(least * size, TOLERANCE * sd)
     leak = float(slope.max() / size) if size > 0 else 0.0
     if not loud.any():
         return Heard(leak, np.empty((0, ground.dim)), np.empty((0, 0)))

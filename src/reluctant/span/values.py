@@ -17,7 +17,7 @@ from reluctant.span.look import Look, look
 from reluctant.span.oversampled import oversampled
 from reluctant.span.refine import long_steps, refine, slopes_inside
 from reluctant.span.search import search
-from reluctant.span.silence import FEWEST, INSIDE_BOUNDS, leaks, slopes_along
+from reluctant.span.silence import FEWEST, INSIDE_BOUNDS, LEAST_NEW, leaks, slopes_along
 
 __all__ = ["FromValues", "from_values"]
 
@@ -26,6 +26,7 @@ TOO_FEW_DIGITS = 1e-3
 UNCLEAR_MARGIN = 0.5  # a rank whose margin is worse is not told
 RULE_OF_THREE = 3.0  # nothing in n looks: with 95 % confidence its share is below 3 / n
 SECOND_LOOKS = 40  # points from which a direction is followed before it is taken for none
+LEAST_WEAK = 1e-9  # part of a gradient outside a fine span that may be a direction
 NOISE = 30.0  # deviations that a long step may show without a leak
 
 
@@ -50,6 +51,11 @@ def from_values(
     found = _search(oracle, seen, rng, keep, fine)
     keep(found.basis)
     outcome, found = _verified(oracle, seen, found, rng)
+    if outcome is Outcome.SPAN_RECOVERED and fine and found.limit == LEAST_NEW and found.leak > LEAST_WEAK:
+        with oracle.stage("weak directions"):
+            found = _finer(seen, search(seen, rng, keep, start=found, least=LEAST_WEAK), rng)
+        keep(found.basis)
+        outcome, found = _verified(oracle, seen, found, rng)
     evidence |= {"gradients": found.gradients, "leak": found.leak, "limit": found.limit}
     evidence["limits"] = _limits(seen)
     return FromValues(outcome, found, evidence)
@@ -92,6 +98,8 @@ def _search(
 
 def _finer(seen: Look, found: Found, rng: np.random.Generator) -> Found:
     """One long-step stage; what was found before, if it made things worse (a target may clip far inputs)."""
+    if found.rank == seen.ground.dim:
+        return found
     inside, steps = slopes_inside(seen.ground, found.basis, found.points, found.steps, rng)
     better = refine(seen.ground, found.basis, inside, long_steps(seen.ground, steps, found.leak), rng)
     leak = float(leaks(seen.ground, better.basis, inside.points, inside.value, rng)[0].max()) / found.size

@@ -92,7 +92,7 @@ class _Run:
             if ended.outcome is not Outcome.SPAN_PARTIAL:
                 return ended
             if refined:
-                complement, known = _complement_of(ended.basis), len(ended.basis)
+                complement, known = Complement.of(ended.basis), len(ended.basis)
             with self.oracle.stage("look"):
                 self.seen = self.seen.with_farther(self.oracle, self.field.reach, self.rng)
         return ended
@@ -140,9 +140,3 @@ class _Run:
         least = field.resolution * np.maximum(1.0, length / field.typical)
         shift = field.crossings(boundary.lines(moves), 0.0, least, least, WEAKEST * length)
         return np.asarray(np.abs(shift) * np.sqrt(field.dim - len(basis)) / length)
-
-
-def _complement_of(basis: FloatArray) -> Complement:
-    complement = Complement(basis.shape[1])
-    complement.take(basis)
-    return complement
