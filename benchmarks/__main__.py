@@ -10,6 +10,8 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 
 from benchmarks import (
+    adversarial,
+    attacks,
     bounded,
     depth_three,
     depth_two,
@@ -38,6 +40,8 @@ BENCHMARKS = {
     "public": public.main,
     "growth": growth.main,
     "honesty": honesty.main,
+    "adversarial": adversarial.main,
+    "attacks": attacks.main,
     "learning-theory": learning_theory.main,
     "span": span.main,
     "span-figures": span_figures.main,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from reluctant._version import __version__
 
 if TYPE_CHECKING:
+    from reluctant.adversarial import Flip, LocalLinearity, flip_sign, local_linearity, random_network
     from reluctant.domains import Domain
     from reluctant.errors import ReluctantError
     from reluctant.extraction import AnyDepth, DepthThree, DepthTwo, extract
@@ -28,7 +29,9 @@ __all__ = [
     "DepthTwo",
     "Domain",
     "Facts",
+    "Flip",
     "Health",
+    "LocalLinearity",
     "Oracle",
     "Outcome",
     "ReLUNetwork",
@@ -45,8 +48,11 @@ __all__ = [
     "compare",
     "equivalent",
     "extract",
+    "flip_sign",
+    "local_linearity",
     "obfuscate",
     "open_oracle",
+    "random_network",
     "recover_span",
     "verify",
 ]
@@ -57,7 +63,9 @@ _HOMES = {
     "DepthTwo": "extraction",
     "Domain": "domains",
     "Facts": "oracles",
+    "Flip": "adversarial",
     "Health": "health",
+    "LocalLinearity": "adversarial",
     "Oracle": "oracles",
     "Outcome": "results",
     "ReLUNetwork": "networks",
@@ -73,8 +81,11 @@ _HOMES = {
     "compare": "verification.alignment",
     "equivalent": "networks",
     "extract": "extraction",
+    "flip_sign": "adversarial",
+    "local_linearity": "adversarial",
     "obfuscate": "span",
     "open_oracle": "oracles",
+    "random_network": "adversarial",
     "recover_span": "span",
     "verify": "verification",
 }

@@ -102,6 +102,23 @@ class Outcome(Enum):
         "Mend it; with a transcript, run again on it and go on where it stopped.",
     )
 
+    FLIPPED = ("flipped", "A small change of the input flips the target.", "")
+    NOT_FLIPPED = (
+        "not-flipped",
+        "One gradient step did not flip the target, as far as it was followed.",
+        "Allow more steps (steps=3, --steps 3), or start from another input.",
+    )
+    ON_BOUNDARY = (
+        "on-boundary",
+        "The target is undecided at this input: the sign or the winning class is within its noise.",
+        "Start from an input that is clearly on one side.",
+    )
+    FLAT = (
+        "flat",
+        "The target does not change around this input, so there is no gradient to follow.",
+        "Start from another input.",
+    )
+
     def __init__(self, slug: str, happened: str, advice: str) -> None:
         self.slug = slug
         self.happened = happened

@@ -15,8 +15,9 @@ NETWORK = planted((4, 3, 1))
 ROWS = {"open": Rows(sent=1), "health": Rows(asked=102, sent=100, replayed=2), "verify": Rows(asked=60, sent=60)}
 
 every_outcome = pytest.mark.parametrize("outcome", Outcome, ids=lambda outcome: outcome.slug)
+SUCCESSES = {Outcome.RECOVERED, Outcome.FLIPPED}
 every_failure = pytest.mark.parametrize(
-    "outcome", [o for o in Outcome if o is not Outcome.RECOVERED], ids=lambda outcome: outcome.slug
+    "outcome", [o for o in Outcome if o not in SUCCESSES], ids=lambda outcome: outcome.slug
 )
 
 

@@ -15,6 +15,8 @@ import typer
 from reluctant._version import __version__
 from reluctant.cli.commands import demo, extract, health, verify
 from reluctant.cli.console import note
+from reluctant.cli.flip import flip
+from reluctant.cli.reproduce import reproduce
 from reluctant.cli.span import span
 from reluctant.errors import InvalidInput, MissingDependency, ReluctantError, TranscriptError
 
@@ -45,7 +47,7 @@ def _exiting(command: Callable[..., int]) -> Callable[..., Any]:
     return run_and_exit
 
 
-for _command in (demo, extract, span, verify, health):
+for _command in (demo, extract, span, flip, verify, health, reproduce):
     app.command()(_exiting(_command))
 
 

@@ -56,15 +56,17 @@ def gradients(
     rng: np.random.Generator,
     *,
     domain: Domain = EVERYWHERE,
+    rounds: int = MOST_ROUNDS,
 ) -> Gradients:
     """Slopes along unit directions (k, d), None for the coordinates, on the roomier side of the domain.
 
-    Cost: k + 2 rows a point, and as many again for each time its steps had to be shortened.
+    Cost: k + 2 rows a point, and as many again for each time its steps had to be shortened; with one round the
+    steps are taken as they are.
     """
     at = np.linalg.norm(points, axis=1)
     sd, steps, good = noise.at(at), steps.copy(), np.zeros(len(points), dtype=bool)
     parts: list[_Steps | None] = [None] * len(points)
-    for _ in range(MOST_ROUNDS):
+    for _ in range(rounds):
         for some in _batches(np.flatnonzero(~good), points.shape[1], directions):
             found = _take_steps(ask, points[some], directions, steps[some], rng, domain)
             good[some] = found.off <= TOLERANCE * np.sqrt(found.gain) * sd[some]

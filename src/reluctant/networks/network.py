@@ -170,13 +170,22 @@ class ReLUNetwork:
     def local_maps(self, x: ArrayLike) -> LocalMaps:
         """The affine map the network equals in the linear region of each row."""
         rows = self._rows(x)
-        gradients = np.broadcast_to(self._weights[0], (len(rows), *self._weights[0].shape))
+        patterns = self.patterns(rows)
         offsets = np.broadcast_to(self._biases[0], (len(rows), len(self._biases[0])))
-        layers = zip(self._weights[1:], self._biases[1:], self.patterns(rows), strict=True)
-        for w, b, active in layers:
-            gradients = w @ np.where(active[:, :, None], gradients, 0.0)
+        for w, b, active in zip(self._weights[1:], self._biases[1:], patterns, strict=True):
             offsets = np.where(active, offsets, 0.0) @ w.T + b
-        return LocalMaps(gradients if self._skip is None else gradients + self._skip, offsets)
+        return LocalMaps(self._gradients(patterns, len(rows)), offsets)
+
+    def gradients(self, x: ArrayLike) -> FloatArray:
+        """Gradient (n, m, d) of every output at each row, by one pass back from the outputs."""
+        rows = self._rows(x)
+        return self._gradients(self.patterns(rows), len(rows))
+
+    def _gradients(self, patterns: list[NDArray[np.bool_]], n: int) -> FloatArray:
+        slope = np.broadcast_to(self._weights[-1], (n, *self._weights[-1].shape))
+        for w, active in zip(self._weights[-2::-1], patterns[::-1], strict=True):
+            slope = np.where(active[:, None, :], slope, 0.0) @ w
+        return np.asarray(slope) if self._skip is None else slope + self._skip
 
     def hyperplanes(self) -> tuple[FloatArray, FloatArray]:
         """First-layer creases {x : normals[j] @ x + offsets[j] = 0} with unit normals.

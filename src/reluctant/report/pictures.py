@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 
 import numpy as np
 
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
-from reluctant.optional import require
 from reluctant.oracles import Counting
+from reluctant.report.figures import figure_svg, new_figure
 
 __all__ = ["LineProfile", "ask_profile", "profile_svg"]
 
@@ -51,12 +50,7 @@ def profile_svg(profile: LineProfile, network: ReLUNetwork | None = None) -> str
 
     Text and axes take the colour of the page around it.
     """
-    matplotlib = require("matplotlib", extra="report", purpose="A picture")
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.2, 3.2), layout="constrained")
-    FigureCanvasSVG(figure)
+    figure = new_figure()
     axes = figure.add_subplot()
     axes.plot(profile.positions, profile.answers[:, :MOST_CURVES], linewidth=1.3)
     if network is not None and network.depth > 1:
@@ -66,9 +60,4 @@ def profile_svg(profile: LineProfile, network: ReLUNetwork | None = None) -> str
         )
     axes.set_xlabel("position along a line from one random input (0) to another (1)")
     axes.set_ylabel("answer")
-    axes.spines[["top", "right"]].set_visible(False)
-    buffer = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none"}):  # text stays text: it can be read out, and coloured
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    svg = buffer.getvalue()
-    return svg[svg.index("<svg") :].replace("#000000", "currentColor")
+    return figure_svg(figure)

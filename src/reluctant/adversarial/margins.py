@@ -1,0 +1,66 @@
+"""What has to change sign: the output itself, or the margin of the winning class over each of the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reluctant.numerics import FloatArray
+
+__all__ = ["Margins", "Toward"]
+
+
+@dataclass(frozen=True)
+class Toward:
+    """The margin (m,) that a linear target would flip first, its gradient (d,), and the change (d,) that does it."""
+
+    form: FloatArray
+    slope: FloatArray
+    change: FloatArray
+
+
+@dataclass(frozen=True)
+class Margins:
+    """Linear forms (r, m) of the answers, all positive at an input; it is flipped where one of them is negative.
+
+    One output: its own sign. Several: the winner minus each other one; `winner` and `rivals` name the outputs.
+    """
+
+    forms: FloatArray
+    winner: int
+    rivals: tuple[int, ...]
+
+    @classmethod
+    def at(cls, values: FloatArray) -> Margins:
+        """The margins at an input with these answers (m,)."""
+        if len(values) == 1:
+            return cls(np.array([[-1.0 if values[0] < 0 else 1.0]]), 0, (0,))
+        winner = int(np.argmax(values))
+        rivals = tuple(j for j in range(len(values)) if j != winner)
+        every = np.eye(len(values))
+        return cls(every[winner] - every[list(rivals)], winner, rivals)
+
+    def of(self, values: FloatArray) -> FloatArray:
+        """Margins (n, r) of answers (n, m)."""
+        return values @ self.forms.T
+
+    def smallest(self, values: FloatArray) -> FloatArray:
+        """The smallest margin (n,) of each row of answers."""
+        return np.asarray(self.of(values).min(axis=1))
+
+    def toward_boundary(
+        self, values: FloatArray, gradients: FloatArray, back: FloatArray, least_slope: float
+    ) -> Toward | None:
+        """The shortest change of an input that flips it, if the target were linear; None if it is flat.
+
+        values (m,) and gradients (m, d) are those of a point from which `back` (d,) leads to the input.
+        """
+        slopes = self.forms @ gradients
+        margins, norms = self.forms @ values + slopes @ back, np.linalg.norm(slopes, axis=1)
+        open_ones = np.flatnonzero((margins > 0) & (norms > least_slope))
+        if not len(open_ones):
+            return None
+        nearest = open_ones[np.argmin(margins[open_ones] / norms[open_ones])]
+        change = -margins[nearest] / norms[nearest] ** 2 * slopes[nearest]
+        return Toward(self.forms[nearest], slopes[nearest], change)

@@ -1,0 +1,95 @@
+"""What a flip gives back: the flipped input, how small the change was, what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+
+from reluctant.errors import NotRecovered
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Rows
+from reluctant.results import Outcome
+
+__all__ = ["TYPICAL", "Flip"]
+
+TYPICAL = 0.6745  # median of |N(0, 1)|: the step of a random linear function, times √d
+
+
+@dataclass(frozen=True)
+class Flip:
+    """What one step did.
+
+    x is the flipped input, as close to the boundary as the search came, None if there is none. `classes` are the
+    winning outputs before and after (0 and 0 for the sign of one output), `margins` the smallest margin of the
+    first one before and after.
+    """
+
+    outcome: Outcome
+    start: FloatArray
+    x: FloatArray | None = None
+    classes: tuple[int, int] | None = None
+    margins: tuple[float, float] | None = None
+    rows: Mapping[str, Rows] = field(default_factory=lambda: MappingProxyType({}))
+    evidence: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def ok(self) -> bool:
+        """True only if the flipped input was seen to be flipped."""
+        return self.outcome is Outcome.FLIPPED
+
+    @property
+    def size(self) -> float:
+        """Norm of the change; NaN if there is none."""
+        return float("nan") if self.x is None else float(np.linalg.norm(self.x - self.start))
+
+    @property
+    def relative_size(self) -> float:
+        """Size over the norm of the input."""
+        norm = float(np.linalg.norm(self.start))
+        return self.size / norm if norm > 0 else float("inf") if self.x is not None else float("nan")
+
+    @property
+    def scaled_size(self) -> float:
+        """Relative size times √d: of order one in a random network, by Theorem 1.1."""
+        return self.relative_size * float(np.sqrt(len(self.start)))
+
+    @property
+    def queries(self) -> int:
+        """Rows that reached the target."""
+        return sum(self.rows.values(), Rows()).queries
+
+    def raise_for_status(self) -> Self:
+        """Return self if ok, else raise `NotRecovered` with the same information."""
+        if self.ok:
+            return self
+        raise NotRecovered(f"{self.outcome} {self.queries} queries were spent.", result=self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "outcome": self.outcome.slug,
+            "text": str(self.outcome),
+            "ok": self.ok,
+            "size": self.size,
+            "relative size": self.relative_size,
+            "relative size times root of inputs": self.scaled_size,
+            "classes": self.classes,
+            "margins": self.margins,
+            "queries": self.queries,
+            "evidence": dict(self.evidence),
+        }
+
+    def __str__(self) -> str:
+        if self.x is None or self.classes is None:
+            return str(self.outcome)
+        before, after = self.classes
+        sign = before == after
+        change = "The sign changes" if sign else f"Class {before} becomes class {after}"
+        return (
+            f"{self.outcome.happened} {change} with {self.relative_size:.2%} of the input's norm, which is "
+            f"{self.scaled_size:.2f}/√d; random networks flip at about {TYPICAL:.2f}/√d."
+        )

@@ -1,0 +1,111 @@
+"""What an experiment gives back: a table, a picture, and checks against what the paper says."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reluctant.report.figures import figure_svg, new_figure
+
+__all__ = ["Check", "Finding"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A number with the bounds that were asked of it."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+
+    @property
+    def ok(self) -> bool:
+        """True if the value lies between the bounds."""
+        return self.low <= self.value <= self.high
+
+    def __str__(self) -> str:
+        return f"{'ok ' if self.ok else 'NOT'} {self.name}: {self.value:.4g} (asked {self.low:g} to {self.high:g})"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One experiment, run.
+
+    Arguments:
+        name: as the command line knows it.
+        title: what was measured, in one line.
+        claim: what the paper says about it.
+        columns, rows: the table.
+        draw: puts the picture on a matplotlib figure.
+        checks: numbers that were asked of it.
+        notes: what a reader has to know besides.
+    """
+
+    name: str
+    title: str
+    claim: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    draw: Callable[[Any], None]
+    checks: tuple[Check, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """True if every check holds."""
+        return all(check.ok for check in self.checks)
+
+    def table(self) -> str:
+        """The table as text, then checks and notes."""
+        cells = [self.columns, *(tuple(_cell(value) for value in row) for row in self.rows)]
+        widths = [max(len(row[j]) for row in cells) for j in range(len(self.columns))]
+        lines = ["  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)) for row in cells]
+        return "\n".join([self.title, self.claim, "", *lines, "", *map(str, self.checks), *self.notes])
+
+    def svg(self) -> str:
+        """The picture as an inline SVG element."""
+        figure = new_figure()
+        self.draw(figure)
+        return figure_svg(figure)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "claim": self.claim,
+            "ok": self.ok,
+            "columns": list(self.columns),
+            "rows": [[_finite(value) for value in row] for row in self.rows],
+            "checks": [
+                {"name": c.name, "value": _finite(c.value), "low": c.low, "high": c.high, "ok": c.ok}
+                for c in self.checks
+            ],
+            "notes": list(self.notes),
+        }
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write NAME.svg, NAME.json and NAME.txt into a folder."""
+        texts = {
+            ".svg": self.svg(),
+            ".json": json.dumps(self.to_dict(), indent=2, allow_nan=False),
+            ".txt": self.table(),
+        }
+        paths = [folder / f"{self.name}{suffix}" for suffix in texts]
+        for path, text in zip(paths, texts.values(), strict=True):
+            path.write_text(text + "\n", encoding="utf-8")
+        return paths
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: null stands for it."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

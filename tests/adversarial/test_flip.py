@@ -1,0 +1,204 @@
+"""`flip_sign`: what it finds, what it costs, what it says when there is nothing to find."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import reluctant as rl
+from reluctant.testing import planted, trained_digits
+
+EXTRA = 45  # rows beyond one for each direction of a gradient
+
+
+def random_case(d, depth, seed):
+    return rl.random_network((*[d] * depth, 1), seed), np.random.default_rng(seed + 1000).standard_normal(d)
+
+
+@pytest.mark.parametrize("depth", [2, 4])
+def test_one_step_flips_a_random_network(depth, seed):
+    network, x = random_case(300, depth, seed)
+    flip = rl.flip_sign(rl.open_oracle(network), x)
+    assert flip.ok
+    assert network(flip.x[None])[0, 0] * network(x[None])[0, 0] < 0
+    assert 0 < flip.scaled_size < 6
+    assert flip.relative_size == pytest.approx(np.linalg.norm(flip.x - x) / np.linalg.norm(x))
+
+
+def test_questions_and_weights_find_the_same_flip(seed):
+    network, x = random_case(200, 3, seed)
+    asked, known = rl.flip_sign(rl.open_oracle(network), x), rl.flip_sign(network, x)
+    assert known.queries == 0
+    assert asked.size == pytest.approx(known.size, rel=1e-5)
+
+
+def test_the_flip_lies_just_beyond_the_boundary(seed):
+    network, x = random_case(200, 3, seed)
+    flip = rl.flip_sign(rl.open_oracle(network), x)
+    just_before = x + (1 - 1e-3) * (flip.x - x)
+    assert network(just_before[None])[0, 0] * network(x[None])[0, 0] > 0
+
+
+@pytest.mark.parametrize("d", [150, 400])
+def test_a_flip_costs_one_row_an_input_and_a_few(d, seed):
+    network, x = random_case(d, 2, seed)
+    oracle = rl.open_oracle(network)
+    assert rl.flip_sign(oracle, x).queries == oracle.queries == d + EXTRA
+
+
+def test_a_linear_target_flips_at_the_distance_of_its_boundary(seed):
+    rng = np.random.default_rng(seed)
+    w, x = rng.standard_normal(40), rng.standard_normal(40)
+    flip = rl.flip_sign(rl.open_oracle(lambda rows: rows @ w + 3.0, dim=40), x)
+    assert flip.size == pytest.approx(abs(w @ x + 3.0) / np.linalg.norm(w), rel=1e-4)
+    assert flip.evidence["linear size"] == pytest.approx(flip.size, rel=1e-4)
+
+
+def test_a_span_makes_the_gradient_cheaper(seed):
+    network = rl.random_network((120, 10, 1), seed)
+    x = np.random.default_rng(seed + 1000).standard_normal(120)
+    span = SimpleNamespace(basis=np.linalg.qr(network.weights[0].T)[0].T)
+    plain = rl.flip_sign(rl.open_oracle(network), x)
+    cheap = rl.flip_sign(rl.open_oracle(network), x, span=span)
+    assert cheap.rows["gradient"].asked == 10 + 2
+    assert cheap.queries == plain.queries - 110
+    assert cheap.size == pytest.approx(plain.size, rel=1e-4, nan_ok=True)
+
+
+def test_a_recovered_network_needs_two_rows_to_confirm(seed):
+    network, x = random_case(150, 2, seed)
+    oracle = rl.open_oracle(network)
+    flip = rl.flip_sign(oracle, x, network=network)
+    assert flip.ok
+    assert flip.queries == oracle.queries == 2
+
+
+def test_a_network_that_is_not_the_targets_is_found_out(seed):
+    network, x = random_case(150, 2, seed)
+    stranger = rl.random_network((150, 150, 1), seed + 7)
+    flip = rl.flip_sign(rl.open_oracle(network), x, network=stranger)
+    assert flip.ok == (network(flip.x[None])[0, 0] * network(x[None])[0, 0] < 0)
+
+
+def test_classes_flip_to_the_nearest_rival(seed):
+    network = trained_digits()
+    x = np.random.default_rng(seed).uniform(0, 1, 64)
+    flip = rl.flip_sign(rl.open_oracle(network), x)
+    before, after = flip.classes
+    assert flip.ok
+    assert before == network(x[None])[0].argmax()
+    assert after == network(flip.x[None])[0].argmax() != before
+
+
+def test_more_steps_never_flip_farther(seed):
+    network = trained_digits()
+    for x in np.random.default_rng(seed).uniform(0, 1, (5, 64)):
+        one, three = (rl.flip_sign(rl.open_oracle(network), x, steps=steps) for steps in (1, 3))
+        assert three.size <= one.size * (1 + 1e-9)
+        assert three.queries <= 5 * 64
+
+
+def test_nothing_outside_a_box_is_asked(seed):
+    network, asked = trained_digits(), []
+
+    def target(rows):
+        asked.append(rows)
+        return network(rows)
+
+    x = np.round(np.random.default_rng(seed).uniform(0, 1, 64))  # every pixel on a bound
+    flip = rl.flip_sign(rl.open_oracle(target, dim=64, domain=(0, 1)), x)
+    every = np.concatenate(asked)
+    inside = every[3:]  # the first rows are those that opening asks
+    assert flip.ok
+    assert inside.min() >= 0
+    assert inside.max() <= 1
+
+
+@pytest.mark.parametrize("round_to", [np.float32, 5])
+def test_coarse_answers_flip_too(round_to, seed):
+    network, x = random_case(200, 3, seed)
+
+    def coarse(rows):
+        values = network(rows)
+        return values.astype(round_to) if round_to is np.float32 else np.round(values, round_to)
+
+    flip = rl.flip_sign(rl.open_oracle(coarse, dim=200), x)
+    assert flip.ok
+    assert flip.size == pytest.approx(rl.flip_sign(network, x).size, rel=0.2)
+
+
+@given(factor=st.floats(1e-6, 1e6), seed=st.integers(0, 20))
+def test_the_scale_of_the_output_does_not_matter(factor, seed):
+    network, x = random_case(30, 2, seed)
+    scaled = rl.ReLUNetwork([network.weights[0], factor * network.weights[1]], network.biases)
+    assert rl.flip_sign(scaled, x).size == pytest.approx(rl.flip_sign(network, x).size, rel=1e-6, nan_ok=True)
+
+
+# ---- nothing to find, bad input
+
+
+def test_an_input_on_the_boundary():
+    flip = rl.flip_sign(rl.open_oracle(lambda x: x[:, :1], dim=4), np.array([0.0, 1.0, 2.0, 3.0]))
+    assert flip.outcome is rl.Outcome.ON_BOUNDARY
+    assert flip.x is None
+
+
+def test_a_place_without_a_gradient():
+    target = rl.open_oracle(lambda x: np.maximum(x[:, 0] - 10, 0) + 1, dim=4)
+    assert rl.flip_sign(target, np.ones(4)).outcome in {rl.Outcome.FLAT, rl.Outcome.CONSTANT}
+    far = rl.open_oracle(lambda x: np.maximum(x[:, 0], 0) + 1, dim=4)
+    assert rl.flip_sign(far, -5 * np.ones(4)).outcome is rl.Outcome.FLAT
+
+
+def test_a_constant_target():
+    flip = rl.flip_sign(rl.open_oracle(lambda x: np.ones(len(x)), dim=4), np.ones(4))
+    assert flip.outcome is rl.Outcome.CONSTANT
+
+
+def test_a_target_that_never_changes_sign():
+    flip = rl.flip_sign(rl.open_oracle(lambda x: np.abs(x).sum(axis=1) + 1, dim=6), np.ones(6))
+    assert flip.outcome is rl.Outcome.NOT_FLIPPED
+    with pytest.raises(rl.ReluctantError, match="did not flip"):
+        flip.raise_for_status()
+
+
+def test_a_budget_is_kept(seed):
+    network, x = random_case(150, 2, seed)
+    oracle = rl.open_oracle(network, budget=40)
+    assert rl.flip_sign(oracle, x).outcome is rl.Outcome.OUT_OF_BUDGET
+    assert oracle.queries <= 40
+
+
+def test_answers_that_are_no_numbers():
+    flip = rl.flip_sign(rl.open_oracle(lambda x: np.full(len(x), np.nan), dim=3, kind="values"), np.ones(3))
+    assert flip.outcome is rl.Outcome.NON_FINITE
+
+
+@pytest.mark.parametrize(
+    ("x", "options", "text"),
+    [
+        (np.ones(3), {}, "shape"),
+        (np.full(4, np.nan), {}, "finite"),
+        (2 * np.ones(4), {}, "domain"),
+        (np.ones(4), {"steps": 0}, "steps"),
+        (np.ones(4), {"span": SimpleNamespace(basis=np.ones((2, 3)))}, "span"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_asked(x, options, text):
+    oracle = rl.open_oracle(planted((4, 5, 1), 0), domain=(-1, 1))
+    before = oracle.queries
+    with pytest.raises(ValueError, match=text):
+        rl.flip_sign(oracle, x, **options)
+    assert oracle.queries == before
+
+
+def test_a_flip_as_plain_data(seed):
+    network, x = random_case(150, 2, seed)
+    data = rl.flip_sign(rl.open_oracle(network), x).to_dict()
+    assert data["outcome"] == "flipped"
+    assert data["queries"] == 150 + EXTRA
+    assert data["relative size"] > 0

@@ -1,0 +1,84 @@
+"""`reluctant flip` and `reluctant reproduce`."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+import numpy as np
+import pytest
+
+from reluctant.experiments import EXPERIMENTS
+from reluctant.experiments.linearity import bottleneck_study
+from reluctant.testing import planted
+
+TRUE = planted((20, 10, 1), 0)
+START = np.random.default_rng(0).standard_normal(20)
+
+
+@pytest.fixture
+def target(folder):
+    TRUE.save(folder / "target.npz")
+    np.save(folder / "x.npy", START)
+    return folder / "target.npz"
+
+
+def test_the_flipped_input_is_written(target, folder, command):
+    ended = command("flip", target, "--input", folder / "x.npy", "-o", folder / "flipped.npy")
+    flipped = np.load(folder / "flipped.npy")
+    assert ended.status == 0
+    assert "sign changes" in ended.out
+    assert TRUE(flipped[None])[0, 0] * TRUE(START[None])[0, 0] < 0
+
+
+def test_a_known_network_saves_the_questions(target, folder, command):
+    ended = command("flip", target, "--input", folder / "x.npy", "--network", target, "--json", "-", "-q")
+    record = json.loads(ended.out)
+    assert record["flip"]["ok"]
+    assert record["flip"]["queries"] == 2
+
+
+def test_nothing_flipped_is_status_one(folder, command):
+    (folder / "hill.py").write_text("import numpy as np\ndef f(x):\n    return np.abs(x).sum(axis=1) + 1\n")
+    np.save(folder / "x.npy", np.ones(4))
+    ended = command("flip", "hill:f", "--dim", "4", "--input", folder / "x.npy", "-o", folder / "y.npy")
+    assert ended.status == 1
+    assert "did not flip" in ended.out
+    assert not (folder / "y.npy").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--input", "missing.npy"), ("--input", "x.npy", "-o", "y.txt"), ("--input", "x.npy", "--steps", "0"), ()],
+)
+def test_bad_input_is_status_two(arguments, target, command):
+    assert command("flip", target, *arguments).status == 2
+
+
+def test_an_input_of_the_wrong_size_is_status_two(target, folder, command):
+    np.save(folder / "short.npy", np.ones(3))
+    ended = command("flip", target, "--input", folder / "short.npy")
+    assert ended.status == 2
+    assert "shape (3,)" in ended.err
+
+
+def test_experiments_are_listed(command):
+    ended = command("reproduce")
+    assert ended.status == 0
+    assert "flip-steps" in ended.out
+
+
+def test_an_experiment_writes_its_files(folder, command, monkeypatch):
+    small = partial(bottleneck_study, wide=60, narrow=5, networks=1)
+    small.__doc__ = bottleneck_study.__doc__
+    monkeypatch.setitem(EXPERIMENTS, "bottlenecks", small)
+    ended = command("reproduce", "bottlenecks", "--out", folder / "figures", "-q")
+    assert ended.status in {0, 1}  # so small a version may be out of its bounds
+    assert {path.suffix for path in (folder / "figures").iterdir()} == {".svg", ".json", ".txt"}
+    assert ended.err == ""
+
+
+def test_an_unknown_experiment_is_status_two(command):
+    ended = command("reproduce", "nonsense")
+    assert ended.status == 2
+    assert "flip-steps" in ended.err
