@@ -84,18 +84,9 @@ def choose_points(
 
     The first `known` directions are exact: points are chosen for the others.
     """
-    step = field.step(STEP)
-    boundary = Boundary.between(field, seen.pairs(CANDIDATES * len(basis) + SPARE, rng), LOCATED * field.scale)
-    inside = (boundary.along @ basis.T) @ basis
-    along = inside / np.linalg.norm(inside, axis=1, keepdims=True)
-    located = max(field.resolution, step * 2.0 ** -(COARSE_BITS + 4))
-    boundary, found = boundary.turned(field, along, LOCATED * field.scale, located)
-    boundary = boundary[found]
-    normals = -slopes(field, boundary, basis, step, COARSE_BITS, expected=1.0, symmetric=field.coarse)
-    good = np.asarray(np.isfinite(normals).all(axis=1))
-    if good.sum() < len(basis):
+    boundary, normals = _candidates(field, seen, basis, rng)
+    if len(boundary) < len(basis):
         return None
-    boundary, normals = boundary[good], _unit(normals[good])
     _, sizes, directions = np.linalg.svd(normals, full_matrices=False)
     if known:
         kept = np.append(np.ones(known, dtype=bool), _not_silent(field, boundary, basis[known:], SHARP_OFFSET))
@@ -107,6 +98,22 @@ def choose_points(
         return None
     chosen = qr(normals[:, known:].T, pivoting=True, mode="economic")[2][: len(basis) - known]
     return _measured(field, Frame(basis, boundary[chosen], normals[chosen], known)), sizes
+
+
+def _candidates(
+    field: Field, seen: LabelledPoints, basis: FloatArray, rng: np.random.Generator
+) -> tuple[Boundary, FloatArray]:
+    """Boundary points with lines inside the span, and rough unit normals (n, k) there."""
+    step = field.step(STEP)
+    boundary = Boundary.between(field, seen.pairs(CANDIDATES * len(basis) + SPARE, rng), LOCATED * field.scale)
+    inside = (boundary.along @ basis.T) @ basis
+    along = inside / np.linalg.norm(inside, axis=1, keepdims=True)
+    located = max(field.resolution, step * 2.0 ** -(COARSE_BITS + 4))
+    boundary, found = boundary.turned(field, along, LOCATED * field.scale, located)
+    boundary = boundary[found]
+    normals = -slopes(field, boundary, basis, step, COARSE_BITS, expected=1.0, symmetric=field.coarse)
+    good = np.asarray(np.isfinite(normals).all(axis=1))
+    return boundary[good], _unit(normals[good])
 
 
 def _not_silent(field: Field, boundary: Boundary, directions: FloatArray, offset_share: float) -> np.ndarray:
