@@ -33,9 +33,10 @@ EDGE = 2.0  # times the largest singular value that noise alone would have: abov
 GAP = 3.0  # between the weakest direction and what creases too weak to be seen leave of themselves
 ALONE = 0.7  # of a singular vector's weight on one gradient: it is no direction that others share
 MOST_OUTLIERS = 4  # at most one gradient in so many is left out
-STAGES = 4
+STAGES = 5
 ALONG_SPAN = 8.0  # steps inside the span meet more creases than steps along coordinates: so much shorter
 SHARE = 0.5  # of the straight part around a point that a long step may use up
+AFTER_A_LOSS = 1e-3  # error to expect of a span that had a direction too many: another stage is due
 WEAK = 0.1  # of the weakest direction: what long steps may show outside the span
 GAIN = 0.5  # a stage that leaves more of the error is the last
 
@@ -144,19 +145,25 @@ def _refined(ground: Ground, found: Found, stages: int, rng: np.random.Generator
         if leak > found.leak:
             break
         helped = leak < GAIN * found.leak
+        rank = found.rank
         found = _without_silent(ground, replace(found, basis=better, leak=leak), inside.slope[good])
-        if not helped:
+        if found.rank == 0 or (found.rank == rank and not helped):
             break
     return found
 
 
 def _without_silent(ground: Ground, found: Found, slope: FloatArray) -> Found:
     """Leave out directions inside the span along which long steps change nothing: noise or a crease made them up."""
-    basis = np.linalg.svd(slope.reshape(-1, found.rank), full_matrices=False)[2] @ found.basis
-    while len(basis):
-        along = np.tile(basis[-1], (len(found.points), 1))
+    rows = slope.reshape(-1, found.rank)
+    _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
+    rank = found.rank
+    while rank:
+        along = np.tile(directions[rank - 1] @ found.basis, (len(found.points), 1))
         shown = slopes_along(ground, along, found.points, found.values)
         if np.sqrt((shown**2).mean()) > found.limit * found.size:
             break
-        basis = basis[:-1]
-    return found if len(basis) == found.rank else replace(found, basis=basis)
+        rank -= 1
+    if rank == found.rank:
+        return found
+    limit = WEAK * float(sizes[rank - 1]) / (found.size * np.sqrt(len(rows))) if rank else found.limit
+    return replace(found, basis=directions[:rank] @ found.basis, limit=limit, leak=max(found.leak, AFTER_A_LOSS))

@@ -23,7 +23,7 @@ __all__ = ["FromLabels", "from_labels"]
 
 LOCATED = 1e-3  # first boundary points, of a typical coordinate
 FLICKER = 1e-2  # resolution, of a typical input, from which labels say nothing about directions
-ROUNDS = 5  # times that verification may send the search back for more directions
+ROUNDS = 4  # times that verification may send the search back for more directions
 CHECKED = 32  # fresh boundary points in the verification
 NEARLY_EXACT = 1e-3  # last correction of a span in which a direction is missing that shows far out alone
 WEAKEST = 0.02  # part of a normal outside the span that verification must not overlook
@@ -80,14 +80,15 @@ class _Run:
     def go(self) -> FromLabels:
         complement, known = Complement(self.oracle.dim), 0  # so many directions, the first, have been refined
         ended = FromLabels(Outcome.SPAN_PARTIAL, complement.basis, evidence=self.evidence)
-        for round_ in range(ROUNDS):
+        for _ in range(ROUNDS):
             before = complement.rank
             with self.oracle.stage("search"):
                 quiet = find_directions(self.field, self.seen, complement, self.rng, self.keep, sharp=known > 0)
             if complement.rank == self.oracle.dim:
                 return replace(ended, outcome=Outcome.FULL_RANK, basis=complement.basis, margin=0.0)
-            if not quiet or (round_ and complement.rank == before):
+            if not quiet or not complement.rank:
                 return replace(ended, basis=complement.basis)
+            known = 0 if complement.rank == before else known  # nothing new: the digits are at fault, other points help
             ended, refined = self.refined(complement.basis, known)
             if ended.outcome is not Outcome.SPAN_PARTIAL:
                 return ended

@@ -33,10 +33,10 @@ DROPPED = 3e-3  # singular value of the normals, of the largest, below which a d
 MOVE = 1e-6  # inside the span, of a typical coordinate: what a long step may amount to there
 LONGEST = 30.0  # step, in typical coordinates
 FIRST_ERROR = 0.03  # of the span, before anything is known
-STALLED, MOST_STALLS = 0.5, 2  # a correction that leaves more of the one before; so many of them end it
+STALLED, MOST_STALLS = 0.5, 2  # a correction that leaves more of the one before; so many in a row end it
 CLOSE = 1.5  # times what cannot be corrected: no stage is worth its rows
 CAUTION = 8.0  # a stage may gain so much less than its bits
-MOST_STAGES = 7
+MOST_STAGES = 10
 LARGEST = 10.0  # correction, as a tangent: more means that a direction is missing or is none
 GUESS_SPREAD = 2.0**-5
 
@@ -163,7 +163,7 @@ def refine_from_labels(field: Field, frame: Frame) -> Refined:
         if stage is None or stage[1] > LARGEST:
             return Refined(frame.basis, tuple(corrections), np.inf, frame.condition, good=False)
         frame, correction = stage
-        stalls += bool(corrections) and correction > STALLED * corrections[-1]
+        stalls = stalls + 1 if corrections and correction > STALLED * corrections[-1] else 0
         corrections.append(correction)
         error = max(frame.condition * (CAUTION * correction * 2.0**-bits + field.resolution / step), floor)
         if min(correction, error) <= CLOSE * floor:
