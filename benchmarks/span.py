@@ -2,7 +2,7 @@
 
     python -m benchmarks span                            10 networks of each kind (784-20-20-1 by labels: 6)
     SPAN_SEEDS=3 python -m benchmarks span               as many of every kind
-    SPAN_ROWS=values,float32,labels,digits,obfuscation   these parts only
+    SPAN_ROWS=values,float32,labels,digits,obfuscation,honesty   these parts only
     MNIST_DIR=folder python -m benchmarks span           obfuscation on MNIST as well as on digits
 
 The rank is not given to any of them. `angle` is the largest sine between the recovered and the true span; q/(k·n)
@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +26,7 @@ from reluctant.experiments.images import Images, digits, mnist
 from reluctant.experiments.training import accuracy, train
 from reluctant.span import check_obfuscation
 from reluctant.testing import in_float32, labelled, planted
+from reluctant.testing.faults import noisy, rounded
 
 FIRST_SEED = 110_000
 SEEDS = 10
@@ -182,6 +185,48 @@ def obfuscation() -> None:
                       f"{shown.invisible_share:>11.1%}{span.queries:>9} {span.outcome.slug}", flush=True)  # fmt: skip
 
 
+# ---- never wrong
+
+KINDS = ("float64", "float32", "noisy", "rounded", "labels", "box")
+HONESTY_NETWORKS = 150
+
+
+def honesty() -> None:
+    """Random networks of all kinds and sizes: how they end, and whether a direction with `ok` is not there."""
+    counts: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
+    for seed in range(FIRST_SEED, FIRST_SEED + int(os.environ.get("SPAN_NETWORKS", HONESTY_NETWORKS))):
+        rng = np.random.default_rng(seed)
+        kind = KINDS[seed % len(KINDS)]
+        counts[kind][judged(kind, mixed_network(rng), rng, seed)] += 1
+    for kind, ended in counts.items():
+        print(f"  {kind:<9}", ", ".join(f"{name} {count}" for name, count in ended.most_common()), flush=True)
+
+
+def mixed_network(rng: np.random.Generator) -> rl.ReLUNetwork:
+    inputs = int(rng.integers(4, 40))
+    hidden = [int(rng.integers(1, inputs + 5)), *(int(rng.integers(2, 12)) for _ in range(rng.integers(0, 3)))]
+    return planted((inputs, *hidden, int(rng.choice([1, 1, 2, 5]))), rng, bias=float(rng.choice([0, 0.3, 1])))
+
+
+def judged(kind: str, network: rl.ReLUNetwork, rng: np.random.Generator, seed: int) -> str:
+    """The outcome; `ok` is split by what the true weights say. Noise of size s may turn a direction by 100 s."""
+    sd = 10 ** rng.uniform(-7, -2) if kind == "noisy" else 10.0 ** -rng.integers(2, 8) if kind == "rounded" else 1e-6
+    target = {
+        "float32": in_float32(network), "noisy": noisy(network, sd), "rounded": rounded(network, round(-np.log10(sd))),
+    }.get(kind, lambda x: network(x))  # fmt: skip
+    options: dict[str, Any] = {"labels": True} if kind == "labels" else {}
+    if kind == "labels" and network.outputs == 1:
+        options["threshold"] = float(np.median(network(rng.standard_normal((300, network.dim)))))
+    oracle = rl.open_oracle(target, dim=network.dim, domain=(0, 1) if kind == "box" else None)
+    span, true = rl.recover_span(oracle, rng=seed, **options), rl.Subspace.spanned_by(network.weights[0])
+    if not span.ok:
+        return span.outcome.slug
+    if np.linalg.norm(true.reject(span.basis), 2) > max(1e-3, 100 * sd):
+        return "WRONG with ok"
+    return "ok" if span.rank == true.rank else "ok, rare directions missed"
+
+
 PARTS: dict[str, Callable[[], None]] = {
     "values": values, "float32": float32, "labels": labels, "digits": digits_part, "obfuscation": obfuscation,
+    "honesty": honesty,
 }  # fmt: skip
