@@ -26,7 +26,7 @@ FIRST_STEP = 2.0**-5  # of central differences, in typical coordinates
 BENT_SHARE = (0.08, 0.25)  # of the steps at a point that may meet a crease: fewer lose digits, more lose rows
 FACTOR = 2.0
 BATCH = 16  # gradients taken together
-MORE = 1.8  # gradients for each direction
+MORE, MOST, CLEAR = 1.8, 2.8, 0.2  # gradients for each direction, and if the rank's margin is no better than this
 SPARE = 16  # and so many besides
 MOST_FOR_EACH_INPUT = 4  # gradients
 EDGE = 2.0  # times the largest singular value that noise alone would have: above is a direction
@@ -63,11 +63,10 @@ def oversampled(seen: Look, rng: np.random.Generator, *, stages: int = STAGES) -
     _, sizes, directions = np.linalg.svd(sample.rows, full_matrices=False)
     rank = _rank(sizes, sample)
     size = float(np.median(np.linalg.norm(sample.rows, axis=1)))
-    weakest = float(sizes[rank - 1]) if rank else np.inf
-    rest = max(float(sizes[rank]) if rank < len(sizes) else 0.0, _edge(sample) / EDGE)
+    weakest, margin = float(sizes[rank - 1]) if rank else np.inf, _margin(sizes, rank, sample)
     start = Found(
         directions[:rank], sample.points, sample.values, np.full(len(sample.points), sample.step / ALONG_SPAN), size,
-        margin=rest / weakest, leak=min(rest / weakest, 1.0), limit=WEAK * weakest / (size * np.sqrt(len(sample.rows))),
+        margin=margin, leak=min(margin, 1.0), limit=WEAK * weakest / (size * np.sqrt(len(sample.rows))),
         gradients=len(sample.rows),
     )  # fmt: skip
     return _refined(seen.ground, start, stages, rng) if 0 < rank < seen.ground.dim else start
@@ -85,8 +84,10 @@ def _gradients(seen: Look, rng: np.random.Generator) -> _Sample:
         sample = _together(parts, step)
         if not len(sample.rows):
             continue
-        rank = _rank(np.asarray(np.linalg.svd(sample.rows, compute_uv=False)), sample)
-        if rank == seen.ground.dim or len(sample.rows) >= MORE * rank + SPARE:
+        sizes = np.asarray(np.linalg.svd(sample.rows, compute_uv=False))
+        rank = _rank(sizes, sample)
+        enough = MORE if _margin(sizes, rank, sample) < CLEAR else MOST
+        if rank == seen.ground.dim or len(sample.rows) >= enough * rank + SPARE:
             break
     return sample
 
@@ -121,6 +122,12 @@ def _without_outliers(sample: _Sample) -> _Sample:
 
 def _edge(sample: _Sample) -> float:
     return EDGE * sample.sd * float(np.sqrt(sample.rows.shape[0]) + np.sqrt(sample.rows.shape[1]))
+
+
+def _margin(sizes: NDArray[np.floating[Any]], rank: int, sample: _Sample) -> float:
+    """What counts as nothing over the weakest direction."""
+    rest = max(float(sizes[rank]) if rank < len(sizes) else 0.0, _edge(sample) / EDGE)
+    return rest / float(sizes[rank - 1]) if rank else 0.0
 
 
 def _rank(sizes: NDArray[np.floating[Any]], sample: _Sample) -> int:
