@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from reluctant.errors import ReluctantError
     from reluctant.extraction import AnyDepth, DepthThree, DepthTwo, extract
     from reluctant.health import Health, check_health
+    from reluctant.learning import learn
     from reluctant.networks import ReLUNetwork, equivalent
     from reluctant.oracles import Facts, Oracle, Wrapper, open_oracle
     from reluctant.results import Outcome, Result
@@ -49,6 +50,7 @@ __all__ = [
     "equivalent",
     "extract",
     "flip_sign",
+    "learn",
     "local_linearity",
     "obfuscate",
     "open_oracle",
@@ -82,6 +84,7 @@ _HOMES = {
     "equivalent": "networks",
     "extract": "extraction",
     "flip_sign": "adversarial",
+    "learn": "learning",
     "local_linearity": "adversarial",
     "obfuscate": "span",
     "open_oracle": "oracles",
