@@ -2,6 +2,7 @@
 
     python -m benchmarks span                            10 networks of each kind (784-20-20-1 by labels: 6)
     SPAN_SEEDS=3 python -m benchmarks span               as many of every kind
+    SPAN_FIRST_SEED=110000 python -m benchmarks span     other networks
     SPAN_ROWS=values,float32,labels,digits,obfuscation,honesty   these parts only
     MNIST_DIR=folder python -m benchmarks span           obfuscation on MNIST as well as on digits
 
@@ -28,7 +29,7 @@ from reluctant.span import check_obfuscation
 from reluctant.testing import in_float32, labelled, planted
 from reluctant.testing.faults import noisy, rounded
 
-FIRST_SEED = 140_000
+FIRST_SEED = int(os.environ.get("SPAN_FIRST_SEED", "140000"))
 SEEDS = 10
 INPUTS, RANK = 784, 80
 DEEP, THIN = (40, 30, 20, 10), ((6, 3), (3, 3, 3))
