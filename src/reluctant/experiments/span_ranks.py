@@ -77,7 +77,7 @@ def span_thin(
         notes=(
             "What is missing at 100 gradients is not missing for lack of rank: many gradients of a thin network are "
             "zero, "
-            "and every network that is not dead gets there with more. Medians over networks that are not dead.",
+            "and with more the median network that is not dead gets there. Medians over networks that are not dead.",
         ),
     )
 
