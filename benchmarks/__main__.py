@@ -24,6 +24,8 @@ from benchmarks import (
     oracles,
     peers,
     public,
+    span,
+    span_figures,
 )
 
 BENCHMARKS = {
@@ -43,6 +45,8 @@ BENCHMARKS = {
     "adversarial": adversarial.main,
     "attacks": attacks.main,
     "learning-theory": learning_theory.main,
+    "span": span.main,
+    "span-figures": span_figures.main,
 }
 
 
