@@ -19,11 +19,14 @@ from benchmarks import (
     honesty,
     imports,
     kills,
+    learning,
     learning_theory,
     oracles,
     peers,
     precision,
     public,
+    span,
+    span_figures,
 )
 
 BENCHMARKS = {
@@ -40,9 +43,12 @@ BENCHMARKS = {
     "precision": precision.main,
     "growth": growth.main,
     "honesty": honesty.main,
+    "learning": learning.main,
     "adversarial": adversarial.main,
     "attacks": attacks.main,
     "learning-theory": learning_theory.main,
+    "span": span.main,
+    "span-figures": span_figures.main,
 }
 
 

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from reluctant.errors import ReluctantError
     from reluctant.extraction import AnyDepth, DepthThree, DepthTwo, FewDigits, extract
     from reluctant.health import Health, check_health
+    from reluctant.learning import learn
     from reluctant.networks import ReLUNetwork, equivalent
     from reluctant.oracles import Facts, Oracle, Wrapper, open_oracle
     from reluctant.results import Outcome, Result
+    from reluctant.span import Span, SpanGradients, Subspace, check_obfuscation, obfuscate, recover_span
     from reluctant.verification import Verification, verify
     from reluctant.verification.alignment import compare
 
@@ -37,17 +39,24 @@ __all__ = [
     "ReLUNetwork",
     "ReluctantError",
     "Result",
+    "Span",
+    "SpanGradients",
+    "Subspace",
     "Verification",
     "Wrapper",
     "__version__",
     "check_health",
+    "check_obfuscation",
     "compare",
     "equivalent",
     "extract",
     "flip_sign",
+    "learn",
     "local_linearity",
+    "obfuscate",
     "open_oracle",
     "random_network",
+    "recover_span",
     "verify",
 ]
 
@@ -66,16 +75,23 @@ _HOMES = {
     "ReLUNetwork": "networks",
     "ReluctantError": "errors",
     "Result": "results",
+    "Span": "span",
+    "SpanGradients": "span",
+    "Subspace": "span",
     "Verification": "verification",
     "Wrapper": "oracles",
     "check_health": "health",
+    "check_obfuscation": "span",
     "compare": "verification.alignment",
     "equivalent": "networks",
     "extract": "extraction",
     "flip_sign": "adversarial",
+    "learn": "learning",
     "local_linearity": "adversarial",
+    "obfuscate": "span",
     "open_oracle": "oracles",
     "random_network": "adversarial",
+    "recover_span": "span",
     "verify": "verification",
 }
 

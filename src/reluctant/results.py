@@ -19,6 +19,12 @@ class Outcome(Enum):
     """How a run ended: a slug, what happened, what to try."""
 
     RECOVERED = ("recovered", "The network was recovered and passed verification.", "")
+    LEARNED = ("learned", "A network was learned to the accuracy asked for.", "")
+    NOT_ACCURATE = (
+        "not-accurate-enough",
+        "No network was found that is as accurate as asked for; the best one is given, with its error.",
+        "Ask for a larger error (--eps), or for answers with more digits.",
+    )
     UNVERIFIED = (
         "unverified",
         "A network was found, but it does not agree with the target everywhere it was checked.",
@@ -29,6 +35,32 @@ class Outcome(Enum):
         "Only a part of the network was recovered.",
         "Most likely it is deeper or wider than the method can follow, or has neurons too close to each other; "
         "see what failed.",
+    )
+    SPAN_RECOVERED = (
+        "span-recovered",
+        "Every direction that the target looks at was found: long steps along all others change nothing.",
+        "",
+    )
+    FULL_RANK = (
+        "full-rank",
+        "The target looks at every direction of its input: no part of it is invisible.",
+        "",
+    )
+    SPAN_PARTIAL = (
+        "span-partial",
+        "Only some of the directions that the target looks at were found.",
+        "They are good as far as they go: gradients at random inputs are only known to bring half of them. Try another "
+        "seed; see what failed.",
+    )
+    RANK_UNCLEAR = (
+        "rank-unclear",
+        "How many directions the target looks at cannot be told from its answers: the weakest are lost in their noise.",
+        "Ask for more digits, or open a local model with precision='float64' (--precision float64).",
+    )
+    ONE_LABEL = (
+        "one-label",
+        "The target gave the same label everywhere it was asked.",
+        "Give the domain of its inputs (--domain LOW,HIGH), or another threshold (--threshold).",
     )
     CONSTANT = (
         "constant",
@@ -80,7 +112,7 @@ class Outcome(Enum):
     NOT_FLIPPED = (
         "not-flipped",
         "One gradient step did not flip the target, as far as it was followed.",
-        "Allow more steps (steps=3, --steps 3), or start from another input.",
+        "Allow more steps (steps=3, --steps 3): each goes on from where the last one led; or start from another input.",
     )
     ON_BOUNDARY = (
         "on-boundary",
@@ -118,8 +150,8 @@ class Result:
 
     @property
     def ok(self) -> bool:
-        """True only if the network passed verification."""
-        return self.outcome is Outcome.RECOVERED
+        """True only if the network passed verification, or was measured to be as accurate as asked for."""
+        return self.outcome in {Outcome.RECOVERED, Outcome.LEARNED}
 
     @property
     def queries(self) -> int:

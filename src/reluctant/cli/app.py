@@ -16,7 +16,9 @@ from reluctant._version import __version__
 from reluctant.cli.commands import demo, extract, health, verify
 from reluctant.cli.console import note
 from reluctant.cli.flip import flip
+from reluctant.cli.learn import learn
 from reluctant.cli.reproduce import reproduce
+from reluctant.cli.span import span
 from reluctant.errors import InvalidInput, MissingDependency, ReluctantError, TranscriptError
 
 __all__ = ["app", "run"]
@@ -46,7 +48,7 @@ def _exiting(command: Callable[..., int]) -> Callable[..., Any]:
     return run_and_exit
 
 
-for _command in (demo, extract, flip, verify, health, reproduce):
+for _command in (demo, extract, learn, span, flip, verify, health, reproduce):
     app.command()(_exiting(_command))
 
 

@@ -39,7 +39,8 @@ class Facts:
 
     `outputs` is `UNKNOWN_OUTPUTS` until a bare callable has answered once. `dtype` is the number format
     the target computes in, as far as that is known. `identity` tells one target from another for a
-    transcript; an empty one means that only its answers can tell.
+    transcript; an empty one means that only its answers can tell. `reference` says that the answers are log-ratios
+    to a class in front of them, as a softmax link gives.
     """
 
     dim: int
@@ -49,6 +50,7 @@ class Facts:
     domain: Domain = field(default_factory=Domain)
     name: str = "target"
     identity: str = ""
+    reference: bool = False
 
 
 class Oracle(ABC):

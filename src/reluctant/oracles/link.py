@@ -42,7 +42,8 @@ class Linked(Wrapper):
         inner = self.inner.facts
         outputs = inner.outputs - 1 if self.link == "softmax" else inner.outputs
         identity = f"{inner.identity} before {self.link}" if inner.identity else ""
-        return replace(inner, outputs=max(outputs, UNKNOWN_OUTPUTS), kind=Kind.VALUES, identity=identity)
+        outputs, softmax = max(outputs, UNKNOWN_OUTPUTS), self.link == "softmax"
+        return replace(inner, outputs=outputs, kind=Kind.VALUES, identity=identity, reference=softmax)
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Pass on, then undo the link."""

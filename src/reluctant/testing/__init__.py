@@ -4,19 +4,24 @@
 """
 
 from reluctant.testing.faults import FAULTS
+from reluctant.testing.labelled import Labelled, in_float32, labelled
 from reluctant.testing.methods import METHODS, Method
 from reluctant.testing.planted import DEGENERATE, WORST_CASE, planted
 from reluctant.testing.trained import train_digits, trained_digits
-from reluctant.testing.truth import largest_true_error
+from reluctant.testing.truth import largest_true_error, relative_square_error
 
 __all__ = [
     "DEGENERATE",
     "FAULTS",
     "METHODS",
     "WORST_CASE",
+    "Labelled",
     "Method",
+    "in_float32",
+    "labelled",
     "largest_true_error",
     "planted",
+    "relative_square_error",
     "train_digits",
     "trained_digits",
 ]
