@@ -8,6 +8,7 @@ way in and the answers once on the way out, whatever stands between.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import TracebackType
@@ -65,6 +66,16 @@ class Oracle(ABC):
 
         This is what adapters and wrappers implement; callers use `query`.
         """
+
+    def answer_parts(self, rows: FloatArray, size: int) -> Iterator[tuple[slice, FloatArray]]:
+        """Answer part by part, at most `size` rows each, for one who writes each down before the next is sent.
+
+        Parts are given with their place among the rows; an oracle with several requests in flight gives them as
+        they come in.
+        """
+        for start in range(0, len(rows), size):
+            part = slice(start, min(start + size, len(rows)))
+            yield part, self.answer(rows[part])
 
     @final
     def query(self, x: ArrayLike) -> FloatArray:
