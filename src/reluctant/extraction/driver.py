@@ -164,7 +164,7 @@ class _Run:
         return self.part if self.found is None else self.found
 
     def verification_points(self) -> int:
-        spent = sum(self.spent().values(), Rows()).queries
+        spent = sum(self.spent().values(), Rows()).asked  # not sent: a retry must not change what is asked
         if spent < FEW_ROWS:
             return POINTS_FOR_FEW_ROWS
         return int(np.clip(VERIFICATION_SHARE * spent, FEWEST_POINTS, MOST_POINTS))
