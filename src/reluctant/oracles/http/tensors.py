@@ -97,20 +97,21 @@ def decode(reply: Reply, wanted: str | None) -> tuple[dict[str, Any], dict[str, 
     length = reply.headers.get(HEADER_LENGTH.lower())
     head = Reply(reply.status, reply.headers, reply.body[: int(length)] if length else reply.body).json()
     tail = memoryview(reply.body)[int(length) :] if length else memoryview(b"")
-    if not isinstance(head, dict) or not isinstance(head.get("outputs"), list):
+    outputs = head.get("outputs") if isinstance(head, dict) else None
+    if not isinstance(outputs, list) or not all(isinstance(tensor, dict) for tensor in outputs):
         raise InvalidAnswer("target: got a reply without 'outputs', expected one of the Open Inference Protocol v2.")
     start = 0
-    for tensor in head["outputs"]:
-        size = int(tensor.get("parameters", {}).get("binary_data_size", 0) or 0)
+    for tensor in outputs:
+        size = int((tensor.get("parameters") or {}).get("binary_data_size") or 0)
         if wanted is None or tensor.get("name") == wanted:
             return head, tensor, _numbers(tensor, tail[start : start + size] if size else None)
         start += size
-    names = ", ".join(repr(tensor.get("name")) for tensor in head["outputs"])
+    names = ", ".join(repr(tensor.get("name")) for tensor in outputs)
     raise InvalidAnswer(f"target: got outputs {names or 'none'}, expected {wanted or 'one'!r}. Give tensor=.")
 
 
 def _numbers(tensor: dict[str, Any], data: memoryview | None) -> FloatArray:
-    datatype, shape = tensor.get("datatype"), tuple(tensor.get("shape", ()))
+    datatype, shape = tensor.get("datatype"), tuple(tensor.get("shape") or ())
     if datatype not in DATATYPES:
         raise InvalidAnswer(f"target: got answers of type {datatype}, expected numbers. Give tensor= if it has others.")
     try:
