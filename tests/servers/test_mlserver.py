@@ -38,7 +38,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     port = free_port()
     settings = {"http_port": port, "grpc_port": free_port(), "metrics_port": free_port(), "parallel_workers": 0}
     write_json(folder / "settings.json", {"host": "127.0.0.1", "debug": False, **settings})
-    runtime = {"implementation": "mlserver_sklearn.SKLearnModel", "parameters": {"uri": "model.joblib", "version": "v1"}}
+    runtime = {
+        "implementation": "mlserver_sklearn.SKLearnModel",
+        "parameters": {"uri": "model.joblib", "version": "v1"},
+    }
     write_json(folder / "model-settings.json", {"name": "mlp", **runtime})
     command = [program("mlserver", "mlserver"), "start", "."]
     with running(command, f"http://127.0.0.1:{port}/v2/models/mlp", folder) as url:

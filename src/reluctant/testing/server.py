@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
@@ -29,7 +30,7 @@ from reluctant.numerics import FloatArray
 __all__ = ["Fault", "ModelServer", "at", "every"]
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
-FORMATS = {"FP32": np.dtype("<f4"), "FP64": np.dtype("<f8")}
+FORMATS: dict[str, np.dtype[Any]] = {"FP32": np.dtype("<f4"), "FP64": np.dtype("<f8")}
 
 
 class Fault(StrEnum):
@@ -375,10 +376,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _shut(connection: socket.socket) -> None:
-    try:
+    with suppress(OSError):  # it may be gone already
         connection.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass  # it was gone already
 
 
 def main() -> None:

@@ -108,7 +108,7 @@ class Server:
                 found = {name.lower(): value for name, value in response.headers.items()}
                 return Reply(response.status_code, found, b"".join(parts))
         except httpx.ConnectTimeout:
-            error = TargetBusy(f"target: no connection to {self.shown} within {CONNECT_SECONDS:g} s. {CHECK}")
+            error = _unreachable(self.shown, f"nothing within {CONNECT_SECONDS:g} s")
         except httpx.TimeoutException:
             error = TargetTimeout(f"target: {where} was not answered within {self.timeout:g} s. Raise timeout.")
         except httpx.ConnectError as problem:
@@ -130,11 +130,11 @@ class Server:
         return f"Server({self.shown})"
 
 
-CHECK = "Check the address, and that the server is running."
-
-
 def _unreachable(where: str, problem: str) -> TargetBusy:
-    return TargetBusy(f"target: {where} cannot be reached ({problem}). {CHECK}")
+    return TargetBusy(
+        f"target: got no connection to {where} ({problem}), expected a server there. "
+        "Check the address, and that it is running."
+    )
 
 
 def _untrusted(where: str, problem: str) -> InvalidInput:

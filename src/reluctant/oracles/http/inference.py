@@ -124,12 +124,8 @@ class OpenInferenceOracle(Oracle):
 
 def _input_tensor(described: Tensor | None, datatype: str | None, shape: tuple[int, ...] | None) -> Tensor:
     """The input to send rows to: as described, with what the user says where the server says nothing."""
-    told = described.datatype if described is not None and described.datatype in DATATYPES else None
-    tensor = Tensor(
-        described.name if described is not None else USUAL_INPUT,
-        datatype or told or "FP64",
-        described.shape if described is not None and described.shape is not None else shape,
-    )
+    described = described or Tensor(USUAL_INPUT, "", None)
+    tensor = Tensor(described.name, datatype or described.datatype or "FP64", described.shape or shape)
     if tensor.shape is None:
         raise InvalidInput.about(
             "dim", got="None", expected="the number of inputs, since the server does not say", fix="Pass dim=784."

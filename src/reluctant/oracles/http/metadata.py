@@ -71,7 +71,8 @@ def _tensors(described: Any) -> tuple[Tensor, ...]:
     for tensor in described or ():
         shape = tuple(int(size) for size in tensor.get("shape") or ())
         known = bool(shape) and all(size > 0 for size in shape[1:])
-        found.append(Tensor(str(tensor.get("name")), str(tensor.get("datatype")), shape[1:] if known else None))
+        datatype = str(tensor.get("datatype") or "").upper().removeprefix("TYPE_")
+        found.append(Tensor(str(tensor.get("name")), datatype, shape[1:] if known else None))
     return tuple(found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from reluctant.errors import InvalidInput, UnknownTarget
+from reluctant.errors import InvalidInput, TargetBusy, UnknownTarget
 from reluctant.oracles.base import Kind, Oracle
 from reluctant.oracles.http.connection import Server
 from reluctant.oracles.http.endpoint import JsonEndpointOracle
@@ -25,22 +25,30 @@ def open_served(
 ) -> OpenInferenceOracle | JsonEndpointOracle:
     """The adapter for an address."""
     _check(url)
-    if options.request is not None:
-        return JsonEndpointOracle(Server(url, options, timeout), options, shape, kind)
-    if not MODEL_PATH.match(urlsplit(url).path):
+    plain = options.request is not None
+    if not plain and not MODEL_PATH.match(urlsplit(url).path):
         raise UnknownTarget.about(
             "target", got=f"'{_without_query(url)}'", expected="http(s)://host:port/v2/models/NAME",
             fix="For a service of another kind say what to send and where the answers are: "
             """request='{"instances": "$rows"}', reply='predictions' (--request, --reply).""",
         )  # fmt: skip
-    if urlsplit(url).query:
+    if not plain and urlsplit(url).query:
         raise InvalidInput.about("target", got=f"'{_without_query(url)}' with a query", expected="one without")
     server = Server(url, options, timeout)
     try:
-        return OpenInferenceOracle(server, options, shape, kind)
+        _greet(server)
+        return (JsonEndpointOracle if plain else OpenInferenceOracle)(server, options, shape, kind)
     except BaseException:
         server.close()
         raise
+
+
+def _greet(server: Server) -> None:
+    """Find out at once, and without retries, that nobody is there; whatever is answered will do."""
+    try:
+        server.send("HEAD", server.url)
+    except TargetBusy as error:
+        raise UnknownTarget(str(error)) from None
 
 
 def first_batch(adapter: Oracle, options: ServedOptions) -> int:
