@@ -17,6 +17,7 @@ from benchmarks import (
     depth_two,
     growth,
     honesty,
+    http,
     imports,
     kills,
     learning_theory,
@@ -28,6 +29,7 @@ from benchmarks import (
 BENCHMARKS = {
     "oracles": oracles.main,
     "kills": kills.main,
+    "http": http.main,
     "imports": imports.main,
     "depth-two": depth_two.main,
     "bounded": bounded.main,

@@ -1,8 +1,9 @@
 """Several requests in flight at once, each of a size the target takes; the order of rows is kept.
 
 Every worker is a thread that asks the inner oracle for one batch after the other. What comes back is handed on as
-soon as it is there, so that a transcript can write it down: a kill loses no more than what is in flight. After a
-failure nothing new is sent, but what was already under way is waited for and handed on: it was paid for.
+soon as it is there, so that a transcript can write it down; no more is in flight or not yet written than one batch a
+connection, which is what a kill can lose. After a failure nothing new is sent, but what was already under way is
+waited for and handed on: it was paid for.
 """
 
 from __future__ import annotations
@@ -58,8 +59,9 @@ class Parallel(Wrapper):
         if self.inner.outputs == UNKNOWN_OUTPUTS:
             first = batches.popleft()
             yield first, self._answer_batch(rows[first])
-        crew = _Crew(batches)
-        for _ in range(min(self.connections, len(batches))):
+        workers = min(self.connections, len(batches))
+        crew = _Crew(batches, threading.Semaphore(workers))
+        for _ in range(workers):
             threading.Thread(target=self._work, args=(crew, rows), daemon=True).start()
             crew.working += 1
         yield from crew.gather()
@@ -89,15 +91,17 @@ class Parallel(Wrapper):
 
 @dataclass
 class _Crew:
-    """What the workers of one question share."""
+    """What the workers of one question share; `room` for a batch is free again when its answers are taken."""
 
     todo: deque[slice]
+    room: threading.Semaphore
     outbox: queue.SimpleQueue[Answered | None] = field(default_factory=queue.SimpleQueue)
     stopped: threading.Event = field(default_factory=threading.Event)
     working: int = 0
 
     def next(self) -> slice | None:
         """The next batch to send, None when there is none or something failed."""
+        self.room.acquire()
         try:
             return None if self.stopped.is_set() else self.todo.popleft()
         except IndexError:
@@ -116,8 +120,10 @@ class _Crew:
                     self.stopped.set()
                 else:
                     yield came[0], came[1]
+                self.room.release()
         finally:
             self.stopped.set()  # whoever asked may have gone: Ctrl-C
+            self.room.release(max(self.working, 1))
         if failure is not None:
             raise failure
 

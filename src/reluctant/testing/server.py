@@ -352,7 +352,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _shortened(self, body: bytes, headers: dict[str, str]) -> bytes:
         if HEADER_LENGTH in headers:
             start = int(headers[HEADER_LENGTH])
-        return body[: start + (len(body) - start) // 2]
+            return body[: start + (len(body) - start) // 2]
         reply = json.loads(body)
         numbers = reply["outputs"][0]["data"] if "outputs" in reply else reply["predictions"]
         del numbers[len(numbers) // 2 :]

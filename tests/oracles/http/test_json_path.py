@@ -47,14 +47,14 @@ def test_what_is_no_path_is_refused(path: str) -> None:
 
 @pytest.mark.parametrize("template", ['{"instances": "$rows"}', {"instances": "$rows"}])
 def test_rows_take_their_place(template: object) -> None:
-    filled = RequestTemplate.of(template).filled("[[1.5, 2.0]]")
+    filled = RequestTemplate.of(template).filled(b"[[1.5, 2.0]]")
     assert json.loads(filled) == {"instances": [[1.5, 2.0]]}
 
 
 def test_one_row_a_request() -> None:
     template = RequestTemplate.of({"data": {"x": "$row"}, "key": 1})
     assert template.single
-    assert json.loads(template.filled("[1.0]")) == {"data": {"x": [1.0]}, "key": 1}
+    assert json.loads(template.filled(b"[1.0]")) == {"data": {"x": [1.0]}, "key": 1}
 
 
 @pytest.mark.parametrize("template", ["{", "{}", '{"a": "$rows", "b": "$rows"}', '{"a": "$rows", "b": "$row"}', "rows"])

@@ -14,8 +14,9 @@ from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle
 from reluctant.oracles.checks import as_answers
 from reluctant.oracles.http.connection import Server
 from reluctant.oracles.http.json_path import ReplyPath, RequestTemplate
+from reluctant.oracles.http.json_text import number_list
 from reluctant.oracles.http.options import ServedOptions
-from reluctant.oracles.http.tensors import DATATYPES, number_list
+from reluctant.oracles.http.tensors import DATATYPES
 
 __all__ = ["JsonEndpointOracle"]
 

@@ -20,8 +20,8 @@ ROWS, ROW = '"$rows"', '"$row"'
 class RequestTemplate:
     """The text of a request before and after its rows; `single` if it takes one row."""
 
-    before: str
-    after: str
+    before: bytes
+    after: bytes
     single: bool
 
     @classmethod
@@ -38,12 +38,12 @@ class RequestTemplate:
                 "request", got=repr(template), expected='JSON with "$rows" (or "$row", one row a request) in one place'
             )
         placeholder = next(placeholder for placeholder, count in places if count)
-        before, after = text.split(placeholder)
+        before, after = text.encode().split(placeholder.encode())
         return cls(before, after, single=placeholder == ROW)
 
-    def filled(self, rows: str) -> bytes:
+    def filled(self, rows: bytes) -> bytes:
         """The request with the rows, already JSON, in their place."""
-        return f"{self.before}{rows}{self.after}".encode()
+        return b"".join((self.before, rows, self.after))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from reluctant.errors import BatchRefused, TargetBusy, TargetError, TargetRefused, TargetUnavailable
+from reluctant.oracles.http.json_text import read_json
 
 __all__ = ["Reply", "failure_of"]
 
@@ -34,7 +35,7 @@ class Reply:
     def json(self) -> Any:
         """The body as data; a body that is torn is worth asking again."""
         try:
-            return json.loads(self.body)
+            return read_json(self.body)
         except ValueError as error:
             raise TargetUnavailable(
                 f"target: got a reply of {len(self.body)} bytes that is no JSON ({error}), expected a whole one. "

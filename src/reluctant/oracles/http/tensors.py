@@ -15,9 +15,10 @@ import numpy as np
 
 from reluctant.errors import InvalidAnswer
 from reluctant.numerics import FloatArray
+from reluctant.oracles.http.json_text import number_list
 from reluctant.oracles.http.replies import Reply
 
-__all__ = ["DATATYPES", "HEADER_LENGTH", "Question", "Tensor", "decode", "encode_binary", "encode_json", "number_list"]
+__all__ = ["DATATYPES", "HEADER_LENGTH", "Question", "Tensor", "decode", "encode_binary", "encode_json"]
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
 DATATYPES: dict[str, np.dtype[Any]] = {
@@ -70,14 +71,9 @@ class Question:
 def encode_json(question: Question) -> tuple[bytes, dict[str, str]]:
     """Body and headers, the numbers as text that reads back exactly."""
     # The numbers are by far the most of it: written once, and put into their place.
-    head, tail = json.dumps(question.header({"data": 0})).split('"data": 0')
-    body = f'{head}"data": {number_list(question.numbers.reshape(-1))}{tail}'
-    return body.encode(), {"Content-Type": "application/json"}
-
-
-def number_list(numbers: Any) -> str:
-    """A JSON list of numbers, nested as the array is."""
-    return json.dumps(numbers.tolist())
+    head, tail = json.dumps(question.header({"data": 0})).encode().split(b'"data": 0')
+    numbers = number_list(question.numbers.reshape(-1))
+    return b"".join((head, b'"data": ', numbers, tail)), {"Content-Type": "application/json"}
 
 
 def encode_binary(question: Question) -> tuple[bytes, dict[str, str]]:
