@@ -12,6 +12,7 @@ from reluctant._version import __version__
 
 if TYPE_CHECKING:
     from reluctant.adversarial import Flip, LocalLinearity, flip_sign, local_linearity, random_network
+    from reluctant.defenses import HonestCost, defend, honest_cost
     from reluctant.domains import Domain
     from reluctant.errors import ReluctantError
     from reluctant.extraction import AnyDepth, DepthThree, DepthTwo, extract
@@ -30,6 +31,7 @@ __all__ = [
     "Facts",
     "Flip",
     "Health",
+    "HonestCost",
     "LocalLinearity",
     "Oracle",
     "Outcome",
@@ -41,9 +43,11 @@ __all__ = [
     "__version__",
     "check_health",
     "compare",
+    "defend",
     "equivalent",
     "extract",
     "flip_sign",
+    "honest_cost",
     "local_linearity",
     "open_oracle",
     "random_network",
@@ -58,6 +62,7 @@ _HOMES = {
     "Facts": "oracles",
     "Flip": "adversarial",
     "Health": "health",
+    "HonestCost": "defenses",
     "LocalLinearity": "adversarial",
     "Oracle": "oracles",
     "Outcome": "results",
@@ -68,9 +73,11 @@ _HOMES = {
     "Wrapper": "oracles",
     "check_health": "health",
     "compare": "verification.alignment",
+    "defend": "defenses",
     "equivalent": "networks",
     "extract": "extraction",
     "flip_sign": "adversarial",
+    "honest_cost": "defenses",
     "local_linearity": "adversarial",
     "open_oracle": "oracles",
     "random_network": "adversarial",

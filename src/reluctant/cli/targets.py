@@ -46,7 +46,7 @@ class TargetOptions:
     output: Annotated[int | None, typer.Option(help="Index of the one output to look at; all if not given.")] = None
     link: Annotated[
         str,
-        typer.Option(help="identity, softmax or sigmoid: what turned the target's values into its answers."),
+        typer.Option(help="softmax, sigmoid, log-softmax or top-k: what turned the target's values into its answers."),
     ] = "identity"
     domain: Annotated[
         str | None, typer.Option(metavar="LOW,HIGH", help="Bounds inside which the target may be asked.")

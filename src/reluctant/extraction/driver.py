@@ -18,6 +18,7 @@ from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.layers import look_for_layers
 from reluctant.extraction.orientation import orient
+from reluctant.extraction.saturation import unsaturated_box
 from reluctant.geometry import DistanceNoise
 from reluctant.health import Health
 from reluctant.health.check import examine as examine_health
@@ -103,6 +104,9 @@ class _Run:
         health = examine_health(self.oracle, self.rng, HEALTH_LINES)
         self.evidence["health"] = health
         refusal = exact_refusal(health)
+        if refusal is Outcome.OUT_OF_REACH and self.oracle.facts.saturates and not isinstance(self.method, NEEDS_SPACE):
+            health = self.stay_unsaturated() or health
+            refusal = exact_refusal(health)
         if refusal is not None:
             return refusal, None
         failures = self.evidence["failures"] = []
@@ -123,6 +127,16 @@ class _Run:
             self.found = network
             failures.append(f"verification: {verification}")
         return (Outcome.PARTIAL if self.found is None else Outcome.UNVERIFIED), self.partial
+
+    def stay_unsaturated(self) -> Health | None:
+        """From here on ask inside a box in which no probability saturates, if there is one; its health."""
+        box = unsaturated_box(self.oracle, self.rng)
+        if box is None:
+            return None
+        self.oracle = Counting(self.oracle.inner, self.oracle.ledger, box)
+        self.evidence["reach"] = f"Far out probabilities saturate: asked and recovered inside {box.describe()} alone."
+        self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
+        return self.evidence["health"]
 
     def methods(self, noise: DistanceNoise) -> Iterator[Method]:
         """The method that was asked for, again and again; else a ladder, by what the creases look like."""

@@ -40,7 +40,8 @@ class Facts:
 
     `outputs` is `UNKNOWN_OUTPUTS` until a bare callable has answered once. `dtype` is the number format
     the target computes in, as far as that is known. `identity` tells one target from another for a
-    transcript; an empty one means that only its answers can tell.
+    transcript; an empty one means that only its answers can tell. `saturates`: answers become infinite far out,
+    where a probability they come from is 0 or 1.
     """
 
     dim: int
@@ -50,6 +51,7 @@ class Facts:
     domain: Domain = field(default_factory=Domain)
     name: str = "target"
     identity: str = ""
+    saturates: bool = False
 
 
 class Oracle(ABC):
@@ -81,7 +83,12 @@ class Oracle(ABC):
     def query(self, x: ArrayLike) -> FloatArray:
         """Ask rows (n, d); get (n, m) float64. Raises on bad rows and on non-finite answers."""
         rows = check_rows(x, self.facts.dim, self.facts.domain)
-        return check_finite(rows, as_answers(self.answer(rows), len(rows), self.facts.outputs))
+        return check_finite(rows, as_answers(self.answer(rows), len(rows), self.facts.outputs), self.advice)
+
+    @property
+    def advice(self) -> str:
+        """What to do about rows that are answered with NaN or inf."""
+        return "Avoid these rows, or give the domain in which the target is defined."
 
     @property
     def dim(self) -> int:
@@ -125,6 +132,11 @@ class Wrapper(Oracle):
         """The inner oracle's facts, with its identity if this wrapper is transparent."""
         inner = self.inner.facts
         return inner if self.transparent else replace(inner, identity="")
+
+    @property
+    def advice(self) -> str:
+        """That of the inner oracle."""
+        return self.inner.advice
 
     def bind(self, verb: str, signature: str | None) -> None:
         """Pass on to the inner oracle."""

@@ -22,7 +22,6 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, UnknownTarget
 from reluctant.networks import ReLUNetwork
-from reluctant.networks.network import LINKS, Link
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Kind, Oracle
 from reluctant.oracles.budget import Metered
@@ -31,7 +30,7 @@ from reluctant.oracles.counting import Counting
 from reluctant.oracles.files import CODE_SUFFIXES, import_target, load_code_file
 from reluctant.oracles.http import ServedKeywords, ServedOptions, is_url
 from reluctant.oracles.ledger import Ledger
-from reluctant.oracles.link import Linked
+from reluctant.oracles.link import ANSWER_LINKS, AnswerLink, Linked
 from reluctant.oracles.network import NetworkOracle
 from reluctant.oracles.parallel import Parallel
 from reluctant.oracles.retry import Retrying
@@ -70,7 +69,7 @@ def open_oracle(
     transcript: str | Path | None = None,
     keep_rows: bool = False,
     output: int | Sequence[int] | None = None,
-    link: Link = "identity",
+    link: AnswerLink = "identity",
     domain: Domain | tuple[Any, Any] | None = None,
     precision: Precision = "as-served",
     kind: Kind | str = Kind.VALUES,
@@ -91,7 +90,7 @@ def open_oracle(
         transcript: folder where every answer is written before it is used; open it again to resume.
         keep_rows: write the rows into the transcript too.
         output: index of the output to look at, or several; None for all.
-        link: "softmax" or "sigmoid" turns probabilities back into values.
+        link: "softmax", "sigmoid", "log-softmax" or "top-k" turns probabilities back into values.
         domain: (low, high) inside which the target may be asked.
         precision: "float64" evaluates a local ONNX, torch or scikit-learn model in float64.
         kind: what a callable answers: "values", "probabilities" or "labels".
@@ -110,7 +109,7 @@ def open_oracle(
     options = _Options(_row_shape(dim, shape), _one_of("precision", precision, ("as-served", "float64")),
                        Kind(_one_of("kind", str(kind), tuple(Kind))), trust_code, timeout,
                        _served_options(served, is_served))  # fmt: skip
-    _one_of("link", link, LINKS)
+    _one_of("link", link, ANSWER_LINKS)
     ledger = Ledger()
     adapter = _adapt(target, options)
     try:

@@ -1,4 +1,4 @@
-"""Numbers as JSON and back, exactly; by orjson where it is installed (ten times as fast), else by the standard library."""
+"""Numbers as JSON and back, exactly: by orjson where it is installed (ten times as fast), else by the standard one."""
 
 from __future__ import annotations
 
