@@ -13,6 +13,7 @@ from benchmarks import (
     adversarial,
     attacks,
     bounded,
+    defenses,
     depth_three,
     depth_two,
     growth,
@@ -23,6 +24,7 @@ from benchmarks import (
     learning_theory,
     oracles,
     peers,
+    probabilities,
     public,
 )
 
@@ -40,6 +42,8 @@ BENCHMARKS = {
     "public": public.main,
     "growth": growth.main,
     "honesty": honesty.main,
+    "probabilities": probabilities.main,
+    "defenses": defenses.main,
     "adversarial": adversarial.main,
     "attacks": attacks.main,
     "learning-theory": learning_theory.main,

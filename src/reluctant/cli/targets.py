@@ -13,6 +13,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from reluctant.cli.console import note, progress
+from reluctant.defenses import defend
 from reluctant.errors import InvalidInput
 from reluctant.oracles import Counting, open_oracle
 from reluctant.oracles.http import ServedKeywords
@@ -61,6 +62,10 @@ class TargetOptions:
     trust_code: Annotated[
         bool, typer.Option("--trust-code", help="Load model files that can run code (pickle, joblib, torch).")
     ] = False
+    defense: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Put a defense before the target, such as decimals=3; may be repeated."),
+    ] = None
     connections: Annotated[int | None, typer.Option(help="Served model: requests in flight at once (4).")] = None
     rate: Annotated[float | None, typer.Option(help="Served model: most rows a second.")] = None
     batch: Annotated[
@@ -93,21 +98,25 @@ class TargetOptions:
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="More words: queries by stage.")] = False
 
     def open(self, target: str) -> Counting:
-        """Open the target with these options."""
-        return open_oracle(
-            target,
-            dim=self.dim,
-            budget=self.budget,
-            transcript=self.transcript,
-            output=self.output,
-            link=self.link,  # type: ignore[arg-type]
-            domain=_bounds(self.domain),
-            precision=self.precision,  # type: ignore[arg-type]
-            timeout=self.timeout,
-            retries=self.retries,
-            trust_code=self.trust_code,
+        """Open the target with these options; defenses stand between it and what asks."""
+        reaching: dict[str, Any] = {
+            "dim": self.dim,
+            "precision": self.precision,
+            "timeout": self.timeout,
+            "retries": self.retries,
+            "trust_code": self.trust_code,
             **self.served(),
-        )
+        }
+        asking: dict[str, Any] = {
+            "budget": self.budget,
+            "transcript": self.transcript,
+            "output": self.output,
+            "link": self.link,
+            "domain": _bounds(self.domain),
+        }
+        if self.defense:
+            return open_oracle(defend(open_oracle(target, **reaching), *self.defense), **asking)
+        return open_oracle(target, **reaching, **asking)
 
     def served(self) -> ServedKeywords:
         """The options for served models that were given."""

@@ -27,7 +27,7 @@ def unsaturated_box(oracle: Counting, rng: np.random.Generator) -> Domain | None
     rows = (HALF_WIDTHS[:, None, None] * corners).reshape(-1, oracle.dim)
     with oracle.stage("reach", expected=len(rows)):
         finite = np.asarray(np.isfinite(oracle.answer(rows))).reshape(len(HALF_WIDTHS), -1).all(axis=1)
-    unbroken = int(np.cumprod(finite[::-1]).sum())  # boxes from the smallest that are sound
+    unbroken = int(np.cumprod(np.flip(finite)).sum())  # boxes from the smallest that are sound
     if unbroken == 0:
         return None
     half = float(HALF_WIDTHS[-unbroken] / MARGIN)
