@@ -15,7 +15,15 @@ from reluctant.errors import InvalidInput
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 
-__all__ = ["OutputSpread", "angle_recursion", "layer_angles", "next_angle", "output_spread", "sphere_points"]
+__all__ = [
+    "OutputSpread",
+    "angle_recursion",
+    "layer_angles",
+    "mean_angle",
+    "next_angle",
+    "output_spread",
+    "sphere_points",
+]
 
 
 def next_angle(angle: FloatArray | float) -> FloatArray:
@@ -49,10 +57,11 @@ def sphere_points(n: int, dim: int, rng: Rng = 0) -> FloatArray:
 def layer_angles(network: ReLUNetwork, points: FloatArray) -> FloatArray:
     """Mean angle (hidden layers + 1,) between pairs of points and of their images, layer by layer."""
     images = [points, *(np.maximum(values, 0) for values in network.preactivations(points))]
-    return np.array([_mean_angle(image) for image in images])
+    return np.array([mean_angle(image) for image in images])
 
 
-def _mean_angle(points: FloatArray) -> float:
+def mean_angle(points: FloatArray) -> float:
+    """Mean angle between pairs of points; those at the origin are left out."""
     norms = np.linalg.norm(points, axis=1)
     alive = norms > 0
     units = points[alive] / norms[alive, None]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.adversarial import next_angle, sphere_points
+from reluctant.adversarial.sphere import mean_angle, next_angle, sphere_points
 from reluctant.experiments.finding import Check, Finding
-from reluctant.numerics import FloatArray, Rng, as_generator
+from reluctant.numerics import Rng, as_generator
 
 __all__ = ["depth_study"]
 
@@ -67,16 +67,10 @@ def _one(width: int, depths: tuple[int, ...], rng: np.random.Generator) -> tuple
         hidden *= np.sqrt(width) / np.linalg.norm(hidden, axis=1).mean()  # scale does not matter, underflow does
         if layer in depths:
             values = hidden @ rng.standard_normal(width) / np.sqrt(width)
-            angles.append(_mean_angle(hidden))
+            angles.append(mean_angle(hidden))
             signs.append(bool((values > 0).all() or (values < 0).all()))
             spreads.append(float(values.std() / abs(values.mean())))
     return angles, signs, spreads
-
-
-def _mean_angle(points: FloatArray) -> float:
-    units = points / np.linalg.norm(points, axis=1, keepdims=True)
-    cosines = (units @ units.T)[np.triu_indices(len(units), 1)]
-    return float(np.arccos(np.clip(cosines, -1, 1)).mean())
 
 
 def _recursion(depths: tuple[int, ...], rng: np.random.Generator) -> list[float]:

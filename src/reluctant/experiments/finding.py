@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,20 +81,30 @@ class Finding:
             "claim": self.claim,
             "ok": self.ok,
             "columns": list(self.columns),
-            "rows": [list(row) for row in self.rows],
+            "rows": [[_finite(value) for value in row] for row in self.rows],
             "checks": [
-                {"name": c.name, "value": c.value, "low": c.low, "high": c.high, "ok": c.ok} for c in self.checks
+                {"name": c.name, "value": _finite(c.value), "low": c.low, "high": c.high, "ok": c.ok}
+                for c in self.checks
             ],
             "notes": list(self.notes),
         }
 
     def write(self, folder: Path) -> list[Path]:
         """Write NAME.svg, NAME.json and NAME.txt into a folder."""
-        texts = {".svg": self.svg(), ".json": json.dumps(self.to_dict(), indent=2), ".txt": self.table()}
+        texts = {
+            ".svg": self.svg(),
+            ".json": json.dumps(self.to_dict(), indent=2, allow_nan=False),
+            ".txt": self.table(),
+        }
         paths = [folder / f"{self.name}{suffix}" for suffix in texts]
         for path, text in zip(paths, texts.values(), strict=True):
             path.write_text(text + "\n", encoding="utf-8")
         return paths
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: null stands for it."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _cell(value: Any) -> str:

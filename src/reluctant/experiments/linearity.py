@@ -138,4 +138,6 @@ def _draw_bottlenecks(figure: Any, table: tuple[tuple[str, float, float, float],
     left.set_ylabel("relative change of gradient")
     for axes in (left, right):
         axes.set_xlabel("radius r")
+        axes.set_xticks(BOTTLENECK_RADII, [f"{r:g}" for r in BOTTLENECK_RADII], minor=False)
+        axes.set_xticks([], minor=True)
     right.legend(frameon=False, title="bottleneck")

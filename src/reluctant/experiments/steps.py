@@ -68,7 +68,9 @@ def flip_steps(
     asked: int = ASKED,
     rng: Rng = 0,
 ) -> Finding:
-    """One network and one input a run: inputs of one network are not independent.
+    """Size of the one gradient step that flips a random network, against the number of inputs.
+
+    One network and one input a run: inputs of one network are not independent.
 
     Arguments:
         networks: how many of each number of inputs and each depth.
