@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -10,10 +13,11 @@ import pytest
 import reluctant as rl
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
-from reluctant.testing.server import ModelServer
+from reluctant.testing.server import Fault, ModelServer, at
 
 NETWORK = planted((6, 5, 2), 1)
 SECRET = "s3cr3t-t0ken-0123456789"
+PATIENCE = 30.0
 
 
 def test_a_served_model_is_extracted(command, folder, monkeypatch):
@@ -80,3 +84,22 @@ def test_the_network_is_written_with_its_link(link, command, folder):
     with rl.open_oracle(target) as one, rl.open_oracle(folder / "copy.onnx") as other:
         np.testing.assert_allclose(other.query(rows), one.query(rows), atol=1e-9)
     assert command("verify", "model.npz", "copy.onnx", "--link", link, "--domain=-1,1").status == 0
+
+
+def test_ctrl_c_keeps_what_a_served_model_has_answered(main, folder):
+    slow = at(dict.fromkeys(range(6, 1000), Fault.SLOW))
+    with ModelServer(NETWORK, 6, outputs=2, faults=slow) as server:
+        server.slowness = 60.0
+        arguments = ["extract", server.url, "--transcript", "kept", "--batch", "16"]
+        process = subprocess.Popen([*main, *arguments], cwd=folder, stderr=subprocess.PIPE, text=True)
+        try:
+            end = time.monotonic() + PATIENCE
+            while server.questions < 8 and time.monotonic() < end:
+                time.sleep(0.02)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=PATIENCE)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert "Those that were answered are kept in kept" in err
+    assert "Traceback" not in err

@@ -10,6 +10,7 @@ from __future__ import annotations
 import queue
 import ssl
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -86,8 +87,11 @@ class Server:
 
     def drop_idle(self) -> None:
         """Close every connection that is not in use: one of them is out of step."""
-        for _ in range(self._idle.qsize()):
-            client = self._idle.get()
+        idle = []
+        with suppress(queue.Empty):
+            while True:
+                idle.append(self._idle.get_nowait())
+        for client in idle:
             if client is not None:
                 client.close()
             self._idle.put(None)
