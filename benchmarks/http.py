@@ -21,15 +21,18 @@ from urllib.parse import urlsplit
 import numpy as np
 
 import reluctant as rl
+from reluctant.oracles.http.opening import modest_rows
 from reluctant.oracles.http.tensors import Question, Tensor, encode_binary, encode_json
 from reluctant.testing import planted
 
 WIDTHS = ((64, 32, 10), (784, 128, 1))
-BATCH, CONNECTIONS, BATCHES, TURNS = 256, 4, 24, 7
+CONNECTIONS, BATCHES, TURNS = 4, 24, 9
 
 
 def main() -> None:
-    print(f"{'network':<12}{'tensors':<10}{'load script':>14}{'ours':>10}{'with transcript':>17}{'ours / script':>15}")
+    print(
+        f"{'network':<12}{'tensors':<10}{'rows a request':>15}{'load script':>14}{'ours':>10}{'with transcript':>17}{'ours / script':>15}"
+    )
     for widths in WIDTHS:
         with tempfile.TemporaryDirectory() as name:
             path = Path(name) / "network.npz"
@@ -44,9 +47,10 @@ def main() -> None:
 
 
 def report(url: str, widths: tuple[int, ...], encoding: str, folder: Path) -> None:
-    rows = np.random.default_rng(0).standard_normal((BATCH * BATCHES, widths[0]))
+    batch = modest_rows(widths[0])
+    rows = np.random.default_rng(0).standard_normal((batch * BATCHES, widths[0]))
     bodies = make_bodies(rows, encoding)
-    options = {"encoding": encoding, "connections": CONNECTIONS, "batch": BATCH}
+    options = {"encoding": encoding, "connections": CONNECTIONS}
     speeds = []
     with (
         rl.open_oracle(url, **options) as oracle,  # type: ignore[arg-type]
@@ -59,7 +63,10 @@ def report(url: str, widths: tuple[int, ...], encoding: str, folder: Path) -> No
     script, ours, written = np.median(speeds, axis=0)
     ratio = np.median([mine / theirs for theirs, mine, _ in speeds])
     name = "-".join(map(str, widths))
-    print(f"{name:<12}{encoding:<10}{script:>10,.0f} r/s{ours:>10,.0f}{written:>17,.0f}{ratio:>15.0%}", flush=True)
+    print(
+        f"{name:<12}{encoding:<10}{batch:>15}{script:>10,.0f} r/s{ours:>10,.0f}{written:>17,.0f}{ratio:>15.0%}",
+        flush=True,
+    )
 
 
 def make_bodies(rows: np.ndarray, encoding: str) -> list[tuple[bytes, dict[str, str]]]:

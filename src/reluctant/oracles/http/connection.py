@@ -52,6 +52,7 @@ class Server:
         self._proxy = _proxy(url)
         seconds = {"connect": min(self.timeout, CONNECT_SECONDS), "pool": self.timeout}
         self._extensions = {"timeout": seconds | {"read": self.timeout, "write": self.timeout}}
+        self._parsed: dict[str, Any] = {}  # addresses: a handful, asked many times
         self._idle: queue.SimpleQueue[Any] = queue.SimpleQueue()
         for _ in range(options.connections):
             self._idle.put(None)  # opened when first needed
@@ -105,10 +106,12 @@ class Server:
     def _exchange(self, client: Any, method: str, url: str, body: bytes, headers: dict[str, str]) -> Reply:
         deadline = time.monotonic() + self.timeout
         httpx, where = self._httpx, f"{method} {_shown(url)}"
-        sent = {"Accept": "*/*", "Accept-Encoding": "identity"} | self._headers | headers
+        sent = {"Accept-Encoding": "identity"} | self._headers | headers
         error: ReluctantError
         try:
-            request = httpx.Request(method, url, content=body, headers=sent, extensions=self._extensions)
+            if url not in self._parsed:
+                self._parsed[url] = httpx.URL(url)
+            request = httpx.Request(method, self._parsed[url], content=body, headers=sent, extensions=self._extensions)
             response = client.handle_request(request)
             try:
                 return Reply(response.status_code, _lower(response.headers), _read(httpx, response, deadline))

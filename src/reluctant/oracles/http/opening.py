@@ -12,12 +12,12 @@ from reluctant.oracles.http.inference import OpenInferenceOracle
 from reluctant.oracles.http.metadata import MODEL_PATH
 from reluctant.oracles.http.options import ServedOptions
 
-__all__ = ["first_batch", "open_served"]
+__all__ = ["first_batch", "modest_rows", "open_served"]
 
 # The first batches: a body of a size that servers and the proxies before them take by default.
 FIRST_BODY_BYTES = 2**20
 BYTES_A_NUMBER = 8
-MOST_FIRST_ROWS = 256
+MOST_FIRST_ROWS = 512  # times four connections: as many rows as a kill can lose of a local target
 
 
 def open_served(
@@ -54,8 +54,13 @@ def _greet(server: Server) -> None:
 def first_batch(adapter: Oracle, options: ServedOptions) -> int:
     """How many rows the first requests have: what the user says, what the model fixes, or a modest body."""
     fixed = getattr(adapter, "batch", None)
-    modest = min(max(FIRST_BODY_BYTES // (BYTES_A_NUMBER * adapter.dim), 1), MOST_FIRST_ROWS)
-    return min(options.batch or modest, fixed or options.batch or modest)
+    wanted = options.batch or modest_rows(adapter.dim)
+    return min(wanted, fixed or wanted)
+
+
+def modest_rows(dim: int) -> int:
+    """Rows of a body that most servers take."""
+    return min(max(FIRST_BODY_BYTES // (BYTES_A_NUMBER * dim), 1), MOST_FIRST_ROWS)
 
 
 def _check(url: str) -> None:
