@@ -30,9 +30,8 @@ CONNECTIONS, BATCHES, TURNS = 4, 24, 9
 
 
 def main() -> None:
-    print(
-        f"{'network':<12}{'tensors':<10}{'rows a request':>15}{'load script':>14}{'ours':>10}{'with transcript':>17}{'ours / script':>15}"
-    )
+    columns = f"{'load script':>14}{'ours':>10}{'with transcript':>17}{'ours / script':>15}"
+    print(f"{'network':<12}{'tensors':<10}{'rows a request':>15}{columns}")
     for widths in WIDTHS:
         with tempfile.TemporaryDirectory() as name:
             path = Path(name) / "network.npz"
@@ -63,10 +62,8 @@ def report(url: str, widths: tuple[int, ...], encoding: str, folder: Path) -> No
     script, ours, written = np.median(speeds, axis=0)
     ratio = np.median([mine / theirs for theirs, mine, _ in speeds])
     name = "-".join(map(str, widths))
-    print(
-        f"{name:<12}{encoding:<10}{batch:>15}{script:>10,.0f} r/s{ours:>10,.0f}{written:>17,.0f}{ratio:>15.0%}",
-        flush=True,
-    )
+    figures = f"{script:>10,.0f} r/s{ours:>10,.0f}{written:>17,.0f}{ratio:>15.0%}"
+    print(f"{name:<12}{encoding:<10}{batch:>15}{figures}", flush=True)
 
 
 def make_bodies(rows: np.ndarray, encoding: str) -> list[tuple[bytes, dict[str, str]]]:

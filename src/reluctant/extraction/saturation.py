@@ -11,7 +11,7 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.oracles import Counting
 
-__all__ = ["unsaturated_box"]
+__all__ = ["smaller", "unsaturated_box"]
 
 HALF_WIDTHS = 4.0 ** np.arange(5, -5, -1)  # from the largest: 1024 to 1/256
 CORNERS = 12  # asked of each box
@@ -32,3 +32,8 @@ def unsaturated_box(oracle: Counting, rng: np.random.Generator) -> Domain | None
         return None
     half = float(HALF_WIDTHS[-unbroken] / MARGIN)
     return Domain(-half, half)
+
+
+def smaller(box: Domain) -> Domain:
+    """The next box to try, where rows inside this one saturated after all."""
+    return Domain(box.low / MARGIN, box.high / MARGIN)
