@@ -12,12 +12,16 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from reluctant.geometry import DistanceNoise, Lines, LineSearch, scan_lines
+from reluctant.learning.looking import line_through
+from reluctant.learning.unseen import points_to_see
 from reluctant.networks import ReLUNetwork
 from reluctant.report import search_svg
 from reluctant.testing import planted
+from reluctant.testing.planted import bump
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 NOISE = DistanceNoise(near=1e-15, growth=1e-16)
+DOUBLING = 1e-3 * 2.0 ** np.arange(14)  # places looked at on both sides of a point inside a bump
 REACH = 1.6  # of the picture, in units of a typical input
 
 
@@ -25,6 +29,7 @@ def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     draw_line()
     draw_search()
+    draw_bump()
 
 
 def draw_search() -> None:
@@ -57,6 +62,41 @@ def draw_line() -> None:
     axes.spines[["top", "right"]].set_visible(False)
     with matplotlib.rc_context({"svg.hashsalt": "line"}):  # the same file every time
         figure.savefig(IMAGES / "line.svg", metadata={"Date": None})
+
+
+def draw_bump() -> None:
+    """A bump on a line: the function, what a search by bisection asks, and what `learn` asks and finds."""
+    network, rng = bump(4, width=0.05), np.random.default_rng(4)
+    points = rng.standard_normal((points_to_see(0.05), network.dim))
+    met = points[np.argmax(np.abs(network(points)[:, 0]))]
+    line = line_through(met, rng)
+    bisection = scan_lines(network, line, NOISE, rng).samples
+    found = scan_lines(network, line, NOISE, rng, places=np.concatenate([-DOUBLING[::-1], [0.0], DOUBLING]))
+    figure = Figure(figsize=(7.2, 5.4), layout="constrained")
+    axes = figure.subplots(3, 1)
+    wide, close = np.linspace(-12, 12, 4001), np.linspace(-0.5, 0.5, 2001)
+    titles = (
+        "the function: zero but for a bump",
+        f"what bisection asks: {len(bisection)} answers, all of them zero, so there is nothing between",
+        f"what learn asks around the highest of {len(points)} random points (◆): {len(found.creases)} creases",
+    )
+    for part, t, title in zip(axes, (wide, wide, close), titles, strict=True):
+        part.plot(t, along(network, line, t), linewidth=1.2, color="#3b6ea5")
+        part.set_title(title, fontsize=9, loc="left")
+        part.spines[["top", "right"]].set_visible(False)
+    for part, samples, size in ((axes[1], bisection, 6), (axes[2], found.samples, 5)):
+        shown = np.abs(samples.t) < np.abs(part.get_xlim()).min()
+        part.plot(samples.t[shown], samples.f[shown, 0], ".", markersize=size, color="#555555")
+    for crease in found.creases.t:
+        axes[2].axvline(crease, linewidth=0.8, color="#b5461c", alpha=0.6)
+    axes[2].plot([0], network(met[None])[0], "D", markersize=5, color="#b5461c")
+    axes[2].set_xlabel("position on the line")
+    with matplotlib.rc_context({"svg.hashsalt": "bump"}):
+        figure.savefig(IMAGES / "bump.svg", metadata={"Date": None})
+
+
+def along(network: ReLUNetwork, line: Lines, t: np.ndarray) -> np.ndarray:
+    return np.asarray(network(line.points(np.zeros(len(t), int), t))[:, 0])
 
 
 def without_trend(network: ReLUNetwork, lines: Lines, t: np.ndarray) -> np.ndarray:

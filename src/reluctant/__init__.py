@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from reluctant.errors import ReluctantError
     from reluctant.extraction import AnyDepth, DepthThree, DepthTwo, extract
     from reluctant.health import Health, check_health
+    from reluctant.learning import learn
     from reluctant.networks import ReLUNetwork, equivalent
     from reluctant.oracles import Facts, Oracle, Wrapper, open_oracle
     from reluctant.results import Outcome, Result
@@ -48,6 +49,7 @@ __all__ = [
     "extract",
     "flip_sign",
     "honest_cost",
+    "learn",
     "local_linearity",
     "open_oracle",
     "random_network",
@@ -78,6 +80,7 @@ _HOMES = {
     "extract": "extraction",
     "flip_sign": "adversarial",
     "honest_cost": "defenses",
+    "learn": "learning",
     "local_linearity": "adversarial",
     "open_oracle": "oracles",
     "random_network": "adversarial",

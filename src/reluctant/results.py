@@ -19,6 +19,12 @@ class Outcome(Enum):
     """How a run ended: a slug, what happened, what to try."""
 
     RECOVERED = ("recovered", "The network was recovered and passed verification.", "")
+    LEARNED = ("learned", "A network was learned to the accuracy asked for.", "")
+    NOT_ACCURATE = (
+        "not-accurate-enough",
+        "No network was found that is as accurate as asked for; the best one is given, with its error.",
+        "Ask for a larger error (--eps), or for answers with more digits.",
+    )
     UNVERIFIED = (
         "unverified",
         "A network was found, but it does not agree with the target everywhere it was checked.",
@@ -118,8 +124,8 @@ class Result:
 
     @property
     def ok(self) -> bool:
-        """True only if the network passed verification."""
-        return self.outcome is Outcome.RECOVERED
+        """True only if the network passed verification, or was measured to be as accurate as asked for."""
+        return self.outcome in {Outcome.RECOVERED, Outcome.LEARNED}
 
     @property
     def queries(self) -> int:

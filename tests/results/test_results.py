@@ -15,7 +15,8 @@ NETWORK = planted((4, 3, 1))
 ROWS = {"open": Rows(sent=1), "health": Rows(asked=102, sent=100, replayed=2), "verify": Rows(asked=60, sent=60)}
 
 every_outcome = pytest.mark.parametrize("outcome", Outcome, ids=lambda outcome: outcome.slug)
-SUCCESSES = {Outcome.RECOVERED, Outcome.FLIPPED}
+NETWORKS = {Outcome.RECOVERED, Outcome.LEARNED}
+SUCCESSES = NETWORKS | {Outcome.FLIPPED}
 every_failure = pytest.mark.parametrize(
     "outcome", [o for o in Outcome if o not in SUCCESSES], ids=lambda outcome: outcome.slug
 )
@@ -44,8 +45,8 @@ def test_slugs_are_unique_and_fit_an_address():
 
 
 @every_outcome
-def test_only_a_recovered_network_is_ok(outcome):
-    assert Result(outcome, NETWORK, ROWS).ok is (outcome is Outcome.RECOVERED)
+def test_only_a_recovered_or_learned_network_is_ok(outcome):
+    assert Result(outcome, NETWORK, ROWS).ok is (outcome in NETWORKS)
 
 
 def test_queries_are_the_rows_that_reached_the_target():

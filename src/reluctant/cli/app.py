@@ -16,6 +16,7 @@ from reluctant._version import __version__
 from reluctant.cli.commands import demo, extract, health, verify
 from reluctant.cli.console import note
 from reluctant.cli.flip import flip
+from reluctant.cli.learn import learn
 from reluctant.cli.reproduce import reproduce
 from reluctant.errors import InvalidInput, MissingDependency, ReluctantError, TranscriptError
 
@@ -46,7 +47,7 @@ def _exiting(command: Callable[..., int]) -> Callable[..., Any]:
     return run_and_exit
 
 
-for _command in (demo, extract, flip, verify, health, reproduce):
+for _command in (demo, extract, learn, flip, verify, health, reproduce):
     app.command()(_exiting(_command))
 
 

@@ -31,6 +31,10 @@ class DistanceNoise:
         growth = far.sd / (far.scale * np.sqrt(dim))
         return cls(max(SAFETY * near.sd, LEAST * health.spread), SAFETY * float(growth))
 
+    def times(self, factor: float) -> DistanceNoise:
+        """So many times the noise."""
+        return DistanceNoise(factor * self.near, factor * self.growth)
+
     def at(self, distance: FloatArray) -> FloatArray:
         """Standard deviation of an answer at this distance."""
         return np.hypot(self.near, self.growth * np.abs(distance))

@@ -1,3 +1,5 @@
-"""Learning: any network with one hidden layer, without general position."""
+"""Learning: any network with one hidden layer to a given accuracy, without general position."""
 
-__all__ = ["closeness", "paper", "theory"]
+from reluctant.learning.driver import learn
+
+__all__ = ["learn"]

@@ -7,7 +7,7 @@ from reluctant.testing.faults import FAULTS
 from reluctant.testing.methods import METHODS, Method
 from reluctant.testing.planted import DEGENERATE, WORST_CASE, planted
 from reluctant.testing.trained import train_digits, trained_digits
-from reluctant.testing.truth import largest_true_error
+from reluctant.testing.truth import largest_true_error, relative_square_error
 
 __all__ = [
     "DEGENERATE",
@@ -17,6 +17,7 @@ __all__ = [
     "Method",
     "largest_true_error",
     "planted",
+    "relative_square_error",
     "train_digits",
     "trained_digits",
 ]

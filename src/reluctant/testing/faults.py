@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["FAULTS", "Dying", "hanging", "noisy", "rounded"]
+__all__ = ["FAULTS", "Dying", "hanging", "in_float32", "noisy", "rounded"]
 
 Target = Callable[[FloatArray], Any]
 
@@ -44,6 +45,22 @@ def hanging(function: Target, seconds: float = 60.0) -> Target:
 def rounded(function: Target, decimals: int) -> Target:
     """Answers rounded to some decimals."""
     return lambda x: np.round(function(x), decimals)
+
+
+def in_float32(network: ReLUNetwork) -> Target:
+    """The network computed in single precision, inputs and all."""
+    layers = [
+        (w.astype(np.float32), b.astype(np.float32)) for w, b in zip(network.weights, network.biases, strict=True)
+    ]
+
+    def target(x: FloatArray) -> Any:
+        hidden = np.asarray(x, dtype=np.float32)
+        for w, b in layers[:-1]:
+            hidden = np.maximum(hidden @ w.T + b, 0)
+        w, b = layers[-1]
+        return hidden @ w.T + b
+
+    return target
 
 
 def noisy(function: Target, sd: float, rng: int = 0) -> Target:

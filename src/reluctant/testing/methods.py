@@ -12,6 +12,7 @@ from typing import Any
 
 from reluctant.extraction import AnyDepth, DepthTwo, extract
 from reluctant.health import check_health
+from reluctant.learning import learn
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
 from reluctant.results import Result
@@ -43,5 +44,6 @@ METHODS: tuple[Method, ...] = (
     Method("verify", lambda oracle, candidate: verify(oracle, candidate, rng=0)),
     Method("extract", lambda oracle, candidate: _comparable(extract(oracle, rng=0))),
     Method("extract, DepthTwo", lambda oracle, candidate: _comparable(extract(oracle, DepthTwo(directions=2), rng=0))),
+    Method("learn", lambda oracle, candidate: _comparable(learn(oracle, rng=0, narrowest=0.1))),
     Method("extract, AnyDepth", lambda oracle, candidate: _comparable(extract(oracle, AnyDepth(), rng=0, attempts=1))),
 )

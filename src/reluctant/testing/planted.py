@@ -189,7 +189,7 @@ DEGENERATE: dict[str, Family] = {
 }
 
 
-# ---- worst-case families: one hidden layer, no general position (12 inputs)
+# ---- worst-case families: one hidden layer, no general position (12 inputs unless said)
 
 WORST_CASE_DIM = 12
 
@@ -197,12 +197,12 @@ WORST_CASE_DIM = 12
 class _Neurons:
     """Neurons collected one by one: weights, thresholds (w·x > threshold), output weights."""
 
-    def __init__(self, rng: Rng) -> None:
-        self.rng = as_generator(rng)
+    def __init__(self, rng: Rng, dim: int = WORST_CASE_DIM) -> None:
+        self.rng, self.dim = as_generator(rng), dim
         self.rows: list[tuple[FloatArray, float, float]] = []
 
     def unit(self) -> FloatArray:
-        v = self.rng.standard_normal(WORST_CASE_DIM)
+        v = self.rng.standard_normal(self.dim)
         return np.asarray(v / np.linalg.norm(v))
 
     def add(self, w: FloatArray, threshold: float, output: float) -> None:
@@ -218,9 +218,9 @@ class _Neurons:
         return ReLUNetwork([w, outputs[None, :]], [-thresholds, np.zeros(1)])
 
 
-def generic(rng: Rng, width: int) -> ReLUNetwork:
+def generic(rng: Rng, width: int, dim: int = WORST_CASE_DIM) -> ReLUNetwork:
     """Neurons in general position."""
-    neurons = _Neurons(rng)
+    neurons = _Neurons(rng, dim)
     neurons.add_generic(width)
     return neurons.network()
 
@@ -299,6 +299,7 @@ def far_thresholds(rng: Rng, distance: float) -> ReLUNetwork:
 WORST_CASE: dict[str, Family] = {
     "generic 30": partial(generic, width=30),
     "generic 100": partial(generic, width=100),
+    "generic 200, 100 inputs": partial(generic, width=200, dim=100),
     **{f"bump {width:g}": partial(bump, width=width) for width in (1e-1, 1e-2, 1e-3)},
     **{f"bump {width:g} with 8 neurons": partial(bump, width=width, others=8) for width in (1e-1, 1e-2)},
     **{f"clusters {10.0**-k:g}": partial(cancelling_clusters, angle=10.0**-k) for k in (3, 5, 7, 9)},

@@ -57,7 +57,7 @@ def neurons_on_a_line(
         show(scan)
     if not len(scan.creases):
         raise NoCrease
-    if scan.open.any() or np.any(np.diff(scan.creases.t) <= 0):
+    if scan.open.any() or np.any(np.diff(scan.creases.t) <= 0) or not scan.creases.jump.any(axis=1).all():
         raise StageFailed("line", "creases too close to each other to be told apart", number=scan.open.sum(), limit=0)
     usual = float(np.median(np.linalg.norm(scan.creases.jump, axis=1)))
     scan = merge_slivers(scan, SLIVER * lines.scale, SHALLOW * lines.scale * usual)

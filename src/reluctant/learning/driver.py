@@ -1,0 +1,255 @@
+"""`learn`: any one-hidden-layer network, to a given accuracy; general position is not assumed.
+
+The exact method first; then random points look for what it does not explain. Where there is something, lines are
+laid through it, the hyperplanes of their creases are followed, and the output weights are fitted anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from reluctant.errors import BudgetExhausted, InvalidInput, TargetError
+from reluctant.extraction.driver import exact_refusal
+from reluctant.geometry import DistanceNoise
+from reluctant.geometry.noise import SAFETY
+from reluctant.health import Health
+from reluctant.health.check import examine as examine_health
+from reluctant.learning.asked import Asked, asked_by_theorem
+from reluctant.learning.checks import Drawn, draw_points
+from reluctant.learning.exact import try_exact
+from reluctant.learning.hyperplanes import Hyperplanes
+from reluctant.learning.lines import improve_by_lines
+from reluctant.learning.models import Model, fitted_model, model_of, oriented
+from reluctant.learning.noise import working_noise
+from reluctant.learning.unseen import points_to_see, remaining_risk
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import Rng, as_generator
+from reluctant.oracles import Counting, Oracle, Rows
+from reluctant.oracles.base import Kind
+from reluctant.oracles.opening import as_opened
+from reluctant.results import Outcome, Result
+from reluctant.verification.check import EXACT_TOLERANCE
+from reluctant.verification.check import examine as examine_network
+
+__all__ = ["learn"]
+
+HEALTH_LINES = 4
+NARROWEST = 0.01
+# Tolerances are wide, for noise differs from place to place; where that hides too much, less is taken for noise.
+CAUTION, ALL_CAUTION = (1.0, 0.3, 0.1, 0.1, 0.1), (1.0, 1.0, 1.0)
+AIM = 0.3  # of eps: an error that is chosen for being small is larger at new points
+PATIENCE, FEW_DIGITS_PATIENCE = 6, 12  # lines in a row that make nothing better
+NEAR_FLOOR = 100.0  # times the noise: an error that has reached this leaves nothing to find
+VERIFICATION_POINTS = 36  # at each scale
+VERIFIED = "verified"
+FLAT = {Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.TOO_NOISY}  # as a bump looks from outside
+STANDS_OUT = 1e4  # times as far from the middle as most answers is one inside a bump
+
+
+def learn(oracle: Oracle, *, eps: float = 1e-6, rng: Rng = 0, narrowest: float = NARROWEST) -> Result:
+    """Learn a one-hidden-layer network, whatever its neurons, to relative square error `eps` under the Gaussian.
+
+    Arguments:
+        oracle: the target, in all of space.
+        eps: mean square error allowed for standard Gaussian inputs, over the variance of the target.
+        rng: seed of all random choices.
+        narrowest: width of a bump that must not be missed; cost grows like 1/narrowest.
+
+    The outcome is `recovered` if the network also passes verification, `learned` if its error is at most eps, and
+    `not-accurate-enough`, with the best network, if it is not. Evidence holds the accuracy with a confidence interval
+    and the remaining risk.
+
+    Cost: exact extraction and 29 / narrowest rows; where that is not enough, as many again and 10 d to 40 d rows a
+    neuron.
+    """
+    if not 0 < eps < 1:
+        raise InvalidInput.about("eps", got=eps, expected="a number between 0 and 1")
+    if not 0 < narrowest <= 1:
+        raise InvalidInput.about("narrowest", got=narrowest, expected="a width above 0, at most 1")
+    opened = as_opened(oracle)
+    if not opened.facts.domain.is_space:
+        raise InvalidInput.about(
+            "domain", got=opened.facts.domain.describe(), expected="all of space, where Gaussian inputs are",
+            fix="Use rl.extract with rl.DepthTwo(), which stays inside, or open the target without a domain.",
+        )  # fmt: skip
+    opened.begin("learn", rng)
+    run = _Run(opened, eps, points_to_see(narrowest), as_generator(rng))
+    try:
+        return run.result(run.go())
+    except BudgetExhausted as error:
+        return run.result(Outcome.OUT_OF_BUDGET, error=str(error))
+    except TargetError as error:
+        return run.result(Outcome.TARGET_FAILED, error=str(error))
+    except np.linalg.LinAlgError as error:  # numbers no factorisation copes with
+        return run.result(Outcome.NOT_ACCURATE, error=str(error))
+
+
+@dataclass
+class _Run:
+    """One call of `learn`: what it has spent, the best network so far and what speaks for it."""
+
+    oracle: Counting
+    eps: float
+    points: int  # random ones, to see what is narrow
+    rng: np.random.Generator
+    before: dict[str, Rows] = field(init=False)
+    exact: ReLUNetwork | None = None  # what the exact method gave
+    best: ReLUNetwork | None = None
+    evidence: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.before = dict(self.oracle.ledger.stages)
+
+    def go(self) -> Outcome:
+        self.evidence["eps"] = self.eps
+        health = self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
+        refusal = _refusal(health)
+        if refusal is not None:
+            return refusal
+        drawn = draw_points(self.oracle, self.points, self.rng)
+        if health.refusal is not None and not _stands_out(drawn):
+            return self.nothing_there(health.refusal, drawn)
+        noise = working_noise(self.oracle, health, drawn.answers, self.rng)
+        model = self.exactly(health, drawn, noise)
+        if model is None or not model.good_for(self.eps):
+            model, drawn = self.by_lines(model, drawn, noise)
+        return self.outcome(model, drawn, health, noise)
+
+    def nothing_there(self, refusal: Outcome, drawn: Drawn) -> Outcome:
+        """A constant is a network too, but something narrow may be missing from it."""
+        if refusal is Outcome.CONSTANT:
+            self.best = self.constant(drawn)
+            self.evidence["risk"] = remaining_risk(len(drawn.rows), 0.0, 0.0)
+        return refusal
+
+    def constant(self, drawn: Drawn) -> ReLUNetwork:
+        return ReLUNetwork([np.zeros((self.oracle.outputs, self.oracle.dim))], [np.median(drawn.answers, axis=0)])
+
+    def exactly(self, health: Health, drawn: Drawn, noise: DistanceNoise) -> Model | None:
+        """The network of the exact method, if it gives one; of a target that is flat, the constant."""
+        if health.refusal is not None:
+            return self.keep(model_of(self.oracle, self.constant(drawn), drawn, noise, self.rng))
+        if exact_refusal(health) is not None:
+            return None
+        tried = try_exact(self.oracle, health, noise, self.rng)
+        self.evidence |= {"exact": tried.failure or VERIFIED, "verification": tried.verification}
+        self.exact = tried.network
+        if tried.network is None:
+            return None
+        return self.keep(model_of(self.oracle, tried.network, drawn, noise, self.rng))
+
+    def by_lines(self, exact: Model | None, drawn: Drawn, noise: DistanceNoise) -> tuple[Model, Drawn]:
+        """Learn from lines until the error is small enough at random points that led no line."""
+        trusted = exact is not None and (self.verified or not len(exact.planes))
+        model = exact if exact is not None and trusted else self.from_scratch(drawn, noise)
+        for k, caution in enumerate(CAUTION if self.few_digits else ALL_CAUTION):
+            improved = improve_by_lines(
+                self.oracle, model, drawn, noise.times(caution), self.rng,
+                eps=AIM * self.eps, patience=FEW_DIGITS_PATIENCE if self.few_digits else PATIENCE, keep=self.keep,
+            )  # fmt: skip
+            if improved is not model or k == 0:
+                drawn = draw_points(self.oracle, self.points, self.rng)
+                model = self.keep(self.checked_again(improved, drawn, noise))
+            elif caution == 1:
+                break
+            if model.good_for(self.eps) or model.checked.accuracy.error < NEAR_FLOOR * self.floor(model, noise):
+                break
+        if exact is not None and not model.good_for(self.eps):
+            exact = self.checked_again(exact, drawn, noise)
+            model = exact if exact.better_than(model) else model
+        return self.keep(model), drawn
+
+    @property
+    def few_digits(self) -> bool:
+        """True if noise is what makes the target hard."""
+        return exact_refusal(self.evidence["health"]) is Outcome.LOW_PRECISION
+
+    def floor(self, model: Model, noise: DistanceNoise) -> float:
+        """Relative square error that the noise of the answers looks like by itself."""
+        return float((noise.near / SAFETY) ** 2 / model.checked.accuracy.variance)
+
+    def from_scratch(self, drawn: Drawn, noise: DistanceNoise) -> Model:
+        """No hyperplane: a constant if that is nearly all there is to see, else an affine map."""
+        flat = model_of(self.oracle, self.constant(drawn), drawn, noise, self.rng)
+        if flat.checked.mostly_right:
+            return flat
+        nothing = Hyperplanes.none(self.oracle.dim, self.oracle.outputs)
+        return fitted_model(self.oracle, nothing, drawn, noise, self.rng)
+
+    def checked_again(self, model: Model, drawn: Drawn, noise: DistanceNoise) -> Model:
+        again = model_of(self.oracle, model.network, drawn, noise, self.rng)
+        return Model(model.network, model.planes, again.checked)
+
+    @property
+    def verified(self) -> bool:
+        """True if what the exact method gave passed; also for a constant, which is all there is of it."""
+        return self.evidence.get("exact", VERIFIED) == VERIFIED
+
+    def keep(self, model: Model) -> Model:
+        """Remember the best network, should the run end here."""
+        self.best, self.evidence["accuracy"] = model.network, model.checked.accuracy
+        return model
+
+    def outcome(self, model: Model, drawn: Drawn, health: Health, noise: DistanceNoise) -> Outcome:
+        """Say what the network is good for."""
+        steepness = float(np.linalg.norm(model.planes.jump, axis=1).max(initial=0))
+        self.evidence["risk"] = remaining_risk(len(drawn.rows), steepness, model.checked.accuracy.variance)
+        self.evidence |= self.limits(model, noise)
+        if not model.good_for(self.eps):
+            return Outcome.NOT_ACCURATE
+        self.best = oriented(model, noise)
+        if model.network is not self.exact:
+            self.evidence["verification"] = examine_network(
+                self.oracle, model.network, self.rng, noise=health.noise, points=VERIFICATION_POINTS
+            )
+        verification = self.evidence["verification"]
+        self.evidence["theorem"] = self.theorem(model)
+        if verification.ok and model.checked.largest <= verification.tol and exact_refusal(health) is None:
+            return Outcome.RECOVERED
+        return Outcome.LEARNED
+
+    def limits(self, model: Model, noise: DistanceNoise) -> dict[str, str]:
+        """In words: what noise allows, and what eps allows to be missing."""
+        checked, floor, said = model.checked, self.floor(model, noise), []
+        if checked.accuracy.error < NEAR_FLOOR * floor and self.eps < NEAR_FLOOR * floor:
+            said.append(f"The noise of the answers alone is a relative square error of about {floor:.0e}.")
+        if checked.largest > EXACT_TOLERANCE and checked.mostly_right:
+            count = f"{checked.standing_out} of {len(checked.rows)}"
+            said.append(f"{count} points stand out: something narrow is missing. A smaller eps would look for it.")
+        return {"limits": " ".join(said)} if said else {}
+
+    def theorem(self, model: Model) -> Asked | None:
+        """The theorem's parameters for the network found, beside what was spent."""
+        spent = self.spent()
+        used = {
+            "queries": float(sum(spent.values(), Rows()).queries),
+            "samples": float(spent.get("outputs", Rows()).queries),
+            "features": float(len(model.planes)),
+        }
+        return asked_by_theorem(model.network, self.eps * model.checked.accuracy.variance, used)
+
+    def result(self, outcome: Outcome, **evidence: Any) -> Result:
+        return Result(outcome, self.best, self.spent(), self.oracle.ledger.last_stage, self.evidence | evidence)
+
+    def spent(self) -> dict[str, Rows]:
+        """Rows of this run, by stage."""
+        stages = self.oracle.ledger.stages.items()
+        difference = {stage: rows - self.before.get(stage, Rows()) for stage, rows in stages}
+        return {stage: rows for stage, rows in difference.items() if rows != Rows()}
+
+
+def _refusal(health: Health) -> Outcome | None:
+    """Why a target cannot be learned, or None; what looks flat may have a bump."""
+    labels = health.answers is Kind.LABELS and health.refusal is not Outcome.CONSTANT
+    if health.refusal is not None and (health.refusal not in FLAT or labels):
+        return health.refusal
+    return Outcome.OUT_OF_REACH if exact_refusal(health) is Outcome.OUT_OF_REACH else None
+
+
+def _stands_out(drawn: Drawn) -> bool:
+    """True if a few points are far from where all the others are."""
+    off = np.abs(drawn.answers - np.median(drawn.answers, axis=0)).max(axis=1)
+    return bool(off.max() > STANDS_OUT * np.median(off))

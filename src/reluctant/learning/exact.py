@@ -1,0 +1,70 @@
+"""First try: the exact method, which is the cheapest where it works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reluctant.extraction.depth_two import DepthTwo
+from reluctant.extraction.failures import StageFailed
+from reluctant.geometry import DistanceNoise
+from reluctant.health import Health
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting, Oracle, Wrapper
+from reluctant.oracles.ledger import Ledger
+from reluctant.verification.check import Verification, examine
+
+__all__ = ["Tried", "try_exact"]
+
+POINTS = 36  # at each scale of the verification
+MOST_ON_LINE = 12_000  # rows: a line of two thousand neurons takes no more
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What the exact method gave: a network with its verification, or why there is none."""
+
+    network: ReLUNetwork | None = None
+    verification: Verification | None = None
+    failure: str = ""
+
+    @property
+    def verified(self) -> bool:
+        """True if there is a network and it passed."""
+        return self.verification is not None and self.verification.ok
+
+
+def try_exact(oracle: Counting, health: Health, noise: DistanceNoise, rng: np.random.Generator) -> Tried:
+    """One attempt of `DepthTwo`, verified. Cost: about one row a parameter, and 110 and one a neuron."""
+    try:
+        candidate = DepthTwo().run(_stopping(oracle), noise, rng, lambda part: None)
+    except (StageFailed, np.linalg.LinAlgError) as failure:
+        return Tried(failure=str(failure))
+    network = candidate.network
+    verification = examine(
+        oracle, network, rng, noise=health.noise, points=POINTS, per_neuron=0, held_out=candidate.held_out
+    )
+    return Tried(network, verification, "" if verification.ok else str(verification))
+
+
+class _StopsOnLine(Wrapper):
+    """Ends an attempt whose first line is not getting anywhere: noise larger than measured is taken for creases."""
+
+    transparent = True
+
+    def __init__(self, inner: Oracle, ledger: Ledger) -> None:
+        super().__init__(inner)
+        self.ledger, self.rows = ledger, 0
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on, unless too much was asked on the line."""
+        self.rows += len(rows) if self.ledger.stage == "line" else 0
+        if self.rows > MOST_ON_LINE:
+            raise StageFailed("line", "creases without end", number=self.rows, limit=MOST_ON_LINE)
+        return self.inner.answer(rows)
+
+
+def _stopping(oracle: Counting) -> Counting:
+    return Counting(_StopsOnLine(oracle.inner, oracle.ledger), oracle.ledger, oracle.facts.domain)

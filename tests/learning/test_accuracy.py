@@ -1,0 +1,103 @@
+"""The error estimate: unbiased, and not blind near creases. The fit: stable, and nothing twice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reluctant.geometry import DistanceNoise
+from reluctant.learning.accuracy import measure_accuracy, near_creases
+from reluctant.learning.hyperplanes import Hyperplanes
+from reluctant.learning.pruning import prune
+from reluctant.learning.regression import draw_sample, fit_outputs
+from reluctant.networks import ReLUNetwork
+from reluctant.testing import WORST_CASE, planted, relative_square_error
+
+NOISE = DistanceNoise(1e-15, 1e-16)
+
+
+def estimate(network: ReLUNetwork, true: ReLUNetwork, seed: int, gaussian: int = 4000, strips: int = 4000):
+    rng, planes = np.random.default_rng(seed), Hyperplanes.of(network)
+    rows = np.concatenate([rng.standard_normal((gaussian, true.dim)), near_creases(planes, strips, rng)])
+    return measure_accuracy(network, rows, true(rows), strips, planes)
+
+
+def with_outputs(network: ReLUNetwork, factor: np.ndarray) -> ReLUNetwork:
+    return ReLUNetwork([network.weights[0], network.weights[1] * factor], network.biases)
+
+
+def test_the_estimate_agrees_with_the_true_error(seed):
+    true = WORST_CASE["generic 30"](seed)
+    wrong = with_outputs(true, np.where(np.arange(30) == 3, 1.01, 1.0))
+    found, expected = estimate(wrong, true, seed), relative_square_error(wrong, true)
+    assert found.low / 1.3 < expected < 1.3 * found.high
+
+
+def test_an_error_inside_a_cluster_is_seen(seed):
+    """Two neurons 1e-9 apart with opposite outputs, one of which is moved by 1e-10: no Gaussian point is between."""
+    true = WORST_CASE["clusters 1e-09"](seed)
+    biases = true.biases[0].copy()
+    biases[:2] += np.array([3e-9, 3e-9])
+    moved = ReLUNetwork(true.weights, [biases, true.biases[1]])
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((4000, 12))
+    spread = true(rows).std()
+    assert np.abs(moved(rows) - true(rows)).max() < 1e-5 * spread  # plain samples are blind
+    assert estimate(moved, true, seed).error > 1e-12
+
+
+@given(st.integers(0, 10_000))
+def test_weights_of_the_mixture_add_up(seed):
+    network = planted((4, 6, 1), seed)
+    constant = ReLUNetwork([np.zeros((1, 4))], [np.ones(1)])
+    rng, planes = np.random.default_rng(seed), Hyperplanes.of(network)
+    rows = np.concatenate([rng.standard_normal((3000, 4)), near_creases(planes, 3000, rng)])
+    off = measure_accuracy(constant, rows, np.zeros((6000, 1)), 3000, planes)
+    assert off.error == pytest.approx(1.0, abs=0.2)  # the mean weight: answers 0 have no variance, their unit is 1
+
+
+def test_outputs_are_fitted_exactly(seed):
+    true = WORST_CASE["generic 30"](seed)
+    planes = Hyperplanes.of(true)
+    rng = np.random.default_rng(seed)
+    sample = draw_sample(true, planes, NOISE, rng)
+    assert len(sample.rows) == int(1.5 * (30 + 13)) + 20 + 4 * 30
+    network = fit_outputs(planes, sample)
+    assert relative_square_error(network, true) < 1e-24
+
+
+def test_a_neuron_that_no_sample_activates_has_its_jump_for_an_output(seed):
+    w, far = np.eye(6)[:2], np.array([0.0, -9.0])
+    true = ReLUNetwork([w, np.array([[1.0, 3.0]])], [far, np.zeros(1)])
+    planes = Hyperplanes.of(true)
+    sample = draw_sample(true, planes.chosen(np.array([0])), NOISE, np.random.default_rng(seed))
+    known = Hyperplanes(**{**vars(planes), "jump_sd": np.full(2, 1e-6)})
+    assert fit_outputs(known, sample).weights[1][0, 1] == pytest.approx(3.0)
+
+
+def test_a_hyperplane_that_was_found_twice_is_pruned(seed):
+    true = WORST_CASE["generic 30"](seed)
+    planes = Hyperplanes.of(true)
+    near = planes.chosen(np.array([4]))
+    moved = Hyperplanes(**{**vars(near), "offsets": near.offsets + 1e-3})
+    sample = draw_sample(true, planes + moved, NOISE, np.random.default_rng(seed))
+    assert len(prune(planes + moved, sample)) == 30
+
+
+def test_neurons_of_a_cluster_are_not_pruned(seed):
+    true = WORST_CASE["clusters 1e-05"](seed)
+    planes = Hyperplanes.of(true)
+    sample = draw_sample(true, planes, NOISE, np.random.default_rng(seed))
+    assert len(prune(planes, sample)) == 10
+
+
+@given(st.integers(0, 10_000), st.permutations(range(5)))
+def test_the_order_of_hyperplanes_changes_nothing(seed, order):
+    true = planted((4, 5, 1), seed)
+    planes = Hyperplanes.of(true)
+    sample = draw_sample(true, planes, NOISE, np.random.default_rng(seed))
+    rows = np.random.default_rng(seed).standard_normal((50, 4))
+    one, other = fit_outputs(planes, sample), fit_outputs(planes.chosen(np.array(order)), sample)
+    np.testing.assert_allclose(one(rows), other(rows), atol=1e-9)
