@@ -75,7 +75,7 @@ def extract(
     with opened_target(options, target) as oracle:
         found = extract_network(oracle, rng=options.seed, attempts=attempts)
         record = Record.of(oracle, "extract", options.seed, found.ok, extraction=found)
-    written = write_network(found, out, options.link if options.output is None else "identity")
+    written = write_network(found, out, options.written_link)
     write_record(record, options.json)
     if options.json != "-":
         print("\n".join(_extraction_lines(found, record, written)))

@@ -123,6 +123,11 @@ class TargetOptions:
         given = {name: getattr(self, name) for name in ServedKeywords.__annotations__ if hasattr(self, name)}
         return cast(ServedKeywords, {name: value for name, value in given.items() if value is not None})
 
+    @property
+    def written_link(self) -> str:
+        """What a recovered network is written with: the link, unless only one of its outputs was looked at."""
+        return self.link if self.output is None else "identity"
+
     def say(self, text: str) -> None:
         """A word for the person, unless quiet."""
         if not self.quiet:
