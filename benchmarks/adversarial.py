@@ -14,21 +14,21 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from reluctant.experiments.depth import depth_study
-from reluctant.experiments.finding import Finding
-from reluctant.experiments.linearity import bottleneck_study, linearity_law
-from reluctant.experiments.perturbation import smallest_perturbation
-from reluctant.experiments.steps import flip_steps
-from reluctant.experiments.trained import trained_linearity
+from reluctant.experiments import EXPERIMENTS, Finding
 
+NAMES = ("smallest-perturbation", "flip-steps", "linearity-law", "bottlenecks", "depth", "trained")
 SEED = 70_000
 PICTURES = Path(__file__).parent.parent / "docs" / "images"
 
 
 def main() -> None:
-    for experiment in (smallest_perturbation, flip_steps, linearity_law, bottleneck_study, depth_study):
-        show(partial(experiment, rng=SEED))
-    show(partial(trained_linearity, rng=SEED, mnist_folder=os.environ.get("MNIST")))
+    for name, experiment in EXPERIMENTS.items():
+        if name in NAMES:
+            show(
+                partial(
+                    experiment, rng=SEED, **({"mnist_folder": os.environ.get("MNIST")} if name == "trained" else {})
+                )
+            )
 
 
 def show(experiment: Callable[[], Finding]) -> None:

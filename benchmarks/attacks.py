@@ -102,6 +102,7 @@ def peers(network: rl.ReLUNetwork, images: np.ndarray) -> list[Row]:
 def peer(name: str, attack: Any, sizes: list[float] | None, network: rl.ReLUNetwork, images: np.ndarray) -> Row:
     import torch
 
+    torch.manual_seed(SEED)
     model, counted = torch_model(network)
     target = import_module("foolbox").PyTorchModel(model, bounds=BOX, device="cpu")
     labels = torch.tensor(network(images).argmax(axis=1))

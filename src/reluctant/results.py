@@ -86,7 +86,7 @@ class Outcome(Enum):
     NOT_FLIPPED = (
         "not-flipped",
         "One gradient step did not flip the target, as far as it was followed.",
-        "Allow more steps (steps=3, --steps 3), or start from another input.",
+        "Allow more steps (steps=3, --steps 3): each goes on from where the last one led; or start from another input.",
     )
     ON_BOUNDARY = (
         "on-boundary",

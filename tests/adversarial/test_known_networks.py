@@ -82,12 +82,31 @@ def test_dependent_rows_are_no_trouble(seed):
     assert minimal_perturbation(np.concatenate([rows, rows]), x) == pytest.approx(minimal_perturbation(rows, x))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_nearly_dependent_rows_keep_their_digits(dtype, seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    row, other, x = rng.standard_normal((3, 20)).astype(dtype)
+    weights = np.array([row, row + dtype(1e-3) * other])
+    exact = np.linalg.norm(np.linalg.pinv(weights.astype(float)) @ weights.astype(float) @ x)
+    assert minimal_perturbation(weights, x) == pytest.approx(exact, rel=1e-3)
+
+
+def test_the_length_of_rows_does_not_matter(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    weights, x = rng.standard_normal((40, 90)), rng.standard_normal(90)
+    exact = minimal_perturbation(weights, x)
+    weights[::2] *= 1e-6
+    assert minimal_perturbation(weights, x) == pytest.approx(exact, rel=1e-9)
+    monkeypatch.setattr("reluctant.adversarial.perturbation.LARGEST_FACTOR", 10)
+    assert minimal_perturbation(weights, x) == pytest.approx(exact, rel=1e-5)
+
+
 def test_many_neurons_are_solved_without_a_factor(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     weights, x = rng.standard_normal((100, 300)), rng.standard_normal(300)
     exact = minimal_perturbation(weights, x)
     monkeypatch.setattr("reluctant.adversarial.perturbation.LARGEST_FACTOR", 10)
-    assert minimal_perturbation(weights, x) == pytest.approx(exact, rel=1e-9)
+    assert minimal_perturbation(weights, x) == pytest.approx(exact, rel=1e-6)
 
 
 def test_the_law_of_the_smallest_perturbation(seed):
@@ -126,6 +145,11 @@ def test_the_recursion_is_what_a_wide_layer_does(seed):
 def test_small_angles_join_the_formula():
     a, b = next_angle(np.array([0.999e-4, 1.001e-4]))
     assert b - a == pytest.approx(0.002e-4, rel=0.05)
+
+
+def test_the_ratio_is_the_theorems():
+    network = rl.ReLUNetwork([np.ones((1, 1))], [np.zeros(1)])
+    assert output_spread(network, np.array([[-1.0], [0.1], [2.0]])).ratio == pytest.approx(19)
 
 
 def test_a_constant_network_has_no_spread():

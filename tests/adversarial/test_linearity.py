@@ -56,16 +56,33 @@ def test_a_box_is_kept(seed):
         asked.append(rows)
         return network(rows)
 
-    rl.local_linearity(rl.open_oracle(target, dim=10, domain=(0, 1)), np.full(10, 0.5), radii=(0.1, 1.0))
-    inside = np.concatenate(asked)[3:]
-    assert inside.min() >= 0
-    assert inside.max() <= 1
+    found = rl.local_linearity(rl.open_oracle(target, dim=10, domain=(0, 1)), np.full(10, 0.5), radii=(0.1, 9.0))
+    assert found.radii[-1] < 2  # as far as the box goes
+    every = np.concatenate(asked)
+    assert every.min() >= 0
+    assert every.max() <= 1
 
 
-@pytest.mark.parametrize("bad", [{"radii": ()}, {"radii": (0.0,)}, {"directions": 0}])
+@pytest.mark.parametrize(
+    "bad",
+    [{"radii": ()}, {"radii": (0.0,)}, {"radii": (np.nan,)}, {"radii": (1.0, 0.1)}, {"directions": 0}, {"probes": 0}],
+)
 def test_bad_settings_are_refused(bad):
-    with pytest.raises(ValueError, match="radii"):
+    with pytest.raises(ValueError, match=next(iter(bad))):
         rl.local_linearity(planted((4, 5, 1), 0), np.ones(4), **bad)
+
+
+def test_noise_is_no_change_of_gradient(seed):
+    rng = np.random.default_rng(seed)
+    target = rl.open_oracle(lambda rows: rows.sum(axis=1) + 1e-3 * rng.standard_normal(len(rows)), dim=30)
+    found = rl.local_linearity(target, np.ones(30), directions=8, rng=seed)
+    assert found.floor > 0
+    assert (found.random <= 2 * found.floor).all()
+
+
+def test_the_origin_has_no_radius():
+    with pytest.raises(ValueError, match="origin"):
+        rl.local_linearity(planted((4, 5, 1), 0), np.zeros(4))
 
 
 def test_a_flat_place_is_refused():

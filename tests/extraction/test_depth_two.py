@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.testing import planted
+from reluctant.testing import WORST_CASE, planted
 
 # widths, most queries times outputs per parameter, largest output error
 SHAPES = [
@@ -139,3 +139,10 @@ def test_certificate_tells_the_errors(widths: tuple[int, ...], seed: int) -> Non
     assert weights.max() < 10 * largest  # stated errors are no smaller than true ones,
     assert largest < 1e-9  # and small
     assert certificate.radius > 1e6
+
+
+def test_a_target_that_is_flat_far_out_is_not_searched_without_end():
+    stairs = WORST_CASE["stairs"](1002)
+    result = rl.extract(rl.open_oracle(stairs, budget=20_000), rng=2)
+    assert result.ok
+    assert result.queries < 1000

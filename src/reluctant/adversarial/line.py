@@ -11,21 +11,23 @@ from reluctant.adversarial.margins import Margins
 from reluctant.domains import Domain
 from reluctant.numerics import FloatArray
 
-__all__ = ["RayFlip", "first_flip", "walk"]
+__all__ = ["RayPoint", "search_ray", "walk"]
 
-# Looked at together, in units of the distance of a linear function: dense around it, then ever further out.
-PLACES = np.array([0.25, 0.5, 0.7, 0.85, 0.95, 1.01, 1.1, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 16.0])
+# Looked at together, in units of the distance of a linear function: dense around it first, further out if need be.
+NEAR = np.array([0.25, 0.5, 0.7, 0.85, 0.95, 1.01, 1.1, 1.25, 1.5, 1.75, 2.0])
+FAR = np.array([2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 16.0])
 ROUNDS = 4  # of three rows each, in which the flip is closed in on
 APART = 0.02  # of the bracket, to both sides of where it is expected
+LEAST_SHARE = APART / 4  # of the bracket, from its ends
 
 
 @dataclass(frozen=True)
-class RayFlip:
-    """A flipped point at this length along the ray, and the answers (m,) there."""
+class RayPoint:
+    """A point of a ray and the answers (m,) there: the first that is flipped, or the one that came closest."""
 
-    length: float
     x: FloatArray
     values: FloatArray
+    flipped: bool
 
 
 def walk(x: FloatArray, direction: FloatArray, lengths: FloatArray, domain: Domain) -> FloatArray:
@@ -33,7 +35,7 @@ def walk(x: FloatArray, direction: FloatArray, lengths: FloatArray, domain: Doma
     return np.clip(x + lengths[:, None] * direction, domain.low, domain.high)
 
 
-def first_flip(
+def search_ray(
     ask: Callable[[FloatArray], FloatArray],
     margins: Margins,
     x: FloatArray,
@@ -41,33 +43,62 @@ def first_flip(
     change: FloatArray,
     domain: Domain,
     least: float,
-) -> RayFlip | None:
+) -> RayPoint:
     """Where the smallest margin first falls below -least on the ray from x, with these values, through x + change.
 
-    None if it does not within 16 times the change. Cost: 30 rows.
+    Answers that are no numbers count as not flipped. Cost: 23 rows, 30 if the flip is beyond twice the change, 18 if
+    there is none within sixteen times.
     """
     expected = float(np.linalg.norm(change))
-    direction, lengths = change / expected, np.concatenate([[0.0], expected * PLACES])
-    answers = np.concatenate([values[None], ask(walk(x, direction, lengths[1:], domain))])
+    ray = _Ray(ask, margins, x, change / expected, domain, np.zeros(1), values[None])
+    ray.look(expected * NEAR)
+    if ray.first_below(-least) is None:
+        ray.look(expected * FAR)
     for _ in range(ROUNDS):
-        last = _first_below(margins.smallest(answers), -least)
+        last = ray.first_below(-least)
         if last is None:
-            return None
-        between = _guesses(lengths[last - 1 : last + 1], margins.smallest(answers[last - 1 : last + 1]))
-        lengths = np.insert(lengths, last, between)
-        answers = np.insert(answers, last, ask(walk(x, direction, between, domain)), axis=0)
-    last = int(np.flatnonzero(margins.smallest(answers) < -least)[0])
-    return RayFlip(float(lengths[last]), walk(x, direction, lengths[last : last + 1], domain)[0], answers[last])
+            return ray.point(int(np.nanargmin(ray.margins)), flipped=False)
+        ray.look(_guesses(ray.lengths[last - 1 : last + 1], ray.margins[last - 1 : last + 1]))
+    last = ray.first_below(-least)
+    assert last is not None  # it was there before more was looked at
+    return ray.point(last, flipped=True)
 
 
-def _first_below(values: FloatArray, limit: float) -> int | None:
-    below = np.flatnonzero(values < limit)
-    return int(below[0]) if len(below) else None
+@dataclass
+class _Ray:
+    """What was asked on a ray so far, in order."""
+
+    ask: Callable[[FloatArray], FloatArray]
+    forms: Margins
+    x: FloatArray
+    direction: FloatArray
+    domain: Domain
+    lengths: FloatArray
+    answers: FloatArray
+
+    @property
+    def margins(self) -> FloatArray:
+        return self.forms.smallest(self.answers)
+
+    def look(self, lengths: FloatArray) -> None:
+        answers = np.concatenate([self.answers, self.ask(walk(self.x, self.direction, lengths, self.domain))])
+        every = np.concatenate([self.lengths, lengths])
+        order = np.argsort(every, kind="stable")
+        self.lengths, self.answers = every[order], answers[order]
+
+    def first_below(self, limit: float) -> int | None:
+        below = np.flatnonzero(self.margins < limit)
+        return int(below[0]) if len(below) else None
+
+    def point(self, index: int, *, flipped: bool) -> RayPoint:
+        return RayPoint(
+            walk(self.x, self.direction, self.lengths[index : index + 1], self.domain)[0], self.answers[index], flipped
+        )
 
 
 def _guesses(lengths: FloatArray, margins: FloatArray) -> FloatArray:
     """Three lengths inside a bracket, around where a straight line between its ends crosses zero."""
     (a, b), (at_a, at_b) = lengths, margins
     crossing = at_a / (at_a - at_b) if at_a > 0 else 0.0
-    share = np.clip(crossing + APART * np.array([-1.0, 0.0, 1.0]), APART / 4, 1 - APART / 4)
+    share = np.clip(crossing + APART * np.array([-1.0, 0.0, 1.0]), LEAST_SHARE, 1 - LEAST_SHARE)
     return np.asarray(a + share * (b - a))

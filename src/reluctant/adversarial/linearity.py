@@ -13,13 +13,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reluctant.adversarial.flip import checked_input
+from reluctant.adversarial.inputs import checked_input
+from reluctant.adversarial.line import walk
 from reluctant.adversarial.margins import Margins, Toward
 from reluctant.adversarial.sources import Known, Queried, Source
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
-from reluctant.geometry import DistanceNoise
-from reluctant.geometry.gradients import gradients
+from reluctant.health.noise import MEDIAN_OF_ABS_NORMAL
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Oracle
@@ -27,7 +27,8 @@ from reluctant.oracles.opening import as_opened
 
 __all__ = ["LocalLinearity", "local_linearity", "predicted_change"]
 
-Slopes: TypeAlias = Callable[[FloatArray], FloatArray]  # points (n, d) to slopes (n, k) of one margin
+# points (n, d) to slopes (n, k) of one margin, and the norm of what noise puts on a difference of two of them
+Slopes: TypeAlias = Callable[[FloatArray], tuple[FloatArray, float]]
 
 RADII = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 HALF = 0.5  # change of gradient that ends the neighbourhood in which one step can be trusted
@@ -42,34 +43,49 @@ def predicted_change(hidden_layers: int, radius: ArrayLike) -> FloatArray:
 class LocalLinearity:
     """Relative changes of gradient, ‖∇f(y) - ∇f(x)‖ / ‖∇f(x)‖, at each radius.
 
+    radii: distances as they were reached; a bounded domain may have cut those that were asked for.
     random: root mean square over random directions. along: down the gradient, toward the boundary.
+    floor: the change that the target's noise alone would give; it is taken out of the others.
     """
 
     radii: FloatArray
     random: FloatArray
     along: FloatArray
+    floor: float = 0.0
     queries: int = 0
 
     @property
     def linear_radius(self) -> float:
         """Radius at which the gradient has changed by half in a random direction; inf if it never does here."""
-        if not (self.random >= HALF).any():
-            return float("inf")
-        last = int(np.argmax(self.random >= HALF))
-        if last == 0:
-            return float(self.radii[0])
-        (low, high), (a, b) = np.log(self.radii[last - 1 : last + 1]), self.random[last - 1 : last + 1]
-        return float(np.exp(low + (high - low) * (HALF - a) / (b - a)))
+        return _half_way(self.radii, self.random)
+
+    @property
+    def linear_radius_along(self) -> float:
+        """The same along the gradient."""
+        return _half_way(self.radii, self.along)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Plain data for JSON; None stands for infinite."""
+        radii = {"linear radius": self.linear_radius, "linear radius along": self.linear_radius_along}
         return {
             "radii": self.radii.tolist(),
             "random": self.random.tolist(),
             "along": self.along.tolist(),
-            "linear radius": self.linear_radius,
+            "floor": self.floor,
+            **{name: radius if np.isfinite(radius) else None for name, radius in radii.items()},
             "queries": self.queries,
         }
+
+
+def _half_way(radii: FloatArray, change: FloatArray) -> float:
+    beyond = np.flatnonzero(change >= HALF)
+    if not len(beyond):
+        return float("inf")
+    last = int(beyond[0])
+    if last == 0:
+        return float(radii[0])
+    (low, high), (a, b) = np.log(radii[last - 1 : last + 1]), change[last - 1 : last + 1]
+    return float(np.exp(low + (high - low) * (HALF - a) / (b - a)))
 
 
 def local_linearity(
@@ -86,36 +102,52 @@ def local_linearity(
     Arguments:
         target: a target to ask, or a network, which costs nothing.
         x: the input (d,), not the origin.
-        radii: distances, of the norm of x.
+        radii: distances, of the norm of x, from short to long.
         directions: random directions in which each radius is looked at.
         probes: random directions along which gradients are compared by questions; None for all d. With 64 the
             ratio is known to about a tenth. Networks are compared exactly.
         rng: seed of all random choices.
 
-    Cost by questions: 14 + (1 + radii × (directions + 1)) × (probes + 2) rows, and d + 2 for the gradient itself.
+    Cost by questions: 14 + (1 + radii × (directions + 1)) × (probes + 2) rows, and d + 2 for the gradient itself:
+    1,730 + d by default.
     """
-    if not len(radii) or min(radii) <= 0 or directions < 1:
-        raise InvalidInput.about("radii, directions", got=(tuple(radii), directions), expected="numbers above 0")
-    generator, sizes = as_generator(rng), np.asarray(radii, float)
+    sizes = _checked_settings(radii, directions, probes)
+    generator = as_generator(rng)
     if isinstance(target, ReLUNetwork):
-        start = checked_input(x, target.dim, Domain())
-        toward = _toward(Known.at(target, start, Domain()), start)
+        start = _off_origin(checked_input(x, target.dim, Domain()))
+        toward = _toward(Known.at(target, start, Domain()), start, reference=False)
         nearby = _Nearby.draw(start, toward, sizes, directions, generator)
         return nearby.compare(_known_slopes(target, toward), Domain())
     opened = as_opened(target)
-    start = checked_input(x, opened.dim, opened.facts.domain)
+    start = _off_origin(checked_input(x, opened.dim, opened.facts.domain))
     opened.begin("linearity", rng)
     before = opened.queries
     source = Queried.at(opened, start, None, generator)
-    toward = _toward(source, start)
+    toward = _toward(source, start, opened.facts.reference)
     nearby = _Nearby.draw(start, toward, sizes, directions, generator)
     found = nearby.compare(_asked_slopes(source, toward, probes), opened.facts.domain)
     return replace(found, queries=opened.queries - before)
 
 
-def _toward(source: Source, start: FloatArray) -> Toward:
+def _checked_settings(radii: Sequence[float], directions: int, probes: int | None) -> FloatArray:
+    sizes = np.atleast_1d(np.asarray(radii, dtype=np.float64))
+    if sizes.ndim != 1 or not len(sizes) or not (np.isfinite(sizes) & (sizes > 0)).all() or (np.diff(sizes) <= 0).any():
+        raise InvalidInput.about("radii", got=radii, expected="numbers above 0, from short to long")
+    for name, value in (("directions", directions), ("probes", 1 if probes is None else probes)):
+        if value < 1:
+            raise InvalidInput.about(name, got=value, expected="at least 1")
+    return sizes
+
+
+def _off_origin(start: FloatArray) -> FloatArray:
+    if not start.any():
+        raise InvalidInput.about("x", got="the origin", expected="another input: radii are in units of its norm")
+    return start
+
+
+def _toward(source: Source, start: FloatArray, reference: bool) -> Toward:
     values = source.ask(start[None])[0]
-    margins, gradient = Margins.at(values), source.gradient(start)
+    margins, gradient = Margins.at(values, reference), source.gradient(start)
     toward = margins.toward_boundary(values, gradient, np.zeros_like(start), source.slope_noise)
     if toward is None:
         raise InvalidInput.about("x", got="an input around which the target is flat or undecided", expected="another")
@@ -123,7 +155,7 @@ def _toward(source: Source, start: FloatArray) -> Toward:
 
 
 def _known_slopes(network: ReLUNetwork, toward: Toward) -> Slopes:
-    return lambda points: np.einsum("m,nmd->nd", toward.form, network.gradients(points))
+    return lambda points: (np.einsum("m,nmd->nd", toward.form, network.gradients(points)), 0.0)
 
 
 def _asked_slopes(source: Queried, toward: Toward, probes: int | None) -> Slopes:
@@ -131,13 +163,13 @@ def _asked_slopes(source: Queried, toward: Toward, probes: int | None) -> Slopes
     dim = source.oracle.dim
     basis = None if probes is None or probes >= dim else _orthonormal(probes, dim, source.rng)
     scale = 1.0 if basis is None else float(np.sqrt(dim / len(basis)))
-    noise = DistanceNoise(source.sd, 0.0)
+    weight = scale * float(np.linalg.norm(toward.form) * np.sqrt(2))
 
-    def slopes(points: FloatArray) -> FloatArray:
-        at, steps = source.inside(points), np.full(len(points), source.step)
-        with source.oracle.stage("gradients"):
-            found = gradients(source.oracle.query, at, basis, steps, noise, source.rng, domain=source.domain, rounds=1)
-        return np.asarray(scale * np.einsum("m,nmk->nk", toward.form, found.slope))
+    def slopes(points: FloatArray) -> tuple[FloatArray, float]:
+        found, off = source.slopes(source.inside(points), basis)
+        source.sd = max(source.sd, float(np.median(off)) / MEDIAN_OF_ABS_NORMAL)
+        noise = weight * source.slope_noise_of(found.shape[2])
+        return scale * np.einsum("m,nmk->nk", toward.form, found), noise
 
     return slopes
 
@@ -162,14 +194,17 @@ class _Nearby:
         directions = rng.standard_normal((count, len(start)))
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
         down = toward.change / np.linalg.norm(toward.change)
-        every = np.concatenate([directions, down[None]])
-        return cls(start, radii, every, float(np.linalg.norm(toward.slope)))
+        return cls(start, radii, np.concatenate([directions, down[None]]), float(np.linalg.norm(toward.slope)))
 
     def compare(self, slopes: Slopes, domain: Domain) -> LocalLinearity:
         lengths = self.radii * np.linalg.norm(self.start)
-        points = self.start + lengths[:, None, None] * self.directions
-        every = np.concatenate([self.start[None], points.reshape(-1, len(self.start))])
-        found = slopes(np.clip(every, domain.low, domain.high))
+        rays = [walk(self.start, direction, lengths, domain) for direction in self.directions]
+        points = np.concatenate([self.start[None], *rays])
+        found, noise = slopes(points)
         change = np.linalg.norm(found[1:] - found[0], axis=1) / self.slope
-        by_radius = change.reshape(len(self.radii), -1)
-        return LocalLinearity(self.radii, np.sqrt((by_radius[:, :-1] ** 2).mean(axis=1)), by_radius[:, -1])
+        squares = np.maximum(change**2 - (noise / self.slope) ** 2, 0.0).reshape(len(rays), -1)
+        reached = np.linalg.norm(points[1:] - self.start, axis=1).reshape(len(rays), -1).mean(axis=0)
+        return LocalLinearity(
+            reached / np.linalg.norm(self.start), np.sqrt(squares[:-1].mean(axis=0)), np.sqrt(squares[-1]),
+            noise / self.slope,
+        )  # fmt: skip

@@ -24,30 +24,40 @@ class Toward:
 class Margins:
     """Linear forms (r, m) of the answers, all positive at an input; it is flipped where one of them is negative.
 
-    One output: its own sign. Several: the winner minus each other one; `winner` and `rivals` name the outputs.
+    One output: its own sign. Several: the winner minus each other one.
+
+    Arguments:
+        forms: one row a rival.
+        classes: (classes, m) takes answers to one value a class; None for a sign.
+        winner: the class that is ahead at the input.
     """
 
     forms: FloatArray
+    classes: FloatArray | None
     winner: int
-    rivals: tuple[int, ...]
 
     @classmethod
-    def at(cls, values: FloatArray) -> Margins:
-        """The margins at an input with these answers (m,)."""
-        if len(values) == 1:
-            return cls(np.array([[-1.0 if values[0] < 0 else 1.0]]), 0, (0,))
-        winner = int(np.argmax(values))
-        rivals = tuple(j for j in range(len(values)) if j != winner)
-        every = np.eye(len(values))
-        return cls(every[winner] - every[list(rivals)], winner, rivals)
+    def at(cls, values: FloatArray, reference: bool = False) -> Margins:
+        """The margins at an input with these answers (m,).
 
-    def of(self, values: FloatArray) -> FloatArray:
-        """Margins (n, r) of answers (n, m)."""
-        return values @ self.forms.T
+        With a reference the answers are log-ratios to a class in front of them whose own value is zero.
+        """
+        outputs = len(values)
+        if outputs == 1 and not reference:
+            return cls(np.array([[-1.0 if values[0] < 0 else 1.0]]), None, 0)
+        classes = np.eye(outputs)
+        if reference:
+            classes = np.concatenate([np.zeros((1, outputs)), classes])
+        winner = int(np.argmax(classes @ values))
+        return cls(np.delete(classes[winner] - classes, winner, axis=0), classes, winner)
 
     def smallest(self, values: FloatArray) -> FloatArray:
         """The smallest margin (n,) of each row of answers."""
-        return np.asarray(self.of(values).min(axis=1))
+        return np.asarray((values @ self.forms.T).min(axis=1))
+
+    def change(self, values: FloatArray) -> tuple[int, int] | None:
+        """The winning classes before and at these answers (m,); None where a sign is looked at."""
+        return None if self.classes is None else (self.winner, int(np.argmax(self.classes @ values)))
 
     def toward_boundary(
         self, values: FloatArray, gradients: FloatArray, back: FloatArray, least_slope: float

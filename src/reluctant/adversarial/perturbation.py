@@ -23,9 +23,9 @@ __all__ = ["PerturbationLaw", "minimal_perturbation", "perturbation_law"]
 AnyFloats: TypeAlias = NDArray[np.floating[Any]]
 
 LARGEST_FACTOR = 2000  # neurons up to which a Cholesky factor of the Gram matrix is cheaper than iterating
-RTOL = 1e-6  # of the residual; the ratio is better than that, being stationary at the solution
+RTOL = 1e-6  # of the residual
 MOST_ITERATIONS = 300
-LEAST_PIVOT = 1e-6  # of the largest in a Cholesky factor: below it rows depend on each other
+LEAST_PIVOT = 1e-4  # of rows of norm one: below it half the digits of the Gram matrix are gone
 
 
 def minimal_perturbation(weights: AnyFloats, x: AnyFloats, *, independent: bool = False) -> float:
@@ -39,8 +39,13 @@ def minimal_perturbation(weights: AnyFloats, x: AnyFloats, *, independent: bool 
         x: the input.
         independent: says that W has full rank, so that as many neurons as inputs see all of x.
     """
-    if weights.ndim != 2 or x.shape != weights.shape[1:]:
-        raise InvalidInput.about("x", got=f"shape {x.shape}", expected=f"({weights.shape[-1]},), one number an input")
+    weights, x = np.asarray(weights), np.asarray(x)
+    if weights.ndim != 2 or not len(weights) or x.shape != weights.shape[1:]:
+        raise InvalidInput.about("x", got=f"shape {x.shape}", expected="weights (k, d), k above 0, and an input (d,)")
+    if weights.dtype.kind != "f":
+        weights = weights.astype(np.float64)
+    if not (np.isfinite(weights).all() and np.isfinite(x).all()):
+        raise InvalidInput.about("weights, x", got="NaN or inf", expected="finite numbers")
     k, d = weights.shape
     if k >= d:
         return float(np.linalg.norm(x)) if independent else _by_least_squares(weights, x)
@@ -49,35 +54,42 @@ def minimal_perturbation(weights: AnyFloats, x: AnyFloats, *, independent: bool 
 
 
 def _by_factor(weights: AnyFloats, x: AnyFloats) -> float | None:
-    """√(s·(W Wᵀ)⁻¹ s) with s = W x, from L⁻¹ s; None where the factor breaks down."""
-    gram = (weights @ weights.T).astype(np.float64)
+    """√(s·(W Wᵀ)⁻¹ s) with s = W x, from L⁻¹ s; None where rows are nearly dependent. Rows of norm one."""
+    rows = weights.astype(np.float64) / _norms(weights)
     try:
-        factor = cholesky(gram, lower=True, overwrite_a=True)
+        factor = cholesky(rows @ rows.T, lower=True, overwrite_a=True)
     except np.linalg.LinAlgError:
         return None
-    pivots = np.diag(factor)
-    if pivots.min() < LEAST_PIVOT * pivots.max():
+    if np.diag(factor).min() < LEAST_PIVOT:
         return None
-    return float(np.linalg.norm(solve_triangular(factor, (weights @ x).astype(np.float64), lower=True)))
+    return float(np.linalg.norm(solve_triangular(factor, rows @ x.astype(np.float64), lower=True)))
 
 
 def _by_iteration(weights: AnyFloats, x: AnyFloats) -> float | None:
-    """The same by conjugate gradients; None where they do not settle."""
-    seen = (weights @ x).astype(np.float64)
+    """The same by conjugate gradients, in the weights' own format; None where they do not settle."""
+    norms = _norms(weights)[:, 0]
+    seen = (weights @ x).astype(np.float64) / norms
 
     def gram(v: FloatArray) -> FloatArray:
-        return np.asarray(weights @ (weights.T @ v.astype(weights.dtype)), dtype=np.float64)
+        inner = weights.T @ (v / norms).astype(weights.dtype)
+        return np.asarray(weights @ inner, dtype=np.float64) / norms
 
     shape = (len(weights), len(weights))
     solution, left = cg(LinearOperator(shape, matvec=gram, dtype=np.float64), seen, rtol=RTOL, maxiter=MOST_ITERATIONS)
     return None if left else float(np.sqrt(seen @ solution))
 
 
+def _norms(weights: AnyFloats) -> FloatArray:
+    """Norms (k, 1) of the rows, 1 for empty ones: the length of a row does not change what it sees."""
+    norms = np.linalg.norm(weights, axis=1, keepdims=True).astype(np.float64)
+    return np.asarray(np.where(norms > 0, norms, 1.0))
+
+
 def _by_least_squares(weights: AnyFloats, x: AnyFloats) -> float:
     """Norm of the shortest z with W z = W x."""
-    wide = weights.astype(np.float64)
-    cut = max(wide.shape) * float(np.finfo(weights.dtype).eps)
-    return float(np.linalg.norm(lstsq(wide, wide @ x, cond=cut)[0]))
+    rows = weights.astype(np.float64) / _norms(weights)
+    cut = max(rows.shape) * float(np.finfo(weights.dtype).eps)
+    return float(np.linalg.norm(lstsq(rows, rows @ x.astype(np.float64), cond=cut)[0]))
 
 
 @dataclass(frozen=True)

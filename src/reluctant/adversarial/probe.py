@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reluctant.adversarial.line import walk
 from reluctant.domains import Domain
 from reluctant.health.answers import narrowest_format, rounding_noise
 from reluctant.health.noise import SECOND_DIFFERENCE_GAIN
 from reluctant.numerics import FloatArray, unit_roundoff
 
-__all__ = ["Probe", "inward_direction", "probe", "typical_size"]
+__all__ = ["Probe", "answer_noise", "probe", "typical_size"]
 
 STEPS: FloatArray = 10.0 ** -np.arange(1.0, 7.0)  # of the size of a coordinate
 SHORT = 3  # of them, at which noise is read
@@ -27,12 +28,16 @@ ANSWER_ROUNDINGS = 2.0  # an answer is a sum of a few numbers of its size
 
 @dataclass(frozen=True)
 class Probe:
-    """Answers (m,) at the input, their noise, and the step for a gradient."""
+    """All answers (13, m), the first of them at the input; their noise, and the step for a gradient."""
 
-    values: FloatArray
+    answers: FloatArray
     sd: float
     step: float
-    flat: bool  # nothing changed along the ray
+
+    @property
+    def flat(self) -> bool:
+        """True if nothing changed along the ray."""
+        return bool(np.ptp(self.answers, axis=0).max() == 0)
 
 
 def typical_size(x: FloatArray) -> float:
@@ -41,7 +46,24 @@ def typical_size(x: FloatArray) -> float:
     return size if size > 0 else 1.0
 
 
-def inward_direction(x: FloatArray, domain: Domain, rng: np.random.Generator) -> FloatArray:
+def probe(ask: Callable[[FloatArray], FloatArray], x: FloatArray, domain: Domain, rng: np.random.Generator) -> Probe:
+    """Ask along one ray. Cost: 13 rows."""
+    direction = _inward_direction(x, domain, rng)
+    steps = STEPS * min(typical_size(x), _room(x, direction, domain) / (2 * STEPS[0]))
+    answers = ask(walk(x, direction, np.concatenate([[0.0], steps, 2 * steps]), domain))
+    here, near, far = answers[0], answers[1 : 1 + len(steps)], answers[1 + len(steps) :]
+    bends = np.abs(here - 2 * near + far).max(axis=1)
+    sd = max(answer_noise(answers), float(np.median(bends[-SHORT:])) / SECOND_DIFFERENCE_GAIN)
+    return Probe(answers, sd, _step(steps, bends, np.abs(near - here).max(axis=1) / steps, sd))
+
+
+def answer_noise(answers: FloatArray) -> float:
+    """What the number format and rounding to decimals leave unknown of answers."""
+    rounding = ANSWER_ROUNDINGS * unit_roundoff(narrowest_format(answers)) * float(np.abs(answers).max())
+    return max(rounding, rounding_noise(answers))
+
+
+def _inward_direction(x: FloatArray, domain: Domain, rng: np.random.Generator) -> FloatArray:
     """A random unit vector that points to the roomier side of the domain in every coordinate."""
     v = rng.standard_normal(len(x))
     if not domain.is_space:
@@ -50,21 +72,11 @@ def inward_direction(x: FloatArray, domain: Domain, rng: np.random.Generator) ->
     return np.asarray(v / np.linalg.norm(v))
 
 
-def probe(ask: Callable[[FloatArray], FloatArray], x: FloatArray, domain: Domain, rng: np.random.Generator) -> Probe:
-    """Ask along one ray. Cost: 13 rows."""
-    direction, steps = inward_direction(x, domain, rng), STEPS * typical_size(x)
-    lengths = np.concatenate([[0.0], steps, 2 * steps])
-    answers = ask(np.clip(x + lengths[:, None] * direction, domain.low, domain.high))
-    here, near, far = answers[0], answers[1 : 1 + len(steps)], answers[1 + len(steps) :]
-    bends = np.abs(here - 2 * near + far).max(axis=1)
-    sd = _noise(answers, bends)
-    slopes = np.abs(near - here).max(axis=1) / steps
-    return Probe(here, sd, _step(steps, bends, slopes, sd), bool(np.ptp(answers, axis=0).max() == 0))
-
-
-def _noise(answers: FloatArray, bends: FloatArray) -> float:
-    rounding = ANSWER_ROUNDINGS * unit_roundoff(narrowest_format(answers)) * float(np.abs(answers).max())
-    return max(rounding, rounding_noise(answers), float(np.median(bends[-SHORT:])) / SECOND_DIFFERENCE_GAIN)
+def _room(x: FloatArray, direction: FloatArray, domain: Domain) -> float:
+    """How far the direction may be followed inside the domain."""
+    bound = np.where(direction > 0, domain.high, domain.low)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.where(direction == 0, np.inf, (bound - x) / direction).min())
 
 
 def _step(steps: FloatArray, bends: FloatArray, slopes: FloatArray, sd: float) -> float:

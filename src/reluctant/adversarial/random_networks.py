@@ -1,4 +1,4 @@
-"""The random networks of the paper on adversarial examples: no biases, every layer keeps the scale of its input."""
+"""The random networks of the paper on adversarial examples: no biases, every layer halves the square of its input."""
 
 from __future__ import annotations
 

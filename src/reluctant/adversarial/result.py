@@ -24,8 +24,8 @@ class Flip:
     """What one step did.
 
     x is the flipped input, as close to the boundary as the search came, None if there is none. `classes` are the
-    winning outputs before and after (0 and 0 for the sign of one output), `margins` the smallest margin of the
-    first one before and after.
+    winning classes before and after (None where the sign of one output is meant), `margins` the smallest margin of
+    the first one before and after.
     """
 
     outcome: Outcome
@@ -84,11 +84,11 @@ class Flip:
         }
 
     def __str__(self) -> str:
-        if self.x is None or self.classes is None:
+        if not self.ok:
             return str(self.outcome)
-        before, after = self.classes
-        sign = before == after
-        change = "The sign changes" if sign else f"Class {before} becomes class {after}"
+        change = "The sign changes" if self.classes is None else "Class {} becomes class {}".format(*self.classes)
+        if not np.isfinite(self.relative_size):  # from the origin
+            return f"{self.outcome.happened} {change} with a step of {self.size:.3g}."
         return (
             f"{self.outcome.happened} {change} with {self.relative_size:.2%} of the input's norm, which is "
             f"{self.scaled_size:.2f}/√d; random networks flip at about {TYPICAL:.2f}/√d."

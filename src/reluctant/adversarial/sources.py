@@ -10,8 +10,9 @@ from typing import Protocol
 
 import numpy as np
 
-from reluctant.adversarial.probe import probe
+from reluctant.adversarial.probe import Probe, probe
 from reluctant.domains import Domain
+from reluctant.errors import NonFiniteAnswer
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.gradients import gradients
 from reluctant.networks import ReLUNetwork
@@ -35,7 +36,7 @@ class Source(Protocol):
         """Noise of a gradient, as a norm."""
 
     def ask(self, rows: FloatArray) -> FloatArray:
-        """Answers (n, m)."""
+        """Answers (n, m), NaN where there is no number."""
 
     def gradient(self, x: FloatArray) -> FloatArray:
         """Gradients (m, d) of all outputs."""
@@ -75,10 +76,8 @@ class Queried:
 
     oracle: Counting
     domain: Domain
+    probe: Probe
     sd: float
-    step: float
-    values: FloatArray
-    flat: bool
     basis: FloatArray | None
     rng: np.random.Generator
 
@@ -88,32 +87,51 @@ class Queried:
         domain = oracle.facts.domain
         with oracle.stage("probe"):
             found = probe(oracle.query, x, domain, rng)
-        return cls(oracle, domain, found.sd, found.step, found.values, found.flat, basis, rng)
+        return cls(oracle, domain, found, found.sd, basis, rng)
+
+    @property
+    def values(self) -> FloatArray:
+        """Answers (m,) at the input."""
+        return np.asarray(self.probe.answers[0])
 
     @property
     def slope_noise(self) -> float:
         """Of a difference of two answers over a step, in every direction."""
         directions = self.oracle.dim if self.basis is None else len(self.basis)
-        return float(np.sqrt(2 * directions) * self.sd / self.step)
+        return self.slope_noise_of(directions)
+
+    def slope_noise_of(self, directions: int) -> float:
+        """Norm of the noise of slopes along so many directions."""
+        return float(np.sqrt(2 * directions) * self.sd / self.probe.step)
 
     def ask(self, rows: FloatArray) -> FloatArray:
-        """Ask along the ray."""
+        """Ask along the ray; far out a target may have no number to give."""
         with self.oracle.stage("line"):
-            return self.oracle.query(rows)
+            try:
+                return self.oracle.query(rows)
+            except NonFiniteAnswer as error:
+                return np.where(np.isfinite(error.answers).all(axis=1, keepdims=True), error.answers, np.nan)
 
     def gradient(self, x: FloatArray) -> FloatArray:
-        """By forward differences, once: a few steps across a crease turn a gradient only a little."""
-        noise, steps = DistanceNoise(self.sd, 0.0), np.array([self.step])
+        """By forward differences, once: a few steps across a crease turn a gradient only a little.
+
+        The row that checks them is another reading of the noise.
+        """
         at = x if self.basis is None else self.inside(x)
+        slope, off = self.slopes(at[None], self.basis)
+        self.sd = max(self.sd, float(off[0]))
+        return np.asarray(slope[0] if self.basis is None else slope[0] @ self.basis)
+
+    def slopes(self, points: FloatArray, basis: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+        """Slopes (n, m, k) along a basis, None for the inputs, and what the check of each was off, as noise."""
+        noise, steps = DistanceNoise(self.sd, 0.0), np.full(len(points), self.probe.step)
         with self.oracle.stage("gradient"):
-            found = gradients(
-                self.oracle.query, at[None], self.basis, steps, noise, self.rng, domain=self.domain, rounds=1
-            )
-        return np.asarray(found.slope[0] if self.basis is None else found.slope[0] @ self.basis)
+            found = gradients(self.oracle.query, points, basis, steps, noise, self.rng, domain=self.domain, rounds=1)
+        return found.slope, found.off
 
     def inside(self, x: FloatArray) -> FloatArray:
         """Moved so far from the bounds that a step along any unit direction stays between them."""
         if self.domain.is_space:
             return x
-        margin = np.minimum(INSIDE * self.step, (np.asarray(self.domain.high) - self.domain.low) / 2)
+        margin = np.minimum(INSIDE * self.probe.step, (np.asarray(self.domain.high) - self.domain.low) / 2)
         return np.clip(x, self.domain.low + margin, self.domain.high - margin)

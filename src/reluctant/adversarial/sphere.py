@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
 from reluctant.errors import InvalidInput
 from reluctant.networks import ReLUNetwork
@@ -26,6 +27,9 @@ __all__ = [
 ]
 
 
+SMALL_ANGLE = 1e-4  # below it the cosine of an angle has fewer digits than the first terms of its series
+
+
 def next_angle(angle: FloatArray | float) -> FloatArray:
     """Lemma 3.2: the angle between the images of two inputs this angle apart, in an infinitely wide random layer."""
     theta = np.asarray(angle, dtype=np.float64)
@@ -33,9 +37,6 @@ def next_angle(angle: FloatArray | float) -> FloatArray:
     # 1 - cos θ' ≈ θ²/2 - θ³/(3π) for small angles, where the cosine itself has no digits left
     small = np.sqrt(np.maximum(theta**2 - 2 * theta**3 / (3 * np.pi), 0.0))
     return np.where(theta < SMALL_ANGLE, small, np.arccos(np.clip(cosine, -1, 1)))
-
-
-SMALL_ANGLE = 1e-4
 
 
 def angle_recursion(angle: float, layers: int) -> FloatArray:
@@ -63,10 +64,10 @@ def layer_angles(network: ReLUNetwork, points: FloatArray) -> FloatArray:
 def mean_angle(points: FloatArray) -> float:
     """Mean angle between pairs of points; those at the origin are left out."""
     norms = np.linalg.norm(points, axis=1)
-    alive = norms > 0
-    units = points[alive] / norms[alive, None]
-    cosines = (units @ units.T)[np.triu_indices(len(units), 1)]
-    return float(np.arccos(np.clip(cosines, -1, 1)).mean()) if len(cosines) else 0.0
+    units = points[norms > 0] / norms[norms > 0, None]
+    # from the chord, which keeps its digits for small angles where the cosine does not
+    chords = pdist(units) if len(units) > 1 else np.zeros(1)
+    return float((2 * np.arcsin(np.minimum(chords / 2, 1.0))).mean())
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,9 @@ def output_spread(network: ReLUNetwork, points: FloatArray) -> OutputSpread:
     if network.outputs != 1:
         raise InvalidInput.about("network", got=f"{network.outputs} outputs", expected="one")
     values = network(points)[:, 0]
+    farthest = np.maximum(values - values.min(), values.max() - values)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = float(np.ptp(values) / np.abs(values).min())
+        ratio = float(np.where(farthest > 0, farthest / np.abs(values), 0.0).max())
     one_sign = bool((values > 0).all() or (values < 0).all())
     d = network.dim
     return OutputSpread(ratio, one_sign, float(np.sqrt(np.log(d) / d)) if d > 1 else float("nan"))

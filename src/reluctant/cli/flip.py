@@ -47,8 +47,7 @@ def flip(
     with opened_target(options, target) as oracle:
         found = flip_sign(oracle, x, network=known, steps=steps, rng=options.seed)
         record = Record.of(oracle, "flip", options.seed, found.ok, flip=found)
-    if out is not None and found.x is not None and found.ok:
-        np.save(out, found.x)
+    _write_input(found, out)
     write_record(record, options.json)
     if options.json != "-":
         print("\n".join(_lines(found, record, out)))
@@ -71,6 +70,15 @@ def _read_input(path: Path) -> FloatArray:
     if not isinstance(x, np.ndarray) or x.dtype.kind not in "fiu":
         raise InvalidInput.about("--input", got=f"'{path}'", expected="one array of numbers (np.save)")
     return np.asarray(x, dtype=np.float64)
+
+
+def _write_input(found: Flip, out: Path | None) -> None:
+    if out is None or found.x is None:
+        return
+    try:
+        np.save(out, found.x)
+    except OSError as error:
+        raise InvalidInput.about("--out", got=f"'{out}' ({error})", expected="a file to write") from error
 
 
 def _check_out(out: Path | None) -> None:

@@ -12,6 +12,7 @@ from reluctant.cli.console import note
 from reluctant.cli.files import make_folder
 from reluctant.errors import InvalidInput
 from reluctant.experiments import EXPERIMENTS, Finding
+from reluctant.numerics import as_generator
 
 __all__ = ["reproduce"]
 
@@ -41,7 +42,10 @@ def reproduce(
     if not names:
         print("\n".join(f"{name:<24}{_first_line(name)}" for name in EXPERIMENTS))
         return 0
-    chosen = list(EXPERIMENTS) if names == [EVERYTHING] else names
+    as_generator(seed)
+    if mnist is not None and not mnist.is_dir():
+        raise InvalidInput.about("--mnist", got=f"'{mnist}'", expected="a folder with MNIST's four files")
+    chosen = list(EXPERIMENTS) if EVERYTHING in names else list(dict.fromkeys(names))
     unknown = [name for name in chosen if name not in EXPERIMENTS]
     if unknown:
         raise InvalidInput.about("NAME", got=", ".join(unknown), expected=f"{', '.join(EXPERIMENTS)} or all")

@@ -16,8 +16,10 @@ __all__ = ["depth_study"]
 DIM, POINTS = 10, 64
 WIDTHS = (50, 100, 200, 400)
 DEPTHS = (1, 3, 10, 30, 100, 300, 1000)
-CLOSE = 0.1  # of the recursion, while depth is a tenth of the width
-FLOOR = (0.3, 10.0)  # times √width: spread of the values of the deepest networks
+SHALLOW_NETWORKS = 56  # more, where angles are compared with the recursion
+WIDE = 10  # times the depth: widths at which they are
+CLOSE = 0.1  # of the recursion
+FLOOR = (2.0, 5.0)  # times √width: spread of the values of the deepest networks
 
 
 def depth_study(
@@ -35,32 +37,37 @@ def depth_study(
         name="depth",
         title=f"{POINTS} points of a sphere in {DIM} dimensions through random networks, {networks} each",
         claim="Lemma 3.2: angles shrink layer by layer. Theorem 3.1: at depth ≥ d³ the network is nearly constant.",
-        columns=("width", "hidden", "mean angle", "recursion", "one sign", "spread of values", "· √width"),
+        columns=("width", "hidden", "mean angle", "recursion", "one sign", "ratio", "spread", "· √width"),
         rows=table,
         draw=lambda figure: _draw(figure, table, widths),
         checks=_checks(table),
         notes=(
             "The theorem asks for a width of (depth · d)^20, which no machine holds. At real widths the values stop "
             "differing less at a floor of a few times 1/√width: more depth makes the sign constant, not the value.",
-            "Spread of values: their standard deviation over their mean, median over the networks.",
+            "Ratio: the theorem's, the largest |f(x) - f(y)| / |f(x)|. Spread: standard deviation over mean. Medians.",
         ),
     )
 
 
 def _rows(width: int, depths: tuple[int, ...], networks: int, rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     seen = [_one(width, depths, rng) for _ in range(networks)]
-    angles, signs, spreads = (np.array([run[i] for run in seen]) for i in range(3))
+    angles, signs, spreads, ratios = (np.array([run[i] for run in seen]) for i in range(4))
+    shallow = tuple(depth for depth in depths if WIDE * depth <= width)
+    more = np.array([_one(width, shallow, rng)[0] for _ in range(SHALLOW_NETWORKS)]) if shallow else angles[:, :0]
     # A wide layer takes each angle of its own, so the mean of the recursion is taken, not that of the mean angle.
     law = _recursion(depths, rng)
     for i, depth in enumerate(depths):
-        spread = float(np.median(spreads[:, i]))
-        yield (width, depth, float(angles[:, i].mean()), law[i], float(signs[:, i].mean()), spread, spread * width**0.5)
+        angle = float(np.concatenate([angles[:, i], more[:, i] if i < len(shallow) else []]).mean())
+        spread, ratio = float(np.median(spreads[:, i])), float(np.median(ratios[:, i]))
+        yield (width, depth, angle, law[i], float(signs[:, i].mean()), ratio, spread, spread * width**0.5)
 
 
-def _one(width: int, depths: tuple[int, ...], rng: np.random.Generator) -> tuple[list[float], list[bool], list[float]]:
+def _one(
+    width: int, depths: tuple[int, ...], rng: np.random.Generator
+) -> tuple[list[float], list[bool], list[float], list[float]]:
     """One random network, layer after layer; at each depth an output layer of its own."""
     hidden = sphere_points(POINTS, DIM, rng)
-    angles, signs, spreads = [], [], []
+    angles, signs, spreads, ratios = [], [], [], []
     for layer in range(1, max(depths) + 1):
         weights = rng.standard_normal((width, hidden.shape[1])) / np.sqrt(hidden.shape[1])
         hidden = np.maximum(hidden @ weights.T, 0)
@@ -70,7 +77,9 @@ def _one(width: int, depths: tuple[int, ...], rng: np.random.Generator) -> tuple
             angles.append(mean_angle(hidden))
             signs.append(bool((values > 0).all() or (values < 0).all()))
             spreads.append(float(values.std() / abs(values.mean())))
-    return angles, signs, spreads
+            farthest = np.maximum(values - values.min(), values.max() - values)
+            ratios.append(float((farthest / np.abs(values)).max()))
+    return angles, signs, spreads, ratios
 
 
 def _recursion(depths: tuple[int, ...], rng: np.random.Generator) -> list[float]:
@@ -85,21 +94,22 @@ def _recursion(depths: tuple[int, ...], rng: np.random.Generator) -> list[float]
 
 
 def _checks(table: tuple[tuple[Any, ...], ...]) -> tuple[Check, ...]:
-    shallow = [row for row in table if 10 * row[1] <= row[0]]
+    shallow = [row for row in table if WIDE * row[1] <= row[0]]
     last = max(row[1] for row in table)
     return (
         *(
             Check(f"angle over recursion, width {width}, {depth} layers", angle / law, 1 - CLOSE, 1 + CLOSE)
             for width, depth, angle, law, *_ in shallow
         ),
-        *(Check(f"floor · √width, width {row[0]}", row[6], *FLOOR) for row in table if row[1] == last),
+        *(Check(f"floor · √width, width {row[0]}", row[7], *FLOOR) for row in table if row[1] == last),
+        *(Check(f"one sign, width {row[0]}", row[4], 1, 1) for row in table if row[1] == last),
     )
 
 
 def _draw(figure: Any, table: tuple[tuple[Any, ...], ...], widths: tuple[int, ...]) -> None:
     left, right = figure.subplots(1, 2)
     for width in widths:
-        _, depth, angle, law, _, spread, _ = np.array([row for row in table if row[0] == width]).T
+        _, depth, angle, law, _, _, spread, _ = np.array([row for row in table if row[0] == width]).T
         (line,) = left.loglog(depth, angle, "o", label=f"width {width}")
         right.loglog(depth, spread, "o-", color=line.get_color(), label=f"width {width}")
     left.loglog(depth, law, "k:", label="recursion")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,6 +55,8 @@ def mnist(folder: str | Path) -> Images:
         for kind, magic in (("images-idx3", PICTURES), ("labels-idx1", LABELS))
     ]
     train_x, train_y, test_x, test_y = parts
+    if (len(train_x), len(test_x)) != (len(train_y), len(test_y)):
+        raise InvalidInput.about("--mnist", got=f"'{folder}'", expected="as many labels as images")
     return Images("MNIST", train_x / MNIST_MAX, train_y, test_x / MNIST_MAX, test_y)
 
 
@@ -63,12 +66,12 @@ def _read(path: Path, magic: int) -> np.ndarray:
         with gzip.open(path) as file:
             data = file.read()
         found, count = struct.unpack(">II", data[:8])
-    except (OSError, struct.error, EOFError) as error:
-        raise InvalidInput.about(
-            "--mnist", got=f"'{path}' ({error})", expected="a folder with MNIST's four .gz files"
-        ) from error
+    except (OSError, struct.error, EOFError, zlib.error) as error:
+        expected = "a folder with MNIST's four .gz files"
+        raise InvalidInput.about("--mnist", got=f"'{path}' ({error})", expected=expected) from error
     if found != magic:
         raise InvalidInput.about("--mnist", got=f"'{path}', which is something else", expected="an IDX file of MNIST")
-    start = 8 if magic == LABELS else 16
-    values = np.frombuffer(data, np.uint8, offset=start)
+    values = np.frombuffer(data, np.uint8, offset=min(8 if magic == LABELS else 16, len(data)))
+    if not count or len(values) % count or len(values) < count:
+        raise InvalidInput.about("--mnist", got=f"'{path}' with {len(values)} bytes", expected=f"{count} entries")
     return values.astype(int) if magic == LABELS else values.reshape(count, -1)

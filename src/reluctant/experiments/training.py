@@ -15,13 +15,14 @@ __all__ = ["accuracy", "before_and_after"]
 MOST_EPOCHS = 60
 SMALL_STEP = 1e-30  # a learning rate that leaves the start as it was drawn
 PENALTY = 1e-3
+FEW = 200  # images shown to the start, which does not learn from them
 
 
 def before_and_after(images: Images, hidden: tuple[int, ...], seed: int) -> tuple[ReLUNetwork, ReLUNetwork]:
     """Logits of a classifier as it was drawn, and trained from there (needs scikit-learn)."""
     networks = require("sklearn.neural_network", extra="sklearn", purpose="Training")
     start = networks.MLPClassifier(hidden, random_state=seed, learning_rate_init=SMALL_STEP)
-    start.partial_fit(images.train_x[:200], images.train_y[:200], classes=np.unique(images.train_y))
+    start.partial_fit(images.train_x[:FEW], images.train_y[:FEW], classes=np.unique(images.train_y))
     trained = networks.MLPClassifier(hidden, random_state=seed, alpha=PENALTY, max_iter=MOST_EPOCHS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # epochs may run out: accuracy is reported

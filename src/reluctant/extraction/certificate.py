@@ -26,7 +26,7 @@ class Certificate:
     condition: condition number of the first layer, where layers above were found through its inverse; they lose
         the digits of it.
     layer: which layer's neurons these are, where there is more than one.
-    sums: units that stand for second-layer neurons that are always active: no answer tells more than their sum.
+    sums: units that stand for neurons that are always active, or carry others on: no answer tells more than their sum.
     """
 
     weight_errors: FloatArray

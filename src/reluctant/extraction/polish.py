@@ -17,13 +17,15 @@ from reluctant.geometry.samples import BoolArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["MOST_PARAMETERS", "polish"]
+__all__ = ["MOST_PARAMETERS", "neuron_errors", "polish"]
 
 MOST_PARAMETERS = 2600  # a dense least-squares problem of this size takes seconds
 STEPS = 8
 DIVERGED = 1e4  # times the least sum of squares: with an old factorisation a little worse may be the way to better
+WORTHWHILE = 0.9  # of the least sum of squares: a thorough step that brings no more is the last
 DAMPING = 1e-12  # of the squares of columns of norm one
 THOROUGH_DAMPING = 1e-10  # of columns of norm one
+TOLD = 1e-13  # relative; eigenvalues below belong to directions that no answer tells
 MOST_ENTRIES = 6e7  # of the matrix; beyond, every other row has to do
 ENOUGH = 10.0  # equations a parameter; more would say the same again
 ON_CREASE = 1e-10  # of the largest value in a layer: one so small may be of either sign
@@ -57,17 +59,38 @@ def polish(
     rows, answers, weight = rows[near], answers[near], 1 / noise.at(distance[near])[:, None]
     factors = _by_orthogonal_factors if thorough else _by_normal_equations
     solve = factors(_jacobian(network, rows, weight, fixed))
-    best, least, limit = network, np.inf, 1.0 if thorough else DIVERGED
+    best, least, limit = network, np.inf, WORTHWHILE if thorough else DIVERGED
     for step in range(steps + 1):
         residual = ((answers - network(rows)) * weight).reshape(-1)
         size = float(residual @ residual)
-        if not size < limit * least:  # noise is all that is left, or too badly conditioned to go on
-            break
+        worthwhile = size < limit * least
         best, least = (network, size) if size < least else (best, least)
+        if not worthwhile:  # noise is all that is left, or too badly conditioned to go on
+            break
         if thorough and step:
             solve = factors(_jacobian(network, rows, weight, fixed))
         network = _moved(network, solve(residual), fixed)
     return best
+
+
+def neuron_errors(network: ReLUNetwork, rows: FloatArray, noise: DistanceNoise) -> FloatArray:
+    """Standard error (h,) of the worst weight of each hidden neuron, its weights above being of norm one.
+
+    After a fit to these rows; directions that no answer tells, as the scales of neurons, have no error.
+    """
+    fixed = _fixed_layers(network, first_weights=True)
+    rows = rows[_off_creases(network, rows)]
+    jacobian = _jacobian(network, rows, 1 / noise.at(np.linalg.norm(rows, axis=1))[:, None], fixed)
+    scale = _not_zero(np.linalg.norm(jacobian, axis=0))
+    jacobian /= scale
+    sizes, directions = np.linalg.eigh(jacobian.T @ jacobian)
+    told = sizes > TOLD * sizes[-1]
+    variances, errors, start = (directions[:, told] ** 2 / sizes[told]).sum(axis=1) / scale**2, [], 0
+    for layer, (into, out) in enumerate(pairwise(network.widths[:-1])):
+        of_layer = variances[start : start + out * (into + 1)].reshape(out, into + 1)
+        start += of_layer.size
+        errors.append(np.sqrt(of_layer[:, :-1].max(axis=1)) * np.linalg.norm(network.weights[layer + 1], axis=0))
+    return np.concatenate(errors)
 
 
 # Scales of neurons are free, so the problem is singular along them: a slight pull to zero takes a short step.

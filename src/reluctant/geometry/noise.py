@@ -14,6 +14,7 @@ __all__ = ["SAFETY", "DistanceNoise", "roundings"]
 # A reading comes from a few lines, and rounding is larger where sums inside the network are.
 SAFETY = 3.0
 ANSWER_ROUNDINGS = 4.0  # no answer is better than so many of its own, however flat the function where noise was read
+SHARED_GROWTH = 0.5  # of what noise read at the scale of use would be, if it grew like the inputs
 LEAST = unit_roundoff(np.float64) / 1000  # of the spread: a target that computes exactly is not taken for noiseless
 
 
@@ -28,8 +29,10 @@ class DistanceNoise:
     def of(cls, health: Health, dim: int) -> DistanceNoise:
         """From the readings of a health check: one at the scale of use, one far out if there is one."""
         near, far = health.readings[0], health.readings[-1]
-        growth = far.sd / (far.scale * np.sqrt(dim))
-        return cls(max(SAFETY * near.sd, LEAST * health.spread), SAFETY * float(growth))
+        at_origin = max(SAFETY * near.sd, LEAST * health.spread)
+        growth = SAFETY * far.sd / (far.scale * np.sqrt(dim))
+        # Far out all of a few lines may meet a flat place, but sums inside the network round as inputs grow.
+        return cls(at_origin, max(float(growth), SHARED_GROWTH * at_origin / float(np.sqrt(dim))))
 
     def times(self, factor: float) -> DistanceNoise:
         """So many times the noise."""

@@ -40,8 +40,9 @@ class Facts:
 
     `outputs` is `UNKNOWN_OUTPUTS` until a bare callable has answered once. `dtype` is the number format
     the target computes in, as far as that is known. `identity` tells one target from another for a
-    transcript; an empty one means that only its answers can tell. `saturates`: answers become infinite far out,
-    where a probability they come from is 0 or 1.
+    transcript; an empty one means that only its answers can tell. `reference` says that the answers are log-ratios
+    to a class in front of them, as a softmax link gives; `saturates` that they become infinite far out, where a
+    probability they come from is 0 or 1.
     """
 
     dim: int
@@ -51,6 +52,7 @@ class Facts:
     domain: Domain = field(default_factory=Domain)
     name: str = "target"
     identity: str = ""
+    reference: bool = False
     saturates: bool = False
 
 

@@ -53,8 +53,9 @@ class Linked(Wrapper):
         inner = self.inner.facts
         outputs = inner.outputs if self.link == "sigmoid" else inner.outputs - 1
         identity = f"{inner.identity} before {self.link}" if inner.identity else ""
-        outputs = max(outputs, UNKNOWN_OUTPUTS)
-        return replace(inner, outputs=outputs, kind=Kind.VALUES, identity=identity, saturates=True)
+        outputs, to_first_class = max(outputs, UNKNOWN_OUTPUTS), self.link != "sigmoid"
+        changes = {"outputs": outputs, "kind": Kind.VALUES, "reference": to_first_class, "saturates": True}
+        return replace(inner, identity=identity, **changes)
 
     @property
     def advice(self) -> str:

@@ -25,7 +25,8 @@ class Selected(Wrapper):
     def facts(self) -> Facts:
         """Facts with the number of outputs that are kept."""
         inner = self.inner.facts
-        return replace(inner, outputs=len(self.indices), identity=_append(inner.identity, f"outputs {self.indices}"))
+        identity = _append(inner.identity, f"outputs {self.indices}")
+        return replace(inner, outputs=len(self.indices), identity=identity, reference=False)
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Pass on, keep the selected columns."""

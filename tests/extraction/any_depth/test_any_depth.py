@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.extraction.any_depth import AnyDepth
+from reluctant.extraction.any_depth import AnyDepth, layer
 from reluctant.testing import largest_true_error, planted
 
 # widths, most queries per parameter
@@ -71,6 +71,35 @@ def test_what_cannot_be_followed_is_said() -> None:
     result = rl.extract(rl.open_oracle(target, dim=4), AnyDepth(), rng=0, attempts=1)
     assert result.outcome in {rl.Outcome.PARTIAL, rl.Outcome.UNVERIFIED}
     assert len(result.evidence["failures"]) == 1
+
+
+@pytest.mark.parametrize("seed", [5, 17, 18])
+def test_open_coefficients_do_not_pass_unseen(seed: int) -> None:
+    """A weight that plays a part for one input in 10 000 was any number; these came out wrong there, and verified."""
+    true = planted((20, 15, 10, 5, 1), 200_000 + seed, bias=0.3)
+    result = rl.extract(rl.open_oracle(true), rng=seed)
+    rows = np.random.default_rng(0).standard_normal((100_000, 20)) * np.repeat([1.0, 10.0], 50_000)[:, None]
+    if result.ok:
+        assert np.abs(result.network(rows) - true(rows)).max() < 1e-7 * true(rows).std()
+
+
+def test_certificate_has_all_neurons() -> None:
+    true = planted((5, 8, 6, 2), 11, bias=0.1)
+    certificate = rl.extract(rl.open_oracle(true), AnyDepth(), rng=0).raise_for_status().evidence["certificate"]
+    assert certificate.width == 14
+    assert certificate.sums == 0
+    assert certificate.weight_errors.max() < 1e-12
+    assert "14 neurons" in str(certificate)
+
+
+def test_a_search_without_end_is_given_up_with_the_first_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layer, "MOST_FOLLOWED", 60)
+    true = planted((5, 8, 8, 8, 1), 3, bias=0.1)
+    result = rl.extract(rl.open_oracle(true), AnyDepth(), rng=0, attempts=1)
+    assert result.outcome is rl.Outcome.PARTIAL
+    assert result.network is not None
+    assert result.network.widths[:2] == (5, 8)
+    assert "after this many" in result.evidence["failures"][0]
 
 
 @pytest.mark.slow

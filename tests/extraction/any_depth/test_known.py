@@ -27,6 +27,22 @@ def test_slopes_agree_with_differences() -> None:
     np.testing.assert_allclose((ahead.features - along.features) / step, along.feature_slopes, atol=1e-5)
 
 
+def test_slopes_on_demand_are_the_same() -> None:
+    known, rng = with_open_sides(known_part(TRUE, 2), np.zeros(5, dtype=bool)), np.random.default_rng(1)
+    local, around = known.local(X), known.around(X)
+    direction, rows = rng.standard_normal(X.shape), rng.standard_normal((3, *local.features.shape))
+    hinges = rng.integers(11, size=len(X))
+    np.testing.assert_allclose(around.values, local.values, atol=1e-14)
+    np.testing.assert_allclose(around.features, local.features, atol=1e-14)
+    np.testing.assert_allclose(
+        around.hinge_slopes(direction), np.einsum("nhd,nd->nh", local.gradients, direction), atol=1e-12
+    )
+    np.testing.assert_allclose(
+        around.feature_gradients(rows), np.einsum("nfd,pnf->pnd", local.jacobian, rows), atol=1e-12
+    )
+    np.testing.assert_allclose(around.hinge_gradients(hinges), local.gradients[np.arange(len(X)), hinges], atol=1e-12)
+
+
 def test_layer_before_stays_while_sides_are_open() -> None:
     known = with_open_sides(known_part(TRUE, 2), np.zeros(5, dtype=bool))
     hidden = [np.maximum(z, 0) for z in TRUE.preactivations(X)]

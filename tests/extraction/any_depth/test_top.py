@@ -4,8 +4,8 @@ import numpy as np
 from layers_known import known_part, with_open_sides
 
 from reluctant.extraction.any_depth.crease import Incoming
-from reluctant.extraction.any_depth.known import Known
-from reluctant.extraction.any_depth.top import deviations, fit_most, fit_readout, oriented_network
+from reluctant.extraction.any_depth.known import Known, Layer
+from reluctant.extraction.any_depth.top import deviations, fit_most, fit_readout, oriented_network, without_outputs
 from reluctant.extraction.any_depth.unseen import settle
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
@@ -37,6 +37,16 @@ def test_neurons_that_are_always_on_become_two() -> None:
     network = oriented_network(known, fit_readout(known, X, true(X)), X, true(X))
     assert network.widths == (5, 7, 7, 1)
     np.testing.assert_allclose(network(X), true(X), atol=1e-9)
+
+
+def test_carried_features_stay_on() -> None:
+    first, second = known_part(TRUE, 2).layers
+    known = Known(5, (first, Layer(second.weights, second.biases, np.ones(6, dtype=bool), np.array([2, 4]))))
+    answers = TRUE(X) + np.maximum(TRUE.preactivations(X)[0][:, [2]], 0)
+    network = oriented_network(known.with_sides(np.zeros(6, dtype=bool)), fit_readout(known, X, answers), X, answers)
+    np.testing.assert_allclose(network(X), answers, atol=1e-9)
+    assert (network.preactivations(X)[1][:, 6:] > 0).all()
+    assert without_outputs(known, 2).widths == (5, 7, 8, 2)
 
 
 def test_fit_leaves_out_what_a_missing_neuron_does() -> None:

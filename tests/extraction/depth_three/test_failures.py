@@ -102,7 +102,7 @@ def test_row_that_is_hardly_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def blurred(*args: Any, **kwargs: Any) -> tuple[np.ndarray, np.ndarray]:
         rows, errors = true_rows(*args, **kwargs)
-        return rows, errors + 1e-8
+        return rows, errors + 1e-6
 
     monkeypatch.setattr(refine, "measure_rows", blurred)
     with pytest.raises(StageFailed, match="hardly seen") as failure:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
+from reluctant.extraction.depth_three import singles
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import largest_true_error, planted
 
@@ -154,3 +155,12 @@ def test_number_of_layers_is_found_out(widths: tuple[int, ...], depth: int, seed
         assert result.evidence["failures"]  # what two layers could not explain
     else:
         assert "layers" not in result.evidence
+
+
+def test_every_row_may_be_measured_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows found with the help of the subspace are never good enough here: none is left for it."""
+    monkeypatch.setattr(singles, "GOOD_ENOUGH", 0.0)
+    true = planted((80, 30, 10, 1), 1, bias=0.3)
+    result = rl.extract(rl.open_oracle(true), rl.DepthThree(fit_share=0), rng=0)
+    assert result.ok
+    assert rl.compare(result.network, true).output_error < 1e-8

@@ -22,10 +22,10 @@ def is_there(asker: Asker, known: Known, crease: Crease, incoming: Incoming) -> 
     starts = incoming.sure_points(known, crease)
     chosen = starts[asker.rng.integers(len(starts), size=PLACES)]
     _, places = find_walls(known, incoming, chosen, STEPS, asker.scale, asker.rng)
-    local = known.local(places)
-    normals = np.einsum("nfd,f->nd", local.jacobian, incoming.weights)
+    around = known.around(places)
+    normals = around.feature_gradients(np.broadcast_to(incoming.weights, around.features.shape))
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
-        room = np.abs(local.values / np.einsum("nhd,nd->nh", local.gradients, normals)).min(axis=1)
+        room = np.abs(around.values / around.hinge_slopes(normals)).min(axis=1)
     seen = asker.test(places, normals, ROOM * room)
     return bool(seen.found.sum() >= max(PRESENT * (~seen.constant).sum(), 1))

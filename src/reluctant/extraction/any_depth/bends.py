@@ -12,7 +12,7 @@ import numpy as np
 
 from reluctant.extraction.any_depth.asker import Asker
 from reluctant.extraction.any_depth.crease import Crease, Incoming, solve
-from reluctant.extraction.any_depth.known import Known, Local
+from reluctant.extraction.any_depth.known import Around, Known
 from reluctant.extraction.any_depth.walk import Walls, tangents
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.numerics import FloatArray
@@ -80,19 +80,18 @@ class _SearchLines:
         distance = half / WIDE
         base = walls.place + (distance / across)[:, None] * walls.direction
         direction = tangents(walls.normal, walls.slope)
-        local = known.local(base)
-        room = [ALMOST * _reach(local, side * direction, walls) for side in (-1, 1)]
+        around = known.around(base)
+        room = [ALMOST * _reach(around, side * direction, walls) for side in (-1, 1)]
         low, high = -np.minimum(half, room[0]), np.minimum(half, room[1])
         usable = np.minimum(-low, high) > NARROW * distance
         middle = base + ((low + high) / 2)[:, None] * direction
         return cls(middle, direction, (high - low) / 2, usable)
 
 
-def _reach(local: Local, directions: FloatArray, walls: Walls) -> FloatArray:
+def _reach(around: Around, directions: FloatArray, walls: Walls) -> FloatArray:
     """Distance to the next hinge other than the wall's own."""
-    slopes = np.einsum("nhd,nd->nh", local.gradients, directions)
     with np.errstate(divide="ignore", invalid="ignore"):
-        reach = -local.values / slopes
+        reach = -around.values / around.hinge_slopes(directions)
     reach[np.arange(len(walls)), walls.hinge] = np.inf
     return np.where(reach > 0, reach, np.inf).min(axis=1)
 
@@ -112,19 +111,18 @@ class _Trial:
         cls, asker: Asker, known: Known, crease: Crease, incoming: Incoming, walls: Walls, wall: int, point: FloatArray
     ) -> _Trial | None:
         moved = solve(known, crease.with_points(point[None]))
-        local = known.local(point[None])
+        around = known.around(point[None])
         if moved.residual > INCONSISTENT or moved.open.shape[1] >= incoming.open.shape[1]:
             return None
-        if not moved.flat(local.jacobian).all():
+        if not moved.flat(around).all():
             return None
-        normal = local.jacobian[0].T @ moved.weights
+        normal = around.feature_gradients(moved.weights[None])[0]
         normal /= np.linalg.norm(normal)
         away = walls.slope[wall] * np.sign(walls.slope[wall] @ walls.direction[wall])
         wander = asker.rng.standard_normal((CHECKS, known.dim)) / np.sqrt(known.dim)
         directions = tangents(away + wander, np.repeat(normal[None], CHECKS, axis=0))
-        slopes = directions @ local.gradients[0].T
         with np.errstate(divide="ignore", invalid="ignore"):
-            reach = -local.values / slopes
+            reach = -around.values / known.around(np.repeat(point[None], CHECKS, axis=0)).hinge_slopes(directions)
         reach[:, walls.hinge[wall]] = np.inf
         reach = np.minimum(np.where(reach > 0, reach, np.inf).min(axis=1), FARTHEST * asker.scale)
         return cls(wall, point, point + (FAR_ALONG * reach)[:, None] * directions, normal, ROOM * reach)

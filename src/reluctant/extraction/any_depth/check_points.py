@@ -1,26 +1,25 @@
 """Where a neuron that was never met may show: random points, and points that are extreme in some hidden layer.
 
-A neuron that hardly ever switches does so where the layer before it takes unusual values. Those points are found
-among many random ones without a query.
+A neuron that hardly ever switches does so where the layer before it takes unusual values. From random points those
+that are farthest in some direction of that layer are chosen, and moved on until they are as far as they get at their
+distance from the origin: all without a query. A neuron that one input in a hundred thousand switches is met so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
-from reluctant.extraction.any_depth.crease import Incoming
 from reluctant.extraction.any_depth.known import Known
 from reluctant.geometry.samples import IntArray
 from reluctant.numerics import FloatArray, unit_roundoff
 
-__all__ = ["check_points", "suspected_points", "undetermined_points"]
+__all__ = ["check_points", "suspected_points"]
 
-EXTREME = 0.5  # share of the points
-POOL = 40_000  # random points they are taken from
-CLIMB_STEPS, CLIMB_STEP = 20, 0.05  # the step of the distance from the origin
-FOR_EACH = 40  # points for every neuron with open coefficients, twice
+EXTREME = 0.75  # share of the points
+POOL = 10_000  # random points they are taken from
+DISTANCES = (0.3, 1.0, 3.0, 10.0)  # of extreme points from the origin, in units of the scale of use
+AS_THEY_ARE = 0.5  # share of directions in the units of the layer; the others in units of its spread in each direction
+CLIMB_STEPS, CLIMB_STEP = 12, 0.2  # the first step, of the distance from the origin; the others are shorter
 CHUNK = 50  # directions at a time
 SCALES = (0.1, 10.0)
 AT_USE = 0.5  # share of points at the scale of use; the others are spread over the scales
@@ -28,9 +27,10 @@ AT_USE = 0.5  # share of points at the scale of use; the others are spread over 
 
 def check_points(known: Known, count: int, rng: np.random.Generator) -> FloatArray:
     """Fresh points (n, d), no more than `count`."""
-    extreme = int(EXTREME * count)
-    pool = _random(POOL, known.dim, rng)
-    return np.concatenate([_random(count - extreme, known.dim, rng), pool[_extremes(known, pool, extreme, rng)]])
+    layers = [Known(known.dim, known.layers[: k + 1]) for k in range(len(known.layers) - 1)] or [Known(known.dim)]
+    pool, each = rng.standard_normal((POOL, known.dim)), int(EXTREME * count / (len(layers) * len(DISTANCES)))
+    extreme = [_extremes(layer, distance * pool, each, rng) for layer in layers for distance in DISTANCES]
+    return np.concatenate([_random(count - len(extreme) * each, known.dim, rng), *extreme])
 
 
 def _random(count: int, dim: int, rng: np.random.Generator) -> FloatArray:
@@ -39,16 +39,12 @@ def _random(count: int, dim: int, rng: np.random.Generator) -> FloatArray:
     return scale[:, None] * rng.standard_normal((count, dim))
 
 
-def _extremes(known: Known, pool: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
-    """Indices of pool points that are farthest in random directions of the hidden layers, each layer alike."""
-    size = np.hypot(np.sqrt(known.dim), np.linalg.norm(pool, axis=1))[:, None]
-    chosen = [np.empty(0, dtype=np.intp)]
-    layers = [Known(known.dim, known.layers[: k + 1]) for k in range(len(known.layers) - 1)] or [Known(known.dim)]
-    for part in layers:
-        directions = rng.standard_normal((count // len(layers), part.features(pool[:1]).shape[1]))
-        values = _white(part.features(pool) / size)
-        chosen.append(farthest(values, directions))
-    return np.unique(np.concatenate(chosen))
+def _extremes(known: Known, pool: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
+    """Points (count, d), as far from the origin as those of the pool, where random directions of the features peak."""
+    features = known.features(pool)
+    rows = rng.standard_normal((count, features.shape[1]))
+    rows[int(AS_THEY_ARE * count) :] @= _whitening(features)
+    return _climbed(known, pool[farthest(features, rows)], rows)
 
 
 def farthest(values: FloatArray, directions: FloatArray) -> IntArray:
@@ -72,28 +68,16 @@ def suspected_points(known: Known, rest: FloatArray, rng: np.random.Generator) -
 def _climbed(known: Known, points: FloatArray, rows: FloatArray) -> FloatArray:
     """Points (n, d) moved to where rows (n, k) of the features are larger, no farther from the origin."""
     size = np.linalg.norm(points, axis=1, keepdims=True)
-    for _ in range(CLIMB_STEPS):
-        slope = np.einsum("nfd,nf->nd", known.local(points).jacobian, rows)
+    for step in np.linspace(CLIMB_STEP, 0, CLIMB_STEPS, endpoint=False):
+        slope = known.around(points).feature_gradients(rows)
         length = np.linalg.norm(slope, axis=1, keepdims=True)
-        points = points + CLIMB_STEP * size * slope / np.where(length > 0, length, 1.0)
-        points *= np.minimum(size / np.linalg.norm(points, axis=1, keepdims=True), 1.0)
+        points = points + step * size * slope / np.where(length > 0, length, 1.0)
+        points *= size / np.linalg.norm(points, axis=1, keepdims=True)
     return points
 
 
-def undetermined_points(known: Known, incomings: Iterable[Incoming], rng: np.random.Generator) -> FloatArray:
-    """Points at which the value of a neuron on top of `known` depends on coefficients that are open, some for each."""
-    pool, open_ = _random(POOL, known.dim, rng), [incoming for incoming in incomings if not incoming.closed]
-    features, chosen = known.features(pool), [pool[:0]]
-    for incoming in open_:
-        unsure = np.flatnonzero(~incoming.determined(features))
-        nearest = unsure[np.argsort(np.abs(incoming.values(features[unsure])))]  # those that switch most easily
-        chosen += [pool[nearest[:FOR_EACH]], pool[unsure[:FOR_EACH]]]
-    return np.concatenate(chosen)
-
-
-def _white(values: FloatArray) -> FloatArray:
-    """Values of unit spread in every direction that has any."""
-    centred = values - values.mean(axis=0)
-    _, sizes, directions = np.linalg.svd(centred, full_matrices=False)
+def _whitening(values: FloatArray) -> FloatArray:
+    """A matrix (k, k): directions times it see values (n, k) with unit spread in every direction that has any."""
+    _, sizes, directions = np.linalg.svd(values - values.mean(axis=0), full_matrices=False)
     kept = sizes > np.sqrt(unit_roundoff(np.float64)) * sizes[0]
-    return centred @ (directions[kept] / sizes[kept, None]).T @ directions[kept]
+    return np.asarray(directions[kept].T @ (directions[kept] * (sizes[0] / sizes[kept, None])))

@@ -6,13 +6,15 @@ brings the kink that was missing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from reluctant.extraction.any_depth.check_points import check_points, suspected_points, undetermined_points
+from reluctant.extraction.any_depth.check_points import check_points, suspected_points
 from reluctant.extraction.any_depth.known import Known
 from reluctant.extraction.any_depth.ladder import Ladder
+from reluctant.extraction.any_depth.open_points import undetermined_points
 from reluctant.extraction.any_depth.rare_side import FITTED_DISTANCE, rows_for_fit
 from reluctant.extraction.any_depth.top import Readout, deviations, fit_most, leftovers
 from reluctant.extraction.failures import StageFailed
@@ -24,7 +26,8 @@ from reluctant.numerics import FloatArray
 __all__ = ["complete", "mostly_explained"]
 
 FITS = 1e-6  # deviation, relative to the spread of the answers, that no rounding in the layers explains
-FEWEST_CHECKED, CHECKED = 4000, 0.5  # fresh points; for every parameter: what they do not meet is rare
+FEWEST_CHECKED, CHECKED = 5000, 0.5  # fresh points; for every parameter: what they do not meet is rare
+AGAIN = 0.25  # of them, when neurons were found since
 MOST_SUSPECTS = 128  # directions
 MOST_WRONG = 0.4  # of the rows: beyond, the others are no majority
 MOST_ROUNDS = 12
@@ -36,22 +39,24 @@ BEYOND = 0.5  # of its length, a segment goes on at both ends: creases are bette
 def complete(ladder: Ladder, memory: Memory, rng: np.random.Generator) -> Known:
     """Look for missing neurons until fresh points are explained.
 
-    Cost: 4000 rows, or half a row for every parameter where that is more; about 40 more for each missing neuron.
+    Cost: 5000 rows, or half a row for every parameter where that is more; about 40 more for each missing neuron, and
+    a quarter of the fresh points again.
     """
-    checked = False
+    checks = _Checks(ladder, rng)
     for _ in range(MOST_ROUNDS):
         known = ladder.known()
         found = _Explained.by(known, memory, rng)
-        if not found.wrong.any() and not checked:
-            with ladder.oracle.stage("check"):
-                ladder.store.ask(_points_to_check(ladder, known, found.readout, rng))
-            checked = True
-            found = _Explained.by(known, memory, rng)
+        for points in checks.points(known, found.readout):
+            if found.wrong.any():
+                break
+            if len(points):
+                with ladder.oracle.stage("check"):
+                    ladder.store.ask(points)
+                found = _Explained.by(known, memory, rng)
         if not found.wrong.any():
             return known
         if found.wrong.mean() > MOST_WRONG:
             break
-        checked = False
         with ladder.oracle.stage("completion"):
             ladder.store.scan(found.segments(rng))
             ladder.look_again()
@@ -60,12 +65,23 @@ def complete(ladder: Ladder, memory: Memory, rng: np.random.Generator) -> Known:
     )  # fmt: skip
 
 
-def _points_to_check(ladder: Ladder, known: Known, readout: Readout, rng: np.random.Generator) -> FloatArray:
-    """Points that were not asked before: random ones, extreme ones, and where something is known to be open."""
-    count = max(FEWEST_CHECKED, int(CHECKED * known.parameters))
-    open_ = [undetermined_points(s.known, [n.incoming for n in s.neurons], rng) for s in ladder.searches]
-    suspected = suspected_points(known, leftovers(known, readout, MOST_SUSPECTS, rng), rng)
-    return np.concatenate([check_points(known, count, rng), *open_, suspected])
+@dataclass
+class _Checks:
+    """Points that were not asked before: first those where something is known to be open, then random and extreme ones.
+
+    Those of earlier rounds are still looked at, so that later rounds need fewer.
+    """
+
+    ladder: Ladder
+    rng: np.random.Generator
+    share: float = 1.0
+
+    def points(self, known: Known, readout: Readout) -> Iterator[FloatArray]:
+        open_ = [undetermined_points(s.known, [n.incoming for n in s.neurons], self.rng) for s in self.ladder.searches]
+        yield np.concatenate(open_)
+        yield suspected_points(known, leftovers(known, readout, MOST_SUSPECTS, self.rng), self.rng)
+        yield check_points(known, int(self.share * max(FEWEST_CHECKED, CHECKED * known.parameters)), self.rng)
+        self.share = AGAIN
 
 
 def mostly_explained(known: Known, memory: Memory, rng: np.random.Generator) -> bool:
@@ -90,14 +106,18 @@ class _Explained:
         return cls(readout, rows, off, off > FITS)
 
     def segments(self, rng: np.random.Generator) -> Lines:
-        """Segments from wrong rows, some of the worst, to rows nearby that are right."""
-        worst = np.flatnonzero(self.wrong)[np.argsort(-self.off[self.wrong])]
-        chosen = rng.choice(worst[: SEGMENTS * NEIGHBOURS], min(SEGMENTS, len(worst)), replace=False)
-        right = self.rows[~self.wrong]
+        """Segments from wrong rows, some of the worst, to rows nearby that are right, and to others that are wrong.
+
+        The first cross what is missing; the second see it where it is, beyond creases that are known.
+        """
+        wrong = np.flatnonzero(self.wrong)[np.argsort(-self.off[self.wrong])]
+        chosen = rng.choice(wrong[: SEGMENTS * NEIGHBOURS], min(SEGMENTS, len(wrong)), replace=False)
+        right, among = self.rows[~self.wrong], self.rows[self.wrong]
         start, stop = [], []
         for row in self.rows[chosen]:
-            nearest = np.argsort(np.linalg.norm(right - row, axis=1))[:NEIGHBOURS]
-            other = right[rng.choice(nearest)]
-            start.append(row - BEYOND * (other - row))
-            stop.append(other + BEYOND * (other - row))
+            nearest = right[np.argsort(np.linalg.norm(right - row, axis=1))[:NEIGHBOURS]]
+            apart = among[np.linalg.norm(among - row, axis=1) > 0]
+            for other in (rng.choice(nearest), *rng.permutation(apart)[:1]):
+                start.append(row - BEYOND * (other - row))
+                stop.append(other + BEYOND * (other - row))
         return Lines.between(np.array(start), np.array(stop), float(np.sqrt(self.rows.shape[1])))

@@ -8,11 +8,12 @@ space: coefficients of features that were constant wherever the crease was seen.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg
 
-from reluctant.extraction.any_depth.known import Known
+from reluctant.extraction.any_depth.known import Around, Known
 from reluctant.geometry.samples import BoolArray
 from reluctant.numerics import FloatArray
 
@@ -20,6 +21,7 @@ __all__ = ["Crease", "Incoming", "solve"]
 
 SHORT_ROW = 0.05  # distances in feature space below this are not scaled up: their digits are few
 RANK = 1e-7  # relative; smaller singular values are open directions
+PROBES = 2  # random combinations of open directions: if none of them matters, none does
 OPEN = 1e-6  # share of a unit step in an open direction that counts as open
 
 
@@ -69,17 +71,26 @@ class Incoming:
         away = features - self.start
         return np.asarray(np.linalg.norm(away @ self.open, axis=1) <= OPEN * (SHORT_ROW + np.linalg.norm(away, axis=1)))
 
-    def flat(self, jacobian: FloatArray) -> BoolArray:
-        """In which cells, by their Jacobians (n, F, d), the normal does not depend on what is open."""
+    @cached_property
+    def probes(self) -> FloatArray:
+        """Rows (2, PROBES, F): random combinations of what is open, and of everything, of the same size."""
+        rng = np.random.default_rng(len(self.weights))
+        every = rng.standard_normal((PROBES, len(self.weights)))
+        return np.array([rng.standard_normal((PROBES, self.open.shape[1])) @ self.open.T, every])
+
+    def flat(self, around: Around) -> BoolArray:
+        """Around which points the normal does not depend on what is open."""
+        n = len(around.features)
         if self.closed:
-            return np.ones(len(jacobian), dtype=bool)
-        change = np.linalg.norm(np.swapaxes(jacobian, 1, 2) @ self.open, axis=(1, 2))
-        return np.asarray(change <= OPEN * np.linalg.norm(jacobian, axis=(1, 2)))
+            return np.ones(n, dtype=bool)
+        probes = np.broadcast_to(self.probes[:, :, None, :], (2, PROBES, n, len(self.weights)))
+        change, whole = np.linalg.norm(around.feature_gradients(probes), axis=(1, 3))
+        return np.asarray(change <= OPEN * whole)
 
     def sure_points(self, known: Known, crease: Crease) -> FloatArray:
         """Points of the crease around which it is determined."""
-        local = known.local(crease.points)
-        return crease.points[self.flat(local.jacobian) & self.determined(local.features)]
+        around = known.around(crease.points)
+        return crease.points[self.flat(around) & self.determined(around.features)]
 
     def open_features(self) -> BoolArray:
         """Features (F,) whose coefficient is open."""

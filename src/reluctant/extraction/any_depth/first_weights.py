@@ -38,6 +38,8 @@ def refine_first_weights(
     chosen = _spanning(combinations, int(h * max(SHARE / network.outputs, LEAST_SHARE)) + 1)
     with oracle.stage("first weights", expected=len(chosen) * (network.dim + 2)):
         found = gradients(oracle.query, points[chosen], None, STEP * room[chosen], noise, rng)
+    if not found.good.any():
+        return network
     left = combinations[chosen][found.good].reshape(-1, h)
     first = network.weights[0]
     rest = found.slope[found.good].reshape(len(left), -1) - left @ first
@@ -51,9 +53,10 @@ def _room(network: ReLUNetwork, points: FloatArray) -> FloatArray:
     h, slopes = points, np.broadcast_to(np.eye(network.dim), (1, network.dim, network.dim))
     for w, b in zip(network.weights[:-1], network.biases[:-1], strict=True):
         values, slopes = h @ w.T + b, w @ slopes
-        room = np.minimum(room, (np.abs(values) / np.abs(slopes).max(axis=2)).min(axis=1))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            reach = np.abs(values) / np.abs(slopes).max(axis=2)  # not a number where a value neither is nor becomes any
+        room = np.minimum(room, np.where(np.isnan(reach), np.inf, reach).min(axis=1))
         h, slopes = np.maximum(values, 0), np.where((values > 0)[:, :, None], slopes, 0.0)
-        slopes = slopes + np.finfo(float).tiny
     return room
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from reluctant.extraction.any_depth.known import Known
+from reluctant.extraction.any_depth.known import Known, Slopes
 from reluctant.geometry import DistanceNoise, Lines, Scan, gradients, scan_lines
 from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray
 from reluctant.numerics import FloatArray
@@ -50,6 +50,7 @@ class Store:
         self.scale = float(np.sqrt(dim))
         self.lines = 0
         self.unresolved = 0
+        self.followed = 0  # creases, in all layers
         nothing = np.empty(0)
         rows = np.empty((0, dim))
         self.kinks = Kinks(nothing.astype(np.intp), nothing, rows, rows, np.empty((0, 0)), nothing, nothing)
@@ -57,6 +58,7 @@ class Store:
         self.middles = np.empty((0, dim))  # of pieces: one more than kinks on every line
         self.widths = np.empty(0)
         self.constant = np.empty(0, dtype=bool)  # pieces on which the function does not change: nothing shows there
+        self._slopes: tuple[Known, Kinks, Slopes] | None = None
         self.gradients: dict[int, FloatArray | None] = {}  # of pieces measured so far, None where it failed
 
     def scan(self, lines: Lines) -> None:
@@ -134,9 +136,15 @@ class Store:
 
     # ---- what is explained
 
+    def slopes(self, known: Known) -> Slopes:
+        """What known layers make of all kinks; kept until there are more of either."""
+        if self._slopes is None or self._slopes[0] is not known or self._slopes[1] is not self.kinks:
+            self._slopes = known, self.kinks, known.along(self.kinks.point, self.kinks.direction)
+        return self._slopes[2]
+
     def unexplained(self, known: Known) -> BoolArray:
         """Which kinks no known neuron passes."""
-        slopes = known.along(self.kinks.point, self.kinks.direction)
+        slopes = self.slopes(known)
         distance = relative_distance(slopes.values, slopes.value_slopes, self.kinks)
         return np.less(distance, SAME_PLACE).sum(axis=1) == 0
 

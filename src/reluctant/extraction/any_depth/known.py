@@ -17,7 +17,7 @@ import numpy as np
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 
-__all__ = ["Known", "Layer", "Local", "Slopes"]
+__all__ = ["Around", "Known", "Layer", "Local", "Slopes"]
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,41 @@ class Slopes:
 
 
 @dataclass(frozen=True)
+class Around:
+    """Around n points, as `Local`, with slopes computed where they are asked for: far cheaper than all of them."""
+
+    layers: tuple[Layer, ...]
+    features: FloatArray
+    values: FloatArray
+    active: tuple[BoolArray, ...]  # (n, h) for each layer
+
+    def hinge_slopes(self, directions: FloatArray) -> FloatArray:
+        """Derivatives (n, H) of the values before each ReLU along directions (n, d)."""
+        dh, slopes = directions, [np.empty((len(directions), 0))]
+        for layer, on in zip(self.layers, self.active, strict=True):
+            dz = dh @ layer.weights.T
+            slopes.append(dz)
+            dh = np.hstack([np.where(on, dz, 0.0), dh @ layer.beside.T])
+        return np.hstack(slopes)
+
+    def feature_gradients(self, rows: FloatArray) -> FloatArray:
+        """Gradients (..., n, d) of combinations (..., n, F) of the features."""
+        return self._pulled(rows, np.zeros_like(self.values))
+
+    def hinge_gradients(self, hinges: IntArray) -> FloatArray:
+        """Gradients (n, d) of the value before one ReLU at each point."""
+        return self._pulled(np.zeros_like(self.features), np.eye(self.values.shape[1])[hinges])
+
+    def _pulled(self, rows: FloatArray, by_value: FloatArray) -> FloatArray:
+        stop = by_value.shape[1]
+        for layer, on in zip(self.layers[::-1], self.active[::-1], strict=True):
+            start = stop - len(layer)
+            by_z = np.where(on, rows[..., : len(layer)], 0.0) + by_value[:, start:stop]
+            rows, stop = by_z @ layer.weights + rows[..., len(layer) :] @ layer.beside, start
+        return rows
+
+
+@dataclass(frozen=True)
 class Known:
     """Hidden layers in order; in all but the last one sides are decided."""
 
@@ -114,7 +149,7 @@ class Known:
 
     def patterns(self, points: FloatArray) -> BoolArray:
         """Which known neurons (n, H) are active."""
-        return self.along(points, np.zeros_like(points)).values > 0
+        return self.around(points).values > 0
 
     def along(self, points: FloatArray, directions: FloatArray) -> Slopes:
         """Values and derivatives at points on lines."""
@@ -127,6 +162,16 @@ class Known:
             h = np.hstack([np.maximum(z, 0), h @ layer.beside.T])
             dh = np.hstack([np.where(z > 0, dz, 0.0), dh @ layer.beside.T])
         return Slopes(h, dh, np.hstack(values), np.hstack(slopes))
+
+    def around(self, points: FloatArray) -> Around:
+        """What slopes around each point are computed from."""
+        h, values, active = points, [np.empty((len(points), 0))], []
+        for layer in self.layers:
+            z = h @ layer.weights.T + layer.biases
+            values.append(z)
+            active.append(z > 0)
+            h = np.hstack([np.maximum(z, 0), h @ layer.beside.T])
+        return Around(self.layers, h, np.hstack(values), tuple(active))
 
     def local(self, points: FloatArray) -> Local:
         """Everything around each point."""

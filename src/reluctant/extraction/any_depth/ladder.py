@@ -18,6 +18,7 @@ __all__ = ["Ladder"]
 MOST_LAYERS = 8
 MOST_REPAIRS = 2
 REPAIR_LINES = 4
+MOST_REENTRIES = 3
 
 
 class Ladder:
@@ -74,7 +75,9 @@ class Ladder:
         """After new lines: what they speak against is dropped, what they close is closed, what is new is followed."""
         self.top.review()
         self.top.close()
-        self.reenter()
+        for _ in range(MOST_REENTRIES):  # layers that were rebuilt may have lost neurons, whose kinks are there again
+            if not self.reenter():
+                return
 
     def reenter(self) -> bool:
         """Try kinks that nothing explains in every layer, from the lowest; True if a neuron was found."""

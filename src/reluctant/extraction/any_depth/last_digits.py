@@ -15,6 +15,7 @@ from reluctant.numerics import FloatArray
 __all__ = ["polish_to_all"]
 
 ROUNDS = 4
+FEW_PARAMETERS = 2000  # beyond, a thorough fit takes minutes
 ADDED = 0.5  # rows for every parameter, in a round
 
 
@@ -33,13 +34,12 @@ def polish_to_all(
 
     best, off = network, deviations(network)
     for _ in range(ROUNDS):
-        polished = polish(best, rows, answers, noise, thorough=True)
+        polished = polish(best, rows, answers, noise, thorough=network.parameters <= FEW_PARAMETERS)
         now = deviations(polished)
-        if not now.max() < off.max():  # a fit that answers say little about may run away
-            break
-        best, off = polished, now
-        worst = np.argsort(-off)[: int(ADDED * network.parameters)]
-        worst = worst[off[worst] > TOLERANCE]
+        worst = np.argsort(-now)[: int(ADDED * network.parameters)]  # also of a fit that ran away: these rows hold it
+        better = now.max() < off.max()
+        best, off = (polished, now) if better else (best, off)
+        worst = worst[now[worst] > TOLERANCE]
         if not len(worst):
             break
         rows, answers = np.concatenate([rows, every_row[worst]]), np.concatenate([answers, every_answer[worst]])

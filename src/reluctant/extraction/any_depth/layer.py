@@ -18,6 +18,7 @@ from reluctant.extraction.any_depth.merge import joined, same_neuron
 from reluctant.extraction.any_depth.score import passes, score
 from reluctant.extraction.any_depth.sides import find_sides
 from reluctant.extraction.any_depth.unseen import settle
+from reluctant.extraction.failures import StageFailed
 from reluctant.geometry.samples import BoolArray, IntArray
 
 __all__ = ["Neuron", "Search"]
@@ -27,7 +28,7 @@ FEWEST_HITS = 2  # the one it was found by, and another
 HITS_FIRST = 3  # a hyperplane is met by every line
 SEEN = 0.7  # share of a neuron's crossings that must be kinks
 NARROWEST = 1e-4  # pieces narrower than this, relative to scale and distance, are no good start
-FARTHEST = 10.0  # in units of the scale: no walk starts farther out
+FARTHEST = 16.0  # in units of the scale: no walk starts farther out
 RESIDUAL = 1e-7  # of a neuron's linear system
 STRAIGHT = 1e-6  # share of the weights: a crease that does not bend
 ENOUGH_FOR_SIDES = 5  # neurons, where the layer below is no wider than the one before it
@@ -35,6 +36,8 @@ FEWEST_TO_DOUBT = 3  # neurons: with fewer there is no majority
 QUIET = 4  # lines in a row that bring nothing new
 QUIET_FIRST = 2  # for the first layer, whose creases every line meets
 MOST_LINES = 10  # new ones for one layer
+MOST_FOLLOWED = 1500  # creases in all layers together: networks that can be recovered need a few hundred
+FRUITLESS = 200  # kinks in a row that bring nothing: what is left belongs to deeper layers, or cannot be followed
 
 
 @dataclass(frozen=True)
@@ -96,19 +99,24 @@ class Search:
         """Follow all candidates there are; the number of neurons found."""
         found = 0
         while len(self.next_batch()) and not self.at_odds():
-            found += self.try_all()
+            new = self.try_all()
+            found += new
+            if not new and self.known.layers:
+                break
         return found
 
     def try_all(self) -> int:
         """Follow candidates, for the first layer those of one line, until none is left; the neurons found."""
-        before = len(self.neurons)
-        while len(batch := self.next_batch()) and not self.at_odds():
+        before, fruitless = len(self.neurons), 0
+        while fruitless < FRUITLESS and len(batch := self.next_batch()) and not self.at_odds():
+            found = len(self.neurons)
             self.store.measure(batch)
             self.close()
             for kink in batch:
                 self.tried.add(int(kink))
                 if self.unexplained()[kink]:
                     self.try_kink(int(kink))
+            fruitless = 0 if len(self.neurons) > found else fruitless + len(batch)
             if not self.known.layers:
                 break
         return len(self.neurons) - before
@@ -143,6 +151,7 @@ class Search:
         normal = self.store.normal(kink)
         if normal is None:
             return
+        self.count_one()
         start = Crease(self.store.kinks.point[kink][None], *normal)
         crease = None if self.is_part(start) else follow(self.asker, self.known, start)
         if crease is None:
@@ -151,6 +160,14 @@ class Search:
         if neuron is not None and self.confirmed(neuron):
             self.add(neuron)
             self.settle_sides()
+
+    def count_one(self) -> None:
+        """One crease more is followed; too many of them are a sign that layers are too many, or too wide."""
+        self.store.followed += 1
+        if self.store.followed > MOST_FOLLOWED:
+            reason = "creases that could not be told apart by layer, after this many"
+            number = self.store.followed
+            raise StageFailed(f"layer {len(self.known.layers) + 1}", reason, number=number, limit=MOST_FOLLOWED)
 
     def is_part(self, start: Crease) -> bool:
         """True if this is the crease of an open neuron, where more of it can be seen; then it has become part of it."""
@@ -192,10 +209,10 @@ class Search:
 
     def close(self) -> None:
         """Settle open coefficients by kinks that nothing explains yet."""
-        for k, neuron in enumerate(self.neurons):
-            if neuron.incoming.closed:
-                continue
-            points = self.store.kinks.point[self.unexplained()]
+        open_ = [k for k, neuron in enumerate(self.neurons) if not neuron.incoming.closed]
+        points = self.store.kinks.point[self.unexplained()] if open_ else self.store.kinks.point[:0]
+        for k in open_:
+            neuron = self.neurons[k]
             crease = close_from_kinks(self.known, neuron.crease, neuron.incoming, points)
             closed = None if crease is None else self.accepted(crease)
             if closed is not None:

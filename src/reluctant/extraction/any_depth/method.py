@@ -9,6 +9,7 @@ import numpy as np
 
 from reluctant.extraction.affine import affine_map
 from reluctant.extraction.any_depth.asker import Asker
+from reluctant.extraction.any_depth.certify import certify
 from reluctant.extraction.any_depth.completion import complete, mostly_explained
 from reluctant.extraction.any_depth.first_weights import refine_first_weights
 from reluctant.extraction.any_depth.kink_store import Store
@@ -16,8 +17,9 @@ from reluctant.extraction.any_depth.known import Known
 from reluctant.extraction.any_depth.ladder import Ladder
 from reluctant.extraction.any_depth.last_digits import polish_to_all
 from reluctant.extraction.any_depth.rare_side import rows_for_fit, rows_on_rare_sides
-from reluctant.extraction.any_depth.top import fit_readout, oriented_network, with_carried
+from reluctant.extraction.any_depth.top import fit_readout, oriented_network, without_outputs
 from reluctant.extraction.candidate import Candidate
+from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.memory import Memory
 from reluctant.geometry import DistanceNoise, Frame
 from reluctant.geometry.row_space import row_space
@@ -56,21 +58,48 @@ class AnyDepth:
         ladder = Ladder(oracle, Asker(ask, noise, rng, store.scale, store.spacing()), store)
 
         def is_last(known: Known) -> bool:
-            keep(_lifted(_alone(known, oracle.outputs), frame))
+            keep(_lifted(without_outputs(known, oracle.outputs), frame))
             return mostly_explained(known, memory, rng)
 
-        ladder.climb(is_last)
-        known = complete(ladder, memory, rng)
+        known = _all_layers(ladder, memory, rng, is_last, lambda part: _lifted(part, frame))
         rare = rows_on_rare_sides(known, memory, rng)
         if len(rare):
             with oracle.stage("fit", expected=len(rare)):
                 ask(rare)
         rows, answers = rows_for_fit(known, memory, rng)
         network = oriented_network(known, fit_readout(known, rows, answers), rows, answers)
-        network = _lifted(polish_to_all(network, rows, answers, memory, noise), frame)
+        network = polish_to_all(network, rows, answers, memory, noise)
+        certificate = certify(network, known, rows, ladder.asker)
+        network = _lifted(network, frame)
         if len(frame.basis) < oracle.dim and network.skip is None:
             network = refine_first_weights(oracle, network, noise, rng)
-        return Candidate(network, limits=LIMITS)
+        return Candidate(network, certificate=certificate, limits=LIMITS)
+
+
+def _all_layers(
+    ladder: Ladder,
+    memory: Memory,
+    rng: np.random.Generator,
+    is_last: Callable[[Known], bool],
+    lifted: Callable[[ReLUNetwork], ReLUNetwork],
+) -> Known:
+    """All layers; a failure says which were found, with the output that suits them best if none seemed missing."""
+    partial = None
+    try:
+        ladder.climb(is_last)
+        partial = _best_guess(ladder.known(), memory, rng)
+        return complete(ladder, memory, rng)
+    except StageFailed as failure:
+        if partial is None and ladder.searches:
+            partial = without_outputs(ladder.known(), ladder.oracle.outputs)
+        failure.partial = None if partial is None else lifted(partial)
+        raise
+
+
+def _best_guess(known: Known, memory: Memory, rng: np.random.Generator) -> ReLUNetwork:
+    """The layers as they are, with the outputs that fit most answers."""
+    rows, answers = rows_for_fit(known, memory, rng)
+    return oriented_network(known, fit_readout(known, rows, answers), rows, answers)
 
 
 def _frame(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> Frame:
@@ -80,13 +109,6 @@ def _frame(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> 
     with oracle.stage("row space"):
         found = row_space(oracle.query, oracle.dim, noise, rng)
     return found.frame
-
-
-def _alone(known: Known, outputs: int) -> ReLUNetwork:
-    """A part: the layers known, with nothing above them."""
-    layers = [with_carried(layer) for layer in known.layers]
-    weights = [*(layer.weights for layer in layers), np.zeros((outputs, len(layers[-1])))]
-    return ReLUNetwork(weights, [*(layer.biases for layer in layers), np.zeros(outputs)])
 
 
 def _lifted(network: ReLUNetwork, frame: Frame) -> ReLUNetwork:

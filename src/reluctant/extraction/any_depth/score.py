@@ -32,7 +32,7 @@ class Score:
 
 def passes(store: Store, known: Known, incoming: Incoming) -> BoolArray:
     """At which kinks the neuron's value is zero."""
-    slopes = known.along(store.kinks.point, store.kinks.direction)
+    slopes = store.slopes(known)
     values = incoming.values(slopes.features)[:, None]
     near = relative_distance(values, (slopes.feature_slopes @ incoming.weights)[:, None], store.kinks)[:, 0]
     return np.asarray((near < SAME_PLACE) & incoming.determined(slopes.features))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from reluctant.extraction.any_depth.crease import Incoming
-from reluctant.extraction.any_depth.known import Known, Local
+from reluctant.extraction.any_depth.known import Around, Known
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 
@@ -21,7 +21,7 @@ TARGETED = 0.7  # share of steps that aim at a hinge whose coefficient is open
 WANDER = (0.1, 0.5, 1.0)  # random part of an aimed step
 BEHIND = 0.4  # of the way from one hinge to the next: where a step lands behind a hinge
 WIDEST_GAP = 0.5  # in units of the scale
-STRAY = 12.0  # how far out walks may go, in units of the scale
+STRAY = 20.0  # how far out walks may go, in units of the scale
 FLAT = 1e-16  # square of a normal, relative: a neuron does not change in this cell
 PART_OF_THE_WAY = (0.2, 0.8)  # to a wall: where a walk goes on that met it
 
@@ -82,7 +82,7 @@ def find_walls(
 class _Step:
     """One step of every walk: along `direction`, over the hinge at `reach`, `gap` before the next."""
 
-    local: Local
+    around: Around
     normal: FloatArray
     direction: FloatArray
     hinge: IntArray
@@ -91,20 +91,19 @@ class _Step:
 
     @classmethod
     def aim(cls, known: Known, incoming: Incoming, x: FloatArray, scale: float, rng: np.random.Generator) -> _Step:
-        local = known.local(x)
-        normal = np.einsum("nfd,f->nd", local.jacobian, incoming.weights)
+        around = known.around(x)
+        normal = around.feature_gradients(np.broadcast_to(incoming.weights, around.features.shape))
         size = np.linalg.norm(normal, axis=1, keepdims=True)
         normal /= np.where(size > 0, size, 1.0)
-        direction = tangents(_aims(known, incoming, local, rng), normal)
-        slopes = np.einsum("nhd,nd->nh", local.gradients, direction)
+        direction = tangents(_aims(known, incoming, around, x.shape[1], rng), normal)
         with np.errstate(divide="ignore", invalid="ignore"):
-            reach = -local.values / slopes
+            reach = -around.values / around.hinge_slopes(direction)
         reach = np.where((reach > 0) & np.isfinite(reach), reach, np.inf)
         order = np.argsort(reach, axis=1)[:, :2]
         first, second = np.take_along_axis(reach, order, axis=1).T if reach.shape[1] > 1 else (reach[:, 0], np.inf)
         with np.errstate(invalid="ignore"):
             gap = np.minimum(second - first, WIDEST_GAP * scale)
-        return cls(local, normal, direction, order[:, 0], first, gap)
+        return cls(around, normal, direction, order[:, 0], first, gap)
 
     def go(
         self, known: Known, incoming: Incoming, x: FloatArray, scale: float, rng: np.random.Generator
@@ -112,34 +111,33 @@ class _Step:
         usable = np.asarray(np.isfinite(self.reach) & np.isfinite(self.gap))
         reach, gap = np.where(usable, self.reach, 0.0), np.where(usable, self.gap, 0.0)
         landing = x + (reach + BEHIND * gap)[:, None] * self.direction
-        behind = known.local(landing)
+        behind = known.around(landing)
         each = np.arange(len(x))
-        expected = self.local.values > 0
+        expected = self.around.values > 0
         expected[each, self.hinge] ^= True
         usable &= np.asarray(np.equal(behind.values > 0, expected).all(axis=1))
         usable &= np.linalg.norm(landing, axis=1) < STRAY * scale
-        predicted = incoming.flat(behind.jacobian)
+        predicted = incoming.flat(behind)
         wall = np.flatnonzero(usable & ~predicted)
         on_crease, landed = _land(known, incoming, landing, behind)
         part = rng.uniform(*PART_OF_THE_WAY, len(x)) * reach
         moved = np.where((usable & ~predicted)[:, None], x + part[:, None] * self.direction, x)
         moved = np.where((usable & predicted & landed)[:, None], on_crease, moved)
-        slope = self.local.gradients[each, self.hinge]
+        slope = self.around.hinge_gradients(self.hinge)
         slope = slope / np.linalg.norm(slope, axis=1, keepdims=True)
         place = x + reach[:, None] * self.direction
         walls = Walls(place, self.direction, self.normal, self.hinge, slope, gap)
         return walls.chosen(wall), moved
 
 
-def _aims(known: Known, incoming: Incoming, local: Local, rng: np.random.Generator) -> FloatArray:
+def _aims(known: Known, incoming: Incoming, around: Around, dim: int, rng: np.random.Generator) -> FloatArray:
     """Directions towards hinges whose coefficient is open and that are not yet active; else random ones."""
-    n, d = local.jacobian.shape[0], local.jacobian.shape[2]
-    aims = rng.standard_normal((n, d)) / np.sqrt(d)
-    wanted = _open_hinges(known, incoming) & (local.values < 0)
+    n = len(around.values)
+    aims = rng.standard_normal((n, dim)) / np.sqrt(dim)
+    wanted = _open_hinges(known, incoming) & (around.values < 0)
     chance = np.where(wanted, rng.random(wanted.shape), -1.0)
-    target = chance.argmax(axis=1)
     aimed = np.asarray(wanted.any(axis=1)) & (rng.random(n) < TARGETED)
-    towards = local.gradients[np.arange(n), target]
+    towards = around.hinge_gradients(chance.argmax(axis=1))
     size = np.linalg.norm(towards, axis=1, keepdims=True)
     towards = towards / np.where(size > 0, size, 1.0)
     return np.where(aimed[:, None], towards + rng.choice(WANDER, n)[:, None] * aims, aims)
@@ -157,11 +155,11 @@ def _open_hinges(known: Known, incoming: Incoming) -> BoolArray:
     return hinges
 
 
-def _land(known: Known, incoming: Incoming, landing: FloatArray, behind: Local) -> tuple[FloatArray, BoolArray]:
+def _land(known: Known, incoming: Incoming, landing: FloatArray, behind: Around) -> tuple[FloatArray, BoolArray]:
     """Drop points onto the crease of their cells; True where they stay in the cell."""
-    normal = np.einsum("nfd,f->nd", behind.jacobian, incoming.weights)
+    normal = behind.feature_gradients(np.broadcast_to(incoming.weights, behind.features.shape))
     square = (normal**2).sum(axis=1)
     moves = square > FLAT * (incoming.weights**2).sum()
     on_crease = landing - (incoming.values(behind.features) / np.where(moves, square, np.inf))[:, None] * normal
-    values = known.along(on_crease, normal).values
+    values = known.around(on_crease).values
     return on_crease, np.equal(values > 0, behind.values > 0).all(axis=1) & moves

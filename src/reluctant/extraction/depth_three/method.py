@@ -13,7 +13,8 @@ from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.depth_three.first_layer import FirstLayer, find_first_layer
 from reluctant.extraction.depth_three.fit import fit_above
-from reluctant.extraction.depth_three.remeasure import remeasure_rows
+from reluctant.extraction.depth_three.refine import EXACT_ROW
+from reluctant.extraction.depth_three.remeasure import WANTED, remeasure_rows
 from reluctant.extraction.depth_three.top import compose, recover_top
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.memory import remember
@@ -36,7 +37,7 @@ class DepthThree:
 
     Arguments:
         fit_share: rows asked for every m parameters above the first weights, to fit them once more. 0 is frugal
-            and leaves out measuring poor rows again as well; it costs about three digits.
+            and measures only the poorest rows again; it costs about three digits.
     """
 
     fit_share: float = 1.0
@@ -55,8 +56,8 @@ class DepthThree:
         top = _again(lambda: recover_top(remembering, layer, noise, rng, keep))
         network = compose(layer, top.network)
         keep(network)
-        if self.fit_share:
-            network = remeasure_rows(oracle, network, layer.row_errors, noise, rng)
+        wanted = WANTED if self.fit_share else EXACT_ROW
+        network = remeasure_rows(oracle, network, layer.row_errors, noise, rng, wanted)
         fitted = fit_above(remembering, memory, network, noise, rng, self.fit_share)
         return replace(top, network=fitted, certificate=certify(top, layer, fitted))
 

@@ -19,9 +19,10 @@ from reluctant.geometry import DistanceNoise
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
-__all__ = ["Refined", "refine_rows"]
+__all__ = ["EXACT_ROW", "Refined", "refine_rows"]
 
-WORST_ROW = 1e-9  # expected error of a row that is still called exact
+EXACT_ROW = 1e-9  # expected error of a row that is still called exact; others are measured again in the end
+WORST_ROW = 1e-7  # and of one with which the layers above can be found
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
-__all__ = ["best_places", "remeasure_rows"]
+__all__ = ["WANTED", "best_places", "remeasure_rows"]
 
 WANTED = 1.5e-13  # expected error of a row that may stay
 MOST = 0.25  # of the neurons, the worst of them: it costs two gradients each
@@ -50,14 +50,19 @@ class Places:
 
 
 def remeasure_rows(
-    oracle: Counting, network: ReLUNetwork, errors: FloatArray, noise: DistanceNoise, rng: np.random.Generator
+    oracle: Counting,
+    network: ReLUNetwork,
+    errors: FloatArray,
+    noise: DistanceNoise,
+    rng: np.random.Generator,
+    wanted: float = WANTED,
 ) -> ReLUNetwork:
-    """The network with better rows of the first layer, where their errors (n,) are too large. Rows have norm one.
+    """The network with better rows of the first layer, where errors (n,) are larger than wanted. Rows have norm one.
 
     Cost: 2 (d + 2) rows for each of these.
     """
     worst = np.argsort(-errors)[: int(np.ceil(MOST * len(errors)))]
-    poor = np.sort(worst[errors[worst] > WANTED])
+    poor = np.sort(worst[errors[worst] > wanted])
     if not len(poor) or network.depth != 3:
         return network
     places = best_places(network, poor, noise, rng)

@@ -28,7 +28,7 @@ __all__ = ["AGREEMENT", "STEP", "WELL_SEEN", "Places", "measure_rows", "places_o
 REACHES = (256.0, 32.0, 4.0, 0.5)  # how far inside a neuron is activated, in typical inputs of one coordinate
 ROOM = 2.0  # of the reach: how far the other neurons are from becoming active
 PLACES = np.array([0.5, 1.0, 1.5])  # of the reach: in between there is no crease of the layers above
-STEP = 0.1  # of a gradient, in reaches: a coordinate weighs about 1/√k, and five times that is rare
+STEP = 0.06  # of a gradient, in reaches: a coordinate weighs about 1/√k, and five times that is rare
 SHORTER_STEP = 0.3  # of that, where others are on and so more creases around
 BEND_NOISE = np.sqrt(6.0)  # of a second difference, in deviations of an answer
 SEEN = 1e3 * TOLERANCE  # change over a reach, in deviations, of a neuron that is seen
@@ -36,7 +36,7 @@ WELL_SEEN = 1e12  # and of one for which nothing better is looked for
 MORE_VIEWS = 5  # of a neuron that is seen neither alone nor well with others
 CHEAP = 0.5  # of the inputs: dimensions of a subspace in which gradients save something
 POOREST = 3  # one in so many of the neurons left is measured in full, the poorest
-GOOD_ENOUGH = 2e-10  # error of a row that was found with the help of the subspace
+GOOD_ENOUGH = 1e-9  # error of a row that was found with the help of the subspace
 AGREEMENT = 1e-4  # with the normal that was known in the subspace
 
 
@@ -156,6 +156,8 @@ def _rows_by_subspace(
     while True:
         rows[known], errors[known] = _directions(slope[known], sd[known], planes.normals[known], basis)
         normals[known] = rows[known] @ basis.T
+        if not len(left):
+            return rows, errors
         active = places.inside[left] @ planes.normals.T + planes.offsets > 0
         mixed = Mixed(left, inside.slope[left], inside.shown_sd[left], active)
         rows[left], mixed_errors = solve_mixed(mixed, rows, errors, normals, basis)

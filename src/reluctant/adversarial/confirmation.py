@@ -1,0 +1,75 @@
+"""A flip counts only where the target itself has changed side; and why nothing flipped, where answers tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from reluctant.adversarial.line import RayPoint, walk
+from reluctant.adversarial.margins import Margins
+from reluctant.adversarial.probe import answer_noise
+from reluctant.adversarial.search import DECIDED, Search
+from reluctant.adversarial.sources import Queried
+from reluctant.health.answers import answer_kind
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting
+from reluctant.oracles.base import Kind
+from reluctant.results import Outcome
+
+__all__ = ["asked_again", "explained", "on_target"]
+
+AGAIN = 4  # rows at the flipped input
+CLEAR = 3.0  # standard errors of their mean, beyond the boundary
+BEYOND = 10.0 ** np.arange(-7.0, -1.0)  # of the step: how much further the target's own digits may ask to go
+
+
+def asked_again(source: Queried, search: Search) -> Search:
+    """Ask the flipped input again: with fresh noise, the first answer beyond a limit may be a lucky one."""
+    if search.best is None:
+        return search
+    margins = search.margins.smallest(source.ask(np.repeat(search.best.x[None], AGAIN, axis=0)))
+    if margins.mean() + CLEAR * margins.std(ddof=1) / np.sqrt(AGAIN) < 0:
+        return search
+    return _failed(search, "Asked again, the flipped input was not clearly beyond: the answers are too noisy.")
+
+
+def on_target(oracle: Counting, search: Search) -> Search:
+    """Try a network's flip on the target, a little further along where its digits ask for it. Cost: 2 or 8 rows."""
+    if search.best is None:
+        return search
+    start, found = search.start, search.best.x
+    with oracle.stage("confirm"):
+        before, after = oracle.query(np.array([start, found]))
+        margins, least = Margins.at(before, oracle.facts.reference), DECIDED * answer_noise(np.array([before, after]))
+        if margins.smallest(before[None])[0] <= least:
+            return replace(search, outcome=Outcome.ON_BOUNDARY, best=None)
+        points, answers = found[None], after[None]
+        if not margins.smallest(answers)[0] < -least:
+            points = walk(start, found - start, 1 + BEYOND, oracle.facts.domain)
+            answers = oracle.query(points)
+    flipped = np.flatnonzero(margins.smallest(answers) < -least)
+    if not len(flipped):
+        return _failed(search, "The network flips here and the target does not: they are not the same function.")
+    first = int(flipped[0])
+    return replace(search, values=before, margins=margins, best=RayPoint(points[first], answers[first], True))
+
+
+def explained(search: Search, answers: FloatArray) -> Search:
+    """Say what the answers look like, where that is why nothing flipped."""
+    if search.outcome not in {Outcome.FLAT, Outcome.NOT_FLIPPED}:
+        return search
+    kind, single = answer_kind(answers), answers.shape[1] == 1
+    if search.outcome is Outcome.FLAT and single and np.array_equal(answers, np.round(answers)):
+        return replace(search, outcome=Outcome.PIECEWISE_CONSTANT)
+    if kind is Kind.PROBABILITIES or (single and (answers >= 0).all() and (answers <= 1).all()):
+        link = "sigmoid" if single else "softmax"
+        return _failed(
+            search, f"The answers look like probabilities: open the target with link='{link}' (--link {link})."
+        )
+    return search
+
+
+def _failed(search: Search, error: str) -> Search:
+    outcome = Outcome.NOT_FLIPPED if search.best is not None else search.outcome
+    return replace(search, outcome=outcome, best=None, evidence={**search.evidence, "error": error})
