@@ -53,9 +53,8 @@ class Linked(Wrapper):
         inner = self.inner.facts
         outputs = inner.outputs if self.link == "sigmoid" else inner.outputs - 1
         identity = f"{inner.identity} before {self.link}" if inner.identity else ""
-        outputs, to_first_class = max(outputs, UNKNOWN_OUTPUTS), self.link != "sigmoid"
-        changes = {"outputs": outputs, "kind": Kind.VALUES, "reference": to_first_class, "saturates": True}
-        return replace(inner, identity=identity, **changes)
+        facts = replace(inner, outputs=max(outputs, UNKNOWN_OUTPUTS), kind=Kind.VALUES, identity=identity)
+        return replace(facts, reference=self.link != "sigmoid", saturates=True)
 
     @property
     def advice(self) -> str:
