@@ -11,7 +11,7 @@ from reluctant.errors import TargetError, UnknownTarget, UnsupportedModel
 from reluctant.oracles.http.connection import Server
 from reluctant.oracles.http.tensors import DATATYPES, Tensor
 
-__all__ = ["MODEL_PATH", "Metadata", "read_metadata"]
+__all__ = ["MODEL_PATH", "Metadata", "check_datatype", "read_metadata"]
 
 # http://host:port[/prefix]/v2/models/NAME[/versions/V], with or without /infer at the end
 MODEL_PATH = re.compile(r"^(?P<base>.*?/v2)/models/(?P<name>[^/]+)(?P<version>/versions/[^/]+)?(/infer|/ready)?/?$")
