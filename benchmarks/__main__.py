@@ -27,6 +27,8 @@ from benchmarks import (
     peers,
     probabilities,
     public,
+    span,
+    span_figures,
 )
 
 BENCHMARKS = {
@@ -49,6 +51,8 @@ BENCHMARKS = {
     "adversarial": adversarial.main,
     "attacks": attacks.main,
     "learning-theory": learning_theory.main,
+    "span": span.main,
+    "span-figures": span_figures.main,
 }
 
 

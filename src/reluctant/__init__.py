@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from reluctant.networks import ReLUNetwork, equivalent
     from reluctant.oracles import Facts, Oracle, Wrapper, open_oracle
     from reluctant.results import Outcome, Result
+    from reluctant.span import Span, SpanGradients, Subspace, check_obfuscation, obfuscate, recover_span
     from reluctant.verification import Verification, verify
     from reluctant.verification.alignment import compare
 
@@ -39,10 +40,14 @@ __all__ = [
     "ReLUNetwork",
     "ReluctantError",
     "Result",
+    "Span",
+    "SpanGradients",
+    "Subspace",
     "Verification",
     "Wrapper",
     "__version__",
     "check_health",
+    "check_obfuscation",
     "compare",
     "defend",
     "equivalent",
@@ -51,8 +56,10 @@ __all__ = [
     "honest_cost",
     "learn",
     "local_linearity",
+    "obfuscate",
     "open_oracle",
     "random_network",
+    "recover_span",
     "verify",
 ]
 
@@ -71,9 +78,13 @@ _HOMES = {
     "ReLUNetwork": "networks",
     "ReluctantError": "errors",
     "Result": "results",
+    "Span": "span",
+    "SpanGradients": "span",
+    "Subspace": "span",
     "Verification": "verification",
     "Wrapper": "oracles",
     "check_health": "health",
+    "check_obfuscation": "span",
     "compare": "verification.alignment",
     "defend": "defenses",
     "equivalent": "networks",
@@ -82,8 +93,10 @@ _HOMES = {
     "honest_cost": "defenses",
     "learn": "learning",
     "local_linearity": "adversarial",
+    "obfuscate": "span",
     "open_oracle": "oracles",
     "random_network": "adversarial",
+    "recover_span": "span",
     "verify": "verification",
 }
 

@@ -68,6 +68,15 @@ class Domain:
         """True if every row lies inside, the boundary included."""
         return self.is_space or bool((rows >= self.low).all() and (rows <= self.high).all())
 
+    def room(self, points: FloatArray, moves: FloatArray) -> FloatArray:
+        """How often (n,) each move (n, d) may be made from its point without leaving; infinite in all of space."""
+        if self.is_space:
+            return np.full(np.broadcast_shapes(points.shape, moves.shape)[:-1], np.inf)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            towards = np.where(moves > 0, np.asarray(self.high) - points, np.asarray(self.low) - points)
+            times = np.where(moves == 0, np.inf, towards / moves)
+        return np.asarray(np.maximum(times.min(axis=-1), 0.0))
+
     def sample(self, rng: np.random.Generator, n: int, dim: int, scale: float = 1.0) -> FloatArray:
         """Draw n points: uniform in a box, else Gaussian of this scale folded into the domain.
 

@@ -36,6 +36,32 @@ class Outcome(Enum):
         "Most likely it is deeper or wider than the method can follow, or has neurons too close to each other; "
         "see what failed.",
     )
+    SPAN_RECOVERED = (
+        "span-recovered",
+        "Every direction that the target looks at was found: long steps along all others change nothing.",
+        "",
+    )
+    FULL_RANK = (
+        "full-rank",
+        "The target looks at every direction of its input: no part of it is invisible.",
+        "",
+    )
+    SPAN_PARTIAL = (
+        "span-partial",
+        "Only some of the directions that the target looks at were found.",
+        "They are good as far as they go: gradients at random inputs are only known to bring half of them. Try another "
+        "seed; see what failed.",
+    )
+    RANK_UNCLEAR = (
+        "rank-unclear",
+        "How many directions the target looks at cannot be told from its answers: the weakest are lost in their noise.",
+        "Ask for more digits, or open a local model with precision='float64' (--precision float64).",
+    )
+    ONE_LABEL = (
+        "one-label",
+        "The target gave the same label everywhere it was asked.",
+        "Give the domain of its inputs (--domain LOW,HIGH), or another threshold (--threshold).",
+    )
     CONSTANT = (
         "constant",
         "The target gave the same answer everywhere it was asked.",

@@ -14,6 +14,8 @@ from reluctant.experiments.depth import depth_study
 from reluctant.experiments.images import digits, mnist
 from reluctant.experiments.linearity import bottleneck_study, linearity_law
 from reluctant.experiments.perturbation import smallest_perturbation
+from reluctant.experiments.span_noise import span_noise
+from reluctant.experiments.span_ranks import span_moderate, span_thin
 from reluctant.experiments.steps import flip_steps
 from reluctant.experiments.trained import trained_linearity
 from reluctant.experiments.training import accuracy, before_and_after
@@ -25,6 +27,9 @@ SMALL = {
     "bottlenecks": lambda: bottleneck_study(wide=100, narrow=10, networks=2),
     "depth": lambda: depth_study(widths=(30,), depths=(1, 3, 10), networks=2),
     "trained": lambda: trained_linearity(hidden=((8,),), inputs=5),
+    "span-thin": lambda: span_thin(hidden=((3, 3),), networks=1, inputs=60, rank=12),
+    "span-moderate": lambda: span_moderate(hidden=((10,),), networks=1, inputs=60, rank=12),
+    "span-noise": lambda: span_noise(hidden=(12,)),
 }
 
 

@@ -16,7 +16,7 @@ ROWS = {"open": Rows(sent=1), "health": Rows(asked=102, sent=100, replayed=2), "
 
 every_outcome = pytest.mark.parametrize("outcome", Outcome, ids=lambda outcome: outcome.slug)
 NETWORKS = {Outcome.RECOVERED, Outcome.LEARNED}
-SUCCESSES = NETWORKS | {Outcome.FLIPPED}
+SUCCESSES = NETWORKS | {Outcome.FLIPPED, Outcome.SPAN_RECOVERED, Outcome.FULL_RANK}
 every_failure = pytest.mark.parametrize(
     "outcome", [o for o in Outcome if o not in SUCCESSES], ids=lambda outcome: outcome.slug
 )

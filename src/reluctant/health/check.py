@@ -38,11 +38,11 @@ def check_health(oracle: Oracle, *, rng: Rng = 0, lines: int = 6) -> Health:
     return examine(opened, generator, lines)
 
 
-def examine(oracle: Counting, rng: np.random.Generator, lines: int) -> Health:
-    """The check as a stage of a larger run."""
+def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: FloatArray | None = None) -> Health:
+    """The check as a stage of a larger run, around these centres (lines, d) if they are given."""
     before, domain = oracle.queries, oracle.facts.domain
     with oracle.stage("health", expected=ROWS_PER_LINE * lines):
-        centres = domain.interior(rng, lines, oracle.dim)
+        centres = domain.interior(rng, lines, oracle.dim) if centres is None else centres
         near = ShortLines.ask(oracle, rng, centres, STEPS, FINER_STEPS)
         # The same batch again: a deterministic target may still round differently in one of another size.
         repeated = ask(oracle, centres)

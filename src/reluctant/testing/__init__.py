@@ -4,6 +4,7 @@
 """
 
 from reluctant.testing.faults import FAULTS
+from reluctant.testing.labelled import Labelled, in_float32, labelled
 from reluctant.testing.methods import METHODS, Method
 from reluctant.testing.planted import DEGENERATE, WORST_CASE, planted
 from reluctant.testing.trained import train_digits, trained_digits
@@ -14,7 +15,10 @@ __all__ = [
     "FAULTS",
     "METHODS",
     "WORST_CASE",
+    "Labelled",
     "Method",
+    "in_float32",
+    "labelled",
     "largest_true_error",
     "planted",
     "relative_square_error",

@@ -16,6 +16,7 @@ from reluctant.learning import learn
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
 from reluctant.results import Result
+from reluctant.span import Span, recover_span
 from reluctant.verification import verify
 
 __all__ = ["METHODS", "Method"]
@@ -39,6 +40,11 @@ def _comparable(result: Result) -> Any:
     return result.outcome, dict(result.rows), [None if array is None else array.tobytes() for array in arrays]
 
 
+def _comparable_span(span: Span) -> Any:
+    """Outcome, cost by stage and the basis, to the last bit."""
+    return span.outcome, dict(span.rows), span.basis.tobytes()
+
+
 METHODS: tuple[Method, ...] = (
     Method("health", lambda oracle, candidate: check_health(oracle, rng=0)),
     Method("verify", lambda oracle, candidate: verify(oracle, candidate, rng=0)),
@@ -46,4 +52,6 @@ METHODS: tuple[Method, ...] = (
     Method("extract, DepthTwo", lambda oracle, candidate: _comparable(extract(oracle, DepthTwo(directions=2), rng=0))),
     Method("learn", lambda oracle, candidate: _comparable(learn(oracle, rng=0, narrowest=0.1))),
     Method("extract, AnyDepth", lambda oracle, candidate: _comparable(extract(oracle, AnyDepth(), rng=0, attempts=1))),
+    Method("span", lambda oracle, candidate: _comparable_span(recover_span(oracle, rng=0))),
+    Method("span, labels", lambda oracle, candidate: _comparable_span(recover_span(oracle, labels=True, rng=0))),
 )

@@ -1,0 +1,233 @@
+"""Span recovery from values and from labels, and noise that a model cannot see.
+
+    python -m benchmarks span                            10 networks of each kind (784-20-20-1 by labels: 6)
+    SPAN_SEEDS=3 python -m benchmarks span               as many of every kind
+    SPAN_FIRST_SEED=110000 python -m benchmarks span     other networks
+    SPAN_ROWS=values,float32,labels,digits,obfuscation,honesty   these parts only
+    MNIST_DIR=folder python -m benchmarks span           obfuscation on MNIST as well as on digits
+
+The rank is not given to any of them. `angle` is the largest sine between the recovered and the true span; q/(k·n)
+counts every row, verification included. Networks of the paper: Gaussian weights, no biases; a thin one may be dead,
+which is counted as right if it is said. Seeds that nothing was tuned on. CPU is the whole run over the target's share.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import reluctant as rl
+from reluctant.experiments.images import Images, digits, mnist
+from reluctant.experiments.training import accuracy, train
+from reluctant.span import check_obfuscation
+from reluctant.testing import in_float32, labelled, planted
+from reluctant.testing.faults import noisy, rounded
+
+FIRST_SEED = int(os.environ.get("SPAN_FIRST_SEED", "140000"))
+SEEDS = 10
+INPUTS, RANK = 784, 80
+DEEP, THIN = (40, 30, 20, 10), ((6, 3), (3, 3, 3))
+
+SCALES = (1.0, 10.0, 100.0)
+
+
+@dataclass
+class Timed:
+    """A target that keeps account of its own CPU time."""
+
+    answer: Callable[[np.ndarray], np.ndarray]
+    seconds: float = field(default=0.0)
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        start = time.process_time()
+        answers = self.answer(x)
+        self.seconds += time.process_time() - start
+        return answers
+
+
+@dataclass(frozen=True)
+class Run:
+    right: bool
+    ok: bool
+    dead: bool
+    angle: float
+    cost: float
+    seconds: float
+    cpu: float
+    outcome: str
+
+
+def main() -> None:
+    parts = os.environ.get("SPAN_ROWS", ",".join(PARTS)).split(",")
+    if {"values", "float32", "labels"} & set(parts):
+        print(f"{'task':<44}{'right':>8}{'dead':>6}{'angle':>10}{'(max)':>10}{'q/kn':>9}{'(max)':>9}{'s':>7}{'CPU':>7}")
+    for name, part in PARTS.items():
+        if name in parts:
+            part()
+
+
+def seeds(default: int = SEEDS) -> range:
+    return range(FIRST_SEED, FIRST_SEED + int(os.environ.get("SPAN_SEEDS", default)))
+
+
+def values() -> None:
+    for fine in (False, True):
+        for hidden in (DEEP, *THIN):
+            runs = [paper_network(hidden, seed, fine=fine) for seed in seeds()]
+            show(f"784-80-{list(hidden)}-1, values, {'fine' if fine else 'coarse'}", runs)
+
+
+def float32() -> None:
+    for hidden in (DEEP, *THIN):
+        show(f"784-80-{list(hidden)}-1, float32", [paper_network(hidden, seed, single=True) for seed in seeds()])
+
+
+def labels() -> None:
+    for dtype in (np.float64, np.float32):
+        for activation in ("tanh", "softplus", "relu"):
+            runs = [label_network((50, 8, 16, 1), activation, seed, dtype) for seed in seeds()]
+            show(f"50-8-16-1 {activation}, labels, {np.dtype(dtype)}", runs)
+    few = list(seeds(6))
+    runs = [label_network((INPUTS, 20, 20, 1), ("tanh", "softplus", "relu")[i % 3], seed) for i, seed in enumerate(few)]
+    show("784-20-20-1 tanh, softplus, relu, labels", runs)
+
+
+def paper_network(hidden: tuple[int, ...], seed: int, *, fine: bool = True, single: bool = False) -> Run:
+    network = planted((INPUTS, RANK, *hidden, 1), seed, bias=0.0, zero_output_bias=True)
+    first = network.weights[0].astype(np.float32) if single else network.weights[0]
+    return one(in_float32(network) if single else network, first.astype(float), seed, fine=fine)
+
+
+def label_network(widths: tuple[int, ...], activation: str, seed: int, dtype: type = np.float64) -> Run:
+    network = labelled(widths, activation, seed, dtype=dtype)
+    return one(network, network.weights[0].astype(float), seed, labels=True)
+
+
+def one(target: Callable[[np.ndarray], np.ndarray], first: np.ndarray, seed: int, **options: bool) -> Run:
+    timed, true = Timed(target), rl.Subspace.spanned_by(first)
+    start = time.process_time()
+    span = rl.recover_span(rl.open_oracle(timed, dim=true.dim), rng=seed - FIRST_SEED, **options)
+    seconds = time.process_time() - start
+    dead = span.outcome is rl.Outcome.CONSTANT and is_dead(target, true.dim)
+    angle = 0.0 if dead else span.subspace.distance(true)
+    cost = span.queries / (true.rank * true.dim)
+    right = dead or (span.ok and span.rank == true.rank)
+    return Run(right, span.ok, dead, angle, cost, seconds, seconds / timed.seconds, span.outcome.slug)
+
+
+def is_dead(target: Callable[[np.ndarray], np.ndarray], dim: int) -> bool:
+    """Whether a network is constant on a hundred thousand inputs."""
+    rng = np.random.default_rng(0)
+    return len(np.unique([np.unique(target(rng.standard_normal((1000, dim)))) for _ in range(100)])) == 1
+
+
+def show(name: str, runs: list[Run]) -> None:
+    live = [run for run in runs if not run.dead]
+    if not live:
+        print(f"{name:<44}{sum(run.right for run in runs):>4}/{len(runs):<3}{len(runs):>6}", flush=True)
+        return
+    angle, cost = [run.angle for run in live], [run.cost for run in live]
+    print(
+        f"{name:<44}{sum(run.right for run in runs):>4}/{len(runs):<3}{len(runs) - len(live):>6}"
+        f"{np.median(angle):>10.1e}{max(angle):>10.1e}{np.median(cost):>9.3f}{max(cost):>9.3f}"
+        f"{np.median([run.seconds for run in live]):>7.1f}{np.median([run.cpu for run in live]):>7.1f}",
+        *sorted({run.outcome for run in runs if not run.right}),
+        flush=True,
+    )
+
+
+# ---- trained networks
+
+
+def digits_network(seed: int) -> tuple[Images, rl.ReLUNetwork]:
+    data = digits()
+    return data, train(data, (32, 16), seed)
+
+
+def digits_part() -> None:
+    """A digits classifier: values of all ten outputs, then nothing but the class."""
+    print("digits classifier 64-32-16-10, k the rank of its first layer")
+    for seed in list(seeds())[:3]:
+        data, network = digits_network(seed - FIRST_SEED)
+        true = rl.Subspace.spanned_by(network.weights[0])
+        for use_labels in (False, True):
+            span = rl.recover_span(rl.open_oracle(network), labels=use_labels, rng=seed - FIRST_SEED)
+            what = "class only" if use_labels else "values"
+            found = f"rank {span.rank} of {true.rank}, {span.outcome.slug}, sine {span.subspace.distance(true):.0e}"
+            cost = f"{span.queries} queries, {span.queries / (true.rank * true.dim):.1f}·k·n"
+            print(f"  seed {seed}, accuracy {accuracy(network, data):.3f}, {what:<10}: {found}, {cost}", flush=True)
+
+
+def obfuscation() -> None:
+    """Noise in the null space of the recovered span: what changes, at the norm claimed."""
+    digits_data = digits()
+    nets = [(digits_data, train(digits_data, (32, 16), seed)) for seed in range(3)]
+    if folder := os.environ.get("MNIST_DIR"):
+        data = mnist(folder)
+        nets.append((data, train(data, (80, 40, 30, 20), 0)))
+    print(
+        f"{'obfuscation':<32}{'noise':>7}{'same class':>12}{'logit change':>14}{'of':>8}{'invisible':>11}{'queries':>9}"
+    )
+    for data, network in nets:
+        shape = "-".join(map(str, network.widths))
+        for name, target in (("float64", network), ("float32", in_float32(network))):
+            oracle = rl.open_oracle(target, dim=network.dim)
+            span = rl.recover_span(oracle, rng=0, reach=max(SCALES))
+            for scale in SCALES:
+                shown = check_obfuscation(oracle, span.subspace, data.test_x, scale)
+                print(f"{f'{data.name} {shape} {name}':<32}{scale:>6.0f}×"
+                      f"{shown.same_label:>12.2%}{shown.largest_change:>14.1e}{shown.size:>8.0f}"
+                      f"{shown.invisible_share:>11.1%}{span.queries:>9} {span.outcome.slug}", flush=True)  # fmt: skip
+
+
+# ---- never wrong
+
+KINDS = ("float64", "float32", "noisy", "rounded", "labels", "box")
+HONESTY_NETWORKS = 150
+
+
+def honesty() -> None:
+    """Random networks of all kinds and sizes: how they end, and whether a direction with `ok` is not there."""
+    counts: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
+    for seed in range(FIRST_SEED, FIRST_SEED + int(os.environ.get("SPAN_NETWORKS", HONESTY_NETWORKS))):
+        rng = np.random.default_rng(seed)
+        kind = KINDS[seed % len(KINDS)]
+        counts[kind][judged(kind, mixed_network(rng), rng, seed)] += 1
+    for kind, ended in counts.items():
+        print(f"  {kind:<9}", ", ".join(f"{name} {count}" for name, count in ended.most_common()), flush=True)
+
+
+def mixed_network(rng: np.random.Generator) -> rl.ReLUNetwork:
+    inputs = int(rng.integers(4, 40))
+    hidden = [int(rng.integers(1, inputs + 5)), *(int(rng.integers(2, 12)) for _ in range(rng.integers(0, 3)))]
+    return planted((inputs, *hidden, int(rng.choice([1, 1, 2, 5]))), rng, bias=float(rng.choice([0, 0.3, 1])))
+
+
+def judged(kind: str, network: rl.ReLUNetwork, rng: np.random.Generator, seed: int) -> str:
+    """The outcome; `ok` is split by what the true weights say. Noise of size s may turn a direction by 100 s."""
+    sd = 10 ** rng.uniform(-7, -2) if kind == "noisy" else 10.0 ** -rng.integers(2, 8) if kind == "rounded" else 1e-6
+    target = {
+        "float32": in_float32(network), "noisy": noisy(network, sd), "rounded": rounded(network, round(-np.log10(sd))),
+    }.get(kind, lambda x: network(x))  # fmt: skip
+    options: dict[str, Any] = {"labels": True} if kind == "labels" else {}
+    if kind == "labels" and network.outputs == 1:
+        options["threshold"] = float(np.median(network(rng.standard_normal((300, network.dim)))))
+    oracle = rl.open_oracle(target, dim=network.dim, domain=(0, 1) if kind == "box" else None)
+    span, true = rl.recover_span(oracle, rng=seed, **options), rl.Subspace.spanned_by(network.weights[0])
+    if not span.ok:
+        return span.outcome.slug
+    if np.linalg.norm(true.reject(span.basis), 2) > max(1e-3, 100 * sd):
+        return "WRONG with ok"
+    return "ok" if span.rank == true.rank else "ok, rare directions missed"
+
+
+PARTS: dict[str, Callable[[], None]] = {
+    "values": values, "float32": float32, "labels": labels, "digits": digits_part, "obfuscation": obfuscation,
+    "honesty": honesty,
+}  # fmt: skip

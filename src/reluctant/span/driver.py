@@ -1,0 +1,109 @@
+"""`recover_span`: which directions of its input a target looks at, from values or from labels alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from reluctant.errors import BudgetExhausted, InvalidInput, TargetError
+from reluctant.numerics import FloatArray, Rng, as_generator
+from reluctant.oracles import Counting, Oracle, Rows
+from reluctant.oracles.opening import as_opened
+from reluctant.results import Outcome
+from reluctant.span.labels import from_labels
+from reluctant.span.result import Span
+from reluctant.span.subspace import Subspace
+from reluctant.span.values import from_values
+
+__all__ = ["recover_span"]
+
+
+def recover_span(
+    oracle: Oracle,
+    *,
+    labels: bool = False,
+    rng: Rng = 0,
+    fine: bool = True,
+    threshold: float | None = None,
+    reach: float = 3.0,
+) -> Span:
+    """Find every direction of input space that changes the answers of a target.
+
+    Arguments:
+        oracle: the target: from values a ReLU network of any depth, from labels any smooth or ReLU network.
+        labels: use nothing but labels: the largest of several outputs; one output is a label if it is a whole number,
+            else it is compared with the threshold.
+        rng: seed of all random choices.
+        fine: spend about as many rows again on the last digits (from values).
+        threshold: for labels of one output; 0.5 if not given.
+        reach: how far the directions left out are followed to see that nothing changes, in typical inputs.
+
+    Cost: a span of k directions in n dimensions takes about k·n rows from values (2·k·n if fine, 15·k·n in float32),
+    and 60 to 100·k·n from labels.
+    """
+    if threshold is not None and not labels:
+        raise InvalidInput.about("threshold", got=threshold, expected="none without labels", fix="Pass labels=True.")
+    if not reach > 0:
+        raise InvalidInput.about("reach", got=reach, expected="a number above 0")
+    opened = as_opened(oracle)
+    opened.begin("span", rng)
+    run = _Run(opened)
+    generator = as_generator(rng)
+    try:
+        if labels:
+            return run.labels(generator, threshold, reach)
+        return run.values(generator, fine, reach)
+    except BudgetExhausted as error:
+        return run.result(Outcome.OUT_OF_BUDGET, run.partial, evidence={"error": str(error)})
+    except TargetError as error:
+        return run.result(Outcome.TARGET_FAILED, run.partial, evidence={"error": str(error)})
+
+
+@dataclass
+class _Run:
+    """One call: what it has spent, and the directions it has so far."""
+
+    oracle: Counting
+    partial: FloatArray = field(init=False)
+    before: dict[str, Rows] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.before = dict(self.oracle.ledger.stages)
+        self.partial = np.empty((0, self.oracle.dim))
+
+    def keep(self, basis: FloatArray) -> None:
+        """Remember what is known so far, should the run end here."""
+        self.partial = basis
+
+    def values(self, rng: np.random.Generator, fine: bool, reach: float) -> Span:
+        ended = from_values(self.oracle, rng, self.keep, fine=fine, reach=reach)
+        if ended.found is None:
+            return self.result(ended.outcome, self.partial, evidence=ended.evidence)
+        found = ended.found
+        return self.result(ended.outcome, found.basis, found.margin, found.leak, ended.evidence)
+
+    def labels(self, rng: np.random.Generator, threshold: float | None, reach: float) -> Span:
+        ended = from_labels(self.oracle, rng, self.keep, threshold=threshold, reach=reach)
+        return self.result(ended.outcome, ended.basis, ended.margin, ended.angle, ended.evidence)
+
+    def result(
+        self,
+        outcome: Outcome,
+        basis: FloatArray,
+        margin: float = np.inf,
+        angle: float = np.nan,
+        evidence: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Span:
+        stages = self.oracle.ledger.stages.items()
+        difference = {stage: rows - self.before.get(stage, Rows()) for stage, rows in stages}
+        spent = {stage: rows for stage, rows in difference.items() if rows != Rows()}
+        rank = len(basis)
+        if rank == 0 and outcome is Outcome.CONSTANT:
+            margin, angle = 0.0, 0.0
+        if outcome is Outcome.FULL_RANK:
+            angle = 0.0
+        return Span(outcome, Subspace(basis), spent, margin, angle, self.oracle.ledger.last_stage, evidence)

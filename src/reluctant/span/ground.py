@@ -1,0 +1,99 @@
+"""What every stage of span recovery needs to know of a target, and steps that stay where it may be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from reluctant.domains import Domain
+from reluctant.geometry import DistanceNoise
+from reluctant.geometry.row_space import orthogonal_moves
+from reluctant.numerics import FloatArray
+
+__all__ = ["Ground", "all_over", "as_long_as_allowed", "batches", "guarded", "moves_outside", "scale_of"]
+
+Ask = Callable[[FloatArray], FloatArray]
+
+BATCH_BYTES = 2**24  # rows built and asked together
+WITHIN = 0.9  # of the way to a bound
+TO_CORNERS = 0.4  # both parameters of a beta distribution: most of its mass lies beside the bounds
+BESIDE_BOUNDS = 0.02  # of the width of a box: room that is left
+
+
+@dataclass(frozen=True)
+class Ground:
+    """How to ask, where, at which scale, and how good the answers are there."""
+
+    ask: Ask
+    dim: int
+    domain: Domain
+    noise: DistanceNoise
+    scale: float = 1.0  # of a typical input, one coordinate
+    drawn: float = 1.0  # scale that the domain draws its points with
+    reach: float = 3.0  # of long steps, in typical inputs
+
+    @property
+    def typical(self) -> float:
+        """Norm of a typical input."""
+        return self.scale * float(np.sqrt(self.dim))
+
+    def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Inputs (n, d) all over the domain."""
+        return all_over(self.domain, rng, n, self.dim, self.drawn)
+
+    def sd(self, points: FloatArray) -> FloatArray:
+        """Noise (n,) of answers at these points."""
+        return self.noise.at(np.linalg.norm(points, axis=-1))
+
+
+def as_long_as_allowed(domain: Domain, points: FloatArray, moves: FloatArray, *, both: bool = False) -> FloatArray:
+    """The moves (n, d) made shorter where they, or their opposites as well, would leave the domain."""
+    if domain.is_space:
+        return moves
+    room = domain.room(points, moves)
+    room = np.minimum(room, domain.room(points, -moves)) if both else room
+    return np.asarray(moves * np.minimum(1.0, WITHIN * room)[..., None])
+
+
+def moves_outside(
+    basis: FloatArray,
+    points: FloatArray,
+    length: float | FloatArray,
+    domain: Domain,
+    rng: np.random.Generator,
+    *,
+    both: bool = False,
+) -> FloatArray:
+    """Random moves (n, d) orthogonal to a basis, of this length or as long as the domain allows."""
+    moves = orthogonal_moves(basis, len(points), 1.0, rng) * np.reshape(length, (-1, 1))
+    return as_long_as_allowed(domain, points, moves, both=both)
+
+
+def all_over(domain: Domain, rng: np.random.Generator, n: int, dim: int, scale: float) -> FloatArray:
+    """Points (n, d): Gaussian in all of space; inside bounds one in three in the middle, one towards the corners."""
+    points = domain.interior(rng, n, dim, scale)
+    if not domain.is_box:
+        return points
+    low, high = np.broadcast_to(domain.low, (n, dim)), np.broadcast_to(domain.high, (n, dim))
+    shares = np.stack([rng.uniform(0, 1, (n, dim)), rng.beta(TO_CORNERS, TO_CORNERS, (n, dim))])
+    shares = BESIDE_BOUNDS + (1 - 2 * BESIDE_BOUNDS) * shares
+    kind = np.arange(n)[:, None] % 3
+    return np.asarray(np.choose(kind, [points, *(low + shares * (high - low))]))
+
+
+def scale_of(domain: Domain, points: FloatArray, drawn: float) -> float:
+    """Scale of a coordinate: that of the draw in all of space, else how far points are spread inside the bounds."""
+    return drawn if domain.is_space else float(points.std(axis=0).mean())
+
+
+def guarded(ask: Ask, domain: Domain) -> Ask:
+    """The same question with rows moved onto the domain where rounding put them beside it."""
+    return ask if domain.is_space else lambda rows: ask(np.clip(rows, domain.low, domain.high))
+
+
+def batches(n: int, rows_each: int, dim: int) -> list[slice]:
+    """Parts of n things of so many rows each that are asked together."""
+    size = max(1, BATCH_BYTES // (8 * max(rows_each, 1) * dim))
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]

@@ -1,0 +1,5 @@
+"""The span of a target from its labels alone."""
+
+from reluctant.span.labels.method import FromLabels, from_labels
+
+__all__ = ["FromLabels", "from_labels"]

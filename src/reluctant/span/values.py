@@ -1,0 +1,136 @@
+"""The span from values: a look, the search that suits the digits of the answers, one long-step stage, verification."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from reluctant.health import Health
+from reluctant.health.summary import Shape
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting
+from reluctant.results import Outcome
+from reluctant.span.found import Found
+from reluctant.span.look import Look, look
+from reluctant.span.oversampled import oversampled
+from reluctant.span.refine import long_steps, refine, slopes_inside
+from reluctant.span.search import search
+from reluctant.span.silence import FEWEST, INSIDE_BOUNDS, LEAST_NEW, leaks, slopes_along
+
+__all__ = ["FromValues", "from_values"]
+
+FEW_DIGITS = 1e-11  # noise over spread of the answers: above, directions are not taken one by one
+TOO_FEW_DIGITS = 1e-3
+UNCLEAR_MARGIN = 0.5  # a rank whose margin is worse is not told
+RULE_OF_THREE = 3.0  # nothing in n looks: with 95 % confidence its share is below 3 / n
+SECOND_LOOKS = 40  # points from which a direction is followed before it is taken for none
+LEAST_WEAK = 1e-9  # part of a gradient outside a fine span that may be a direction
+NOISE = 30.0  # deviations that a long step may show without a leak
+
+
+@dataclass(frozen=True)
+class FromValues:
+    """How it ended, what was found, and the numbers behind it."""
+
+    outcome: Outcome
+    found: Found | None
+    evidence: dict[str, object]
+
+
+def from_values(
+    oracle: Counting, rng: np.random.Generator, keep: Callable[[FloatArray], None], *, fine: bool, reach: float
+) -> FromValues:
+    """Recover the span of a ReLU network of any depth from its values."""
+    seen = look(oracle, rng, reach)
+    evidence: dict[str, object] = {"health": seen.health, "live share": seen.live_share}
+    refusal = _refusal(seen)
+    if refusal is not None:
+        return FromValues(refusal, None, evidence)
+    found = _search(oracle, seen, rng, keep, fine)
+    keep(found.basis)
+    outcome, found = _verified(oracle, seen, found, rng)
+    if outcome is Outcome.SPAN_RECOVERED and fine and found.limit == LEAST_NEW and found.leak > LEAST_WEAK:
+        with oracle.stage("weak directions"):
+            found = _finer(seen, search(seen, rng, keep, start=found, least=LEAST_WEAK), rng)
+        keep(found.basis)
+        outcome, found = _verified(oracle, seen, found, rng)
+    evidence |= {"gradients": found.gradients, "leak": found.leak, "limit": found.limit}
+    evidence["limits"] = _limits(seen)
+    return FromValues(outcome, found, evidence)
+
+
+def _limits(seen: Look) -> str:
+    """What could have been missed: a direction that no long step met (rule of three)."""
+    looked_at = FEWEST if seen.ground.domain.is_space else INSIDE_BOUNDS
+    share = RULE_OF_THREE / (looked_at * max(seen.live_share, 1 / looked_at))
+    return f"A direction that matters on less than about {min(share, 1.0):.0%} of the inputs could have been missed."
+
+
+def _refusal(seen: Look) -> Outcome | None:
+    if seen.is_constant:
+        return Outcome.CONSTANT
+    if seen.health.shape is Shape.CONSTANT:
+        return Outcome.PIECEWISE_CONSTANT
+    if seen.health.refusal is None and _noise_share(seen.health) > TOO_FEW_DIGITS:
+        return Outcome.TOO_NOISY
+    return seen.health.refusal
+
+
+def _noise_share(health: Health) -> float:
+    return health.noise.at(health.spread) / health.spread if health.spread > 0 else 0.0
+
+
+def _search(
+    oracle: Counting, seen: Look, rng: np.random.Generator, keep: Callable[[FloatArray], None], fine: bool
+) -> Found:
+    if _noise_share(seen.health) > FEW_DIGITS:
+        with oracle.stage("gradients"):
+            return oversampled(seen, rng)
+    with oracle.stage("search"):
+        found = search(seen, rng, keep)
+    if not fine or not 0 < found.rank < oracle.dim:
+        return found
+    with oracle.stage("refinement", expected=len(found.points) * (oracle.dim + 2)):
+        return _finer(seen, found, rng)
+
+
+def _finer(seen: Look, found: Found, rng: np.random.Generator) -> Found:
+    """One long-step stage; what was found before, if it made things worse (a target may clip far inputs)."""
+    if found.rank == seen.ground.dim:
+        return found
+    inside, steps = slopes_inside(seen.ground, found.basis, found.points, found.steps, rng)
+    better = refine(seen.ground, found.basis, inside, long_steps(seen.ground, steps, found.leak), rng)
+    leak = float(leaks(seen.ground, better.basis, inside.points, inside.value, rng)[0].max()) / found.size
+    return replace(found, basis=better.basis, leak=leak) if leak <= found.leak else found
+
+
+def _all_matter(oracle: Counting, seen: Look, found: Found) -> bool:
+    """Whether a long step along every direction of the basis changes the answers."""
+    open_ = np.arange(found.rank)
+    with oracle.stage("verification"):
+        for start in range(min(SECOND_LOOKS, len(found.points))):  # a direction does not matter everywhere
+            which = (open_ + start) % len(found.points)
+            sides = (-1.0) ** start * found.basis[open_]
+            shown = slopes_along(seen.ground, sides, found.points[which], found.values[which])
+            open_ = open_[shown <= found.limit * found.size]
+            if not len(open_):
+                return True
+    return False
+
+
+def _verified(oracle: Counting, seen: Look, found: Found, rng: np.random.Generator) -> tuple[Outcome, Found]:
+    """Long steps from fresh points must change nothing."""
+    if found.rank == oracle.dim:
+        return Outcome.FULL_RANK, found
+    fresh = FEWEST if seen.ground.domain.is_space else INSIDE_BOUNDS
+    with oracle.stage("verification", expected=2 * fresh):
+        starts = seen.ground.sample(fresh, rng)
+        slope, _, sd = leaks(seen.ground, found.basis, starts, oracle.query(starts), rng)
+    found = replace(found, leak=max(found.leak, float(slope.max()) / found.size if found.size else np.inf))
+    if found.margin > UNCLEAR_MARGIN and np.isfinite(found.margin):
+        return Outcome.RANK_UNCLEAR, found
+    silent = (slope <= np.maximum(found.limit * found.size, NOISE * sd)).all() and found.rank > 0
+    silent = silent and _all_matter(oracle, seen, found)
+    return (Outcome.SPAN_RECOVERED if silent and np.isfinite(found.margin) else Outcome.SPAN_PARTIAL), found

@@ -1,0 +1,102 @@
+"""Targets that have no span, a whole one, or none that can be told: each ends with a named outcome."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import reluctant as rl
+from reluctant.errors import InvalidInput, NotRecovered
+from reluctant.testing import planted
+from reluctant.testing.faults import Dying, noisy, rounded
+
+DIM = 12
+
+
+def dead(x):
+    return np.maximum(x[:, :1] * 0 - 1, 0) + 0.5
+
+
+def curved(x):
+    return np.tanh(x[:, :3]).sum(axis=1)
+
+
+NETWORK = planted((DIM, 4, 4, 1), 3)
+
+# target, options, outcome, rank
+CASES = {
+    "constant": (lambda x: np.ones((len(x), 2)), {}, "constant", 0),
+    "dead": (dead, {}, "constant", 0),
+    "full rank": (planted((DIM, 20, 8, 1), 1), {}, "full-rank", DIM),
+    "labels as values": (lambda x: (x[:, 0] > 0) * 1.0, {}, "piecewise-constant", 0),
+    "curved": (curved, {}, "not-piecewise-linear", 0),
+    "very noisy": (noisy(NETWORK, 1.0), {}, "too-noisy", 0),
+    "labels that never change": (lambda x: np.zeros(len(x)), {"labels": True}, "one-label", 0),
+    "threshold out of range": (NETWORK, {"labels": True, "threshold": 1e9}, "one-label", 0),
+    "labels at random": (
+        lambda x: np.random.default_rng(len(x)).integers(0, 2, len(x)),
+        {"labels": True},
+        "too-noisy",
+        0,
+    ),
+    "full rank by labels": (planted((3, 20, 8, 1), 1), {"labels": True}, "full-rank", 3),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_outcome(name):
+    target, options, outcome, rank = CASES[name]
+    dim = target.dim if isinstance(target, rl.ReLUNetwork) else DIM
+    span = rl.recover_span(rl.open_oracle(target, dim=dim), rng=0, **options)
+    assert (span.outcome.slug, span.rank) == (outcome, rank)
+    assert span.ok == (outcome == "full-rank")
+    if not span.ok:
+        with pytest.raises(NotRecovered, match="queries were spent"):
+            span.raise_for_status()
+
+
+@pytest.mark.parametrize("sd", [1e-6, 1e-4, 1e-2])
+def test_noise_never_gives_a_wrong_span_with_ok(sd):
+    span = rl.recover_span(rl.open_oracle(noisy(NETWORK, sd), dim=DIM), rng=0)
+    true = rl.Subspace.spanned_by(NETWORK.weights[0])
+    if span.ok:
+        assert span.rank == 4
+        assert span.subspace.distance(true) < 1e3 * sd
+    else:
+        assert span.outcome.slug in {"too-noisy", "rank-unclear", "span-partial", "not-piecewise-linear"}
+
+
+@pytest.mark.parametrize("decimals", [3, 6])
+def test_rounded_answers(decimals):
+    span = rl.recover_span(rl.open_oracle(rounded(NETWORK, decimals), dim=DIM), rng=0)
+    if span.ok:
+        assert span.subspace.distance(rl.Subspace.spanned_by(NETWORK.weights[0])) < 1e2 * 10.0**-decimals
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_a_small_budget_keeps_what_was_found(labels):
+    network = planted((60, 8, 4, 1), 2)
+    span = rl.recover_span(rl.open_oracle(network, budget=3500 if labels else 400), labels=labels, rng=0)
+    assert span.outcome is rl.Outcome.OUT_OF_BUDGET
+    assert 0 < span.rank < 8
+    assert np.linalg.norm(rl.Subspace.spanned_by(network.weights[0]).reject(span.basis), 2) < 0.1
+    assert "budget" in span.evidence["error"]
+
+
+def test_a_target_that_dies():
+    span = rl.recover_span(rl.open_oracle(Dying(NETWORK, 200), dim=DIM), rng=0)
+    assert span.outcome is rl.Outcome.TARGET_FAILED
+
+
+@pytest.mark.parametrize(("options", "message"), [({"threshold": 1.0}, "threshold"), ({"reach": 0.0}, "reach")])
+def test_bad_arguments(options, message):
+    with pytest.raises(InvalidInput, match=message):
+        rl.recover_span(rl.open_oracle(NETWORK), **options)
+
+
+def test_as_data():
+    data = rl.recover_span(rl.open_oracle(NETWORK), rng=0).to_dict()
+    assert data["rank"] == 4
+    assert data["invisible share"] == pytest.approx(8 / 12)
+    assert data["outcome"] == "span-recovered"
+    assert set(data["evidence"]) >= {"health", "live share", "gradients", "leak"}
