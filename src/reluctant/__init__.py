@@ -12,6 +12,7 @@ from reluctant._version import __version__
 
 if TYPE_CHECKING:
     from reluctant.adversarial import Flip, LocalLinearity, flip_sign, local_linearity, random_network
+    from reluctant.defenses import HonestCost, defend, honest_cost
     from reluctant.domains import Domain
     from reluctant.errors import ReluctantError
     from reluctant.extraction import AnyDepth, DepthThree, DepthTwo, FewDigits, extract
@@ -33,6 +34,7 @@ __all__ = [
     "FewDigits",
     "Flip",
     "Health",
+    "HonestCost",
     "LocalLinearity",
     "Oracle",
     "Outcome",
@@ -48,9 +50,11 @@ __all__ = [
     "check_health",
     "check_obfuscation",
     "compare",
+    "defend",
     "equivalent",
     "extract",
     "flip_sign",
+    "honest_cost",
     "learn",
     "local_linearity",
     "obfuscate",
@@ -69,6 +73,7 @@ _HOMES = {
     "FewDigits": "extraction",
     "Flip": "adversarial",
     "Health": "health",
+    "HonestCost": "defenses",
     "LocalLinearity": "adversarial",
     "Oracle": "oracles",
     "Outcome": "results",
@@ -83,9 +88,11 @@ _HOMES = {
     "check_health": "health",
     "check_obfuscation": "span",
     "compare": "verification.alignment",
+    "defend": "defenses",
     "equivalent": "networks",
     "extract": "extraction",
     "flip_sign": "adversarial",
+    "honest_cost": "defenses",
     "learn": "learning",
     "local_linearity": "adversarial",
     "obfuscate": "span",
