@@ -45,6 +45,8 @@ def test_the_remaining_risk_is_stated():
     assert risk.points == points_to_see(0.01)
     assert 0 < risk.added < 1e-4
     assert "narrower than 0.01 could have been missed" in str(risk)
+    assert "at distance 3 one wider than 0.5" in str(risk)
+    assert "nobody measured" in str(risk)
 
 
 def test_the_search_takes_as_many_points_as_the_width_asks():
@@ -56,7 +58,7 @@ def test_the_search_takes_as_many_points_as_the_width_asks():
 @pytest.mark.parametrize("width", [0.1, 0.01, 0.001])
 def test_the_cost_grows_like_one_over_the_width(width):
     assert points_to_see(width) * width == pytest.approx(28.55, rel=0.02)
-    assert remaining_risk(points_to_see(width), 1.0, 1.0).width == pytest.approx(width, rel=0.01)
+    assert remaining_risk(points_to_see(width), 1.0).width == pytest.approx(width, rel=0.01)
 
 
 def test_a_slab_of_that_width_is_hardly_ever_missed():
@@ -73,6 +75,8 @@ def test_a_constant_is_given_with_its_risk():
     assert not result.ok
     np.testing.assert_array_equal(result.network(np.zeros((1, 6))), [[2.5]])
     assert result.evidence["risk"].width <= 0.01
+    assert result.evidence["risk"].added is None
+    assert "steep" not in str(result.evidence["risk"])
 
 
 def test_the_theorem_is_shown_beside_what_was_spent():

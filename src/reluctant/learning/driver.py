@@ -6,7 +6,7 @@ laid through it, the hyperplanes of their creases are followed, and the output w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,14 @@ from reluctant.geometry import DistanceNoise
 from reluctant.geometry.noise import SAFETY
 from reluctant.health import Health
 from reluctant.health.check import examine as examine_health
+from reluctant.learning.accuracy import output_units
 from reluctant.learning.asked import Asked, asked_by_theorem
-from reluctant.learning.checks import Drawn, draw_points
-from reluctant.learning.exact import try_exact
+from reluctant.learning.checks import Drawn, check_network, draw_points
+from reluctant.learning.exact import VERIFICATION_POINTS, try_exact
 from reluctant.learning.hyperplanes import Hyperplanes
+from reluctant.learning.limit import EnoughAsked, limited, most_rows
 from reluctant.learning.lines import improve_by_lines
-from reluctant.learning.models import Model, fitted_model, model_of, oriented
+from reluctant.learning.models import Model, closely_checked, fitted_model, model_of, oriented_model
 from reluctant.learning.noise import working_noise
 from reluctant.learning.unseen import points_to_see, remaining_risk
 from reluctant.networks import ReLUNetwork
@@ -43,7 +45,6 @@ CAUTION, ALL_CAUTION = (1.0, 0.3, 0.1, 0.1, 0.1), (1.0, 1.0, 1.0)
 AIM = 0.3  # of eps: an error that is chosen for being small is larger at new points
 PATIENCE, FEW_DIGITS_PATIENCE = 6, 12  # lines in a row that make nothing better
 NEAR_FLOOR = 100.0  # times the noise: an error that has reached this leaves nothing to find
-VERIFICATION_POINTS = 36  # at each scale
 VERIFIED = "verified"
 FLAT = {Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.TOO_NOISY}  # as a bump looks from outside
 STANDS_OUT = 1e4  # times as far from the middle as most answers is one inside a bump
@@ -79,6 +80,8 @@ def learn(oracle: Oracle, *, eps: float = 1e-6, rng: Rng = 0, narrowest: float =
     run = _Run(opened, eps, points_to_see(narrowest), as_generator(rng))
     try:
         return run.result(run.go())
+    except EnoughAsked as error:
+        return run.result(Outcome.NOT_ACCURATE, limits=str(error))
     except BudgetExhausted as error:
         return run.result(Outcome.OUT_OF_BUDGET, error=str(error))
     except TargetError as error:
@@ -97,7 +100,9 @@ class _Run:
     rng: np.random.Generator
     before: dict[str, Rows] = field(init=False)
     exact: ReLUNetwork | None = None  # what the exact method gave
-    best: ReLUNetwork | None = None
+    kept: Model | None = None  # the best so far
+    constant_only: ReLUNetwork | None = None  # of a target that never changed
+    neurons: int = 0  # that were found
     evidence: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -114,15 +119,15 @@ class _Run:
             return self.nothing_there(health.refusal, drawn)
         noise = working_noise(self.oracle, health, drawn.answers, self.rng)
         model = self.exactly(health, drawn, noise)
-        if model is None or not model.good_for(self.eps):
+        if model is None or not self.verified or not model.good_for(self.eps):
             model, drawn = self.by_lines(model, drawn, noise)
         return self.outcome(model, drawn, health, noise)
 
     def nothing_there(self, refusal: Outcome, drawn: Drawn) -> Outcome:
         """A constant is a network too, but something narrow may be missing from it."""
         if refusal is Outcome.CONSTANT:
-            self.best = self.constant(drawn)
-            self.evidence["risk"] = remaining_risk(len(drawn.rows), 0.0, 0.0)
+            self.constant_only = self.constant(drawn)
+            self.evidence["risk"] = remaining_risk(len(drawn.rows))
         return refusal
 
     def constant(self, drawn: Drawn) -> ReLUNetwork:
@@ -139,12 +144,12 @@ class _Run:
         self.exact = tried.network
         if tried.network is None:
             return None
-        return self.keep(model_of(self.oracle, tried.network, drawn, noise, self.rng))
+        return self.keep(self.settled(model_of(self.oracle, tried.network, drawn, noise, self.rng), drawn, noise))
 
     def by_lines(self, exact: Model | None, drawn: Drawn, noise: DistanceNoise) -> tuple[Model, Drawn]:
         """Learn from lines until the error is small enough at random points that led no line."""
-        trusted = exact is not None and (self.verified or not len(exact.planes))
-        model = exact if exact is not None and trusted else self.from_scratch(drawn, noise)
+        self.oracle = limited(self.oracle, self.most_rows)
+        model = exact if exact is not None and self.verified else self.from_scratch(drawn, noise)
         for k, caution in enumerate(CAUTION if self.few_digits else ALL_CAUTION):
             improved = improve_by_lines(
                 self.oracle, model, drawn, noise.times(caution), self.rng,
@@ -157,10 +162,36 @@ class _Run:
                 break
             if model.good_for(self.eps) or model.checked.accuracy.error < NEAR_FLOOR * self.floor(model, noise):
                 break
-        if exact is not None and not model.good_for(self.eps):
-            exact = self.checked_again(exact, drawn, noise)
-            model = exact if exact.better_than(model) else model
-        return self.keep(model), drawn
+        return self.best_of(model, exact, drawn, noise), drawn
+
+    def best_of(self, model: Model, exact: Model | None, drawn: Drawn, noise: DistanceNoise) -> Model:
+        """If the model is not good enough: the exact method's, or the mean, if that is better."""
+        if model.good_for(self.eps):
+            return model
+        mean = ReLUNetwork([np.zeros((self.oracle.outputs, self.oracle.dim))], [drawn.answers.mean(axis=0)])
+        others = [mean] if exact is None else [exact.network, mean]
+        for network in others:
+            other = self.settled(model_of(self.oracle, network, drawn, noise, self.rng), drawn, noise)
+            model = other if other.better_than(model) else model
+        return model
+
+    def checked_again(self, model: Model, drawn: Drawn, noise: DistanceNoise) -> Model:
+        """Measured at new points as it would be given back: without a skip term, if that costs no accuracy."""
+        if model.good_for(self.eps):
+            turned = self.settled(oriented_model(self.oracle, model, drawn, noise, self.rng), drawn, noise)
+            if turned.good_for(self.eps) or turned.network is model.network:
+                return turned
+        again = replace(model, checked=check_network(self.oracle, model.network, drawn, noise, self.rng))
+        return self.settled(again, drawn, noise)
+
+    def settled(self, model: Model, drawn: Drawn, noise: DistanceNoise) -> Model:
+        """Measured more closely, if it seems to be good enough."""
+        if not model.good_for(self.eps):
+            return model
+        return closely_checked(self.oracle, model, drawn, noise, self.rng, self.eps)
+
+    def most_rows(self) -> int:
+        return most_rows(self.points, self.oracle.dim, self.neurons)
 
     @property
     def few_digits(self) -> bool:
@@ -179,10 +210,6 @@ class _Run:
         nothing = Hyperplanes.none(self.oracle.dim, self.oracle.outputs)
         return fitted_model(self.oracle, nothing, drawn, noise, self.rng)
 
-    def checked_again(self, model: Model, drawn: Drawn, noise: DistanceNoise) -> Model:
-        again = model_of(self.oracle, model.network, drawn, noise, self.rng)
-        return Model(model.network, model.planes, again.checked)
-
     @property
     def verified(self) -> bool:
         """True if what the exact method gave passed; also for a constant, which is all there is of it."""
@@ -190,17 +217,22 @@ class _Run:
 
     def keep(self, model: Model) -> Model:
         """Remember the best network, should the run end here."""
-        self.best, self.evidence["accuracy"] = model.network, model.checked.accuracy
+        self.neurons = max(self.neurons, len(model.planes))
+        if model.better_than(self.kept):
+            self.kept = model
         return model
 
     def outcome(self, model: Model, drawn: Drawn, health: Health, noise: DistanceNoise) -> Outcome:
         """Say what the network is good for."""
-        steepness = float(np.linalg.norm(model.planes.jump, axis=1).max(initial=0))
-        self.evidence["risk"] = remaining_risk(len(drawn.rows), steepness, model.checked.accuracy.variance)
+        self.kept = model
         self.evidence |= self.limits(model, noise)
         if not model.good_for(self.eps):
             return Outcome.NOT_ACCURATE
-        self.best = oriented(model, noise)
+        if len(model.planes):
+            units = output_units(drawn.answers, np.ones(len(drawn.rows)))
+            self.evidence["risk"] = remaining_risk(
+                len(drawn.rows), float(np.abs(model.planes.jump / np.sqrt(units)).max())
+            )
         if model.network is not self.exact:
             self.evidence["verification"] = examine_network(
                 self.oracle, model.network, self.rng, noise=health.noise, points=VERIFICATION_POINTS
@@ -214,11 +246,15 @@ class _Run:
     def limits(self, model: Model, noise: DistanceNoise) -> dict[str, str]:
         """In words: what noise allows, and what eps allows to be missing."""
         checked, floor, said = model.checked, self.floor(model, noise), []
-        if checked.accuracy.error < NEAR_FLOOR * floor and self.eps < NEAR_FLOOR * floor:
+        if self.few_digits or max(checked.accuracy.error, self.eps) < NEAR_FLOOR * floor:
             said.append(f"The noise of the answers alone is a relative square error of about {floor:.0e}.")
-        if checked.largest > EXACT_TOLERANCE and checked.mostly_right:
-            count = f"{checked.standing_out} of {len(checked.rows)}"
-            said.append(f"{count} points stand out: something narrow is missing. A smaller eps would look for it.")
+        if checked.narrow and checked.largest > EXACT_TOLERANCE:
+            count = f"{checked.narrow} of {self.points}"
+            said.append(
+                f"{count} random points stand out: something narrow is missing. A smaller eps would look for it."
+            )
+        if not model.good_for(self.eps) and not self.few_digits:
+            said.append("If the target may have several hidden layers, use extract: it follows creases that bend.")
         return {"limits": " ".join(said)} if said else {}
 
     def theorem(self, model: Model) -> Asked | None:
@@ -232,7 +268,10 @@ class _Run:
         return asked_by_theorem(model.network, self.eps * model.checked.accuracy.variance, used)
 
     def result(self, outcome: Outcome, **evidence: Any) -> Result:
-        return Result(outcome, self.best, self.spent(), self.oracle.ledger.last_stage, self.evidence | evidence)
+        network = self.constant_only if self.kept is None else self.kept.network
+        if self.kept is not None:
+            self.evidence["accuracy"] = self.kept.checked.accuracy
+        return Result(outcome, network, self.spent(), self.oracle.ledger.last_stage, self.evidence | evidence)
 
     def spent(self) -> dict[str, Rows]:
         """Rows of this run, by stage."""
