@@ -45,6 +45,7 @@ CAUTION, ALL_CAUTION = (1.0, 0.3, 0.1, 0.1, 0.1), (1.0, 1.0, 1.0)
 AIM = 0.3  # of eps: an error that is chosen for being small is larger at new points
 PATIENCE, FEW_DIGITS_PATIENCE = 6, 12  # lines in a row that make nothing better
 NEAR_FLOOR = 100.0  # times the noise: an error that has reached this leaves nothing to find
+MOST_NUMBERS = 2**27  # of all random points together: a gigabyte
 VERIFIED = "verified"
 FLAT = {Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.TOO_NOISY}  # as a bump looks from outside
 STANDS_OUT = 1e4  # times as far from the middle as most answers is one inside a bump
@@ -77,7 +78,13 @@ def learn(oracle: Oracle, *, eps: float = 1e-6, rng: Rng = 0, narrowest: float =
             fix="Use rl.extract with rl.DepthTwo(), which stays inside, or open the target without a domain.",
         )  # fmt: skip
     opened.begin("learn", rng)
-    run = _Run(opened, eps, points_to_see(narrowest), as_generator(rng))
+    points = points_to_see(narrowest)
+    if points * opened.dim > MOST_NUMBERS:
+        raise InvalidInput.about(
+            "narrowest", got=narrowest, expected=f"a width for which {points} points of {opened.dim} inputs fit in memory",
+            fix=f"Give a width of at least {narrowest * points * opened.dim / MOST_NUMBERS:.1g}.",
+        )  # fmt: skip
+    run = _Run(opened, eps, points, as_generator(rng))
     try:
         return run.result(run.go())
     except EnoughAsked as error:
