@@ -1,7 +1,8 @@
 """`learn`: any one-hidden-layer network, to a given accuracy; general position is not assumed.
 
-The exact method first; then random points look for what it does not explain. Where there is something, lines are
-laid through it, the hyperplanes of their creases are followed, and the output weights are fitted anew.
+Random points are asked first, then the exact method gets one attempt. Where its network is not verified or does not
+explain the points, lines are laid through what is not explained, the hyperplanes of their creases are followed, and
+the output weights are fitted anew.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ from reluctant.results import Outcome, Result
 from reluctant.verification.check import EXACT_TOLERANCE
 from reluctant.verification.check import examine as examine_network
 
-__all__ = ["learn"]
+__all__ = ["EPS", "NARROWEST", "learn"]
 
 HEALTH_LINES = 4
-NARROWEST = 0.01
+EPS, NARROWEST = 1e-6, 0.01
 # Tolerances are wide, for noise differs from place to place; where that hides too much, less is taken for noise.
 CAUTION, ALL_CAUTION = (1.0, 0.3, 0.1, 0.1, 0.1), (1.0, 1.0, 1.0)
 AIM = 0.3  # of eps: an error that is chosen for being small is larger at new points
@@ -51,21 +52,22 @@ FLAT = {Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.TOO_NOISY}  # as a
 STANDS_OUT = 1e4  # times as far from the middle as most answers is one inside a bump
 
 
-def learn(oracle: Oracle, *, eps: float = 1e-6, rng: Rng = 0, narrowest: float = NARROWEST) -> Result:
+def learn(oracle: Oracle, *, eps: float = EPS, rng: Rng = 0, narrowest: float = NARROWEST) -> Result:
     """Learn a one-hidden-layer network, whatever its neurons, to relative square error `eps` under the Gaussian.
 
     Arguments:
         oracle: the target, in all of space.
-        eps: mean square error allowed for standard Gaussian inputs, over the variance of the target.
+        eps: mean square error allowed for standard Gaussian inputs, over the variance of each output.
         rng: seed of all random choices.
-        narrowest: width of a bump that must not be missed; cost grows like 1/narrowest.
+        narrowest: width of a bump, up to distance 1 from the origin, that must not be missed; one at distance 3 must
+            be 55 times as wide. Cost grows like 1/narrowest.
 
     The outcome is `recovered` if the network also passes verification, `learned` if its error is at most eps, and
     `not-accurate-enough`, with the best network, if it is not. Evidence holds the accuracy with a confidence interval
     and the remaining risk.
 
-    Cost: exact extraction and 29 / narrowest rows; where that is not enough, as many again and 10 d to 40 d rows a
-    neuron.
+    Cost: exact extraction and 29 / narrowest rows; where that is not enough, as many again or more and 20 d to 60 d rows a
+    neuron, of answers with few digits up to 250 d.    By lines no more is asked than `limit.most_rows` says.
     """
     if not 0 < eps < 1:
         raise InvalidInput.about("eps", got=eps, expected="a number between 0 and 1")
@@ -81,7 +83,7 @@ def learn(oracle: Oracle, *, eps: float = 1e-6, rng: Rng = 0, narrowest: float =
     points = points_to_see(narrowest)
     if points * opened.dim > MOST_NUMBERS:
         raise InvalidInput.about(
-            "narrowest", got=narrowest, expected=f"a width for which {points} points of {opened.dim} inputs fit in memory",
+            "narrowest", got=narrowest, expected=f"a width whose {points} points of {opened.dim} inputs fit in memory",
             fix=f"Give a width of at least {narrowest * points * opened.dim / MOST_NUMBERS:.1g}.",
         )  # fmt: skip
     run = _Run(opened, eps, points, as_generator(rng))
@@ -235,11 +237,7 @@ class _Run:
         self.evidence |= self.limits(model, noise)
         if not model.good_for(self.eps):
             return Outcome.NOT_ACCURATE
-        if len(model.planes):
-            units = output_units(drawn.answers, np.ones(len(drawn.rows)))
-            self.evidence["risk"] = remaining_risk(
-                len(drawn.rows), float(np.abs(model.planes.jump / np.sqrt(units)).max())
-            )
+        self.evidence["risk"] = remaining_risk(len(drawn.rows), _steepest(model, drawn))
         if model.network is not self.exact:
             self.evidence["verification"] = examine_network(
                 self.oracle, model.network, self.rng, noise=health.noise, points=VERIFICATION_POINTS
@@ -293,6 +291,12 @@ def _refusal(health: Health) -> Outcome | None:
     if health.refusal is not None and (health.refusal not in FLAT or labels):
         return health.refusal
     return Outcome.OUT_OF_REACH if exact_refusal(health) is Outcome.OUT_OF_REACH else None
+
+
+def _steepest(model: Model, drawn: Drawn) -> float | None:
+    """How steep the steepest neuron is, in deviations of the output; None if there is no neuron."""
+    units = output_units(drawn.answers, np.ones(len(drawn.rows)))
+    return float(np.abs(model.planes.jump / np.sqrt(units)).max()) if len(model.planes) else None
 
 
 def _stands_out(drawn: Drawn) -> bool:
