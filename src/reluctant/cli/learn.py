@@ -43,8 +43,9 @@ def learn(
     For what extract does not promise: bumps that no line meets, clusters of neurons that cancel, answers in float32
     or rounded. It asks 29 / NARROWEST random points and tries exact extraction; where that is not verified or does not
     explain the points, it follows the creases it finds there and fits the rest. The error it prints was measured also
-    where random points never are, close to creases; a bump narrower than the width it prints, or farther out, could have
-    been missed. Exit status 1 if the error is larger than EPS: the best network is then written as NAME.partial.onnx.
+    where random points never are, close to creases; a bump narrower than the width it prints, or farther out, could
+    have been missed. Exit status 1 if the error is larger than EPS: the best network is then written as
+    NAME.partial.onnx.
 
     Example: reluctant learn model.onnx --eps 1e-8 -o copy.onnx
 
