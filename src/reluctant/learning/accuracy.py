@@ -101,13 +101,18 @@ def measure_accuracy(network: ReLUNetwork, samples: Sampled, planes: Hyperplanes
     """Accuracy of a network with these hyperplanes, the worst output's. No queries."""
     terms, variance = _terms(network, samples, planes)
     error, n = terms.mean(axis=0), len(terms)
+    sd = np.hypot(terms.std(axis=0), error * _kurtosis(samples.answers, variance)) / np.sqrt(n)
     # Errors hide in few samples: those that were not met may be like the largest that was.
-    above = DEVIATIONS * terms.std(axis=0) / np.sqrt(n) + UNMET * terms.max(axis=0) / n
-    low = np.maximum(error - DEVIATIONS * terms.std(axis=0) / np.sqrt(n), 0.0)
-    k = int(np.argmax(error + above))
-    return Accuracy(
-        float(error[k]), float(low[k]), float((error + above)[k]), CONFIDENCE, n, float(variance[k])
-    )  # fmt: skip
+    high = error + DEVIATIONS * sd + UNMET * terms.max(axis=0) / n
+    k = int(np.argmax(high))
+    low = max(0.0, float(error[k] - DEVIATIONS * sd[k]))
+    return Accuracy(float(error[k]), low, float(high[k]), CONFIDENCE, n, float(variance[k]))
+
+
+def _kurtosis(answers: FloatArray, variance: FloatArray) -> FloatArray:
+    """Standard deviation of one answer's square deviation, in variances: the unit of the error is measured too."""
+    square = (answers - answers.mean(axis=0)) ** 2 / variance
+    return np.asarray(square.std(axis=0))
 
 
 def output_units(answers: FloatArray, weight: FloatArray) -> FloatArray:
