@@ -55,7 +55,7 @@ def test_an_error_inside_a_cluster_is_seen(seed):
     assert estimate(moved, true, seed).error > 1e-12
 
 
-def merged(true: ReLUNetwork, angle: float, rng: np.random.Generator) -> ReLUNetwork:
+def moved_a_little(true: ReLUNetwork, angle: float, rng: np.random.Generator) -> ReLUNetwork:
     """The network with every neuron moved by a small part of the angle, as a method that sees them badly gives it."""
     moved = true.weights[0] + 0.1 * angle * rng.standard_normal(true.weights[0].shape)
     return ReLUNetwork([moved, true.weights[1]], true.biases)
@@ -64,14 +64,15 @@ def merged(true: ReLUNetwork, angle: float, rng: np.random.Generator) -> ReLUNet
 @pytest.mark.parametrize("angle", [1e-4, 1e-6])
 def test_the_upper_end_covers_errors_inside_clusters(angle):
     missed = []
-    for seed in range(60):
-        rng, true = np.random.default_rng(seed), cancelling_clusters(400 + seed % 6, angle)
-        wrong = merged(true, angle, rng)
-        planes = Hyperplanes.of(wrong)
-        first = sampled(wrong, true, even_chances(planes), rng, 2855, IN_STRIPS)
-        chances = likely_chances(wrong, first, planes)
-        found = measure_accuracy(wrong, sampled(wrong, true, chances, rng, 2855, MORE_IN_STRIPS), planes)
-        missed.append(relative_square_error(wrong, true, points=50_000) > found.high)
+    for seed in range(3):
+        rng, true = np.random.default_rng(seed), cancelling_clusters(400 + seed, angle)
+        wrong = moved_a_little(true, angle, rng)
+        error, planes = relative_square_error(wrong, true, points=50_000), Hyperplanes.of(wrong)
+        for _ in range(20):
+            first = sampled(wrong, true, even_chances(planes), rng, 2855, IN_STRIPS)
+            chances = likely_chances(wrong, first, planes)
+            found = measure_accuracy(wrong, sampled(wrong, true, chances, rng, 2855, MORE_IN_STRIPS), planes)
+            missed.append(error > found.high)
     assert np.mean(missed) <= 0.05
 
 
