@@ -3,7 +3,7 @@
     python -m benchmarks learning     prints the tables of docs/learning.md and draws docs/images/learning-eps.svg
 
 Errors are square errors relative to the target's variance, importance-sampled near the true creases; the worst of all
-seeds is shown. LEARNING_SEEDS changes their number.
+seeds is shown. LEARNING_SEEDS changes their number, LEARNING_FIRST_SEED the first.
 """
 
 from __future__ import annotations
