@@ -8,20 +8,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reluctant.geometry import DistanceNoise
-from reluctant.learning.accuracy import measure_accuracy, near_creases
+from reluctant.learning.accuracy import Sampled, even_chances, likely_chances, measure_accuracy, near_creases
+from reluctant.learning.checks import IN_STRIPS, MORE_IN_STRIPS
 from reluctant.learning.hyperplanes import Hyperplanes
 from reluctant.learning.pruning import prune
 from reluctant.learning.regression import draw_sample, fit_outputs
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import WORST_CASE, planted, relative_square_error
+from reluctant.testing.planted import cancelling_clusters
 
 NOISE = DistanceNoise(1e-15, 1e-16)
 
 
 def estimate(network: ReLUNetwork, true: ReLUNetwork, seed: int, gaussian: int = 4000, strips: int = 4000):
     rng, planes = np.random.default_rng(seed), Hyperplanes.of(network)
-    rows = np.concatenate([rng.standard_normal((gaussian, true.dim)), near_creases(planes, strips, rng)])
-    return measure_accuracy(network, rows, true(rows), strips, planes)
+    return measure_accuracy(network, sampled(network, true, even_chances(planes), rng, gaussian, strips), planes)
+
+
+def sampled(network, true, chances, rng, gaussian, strips) -> Sampled:
+    near = near_creases(Hyperplanes.of(network), strips, chances, rng)
+    rows = np.concatenate([rng.standard_normal((gaussian, true.dim)), near])
+    return Sampled(rows, true(rows), strips, chances)
 
 
 def with_outputs(network: ReLUNetwork, factor: np.ndarray) -> ReLUNetwork:
@@ -36,7 +43,7 @@ def test_the_estimate_agrees_with_the_true_error(seed):
 
 
 def test_an_error_inside_a_cluster_is_seen(seed):
-    """Two neurons 1e-9 apart with opposite outputs, one of which is moved by 1e-10: no Gaussian point is between."""
+    """A pair of neurons 1e-9 apart with opposite outputs, moved together by 3e-9: no Gaussian point is between."""
     true = WORST_CASE["clusters 1e-09"](seed)
     biases = true.biases[0].copy()
     biases[:2] += np.array([3e-9, 3e-9])
@@ -48,13 +55,49 @@ def test_an_error_inside_a_cluster_is_seen(seed):
     assert estimate(moved, true, seed).error > 1e-12
 
 
+def moved_a_little(true: ReLUNetwork, angle: float, rng: np.random.Generator) -> ReLUNetwork:
+    """The network with every neuron moved by a small part of the angle, as a method that sees them badly gives it."""
+    moved = true.weights[0] + 0.1 * angle * rng.standard_normal(true.weights[0].shape)
+    return ReLUNetwork([moved, true.weights[1]], true.biases)
+
+
+@pytest.mark.parametrize("angle", [1e-4, 1e-6])
+def test_the_upper_end_covers_errors_inside_clusters(angle):
+    missed = []
+    for seed in range(3):
+        rng, true = np.random.default_rng(seed), cancelling_clusters(400 + seed, angle)
+        wrong = moved_a_little(true, angle, rng)
+        error, planes = relative_square_error(wrong, true, points=50_000), Hyperplanes.of(wrong)
+        for _ in range(20):
+            first = sampled(wrong, true, even_chances(planes), rng, 2855, IN_STRIPS)
+            chances = likely_chances(wrong, first, planes)
+            found = measure_accuracy(wrong, sampled(wrong, true, chances, rng, 2855, MORE_IN_STRIPS), planes)
+            missed.append(error > found.high)
+    assert np.mean(missed) <= 0.05
+
+
+def test_the_worst_output_is_reported():
+    true = planted((6, 10, 2), 0)
+    a = true.weights[1] * np.array([[1.0], [1e-5]])
+    small = ReLUNetwork([true.weights[0], a], true.biases)
+    without = ReLUNetwork([true.weights[0], a * np.array([[1.0], [0.0]])], true.biases)
+    assert estimate(without, small, 0).error > 0.5
+
+
+def test_an_output_that_is_constant_has_its_size_for_a_unit():
+    true = planted((6, 10, 2), 0)
+    constant = ReLUNetwork([true.weights[0], true.weights[1] * np.array([[1.0], [0.0]])], true.biases)
+    assert estimate(constant, constant, 0).high < 1e-20
+
+
 @given(st.integers(0, 10_000))
 def test_weights_of_the_mixture_add_up(seed):
     network = planted((4, 6, 1), seed)
     constant = ReLUNetwork([np.zeros((1, 4))], [np.ones(1)])
     rng, planes = np.random.default_rng(seed), Hyperplanes.of(network)
-    rows = np.concatenate([rng.standard_normal((3000, 4)), near_creases(planes, 3000, rng)])
-    off = measure_accuracy(constant, rows, np.zeros((6000, 1)), 3000, planes)
+    chances = even_chances(planes) if seed % 2 else rng.dirichlet(np.ones(72)).reshape(6, 12)
+    rows = np.concatenate([rng.standard_normal((3000, 4)), near_creases(planes, 3000, chances, rng)])
+    off = measure_accuracy(constant, Sampled(rows, np.zeros((6000, 1)), 3000, chances), planes)
     assert off.error == pytest.approx(1.0, abs=0.2)  # the mean weight: answers 0 have no variance, their unit is 1
 
 

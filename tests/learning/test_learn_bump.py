@@ -7,7 +7,9 @@ import pytest
 
 import reluctant as rl
 from reluctant.learning.unseen import DENSITY, points_to_see, remaining_risk
+from reluctant.networks import ReLUNetwork
 from reluctant.testing import WORST_CASE, relative_square_error
+from reluctant.testing.planted import bump
 
 BUMP = "bump 0.01 with 8 neurons"
 MISSED = 0  # a seed with which the exact method verifies at once
@@ -45,6 +47,8 @@ def test_the_remaining_risk_is_stated():
     assert risk.points == points_to_see(0.01)
     assert 0 < risk.added < 1e-4
     assert "narrower than 0.01 could have been missed" in str(risk)
+    assert "at distance 3 one wider than 0.5" in str(risk)
+    assert "nobody measured" in str(risk)
 
 
 def test_the_search_takes_as_many_points_as_the_width_asks():
@@ -56,15 +60,22 @@ def test_the_search_takes_as_many_points_as_the_width_asks():
 @pytest.mark.parametrize("width", [0.1, 0.01, 0.001])
 def test_the_cost_grows_like_one_over_the_width(width):
     assert points_to_see(width) * width == pytest.approx(28.55, rel=0.02)
-    assert remaining_risk(points_to_see(width), 1.0, 1.0).width == pytest.approx(width, rel=0.01)
+    assert remaining_risk(points_to_see(width), 1.0).width == pytest.approx(width, rel=0.01)
 
 
-def test_a_slab_of_that_width_is_hardly_ever_missed():
+def test_a_slab_of_that_width_is_hardly_ever_missed_by_so_many_points():
     rng, width = np.random.default_rng(0), 0.05
     along = rng.standard_normal((1000, points_to_see(width)))  # of every random point, along the normal
     missed = ~((along > 1 - width / 2) & (along < 1 + width / 2)).any(axis=1)
     assert missed.mean() < 0.01
     assert pytest.approx(np.exp(-0.5) / np.sqrt(2 * np.pi)) == DENSITY
+
+
+def test_learn_does_not_miss_bumps_of_the_width_it_states():
+    missed = [
+        rl.learn(rl.open_oracle(bump(k, 0.1)), rng=k, narrowest=0.1).network.widths[1:-1] != (3,) for k in range(8)
+    ]
+    assert not any(missed)
 
 
 def test_a_constant_is_given_with_its_risk():
@@ -73,6 +84,8 @@ def test_a_constant_is_given_with_its_risk():
     assert not result.ok
     np.testing.assert_array_equal(result.network(np.zeros((1, 6))), [[2.5]])
     assert result.evidence["risk"].width <= 0.01
+    assert result.evidence["risk"].added is None
+    assert "steep" not in str(result.evidence["risk"])
 
 
 def test_the_theorem_is_shown_beside_what_was_spent():
@@ -82,3 +95,19 @@ def test_the_theorem_is_shown_beside_what_was_spent():
     assert int(asked.used["queries"]) == result.queries
     assert "| r |" in asked.table()
     assert asked.to_dict()["queries"]["used"] == result.queries
+
+
+@pytest.mark.parametrize(("start", "width"), [(0.7, 0.05), (-0.3, 0.2)])
+def test_a_bump_with_one_input_is_found(start, width, seed):
+    steep = 2 / width
+    thresholds = steep * np.array([start, start + width, 2 * start + width])
+    true = ReLUNetwork([steep * np.array([[1.0], [1.0], [2.0]]), [[1.0, 1.0, -1.0]]], [-thresholds, [0.0]])
+    result = rl.learn(rl.open_oracle(true), rng=seed)
+    assert result.ok
+    assert relative_square_error(result.network, true, points=20_000) < 1e-20
+
+
+def test_a_network_without_anything_narrow_missing_says_nothing_of_it():
+    result = rl.learn(rl.open_oracle(WORST_CASE["clusters 1e-07"](0)), eps=1e-8, rng=0)
+    assert result.ok
+    assert "narrow" not in result.evidence.get("limits", "")

@@ -7,8 +7,10 @@ import pytest
 
 import reluctant as rl
 from reluctant.errors import InvalidInput, NotRecovered
+from reluctant.learning.limit import most_rows
+from reluctant.learning.unseen import points_to_see
 from reluctant.testing import WORST_CASE, planted, relative_square_error
-from reluctant.testing.faults import Dying, noisy, rounded
+from reluctant.testing.faults import Dying, in_float32, noisy, rounded
 
 GENERIC = WORST_CASE["generic 30"]
 
@@ -40,10 +42,11 @@ def test_what_cannot_be_learned_is_refused(target, outcome):
     assert not result.ok
 
 
-def test_a_deeper_network_is_never_ok():
+def test_a_deeper_network_is_not_ok_and_points_to_extract():
     result = rl.learn(rl.open_oracle(planted((6, 8, 8, 1), 0)), rng=0, narrowest=0.1)
     assert result.outcome is rl.Outcome.NOT_ACCURATE
     assert result.evidence["accuracy"].error > 1e-3
+    assert "use extract" in result.evidence["limits"]
 
 
 @pytest.mark.parametrize("target", [rounded(GENERIC(0), 2), noisy(GENERIC(0), 1e-2)], ids=["2 decimals", "noise"])
@@ -103,3 +106,58 @@ def test_a_transcript_resumes_without_paying(tmp_path):
         second = rl.learn(oracle, rng=0)
     assert sum(rows.sent for rows in second.rows.values()) == 0
     assert first.queries == second.queries
+
+
+AFFINE = rl.ReLUNetwork([[[1.0, -2.0, 0.5], [1.0, 0.0, 0.0]]], [[0.25, 1.0]])
+
+
+@pytest.mark.parametrize("target", [in_float32(AFFINE), rounded(AFFINE, 5)], ids=["float32", "5 decimals"])
+def test_an_affine_target_with_few_digits_is_learned(target):
+    result = rl.learn(rl.open_oracle(target, dim=3), eps=1e-8, rng=0)
+    assert result.outcome is rl.Outcome.LEARNED
+    assert result.network.depth == 1
+    assert "noise of the answers" in result.evidence["limits"]
+    assert result.evidence["risk"].added is None  # there is no neuron to compare a bump to
+
+
+def test_a_small_output_is_learned_too_or_not_ok():
+    true = planted((6, 10, 2), 4)
+    small = rl.ReLUNetwork([true.weights[0], true.weights[1] * np.array([[1.0], [1e-5]])], true.biases)
+    result = rl.learn(rl.open_oracle(in_float32(small), dim=6), rng=0, narrowest=0.1)
+    rows = np.random.default_rng(0).standard_normal((5000, 6))
+    errors = ((result.network(rows) - small(rows)) ** 2).mean(axis=0) / small(rows).var(axis=0)
+    assert errors.max() <= 1e-6 or not result.ok
+    assert errors.max() <= 2 * result.evidence["accuracy"].high
+
+
+def test_what_has_creases_without_end_is_given_up():
+    oracle = rl.open_oracle(lambda x: np.logaddexp(0, 30 * x.sum(axis=1)) / 30, dim=4)
+    result = rl.learn(oracle, rng=0, narrowest=0.1)
+    assert result.outcome is rl.Outcome.NOT_ACCURATE
+    assert "Stopped after" in result.evidence["limits"]
+    assert result.queries <= most_rows(points_to_see(0.1), 4, 100) + 20_000
+
+
+@pytest.mark.parametrize("target", [lambda x: np.sin(x.astype("f").sum(axis=1)), lambda x: np.abs(x).max(axis=1)])
+def test_the_best_network_is_no_worse_than_the_mean(target):
+    result = rl.learn(rl.open_oracle(target, dim=12), rng=0, narrowest=0.1)
+    assert not result.ok
+    rows = np.random.default_rng(5).standard_normal((5000, 12))
+    answers = target(rows)[:, None]
+    assert ((result.network(rows) - answers) ** 2).mean() <= 1.1 * answers.var()
+
+
+def test_a_width_that_no_memory_holds_is_refused_before_anything_is_asked():
+    oracle = rl.open_oracle(GENERIC(0))
+    asked = oracle.queries
+    with pytest.raises(InvalidInput, match="narrowest"):
+        rl.learn(oracle, narrowest=1e-9)
+    assert oracle.queries == asked
+
+
+def test_a_network_that_was_not_verified_is_not_trusted():
+    true = WORST_CASE["clusters 1e-05"](0)
+    result = rl.learn(rl.open_oracle(true), eps=1e-4, rng=0)
+    assert result.evidence["exact"] != "verified"
+    assert result.rows["lines"].queries > 0
+    assert relative_square_error(result.network, true, points=20_000) < 1e-12

@@ -10,6 +10,7 @@ import typer
 from reluctant.cli.files import check_network_path, check_record_path, write_network, write_record
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.learning import learn as learn_network
+from reluctant.learning.driver import EPS, NARROWEST
 from reluctant.results import Outcome, Result
 from reluctant.runs import Record
 
@@ -28,18 +29,23 @@ def learn(
     ] = None,
     eps: Annotated[
         float, typer.Option(help="Square error allowed for Gaussian inputs, relative to the target's variance.")
-    ] = 1e-6,
+    ] = EPS,
     narrowest: Annotated[
-        float, typer.Option(help="Width of a bump that must not be missed; the cost grows like 1/width.")
-    ] = 0.01,
+        float,
+        typer.Option(
+            help="Width of a bump that must not be missed, up to distance 1 from the origin (at distance 3 it is seen "
+            "if 55 times as wide); the cost grows like 1/width."
+        ),
+    ] = NARROWEST,
 ) -> int:
     """Learn a network with one hidden layer to a given accuracy, however its neurons lie.
 
     For what extract does not promise: bumps that no line meets, clusters of neurons that cancel, answers in float32
-    or rounded. It tries exact extraction first, then looks at 29 / NARROWEST random points for what that does not
-    explain, follows the creases it finds there and fits the rest. The error it prints was measured also where random
-    points never are, close to creases; a bump narrower than the width it prints could have been missed. Exit status 1
-    if the error is larger than EPS: the best network is then written as NAME.partial.onnx.
+    or rounded. It asks 29 / NARROWEST random points and tries exact extraction; where that is not verified or does not
+    explain the points, it follows the creases it finds there and fits the rest. The error it prints was measured also
+    where random points never are, close to creases; a bump narrower than the width it prints, or farther out, could
+    have been missed. Exit status 1 if the error is larger than EPS: the best network is then written as
+    NAME.partial.onnx.
 
     Example: reluctant learn model.onnx --eps 1e-8 -o copy.onnx
 

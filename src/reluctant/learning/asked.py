@@ -22,8 +22,7 @@ class Asked:
     used: Mapping[str, float]
 
     def __str__(self) -> str:
-        asked, spent = self.asked.queries, int(self.used["queries"])
-        return f"The theorem asks {asked} queries for such a network; {spent} were spent, without its proof."
+        return f"The theorem asks {self.asked.queries} queries for such a network; fewer were spent, without its proof."
 
     def table(self) -> str:
         """All parameters side by side, as a Markdown table."""

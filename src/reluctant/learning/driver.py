@@ -1,12 +1,13 @@
 """`learn`: any one-hidden-layer network, to a given accuracy; general position is not assumed.
 
-The exact method first; then random points look for what it does not explain. Where there is something, lines are
-laid through it, the hyperplanes of their creases are followed, and the output weights are fitted anew.
+Random points are asked first, then the exact method gets one attempt. Where its network is not verified or does not
+explain the points, lines are laid through what is not explained, the hyperplanes of their creases are followed, and
+the output weights are fitted anew.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,14 @@ from reluctant.geometry import DistanceNoise
 from reluctant.geometry.noise import SAFETY
 from reluctant.health import Health
 from reluctant.health.check import examine as examine_health
+from reluctant.learning.accuracy import output_units
 from reluctant.learning.asked import Asked, asked_by_theorem
-from reluctant.learning.checks import Drawn, draw_points
-from reluctant.learning.exact import try_exact
+from reluctant.learning.checks import Drawn, check_network, draw_points
+from reluctant.learning.exact import VERIFICATION_POINTS, try_exact
 from reluctant.learning.hyperplanes import Hyperplanes
+from reluctant.learning.limit import EnoughAsked, limited, most_rows
 from reluctant.learning.lines import improve_by_lines
-from reluctant.learning.models import Model, fitted_model, model_of, oriented
+from reluctant.learning.models import Model, closely_checked, fitted_model, model_of, oriented_model
 from reluctant.learning.noise import working_noise
 from reluctant.learning.unseen import points_to_see, remaining_risk
 from reluctant.networks import ReLUNetwork
@@ -34,36 +37,37 @@ from reluctant.results import Outcome, Result
 from reluctant.verification.check import EXACT_TOLERANCE
 from reluctant.verification.check import examine as examine_network
 
-__all__ = ["learn"]
+__all__ = ["EPS", "NARROWEST", "learn"]
 
 HEALTH_LINES = 4
-NARROWEST = 0.01
+EPS, NARROWEST = 1e-6, 0.01
 # Tolerances are wide, for noise differs from place to place; where that hides too much, less is taken for noise.
 CAUTION, ALL_CAUTION = (1.0, 0.3, 0.1, 0.1, 0.1), (1.0, 1.0, 1.0)
 AIM = 0.3  # of eps: an error that is chosen for being small is larger at new points
 PATIENCE, FEW_DIGITS_PATIENCE = 6, 12  # lines in a row that make nothing better
 NEAR_FLOOR = 100.0  # times the noise: an error that has reached this leaves nothing to find
-VERIFICATION_POINTS = 36  # at each scale
+MOST_NUMBERS = 2**27  # of all random points together: a gigabyte
 VERIFIED = "verified"
 FLAT = {Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.TOO_NOISY}  # as a bump looks from outside
 STANDS_OUT = 1e4  # times as far from the middle as most answers is one inside a bump
 
 
-def learn(oracle: Oracle, *, eps: float = 1e-6, rng: Rng = 0, narrowest: float = NARROWEST) -> Result:
+def learn(oracle: Oracle, *, eps: float = EPS, rng: Rng = 0, narrowest: float = NARROWEST) -> Result:
     """Learn a one-hidden-layer network, whatever its neurons, to relative square error `eps` under the Gaussian.
 
     Arguments:
         oracle: the target, in all of space.
-        eps: mean square error allowed for standard Gaussian inputs, over the variance of the target.
+        eps: mean square error allowed for standard Gaussian inputs, over the variance of each output.
         rng: seed of all random choices.
-        narrowest: width of a bump that must not be missed; cost grows like 1/narrowest.
+        narrowest: width of a bump, up to distance 1 from the origin, that must not be missed; one at distance 3 must
+            be 55 times as wide. Cost grows like 1/narrowest.
 
     The outcome is `recovered` if the network also passes verification, `learned` if its error is at most eps, and
     `not-accurate-enough`, with the best network, if it is not. Evidence holds the accuracy with a confidence interval
     and the remaining risk.
 
-    Cost: exact extraction and 29 / narrowest rows; where that is not enough, as many again and 10 d to 40 d rows a
-    neuron.
+    Cost: exact extraction and 29 / narrowest rows; where that is not enough, as many again or more and 20 d to 90 d
+    rows a neuron, of answers with four decimals up to 250 d. By lines no more is asked than `limit.most_rows` says.
     """
     if not 0 < eps < 1:
         raise InvalidInput.about("eps", got=eps, expected="a number between 0 and 1")
@@ -76,9 +80,17 @@ def learn(oracle: Oracle, *, eps: float = 1e-6, rng: Rng = 0, narrowest: float =
             fix="Use rl.extract with rl.DepthTwo(), which stays inside, or open the target without a domain.",
         )  # fmt: skip
     opened.begin("learn", rng)
-    run = _Run(opened, eps, points_to_see(narrowest), as_generator(rng))
+    points = points_to_see(narrowest)
+    if points * opened.dim > MOST_NUMBERS:
+        raise InvalidInput.about(
+            "narrowest", got=narrowest, expected=f"a width whose {points} points of {opened.dim} inputs fit in memory",
+            fix=f"Give a width of at least {narrowest * points * opened.dim / MOST_NUMBERS:.1g}.",
+        )  # fmt: skip
+    run = _Run(opened, eps, points, as_generator(rng))
     try:
         return run.result(run.go())
+    except EnoughAsked as error:
+        return run.result(Outcome.NOT_ACCURATE, limits=str(error))
     except BudgetExhausted as error:
         return run.result(Outcome.OUT_OF_BUDGET, error=str(error))
     except TargetError as error:
@@ -97,7 +109,9 @@ class _Run:
     rng: np.random.Generator
     before: dict[str, Rows] = field(init=False)
     exact: ReLUNetwork | None = None  # what the exact method gave
-    best: ReLUNetwork | None = None
+    kept: Model | None = None  # the best so far
+    constant_only: ReLUNetwork | None = None  # of a target that never changed
+    neurons: int = 0  # that were found
     evidence: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -114,15 +128,15 @@ class _Run:
             return self.nothing_there(health.refusal, drawn)
         noise = working_noise(self.oracle, health, drawn.answers, self.rng)
         model = self.exactly(health, drawn, noise)
-        if model is None or not model.good_for(self.eps):
+        if model is None or not self.verified or not model.good_for(self.eps):
             model, drawn = self.by_lines(model, drawn, noise)
         return self.outcome(model, drawn, health, noise)
 
     def nothing_there(self, refusal: Outcome, drawn: Drawn) -> Outcome:
         """A constant is a network too, but something narrow may be missing from it."""
         if refusal is Outcome.CONSTANT:
-            self.best = self.constant(drawn)
-            self.evidence["risk"] = remaining_risk(len(drawn.rows), 0.0, 0.0)
+            self.constant_only = self.constant(drawn)
+            self.evidence["risk"] = remaining_risk(len(drawn.rows))
         return refusal
 
     def constant(self, drawn: Drawn) -> ReLUNetwork:
@@ -139,12 +153,12 @@ class _Run:
         self.exact = tried.network
         if tried.network is None:
             return None
-        return self.keep(model_of(self.oracle, tried.network, drawn, noise, self.rng))
+        return self.keep(self.settled(model_of(self.oracle, tried.network, drawn, noise, self.rng), drawn, noise))
 
     def by_lines(self, exact: Model | None, drawn: Drawn, noise: DistanceNoise) -> tuple[Model, Drawn]:
         """Learn from lines until the error is small enough at random points that led no line."""
-        trusted = exact is not None and (self.verified or not len(exact.planes))
-        model = exact if exact is not None and trusted else self.from_scratch(drawn, noise)
+        self.oracle = limited(self.oracle, self.most_rows)
+        model = exact if exact is not None and self.verified else self.from_scratch(drawn, noise)
         for k, caution in enumerate(CAUTION if self.few_digits else ALL_CAUTION):
             improved = improve_by_lines(
                 self.oracle, model, drawn, noise.times(caution), self.rng,
@@ -157,10 +171,36 @@ class _Run:
                 break
             if model.good_for(self.eps) or model.checked.accuracy.error < NEAR_FLOOR * self.floor(model, noise):
                 break
-        if exact is not None and not model.good_for(self.eps):
-            exact = self.checked_again(exact, drawn, noise)
-            model = exact if exact.better_than(model) else model
-        return self.keep(model), drawn
+        return self.best_of(model, exact, drawn, noise), drawn
+
+    def best_of(self, model: Model, exact: Model | None, drawn: Drawn, noise: DistanceNoise) -> Model:
+        """If the model is not good enough: the exact method's, or the mean, if that is better."""
+        if model.good_for(self.eps):
+            return model
+        mean = ReLUNetwork([np.zeros((self.oracle.outputs, self.oracle.dim))], [drawn.answers.mean(axis=0)])
+        others = [mean] if exact is None else [exact.network, mean]
+        for network in others:
+            other = self.settled(model_of(self.oracle, network, drawn, noise, self.rng), drawn, noise)
+            model = other if other.better_than(model) else model
+        return model
+
+    def checked_again(self, model: Model, drawn: Drawn, noise: DistanceNoise) -> Model:
+        """Measured at new points as it would be given back: without a skip term, if that costs no accuracy."""
+        if model.good_for(self.eps):
+            turned = self.settled(oriented_model(self.oracle, model, drawn, noise, self.rng), drawn, noise)
+            if turned.good_for(self.eps) or turned.network is model.network:
+                return turned
+        again = replace(model, checked=check_network(self.oracle, model.network, drawn, noise, self.rng))
+        return self.settled(again, drawn, noise)
+
+    def settled(self, model: Model, drawn: Drawn, noise: DistanceNoise) -> Model:
+        """Measured more closely, if it seems to be good enough."""
+        if not model.good_for(self.eps):
+            return model
+        return closely_checked(self.oracle, model, drawn, noise, self.rng, self.eps)
+
+    def most_rows(self) -> int:
+        return most_rows(self.points, self.oracle.dim, self.neurons)
 
     @property
     def few_digits(self) -> bool:
@@ -179,10 +219,6 @@ class _Run:
         nothing = Hyperplanes.none(self.oracle.dim, self.oracle.outputs)
         return fitted_model(self.oracle, nothing, drawn, noise, self.rng)
 
-    def checked_again(self, model: Model, drawn: Drawn, noise: DistanceNoise) -> Model:
-        again = model_of(self.oracle, model.network, drawn, noise, self.rng)
-        return Model(model.network, model.planes, again.checked)
-
     @property
     def verified(self) -> bool:
         """True if what the exact method gave passed; also for a constant, which is all there is of it."""
@@ -190,17 +226,18 @@ class _Run:
 
     def keep(self, model: Model) -> Model:
         """Remember the best network, should the run end here."""
-        self.best, self.evidence["accuracy"] = model.network, model.checked.accuracy
+        self.neurons = max(self.neurons, len(model.planes))
+        if model.better_than(self.kept):
+            self.kept = model
         return model
 
     def outcome(self, model: Model, drawn: Drawn, health: Health, noise: DistanceNoise) -> Outcome:
         """Say what the network is good for."""
-        steepness = float(np.linalg.norm(model.planes.jump, axis=1).max(initial=0))
-        self.evidence["risk"] = remaining_risk(len(drawn.rows), steepness, model.checked.accuracy.variance)
+        self.kept = model
         self.evidence |= self.limits(model, noise)
         if not model.good_for(self.eps):
             return Outcome.NOT_ACCURATE
-        self.best = oriented(model, noise)
+        self.evidence["risk"] = remaining_risk(len(drawn.rows), _steepest(model, drawn))
         if model.network is not self.exact:
             self.evidence["verification"] = examine_network(
                 self.oracle, model.network, self.rng, noise=health.noise, points=VERIFICATION_POINTS
@@ -214,11 +251,15 @@ class _Run:
     def limits(self, model: Model, noise: DistanceNoise) -> dict[str, str]:
         """In words: what noise allows, and what eps allows to be missing."""
         checked, floor, said = model.checked, self.floor(model, noise), []
-        if checked.accuracy.error < NEAR_FLOOR * floor and self.eps < NEAR_FLOOR * floor:
+        if self.few_digits or max(checked.accuracy.error, self.eps) < NEAR_FLOOR * floor:
             said.append(f"The noise of the answers alone is a relative square error of about {floor:.0e}.")
-        if checked.largest > EXACT_TOLERANCE and checked.mostly_right:
-            count = f"{checked.standing_out} of {len(checked.rows)}"
-            said.append(f"{count} points stand out: something narrow is missing. A smaller eps would look for it.")
+        if checked.narrow and checked.largest > EXACT_TOLERANCE:
+            count = f"{checked.narrow} of {self.points}"
+            said.append(
+                f"{count} random points stand out: something narrow is missing. A smaller eps would look for it."
+            )
+        if not model.good_for(self.eps) and not self.few_digits:
+            said.append("If the target may have several hidden layers, use extract: it follows creases that bend.")
         return {"limits": " ".join(said)} if said else {}
 
     def theorem(self, model: Model) -> Asked | None:
@@ -232,7 +273,10 @@ class _Run:
         return asked_by_theorem(model.network, self.eps * model.checked.accuracy.variance, used)
 
     def result(self, outcome: Outcome, **evidence: Any) -> Result:
-        return Result(outcome, self.best, self.spent(), self.oracle.ledger.last_stage, self.evidence | evidence)
+        network = self.constant_only if self.kept is None else self.kept.network
+        if self.kept is not None:
+            self.evidence["accuracy"] = self.kept.checked.accuracy
+        return Result(outcome, network, self.spent(), self.oracle.ledger.last_stage, self.evidence | evidence)
 
     def spent(self) -> dict[str, Rows]:
         """Rows of this run, by stage."""
@@ -247,6 +291,12 @@ def _refusal(health: Health) -> Outcome | None:
     if health.refusal is not None and (health.refusal not in FLAT or labels):
         return health.refusal
     return Outcome.OUT_OF_REACH if exact_refusal(health) is Outcome.OUT_OF_REACH else None
+
+
+def _steepest(model: Model, drawn: Drawn) -> float | None:
+    """How steep the steepest neuron is, in deviations of the output; None if there is no neuron."""
+    units = output_units(drawn.answers, np.ones(len(drawn.rows)))
+    return float(np.abs(model.planes.jump / np.sqrt(units)).max()) if len(model.planes) else None
 
 
 def _stands_out(drawn: Drawn) -> bool:

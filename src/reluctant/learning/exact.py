@@ -10,15 +10,17 @@ from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.failures import StageFailed
 from reluctant.geometry import DistanceNoise
 from reluctant.health import Health
+from reluctant.learning.models import oriented
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting, Oracle, Wrapper
 from reluctant.oracles.ledger import Ledger
 from reluctant.verification.check import Verification, examine
 
-__all__ = ["Tried", "try_exact"]
+__all__ = ["VERIFICATION_POINTS", "Tried", "try_exact"]
 
-POINTS = 36  # at each scale of the verification
+VERIFICATION_POINTS = 36  # at each scale
+COMPARED = 256  # rows at which a network is compared to itself without its skip term
 MOST_ON_LINE = 12_000  # rows: a line of two thousand neurons takes no more
 
 
@@ -42,9 +44,9 @@ def try_exact(oracle: Counting, health: Health, noise: DistanceNoise, rng: np.ra
         candidate = DepthTwo().run(_stopping(oracle), noise, rng, lambda part: None)
     except (StageFailed, np.linalg.LinAlgError) as failure:
         return Tried(failure=str(failure))
-    network = candidate.network
+    network = oriented(candidate.network, rng.standard_normal((COMPARED, oracle.dim)), noise.near)
     verification = examine(
-        oracle, network, rng, noise=health.noise, points=POINTS, per_neuron=0, held_out=candidate.held_out
+        oracle, network, rng, noise=health.noise, points=VERIFICATION_POINTS, per_neuron=0, held_out=candidate.held_out
     )
     return Tried(network, verification, "" if verification.ok else str(verification))
 

@@ -151,7 +151,8 @@ class _Fit:
 def _moved(plane: Hyperplanes, fit: _Fit, bend: FloatArray) -> Hyperplanes:
     """One hyperplane as the fit gives it, its jump as most crossings saw it."""
     jump = np.median(bend, axis=0)
-    tilt = AMPLIFIED * fit.blur * np.sqrt(len(fit.normal) / len(fit.kept)) / fit.radius
+    on_a_line = len(fit.normal) == 1  # no direction to be wrong about; all crossings are at one place and err alike
+    tilt = 0.0 if on_a_line else AMPLIFIED * fit.blur * np.sqrt(len(fit.normal) / len(fit.kept)) / fit.radius
     return replace(
         plane,
         normals=fit.normal[None],
@@ -160,5 +161,5 @@ def _moved(plane: Hyperplanes, fit: _Fit, bend: FloatArray) -> Hyperplanes:
         place_sd=np.array([AMPLIFIED * fit.blur]),
         tilt=np.array([tilt]),
         jump=jump[None],
-        jump_sd=np.array([np.median(np.abs(bend - jump).max(axis=1))]),
+        jump_sd=np.array([np.inf if on_a_line else np.median(np.abs(bend - jump).max(axis=1))]),
     )

@@ -23,6 +23,7 @@ __all__ = ["look_for_gate"]
 Ask = Callable[[FloatArray], FloatArray]
 
 REACH, SAMPLES = 4.0, 96  # how far along the line, in scales, and how often the residual is looked at
+JITTER = 0.3  # of a step of the grid: nothing is met by rule
 SPLIT = 4  # parts of an interval, of which one is kept
 WIDTH = 1e-9  # of the scale, down to which a step is followed
 SHARE, EXTRA = 2.0, 12  # lines for each unknown of a hyperplane, and more
@@ -32,6 +33,7 @@ WHOLE = 0.35  # of the change in an interval must be in one of its four parts, o
 WIDEST = 1e-3  # of the scale: a change that is spread over more is no step
 SEEN = 0.1  # of the step: what has to be left of it elsewhere
 OUTLIER = 6.0  # median distances from the fitted hyperplane
+REFITS = 3  # of a hyperplane, without what is far from it
 SPARE = 4  # places more than unknowns that must agree
 
 
@@ -90,7 +92,7 @@ def _gate(normal: FloatArray, centre: FloatArray, off: float, outputs: int) -> H
 def _largest_change(residual: Ask, line: Lines, rng: np.random.Generator) -> FloatArray:
     """The interval (1, 2) of a coarse grid in which the residual changes most beside its neighbours."""
     t = REACH * line.scale * np.linspace(-1, 1, SAMPLES)
-    t[1:-1] += rng.uniform(-0.3, 0.3, SAMPLES - 2) * (t[1] - t[0])
+    t[1:-1] += rng.uniform(-JITTER, JITTER, SAMPLES - 2) * (t[1] - t[0])
     slopes = np.diff(residual(line.points(np.zeros(SAMPLES, dtype=int), t)), axis=0) / np.diff(t)[:, None]
     bends = np.linalg.norm(np.diff(slopes, axis=0), axis=1)
     k = int(np.argmax(np.minimum(bends[:-1], bends[1:]) * np.diff(t)[1:-1])) + 1  # unlike both of its neighbours
@@ -125,7 +127,7 @@ def _plane(
     seen = _follow_steps(residual, starts, directions, brackets, WIDTH * scale)
     kept = _agreeing(seen, first)
     points, dim = starts + seen.t[:, None] * directions, starts.shape[1]
-    for _ in range(3):
+    for _ in range(REFITS):
         if kept.sum() < dim + SPARE:
             return None
         centre = points[kept].mean(axis=0)

@@ -23,7 +23,7 @@ MOST_LINES = 40
 WITHOUT_ANY = 2  # a line that brings no hyperplane counts for so many that make nothing better
 BETTER = 0.5  # of the error before: what counts as better
 COMPLETE = 1e-4  # error of a network that lacks no neuron: the digits of its hyperplanes are what is wrong
-FARTHEST = 5.0  # from the origin, in typical inputs, may an answer be to which all parameters are fitted
+FARTHEST_FITTED = 5.0  # from the origin, in typical inputs, may an answer be to which all parameters are fitted
 AMONG_WORST = 8  # unexplained points of which one is taken
 
 
@@ -66,7 +66,7 @@ def _polished(
     """All parameters fitted to all answers, if nothing is missing any more and that is better."""
     if model.checked.accuracy.error > COMPLETE or model.network.parameters > MOST_PARAMETERS:
         return model
-    network = polish(model.network, *memory.near(FARTHEST * np.sqrt(oracle.dim)), noise)
+    network = polish(model.network, *memory.near(FARTHEST_FITTED * np.sqrt(oracle.dim)), noise)
     polished = Model(network, model.planes, check_network(oracle, network, drawn, noise, rng))
     return polished if polished.better_than(model) else model
 

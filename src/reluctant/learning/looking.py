@@ -24,7 +24,7 @@ FARTHEST = 6.0  # from the origin may a hyperplane be that Gaussian inputs meet
 FAR_ALONG = 1e3  # scales along a line: what is farther is nearly parallel to it, and better seen on another
 STEP = 0.03  # of a piece's length, for a gradient in its middle
 CROWD = 1e-3  # of the scale: creases closer than that may be of neurons that are nearly parallel
-SAFETY = 4.0  # deviations of a normal
+NORMAL_SAFETY = 4.0  # deviations
 CLEAR = 0.1  # error of a normal that is still worth following
 NEAREST, DOUBLINGS = 2.0**-36, 40  # of the scale: something narrow is looked at in steps that double
 FIRST_ROWS, MORE_ROWS = 1200, 4  # on a line before it is asked whether that leads anywhere, and as many times more
@@ -117,7 +117,7 @@ def _first_planes(
     _, sizes, directions = np.linalg.svd(change, full_matrices=False)
     ahead = np.where(directions[:, 0] @ line.directions[0] < 0, -1.0, 1.0)  # parallel neurons have one direction
     normals, sd = ahead[:, None] * directions[:, 0], np.hypot(measured.sd[before], measured.sd[after])
-    tilt = SAFETY * sd / np.maximum(sizes[:, 0], np.finfo(float).tiny)
+    tilt = NORMAL_SAFETY * sd / np.maximum(sizes[:, 0], np.finfo(float).tiny)
     room = _room(t, CROWD * line.scale)[new] * np.abs(normals @ line.directions[0])
     offsets = -(normals * points[new]).sum(axis=1)
     steps = np.einsum("cmd,cd->cm", change, normals)

@@ -10,6 +10,7 @@ __all__ = ["Magnitude"]
 PLAIN = (-4.0, 9.0)  # log10 of what is written out; everything else is written as a power of ten
 LARGEST = math.log10(2) * 1023
 SMALLEST = -LARGEST
+ROUNDING = 1e-12  # relative, of a number that comes back from its logarithm
 EXACT = 15.0  # log10 up to which a float still tells a number from the next integer
 
 
@@ -55,7 +56,7 @@ class Magnitude:
         x = float(self)
         nearest = round(x)
         # The logarithm keeps about 15 digits: an integer that comes back a rounding too large is that integer.
-        return Magnitude.of(nearest if math.isclose(x, nearest, rel_tol=1e-12) else math.ceil(x))
+        return Magnitude.of(nearest if math.isclose(x, nearest, rel_tol=ROUNDING) else math.ceil(x))
 
     def __float__(self) -> float:
         """The plain number; never 0 or inf in place of one that a float cannot hold."""
