@@ -27,6 +27,7 @@ LONGER, SHORTER = 1.15, 0.7  # what a step becomes after a straight and a bent c
 SHORTEST_STEP = 2.0**-30  # of a typical coordinate
 MARGIN = 96.0  # the gradient's own steps are so much shorter: no crease on any of hundreds of them
 MOST_TRIED = 16  # candidates without news in a row that send the search to long steps
+WEAK, MOST_WEAK = 4e-3, 48  # of a gradient: where no candidate has more news, so many others are tried for a better one
 MOST_LOUD = 12  # times that long steps may bring nothing a gradient can find
 
 
@@ -92,12 +93,20 @@ class _Search:
         self.pool = self.pool.retested(self.ground, self.complement.basis, self.least, self.rng)
         tried = 0
         while len(self.pool) < POOL and tried < MOST_TRIED and self.step > SHORTEST_STEP * self.ground.scale:
-            points, values = self.queue.draw(POOL - len(self.pool))
-            found, straight = tested(self.ground, self.complement.basis, points, values, self.step, self.rng)
-            self.step *= LONGER ** straight.sum() * SHORTER ** (~straight).sum()
-            new = found[straight & (found.news > self.least)]
-            tried = 0 if len(new) else tried + int(straight.sum())
+            new, straight = self.candidates(POOL - len(self.pool))
+            tried = 0 if len(new) else tried + straight
             self.pool += new
+        tried = 0
+        while len(self.pool) and tried < MOST_WEAK and self.pool.news.max() < WEAK * self.size:
+            self.pool = (self.pool + self.candidates(POOL)[0]).best(POOL)
+            tried += POOL
+
+    def candidates(self, n: int) -> tuple[Pool, int]:
+        """Those of n more points that are straight and have news, and how many are straight."""
+        points, values = self.queue.draw(n)
+        found, straight = tested(self.ground, self.complement.basis, points, values, self.step, self.rng)
+        self.step *= LONGER ** straight.sum() * SHORTER ** (~straight).sum()
+        return found[straight & (found.news > self.least)], int(straight.sum())
 
     def measure_best(self) -> None:
         """Take the gradient at the candidate with most news, along the complement alone."""
