@@ -28,6 +28,7 @@ FACTOR = 2.0
 BATCH = 16  # gradients taken together
 MORE, MOST, CLEAR = 1.8, 2.8, 0.2  # gradients for each direction, and if the rank's margin is no better than this
 SPARE = 16  # and so many besides
+HEARD, LOUD = 16, 0.1  # long steps, and how much of a gradient they show where directions are missing
 MOST_FOR_EACH_INPUT = 4  # gradients
 EDGE = 2.0  # times the largest singular value that noise alone would have: above is a direction
 GAP = 3.0  # between the weakest direction and what creases too weak to be seen leave of themselves
@@ -62,7 +63,7 @@ def oversampled(seen: Look, rng: np.random.Generator, *, stages: int = STAGES) -
         )  # fmt: skip
     _, sizes, directions = np.linalg.svd(sample.rows, full_matrices=False)
     rank = _rank(sizes, sample)
-    size = float(np.median(np.linalg.norm(sample.rows, axis=1)))
+    size = _size(sample)
     weakest, margin = float(sizes[rank - 1]) if rank else np.inf, _margin(sizes, rank, sample)
     start = Found(
         directions[:rank], sample.points, sample.values, np.full(len(sample.points), sample.step / ALONG_SPAN), size,
@@ -88,8 +89,28 @@ def _gradients(seen: Look, rng: np.random.Generator) -> _Sample:
         rank = _rank(sizes, sample)
         enough = MORE if _margin(sizes, rank, sample) < CLEAR else MOST
         if rank == seen.ground.dim or len(sample.rows) >= enough * rank + SPARE:
-            break
+            above = int((sizes > _edge(sample)).sum())
+            if len(sample.rows) >= MOST * above + SPARE or not _is_loud(seen.ground, sample, rank, rng):
+                break
     return sample
+
+
+def _is_loud(ground: Ground, sample: _Sample, rank: int, rng: np.random.Generator) -> bool:
+    """Whether long steps beside the first directions change much: an early gap of few gradients is not the rank.
+
+    Thin networks have a few strong directions. Cost: a row for each long step.
+    """
+    if not 0 < rank < ground.dim:
+        return False
+    directions = np.linalg.svd(sample.rows, full_matrices=False)[2][:rank]
+    starts, before = sample.points[-HEARD:], sample.values[-HEARD:]
+    slope = leaks(ground, directions, starts, before, rng)[0]
+    return float(np.sqrt((slope**2).mean())) > LOUD * _size(sample)
+
+
+def _size(sample: _Sample) -> float:
+    """Of a gradient."""
+    return float(np.median(np.linalg.norm(sample.rows, axis=1)))
 
 
 def _change_of_step(bent: float) -> float:
