@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import qr
 
 from reluctant.numerics import FloatArray
 from reluctant.span.central import Central, central_slopes
 from reluctant.span.found import Found
 from reluctant.span.ground import Ground
 from reluctant.span.look import LivePoints, Look
-from reluctant.span.refine import Inside, long_steps, refine, without_rest
+from reluctant.span.refine import LONGEST, Inside, long_steps, refine, without_rest
 from reluctant.span.silence import leaks, slopes_along
 
 __all__ = ["oversampled"]
@@ -39,6 +40,7 @@ ALONG_SPAN = 8.0  # steps inside the span meet more creases than steps along coo
 SHARE = 0.5  # of the straight part around a point that a long step may use up
 AFTER_A_LOSS = 1e-3  # error to expect of a span that had a direction too many: another stage is due
 WEAK = 0.1  # of the weakest direction: what long steps may show outside the span
+NEARLY = 0.25  # of the longest step: a stage after one with such steps has nothing to gain
 GAIN = 0.5  # a stage that leaves more of the error is the last
 
 
@@ -65,12 +67,24 @@ def oversampled(seen: Look, rng: np.random.Generator, *, stages: int = STAGES) -
     rank = _rank(sizes, sample)
     size = _size(sample)
     weakest, margin = float(sizes[rank - 1]) if rank else np.inf, _margin(sizes, rank, sample)
+    which = _most_telling(sample, directions[:rank])
     start = Found(
-        directions[:rank], sample.points, sample.values, np.full(len(sample.points), sample.step / ALONG_SPAN), size,
+        directions[:rank], sample.points[which], sample.values[which], np.full(len(which), sample.step / ALONG_SPAN), size,
         margin=margin, leak=min(margin, 1.0), limit=WEAK * weakest / (size * np.sqrt(len(sample.rows))),
         gradients=len(sample.rows),
     )  # fmt: skip
     return _refined(seen.ground, start, stages, rng) if 0 < rank < seen.ground.dim else start
+
+
+def _most_telling(sample: _Sample, basis: FloatArray) -> NDArray[np.intp]:
+    """Points for the stages: if there are more than enough, those whose gradients fix the directions best."""
+    enough, outputs = int(MORE * len(basis)) + SPARE, len(sample.rows) // len(sample.points)
+    left, chosen = np.arange(len(sample.rows)), np.empty(0, dtype=np.intp)
+    while len(chosen) < min(enough, len(sample.points)) and len(basis):
+        order = qr((sample.rows[left] @ basis.T).T, mode="r", pivoting=True)[1][: len(basis)]
+        chosen = np.unique(np.concatenate([chosen, left[order] // outputs]))
+        left = np.delete(left, order)
+    return chosen
 
 
 def _gradients(seen: Look, rng: np.random.Generator) -> _Sample:
@@ -172,7 +186,7 @@ def _refined(ground: Ground, found: Found, stages: int, rng: np.random.Generator
         leak = float(leaks(ground, better, inside.points, inside.value, rng)[0].max()) / found.size
         if leak > found.leak:
             break
-        helped = leak < GAIN * found.leak
+        helped = leak < GAIN * found.leak and np.median(length) < NEARLY * LONGEST * ground.scale
         rank = found.rank
         found = _without_silent(ground, replace(found, basis=better, leak=leak), inside.slope[good])
         if found.rank == 0 or (found.rank == rank and not helped):
