@@ -69,7 +69,8 @@ def oversampled(seen: Look, rng: np.random.Generator, *, stages: int = STAGES) -
     weakest, margin = float(sizes[rank - 1]) if rank else np.inf, _margin(sizes, rank, sample)
     which = _most_telling(sample, directions[:rank])
     start = Found(
-        directions[:rank], sample.points[which], sample.values[which], np.full(len(which), sample.step / ALONG_SPAN), size,
+        directions[:rank], sample.points[which], sample.values[which], np.full(len(which), sample.step / ALONG_SPAN),
+        size,
         margin=margin, leak=min(margin, 1.0), limit=WEAK * weakest / (size * np.sqrt(len(sample.rows))),
         gradients=len(sample.rows),
     )  # fmt: skip

@@ -117,8 +117,8 @@ class _Search:
         if not self.is_straight(one):
             return
         found = gradients(
-            _knowing(self.ground.ask, one.points, one.values), one.points, self.complement.rows, one.straight / MARGIN, self.ground.noise, self.rng,
-            domain=self.ground.domain,
+            _knowing(self.ground.ask, one.points, one.values), one.points, self.complement.rows,
+            one.straight / MARGIN, self.ground.noise, self.rng, domain=self.ground.domain,
         )  # fmt: skip
         self.measured += 1
         if found.good[0] and self.add(found.slope[0], float(found.sd[0])):
