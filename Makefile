@@ -1,4 +1,4 @@
-# Two commands from a fresh clone: `make demo` and `make test`. The rest: check, bench, docs, test-slow.
+# Two commands from a fresh clone: `make demo` and `make test`. The rest: check, bench, docs, test-slow, test-servers.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -8,12 +8,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow check bench docs clean help
+.PHONY: demo test test-slow test-servers check bench docs clean help
 
 help:
 	@echo "make demo       install what the demo needs, run it, say where the report is"
 	@echo "make test       install what the tests need, check the code, run the tests"
 	@echo "make test-slow  the long numerical sweeps"
+	@echo "make test-servers  a model extracted through the real MLServer and KServe"
 	@echo "make check      lint, types, import layers"
 	@echo "make bench      print the figures of the documentation"
 	@echo "make docs       build the documentation into site/"
@@ -36,6 +37,19 @@ test: check
 test-slow: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -q -n 2 -m slow
 
+# Each server in an environment of its own: they want other versions of the same libraries.
+SERVERS := .servers
+.servers/mlserver/.installed: PACKAGES := mlserver mlserver-sklearn
+.servers/kserve/.installed: PACKAGES := kserve
+
+$(SERVERS)/%/.installed:
+	$(PYTHON) -m venv $(SERVERS)/$*
+	$(SERVERS)/$*/bin/python -m pip --disable-pip-version-check install --quiet $(PACKAGES)
+	@touch $@
+
+test-servers: $(VENV)/.dev-installed $(SERVERS)/mlserver/.installed $(SERVERS)/kserve/.installed
+	$(BIN)/python -m pytest -q -rs -m servers tests/servers
+
 check: $(VENV)/.dev-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -49,4 +63,4 @@ docs: $(VENV)/.docs-installed
 	$(BIN)/mkdocs build --strict --quiet
 
 clean:
-	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(SERVERS) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

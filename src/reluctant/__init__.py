@@ -12,6 +12,7 @@ from reluctant._version import __version__
 
 if TYPE_CHECKING:
     from reluctant.adversarial import Flip, LocalLinearity, flip_sign, local_linearity, random_network
+    from reluctant.defenses import HonestCost, defend, honest_cost
     from reluctant.domains import Domain
     from reluctant.errors import ReluctantError
     from reluctant.extraction import AnyDepth, DepthThree, DepthTwo, extract
@@ -32,6 +33,7 @@ __all__ = [
     "Facts",
     "Flip",
     "Health",
+    "HonestCost",
     "LocalLinearity",
     "Oracle",
     "Outcome",
@@ -47,9 +49,11 @@ __all__ = [
     "check_health",
     "check_obfuscation",
     "compare",
+    "defend",
     "equivalent",
     "extract",
     "flip_sign",
+    "honest_cost",
     "learn",
     "local_linearity",
     "obfuscate",
@@ -67,6 +71,7 @@ _HOMES = {
     "Facts": "oracles",
     "Flip": "adversarial",
     "Health": "health",
+    "HonestCost": "defenses",
     "LocalLinearity": "adversarial",
     "Oracle": "oracles",
     "Outcome": "results",
@@ -81,9 +86,11 @@ _HOMES = {
     "check_health": "health",
     "check_obfuscation": "span",
     "compare": "verification.alignment",
+    "defend": "defenses",
     "equivalent": "networks",
     "extract": "extraction",
     "flip_sign": "adversarial",
+    "honest_cost": "defenses",
     "learn": "learning",
     "local_linearity": "adversarial",
     "obfuscate": "span",

@@ -10,7 +10,11 @@ ReluctantError
 ├── MissingDependency (ImportError)  an extra is not installed; the message gives the pip line
 ├── TargetError                      the target misbehaved
 │   ├── TargetUnavailable            it raised or dropped the call: worth a retry
-│   │   └── TargetTimeout            it did not answer in time
+│   │   ├── TargetTimeout            it did not answer in time
+│   │   └── TargetBusy               it took nothing: busy, limited, not reachable; not counted as sent
+│   ├── TargetRefused                it understood and refused: credentials, a wrong name; not counted as sent
+│   │   └── BatchRefused             it refused these rows together; fewer at a time may do
+│   ├── TargetChanged                old rows are answered otherwise now: another model is served
 │   └── InvalidAnswer                it answered with the wrong shape, type or number of rows
 │       └── NonFiniteAnswer          NaN or inf where a number was expected
 ├── BudgetExhausted                  the next rows would pass the budget; they were not sent
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "BatchRefused",
     "BudgetExhausted",
     "InvalidAnswer",
     "InvalidInput",
@@ -41,7 +46,10 @@ __all__ = [
     "NotRecovered",
     "OutsideDomain",
     "ReluctantError",
+    "TargetBusy",
+    "TargetChanged",
     "TargetError",
+    "TargetRefused",
     "TargetTimeout",
     "TargetUnavailable",
     "TranscriptCorrupt",
@@ -124,6 +132,34 @@ class TargetTimeout(TargetUnavailable):
     """The target did not answer within the timeout."""
 
     slug = "target-timeout"
+
+
+class TargetBusy(TargetUnavailable):
+    """The target took nothing: it is busy, limits the rate or cannot be reached. `retry_after`: seconds it asks for."""
+
+    slug = "target-busy"
+
+    def __init__(self, message: str, *, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class TargetRefused(TargetError):
+    """The target refused the request without answering it; the same request would be refused again."""
+
+    slug = "target-refused"
+
+
+class BatchRefused(TargetRefused):
+    """The target refused so many rows in one request; fewer may do."""
+
+    slug = "batch-refused"
+
+
+class TargetChanged(TargetError):
+    """Rows that were answered before are answered otherwise now: another model is being served."""
+
+    slug = "target-changed"
 
 
 class InvalidAnswer(TargetError):

@@ -115,7 +115,7 @@ BAD_TARGETS = {
     "a module that is not there": "no_such_module_here:target",
     "an attribute that is not there": "math:no_such_attribute",
     "something that cannot be asked": "math:pi",
-    "a served model": "http://localhost:1/v2/models/x",
+    "a server that is not there": "http://localhost:1/v2/models/x",
     "junk": "junk.onnx",
 }
 

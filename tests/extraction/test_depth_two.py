@@ -88,7 +88,7 @@ def test_output_index_looks_at_one_output() -> None:
     np.testing.assert_allclose(network(x), true(x)[:, [2]], atol=1e-9)
 
 
-def test_softmax_through_its_link_is_out_of_reach() -> None:
+def test_softmax_through_its_link_is_recovered_where_it_does_not_saturate() -> None:
     true = planted((16, 12, 4), 3)
 
     def probabilities(x: np.ndarray) -> np.ndarray:
@@ -96,8 +96,14 @@ def test_softmax_through_its_link_is_out_of_reach() -> None:
         powers = np.exp(values - values.max(axis=1, keepdims=True))
         return powers / powers.sum(axis=1, keepdims=True)
 
-    result = rl.extract(rl.open_oracle(probabilities, dim=16, link="softmax"), rng=0)
-    assert result.outcome is rl.Outcome.OUT_OF_REACH  # far out probabilities underflow: said, not guessed
+    oracle = rl.open_oracle(probabilities, dim=16, link="softmax")
+    result = rl.extract(oracle, rng=0)
+    assert result.ok
+    assert "inside [" in result.evidence["reach"]
+    x = np.random.default_rng(0).uniform(-1, 1, (500, 16))
+    np.testing.assert_allclose(result.network(x), true.log_ratios()(x), rtol=0, atol=1e-9)
+    far = rl.extract(oracle, rl.AnyDepth(), rng=0)
+    assert far.outcome is rl.Outcome.OUT_OF_REACH  # far out probabilities underflow: said, not guessed
 
 
 @pytest.mark.parametrize("name", ["float32", "rounded", "noisy"])

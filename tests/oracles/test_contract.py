@@ -23,6 +23,8 @@ from reluctant.oracles import (
     Transcript,
     open_oracle,
 )
+from reluctant.oracles.parallel import Parallel
+from reluctant.oracles.watch import Watched
 from reluctant.testing import planted
 from reluctant.testing.contract import OracleContract
 
@@ -102,6 +104,8 @@ WRAPPERS: dict[str, Maker] = {
     "Counting": lambda folder: Counting(network_oracle(folder), Ledger()),
     "Metered": lambda folder: Metered(network_oracle(folder), Ledger(), budget=10_000),
     "Retrying": lambda folder: Retrying(network_oracle(folder), 3),
+    "Parallel": lambda folder: Parallel(network_oracle(folder), connections=3, batch=2),
+    "Watched": lambda folder: Watched(network_oracle(folder), every=2),
     "Timed": lambda folder: Timed(network_oracle(folder), 60),
     "Selected": lambda folder: Selected(network_oracle(folder), [2, 0]),
     "Linked softmax": lambda _: Linked(asked_once(lambda x: softmax(NETWORK(x))), "softmax"),

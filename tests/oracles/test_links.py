@@ -15,7 +15,7 @@ from reluctant.testing.strategies import networks
 
 NETWORK = planted((4, 6, 3), 1)
 ROWS = gaussian_rows(40, 4)
-LINKS = {"softmax": softmax, "sigmoid": sigmoid}
+LINKS = {"softmax": softmax, "sigmoid": sigmoid, "log-softmax": lambda z: np.log(softmax(z))}
 
 
 def constant(p: list[float]) -> CallableOracle:
@@ -136,7 +136,7 @@ def test_softmax_needs_two_classes() -> None:
 
 @pytest.mark.parametrize("link", ["identity", "tanh", ""])
 def test_other_links_are_refused(link: str) -> None:
-    with pytest.raises(InvalidInput, match=rf"^link: got '{link}', expected 'softmax' or 'sigmoid'"):
+    with pytest.raises(InvalidInput, match=rf"^link: got '{link}', expected 'softmax' or 'sigmoid' or"):
         Linked(constant([0.5]), link)  # type: ignore[arg-type]
 
 
@@ -144,3 +144,74 @@ def test_all_outputs_are_asked_for_once() -> None:
     oracle = open_oracle(lambda x: softmax(NETWORK(x)), dim=4, link="softmax")
     oracle.query(ROWS)
     assert oracle.ledger.total.sent == 1 + len(ROWS)
+
+
+# ---- log-probabilities
+
+
+def test_log_probabilities_give_differences_of_logits() -> None:
+    z = NETWORK(ROWS)
+    np.testing.assert_allclose(through(NETWORK, "log-softmax").query(ROWS), z[:, 1:] - z[:, :1], rtol=0, atol=1e-12)
+
+
+def test_log_probabilities_reach_where_probabilities_underflow() -> None:
+    far = 1e4 * ROWS
+    network = ReLUNetwork(NETWORK.weights, NETWORK.biases, link="log-softmax")
+    z = NETWORK(far)
+    got = open_oracle(network, link="log-softmax").query(far)
+    np.testing.assert_allclose(got, z[:, 1:] - z[:, :1], rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.parametrize("answers", [[0.2, 0.8], [-1.0, -1.0], [1.0, -3.0]])
+def test_what_is_no_log_probability_is_refused(answers: list[float]) -> None:
+    with pytest.raises(InvalidAnswer, match=r"expected log-probabilities for link='log-softmax'"):
+        Linked(constant(answers), "log-softmax").query([[0, 0]])
+
+
+# ---- the largest probabilities only
+
+
+@pytest.mark.parametrize("untold", [0.0, np.nan])
+def test_one_missing_probability_follows_from_the_others(untold: float) -> None:
+    p = softmax(NETWORK(ROWS))
+    told = np.where(p == p.min(axis=1, keepdims=True), untold, p)
+    got = Linked(answering(told), "top-k").answer(ROWS)
+    np.testing.assert_allclose(got, np.log(p[:, 1:] / p[:, :1]), rtol=0, atol=1e-6)
+
+
+def test_two_missing_probabilities_are_not_made_up() -> None:
+    p = softmax(NETWORK(ROWS))
+    told = np.where(p == p.max(axis=1, keepdims=True), p, 0.0)
+    oracle = Linked(answering(told), "top-k")
+    assert np.isnan(oracle.answer(ROWS)).any(axis=1).all()
+    with pytest.raises(NonFiniteAnswer, match="exactly 0 or 1 or not told"):
+        oracle.query(ROWS)
+
+
+def test_a_missing_probability_that_has_lost_its_digits_is_not_made_up() -> None:
+    assert np.isnan(Linked(constant([1 - 1e-15, 0.0]), "top-k").answer(np.zeros((1, 2)))).all()
+
+
+def answering(answers: np.ndarray) -> CallableOracle:
+    """A target that answers the rows it is asked with these, in order."""
+    oracle = CallableOracle(lambda x: answers[: len(x)], ROWS.shape[1])
+    oracle.answer(ROWS[:1])
+    return oracle
+
+
+# ---- saturation
+
+
+@pytest.mark.parametrize("link", ["softmax", "sigmoid"])
+def test_saturation_is_named(link: str) -> None:
+    with pytest.raises(NonFiniteAnswer, match=rf"exactly 0 or 1, so that nothing is left for link='{link}'"):
+        open_oracle(lambda x: np.tile([1.0, 0.0], (len(x), 1)), dim=2, link=link).query([[0, 0]])
+    assert open_oracle(lambda x: np.tile([0.5, 0.5], (len(x), 1)), dim=2, link=link).facts.saturates
+
+
+def test_the_network_before_the_link_answers_the_probabilities() -> None:
+    for link in ("softmax", "log-softmax"):
+        again = NETWORK.log_ratios().before_link(link)
+        assert (again.link, again.outputs) == (link, NETWORK.outputs)
+        np.testing.assert_allclose(NetworkOracle(again).query(ROWS), LINKS[link](NETWORK(ROWS)), rtol=1e-12)
+    assert NETWORK.before_link("sigmoid").link == "sigmoid"

@@ -409,9 +409,15 @@ def test_folder_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://localhost:8000/predict", "https://example.com/model.onnx"])
-def test_url_is_refused(url: str) -> None:
-    with pytest.raises(UnknownTarget, match=rf"^target: got '{url}', expected a local target"):
+def test_address_that_is_no_model_is_refused(url: str) -> None:
+    with pytest.raises(UnknownTarget, match=rf"^target: got '{url}', expected http\(s\)://host:port/v2/models/NAME"):
         open_oracle(url)
+
+
+@pytest.mark.parametrize("option", [{"rate": 5}, {"connections": 2}, {"auth_env": "TOKEN"}])
+def test_options_of_served_models_are_for_them_alone(option: dict) -> None:
+    with pytest.raises(InvalidInput, match=rf"^{next(iter(option))}: got a value for a local target"):
+        open_oracle(NETWORK, **option)
 
 
 @pytest.mark.parametrize("target", [None, 3, [1.0], {"weights": []}, np.zeros((2, 2))])

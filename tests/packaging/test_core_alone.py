@@ -78,6 +78,7 @@ NEEDS = {
     "reluctant.ReLUNetwork.load(MODEL)": ("reluctant[onnx]", "onnx"),
     "planted((4, 3, 1)).save(FOLDER + '/network.onnx')": ("reluctant[onnx]", "onnx"),
     "reluctant.open_oracle(planted((4, 3, 1)), transcript=FOLDER + '/kept')": ("xxhash", "xxhash"),
+    "reluctant.open_oracle('http://localhost:1/v2/models/x')": ("reluctant[http]", "httpx"),
     "profile_svg(None)": ("reluctant[report]", "matplotlib"),
     "write_page(None, None, None, None, '')": ("reluctant[report]", "jinja2"),
 }

@@ -8,7 +8,7 @@ import sys
 
 TRIES = 5
 CPU_SECONDS = 0.3
-HEAVY = ["scipy", "onnx", "onnxruntime", "torch", "sklearn", "matplotlib", "jinja2", "typer", "rich"]
+HEAVY = ["scipy", "onnx", "onnxruntime", "torch", "sklearn", "matplotlib", "jinja2", "typer", "rich", "httpx", "ssl"]
 
 MEASURE = """
 import json, sys, time

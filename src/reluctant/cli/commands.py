@@ -75,7 +75,7 @@ def extract(
     with opened_target(options, target) as oracle:
         found = extract_network(oracle, rng=options.seed, attempts=attempts)
         record = Record.of(oracle, "extract", options.seed, found.ok, extraction=found)
-    written = write_network(found, out)
+    written = write_network(found, out, options.written_link)
     write_record(record, options.json)
     if options.json != "-":
         print("\n".join(_extraction_lines(found, record, written)))
@@ -99,7 +99,7 @@ def _extraction_lines(found: Result, record: Record, written: Path | None) -> li
     if found.network is not None:
         lines.append(repr(found.network))
         lines.append(_layers(found.network))
-    parts = ("layers", "verification", "certificate", "limits")
+    parts = ("reach", "layers", "verification", "certificate", "limits")
     lines += [str(found.evidence[part]) for part in parts if found.evidence.get(part)]
     sent = sum(rows.sent for rows in record.rows.values())
     replayed = f" {record.queries - sent} of them from the transcript." if sent < record.queries else ""

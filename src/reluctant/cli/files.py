@@ -6,11 +6,16 @@ import sys
 from pathlib import Path
 
 from reluctant.errors import InvalidInput
+from reluctant.networks.network import LINKS, Link
 from reluctant.optional import require
 from reluctant.results import Result
 from reluctant.runs import Record
 
 __all__ = ["check_network_path", "check_record_path", "make_folder", "write_network", "write_record"]
+
+
+# What to write after the values, by how they were read.
+NETWORK_LINKS: dict[str, Link] = dict(zip(LINKS, LINKS, strict=True), **{"top-k": LINKS[1]})
 
 
 def check_network_path(out: Path | None) -> None:
@@ -31,13 +36,13 @@ def check_record_path(where: str | None) -> None:
         raise InvalidInput.about("--json", got=f"'{where}'", expected="a file in an existing folder, or -")
 
 
-def write_network(found: Result, out: Path | None) -> Path | None:
-    """Write the network if there is one; one that is not verified gets a name that says so."""
+def write_network(found: Result, out: Path | None, link: str = "identity") -> Path | None:
+    """Write the network if there is one, with its link; one that is not verified gets a name that says so."""
     if out is None or found.network is None:
         return None
     path = out if found.ok else out.with_suffix(f".partial{out.suffix}")
     try:
-        found.network.save(path)
+        found.network.before_link(NETWORK_LINKS.get(link, "identity")).save(path)
     except OSError as error:
         raise InvalidInput.about("--out", got=f"'{path}' ({error})", expected="a file to write") from error
     return path

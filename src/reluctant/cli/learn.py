@@ -50,7 +50,7 @@ def learn(
     with opened_target(options, target) as oracle:
         found = learn_network(oracle, eps=eps, rng=options.seed, narrowest=narrowest)
         record = Record.of(oracle, "learn", options.seed, found.ok, learning=found)
-    written = write_network(found, out)
+    written = write_network(found, out, options.written_link)
     write_record(record, options.json)
     if options.json != "-":
         print("\n".join(_lines(found, record, written)))

@@ -8,13 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
 from reluctant.cli.console import note, progress
+from reluctant.defenses import defend
 from reluctant.errors import InvalidInput
 from reluctant.oracles import Counting, open_oracle
+from reluctant.oracles.http import ServedKeywords
 
 __all__ = ["TargetArgument", "TargetOptions", "opened_target", "with_target_options"]
 
@@ -22,7 +24,8 @@ TargetArgument = Annotated[
     str,
     typer.Argument(
         metavar="TARGET",
-        help="What to ask: a .onnx or .npz file, or module:attribute of an importable callable or model.",
+        help="What to ask: a .onnx or .npz file, module:attribute of an importable callable or model, or the address "
+        "of a served model, http://host:port/v2/models/NAME.",
         show_default=False,
     ),
 ]
@@ -44,7 +47,7 @@ class TargetOptions:
     output: Annotated[int | None, typer.Option(help="Index of the one output to look at; all if not given.")] = None
     link: Annotated[
         str,
-        typer.Option(help="identity, softmax or sigmoid: what turned the target's values into its answers."),
+        typer.Option(help="softmax, sigmoid, log-softmax or top-k: what turned the target's values into its answers."),
     ] = "identity"
     domain: Annotated[
         str | None, typer.Option(metavar="LOW,HIGH", help="Bounds inside which the target may be asked.")
@@ -53,10 +56,39 @@ class TargetOptions:
         str, typer.Option(help="as-served, or float64 to re-cast a local ONNX, torch or scikit-learn model.")
     ] = "as-served"
     timeout: Annotated[float | None, typer.Option(help="Seconds to wait for each call.")] = None
-    retries: Annotated[int, typer.Option(help="How often a failed call is repeated.")] = 0
+    retries: Annotated[
+        int | None, typer.Option(help="How often a failed call is repeated; if not given 0, 8 for a served model.")
+    ] = None
     trust_code: Annotated[
         bool, typer.Option("--trust-code", help="Load model files that can run code (pickle, joblib, torch).")
     ] = False
+    defense: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Put a defense before the target, such as decimals=3; may be repeated."),
+    ] = None
+    connections: Annotated[int | None, typer.Option(help="Served model: requests in flight at once (4).")] = None
+    rate: Annotated[float | None, typer.Option(help="Served model: most rows a second.")] = None
+    batch: Annotated[
+        int | None, typer.Option(help="Served model: most rows a request; learned from refusals if not given.")
+    ] = None
+    auth_env: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Served model: environment variable with the credential; never written."),
+    ] = None
+    auth_header: Annotated[
+        str | None, typer.Option(metavar="HEADER", help="Served model: header that carries it (Authorization).")
+    ] = None
+    encoding: Annotated[str | None, typer.Option(help="Served model: auto, json or binary tensors.")] = None
+    datatype: Annotated[str | None, typer.Option(help="Served model: FP32 or FP64, where it does not say.")] = None
+    tensor: Annotated[str | None, typer.Option(help="Served model: name of the output to ask for.")] = None
+    request: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="""Plain JSON endpoint: what to send, such as '{"instances": "$rows"}'."""),
+    ] = None
+    reply: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Plain JSON endpoint: where the answers are: predictions.")
+    ] = None
+    ca: Annotated[Path | None, typer.Option(help="Served model: file of certificates of a private authority.")] = None
     json: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write the record as JSON; - for standard output.")
     ] = None
@@ -66,20 +98,35 @@ class TargetOptions:
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="More words: queries by stage.")] = False
 
     def open(self, target: str) -> Counting:
-        """Open the target with these options."""
-        return open_oracle(
-            target,
-            dim=self.dim,
-            budget=self.budget,
-            transcript=self.transcript,
-            output=self.output,
-            link=self.link,  # type: ignore[arg-type]
-            domain=_bounds(self.domain),
-            precision=self.precision,  # type: ignore[arg-type]
-            timeout=self.timeout,
-            retries=self.retries,
-            trust_code=self.trust_code,
-        )
+        """Open the target with these options; defenses stand between it and what asks."""
+        reaching: dict[str, Any] = {
+            "dim": self.dim,
+            "precision": self.precision,
+            "timeout": self.timeout,
+            "retries": self.retries,
+            "trust_code": self.trust_code,
+            **self.served(),
+        }
+        asking: dict[str, Any] = {
+            "budget": self.budget,
+            "transcript": self.transcript,
+            "output": self.output,
+            "link": self.link,
+            "domain": _bounds(self.domain),
+        }
+        if self.defense:
+            return open_oracle(defend(open_oracle(target, **reaching), *self.defense), **asking)
+        return open_oracle(target, **reaching, **asking)
+
+    def served(self) -> ServedKeywords:
+        """The options for served models that were given."""
+        given = {name: getattr(self, name) for name in ServedKeywords.__annotations__ if hasattr(self, name)}
+        return cast(ServedKeywords, {name: value for name, value in given.items() if value is not None})
+
+    @property
+    def written_link(self) -> str:
+        """What a recovered network is written with: the link, unless only one of its outputs was looked at."""
+        return self.link if self.output is None else "identity"
 
     def say(self, text: str) -> None:
         """A word for the person, unless quiet."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from reluctant.errors import BudgetExhausted, InvalidInput, TargetError
+from reluctant.errors import BudgetExhausted, InvalidInput, NonFiniteAnswer, TargetError
 from reluctant.extraction.any_depth import AnyDepth
 from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.certificate import Certificate
@@ -18,6 +18,7 @@ from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.layers import look_for_layers
 from reluctant.extraction.orientation import orient
+from reluctant.extraction.saturation import smaller, unsaturated_box
 from reluctant.geometry import DistanceNoise
 from reluctant.health import Health
 from reluctant.health.check import examine as examine_health
@@ -103,8 +104,31 @@ class _Run:
         health = examine_health(self.oracle, self.rng, HEALTH_LINES)
         self.evidence["health"] = health
         refusal = exact_refusal(health)
-        if refusal is not None:
-            return refusal, None
+        if refusal is Outcome.OUT_OF_REACH and self.oracle.facts.saturates and not isinstance(self.method, NEEDS_SPACE):
+            return self.go_inside(attempts)
+        return (refusal, None) if refusal is not None else self.try_methods(health, attempts)
+
+    def go_inside(self, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
+        """Inside a box in which no probability saturates; inside a smaller one where that was not so."""
+        space = self.oracle
+        box = unsaturated_box(space, self.rng)
+        for last in (False, False, True):
+            if box is None:
+                break
+            self.oracle = Counting(space.inner, space.ledger, box)
+            self.evidence["reach"] = f"Far out probabilities saturate: asked and recovered inside {box.describe()}."
+            health = self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
+            refusal = exact_refusal(health)
+            try:
+                return (refusal, None) if refusal is not None else self.try_methods(health, attempts)
+            except NonFiniteAnswer:
+                if last:
+                    raise
+                box = smaller(box)
+        return Outcome.OUT_OF_REACH, None
+
+    def try_methods(self, health: Health, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
+        """The methods in turn, until a network verifies."""
         failures = self.evidence["failures"] = []
         noise = DistanceNoise.of(health, self.oracle.dim)
         for generator, method in zip(self.rng.spawn(attempts), self.methods(noise), strict=False):
@@ -164,7 +188,7 @@ class _Run:
         return self.part if self.found is None else self.found
 
     def verification_points(self) -> int:
-        spent = sum(self.spent().values(), Rows()).queries
+        spent = sum(self.spent().values(), Rows()).asked  # not sent: a retry must not change what is asked
         if spent < FEW_ROWS:
             return POINTS_FOR_FEW_ROWS
         return int(np.clip(VERIFICATION_SHARE * spent, FEWEST_POINTS, MOST_POINTS))

@@ -21,8 +21,8 @@ from reluctant.numerics import FloatArray
 
 __all__ = ["LINKS", "Link", "LocalMaps", "ReLUNetwork"]
 
-Link: TypeAlias = Literal["identity", "softmax", "sigmoid"]
-LINKS: tuple[Link, ...] = ("identity", "softmax", "sigmoid")
+Link: TypeAlias = Literal["identity", "softmax", "sigmoid", "log-softmax"]
+LINKS: tuple[Link, ...] = ("identity", "softmax", "sigmoid", "log-softmax")
 
 # Rows evaluated at a time: hidden activations of a block stay in the processor's cache.
 BLOCK_ROWS = 1024
@@ -47,7 +47,7 @@ class ReLUNetwork:
         weights: one (n_out, n_in) array per layer.
         biases: one (n_out,) array per layer.
         skip: (m, d) matrix of an affine term added to the output (its constant is in the last bias).
-        link: what the original model applies to these values: "identity", "softmax" or "sigmoid".
+        link: what the original model applies to these values: "identity", "softmax", "sigmoid" or "log-softmax".
     """
 
     __slots__ = ("_biases", "_link", "_skip", "_weights")
@@ -214,6 +214,17 @@ class ReLUNetwork:
         w, b = self._weights[-1], self._biases[-1]
         skip = None if self._skip is None else self._skip[1:] - self._skip[0]
         return ReLUNetwork([*self._weights[:-1], w[1:] - w[0]], [*self._biases[:-1], b[1:] - b[0]], skip)
+
+    def before_link(self, link: Link) -> ReLUNetwork:
+        """The network of a classifier whose answers after this link lead to these values: `log_ratios` undone.
+
+        For softmax and log-softmax the values are log-ratios to the first class, whose own value is taken as 0.
+        """
+        if link in ("identity", "sigmoid"):
+            return ReLUNetwork(self._weights, self._biases, self._skip, link)
+        w, b = (np.concatenate([np.zeros_like(part[:1]), part]) for part in (self._weights[-1], self._biases[-1]))
+        skip = None if self._skip is None else np.concatenate([np.zeros_like(self._skip[:1]), self._skip])
+        return ReLUNetwork([*self._weights[:-1], w], [*self._biases[:-1], b], skip, link)
 
     def canonical(self) -> ReLUNetwork:
         """The same function with scales and order of neurons fixed; see `networks.symmetry`."""

@@ -256,11 +256,14 @@ def _reshape(node: Any, attributes: dict[str, Any], reading: _Reading) -> _Affin
     return replace(x, shape=tuple(sizes))
 
 
+LINK_OPS: dict[str, Link] = {"Softmax": "softmax", "LogSoftmax": "log-softmax", "Sigmoid": "sigmoid"}
+
+
 def _link(node: Any, attributes: dict[str, Any], reading: _Reading) -> _Affine:
     x = _value(node, 0, reading)
-    if node.op_type == "Softmax" and attributes.get("axis", -1) not in (-1, len(x.shape)):
+    if node.op_type != "Sigmoid" and attributes.get("axis", -1) not in (-1, len(x.shape)):
         raise _unsupported(node, f"softmax over axis {attributes['axis']}", "softmax over the last axis")
-    return replace(x, link="softmax" if node.op_type == "Softmax" else "sigmoid")
+    return replace(x, link=LINK_OPS[node.op_type])
 
 
 SHAPE_ONLY = {"Flatten", "Reshape", "Identity", "Dropout"}
@@ -273,6 +276,7 @@ HANDLERS: dict[str, Callable[[Any, dict[str, Any], _Reading], _Affine]] = {
     "Sub": _sum,
     "Mul": _scale,
     "Div": _scale,
+    "LogSoftmax": _link,
     "Softmax": _link,
     "Sigmoid": _link,
     **dict.fromkeys(SHAPE_ONLY, _reshape),

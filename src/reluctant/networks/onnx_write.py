@@ -17,7 +17,11 @@ __all__ = ["write_onnx"]
 OPSET = 17
 IR_VERSION = 8
 
-LINK_NODES = {"softmax": ("Softmax", {"axis": -1}), "sigmoid": ("Sigmoid", {})}
+LINK_NODES = {
+    "softmax": ("Softmax", {"axis": -1}),
+    "sigmoid": ("Sigmoid", {}),
+    "log-softmax": ("LogSoftmax", {"axis": -1}),
+}
 
 
 def write_onnx(network: ReLUNetwork, path: Path, dtype: Literal["float64", "float32"] = "float64") -> None:

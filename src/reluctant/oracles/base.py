@@ -8,6 +8,7 @@ way in and the answers once on the way out, whatever stands between.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import TracebackType
@@ -40,7 +41,8 @@ class Facts:
     `outputs` is `UNKNOWN_OUTPUTS` until a bare callable has answered once. `dtype` is the number format
     the target computes in, as far as that is known. `identity` tells one target from another for a
     transcript; an empty one means that only its answers can tell. `reference` says that the answers are log-ratios
-    to a class in front of them, as a softmax link gives.
+    to a class in front of them, as a softmax link gives; `saturates` that they become infinite far out, where a
+    probability they come from is 0 or 1.
     """
 
     dim: int
@@ -51,6 +53,7 @@ class Facts:
     name: str = "target"
     identity: str = ""
     reference: bool = False
+    saturates: bool = False
 
 
 class Oracle(ABC):
@@ -68,11 +71,26 @@ class Oracle(ABC):
         This is what adapters and wrappers implement; callers use `query`.
         """
 
+    def answer_parts(self, rows: FloatArray, size: int) -> Iterator[tuple[slice, FloatArray]]:
+        """Answer part by part, at most `size` rows each, for one who writes each down before the next is sent.
+
+        Parts are given with their place among the rows; an oracle with several requests in flight gives them as
+        they come in.
+        """
+        for start in range(0, len(rows), size):
+            part = slice(start, min(start + size, len(rows)))
+            yield part, self.answer(rows[part])
+
     @final
     def query(self, x: ArrayLike) -> FloatArray:
         """Ask rows (n, d); get (n, m) float64. Raises on bad rows and on non-finite answers."""
         rows = check_rows(x, self.facts.dim, self.facts.domain)
-        return check_finite(rows, as_answers(self.answer(rows), len(rows), self.facts.outputs))
+        return check_finite(rows, as_answers(self.answer(rows), len(rows), self.facts.outputs), self.advice)
+
+    @property
+    def advice(self) -> str:
+        """What to do about rows that are answered with NaN or inf."""
+        return "Avoid these rows, or give the domain in which the target is defined."
 
     @property
     def dim(self) -> int:
@@ -116,6 +134,11 @@ class Wrapper(Oracle):
         """The inner oracle's facts, with its identity if this wrapper is transparent."""
         inner = self.inner.facts
         return inner if self.transparent else replace(inner, identity="")
+
+    @property
+    def advice(self) -> str:
+        """That of the inner oracle."""
+        return self.inner.advice
 
     def bind(self, verb: str, signature: str | None) -> None:
         """Pass on to the inner oracle."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from reluctant.errors import BudgetExhausted
+import threading
+
+from reluctant.errors import BudgetExhausted, TargetBusy, TargetRefused
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Oracle, Wrapper
 from reluctant.oracles.ledger import Ledger, Rows
@@ -13,8 +15,9 @@ __all__ = ["Metered"]
 class Metered(Wrapper):
     """Enters each row in the ledger as it goes out, every attempt of a retry included.
 
-    The budget covers what was paid in earlier sittings of a transcript too, so that a resumed run ends
-    where an undisturbed one would.
+    Rows that a server sends back without having looked at them (too busy, too many) are taken off again. The budget
+    covers what was paid in earlier sittings of a transcript too, so that a resumed run ends where an undisturbed
+    one would. Several threads may ask at once.
     """
 
     transparent = True
@@ -23,11 +26,18 @@ class Metered(Wrapper):
         super().__init__(inner)
         self.ledger = ledger
         self.budget = budget
+        self._lock = threading.Lock()
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Refuse or count, then send."""
-        spent = self.ledger.total.queries
-        if self.budget is not None and spent + len(rows) > self.budget:
-            raise BudgetExhausted(budget=self.budget, spent=spent, asked=len(rows))
-        self.ledger.enter(Rows(sent=len(rows)))
-        return self.inner.answer(rows)
+        with self._lock:
+            spent = self.ledger.total.queries
+            if self.budget is not None and spent + len(rows) > self.budget:
+                raise BudgetExhausted(budget=self.budget, spent=spent, asked=len(rows))
+            self.ledger.enter(Rows(sent=len(rows)))
+        try:
+            return self.inner.answer(rows)
+        except (TargetBusy, TargetRefused):
+            with self._lock:
+                self.ledger.enter(Rows(sent=-len(rows)))
+            raise

@@ -54,14 +54,14 @@ def all_finite(array: FloatArray) -> bool:
         return bool(np.isfinite(np.dot(flat, flat)) or np.isfinite(flat).all())
 
 
-def check_finite(rows: FloatArray, answers: FloatArray) -> FloatArray:
+def check_finite(rows: FloatArray, answers: FloatArray, advice: str) -> FloatArray:
     """The answers, or an error that keeps rows and answers if any is NaN or inf."""
     if all_finite(answers):
         return answers
     bad = np.flatnonzero(~np.isfinite(answers).all(axis=1))
     raise NonFiniteAnswer(
         f"target: got NaN or inf for {len(bad)} of {len(rows)} rows (first: row {bad[0]}), expected finite "
-        "numbers. Avoid these rows, or give the domain in which the target is defined.",
+        f"numbers. {advice}",
         rows=rows,
         answers=answers,
     )

@@ -1,13 +1,18 @@
 """Undo the last step of a classifier, so that its answers are piecewise linear again.
 
 softmax: log-ratios to the first class, log(p_k / p_0), k ≥ 1: one output less than there are classes.
-sigmoid: the logit log(p / (1 - p)) of every output. A probability of exactly 0 or 1 gives an infinite
-answer: `query` refuses it, `answer` passes it on.
+log-softmax: the same from log-probabilities. sigmoid: the logit log(p / (1 - p)) of every output.
+top-k: as softmax where all probabilities but one are told and the last one follows; NaN where more are missing.
+
+Where a probability is exactly 0 or 1 the answer is infinite: the class is certain to the last digit, and nothing more
+can be read there. `query` refuses such rows and says so, `answer` passes them on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -16,21 +21,27 @@ from reluctant.networks.network import LINKS, Link
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, Wrapper
 
-__all__ = ["Linked"]
+__all__ = ["ANSWER_LINKS", "AnswerLink", "Linked"]
+
+AnswerLink: TypeAlias = Link | Literal["top-k"]
+ANSWER_LINKS: tuple[AnswerLink, ...] = (*LINKS, "top-k")
 
 # A served probability may be rounded to a few decimals; beyond this it is no probability.
 ROUNDED_PROBABILITY_SLACK = 1e-2
+
+# A probability that follows from the others by subtraction has lost its digits when it is this few roundings large.
+ROUNDINGS_LEFT = 2.0**10
 
 
 class Linked(Wrapper):
     """Values before a softmax or sigmoid, from the probabilities after it."""
 
-    def __init__(self, inner: Oracle, link: Link) -> None:
-        if link not in LINKS or link == "identity":
-            raise InvalidInput.about("link", got=repr(link), expected="'softmax' or 'sigmoid'")
-        if link == "softmax" and inner.outputs < 2:
+    def __init__(self, inner: Oracle, link: AnswerLink) -> None:
+        if link not in UNDO:
+            raise InvalidInput.about("link", got=repr(link), expected=" or ".join(map(repr, UNDO)))
+        if link != "sigmoid" and inner.outputs < 2:
             raise InvalidInput.about(
-                "link", got=f"'softmax' for {inner.outputs} output", expected="two classes or more",
+                "link", got=f"'{link}' for {inner.outputs} output", expected="two classes or more",
                 fix="One probability is link='sigmoid'.",
             )  # fmt: skip
         super().__init__(inner)
@@ -40,28 +51,69 @@ class Linked(Wrapper):
     def facts(self) -> Facts:
         """Facts of the values before the link."""
         inner = self.inner.facts
-        outputs = inner.outputs - 1 if self.link == "softmax" else inner.outputs
+        outputs = inner.outputs if self.link == "sigmoid" else inner.outputs - 1
         identity = f"{inner.identity} before {self.link}" if inner.identity else ""
-        outputs, softmax = max(outputs, UNKNOWN_OUTPUTS), self.link == "softmax"
-        return replace(inner, outputs=outputs, kind=Kind.VALUES, identity=identity, reference=softmax)
+        facts = replace(inner, outputs=max(outputs, UNKNOWN_OUTPUTS), kind=Kind.VALUES, identity=identity)
+        return replace(facts, reference=self.link != "sigmoid", saturates=True)
+
+    @property
+    def advice(self) -> str:
+        """What to do about rows that are answered with NaN or inf."""
+        missing = " or not told" if self.link == "top-k" else ""
+        return (
+            f"A probability there is exactly 0 or 1{missing}, so that nothing is left for link='{self.link}' to read: "
+            "ask nearer to the origin (domain=), or for the values before the link."
+        )
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Pass on, then undo the link."""
-        p = self.inner.answer(rows)
-        self._check_probabilities(p)
+        answers = self.inner.answer(rows)
+        self._check_probabilities(answers)
         with np.errstate(divide="ignore", invalid="ignore"):
-            if self.link == "softmax":
-                return np.log(p[:, 1:]) - np.log(p[:, :1])
-            return np.log(p) - np.log1p(-p)
+            return UNDO[self.link](answers)
 
-    def _check_probabilities(self, p: FloatArray) -> None:
+    def _check_probabilities(self, answers: FloatArray) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            p = np.exp(answers) if self.link == "log-softmax" else answers
         slack = ROUNDED_PROBABILITY_SLACK
         bad = (p < -unit_roundoff(np.float32)) | (p > 1 + slack)
-        if self.link == "softmax":
-            bad = bad | (np.abs(p.sum(axis=1, keepdims=True) - 1) > slack * p.shape[1])
+        total = np.nansum(p, axis=1, keepdims=True) if self.link == "top-k" else p.sum(axis=1, keepdims=True)
+        if self.link == "top-k":
+            bad = bad | (total > 1 + slack * p.shape[1])
+        elif self.link != "sigmoid":
+            bad = bad | (np.abs(total - 1) > slack * p.shape[1])
         if bad.any():
             row = int(np.flatnonzero(bad.any(axis=1))[0])
             raise InvalidAnswer(
-                f"link: got {np.array2string(p[row], threshold=6, precision=4)} in row {row}, expected "
-                f"probabilities for link='{self.link}'. Use link='identity' if the target answers values."
+                f"link: got {np.array2string(answers[row], threshold=6, precision=4)} in row {row}, expected "
+                f"{'log-' if self.link == 'log-softmax' else ''}probabilities for link='{self.link}'. "
+                "Use link='identity' if the target answers values."
             )
+
+
+def _ratios(p: FloatArray) -> FloatArray:
+    return np.log(p[:, 1:]) - np.log(p[:, :1])
+
+
+def _logits(p: FloatArray) -> FloatArray:
+    return np.log(p) - np.log1p(-p)
+
+
+def _differences(log_p: FloatArray) -> FloatArray:
+    return log_p[:, 1:] - log_p[:, :1]
+
+
+def _completed_ratios(p: FloatArray) -> FloatArray:
+    """Log-ratios where at most one probability is missing (0 or NaN); it is what the others leave of 1."""
+    missing = ~(p > 0)
+    left = 1 - np.where(missing, 0, p).sum(axis=1, keepdims=True)
+    follows = (missing.sum(axis=1, keepdims=True) == 1) & (left > ROUNDINGS_LEFT * unit_roundoff(np.float64))
+    return _ratios(np.where(missing, np.where(follows, left, np.nan), p))
+
+
+UNDO: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "softmax": _ratios,
+    "sigmoid": _logits,
+    "log-softmax": _differences,
+    "top-k": _completed_ratios,
+}

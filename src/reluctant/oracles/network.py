@@ -19,6 +19,11 @@ def _softmax(values: FloatArray) -> FloatArray:
     return powers / powers.sum(axis=1, keepdims=True)
 
 
+def _log_softmax(values: FloatArray) -> FloatArray:
+    shifted = values - values.max(axis=1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+
+
 def _sigmoid(values: FloatArray) -> FloatArray:
     with np.errstate(over="ignore"):  # exp of a very negative value is 0 in the end
         return 1 / (1 + np.exp(-values))
@@ -27,6 +32,7 @@ def _sigmoid(values: FloatArray) -> FloatArray:
 LINK_FUNCTIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "identity": lambda values: values,
     "softmax": _softmax,
+    "log-softmax": _log_softmax,
     "sigmoid": _sigmoid,
 }
 
@@ -37,7 +43,7 @@ class NetworkOracle(Oracle):
     def __init__(self, network: ReLUNetwork) -> None:
         self._network = network
         name = "-".join(map(str, network.widths))
-        kind = Kind.VALUES if network.link == "identity" else Kind.PROBABILITIES
+        kind = Kind.PROBABILITIES if network.link in ("softmax", "sigmoid") else Kind.VALUES
         self._facts = Facts(network.dim, network.outputs, kind=kind, name=name, identity=_identity(network))
 
     @property

@@ -2,7 +2,8 @@
 
     method → Counting → Selected → Linked → Transcript → Retrying → Metered → Timed → adapter → target
 
-Selection and link stand outside the transcript, so that what is on disk is what was paid for: the
+A served model has Watched and Parallel between Transcript and Retrying, so that each request is retried, counted and
+recorded by itself. Selection and link stand outside the transcript, so that what is on disk is what was paid for: the
 target's own answers, all of them. Metered stands inside the retries, so that every attempt counts.
 """
 
@@ -10,37 +11,40 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, UnknownTarget
 from reluctant.networks import ReLUNetwork
-from reluctant.networks.network import LINKS, Link
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Kind, Oracle
 from reluctant.oracles.budget import Metered
 from reluctant.oracles.callable import CallableOracle
 from reluctant.oracles.counting import Counting
 from reluctant.oracles.files import CODE_SUFFIXES, import_target, load_code_file
+from reluctant.oracles.http import ServedKeywords, ServedOptions, is_url
 from reluctant.oracles.ledger import Ledger
-from reluctant.oracles.link import Linked
+from reluctant.oracles.link import ANSWER_LINKS, AnswerLink, Linked
 from reluctant.oracles.network import NetworkOracle
+from reluctant.oracles.parallel import Parallel
 from reluctant.oracles.retry import Retrying
 from reluctant.oracles.selection import Selected
 from reluctant.oracles.timeout import Timed
 from reluctant.oracles.transcript import Transcript, open_log
+from reluctant.oracles.watch import Watched
 
 __all__ = ["as_opened", "open_oracle"]
 
 Precision = Literal["as-served", "float64"]
 MODULE_TARGET = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")
 GREETING_SEED = 0  # the opening question is the same for every target of a dimension
+SERVED_RETRIES = 8  # of a served model, if not said: about a minute and a half of patience
 GREETING_ROWS = 3  # one answer may be the same for two targets by chance: a label, a zero
 
 
@@ -52,6 +56,8 @@ class _Options:
     precision: Precision
     kind: Kind
     trust_code: bool
+    timeout: float | None
+    served: ServedOptions | None
 
 
 def open_oracle(
@@ -63,54 +69,78 @@ def open_oracle(
     transcript: str | Path | None = None,
     keep_rows: bool = False,
     output: int | Sequence[int] | None = None,
-    link: Link = "identity",
+    link: AnswerLink = "identity",
     domain: Domain | tuple[Any, Any] | None = None,
     precision: Precision = "as-served",
     kind: Kind | str = Kind.VALUES,
     timeout: float | None = None,
-    retries: int = 0,
+    retries: int | None = None,
     trust_code: bool = False,
+    **served: Unpack[ServedKeywords],
 ) -> Counting:
     """Open a target for questions.
 
     Arguments:
         target: a callable (n, d) -> (n,) or (n, m); a path to .onnx or .npz; a torch module; a fitted
-            scikit-learn MLP; a ReLUNetwork; an Oracle; or "module:attribute" of one of these.
-        dim: number of inputs; needed for a callable, checked for the rest.
+            scikit-learn MLP; a ReLUNetwork; an Oracle; "module:attribute" of one of these; or the address of a
+            served model, "http://host:port/v2/models/NAME" (Open Inference Protocol v2).
+        dim: number of inputs; needed for a callable and where a server does not say, checked for the rest.
         shape: shape of one input, for a torch module that does not take flat rows.
         budget: most rows that may reach the target.
         transcript: folder where every answer is written before it is used; open it again to resume.
         keep_rows: write the rows into the transcript too.
         output: index of the output to look at, or several; None for all.
-        link: "softmax" or "sigmoid" turns probabilities back into values.
+        link: "softmax", "sigmoid", "log-softmax" or "top-k" turns probabilities back into values.
         domain: (low, high) inside which the target may be asked.
         precision: "float64" evaluates a local ONNX, torch or scikit-learn model in float64.
         kind: what a callable answers: "values", "probabilities" or "labels".
         timeout: seconds to wait for each call.
-        retries: how often a failed call is repeated.
+        retries: how often a failed call is repeated; if not said 0, for a served model 8 (a minute and a half).
         trust_code: allow files that can run code when they are loaded.
+        served: for a served model alone: connections, rate, batch, auth_env, auth_header, encoding, datatype, tensor,
+            request, reply, watch, ca; see `reluctant.oracles.http.ServedOptions`.
 
     Cost: one row for a callable, to learn its outputs; with a transcript six when it is made and three when it
     is opened again, to know the target by. None for the rest.
     """
+    is_served = isinstance(target, str) and is_url(target)
+    retries = (SERVED_RETRIES if is_served else 0) if retries is None else retries
     _check_numbers(budget=budget, timeout=timeout, retries=retries)
     options = _Options(_row_shape(dim, shape), _one_of("precision", precision, ("as-served", "float64")),
-                       Kind(_one_of("kind", str(kind), tuple(Kind))), trust_code)  # fmt: skip
-    _one_of("link", link, LINKS)
+                       Kind(_one_of("kind", str(kind), tuple(Kind))), trust_code, timeout,
+                       _served_options(served, is_served))  # fmt: skip
+    _one_of("link", link, ANSWER_LINKS)
     ledger = Ledger()
     adapter = _adapt(target, options)
-    _check_dim(adapter, options)
-    bounds = _bounds(domain, adapter)
-    sender: Oracle = adapter if timeout is None else Timed(adapter, timeout)
-    sender = Metered(sender, ledger, budget)
-    sender = Retrying(sender, retries) if retries else sender
-    recorder = _with_transcript(sender, ledger, transcript, keep_rows, bounds)
+    try:
+        _check_dim(adapter, options)
+        bounds = _bounds(domain, adapter)
+        sender = _sender(adapter, ledger, budget, retries, options)
+        recorder = _with_transcript(sender, ledger, transcript, keep_rows, bounds)
+    except BaseException:
+        if options.served is not None:
+            adapter.close()  # another one may be the caller's own
+        raise
     try:
         values = recorder if link == "identity" else Linked(recorder, link)
         return Counting(values if output is None else Selected(values, output), ledger, bounds)
     except BaseException:
         recorder.close()
         raise
+
+
+def _sender(adapter: Oracle, ledger: Ledger, budget: int | None, retries: int, options: _Options) -> Oracle:
+    """What sends rows: timed, counted, repeated; a served model over several connections, and watched."""
+    served = options.served
+    sender: Oracle = adapter if served or options.timeout is None else Timed(adapter, options.timeout)
+    sender = Metered(sender, ledger, budget)
+    sender = Retrying(sender, retries) if retries else sender
+    if served is None:
+        return sender
+    from reluctant.oracles.http.opening import first_batch
+
+    sender = Parallel(sender, served.connections, first_batch(adapter, served))
+    return sender if served.watch is None else Watched(sender, served.watch)
 
 
 def _with_transcript(
@@ -158,15 +188,16 @@ def _adapt(target: Any, options: _Options) -> Oracle:
 
 def _adapt_name(name: str, options: _Options) -> Oracle:
     path = Path(name)
-    if re.match(r"^https?://", name):
-        raise UnknownTarget.about(
-            "target", got=f"'{name}'", expected="a local target", fix="Served models cannot be asked yet."
-        )
+    if options.served is not None:
+        from reluctant.oracles.http.opening import open_served
+
+        _refuse_recast(options, "a served model")
+        return open_served(name, options.served, options.shape, options.kind, options.timeout)
     if not path.exists() and MODULE_TARGET.match(name):
         return _adapt(import_target(name), options)
     if not path.is_file():
         raise UnknownTarget.about(
-            "target", got=f"'{name}'", expected="an existing .onnx or .npz file, or module:attribute",
+            "target", got=f"'{name}'", expected="an existing .onnx or .npz file, module:attribute, or http(s)://...",
             fix="Check the path.",
         )  # fmt: skip
     if path.suffix in CODE_SUFFIXES:
@@ -236,6 +267,15 @@ ADAPTERS: list[tuple[Callable[[Any], bool], Callable[[Any, _Options], Oracle]]] 
 
 
 # ---- checks of the keywords
+
+
+def _served_options(keywords: Mapping[str, Any], is_served: bool) -> ServedOptions | None:
+    options = ServedOptions.of(keywords)
+    if keywords and not is_served:
+        raise InvalidInput.about(
+            next(iter(keywords)), got="a value for a local target", expected="it for a served model (http://...) alone"
+        )
+    return options if is_served else None
 
 
 def _row_shape(dim: int | None, shape: Sequence[int] | None) -> tuple[int, ...] | None:

@@ -1,8 +1,8 @@
 """Every answer on disk before it is used; a stopped run goes on where it stopped.
 
 A method is deterministic given its seed and the answers, so resuming is replaying: run it again on the
-same folder, and rows that were answered before come from disk. The transcript owns the send loop: new
-rows go out in chunks, and each answered chunk is written before the next one is sent.
+same folder, and rows that were answered before come from disk. New rows go out in parts, and each answered part is
+written as it comes in, before the next one is sent where only one is sent at a time.
 
 A row is stored as a 128-bit hash and its answer, 16 + 8·m bytes. The k-th time a row is asked replays the
 k-th recorded answer, so a target with fresh noise replays truly too.
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reluctant.errors import InvalidInput, TranscriptError, TranscriptMismatch
 from reluctant.numerics import FloatArray, unit_roundoff
@@ -165,22 +166,29 @@ class Transcript(Wrapper):
         keys = row_keys(rows)
         answers = np.empty((len(rows), self.inner.outputs))
         fresh = self._replay(keys, answers)
-        self.ledger.enter(Rows(replayed=len(rows) - len(fresh)))
+        missing = np.zeros(len(rows), dtype=bool)
+        missing[fresh] = True
+        self.ledger.enter(Rows(replayed=int((~missing).sum())))
         try:
-            for chunk in _chunks(fresh):
-                sent = rows[chunk]
-                answers[chunk] = self.inner.answer(sent)
-                self._record([keys[i] for i in fresh[:CHUNK_ROWS]], sent, answers[chunk])
-                fresh = fresh[CHUNK_ROWS:]
+            for part, got in self._send(rows, fresh):
+                place = part if isinstance(fresh, slice) else fresh[part]
+                answers[place] = got
+                missing[place] = False
+                self._record(_at(keys, place), rows[place], answers[place])
         except BaseException:
-            self._put_back(keys, answers, fresh)
+            self._put_back(keys, answers, missing)
             raise
         return answers
 
-    def _replay(self, keys: list[bytes], answers: FloatArray) -> range | list[int]:
-        """Fill in recorded answers; return the rows that have none."""
+    def _send(self, rows: FloatArray, fresh: slice | list[int]) -> Iterator[tuple[slice, FloatArray]]:
+        """Answers to the fresh rows, part by part, with their places among them."""
+        sent = rows[fresh]
+        return self.inner.answer_parts(sent, CHUNK_ROWS) if len(sent) else iter(())
+
+    def _replay(self, keys: list[bytes], answers: FloatArray) -> slice | list[int]:
+        """Fill in recorded answers; return the rows that have none, a slice (which copies nothing) if none has."""
         if not self._pending:
-            return range(len(keys))
+            return slice(0, len(keys))
         fresh = []
         for i, key in enumerate(keys):
             recorded = self._pending.get(key)
@@ -192,9 +200,9 @@ class Transcript(Wrapper):
                 del self._pending[key]
         return fresh
 
-    def _put_back(self, keys: list[bytes], answers: FloatArray, missing: range | list[int]) -> None:
+    def _put_back(self, keys: list[bytes], answers: FloatArray, missing: NDArray[np.bool_]) -> None:
         """Keep the answers of a call that failed on its way, for when it is repeated."""
-        for i in sorted(set(range(len(keys))) - set(missing), reverse=True):
+        for i in np.flatnonzero(~missing)[::-1]:
             self._pending.setdefault(keys[i], []).append(answers[i].copy())
 
     def _record(self, keys: list[bytes], rows: FloatArray, answers: FloatArray) -> None:
@@ -230,8 +238,5 @@ def _same_greeting(recorded: list[list[float]], now: FloatArray) -> bool:
     return bool(np.abs(now - first).max(initial=0) <= rounding + noise)
 
 
-def _chunks(fresh: range | list[int]) -> Iterator[slice | list[int]]:
-    """Pieces of the fresh rows; a run of consecutive rows is a slice, which copies nothing."""
-    for start in range(0, len(fresh), CHUNK_ROWS):
-        piece = fresh[start : start + CHUNK_ROWS]
-        yield slice(piece.start, piece.stop) if isinstance(piece, range) else piece
+def _at(keys: list[bytes], place: slice | list[int]) -> list[bytes]:
+    return keys[place] if isinstance(place, slice) else [keys[i] for i in place]

@@ -182,7 +182,7 @@ def _limits(answers: FloatArray, unit: FloatArray, noise: Noise) -> FloatArray:
 
 def _in_gauge(network: ReLUNetwork, oracle: Counting) -> ReLUNetwork:
     """The network in the form the oracle answers: log-ratios for a softmax seen through its link."""
-    if network.link == "softmax" and network.outputs == oracle.outputs + 1:
+    if network.link in ("softmax", "log-softmax") and network.outputs == oracle.outputs + 1:
         network = network.log_ratios()
     if (network.dim, network.outputs) != (oracle.dim, oracle.outputs):
         raise InvalidInput.about(

@@ -1,0 +1,65 @@
+"""What a defense costs those who ask honestly: how far off their answers are, how often their label changes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from reluctant.defenses.disclosure import labels_of
+from reluctant.errors import InvalidInput
+from reluctant.numerics import FloatArray
+from reluctant.oracles.base import Kind, Oracle
+
+__all__ = ["HonestCost", "honest_cost"]
+
+
+@dataclass(frozen=True)
+class HonestCost:
+    """Defended answers beside plain ones, on honest inputs.
+
+    Errors are relative to the standard deviation of the plain answers, over all outputs; NaN where the defended ones
+    are of another kind (labels) or shape. `agreement` is the share of inputs that keep their label, `rows` how many
+    inputs were compared.
+    """
+
+    rms_error: float
+    max_error: float
+    agreement: float
+    rows: int
+
+    def __str__(self) -> str:
+        error = (
+            "other answers"
+            if np.isnan(self.rms_error)
+            else f"error {self.rms_error:.1e} rms, {self.max_error:.1e} at most, of the output's deviation"
+        )
+        return f"{error}; {self.agreement:.1%} of {self.rows} labels kept"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+def honest_cost(plain: Oracle, defended: Oracle, inputs: ArrayLike) -> HonestCost:
+    """Ask both the same honest inputs (n, d) and compare.
+
+    Probabilities are compared with probabilities where the first defense makes them: pass the oracle of probabilities
+    as `plain` then. Cost: n rows each.
+    """
+    before, after = plain.query(inputs), defended.query(inputs)
+    if plain.facts.kind is Kind.LABELS:
+        raise InvalidInput.about("plain", got="labels", expected="the answers before the defense")
+    same_label = labels_of(before, plain.facts.kind) == labels_of(after, defended.facts.kind)
+    rms, largest = _errors(before, after, defended.facts.kind)
+    return HonestCost(rms, largest, float(same_label.mean()), len(before))
+
+
+def _errors(before: FloatArray, after: FloatArray, kind: Kind) -> tuple[float, float]:
+    if kind is Kind.LABELS or before.shape != after.shape:
+        return float("nan"), float("nan")
+    unit = float(before.std()) or 1.0
+    difference = np.abs(after - before)
+    return float(np.sqrt(np.mean(difference**2))) / unit, float(difference.max()) / unit

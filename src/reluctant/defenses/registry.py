@@ -1,0 +1,109 @@
+"""Defenses by name: `defend(oracle, "decimals=3", "gaussian=1e-4,fixed")`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from reluctant.defenses.access import ClippedInputs, QueryLimit
+from reluctant.defenses.base import Defense
+from reluctant.defenses.disclosure import LabelsOnly, Probabilities, TopProbabilities
+from reluctant.defenses.noise import GaussianNoise, LaplaceNoise
+from reluctant.defenses.precision import Decimals, Digits, NumberFormat
+from reluctant.errors import InvalidInput
+from reluctant.oracles.base import Oracle
+
+__all__ = ["DEFENSES", "Entry", "defend"]
+
+Maker = Callable[..., Defense]
+NOISE_SETTINGS: Mapping[str, Callable[[str], Any]] = {"fixed": lambda text: text != "no", "seed": int}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A defense in the list: how it is asked for, what it does, how to make it from the text after its name."""
+
+    usage: str
+    what: str
+    make: Maker
+    read: Callable[[str], tuple[Any, ...]]
+    settings: Mapping[str, Callable[[str], Any]]
+
+
+def _nothing(text: str) -> tuple[Any, ...]:
+    if text:
+        raise ValueError("takes no value")
+    return ()
+
+
+def _bounds(text: str) -> tuple[Any, ...]:
+    low, high = text.split(":")
+    return float(low), float(high)
+
+
+def _entry(usage: str, what: str, make: Maker, read: Callable[[str], Any] = _nothing, **settings: Any) -> Entry:
+    values = read if read in (_nothing, _bounds) else lambda text: (read(text),)
+    return Entry(usage, what, make, values, settings)
+
+
+DEFENSES: dict[str, Entry] = {
+    "decimals": _entry("decimals=3", "answers rounded to decimals", Decimals, int),
+    "digits": _entry("digits=4", "answers rounded to significant digits", Digits, int),
+    "float32": _entry("float32", "answers rounded to float32", partial(NumberFormat, dtype=np.float32)),
+    "float16": _entry("float16", "answers rounded to float16", partial(NumberFormat, dtype=np.float16)),
+    "gaussian": _entry("gaussian=1e-3[,fixed][,seed=7]", "Gaussian noise, fresh or fixed to the input",
+                       GaussianNoise, float, **NOISE_SETTINGS),
+    "laplace": _entry("laplace=1e-3[,fixed][,seed=7]", "Laplace noise, fresh or fixed to the input",
+                      LaplaceNoise, float, **NOISE_SETTINGS),
+    "softmax": _entry("softmax", "probabilities of classes instead of values", partial(Probabilities, link="softmax")),
+    "log-softmax": _entry("log-softmax", "log-probabilities instead of values",
+                          partial(Probabilities, link="log-softmax")),
+    "sigmoid": _entry("sigmoid", "a probability for each value", partial(Probabilities, link="sigmoid")),
+    "top": _entry("top=1", "the largest probabilities, the others 0", TopProbabilities, int),
+    "labels": _entry("labels", "the label alone", LabelsOnly),
+    "limit": _entry("limit=10000", "a limit on the rows answered", QueryLimit, int),
+    "clip": _entry("clip=0:1", "inputs moved into a range", ClippedInputs, _bounds),
+}  # fmt: skip
+
+
+def defend(oracle: Oracle, *defenses: str | Maker) -> Oracle:
+    """Put defenses around an oracle, the first one next to the target.
+
+    Arguments:
+        oracle: what is to be defended; `open_oracle` gives one.
+        defenses: each a name from `DEFENSES` with its parameters, such as "decimals=3" or "gaussian=1e-3,fixed", or a
+            function that wraps an oracle.
+    """
+    if not isinstance(oracle, Oracle):
+        raise InvalidInput.about(
+            "oracle",
+            got=type(oracle).__name__,
+            expected="an oracle",
+            fix="Open the target first: rl.open_oracle(f).",
+        )
+    for defense in defenses:
+        oracle = _named(oracle, defense) if isinstance(defense, str) else defense(oracle)
+    return oracle
+
+
+def _named(oracle: Oracle, text: str) -> Defense:
+    head, *rest = (part.strip() for part in text.split(","))
+    name, _, value = head.partition("=")
+    entry = DEFENSES.get(name)
+    if entry is None:
+        usages = ", ".join(each.usage for each in DEFENSES.values())
+        raise InvalidInput.about("defense", got=repr(text), expected=f"one of {usages}")
+    try:
+        pairs = (part.partition("=") for part in rest)
+        settings = {key: entry.settings[key](setting) for key, _, setting in pairs}
+        arguments = entry.read(value)
+    except (KeyError, ValueError) as error:
+        got = f"{text!r} ({error})"
+        raise InvalidInput.about("defense", got=got, expected=f"something like {entry.usage}") from None
+    made = entry.make(oracle, *arguments, **settings)
+    made.title = text
+    return made

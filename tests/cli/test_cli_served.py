@@ -1,0 +1,105 @@
+"""Served models and defenses on the command line."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+import reluctant as rl
+from reluctant.networks import ReLUNetwork
+from reluctant.testing import planted
+from reluctant.testing.server import Fault, ModelServer, at
+
+NETWORK = planted((6, 5, 2), 1)
+SECRET = "s3cr3t-t0ken-0123456789"
+PATIENCE = 30.0
+
+
+def test_a_served_model_is_extracted(command, folder, monkeypatch):
+    monkeypatch.setenv("MODEL_TOKEN", SECRET)
+    with ModelServer(NETWORK, 6, outputs=2, token=f"Bearer {SECRET}") as server:
+        options = [
+            "--connections",
+            2,
+            "--rate",
+            100_000,
+            "--batch",
+            64,
+            "--auth-env",
+            "MODEL_TOKEN",
+            "--encoding",
+            "json",
+        ]
+        ended = command(
+            "extract", server.url, "-o", "copy.npz", "--transcript", "answers", "--json", "r.json", *options
+        )
+    assert ended.status == 0
+    assert rl.compare(ReLUNetwork.load(folder / "copy.npz"), NETWORK).parameter_error < 1e-9
+    files = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
+    assert not any(SECRET.encode() in text for text in [*files, ended.out.encode(), ended.err.encode()])
+    assert json.loads((folder / "r.json").read_text())["target"]["name"].startswith("model at localhost")
+
+
+def test_a_plain_endpoint_is_asked(command):
+    with ModelServer(NETWORK, 6) as server:
+        how = ["--dim", 6, "--request", '{"instances": "$rows"}', "--reply", "predictions"]
+        ended = command("health", server.plain_url, *how)
+    assert ended.status == 0
+    assert "Looks piecewise linear" in ended.out
+
+
+def test_a_wrong_name_is_status_2(command):
+    with ModelServer(NETWORK, 6, name="digits") as server:
+        ended = command("health", server.url.replace("digits", "letters"))
+    assert ended.status == 2
+    assert "expected one of 'digits'" in ended.err
+
+
+def test_an_option_of_served_models_is_refused_for_a_file(command, folder):
+    NETWORK.save(folder / "model.npz")
+    ended = command("health", "model.npz", "--rate", 5)
+    assert ended.status == 2
+    assert "rate: got a value for a local target" in ended.err
+
+
+def test_a_defense_stands_before_the_target(command, folder):
+    NETWORK.save(folder / "model.npz")
+    ended = command("health", "model.npz", "--defense", "clip=-9:9", "--defense", "decimals=3")
+    assert "rounded to 3 decimals" in ended.out
+    assert command("health", "model.npz", "--defense", "armour").status == 2
+
+
+@pytest.mark.parametrize("link", ["softmax", "log-softmax"])
+def test_the_network_is_written_with_its_link(link, command, folder):
+    target = ReLUNetwork(NETWORK.weights, NETWORK.biases, link=link)
+    target.save(folder / "model.npz")
+    ended = command("extract", "model.npz", "--link", link, "-o", "copy.onnx")
+    assert ended.status == 0, ended.err
+    rows = np.random.default_rng(0).uniform(-1, 1, (50, 6))
+    with rl.open_oracle(target) as one, rl.open_oracle(folder / "copy.onnx") as other:
+        np.testing.assert_allclose(other.query(rows), one.query(rows), atol=1e-9)
+    assert command("verify", "model.npz", "copy.onnx", "--link", link, "--domain=-1,1").status == 0
+
+
+def test_ctrl_c_keeps_what_a_served_model_has_answered(main, folder):
+    slow = at(dict.fromkeys(range(6, 1000), Fault.SLOW))
+    with ModelServer(NETWORK, 6, outputs=2, faults=slow) as server:
+        server.slowness = 60.0
+        arguments = ["extract", server.url, "--transcript", "kept", "--batch", "16"]
+        process = subprocess.Popen([*main, *arguments], cwd=folder, stderr=subprocess.PIPE, text=True)
+        try:
+            end = time.monotonic() + PATIENCE
+            while server.questions < 8 and time.monotonic() < end:
+                time.sleep(0.02)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=PATIENCE)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert "Those that were answered are kept in kept" in err
+    assert "Traceback" not in err
