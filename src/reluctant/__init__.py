@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from reluctant.defenses import HonestCost, defend, honest_cost
     from reluctant.domains import Domain
     from reluctant.errors import ReluctantError
-    from reluctant.extraction import AnyDepth, DepthThree, DepthTwo, extract
+    from reluctant.extraction import AnyDepth, DepthThree, DepthTwo, FewDigits, extract
     from reluctant.health import Health, check_health
     from reluctant.learning import learn
     from reluctant.networks import ReLUNetwork, equivalent
@@ -31,6 +31,7 @@ __all__ = [
     "DepthTwo",
     "Domain",
     "Facts",
+    "FewDigits",
     "Flip",
     "Health",
     "HonestCost",
@@ -69,6 +70,7 @@ _HOMES = {
     "DepthTwo": "extraction",
     "Domain": "domains",
     "Facts": "oracles",
+    "FewDigits": "extraction",
     "Flip": "adversarial",
     "Health": "health",
     "HonestCost": "defenses",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from reluctant.extraction.certificate import Certificate
 from reluctant.networks import ReLUNetwork
 from reluctant.verification import HeldOut
+from reluctant.verification.precision import Precision
 
 __all__ = ["Candidate"]
 
@@ -19,3 +20,4 @@ class Candidate:
     held_out: HeldOut | None = None
     certificate: Certificate | None = None
     limits: str = ""  # what the method cannot know, in words
+    precision: Precision | None = None  # the noise to verify at, where the target has few digits

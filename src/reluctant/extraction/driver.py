@@ -16,6 +16,7 @@ from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.layers import look_for_layers
 from reluctant.extraction.orientation import orient
 from reluctant.extraction.saturation import smaller, unsaturated_box
@@ -24,12 +25,13 @@ from reluctant.health import Health
 from reluctant.health.check import examine as examine_health
 from reluctant.health.summary import FAR_ENOUGH
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import Rng, as_generator
+from reluctant.numerics import Noise, Rng, as_generator
 from reluctant.oracles import Counting, Oracle, Rows
 from reluctant.oracles.opening import as_opened
 from reluctant.results import Outcome, Result
-from reluctant.verification.check import NOISE_FACTOR, Verification
+from reluctant.verification.check import MOST_TOLERANCE, NOISE_FACTOR, Verification
 from reluctant.verification.check import examine as examine_network
+from reluctant.verification.precision import Precision, examine_precision
 
 __all__ = ["Method", "exact_refusal", "extract"]
 
@@ -40,6 +42,7 @@ FEW_ROWS, POINTS_FOR_FEW_ROWS = 5000, 36  # a small network can afford more than
 FEW_NEURONS, FAR_POINTS = 32, 48  # parts of a few deeper neurons may look like one layer where random points are
 POINTS_FOR_DEEP = 160  # deeper neurons are active in parts of space that few points meet
 EXACT = 1e-6  # of the output's deviation: an exact network must be verifiable to this
+FEW_DIGITS_TOLERANCE = 0.1  # of the output's deviation: held-out answers have already been compared with the noise
 ATTEMPTS = 4
 NEEDS_SPACE = (DepthThree, AnyDepth)  # methods that look far from the origin
 
@@ -96,6 +99,7 @@ class _Run:
     part: ReLUNetwork | None = None  # of the attempt under way, or of the last one that had any
     found: ReLUNetwork | None = None  # a whole network that was verified, and did not pass
     evidence: dict[str, Any] = field(default_factory=dict)
+    few_digits: bool = False  # exact methods would refuse the target
 
     def __post_init__(self) -> None:
         self.before = dict(self.oracle.ledger.stages)
@@ -104,6 +108,9 @@ class _Run:
         health = examine_health(self.oracle, self.rng, HEALTH_LINES)
         self.evidence["health"] = health
         refusal = exact_refusal(health)
+        self.few_digits = refusal is Outcome.LOW_PRECISION and self.may_use_few_digits(health)
+        if self.few_digits:
+            return self.try_methods(health, attempts)
         if refusal is Outcome.OUT_OF_REACH and self.oracle.facts.saturates and not isinstance(self.method, NEEDS_SPACE):
             return self.go_inside(attempts)
         return (refusal, None) if refusal is not None else self.try_methods(health, attempts)
@@ -142,16 +149,26 @@ class _Run:
                 failures.append(f"linear algebra: {failure}")
                 continue
             self.evidence |= {"verification": verification, "certificate": certificate}
-            if verification.ok:
+            precision = self.evidence.get("precision")
+            if verification.ok and (precision is None or precision.ok):
                 return Outcome.RECOVERED, network
             self.found = network
-            failures.append(f"verification: {verification}")
+            failures.append(f"verification: {precision if verification.ok else verification}")
+        if self.few_digits:
+            return Outcome.LOW_PRECISION, self.partial
         return (Outcome.PARTIAL if self.found is None else Outcome.UNVERIFIED), self.partial
+
+    def may_use_few_digits(self, health: Health) -> bool:
+        """Few digits are no refusal where the method for them can look, and no other was asked for."""
+        answered = health.largest_scale is not None and health.largest_scale >= FAR_ENOUGH
+        return answered and (self.method is None or isinstance(self.method, FewDigits))
 
     def methods(self, noise: DistanceNoise) -> Iterator[Method]:
         """The method that was asked for, again and again; else a ladder, by what the creases look like."""
         if self.method is not None:
             yield from repeat(self.method)
+        if self.few_digits:
+            yield from repeat(FewDigits())
         yield DepthTwo()
         if not self.oracle.facts.domain.is_space or self.oracle.dim == 1:
             yield from repeat(DepthTwo())
@@ -167,16 +184,29 @@ class _Run:
     ) -> tuple[ReLUNetwork, Verification, Certificate | None]:
         candidate = method.run(self.oracle, DistanceNoise.of(health, self.oracle.dim), rng, self.keep)
         network = orient(candidate.network)
-        self.evidence.pop("limits", None)
+        for stale in ("limits", "precision"):
+            self.evidence.pop(stale, None)
         if candidate.limits:
             self.evidence["limits"] = candidate.limits
         points = self.verification_points() if network.depth <= 2 else POINTS_FOR_DEEP
         far = FAR_POINTS if network.depth == 2 and network.widths[1] <= FEW_NEURONS else 0
+        noise, most = health.noise, MOST_TOLERANCE
+        if candidate.precision is not None:
+            noise, most = self.check_precision(network, candidate.precision, noise, rng), FEW_DIGITS_TOLERANCE
         verification = examine_network(
             self.oracle, network, rng,
-            noise=health.noise, points=points, per_neuron=0, held_out=candidate.held_out, far=far,
+            noise=noise, points=points, per_neuron=0, held_out=candidate.held_out, far=far,
+            most_tolerance=most,
         )  # fmt: skip
         return network, verification, candidate.certificate
+
+    def check_precision(
+        self, network: ReLUNetwork, precision: Precision, noise: Noise, rng: np.random.Generator
+    ) -> Noise:
+        """Enter what held-out answers leave; gives the noise as the method has measured it."""
+        spent = sum(self.spent().values(), Rows()).queries
+        self.evidence["precision"] = examine_precision(self.oracle, network, precision, rng, spent)
+        return Noise(float(precision.near.max()), noise.relative)
 
     def keep(self, part: ReLUNetwork) -> None:
         """Remember what is known so far, should the run end here."""

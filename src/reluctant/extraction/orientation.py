@@ -31,20 +31,26 @@ LATTICE_BITS = 30  # of each equation: as many as extraction is sure of
 GONE = 1e-8  # of the largest term: what may be left of the skip
 
 
-def orient(network: ReLUNetwork) -> ReLUNetwork:
-    """The same function without a skip term where the sides can be found, else the network as it is."""
+def orient(network: ReLUNetwork, *, gone: float = GONE) -> ReLUNetwork:
+    """The same function without a skip term where the sides can be found, else the network as it is.
+
+    gone: what may be left of the skip term, of the largest term it is made of.
+    """
     if network.skip is None or network.depth != 2:
         return network
     a, w = network.weights[1], network.weights[0]
     terms = (a[:, None, :] * w.T[None]).reshape(-1, len(w))  # (m·d, h): what each neuron would add
-    turned = find_turned(terms, -network.skip.reshape(-1))
+    turned = find_turned(terms, -network.skip.reshape(-1), gone=gone)
     return network if turned is None else _turned(network, turned)
 
 
-def find_turned(terms: FloatArray, missing: FloatArray) -> BoolArray | None:
-    """Which columns of `terms` (equations, neurons) add up to `missing`; None if that cannot be found."""
-    choice = _sides(terms, missing)
-    if choice is None or np.abs(missing - terms @ choice).max() > GONE * np.abs(terms).max():
+def find_turned(terms: FloatArray, missing: FloatArray, *, gone: float = GONE) -> BoolArray | None:
+    """Which columns of `terms` (equations, neurons) add up to `missing`; None if that cannot be found.
+
+    gone: what may be left, of the largest term. With few digits, `gone` being more, only least squares is tried.
+    """
+    choice = _sides(terms, missing) if gone <= GONE else _overdetermined(terms, missing)
+    if choice is None or np.abs(missing - terms @ choice).max() > gone * np.abs(terms).max():
         return None
     return choice.astype(bool)
 
@@ -55,6 +61,11 @@ def _sides(terms: FloatArray, missing: FloatArray) -> FloatArray | None:
         return _least_squares(terms, missing)
     found = _linear_programme(terms, missing)
     return _lattice(terms, missing) if found is None else found
+
+
+def _overdetermined(terms: FloatArray, missing: FloatArray) -> FloatArray | None:
+    equations, neurons = terms.shape
+    return _least_squares(terms, missing) if neurons <= equations else None
 
 
 def _least_squares(terms: FloatArray, missing: FloatArray) -> FloatArray | None:

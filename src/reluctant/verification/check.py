@@ -135,10 +135,12 @@ def examine(
     per_neuron: int = 2,
     held_out: HeldOut | None = None,
     far: int = 0,
+    most_tolerance: float = MOST_TOLERANCE,
 ) -> Verification:
     """The comparison as a stage of a larger run; `held_out` answers stand in for the points on creases.
 
-    `far` more points lie far along first-layer creases.
+    `far` more points lie far along first-layer creases. Where noise asks for more than `most_tolerance`, nothing is
+    decided.
     """
     before = oracle.queries
     with oracle.stage("verify"):
@@ -158,7 +160,7 @@ def examine(
     limits = _limits(answers, unit, noise) if tol is None and noise else np.full(errors.shape, tol)
     summary = {name: errors[groups == k].max(axis=1) for k, (name, _) in enumerate(named)}
     limit = float(np.median(limits[groups == SCALES.index(1.0)].min(axis=1)))
-    decisive = tol is not None or limit <= MOST_TOLERANCE
+    decisive = tol is not None or limit <= most_tolerance
     ok = bool(np.all(errors <= limits) and decisive)
     return _summarise(summary, ok, limit, untested, oracle.queries - before)
 

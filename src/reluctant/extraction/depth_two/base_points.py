@@ -21,7 +21,7 @@ from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 
-__all__ = ["BasePoints", "choose_base_points"]
+__all__ = ["BasePoints", "choose_base_points", "climb"]
 
 SingleArray: TypeAlias = NDArray[np.float32]
 
@@ -60,7 +60,7 @@ def choose_base_points(
     """Points whose patterns determine all neurons, with room around them."""
     m, h = known.network.outputs, known.neurons
     needed = _points_needed(h, m)
-    climbed = _climb(known, regions.scale, max(int(POOL * needed), FEWEST_CANDIDATES), rng)
+    climbed = climb(known, regions.scale, max(int(POOL * needed), FEWEST_CANDIDATES), rng)
     # The middles of the line's regions show every neuron in both states, should the climb miss one.
     on_line = np.zeros((len(regions), climbed.shape[1]))
     on_line[:, 0] = regions.middle
@@ -138,7 +138,7 @@ def _singular(rows: FloatArray | SingleArray) -> FloatArray | SingleArray:
     return np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[:, ::-1], 0))
 
 
-def _climb(known: FramedNetwork, scale: float, candidates: int, rng: np.random.Generator) -> FloatArray:
+def climb(known: FramedNetwork, scale: float, candidates: int, rng: np.random.Generator) -> FloatArray:
     """Random points of a ball, moved away from the creases around them."""
     (g, _), (z, _) = known.network.weights, known.network.biases
     k = g.shape[1]

@@ -1,0 +1,136 @@
+"""Targets of few digits: float32, decimals, noise. What comes back, how far off, at which cost.
+
+    python -m benchmarks precision                          3 networks of each kind
+    PRECISION_SEEDS=10 PRECISION_ONLY=784-32-1 python -m benchmarks precision
+    PUBLIC_TARGETS=folder PRECISION_ONLY=safenlp ...        public networks as onnxruntime serves them
+
+`own` is the target's largest error against the exact network of the same weights, `out` that of the recovered one,
+over 10 000 Gaussian inputs, relative to the output's deviation; the largest over all seeds. q/P is rows, q·m/P
+answers, for each parameter. Wrong: said to be recovered, and off by more than five times the target's own error.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import reluctant as rl
+from reluctant.bundled import digits_model
+from reluctant.numerics import FloatArray
+from reluctant.testing import planted
+
+FIRST_SEED = 70_000  # nothing was tuned on these
+POINTS = 10_000
+WRONG = 5.0
+BIAS = 0.5
+
+Made = tuple[Any, rl.ReLUNetwork]  # what is asked, and what it should be
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kind of target: a name, and a function of a seed."""
+
+    name: str
+    make: Callable[[int], Made]
+
+
+def planted_network(widths: tuple[int, ...], seed: int) -> rl.ReLUNetwork:
+    return planted(widths, FIRST_SEED + seed, bias=BIAS)
+
+
+def float32(*widths: int) -> Row:
+    def make(seed: int) -> Made:
+        true = planted_network(widths, seed)
+        (w, a), (b, c) = ([part.astype(np.float32) for part in parts] for parts in (true.weights, true.biases))
+        return (lambda x: np.maximum(x.astype(np.float32) @ w.T + b, 0) @ a.T + c), rl.ReLUNetwork([w, a], [b, c])
+
+    return Row(f"{'-'.join(map(str, widths))}, float32", make)
+
+
+def decimals(digits: int, *widths: int) -> Row:
+    def make(seed: int) -> Made:
+        true = planted_network(widths, seed)
+        return (lambda x: np.round(true(x), digits)), true
+
+    return Row(f"{'-'.join(map(str, widths))}, {digits} decimals", make)
+
+
+def noise(relative: float, *widths: int) -> Row:
+    def make(seed: int) -> Made:
+        true, rng = planted_network(widths, seed), np.random.default_rng(seed)
+        sd = relative * true(inputs(true)).std(axis=0)
+        return (lambda x: true(x) + sd * rng.standard_normal((len(x), true.outputs))), true
+
+    return Row(f"{'-'.join(map(str, widths))}, noise {relative:g}", make)
+
+
+def served(name: str, path: Path) -> Row:
+    return Row(name, lambda seed: (path, rl.ReLUNetwork.load(path)))
+
+
+def inputs(true: rl.ReLUNetwork) -> FloatArray:
+    rows = np.random.default_rng(7).standard_normal((POINTS, true.dim))
+    return rows.astype(np.float32).astype(np.float64)
+
+
+def rows() -> list[Row]:
+    found = [
+        float32(784, 32, 1),
+        float32(784, 32, 10),
+        served("digits 64-32-10, float32", digits_model()),
+        float32(10, 50, 1),
+        float32(784, 128, 1),
+        decimals(3, 784, 32, 1),
+        noise(1e-4, 784, 32, 1),
+        decimals(6, 784, 128, 1),
+        noise(1e-6, 784, 128, 1),
+    ]
+    folder = os.environ.get("PUBLIC_TARGETS")
+    paths = sorted(Path(folder).glob("*.onnx")) if folder else []
+    found += [served(path.stem, path) for path in paths if rl.ReLUNetwork.load(path).depth == 2]
+    only = os.environ.get("PRECISION_ONLY", "")
+    return [row for row in found if only in row.name]
+
+
+def main() -> None:
+    seeds = int(os.environ.get("PRECISION_SEEDS", "3"))
+    print(
+        f"{'target':<30}{'recovered':>10}{'wrong':>6}{'out':>9}{'own':>9}{'q/P':>7}{'q·m/P':>7}{'noise':>7}{'CPU s':>7}"
+    )
+    for row in rows():
+        print(one_row(row, seeds), flush=True)
+
+
+def one_row(row: Row, seeds: int) -> str:
+    runs = [one(*row.make(seed), seed) for seed in range(seeds)]
+    good = [run for run in runs if run["ok"]]
+    largest = {key: max((run[key] for run in good), default=float("nan")) for key in ("out", "own", "ratio")}
+    wrong = sum(run["ok"] and run["out"] > WRONG * run["own"] for run in runs)
+    cost, answers, cpu = (float(np.mean([run[key] for run in runs])) for key in ("q", "qm", "cpu"))
+    return (
+        f"{row.name:<30}{len(good):>7}/{seeds:<2}{wrong:>6}{largest['out']:>9.1e}{largest['own']:>9.1e}"
+        f"{cost:>7.2f}{answers:>7.2f}{largest['ratio']:>6.2f}×{cpu:>7.1f}"
+    )
+
+
+def one(target: Any, true: rl.ReLUNetwork, seed: int) -> dict[str, float]:
+    opened = rl.open_oracle(target) if isinstance(target, Path) else rl.open_oracle(target, dim=true.dim)
+    start = time.process_time()
+    result = rl.extract(opened, rng=seed)
+    cpu, x = time.process_time() - start, inputs(true)
+    right, spread = true(x), true(x).std(axis=0)
+    own = float((np.abs(opened.query(x) - right) / spread).max())
+    out = float((np.abs(result.network(x) - right) / spread).max()) if result.network is not None else float("nan")
+    cost = result.queries / true.parameters
+    check = result.evidence.get("precision")
+    ratio = check.ratio if check is not None else float("nan")
+    return {
+        "ok": result.ok, "out": out, "own": own, "q": cost, "qm": cost * true.outputs, "cpu": cpu, "ratio": ratio,
+    }  # fmt: skip

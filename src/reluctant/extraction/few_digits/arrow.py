@@ -1,0 +1,136 @@
+"""Normal equations of all parameters for answers in a subspace and one step off it.
+
+Such an answer depends on the core, which is the network in the subspace, and on the weights of its own direction
+alone. So the equations are an arrow: one block for each direction, and a border for the core.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from reluctant.extraction.few_digits.extension import Extension
+from reluctant.extraction.few_digits.layout import AnyFloats, Layout, Step
+from reluctant.extraction.few_digits.subspace_fit import Points
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+
+__all__ = ["Arrow", "arrow_equations", "core_features", "row_sets"]
+
+TINY = float(np.finfo(np.float64).tiny)
+
+
+def core_features(values: AnyFloats, with_ones: AnyFloats, weight: FloatArray) -> FloatArray:
+    """Weighted columns of the core: active neurons times each coordinate and one, neurons, coordinates and one."""
+    n, weight = len(values), weight[:, None]
+    moved = ((values > 0)[:, :, None] * with_ones[:, None, :]).reshape(n, -1)
+    return np.column_stack([moved, np.maximum(values, 0), with_ones]) * weight
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Answers with one set of weights off the subspace: coordinates, offsets, values, weights, and these weights."""
+
+    y: FloatArray
+    s: FloatArray
+    f: FloatArray
+    weight: FloatArray
+    weights: FloatArray
+    skip: FloatArray
+
+    def values(self, core: ReLUNetwork) -> FloatArray:
+        """Neurons (n, h) before the ReLU."""
+        return np.asarray(self.y @ core.weights[0].T + core.biases[0] + self.s[:, None] * self.weights)
+
+    def residual(self, core: ReLUNetwork) -> FloatArray:
+        """What is left of the answers, in deviations of their noise."""
+        found = np.maximum(self.values(core), 0) @ core.weights[1].T + core.biases[1]
+        if core.skip is not None:
+            found += self.y @ core.skip.T + self.s[:, None] * self.skip
+        return np.asarray((self.f - found) * self.weight[:, None])
+
+    def columns(self, core: ReLUNetwork) -> tuple[FloatArray, FloatArray]:
+        """Weighted columns by which parameters change an answer: of this direction (n, h + 1), of the core."""
+        values = self.values(core)
+        own = np.column_stack([values > 0, np.ones(len(values))]) * (self.s * self.weight)[:, None]
+        return own, core_features(values, np.column_stack([self.y, np.ones(len(self.y))]), self.weight)
+
+
+def row_sets(points: Points, extension: Extension) -> list[Rows]:
+    """The points of the subspace first, then those of each direction."""
+    h, m = extension.weights.shape[1], extension.skip.shape[1]
+    inside = Rows(points.y, np.zeros(len(points)), points.f, points.weight, np.zeros(h), np.zeros(m))
+    e = extension
+    return [inside, *map(Rows, e.y, e.s, e.f, e.weight, e.weights, e.skip)]
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """Blocks (D, q, q) of the directions, couplings (D, q, p) to the core, the core (p, p); right sides alike."""
+
+    blocks: FloatArray
+    couplings: FloatArray
+    core: FloatArray
+    wanted: FloatArray
+    core_wanted: FloatArray
+
+    def __matmul__(self, step: Step) -> Step:
+        core, own = step
+        flat = self.couplings.reshape(-1, self.core.shape[0])
+        own_side = np.einsum("dqr,dr->dq", self.blocks, own) + (flat @ core).reshape(own.shape)
+        return self.core @ core + flat.T @ own.reshape(-1), own_side
+
+    def inverse(self, damping: float) -> ArrowInverse:
+        """Solve by eliminating the directions, each diagonal entry enlarged by this part."""
+        scale = 1 / np.sqrt(np.maximum(np.diagonal(self.blocks, axis1=1, axis2=2), TINY))
+        blocks = self.blocks * scale[:, :, None] * scale[:, None, :]
+        q, p = self.blocks.shape[1], len(self.core)
+        blocks[:, np.arange(q), np.arange(q)] = 1 + damping
+        inverses = np.linalg.inv(blocks) * scale[:, :, None] * scale[:, None, :]
+        core = self.core.copy()
+        for inverse, coupling in zip(inverses, self.couplings, strict=True):
+            core -= coupling.T @ (inverse @ coupling)
+        core_scale = 1 / np.sqrt(np.maximum(np.diag(core), TINY))
+        core = (core + core.T) / 2 * (core_scale[:, None] * core_scale)
+        core[np.diag_indices(p)] = 1 + damping
+        factor = scipy.linalg.cho_factor(core, lower=True, overwrite_a=True, check_finite=False)
+        return ArrowInverse(self.couplings.reshape(-1, p), inverses, factor, core_scale)
+
+
+@dataclass(frozen=True)
+class ArrowInverse:
+    """The eliminated directions and the factor of what is left of the core."""
+
+    couplings: FloatArray
+    inverses: FloatArray
+    factor: tuple[FloatArray, bool]
+    scale: FloatArray
+
+    def __matmul__(self, wanted: Step) -> Step:
+        core, own = wanted
+        eliminated = np.einsum("dqr,dr->dq", self.inverses, own)
+        left = core - self.couplings.T @ eliminated.reshape(-1)
+        step = self.scale * scipy.linalg.cho_solve(self.factor, self.scale * left, check_finite=False)
+        back = np.einsum("dqr,dr->dq", self.inverses, (self.couplings @ step).reshape(own.shape))
+        return step, eliminated - back
+
+
+def arrow_equations(core: ReLUNetwork, points: Points, extension: Extension) -> Arrow:
+    """The equations at this network."""
+    layout, a = Layout.of(core), core.weights[1]
+    own, shared = layout.own(a), layout.core(a)
+    q, p, count = len(own.column), len(shared.column), len(extension)
+    blocks, couplings, wanted = np.empty((count, q, q)), np.empty((count, q, p)), np.empty((count, q))
+    gram, products = np.zeros((layout.columns,) * 2), np.zeros((layout.columns, layout.m))
+    for number, rows in enumerate(row_sets(points, extension)):
+        local, common = rows.columns(core)
+        residual = rows.residual(core)
+        gram += common.T @ common
+        products += common.T @ residual
+        if number:
+            blocks[number - 1] = own.normal(local.T @ local, own)
+            couplings[number - 1] = own.normal(local.T @ common, shared)
+            wanted[number - 1] = own.gradient(local.T @ residual)
+    return Arrow(blocks, couplings, shared.normal(gram, shared), wanted, shared.gradient(products))

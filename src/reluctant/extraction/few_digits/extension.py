@@ -1,0 +1,207 @@
+"""Fourth stage: all remaining directions, each by a small nonlinear least-squares problem of its own.
+
+In a new direction a neuron has one weight, and each output one: h + m unknowns. Short steps from points with room
+around them find these without crossing a crease; eight times as long ones back, then steps as long as an input,
+find their digits. Many directions are solved together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.few_digits.bases import Bases, choose_bases
+from reluctant.extraction.few_digits.view import View
+from reluctant.geometry import FramedNetwork
+from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+
+__all__ = ["Extension", "extend"]
+
+FIRST_BLOCK, BLOCK = 12, 24  # directions asked and solved together
+CAREFUL, USUAL = 15.0, 5.5  # a short step is the room over this: careful while sizes of weights are little known
+BACK = -8.0  # the second step, in short ones
+LONG = 0.8  # of the size of an input
+SHORTER, ATTEMPTS = 0.25, 3
+SHORT_STEPS, MIDDLE_STEPS, ALL_STEPS = 1, 2, 9  # of Gauss–Newton, with short, middle and all answers
+RIDGE = 1e-10  # of columns of norm one
+ENOUGH = 0.999  # of the sum of squares: a step that leaves more is the last
+LARGEST_CHI = 3.0
+TINY = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True)
+class Extension:
+    """Answers off the subspace, n for each of D directions, and the weights found.
+
+    y: coordinates (D, n, k) in the subspace. s: offsets (D, n). f: answers (D, n, m). weight: one over the noise
+    (D, n). weights: (D, h); skip: (D, m). directions: (D, d). chi: misfit (D,) of each direction.
+    """
+
+    directions: FloatArray
+    y: FloatArray
+    s: FloatArray
+    f: FloatArray
+    weight: FloatArray
+    weights: FloatArray
+    skip: FloatArray
+    chi: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.directions)
+
+    def __add__(self, more: Extension) -> Extension:
+        return Extension(*(np.concatenate([getattr(self, n), getattr(more, n)]) for n in self.__dataclass_fields__))
+
+    def replaced(self, which: IntArray, better: Extension) -> Extension:
+        """The same with these directions as found in another try."""
+        parts = {name: getattr(self, name).copy() for name in self.__dataclass_fields__}
+        for name, part in parts.items():
+            part[which] = getattr(better, name)
+        return Extension(**parts)
+
+
+def extend(view: View, known: FramedNetwork, rng: np.random.Generator) -> Extension:
+    """Measure all directions orthogonal to the frame. Cost: about four rows a neuron and direction, one output."""
+    directions = known.frame.new_directions(view.dim - len(known.frame.basis), rng)
+    bases = choose_bases(known, view, rng)
+    squares, seen = (known.network.weights[0] ** 2).sum(axis=1), len(known.frame.basis)
+    found: Extension | None = None
+    rows = len(directions) * (2 * len(bases.roomy) + len(bases.anywhere))
+    with view.oracle.stage("extension", expected=rows):
+        for start, stop in _blocks(len(directions)):
+            sizes = np.sqrt(squares / seen)
+            part = _block(view, known, bases, directions[start:stop], sizes, CAREFUL if start == 0 else USUAL, rng)
+            squares, seen = squares + (part.weights**2).sum(axis=0), seen + len(part)
+            found = part if found is None else found + part
+    return _nothing(view, known) if found is None else found
+
+
+def _blocks(count: int) -> list[tuple[int, int]]:
+    edges = [0, *range(min(FIRST_BLOCK, count), count, BLOCK), count]
+    return [(low, high) for low, high in pairwise(edges) if high > low]
+
+
+def _block(
+    view: View,
+    known: FramedNetwork,
+    bases: Bases,
+    directions: FloatArray,
+    sizes: FloatArray,
+    caution: float,
+    rng: np.random.Generator,
+) -> Extension:
+    room = (np.abs(known.network.preactivations(bases.roomy)[0]) / sizes).min(axis=1)
+    short, todo = room / caution, np.arange(len(directions))
+    found = _measured(view, known, bases, directions, short, rng)
+    for _ in range(ATTEMPTS - 1):
+        todo = np.flatnonzero(~(found.chi < LARGEST_CHI))
+        if not len(todo):
+            return found
+        short = SHORTER * short
+        again = _measured(view, known, bases, directions[todo], short, rng)
+        better = ~(again.chi >= found.chi[todo])
+        found = found.replaced(todo[better], _chosen(again, better))
+    worst = float(np.max(np.nan_to_num(found.chi, nan=np.inf)))
+    if not worst < LARGEST_CHI:
+        reason = "answers off the subspace are not explained"
+        raise StageFailed("extension", reason, number=worst, limit=LARGEST_CHI, partial=known.lifted())
+    return found
+
+
+def _chosen(extension: Extension, which: BoolArray) -> Extension:
+    return Extension(*(getattr(extension, name)[which] for name in extension.__dataclass_fields__))
+
+
+def _measured(
+    view: View,
+    known: FramedNetwork,
+    bases: Bases,
+    directions: FloatArray,
+    short: FloatArray,
+    rng: np.random.Generator,
+) -> Extension:
+    """Ask all steps in these directions and solve for the weights."""
+    frame, count = known.frame, len(directions)
+    y = np.concatenate([bases.roomy, bases.roomy, bases.anywhere])
+    long = LONG * view.size * rng.choice([-1.0, 1.0], len(bases.anywhere))
+    steps = np.concatenate([short, BACK * short, long])
+    rows = frame.points(y)[None] + steps[None, :, None] * directions[:, None, :]
+    asked, answers = view.ask(rows.reshape(-1, view.dim))
+    away = asked.reshape(count, len(y), -1) - frame.origin
+    s = np.einsum("dnx,dx->dn", away, directions)
+    y_asked = away @ frame.basis.T
+    weight = 1 / view.noise.at(np.sqrt((y_asked**2).sum(axis=2) + s**2))
+    problem = _Problem(known.network, y_asked, s, answers.reshape(count, len(y), -1), weight)
+    weights, skip, chi = problem.solve(len(short))
+    return Extension(directions, y_asked, s, problem.f, weight, weights, skip, chi)
+
+
+class _Problem:
+    """Weights in several directions at once, given the network in the subspace."""
+
+    def __init__(self, network: ReLUNetwork, y: FloatArray, s: FloatArray, f: FloatArray, weight: FloatArray) -> None:
+        self.a, skip = network.weights[1], network.skip
+        assert skip is not None
+        self.s, self.f, self.weight = s, f, weight
+        self.values = y @ network.weights[0].T + network.biases[0]
+        self.left = f - y @ skip.T - network.biases[1]
+        self.gram = self.a.T @ self.a
+
+    def solve(self, short: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Weights (D, h), skip (D, m) and misfit (D,); the first `short` answers are short steps, then middle ones."""
+        count, h, m = len(self.s), self.a.shape[1], len(self.a)
+        weights, skip = np.zeros((count, h)), np.zeros((count, m))
+        for step in range(SHORT_STEPS + MIDDLE_STEPS):
+            used = slice(0, short if step < SHORT_STEPS else 2 * short)
+            weights, skip = self._step(weights, skip, used)[:2]
+        everything = slice(None)
+        best, least = (weights, skip), np.full(count, np.inf)
+        for _ in range(ALL_STEPS):
+            new_weights, new_skip, square = self._step(weights, skip, everything)
+            better = square < least
+            done = ~(square < ENOUGH * least)
+            kept = better[:, None]
+            best = np.where(kept, weights, best[0]), np.where(kept, skip, best[1])
+            least = np.where(better, square, least)
+            weights, skip = new_weights, new_skip
+            if done.all():
+                break
+        return best[0], best[1], np.sqrt(least / self.f[0].size)
+
+    def _step(self, weights: FloatArray, skip: FloatArray, used: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """One step of Gauss–Newton, and the sum of squares (D,) before it."""
+        s, weight = self.s[:, used], self.weight[:, used]
+        values = self.values[:, used] + s[:, :, None] * weights[:, None, :]
+        left = self.left[:, used] - np.maximum(values, 0) @ self.a.T - s[:, :, None] * skip[:, None, :]
+        left *= weight[:, :, None]
+        scaled = s * weight
+        change = _solve(self.a, self.gram, (values > 0) * scaled[:, :, None], scaled, left)
+        h = self.a.shape[1]
+        return weights + change[:, :h], skip + change[:, h:], (left**2).sum(axis=(1, 2))
+
+
+def _solve(a: FloatArray, gram: FloatArray, neurons: FloatArray, affine: FloatArray, left: FloatArray) -> FloatArray:
+    """Least-squares steps (D, h + m) for columns neurons (D, n, h) times outputs, and affine (D, n)."""
+    m, h = a.shape
+    across = np.swapaxes(neurons, 1, 2)
+    normal = np.zeros((len(neurons), h + m, h + m))
+    normal[:, :h, :h] = (across @ neurons) * gram
+    normal[:, :h, h:] = (across @ affine[:, :, None]) * a.T
+    normal[:, h:, :h] = np.swapaxes(normal[:, :h, h:], 1, 2)
+    normal[:, h + np.arange(m), h + np.arange(m)] = (affine**2).sum(axis=1)[:, None]
+    wanted = np.concatenate([((across @ left) * a.T).sum(axis=2), (affine[:, None, :] @ left)[:, 0]], axis=1)
+    scale = 1 / np.sqrt(np.maximum(np.diagonal(normal, axis1=1, axis2=2), TINY))
+    normal *= scale[:, :, None] * scale[:, None, :]
+    normal[:, np.arange(h + m), np.arange(h + m)] = 1 + RIDGE
+    return np.asarray(scale * np.linalg.solve(normal, (scale * wanted)[:, :, None])[:, :, 0])
+
+
+def _nothing(view: View, known: FramedNetwork) -> Extension:
+    h, m, k = known.neurons, view.outputs, len(known.frame.basis)
+    shapes = ((0, view.dim), (0, 1, k), (0, 1), (0, 1, m), (0, 1), (0, h), (0, m), (0,))
+    return Extension(*(np.empty(shape) for shape in shapes))

@@ -1,0 +1,121 @@
+"""Verification at the precision a target has: held-out residuals against its measured noise.
+
+A network recovered from few digits is right if it leaves nothing but noise: at several scales, on the network's own
+creases and beside them, in the mean and at every single point. A missing neuron, two taken for one or one the wrong
+way round leave more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+from reluctant.oracles.counting import Counting
+from reluctant.verification.check import SCALES
+from reluctant.verification.points import beside, crease_points
+
+__all__ = ["NoiseRatio", "Precision", "PrecisionCheck", "examine_precision"]
+
+POINTS = 128  # at each scale
+PER_NEURON = 2  # beside each crease
+LARGEST_RATIO = 3.0  # of what is left to the noise, root mean square; noise of float32 differs from place to place
+LARGEST_DEVIATION = 15.0  # of one answer, in deviations of its noise
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Noise of each output (m,): at the scale of use, and by how much it grows with the distance from the origin."""
+
+    near: FloatArray
+    growth: FloatArray
+
+    def at(self, distance: FloatArray) -> FloatArray:
+        """Standard deviations (n, m) of answers at these distances."""
+        return np.hypot(self.near, self.growth * distance[:, None])
+
+
+@dataclass(frozen=True)
+class NoiseRatio:
+    """What one group of points leaves, in deviations of the noise: root mean square and largest."""
+
+    name: str
+    points: int
+    rms: float
+    largest: float
+
+
+@dataclass(frozen=True)
+class PrecisionCheck:
+    """Comparison of a network with a target of few digits.
+
+    noise: standard deviation of an answer at the scale of use. residual: root mean square of what held-out answers
+    there leave. error: what the network's own error is at most, with 95 % confidence. All relative to the output's
+    standard deviation. cost: answers asked in all, in units of the network's parameters; exact extraction takes
+    about one.
+    """
+
+    ok: bool
+    noise: float
+    residual: float
+    error: float
+    groups: tuple[NoiseRatio, ...]
+    cost: float
+
+    @property
+    def ratio(self) -> float:
+        """Largest root mean square of a group, in units of the noise."""
+        return max(group.rms for group in self.groups)
+
+    def __str__(self) -> str:
+        verdict = "explains" if self.ok else "does NOT explain"
+        return (
+            f"The network {verdict} held-out answers to their noise: they leave {self.residual:.1e} of the output's "
+            f"standard deviation, noise is {self.noise:.1e} (ratio at most {self.ratio:.2f}). Its own error is at most "
+            f"{self.error:.1e}, root mean square. {self.cost:.1f} answers were asked for each parameter; with all "
+            f"digits one would do."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self) | {"ratio": self.ratio}
+
+
+def examine_precision(
+    oracle: Counting, network: ReLUNetwork, precision: Precision, rng: np.random.Generator, spent: int
+) -> PrecisionCheck:
+    """Ask fresh rows and compare what is left of them with the noise. Cost: 384 rows and 3 a neuron."""
+    domain = oracle.facts.domain
+    named = [(f"random, scale {scale:g}", domain.sample(rng, POINTS, oracle.dim, scale)) for scale in SCALES]
+    on = crease_points(network, domain, rng).points
+    if len(on):
+        named += [("on creases", on), ("beside creases", beside(np.repeat(on, PER_NEURON, axis=0), domain, rng))]
+    rows = np.concatenate([part for _, part in named])
+    # A float32 target would round the rows, and a network of float64 would see other ones.
+    rows = rows.astype(np.float32).astype(np.float64)
+    with oracle.stage("precision", expected=len(rows)):
+        answers = oracle.query(rows)
+    left = answers - network(rows)
+    deviations = left / precision.at(np.linalg.norm(rows, axis=1))
+    edges = np.cumsum([len(part) for _, part in named])[:-1]
+    groups = tuple(_ratio(name, part) for (name, _), part in zip(named, np.split(deviations, edges), strict=True))
+    ok = all(group.rms <= LARGEST_RATIO and group.largest <= LARGEST_DEVIATION for group in groups)
+    at_use = slice(*([0, *edges.tolist()][SCALES.index(1.0) :][:2]))
+    cost = (spent + len(rows)) * oracle.outputs / network.parameters
+    return PrecisionCheck(ok, *_errors(left[at_use], answers[at_use], precision), groups, cost)
+
+
+def _ratio(name: str, deviations: FloatArray) -> NoiseRatio:
+    return NoiseRatio(name, len(deviations), float(np.sqrt(np.mean(deviations**2))), float(np.abs(deviations).max()))
+
+
+def _errors(left: FloatArray, answers: FloatArray, precision: Precision) -> tuple[float, float, float]:
+    """Noise, residual and the network's error at most: the residual's square is the sum of the two others'."""
+    unit = answers.std(axis=0)
+    unit = np.where(unit > 0, unit, 1.0)
+    noise, square = float(np.sqrt(np.mean((precision.near / unit) ** 2))), float(np.mean((left / unit) ** 2))
+    uncertain = 2 * np.sqrt(2 / left.size) * square
+    return noise, float(np.sqrt(square)), float(np.sqrt(max(square - noise**2, 0) + uncertain))

@@ -1,0 +1,29 @@
+"""Targets of few digits around planted networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+import reluctant as rl
+from reluctant.numerics import FloatArray
+
+Target = Callable[[FloatArray], FloatArray]
+
+
+def in_float32(true: rl.ReLUNetwork) -> tuple[Target, rl.ReLUNetwork]:
+    """The network computed in float32, and the exact one of the same, rounded weights."""
+    (w, a), (b, c) = ([part.astype(np.float32) for part in parts] for parts in (true.weights, true.biases))
+    return (lambda x: np.maximum(x.astype(np.float32) @ w.T + b, 0) @ a.T + c), rl.ReLUNetwork([w, a], [b, c])
+
+
+def own_error(target: Target, true: rl.ReLUNetwork) -> float:
+    """Largest error of the target itself at random inputs, of the output's deviation."""
+    rows = np.random.default_rng(5).standard_normal((4000, true.dim)).astype(np.float32).astype(np.float64)
+    return float((np.abs(target(rows) - true(rows)) / true(rows).std(axis=0)).max())
+
+
+def error(network: rl.ReLUNetwork, true: rl.ReLUNetwork) -> float:
+    """Largest error of a network at the same inputs."""
+    return own_error(network, true)

@@ -1,0 +1,44 @@
+"""Verification at a target's own precision: what is wrong by more than the noise does not pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from targets import in_float32
+
+import reluctant as rl
+from reluctant.oracles.opening import as_opened
+from reluctant.testing import planted
+from reluctant.verification.precision import Precision, PrecisionCheck, examine_precision
+
+NOISE = Precision(np.array([3e-7]), np.array([1e-7]))
+
+
+def check(network: rl.ReLUNetwork, target: rl.Oracle, seed: int) -> PrecisionCheck:
+    return examine_precision(as_opened(target), network, NOISE, np.random.default_rng(seed), spent=0)
+
+
+def parts(network: rl.ReLUNetwork) -> tuple[np.ndarray, ...]:
+    (w, a), (b, c) = network.weights, network.biases
+    return w.copy(), b.copy(), a.copy(), c.copy()
+
+
+@pytest.mark.parametrize("fault", ["none", "missing", "merged", "wrong sign"])
+def test_faults_are_seen(fault: str, seed: int) -> None:
+    true = planted((12, 10, 1), 80 + seed)
+    w, b, a, c = parts(true)
+    w[1], b[1] = w[0] + 1e-3, b[0]  # a close pair
+    true = rl.ReLUNetwork([w, a], [b, c])
+    target, true = in_float32(true)
+    w, b, a, c = parts(true)
+    if fault == "missing":
+        w, b, a = w[:-1], b[:-1], a[:, :-1]
+    elif fault == "merged":
+        a[:, 0] += a[:, 1]
+        w, b, a = np.delete(w, 1, 0), np.delete(b, 1), np.delete(a, 1, 1)
+    elif fault == "wrong sign":
+        w[3], b[3] = -w[3], -b[3]
+    found = check(rl.ReLUNetwork([w, a], [b, c]), rl.open_oracle(target, dim=12), seed)
+    assert found.ok is (fault == "none")
+    assert str(found)
+    assert found.to_dict()["ok"] is found.ok
