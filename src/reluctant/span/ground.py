@@ -12,7 +12,7 @@ from reluctant.geometry import DistanceNoise
 from reluctant.geometry.row_space import orthogonal_moves
 from reluctant.numerics import FloatArray
 
-__all__ = ["Ground", "all_over", "as_long_as_allowed", "batches", "guarded", "moves_outside", "scale_of"]
+__all__ = ["Ask", "Ground", "all_over", "as_long_as_allowed", "batches", "guarded", "moves_outside", "scale_of"]
 
 Ask = Callable[[FloatArray], FloatArray]
 

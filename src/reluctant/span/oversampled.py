@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import qr
 
 from reluctant.numerics import FloatArray
 from reluctant.span.central import Central, central_slopes
 from reluctant.span.found import Found
 from reluctant.span.ground import Ground
 from reluctant.span.look import LivePoints, Look
-from reluctant.span.refine import Inside, long_steps, refine, without_rest
+from reluctant.span.refine import LONGEST, Inside, long_steps, refine, without_rest
 from reluctant.span.silence import leaks, slopes_along
 
 __all__ = ["oversampled"]
@@ -28,6 +29,7 @@ FACTOR = 2.0
 BATCH = 16  # gradients taken together
 MORE, MOST, CLEAR = 1.8, 2.8, 0.2  # gradients for each direction, and if the rank's margin is no better than this
 SPARE = 16  # and so many besides
+HEARD, LOUD = 16, 0.1  # long steps, and how much of a gradient they show where directions are missing
 MOST_FOR_EACH_INPUT = 4  # gradients
 EDGE = 2.0  # times the largest singular value that noise alone would have: above is a direction
 GAP = 3.0  # between the weakest direction and what creases too weak to be seen leave of themselves
@@ -38,6 +40,7 @@ ALONG_SPAN = 8.0  # steps inside the span meet more creases than steps along coo
 SHARE = 0.5  # of the straight part around a point that a long step may use up
 AFTER_A_LOSS = 1e-3  # error to expect of a span that had a direction too many: another stage is due
 WEAK = 0.1  # of the weakest direction: what long steps may show outside the span
+NEARLY = 0.25  # of the longest step: a stage after one with such steps has nothing to gain
 GAIN = 0.5  # a stage that leaves more of the error is the last
 
 
@@ -62,14 +65,27 @@ def oversampled(seen: Look, rng: np.random.Generator, *, stages: int = STAGES) -
         )  # fmt: skip
     _, sizes, directions = np.linalg.svd(sample.rows, full_matrices=False)
     rank = _rank(sizes, sample)
-    size = float(np.median(np.linalg.norm(sample.rows, axis=1)))
+    size = _size(sample)
     weakest, margin = float(sizes[rank - 1]) if rank else np.inf, _margin(sizes, rank, sample)
+    which = _most_telling(sample, directions[:rank])
     start = Found(
-        directions[:rank], sample.points, sample.values, np.full(len(sample.points), sample.step / ALONG_SPAN), size,
+        directions[:rank], sample.points[which], sample.values[which], np.full(len(which), sample.step / ALONG_SPAN),
+        size,
         margin=margin, leak=min(margin, 1.0), limit=WEAK * weakest / (size * np.sqrt(len(sample.rows))),
         gradients=len(sample.rows),
     )  # fmt: skip
     return _refined(seen.ground, start, stages, rng) if 0 < rank < seen.ground.dim else start
+
+
+def _most_telling(sample: _Sample, basis: FloatArray) -> NDArray[np.intp]:
+    """Points for the stages: if there are more than enough, those whose gradients fix the directions best."""
+    enough, outputs = int(MORE * len(basis)) + SPARE, len(sample.rows) // len(sample.points)
+    left, chosen = np.arange(len(sample.rows)), np.empty(0, dtype=np.intp)
+    while len(chosen) < min(enough, len(sample.points)) and len(basis):
+        order = qr((sample.rows[left] @ basis.T).T, mode="r", pivoting=True)[1][: len(basis)]
+        chosen = np.unique(np.concatenate([chosen, left[order] // outputs]))
+        left = np.delete(left, order)
+    return chosen
 
 
 def _gradients(seen: Look, rng: np.random.Generator) -> _Sample:
@@ -88,8 +104,28 @@ def _gradients(seen: Look, rng: np.random.Generator) -> _Sample:
         rank = _rank(sizes, sample)
         enough = MORE if _margin(sizes, rank, sample) < CLEAR else MOST
         if rank == seen.ground.dim or len(sample.rows) >= enough * rank + SPARE:
-            break
+            above = int((sizes > _edge(sample)).sum())
+            if len(sample.rows) >= MOST * above + SPARE or not _is_loud(seen.ground, sample, rank, rng):
+                break
     return sample
+
+
+def _is_loud(ground: Ground, sample: _Sample, rank: int, rng: np.random.Generator) -> bool:
+    """Whether long steps beside the first directions change much: an early gap of few gradients is not the rank.
+
+    Thin networks have a few strong directions. Cost: a row for each long step.
+    """
+    if not 0 < rank < ground.dim:
+        return False
+    directions = np.linalg.svd(sample.rows, full_matrices=False)[2][:rank]
+    starts, before = sample.points[-HEARD:], sample.values[-HEARD:]
+    slope = leaks(ground, directions, starts, before, rng)[0]
+    return float(np.sqrt((slope**2).mean())) > LOUD * _size(sample)
+
+
+def _size(sample: _Sample) -> float:
+    """Of a gradient."""
+    return float(np.median(np.linalg.norm(sample.rows, axis=1)))
 
 
 def _change_of_step(bent: float) -> float:
@@ -151,7 +187,7 @@ def _refined(ground: Ground, found: Found, stages: int, rng: np.random.Generator
         leak = float(leaks(ground, better, inside.points, inside.value, rng)[0].max()) / found.size
         if leak > found.leak:
             break
-        helped = leak < GAIN * found.leak
+        helped = leak < GAIN * found.leak and np.median(length) < NEARLY * LONGEST * ground.scale
         rank = found.rank
         found = _without_silent(ground, replace(found, basis=better, leak=leak), inside.slope[good])
         if found.rank == 0 or (found.rank == rank and not helped):

@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.geometry.samples import TOLERANCE, BoolArray
+from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray
 from reluctant.numerics import FloatArray
 from reluctant.span.ground import Ground, moves_outside
 
 __all__ = ["Pool", "tested"]
 
+FADED = 0.1  # of the news before: less is no chance of the step, what was new there has been taken
 SECOND_DIFFERENCE_GAIN = float(np.sqrt(6.0))  # noise of f₋ - 2 f₀ + f₊ over that of one answer
 
 
@@ -39,7 +40,7 @@ class Pool:
     def __len__(self) -> int:
         return len(self.points)
 
-    def __getitem__(self, which: BoolArray | slice | list[int]) -> Pool:
+    def __getitem__(self, which: BoolArray | IntArray | list[int]) -> Pool:
         return Pool(self.points[which], self.values[which], self.straight[which], self.news[which])
 
     def __add__(self, other: Pool) -> Pool:
@@ -50,6 +51,10 @@ class Pool:
         """All but one."""
         return self[np.arange(len(self)) != index]
 
+    def best(self, n: int) -> Pool:
+        """The n with most news."""
+        return self[np.argsort(-self.news, kind="stable")[:n]]
+
     def retested(self, ground: Ground, basis: FloatArray, least: float, rng: np.random.Generator) -> Pool:
         """Those that still have news beside a larger span. Cost: 1 row each."""
         if not len(self):
@@ -57,7 +62,8 @@ class Pool:
         moves = moves_outside(basis, self.points, self.straight, ground.domain, rng)
         change = np.linalg.norm(ground.ask(self.points + moves) - self.values, axis=1)
         fresh = change / np.linalg.norm(moves, axis=1) * np.sqrt(ground.dim - len(basis))
-        return replace(self, news=np.sqrt((self.news**2 + fresh**2) / 2))[fresh > least]
+        news = np.where(fresh < FADED * self.news, fresh, np.sqrt((self.news**2 + fresh**2) / 2))
+        return replace(self, news=news)[fresh > least]
 
 
 def tested(
