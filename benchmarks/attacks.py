@@ -16,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -67,7 +66,7 @@ def line(row: Row, reference: np.ndarray | None) -> str:
 def ours(network: rl.ReLUNetwork, images: np.ndarray) -> list[Row]:
     copy = rl.extract(rl.open_oracle(network), rng=SEED).raise_for_status().network
     assert copy is not None
-    seen = SimpleNamespace(basis=np.linalg.svd(copy.weights[0], full_matrices=False)[2])
+    seen = rl.recover_span(rl.open_oracle(network), rng=SEED)
     return [
         flips("ours, one step", network, images),
         flips("ours, three steps", network, images, steps=3),

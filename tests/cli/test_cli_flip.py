@@ -38,6 +38,16 @@ def test_a_known_network_saves_the_questions(target, folder, command):
     assert record["flip"]["queries"] == 2
 
 
+def test_a_known_span_saves_most_of_them(target, folder, command):
+    assert command("span", target, "-o", folder / "span.npz", "-q").status == 0
+    plain, cheap = (
+        json.loads(command("flip", target, "--input", folder / "x.npy", *more, "--json", "-", "-q").out)["flip"]
+        for more in ((), ("--span", folder / "span.npz"))
+    )
+    assert cheap["ok"]
+    assert cheap["queries"] == plain["queries"] - 10  # 20 inputs, 10 neurons
+
+
 def test_nothing_flipped_is_status_one(folder, command):
     (folder / "hill.py").write_text("import numpy as np\ndef f(x):\n    return np.abs(x).sum(axis=1) + 1\n")
     np.save(folder / "x.npy", np.ones(4))

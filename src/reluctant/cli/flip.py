@@ -15,6 +15,7 @@ from reluctant.errors import InvalidInput
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.runs import Record
+from reluctant.span import Subspace
 
 __all__ = ["flip"]
 
@@ -31,6 +32,10 @@ def flip(
         Path | None,
         typer.Option(help="A recovered network (.onnx, .npz): the step is found on it, two rows confirm it."),
     ] = None,
+    span: Annotated[
+        Path | None,
+        typer.Option(help="A recovered span (.npz of `reluctant span`): a gradient then costs its rank, not d."),
+    ] = None,
     steps: Annotated[int, typer.Option(help="Gradients to take; more than one looks for a nearer flip.")] = 1,
 ) -> int:
     """Find a small change of one input that flips the target's sign, or the class it chooses.
@@ -44,8 +49,9 @@ def flip(
     check_record_path(options.json)
     _check_out(out)
     x, known = _read_input(start), None if network is None else ReLUNetwork.load(network)
+    seen = None if span is None else Subspace.load(span)
     with opened_target(options, target) as oracle:
-        found = flip_sign(oracle, x, network=known, steps=steps, rng=options.seed)
+        found = flip_sign(oracle, x, span=seen, network=known, steps=steps, rng=options.seed)
         record = Record.of(oracle, "flip", options.seed, found.ok, flip=found)
     _write_input(found, out)
     write_record(record, options.json)
