@@ -94,7 +94,7 @@ def test_ctrl_c_keeps_what_a_served_model_has_answered(main, folder):
         process = subprocess.Popen([*main, *arguments], cwd=folder, stderr=subprocess.PIPE, text=True)
         try:
             end = time.monotonic() + PATIENCE
-            while server.questions < 8 and time.monotonic() < end:
+            while server.questions < 7 and time.monotonic() < end:
                 time.sleep(0.02)
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=PATIENCE)
