@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -12,7 +13,7 @@ from reluctant.errors import NotRecovered
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles.ledger import Rows
 
-__all__ = ["Outcome", "Result"]
+__all__ = ["Ended", "Outcome", "Result"]
 
 
 class Outcome(Enum):
@@ -134,8 +135,48 @@ class Outcome(Enum):
         return f"{self.happened} {self.advice}".strip()
 
 
+class Ended(ABC):
+    """What every result of a method has: how and where it ended, the numbers that decided, rows by stage."""
+
+    outcome: Outcome
+    rows: Mapping[str, Rows]
+    stage: str
+    evidence: Mapping[str, Any]
+
+    @property
+    @abstractmethod
+    def ok(self) -> bool:
+        """True only if the method reached what it promises, and checked it."""
+
+    @property
+    def queries(self) -> int:
+        """Rows that reached the target in this call, verification included."""
+        return sum(self.rows.values(), Rows()).queries
+
+    def raise_for_status(self) -> Self:
+        """Return self if ok, else raise `NotRecovered` with the same information."""
+        if self.ok:
+            return self
+        where = f" (stage: {self.stage})" if self.stage else ""
+        raise NotRecovered(f"{self.outcome}{where} {self.queries} queries were spent.", result=self)
+
+    def ending(self) -> dict[str, Any]:
+        """The shared part as plain data."""
+        evidence = {
+            name: value.to_dict() if hasattr(value, "to_dict") else value for name, value in self.evidence.items()
+        }
+        return {
+            "outcome": self.outcome.slug,
+            "text": str(self.outcome),
+            "ok": self.ok,
+            "stage": self.stage,
+            "queries": self.queries,
+            "evidence": evidence,
+        }
+
+
 @dataclass(frozen=True)
-class Result:
+class Result(Ended):
     """Outcome of a method that looks for a network.
 
     `network` is the verified network if `ok`, else the best partial one or None. `stage` is where the run
@@ -153,33 +194,13 @@ class Result:
         """True only if the network passed verification, or was measured to be as accurate as asked for."""
         return self.outcome in {Outcome.RECOVERED, Outcome.LEARNED}
 
-    @property
-    def queries(self) -> int:
-        """Rows that reached the target in this call, verification included."""
-        return sum(self.rows.values(), Rows()).queries
-
-    def raise_for_status(self) -> Self:
-        """Return self if ok, else raise `NotRecovered` with the same information."""
-        if self.ok:
-            return self
-        where = f" (stage: {self.stage})" if self.stage else ""
-        raise NotRecovered(f"{self.outcome}{where} {self.queries} queries were spent.", result=self)
-
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: the outcome, what was recovered, what it cost, what it is based on."""
         network = self.network
         shape = None if network is None else {"widths": network.widths, "parameters": network.parameters}
-        evidence = {
-            name: value.to_dict() if hasattr(value, "to_dict") else value for name, value in self.evidence.items()
-        }
         return {
-            "outcome": self.outcome.slug,
-            "text": str(self.outcome),
-            "ok": self.ok,
-            "stage": self.stage,
-            "queries": self.queries,
+            **self.ending(),
             "network": shape and shape | {"skip": network is not None and network.skip is not None},
-            "evidence": evidence,
         }
 
     def __repr__(self) -> str:

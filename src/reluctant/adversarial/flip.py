@@ -21,7 +21,7 @@ from reluctant.domains import Domain
 from reluctant.errors import BudgetExhausted, InvalidInput, NonFiniteAnswer, TargetError
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
-from reluctant.oracles import Counting, Oracle, Rows
+from reluctant.oracles import Counting, Oracle
 from reluctant.oracles.opening import as_opened
 from reluctant.results import Outcome
 
@@ -72,8 +72,7 @@ def flip_sign(
         flip = Flip(Outcome.NON_FINITE, start, evidence={"error": str(error)})
     except TargetError as error:
         flip = Flip(Outcome.TARGET_FAILED, start, evidence={"error": str(error)})
-    after = opened.ledger.stages
-    return replace(flip, rows={stage: rows - before.get(stage, Rows()) for stage, rows in after.items()})
+    return replace(flip, rows=opened.ledger.since(before), stage=opened.ledger.last_stage)
 
 
 def _on_network(

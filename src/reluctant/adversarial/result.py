@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from reluctant.errors import NotRecovered
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Rows
-from reluctant.results import Outcome
+from reluctant.results import Ended, Outcome
 
 __all__ = ["TYPICAL", "Flip"]
 
@@ -20,7 +19,7 @@ TYPICAL = 0.6745  # median of |N(0, 1)|: the step of a random linear function, t
 
 
 @dataclass(frozen=True)
-class Flip:
+class Flip(Ended):
     """What one step did.
 
     x is the flipped input, as close to the boundary as the search came, None if there is none. `classes` are the
@@ -35,6 +34,7 @@ class Flip:
     margins: tuple[float, float] | None = None
     rows: Mapping[str, Rows] = field(default_factory=lambda: MappingProxyType({}))
     evidence: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    stage: str = ""
 
     @property
     def ok(self) -> bool:
@@ -57,30 +57,15 @@ class Flip:
         """Relative size times √d: of order one in a random network, by Theorem 1.1."""
         return self.relative_size * float(np.sqrt(len(self.start)))
 
-    @property
-    def queries(self) -> int:
-        """Rows that reached the target."""
-        return sum(self.rows.values(), Rows()).queries
-
-    def raise_for_status(self) -> Self:
-        """Return self if ok, else raise `NotRecovered` with the same information."""
-        if self.ok:
-            return self
-        raise NotRecovered(f"{self.outcome} {self.queries} queries were spent.", result=self)
-
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {
-            "outcome": self.outcome.slug,
-            "text": str(self.outcome),
-            "ok": self.ok,
+            **self.ending(),
             "size": self.size,
             "relative size": self.relative_size,
             "relative size times root of inputs": self.scaled_size,
             "classes": self.classes,
             "margins": self.margins,
-            "queries": self.queries,
-            "evidence": dict(self.evidence),
         }
 
     def __str__(self) -> str:

@@ -12,6 +12,7 @@ from reluctant.bundled import digits_card, digits_model
 from reluctant.cli.console import note, progress
 from reluctant.cli.files import check_network_path, check_record_path, make_folder, write_network, write_record
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
+from reluctant.cli.words import advise_transcript, ending, spent
 from reluctant.errors import InvalidInput
 from reluctant.extraction import extract as extract_network
 from reluctant.extraction.driver import exact_refusal
@@ -19,7 +20,7 @@ from reluctant.health import check_health
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import open_oracle
 from reluctant.report import ask_profile, write_page
-from reluctant.results import Outcome, Result
+from reluctant.results import Result
 from reluctant.runs import Record
 from reluctant.verification import verify as verify_network
 
@@ -27,7 +28,6 @@ __all__ = ["demo", "extract", "health", "verify"]
 
 DEMO_SEED = 0
 DEMO_PAUSE = 0.2  # seconds for each round of the search, so that a person sees it
-KEPT_WITH_A_TRANSCRIPT = {Outcome.OUT_OF_BUDGET, Outcome.TARGET_FAILED}
 
 
 @with_target_options
@@ -81,8 +81,7 @@ def extract(
         print("\n".join(_extraction_lines(found, record, written)))
     for failure in found.evidence.get("failures", []):
         options.say(f"{'tried first' if found.ok else 'attempt failed'}: {failure}")
-    if not found.ok and options.transcript is None and found.outcome in KEPT_WITH_A_TRANSCRIPT:
-        options.say("No transcript was kept; next time give --transcript DIR, so that nothing is paid twice.")
+    advise_transcript(found, options)
     return 0 if found.ok else 1
 
 
@@ -93,17 +92,13 @@ def _layers(network: ReLUNetwork) -> str:
 
 
 def _extraction_lines(found: Result, record: Record, written: Path | None) -> list[str]:
-    lines = [str(found.outcome)]
-    if "error" in found.evidence:
-        lines.append(f"Stage {found.stage}: {found.evidence['error']}")
+    lines = ending(found)
     if found.network is not None:
         lines.append(repr(found.network))
         lines.append(_layers(found.network))
     parts = ("reach", "layers", "verification", "certificate", "limits")
     lines += [str(found.evidence[part]) for part in parts if found.evidence.get(part)]
-    sent = sum(rows.sent for rows in record.rows.values())
-    replayed = f" {record.queries - sent} of them from the transcript." if sent < record.queries else ""
-    return [*lines, f"{record.queries} queries.{replayed}" + (f" Written: {written}" if written else "")]
+    return [*lines, spent(record, written)]
 
 
 @with_target_options

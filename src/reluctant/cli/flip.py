@@ -11,6 +11,7 @@ import typer
 from reluctant.adversarial import Flip, flip_sign
 from reluctant.cli.files import check_record_path, write_record
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
+from reluctant.cli.words import advise_transcript, ending, spent
 from reluctant.errors import InvalidInput
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
@@ -57,15 +58,12 @@ def flip(
     write_record(record, options.json)
     if options.json != "-":
         print("\n".join(_lines(found, record, out)))
+    advise_transcript(found, options)
     return 0 if found.ok else 1
 
 
 def _lines(found: Flip, record: Record, out: Path | None) -> list[str]:
-    lines = [str(found)]
-    if "error" in found.evidence:
-        lines.append(str(found.evidence["error"]))
-    written = f" Written: {out}" if out is not None and found.ok else ""
-    return [*lines, f"{record.queries} queries.{written}"]
+    return [*([str(found)] if found.ok else ending(found)), spent(record, out if found.ok else None)]
 
 
 def _read_input(path: Path) -> FloatArray:

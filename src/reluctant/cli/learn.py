@@ -9,14 +9,14 @@ import typer
 
 from reluctant.cli.files import check_network_path, check_record_path, write_network, write_record
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
+from reluctant.cli.words import advise_transcript, ending, spent
 from reluctant.learning import learn as learn_network
 from reluctant.learning.driver import EPS, NARROWEST
-from reluctant.results import Outcome, Result
+from reluctant.results import Result
 from reluctant.runs import Record
 
 __all__ = ["learn"]
 
-KEPT_WITH_A_TRANSCRIPT = {Outcome.OUT_OF_BUDGET, Outcome.TARGET_FAILED}
 SAID = ("accuracy", "limits", "risk", "theorem")
 
 
@@ -60,19 +60,14 @@ def learn(
     write_record(record, options.json)
     if options.json != "-":
         print("\n".join(_lines(found, record, written)))
-    if not found.ok and options.transcript is None and found.outcome in KEPT_WITH_A_TRANSCRIPT:
-        options.say("No transcript was kept; next time give --transcript DIR, so that nothing is paid twice.")
+    advise_transcript(found, options)
     return 0 if found.ok else 1
 
 
 def _lines(found: Result, record: Record, written: Path | None) -> list[str]:
     """What happened, how accurate the network is, and what could have been missed."""
-    lines = [str(found.outcome)]
-    if "error" in found.evidence:
-        lines.append(f"Stage {found.stage}: {found.evidence['error']}")
+    lines = ending(found)
     if found.network is not None:
         lines.append(repr(found.network))
     lines += [str(found.evidence[part]) for part in SAID if found.evidence.get(part)]
-    sent = sum(rows.sent for rows in record.rows.values())
-    replayed = f" {record.queries - sent} of them from the transcript." if sent < record.queries else ""
-    return [*lines, f"{record.queries} queries.{replayed}" + (f" Written: {written}" if written else "")]
+    return [*lines, spent(record, written)]

@@ -9,14 +9,12 @@ import typer
 
 from reluctant.cli.files import check_record_path, write_record
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
+from reluctant.cli.words import advise_transcript, ending, spent
 from reluctant.errors import InvalidInput
-from reluctant.results import Outcome
 from reluctant.runs import Record
 from reluctant.span import Span, recover_span
 
 __all__ = ["span"]
-
-KEPT_WITH_A_TRANSCRIPT = {Outcome.OUT_OF_BUDGET, Outcome.TARGET_FAILED}
 
 
 @with_target_options
@@ -61,25 +59,20 @@ def span(
     write_record(record, options.json)
     if options.json != "-":
         print("\n".join(_lines(found, record, written)))
-    if not found.ok and options.transcript is None and found.outcome in KEPT_WITH_A_TRANSCRIPT:
-        options.say("No transcript was kept; next time give --transcript DIR, so that nothing is paid twice.")
+    advise_transcript(found, options)
     return 0 if found.ok else 1
 
 
 def _lines(found: Span, record: Record, written: Path | None) -> list[str]:
     """What happened, how many directions, how clear that is, and what is invisible."""
-    lines = [str(found.outcome)]
-    if "error" in found.evidence:
-        lines.append(f"Stage {found.stage}: {found.evidence['error']}")
+    lines = ending(found)
     if found.rank:
         lines.append(
             f"{found.rank} of {found.subspace.dim} directions: {found.subspace.invisible_share:.1%} invisible."
         )
     if found.ok and found.subspace.invisible_share:
         lines.append(f"Margin of the rank {found.margin:.1e}, angle to the true span about {found.angle:.1e}.")
-    sent = sum(rows.sent for rows in record.rows.values())
-    replayed = f" {record.queries - sent} of them from the transcript." if sent < record.queries else ""
-    return [*lines, f"{record.queries} queries.{replayed}" + (f" Written: {written}" if written else "")]
+    return [*lines, spent(record, written)]
 
 
 def _check_span_path(out: Path | None) -> None:

@@ -67,17 +67,15 @@ def span_thin(
         name="span-thin",
         title=f"Rank of gradients against their number, {inputs}-{rank}-… with thin layers",
         claim="The paper: full recovery is not always possible, and deteriorates as layers get thinner and more.",
-        columns=COLUMNS,
-        rows=tuple(ranks.row() for ranks in found),
-        draw=lambda figure: _draw(figure, found),
+        **_shown(found),
         checks=(
             Check("thinnest random networks: median rank at 100, of the whole", _worst(random, len(FEW) - 1), 0, 0.95),
             Check("the same at 3000", _worst(random, -1), 0.99, 1.0),
         ),
         notes=(
             "What is missing at 100 gradients is not missing for lack of rank: many gradients of a thin network are "
-            "zero, "
-            "and with more the median network that is not dead gets there. Medians over networks that are not dead.",
+            "zero, and with more the median network that is not dead gets there. "
+            "Medians over networks that are not dead.",
         ),
     )
 
@@ -98,13 +96,20 @@ def span_moderate(
         name="span-moderate",
         title=f"Rank of gradients against their number, {inputs}-{rank}-… with moderate widths",
         claim="The paper: full recovery with less than 100 samples in all settings.",
-        columns=COLUMNS,
-        rows=tuple(ranks.row() for ranks in found),
-        draw=lambda figure: _draw(figure, found),
+        **_shown(found),
         checks=(
             Check("random networks: smallest median rank at 100, of the whole", _worst(random, len(FEW) - 1), 1.0, 1.0),
         ),
     )
+
+
+def _shown(found: list[Ranks]) -> dict[str, Any]:
+    """Table and picture, which both figures have alike."""
+    return {
+        "columns": COLUMNS,
+        "rows": tuple(ranks.row() for ranks in found),
+        "draw": lambda figure: _draw(figure, found),
+    }
 
 
 def _worst(found: list[Ranks], count: int) -> float:

@@ -225,9 +225,7 @@ class _Run:
 
     def spent(self) -> dict[str, Rows]:
         """Rows of this run, by stage."""
-        stages = self.oracle.ledger.stages.items()
-        difference = {stage: rows - self.before.get(stage, Rows()) for stage, rows in stages}
-        return {stage: rows for stage, rows in difference.items() if rows != Rows()}
+        return self.oracle.ledger.since(self.before)
 
     def result(self, outcome: Outcome, network: ReLUNetwork | None, **evidence: Any) -> Result:
         views = {f"{stage} search": view for stage, view in self.oracle.ledger.views.items()}

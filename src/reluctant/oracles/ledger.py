@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,6 +66,11 @@ class Ledger:
     def total(self) -> Rows:
         """Sum over all stages."""
         return sum(self.stages.values(), Rows())
+
+    def since(self, before: Mapping[str, Rows]) -> dict[str, Rows]:
+        """Rows entered since `stages` was this, by stage; stages without any are left out."""
+        difference = {stage: rows - before.get(stage, Rows()) for stage, rows in self.stages.items()}
+        return {stage: rows for stage, rows in difference.items() if rows != Rows()}
 
     @contextmanager
     def during(self, stage: str, expected: int | None = None) -> Iterator[None]:

@@ -98,9 +98,7 @@ class _Run:
         angle: float = np.nan,
         evidence: Mapping[str, Any] = MappingProxyType({}),
     ) -> Span:
-        stages = self.oracle.ledger.stages.items()
-        difference = {stage: rows - self.before.get(stage, Rows()) for stage, rows in stages}
-        spent = {stage: rows for stage, rows in difference.items() if rows != Rows()}
+        spent = self.oracle.ledger.since(self.before)
         rank = len(basis)
         if rank == 0 and outcome is Outcome.CONSTANT:
             margin, angle = 0.0, 0.0

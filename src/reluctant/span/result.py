@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 
-from reluctant.errors import NotRecovered
 from reluctant.numerics import FloatArray
 from reluctant.oracles.ledger import Rows
-from reluctant.results import Outcome
+from reluctant.results import Ended, Outcome
 from reluctant.span.subspace import Subspace
 
 __all__ = ["Span"]
@@ -20,7 +19,7 @@ GOOD = (Outcome.SPAN_RECOVERED, Outcome.FULL_RANK)
 
 
 @dataclass(frozen=True)
-class Span:
+class Span(Ended):
     """Outcome of `recover_span`.
 
     subspace: what was found; partial unless `ok`. margin: what counted as nothing over the weakest that counted as a
@@ -52,39 +51,19 @@ class Span:
         """Orthonormal rows (rank, d)."""
         return self.subspace.basis
 
-    @property
-    def queries(self) -> int:
-        """Rows that reached the target in this call, verification included."""
-        return sum(self.rows.values(), Rows()).queries
-
-    def raise_for_status(self) -> Self:
-        """Return self if ok, else raise `NotRecovered` with the same information."""
-        if self.ok:
-            return self
-        where = f" (stage: {self.stage})" if self.stage else ""
-        raise NotRecovered(f"{self.outcome}{where} {self.queries} queries were spent.", result=self)
-
     def save(self, path: str | Path) -> None:
         """Write the subspace as `.npz`."""
         self.subspace.save(path)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; the basis itself is left to `save`."""
-        evidence = {
-            name: value.to_dict() if hasattr(value, "to_dict") else value for name, value in self.evidence.items()
-        }
         return {
-            "outcome": self.outcome.slug,
-            "text": str(self.outcome),
-            "ok": self.ok,
-            "stage": self.stage,
-            "queries": self.queries,
+            **self.ending(),
             "rank": self.rank,
             "inputs": self.subspace.dim,
             "invisible share": self.subspace.invisible_share,
             "margin": self.margin,
             "angle": self.angle,
-            "evidence": evidence,
         }
 
     def __repr__(self) -> str:

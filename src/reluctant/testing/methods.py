@@ -10,7 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from reluctant.extraction import AnyDepth, DepthTwo, extract
+import numpy as np
+
+from reluctant.adversarial import Flip, flip_sign, local_linearity
+from reluctant.extraction import AnyDepth, DepthTwo, FewDigits, extract
 from reluctant.health import check_health
 from reluctant.learning import learn
 from reluctant.networks import ReLUNetwork
@@ -40,6 +43,11 @@ def _comparable(result: Result) -> Any:
     return result.outcome, dict(result.rows), [None if array is None else array.tobytes() for array in arrays]
 
 
+def _comparable_flip(flip: Flip) -> Any:
+    """Outcome, cost by stage and the flipped input, to the last bit."""
+    return flip.outcome, dict(flip.rows), None if flip.x is None else flip.x.tobytes()
+
+
 def _comparable_span(span: Span) -> Any:
     """Outcome, cost by stage and the basis, to the last bit."""
     return span.outcome, dict(span.rows), span.basis.tobytes()
@@ -53,5 +61,8 @@ METHODS: tuple[Method, ...] = (
     Method("learn", lambda oracle, candidate: _comparable(learn(oracle, rng=0, narrowest=0.1))),
     Method("extract, AnyDepth", lambda oracle, candidate: _comparable(extract(oracle, AnyDepth(), rng=0, attempts=1))),
     Method("span", lambda oracle, candidate: _comparable_span(recover_span(oracle, rng=0))),
+    Method("extract, FewDigits", lambda oracle, candidate: _comparable(extract(oracle, FewDigits(), attempts=1))),
+    Method("flip", lambda oracle, candidate: _comparable_flip(flip_sign(oracle, np.ones(oracle.dim), steps=2))),
+    Method("linearity", lambda oracle, candidate: local_linearity(oracle, np.ones(oracle.dim)).to_dict()),
     Method("span, labels", lambda oracle, candidate: _comparable_span(recover_span(oracle, labels=True, rng=0))),
 )

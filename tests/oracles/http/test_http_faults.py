@@ -193,14 +193,17 @@ def test_fresh_noise_is_no_other_model(noise: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     with serve() as server, rl.open_oracle(server.url, watch=20) as oracle:
         server.function = lambda x: NETWORK(x) + noise * rng.standard_normal((len(x), 2))
-        for _ in range(5):
-            oracle.query(ROWS)
+        answers = [oracle.query(ROWS) for _ in range(5)]
+        asked_again = oracle.queries - 5 * len(ROWS)
+    assert asked_again > 0  # the watch looked, and found nothing to say
+    assert np.ptp(answers, axis=0).max() > 0
 
 
 def test_rounding_that_depends_on_the_batch_is_no_other_model() -> None:
     with serve(datatype="FP32") as server, rl.open_oracle(server.url, watch=20) as oracle:
         server.function = lambda x: NETWORK(x) * (1 + 1e-7 * len(x) / 600)
         oracle.query(ROWS)
+        assert oracle.queries > len(ROWS)  # the watch looked, and found nothing to say
 
 
 # ---- long ones

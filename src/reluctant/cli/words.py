@@ -1,0 +1,33 @@
+"""Words that several commands end with: what happened, what was spent, how to lose nothing next time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reluctant.cli.targets import TargetOptions
+from reluctant.results import Ended, Outcome
+from reluctant.runs import Record
+
+__all__ = ["advise_transcript", "ending", "spent"]
+
+KEPT_WITH_A_TRANSCRIPT = {Outcome.OUT_OF_BUDGET, Outcome.TARGET_FAILED}
+
+
+def ending(found: Ended) -> list[str]:
+    """The outcome, and the stage and error it ended with."""
+    error = found.evidence.get("error")
+    where = f"Stage {found.stage}: " if found.stage else ""
+    return [str(found.outcome), *([f"{where}{error}"] if error else [])]
+
+
+def spent(record: Record, written: Path | None) -> str:
+    """How many queries, how many of them were not paid again, and the file that came of it."""
+    sent = sum(rows.sent for rows in record.rows.values())
+    replayed = f" {record.queries - sent} of them from the transcript." if sent < record.queries else ""
+    return f"{record.queries} queries.{replayed}" + (f" Written: {written}" if written else "")
+
+
+def advise_transcript(found: Ended, options: TargetOptions) -> None:
+    """Say that a run which stopped half-way could have been kept."""
+    if not found.ok and options.transcript is None and found.outcome in KEPT_WITH_A_TRANSCRIPT:
+        options.say("No transcript was kept; next time give --transcript DIR, so that nothing is paid twice.")
