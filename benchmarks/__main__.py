@@ -1,4 +1,7 @@
-"""Run all benchmarks, or those named, such as: python -m benchmarks depth-two honesty."""
+"""Run all benchmarks, or those named, such as: python -m benchmarks depth-two honesty.
+
+With --save the rows are kept in benchmarks/results, where the tables of the README come from.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,7 @@ from benchmarks import (
     span,
     span_figures,
 )
+from benchmarks.results import Results
 
 BENCHMARKS = {
     "oracles": oracles.main,
@@ -59,7 +63,8 @@ BENCHMARKS = {
 
 
 def main() -> None:
-    names = sys.argv[1:] or list(BENCHMARKS)
+    Results.saved = "--save" in sys.argv
+    names = [name for name in sys.argv[1:] if name != "--save"] or list(BENCHMARKS)
     unknown = set(names) - set(BENCHMARKS)
     if unknown:
         sys.exit(f"unknown benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")

@@ -26,6 +26,7 @@ import numpy as np
 
 import reluctant as rl
 from benchmarks.depth_two import Timed
+from benchmarks.results import Results
 from reluctant.testing import largest_true_error, planted, train_digits
 
 SMALL = (
@@ -42,6 +43,7 @@ FRUGAL = ((784, 32, 16, 1), (784, 64, 32, 1))
 FIRST_SEED = 160_000
 BIAS = 0.3
 WRONG = 1e-6
+RESULTS = Results("depth-three")
 
 MIXED_FIRST_SEED = 170_000
 MIXED_WIDER = 0.1  # of the networks have more neurons in the first layer than inputs
@@ -92,14 +94,19 @@ def one(network: rl.ReLUNetwork, seed: int, method: rl.DepthThree | None = None)
 
 def row(name: str, widths: tuple[int, ...], runs: list[Run]) -> str:
     good = [run for run in runs if run.ok] or runs
-    wrong = sum(run.ok and run.worst > WRONG for run in runs)
-    cost = np.array([run.queries for run in good])
-    out = [run.out for run in good]
+    ok, wrong = sum(run.ok for run in runs), sum(run.ok and run.worst > WRONG for run in runs)
+    queries, out = [run.queries for run in good], [run.out for run in good]
+    answers = np.median(queries) * widths[-1] / parameters(widths)
+    worst, cpu = max(run.worst for run in good), np.median([run.cpu for run in good])
+    RESULTS.keep(
+        name, networks=len(runs), ok=ok, wrong=wrong, parameters=parameters(widths), queries=np.median(queries),
+        queries_max=max(queries), cost=answers, out=np.median(out), out_max=max(out), worst=worst, cpu=cpu,
+    )  # fmt: skip
     return (
-        f"{name:<16}{sum(run.ok for run in runs):>3}/{len(runs):<3}{sum(not run.ok for run in runs):>9}{wrong:>7}"
-        f"{np.median(cost):>10.0f}{cost.max():>10.0f}{np.median(cost) * widths[-1] / parameters(widths):>8.2f}"
-        f"{np.median(out):>10.1e}{max(out):>10.1e}{max(run.worst for run in good):>10.1e}"
-        f"{np.median([run.seconds for run in good]):>8.2f}{np.median([run.cpu for run in good]):>7.1f}"
+        f"{name:<16}{ok:>3}/{len(runs):<3}{len(runs) - ok:>9}{wrong:>7}"
+        f"{np.median(queries):>10.0f}{max(queries):>10.0f}{answers:>8.2f}"
+        f"{np.median(out):>10.1e}{max(out):>10.1e}{worst:>10.1e}"
+        f"{np.median([run.seconds for run in good]):>8.2f}{cpu:>7.1f}"
     )
 
 
@@ -151,8 +158,6 @@ def mixed_shape(rng: np.random.Generator) -> tuple[tuple[int, ...], float]:
 
 def digits() -> None:
     """A trained classifier with two hidden layers, all ten logits."""
-    for seed in range(5):
-        network = train_digits((32, 16), seed)
-        run = one(network, seed)
-        print(f"digits {'-'.join(map(str, network.widths))} seed {seed}: ok {run.ok}, {run.queries} queries, "
-              f"q·m/P {run.queries * network.outputs / parameters(network.widths):.2f}, out {run.out:.1e}")  # fmt: skip
+    networks = [train_digits((32, 16), seed) for seed in range(5)]
+    runs = [one(network, seed) for seed, network in enumerate(networks)]
+    print(row("digits", networks[0].widths, runs))

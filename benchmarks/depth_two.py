@@ -20,12 +20,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import reluctant as rl
+from benchmarks.results import Results
 from reluctant.testing import planted
 
 SMALL = ((784, 128, 1), (784, 32, 1), (784, 128, 10), (10, 100, 1), (64, 40, 1), (64, 32, 10))
 LARGE = ((100, 1000, 1), (784, 1024, 1), (3072, 256, 1))
 FIRST_SEED = 20_000
 BIAS = 0.5
+RESULTS = Results("depth-two")
 
 PEERS = """\
 Peers, not run here: the paper behind google-research/cryptanalytic-model-extraction (CRYPTO'20) states 2^21.5
@@ -89,10 +91,16 @@ def row(widths: tuple[int, int, int], runs: list[Run]) -> str:
     d, h, m = widths
     floor = (h * d + h * m + m * d + m) / parameters(widths)  # a skip term is free, scales of neurons are not
     cost, out = [run.per_parameter for run in runs], [run.out for run in runs]
+    name, ok, cpu = "-".join(map(str, widths)), sum(run.ok for run in runs), np.median([run.cpu for run in runs])
+    restarts = sum(run.restarts for run in runs)
+    RESULTS.keep(
+        name, networks=len(runs), ok=ok, parameters=parameters(widths), cost=np.median(cost), cost_max=max(cost),
+        floor=floor, out=np.median(out), out_max=max(out), cpu=cpu, restarts=restarts,
+    )  # fmt: skip
     return (
-        f"{'-'.join(map(str, widths)):<12}{sum(run.ok for run in runs):>3}/{len(runs):<3}"
+        f"{name:<12}{ok:>3}/{len(runs):<3}"
         f"{np.median(cost):>9.4f}{max(cost):>9.4f}{floor:>8.4f}{np.median(out):>10.1e}{max(out):>10.1e}"
-        f"{np.median([run.cpu for run in runs]):>9.2f}{sum(run.restarts for run in runs):>10}"
+        f"{cpu:>9.2f}{restarts:>10}"
     )
 
 

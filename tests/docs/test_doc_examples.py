@@ -1,0 +1,66 @@
+"""Python examples of the pages, run as they stand, page by page, against real targets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from examples import PAGES, ROOT, python_examples
+
+import reluctant as rl
+from reluctant.bundled import digits_model
+from reluctant.testing import planted
+from reluctant.testing.server import ModelServer
+
+SHOWN = [page for page in PAGES if python_examples(page)]
+SERVED = ("http://host:8080/v2/models/mlp", "https://host/v2/models/mlp")
+
+
+@pytest.fixture(scope="module")
+def served() -> Any:
+    with ModelServer(planted((8, 6, 1), 0), dim=8) as server:
+        yield server
+
+
+@pytest.fixture
+def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the examples speak of without making it: a file, a function, a module, a trained classifier, images."""
+    torch = pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MODEL_TOKEN", "secret")
+    (tmp_path / "model.onnx").write_bytes(digits_model().read_bytes())
+    network, f = planted((8, 6, 1), 1), planted((784, 4, 1), 2)
+    oracle = rl.open_oracle(network)
+    return {
+        "rl": rl, "np": np, "f": lambda x: f(x), "network": network, "oracle": oracle,
+        "module": torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 3), torch.nn.ReLU()),
+        "mlp": _classifier(), "x": np.ones(8), "span": rl.recover_span(oracle, rng=0),
+        "images": np.random.default_rng(0).uniform(0, 1, (20, 64)), "points": np.ones((3, 64)),
+    }  # fmt: skip
+
+
+def _classifier() -> Any:
+    from sklearn.neural_network import MLPClassifier
+
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((60, 8))
+    return MLPClassifier((5,), solver="lbfgs", max_iter=2000, random_state=0).fit(
+        rows, (rows[:, 0] > 0) + (rows[:, 1] > 1)
+    )
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a list of ways to open closes nothing
+@pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_examples_run(page: Path, names: dict[str, Any], served: ModelServer) -> None:
+    for number, example in enumerate(python_examples(page)):
+        for address in SERVED:
+            example = example.replace(address, served.url)
+        exec(compile(example, f"{page.name}, example {number + 1}", "exec"), names)
+
+
+def test_the_readme_example_recovers_the_network(names: dict[str, Any]) -> None:
+    exec(python_examples(ROOT / "README.md")[0], names)
+    assert names["result"].ok
+    assert names["network"].widths == (64, 32, 10)
