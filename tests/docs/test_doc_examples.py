@@ -47,9 +47,7 @@ def _classifier() -> Any:
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((60, 8))
     classes = (rows[:, 0] > 0).astype(int) + (rows[:, 1] > 1)
-    return MLPClassifier((5,), solver="lbfgs", max_iter=2000, random_state=0).fit(
-        rows, (rows[:, 0] > 0) + (rows[:, 1] > 1)
-    )
+    return MLPClassifier((5,), solver="lbfgs", max_iter=2000, random_state=0).fit(rows, classes)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a list of ways to open closes nothing
