@@ -97,6 +97,11 @@ def test_callable_may_answer_a_tensor() -> None:
     assert_same(oracle.query(ROWS), module(torch.tensor(ROWS, dtype=torch.float32)))
 
 
+def test_class_names_are_refused_with_the_way_to_number_them() -> None:
+    with pytest.raises(InvalidAnswer, match=r"Number class names: .*searchsorted"):
+        rl.open_oracle(lambda x: np.full(len(x), "cat"), dim=3)
+
+
 def test_tensor_with_gradient_is_an_invalid_answer() -> None:
     module = torch_module(NETWORK)
     oracle = CallableOracle(lambda x: module(torch.tensor(x, dtype=torch.float32)), 6)

@@ -75,7 +75,9 @@ def as_answers(raw: object, rows: int, outputs: int | None) -> FloatArray:
             raise TypeError(f"dtype {answers.dtype}")
         answers = answers.astype(np.float64, copy=False)
     except (TypeError, ValueError, RuntimeError) as error:  # torch refuses a tensor with gradient so
-        raise InvalidAnswer(f"target: got {type(raw).__name__} ({error}), expected an array of numbers.") from error
+        raise InvalidAnswer(
+            f"target: got {type(raw).__name__} ({error}), expected an array of numbers.{_about_names(raw)}"
+        ) from error
     if answers.ndim == 0 or len(answers) != rows:
         raise InvalidAnswer(
             f"target: got an answer of shape {answers.shape} for {rows} rows, expected one row of answers per "
@@ -88,3 +90,11 @@ def as_answers(raw: object, rows: int, outputs: int | None) -> FloatArray:
             "A target must keep its output shape."
         )
     return answers
+
+
+def _about_names(raw: object) -> str:
+    """Class names are labels too, once they are numbered."""
+    named = np.asarray(raw, dtype=object).ravel()[:1]
+    if not (len(named) and isinstance(named[0], str)):
+        return ""
+    return " Number class names: lambda x: np.searchsorted(model.classes_, model.predict(x))."

@@ -71,7 +71,7 @@ class ModelServer:
         function: (n, d) -> (n,) or (n, m).
         dim: number of inputs.
         name: name of the model.
-        outputs: number of outputs, for the metadata.
+        outputs: number of outputs, for the metadata; one unless the function says (`function.outputs`).
         datatype: number format of rows and answers.
         describes: give inputs and outputs in the metadata.
         binary: speak the binary extension; else such a request is refused with 422, as MLServer does.
@@ -87,7 +87,7 @@ class ModelServer:
         dim: int,
         *,
         name: str = "model",
-        outputs: int = 1,
+        outputs: int | None = None,
         datatype: str = "FP64",
         describes: bool = True,
         binary: bool = True,
@@ -96,7 +96,8 @@ class ModelServer:
         faults: Schedule = lambda i: None,
         certificate: tuple[str, str] | None = None,
     ) -> None:
-        self.function, self.dim, self.name, self.outputs, self.datatype = function, dim, name, outputs, datatype
+        self.function, self.dim, self.name, self.datatype = function, dim, name, datatype
+        self.outputs = outputs if outputs is not None else getattr(function, "outputs", 1)
         self.describes, self.binary, self.most_rows, self.token = describes, binary, most_rows, token
         self.faults, self.certificate = faults, certificate
         self.version = "1"
