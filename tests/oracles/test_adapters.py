@@ -99,7 +99,7 @@ def test_callable_may_answer_a_tensor() -> None:
 
 def test_class_names_are_refused_with_the_way_to_number_them() -> None:
     with pytest.raises(InvalidAnswer, match=r"Number class names: .*searchsorted"):
-        rl.open_oracle(lambda x: np.full(len(x), "cat"), dim=3)
+        open_oracle(lambda x: np.full(len(x), "cat"), dim=3)
 
 
 def test_tensor_with_gradient_is_an_invalid_answer() -> None:

@@ -94,7 +94,6 @@ def as_answers(raw: object, rows: int, outputs: int | None) -> FloatArray:
 
 def _about_names(raw: object) -> str:
     """Class names are labels too, once they are numbered."""
-    named = np.asarray(raw, dtype=object).ravel()[:1]
-    if not (len(named) and isinstance(named[0], str)):
+    if not (isinstance(raw, np.ndarray | list) and np.asarray(raw).dtype.kind in "USO"):
         return ""
     return " Number class names: lambda x: np.searchsorted(model.classes_, model.predict(x))."
