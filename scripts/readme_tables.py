@@ -49,11 +49,11 @@ def table(benchmark: str) -> str:
 def filled(text: str) -> str:
     """The text with every marked table replaced."""
     for benchmark in TABLES:
-        start, end = f"<!-- results: {benchmark} -->\n", "\n<!-- end -->"
+        start, end = f"<!-- results: {benchmark} -->\n", "<!-- end -->"
         if text.count(start) != 1:
             sys.exit(f"README.md: the mark {start.strip()} was found {text.count(start)} times, expected once")
         before, _, rest = text.partition(start)
-        text = before + start + table(benchmark) + end + rest.partition(end)[2]
+        text = before + start + table(benchmark) + "\n" + end + rest.partition(end)[2]
     return text
 
 
