@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from reluctant.experiments.axes import plain_axes
+from reluctant.experiments.papers import Paper
 from reluctant.report.figures import figure_svg, new_figure
 
-__all__ = ["Check", "Finding"]
+__all__ = ["Check", "Finding", "cell"]
 
 
 @dataclass(frozen=True)
@@ -40,10 +42,12 @@ class Finding:
         name: as the command line knows it.
         title: what was measured, in one line.
         claim: what the paper says about it.
+        measured: what was found, in a sentence with its numbers.
         columns, rows: the table.
         draw: puts the picture on a matplotlib figure.
         checks: numbers that were asked of it.
         notes: what a reader has to know besides.
+        paper, where: whose claim it is, and its number there.
     """
 
     name: str
@@ -54,6 +58,9 @@ class Finding:
     draw: Callable[[Any], None]
     checks: tuple[Check, ...] = ()
     notes: tuple[str, ...] = ()
+    paper: Paper | None = None
+    where: str = ""
+    measured: str = ""
 
     @property
     def ok(self) -> bool:
@@ -62,21 +69,25 @@ class Finding:
 
     def table(self) -> str:
         """The table as text, then checks and notes."""
-        cells = [self.columns, *(tuple(_cell(value) for value in row) for row in self.rows)]
+        cells = [self.columns, *(tuple(cell(value) for value in row) for row in self.rows)]
         widths = [max(len(row[j]) for row in cells) for j in range(len(self.columns))]
         lines = ["  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)) for row in cells]
-        return "\n".join([self.title, self.claim, "", *lines, "", *map(str, self.checks), *self.notes])
+        source = [] if self.paper is None else [f"{self.paper.short}: {self.where}"]
+        return "\n".join([self.title, *source, self.claim, "", *lines, "", *map(str, self.checks), *self.notes])
 
     def svg(self) -> str:
         """The picture as an inline SVG element."""
         figure = new_figure()
         self.draw(figure)
+        plain_axes(figure)
         return figure_svg(figure)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {
             "name": self.name,
+            "paper": None if self.paper is None else asdict(self.paper),
+            "where": self.where,
             "title": self.title,
             "claim": self.claim,
             "ok": self.ok,
@@ -107,5 +118,6 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
+    """A value of a table as text."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
