@@ -57,3 +57,8 @@ class Experiment:
             settings["mnist_folder"] = mnist_folder
         finding = self.measure(rng=rng, **settings)
         return replace(finding, name=self.name, paper=self.paper, where=self.where)
+
+    def unknown(self) -> dict[str, Any]:
+        """In the place of a finding's data, where there is none."""
+        nothing = Finding(self.name, self.about, "", (), (), lambda figure: None, paper=self.paper, where=self.where)
+        return {**nothing.to_dict(), "ok": False}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,9 @@ from reluctant.experiments.axes import plain_axes
 from reluctant.experiments.papers import Paper
 from reluctant.report.figures import figure_svg, new_figure
 
-__all__ = ["Check", "Finding", "cell"]
+__all__ = ["Check", "Finding", "cell", "write_files"]
+
+SUFFIXES = (".svg", ".txt", ".json")
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,9 @@ class Finding:
         widths = [max(len(row[j]) for row in cells) for j in range(len(self.columns))]
         lines = ["  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)) for row in cells]
         source = [] if self.paper is None else [f"{self.paper.short}: {self.where}"]
-        return "\n".join([self.title, *source, self.claim, "", *lines, "", *map(str, self.checks), *self.notes])
+        measured = [f"Measured: {self.measured}"] if self.measured else []
+        words = [self.title, *source, f"Claim: {self.claim}", *measured]
+        return "\n".join([*words, "", *lines, "", *map(str, self.checks), *self.notes])
 
     def svg(self) -> str:
         """The picture as an inline SVG element."""
@@ -90,6 +94,7 @@ class Finding:
             "where": self.where,
             "title": self.title,
             "claim": self.claim,
+            "measured": self.measured,
             "ok": self.ok,
             "columns": list(self.columns),
             "rows": [[_finite(value) for value in row] for row in self.rows],
@@ -100,17 +105,25 @@ class Finding:
             "notes": list(self.notes),
         }
 
-    def write(self, folder: Path) -> list[Path]:
-        """Write NAME.svg, NAME.json and NAME.txt into a folder."""
-        texts = {
-            ".svg": self.svg(),
-            ".json": json.dumps(self.to_dict(), indent=2, allow_nan=False),
-            ".txt": self.table(),
-        }
-        paths = [folder / f"{self.name}{suffix}" for suffix in texts]
-        for path, text in zip(paths, texts.values(), strict=True):
-            path.write_text(text + "\n", encoding="utf-8")
-        return paths
+    def write(self, folder: Path, **about: Any) -> list[Path]:
+        """Write NAME.svg, NAME.txt and, last, NAME.json into a folder.
+
+        Arguments:
+            folder: where; it exists.
+            about: more of the run that the JSON file has to say.
+        """
+        data = json.dumps({**self.to_dict(), **about}, indent=2, allow_nan=False)
+        return write_files(folder, self.name, dict(zip(SUFFIXES, (self.svg(), self.table(), data), strict=True)))
+
+
+def write_files(folder: Path, name: str, texts: Mapping[str, str]) -> list[Path]:
+    """Write NAME.suffix for each suffix, in this order, in the place of all that was there under this name."""
+    for suffix in SUFFIXES:
+        (folder / f"{name}{suffix}").unlink(missing_ok=True)
+    paths = [folder / f"{name}{suffix}" for suffix in texts]
+    for path, text in zip(paths, texts.values(), strict=True):
+        path.write_text(text + "\n", encoding="utf-8")
+    return paths
 
 
 def _finite(value: Any) -> Any:

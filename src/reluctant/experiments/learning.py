@@ -90,8 +90,8 @@ def learn_bump(*, widths: tuple[float, ...] = WIDTHS, networks: int = NETWORKS, 
         claim="Zero but in a slab of width δ: search by bisection fails, and any method needs Ω(1/δ) queries. "
         "Polynomially many suffice.",
         measured=f"{sum(cell.learned for cell in cells)} of {networks * len(cells)} bumps learned, worst square error "
-        f"{max(worst(cell.ours) for cell in cells):.0e} of the variance, with {min(scaled):.0f} to {max(scaled):.0f} "
-        f"queries over the width. The exact method alone missed {sum(cell.unseen for cell in cells)}.",
+        f"{max(worst(cell.ours) for cell in cells):.0e} of the variance, with {min(scaled):.0f}/δ to "
+        f"{max(scaled):.0f}/δ queries. The exact method alone missed {sum(cell.unseen for cell in cells)}.",
         columns=("width", "bumps", "learned", "worst error", "queries", "queries × width", "exact alone missed",
                  "theorem's queries"),
         rows=tuple(

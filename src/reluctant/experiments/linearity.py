@@ -26,6 +26,7 @@ IDENTITY = 1e-13  # relative error of the decomposition
 WIDE, NARROW = 1000, 20
 BOTTLENECK_RADII = (3e-3, 1e-2, 3e-2)
 BOTTLENECK_NETWORKS = 40
+RANDOM, ALONG = 2, 3  # columns
 MORE = (1.3, 10.0)  # times as much as without a bottleneck, along the gradient
 
 
@@ -123,10 +124,10 @@ def bottleneck_study(
     return Finding(
         name="bottlenecks",
         title=f"Relative change of the gradient, {wide} inputs, three hidden layers of {wide}, one only {narrow} wide",
-        claim="Section 2.3: the narrowest layer so far sets how far a ball around the input can reach (NN-DECOMP).",
+        claim="The narrowest layer so far sets how far a ball around the input can reach (NN-DECOMP).",
         measured=f"Along the gradient a bottleneck makes the change {checks[0].value:.1f} (first layer) and "
-        f"{checks[1].value:.1f} times (middle) as large at r = {BOTTLENECK_RADII[1]:g}; in random directions it hardly "
-        "matters.",
+        f"{checks[1].value:.1f} times (middle) as large at r = {BOTTLENECK_RADII[1]:g}, in random directions "
+        f"{_over_none(table, 'first', RANDOM):.1f} and {_over_none(table, 'middle', RANDOM):.1f} times.",
         columns=("bottleneck", "r", "random", "along the gradient", "±"),
         rows=table,
         draw=lambda figure: _draw_bottlenecks(figure, table),
@@ -136,9 +137,13 @@ def bottleneck_study(
 
 
 def _along_ratio(table: tuple[tuple[str, float, float, float, float], ...], place: str) -> Check:
-    along = {row[0]: row[3] for row in table if row[1] == BOTTLENECK_RADII[1]}
     name = f"along the gradient, bottleneck {place} over none, r = {BOTTLENECK_RADII[1]:g}"
-    return Check(name, along[place] / along["none"], *MORE)
+    return Check(name, _over_none(table, place, ALONG), *MORE)
+
+
+def _over_none(table: tuple[tuple[str, float, float, float, float], ...], place: str, column: int) -> float:
+    change = {row[0]: float(row[column]) for row in table if row[1] == BOTTLENECK_RADII[1]}
+    return change[place] / change["none"]
 
 
 def _draw_bottlenecks(figure: Any, table: tuple[tuple[str, float, float, float, float], ...]) -> None:

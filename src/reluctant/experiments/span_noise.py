@@ -29,7 +29,7 @@ COLUMNS = ("noise / image norm", "same class", "largest logit change", "largest 
 def span_noise(
     *, hidden: tuple[int, ...] | None = None, mnist_folder: str | Path | None = None, rng: Rng = 0
 ) -> Finding:
-    """Figure 3 of the span paper: noise of a hundred times an image's norm that changes no answer."""
+    """Noise of a hundred times an image's norm that changes no answer."""
     images = digits() if mnist_folder is None else mnist(mnist_folder)
     hidden = hidden or (DIGITS_HIDDEN if mnist_folder is None else MNIST_HIDDEN)
     network = train(images, hidden, int(as_generator(rng).integers(2**31)))

@@ -62,7 +62,7 @@ def span_thin(
     mnist_folder: str | Path | None = None,
     rng: Rng = 0,
 ) -> Finding:
-    """Figure 1 of the span paper: thin layers recover part of the span, and all of it with more gradients."""
+    """Thin layers recover part of the span, and all of it with more gradients."""
     found = _measure(hidden, networks, inputs, rank, mnist_folder, rng)
     random = [ranks for ranks in found if ranks.weights == "random" and ranks.dead < ranks.networks]
     return Finding(
@@ -93,7 +93,7 @@ def span_moderate(
     mnist_folder: str | Path | None = None,
     rng: Rng = 0,
 ) -> Finding:
-    """Figure 2 of the span paper: with moderate widths 100 gradients recover the whole span."""
+    """With moderate widths 100 gradients recover the whole span."""
     found = _measure(hidden, networks, inputs, rank, mnist_folder, rng)
     random = [ranks for ranks in found if ranks.weights == "random"]
     trained = [ranks for ranks in found if ranks.weights != "random"]
