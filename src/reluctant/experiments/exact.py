@@ -21,6 +21,7 @@ from reluctant.experiments.sweeps.exact import WRONG, ExactRun, exact_run, param
 from reluctant.extraction.regularity import regularity
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Rng, as_generator
+from reluctant.report.words import size
 from reluctant.testing import planted
 
 __all__ = ["ONE_LAYER", "ORTHANT", "TWO_LAYERS", "exact_one_layer", "exact_orthant", "exact_two_layers"]
@@ -176,7 +177,7 @@ def _finding(
         title=title,
         claim=claim,
         measured=f"{recovered} of {every} networks recovered and verified, {wrong} of them wrong, largest error "
-        f"{worst:.0e} of the output's deviation; queries are {min(quotient):.2g} to {max(quotient):.2g} times "
+        f"{size(worst, 1)} of the output's deviation; queries are {min(quotient):.2g} to {max(quotient):.2g} times "
         f"{expression}.",
         columns=COLUMNS,
         rows=tuple(cell.row() for cell in cells),

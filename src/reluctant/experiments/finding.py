@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from reluctant.experiments.axes import plain_axes
+from reluctant.experiments.axes import page_colours, plain_axes
 from reluctant.experiments.papers import Paper
 from reluctant.report.figures import figure_svg, new_figure
 
@@ -81,10 +81,11 @@ class Finding:
 
     def svg(self) -> str:
         """The picture as an inline SVG element."""
-        figure = new_figure()
-        self.draw(figure)
-        plain_axes(figure)
-        return figure_svg(figure)
+        with page_colours():
+            figure = new_figure()
+            self.draw(figure)
+            plain_axes(figure)
+            return figure_svg(figure)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

@@ -23,6 +23,7 @@ from reluctant.experiments.sweeps.learned import (
 )
 from reluctant.learning import theory
 from reluctant.numerics import Rng, as_generator
+from reluctant.report.words import size
 from reluctant.testing.planted import bump
 
 __all__ = ["BUMP", "CLUSTERS", "learn_bump", "learn_clusters"]
@@ -90,7 +91,7 @@ def learn_bump(*, widths: tuple[float, ...] = WIDTHS, networks: int = NETWORKS, 
         claim="Zero but in a slab of width δ: search by bisection fails, and any method needs Ω(1/δ) queries. "
         "Polynomially many suffice.",
         measured=f"{sum(cell.learned for cell in cells)} of {networks * len(cells)} bumps learned, worst square error "
-        f"{max(worst(cell.ours) for cell in cells):.0e} of the variance, with {min(scaled):.0f}/δ to "
+        f"{size(max(worst(cell.ours) for cell in cells), 1)} of the variance, with {min(scaled):.0f}/δ to "
         f"{max(scaled):.0f}/δ queries. The exact method alone missed {sum(cell.unseen for cell in cells)}.",
         columns=("width", "bumps", "learned", "worst error", "queries", "queries × width", "exact alone missed",
                  "theorem's queries"),
@@ -127,9 +128,9 @@ def learn_clusters(*, families: tuple[str, ...] = FAMILIES, networks: int = NETW
         title=f"Networks without general position in 12 dimensions, {networks} of each family",
         claim="Any network with one hidden layer is learned to square error ε under Gaussian inputs, however its "
         "neurons lie, with queries polynomial in d, k, R, B and 1/ε.",
-        measured=f"{sum(cell.learned for cell in cells)} of {every} networks learned to {CLOSE:g} (clusters) or "
-        f"{EXACT:g} of the variance, {sum(cell.lies for cell in cells)} said to be and not; clusters to "
-        f"{max(worst(cell.ours) for cell in clusters):.0e} at worst. The exact method alone fell short on "
+        measured=f"{sum(cell.learned for cell in cells)} of {every} networks learned to {size(CLOSE, 1)} (clusters) or "
+        f"{size(EXACT, 1)} of the variance, wrong claims: {sum(cell.lies for cell in cells)}; clusters to "
+        f"{size(max(worst(cell.ours) for cell in clusters), 1)} at worst. The exact method alone fell short on "
         f"{sum(cell.unseen for cell in cells)}.",
         columns=("family", "networks", "asked", "learned", "worst error", "queries", "exact alone: short",
                  "its worst error", "theorem's queries"),

@@ -12,6 +12,7 @@ from reluctant.experiments.papers import LEARNING
 from reluctant.experiments.sweeps.paper_bump import FOUND, PaperRun, paper_run
 from reluctant.learning.magnitudes import Magnitude
 from reluctant.numerics import Rng, as_generator
+from reluctant.report.words import size
 
 __all__ = ["THEOREM", "learn_theorem"]
 
@@ -36,8 +37,8 @@ def learn_theorem(*, widths: tuple[float, ...] = WIDTHS, networks: int = NETWORK
         claim="GETNEURONS and LEARNFROMQUERIES learn it with queries polynomial in d, k, R, B, 1/ε and log(1/δ).",
         measured=f"The polynomial comes to {first.asked.queries} queries on a grid that float64 cannot write. With "
         f"{first.queries:,} on a grid of eight intervals a bump the algorithms find it; of {len(every)} bumps "
-        f"{widths[-1]:g} to {widths[0]:g} wide {found}, worst square error {max(run.error for run in every):.0e} of "
-        "the bump's.",
+        f"{widths[-1]:g} to {widths[0]:g} wide {found}, worst square error "
+        f"{size(max(run.error for run in every), 1)} of the bump's.",
         columns=("symbol", "meaning", "the theorem asks", "really used"),
         rows=tuple(
             (row.symbol, row.meaning, str(row.theorem), "" if row.used is None else str(Magnitude.of(row.used)))

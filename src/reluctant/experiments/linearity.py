@@ -12,6 +12,7 @@ from reluctant.experiments.finding import Check, Finding
 from reluctant.experiments.papers import ADVERSARIAL
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
+from reluctant.report.words import size
 
 __all__ = ["BOTTLENECKS", "LAW", "bottleneck_study", "linearity_law"]
 
@@ -55,7 +56,7 @@ def linearity_law(
         title=f"Relative change of the gradient at radius r, {dim} inputs, all widths {dim}, {networks} networks each",
         claim="Lemma 2.8 bounds it; to first order it is √(2ℓr/π) with ℓ hidden layers, in a random direction.",
         measured=f"{min(ratios):.2f} to {max(ratios):.2f} times √(2ℓr/π) up to r = {RADII[1]:g}; the terms of "
-        f"GD-DECOMP, one a hidden layer, add up to the change of gradient within {identity:.0e}.",
+        f"GD-DECOMP, one a hidden layer, add up to the change of gradient within {size(identity, 1)}.",
         columns=("hidden", "r", "random", "√(2ℓr/π)", "ratio", "along the gradient"),
         rows=table,
         draw=lambda figure: _draw_law(figure, table, hidden),

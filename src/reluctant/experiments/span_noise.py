@@ -15,6 +15,7 @@ from reluctant.experiments.training import accuracy, train
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import open_oracle
+from reluctant.report.words import size
 from reluctant.span import check_obfuscation, obfuscate, recover_span
 
 __all__ = ["NOISE", "span_noise"]
@@ -49,8 +50,8 @@ def span_noise(
         f"the null space of a span recovered by {queries} queries",
         claim="Noise in the null space makes an image unrecognizable, and the prediction stays.",
         measured=f"Noise of {SCALES[-1]:g} times an image's norm leaves the class of {rows[-1][1]:.1%} of "
-        f"{len(images.test_x)} test images as it was and moves no logit by more than {rows[-1][2]:.0e}. The span took "
-        f"{queries} queries.",
+        f"{len(images.test_x)} test images as it was and moves no logit by more than {size(rows[-1][2], 1)}. "
+        f"The span took {queries} queries.",
         columns=COLUMNS,
         rows=tuple(rows),
         draw=lambda figure: _draw(figure, network, pictures, noisy),

@@ -13,6 +13,7 @@ from reluctant.experiments.papers import SPAN
 from reluctant.experiments.sweeps.exact import shape
 from reluctant.experiments.sweeps.spans import INPUTS, RANK, SpanRun, label_network, paper_network
 from reluctant.numerics import Rng, as_generator
+from reluctant.report.words import size
 
 __all__ = ["LABELS", "VALUES", "span_labels", "span_values"]
 
@@ -25,6 +26,7 @@ COARSE, FINE = 1e-6, 1e-11  # largest sine between recovered and true span, by v
 BY_LABELS = 1e-11  # and by labels
 MOST = {"coarse": 1.05, "fine": 2.1}  # queries over rank × inputs
 MOST_LABELS = 140.0
+MARGIN = 1.1  # to the right of the largest cost, in the picture
 COLUMNS = ("networks", "right", "dead", "angle", "worst angle", "queries / kn", "most")
 
 
@@ -42,7 +44,8 @@ def span_values(*, hidden: tuple[tuple[int, ...], ...] = HIDDEN, networks: int =
         claim="Algorithm 1 finds a subspace of dimension at least k/2 with O(k·n·log k) queries, whatever the depth.",
         measured=f"{sum(run.right for run in every)} of {len(every)} spans whole (dead networks told as such), the "
         f"rank not given, with {min(_costs(every)):.2f} to {max(_costs(every)):.2f} times k·n queries and a sine to "
-        f"the truth of at most {_worst(_of(cells, 'coarse')):.0e} (coarse) or {_worst(_of(cells, 'fine')):.0e} (fine).",
+        f"the truth of at most {size(_worst(_of(cells, 'coarse')), 1)} (coarse) or "
+        f"{size(_worst(_of(cells, 'fine')), 1)} (fine).",
         columns=("network", "refinement", *COLUMNS),
         rows=tuple(rows),
         draw=lambda figure: _draw(figure, {f"{way} {layers}": runs for (layers, way), runs in cells.items()}),
@@ -89,7 +92,8 @@ def span_labels(
         claim="Algorithm 2: with twice differentiable activations and a threshold on top, the span is approximated to "
         "any ε with polynomially many queries, although each answer is one bit.",
         measured=f"{sum(run.right for run in every)} of {len(every)} spans whole, ReLU networks included, to a sine of "
-        f"at most {_worst(every):.0e}, with {min(_costs(every)):.0f} to {max(_costs(every)):.0f} times k·n queries.",
+        f"at most {size(_worst(every), 1)}, with {min(_costs(every)):.0f} to {max(_costs(every)):.0f} times k·n "
+        "queries.",
         columns=("network", "activation", *COLUMNS, "floor"),
         rows=tuple(rows),
         draw=lambda figure: _draw(figure, named),
@@ -141,7 +145,7 @@ def _draw(figure: Any, cells: dict[str, list[SpanRun]]) -> None:
     cost.set_xlabel("queries over k·n")
     angle.set_yticks(range(len(cells)), [name.replace("(", "").replace(")", "") for name in cells], fontsize=8)
     cost.set_yticks([])
-    cost.set_xlim(left=0)
+    cost.set_xlim(0, MARGIN * max(run.cost for runs in cells.values() for run in runs))
     for axes in (angle, cost):
         axes.invert_yaxis()
 

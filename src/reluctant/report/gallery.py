@@ -16,8 +16,8 @@ __all__ = ["gallery_page"]
 DIGITS = 3  # of a number in a table
 CHECK_COLUMNS = (Column("what was asked"), Column("value", True), Column("from", True), Column("to", True), Column(""))
 SUMMARY_COLUMNS = (
-    Column("experiment"), Column("where"), Column("checks that hold", True), Column("size"), Column("seed", True),
-    Column("CPU time", True),
+    Column("experiment"), Column("paper"), Column("where"), Column("checks that hold"), Column("size"),
+    Column("seed", True), Column("CPU time", True),
 )  # fmt: skip
 
 Record = Mapping[str, Any]
@@ -42,14 +42,19 @@ class _Shown:
             return Cell("did not run", -1, "bad")
         if self.holding < checks:
             return Cell(f"{self.holding} of {checks} checks hold", self.holding / checks, "bad")
-        return Cell(f"all {checks} checks hold", 1, "good")
+        return Cell(f"{checks} of {checks} checks hold", 1, "good")
+
+    @property
+    def measured(self) -> str:
+        """What was found; a power of ten is not broken."""
+        return str(self.record["measured"]).replace(" × ", "\u00a0×\u00a0")
 
     @property
     def table(self) -> Table:
         names, rows = self.record["columns"], self.record["rows"]
-        numeric = [all(_is_number(row[j]) for row in rows) for j in range(len(names))]
+        numeric = [j > 0 and all(_is_number(row[j]) for row in rows) for j in range(len(names))]
         columns = [Column(name, is_number) for name, is_number in zip(names, numeric, strict=True)]
-        return Table(self.record["title"], columns, [[_cell(value) for value in row] for row in rows])
+        return Table(f"{self.record['where']} in numbers", columns, [[_cell(value) for value in row] for row in rows])
 
     @property
     def checks(self) -> Table:
@@ -65,8 +70,9 @@ class _Shown:
         link = _markup('<a href="#{}">{}</a>').format(record["name"], record["name"])
         checks = f"{self.holding} of {len(record['checks'])}" if not record["error"] else "did not run"
         return [
-            Cell(link, record["name"]), record["where"], Cell(checks, self.state.key, self.state.tone), record["size"],
-            str(record["seed"]), Cell(duration(record["seconds"]), record["seconds"]),
+            Cell(link, record["name"]), record["paper"]["authors"], record["where"],
+            Cell(checks, self.state.key, self.state.tone), record["size"], str(record["seed"]),
+            Cell(duration(record["seconds"]), record["seconds"]),
         ]  # fmt: skip
 
 
@@ -77,12 +83,6 @@ class _Paper:
     anchor: str
     about: Mapping[str, str]
     shown: Sequence[_Shown]
-
-    @property
-    def summary(self) -> Table:
-        return Table(
-            f"{self.about['authors']}, {self.about['venue']}", SUMMARY_COLUMNS, [s.summary() for s in self.shown]
-        )
 
 
 def gallery_page(records: Sequence[Record], pictures: Mapping[str, str]) -> str:
@@ -95,6 +95,7 @@ def gallery_page(records: Sequence[Record], pictures: Mapping[str, str]) -> str:
     shown = [_Shown(record, _markup(pictures.get(record["name"], ""))) for record in records]
     return render(
         "gallery.html",
+        summary=Table("All experiments", SUMMARY_COLUMNS, [each.summary() for each in shown]),
         papers=_papers(shown),
         contents=[(record["name"], record["name"]) for record in records],
         verdict=_verdict(shown),
@@ -136,8 +137,14 @@ def _cell(value: Any) -> Cell:
     if value is None:
         return Cell(UNKNOWN, "")
     if isinstance(value, float):
-        return Cell(size(value, DIGITS), value)
+        return Cell(_short(value), value)
     return Cell(count(value), value) if _is_number(value) else Cell(str(value))
+
+
+def _short(value: float) -> str:
+    """A few digits, without zeros that say nothing: 0.003, not 0.00300."""
+    text = size(value, DIGITS)
+    return text.rstrip("0").rstrip(".") if "." in text and "×" not in text else text
 
 
 def _holds(ok: bool) -> Cell:
