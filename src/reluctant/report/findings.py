@@ -38,7 +38,7 @@ def _error(value: Any) -> str | None:
 
 def _queries(recovered: Data) -> str:
     rates = (("queries", recovered.get("queries per parameter")), ("answers", recovered.get("answers per parameter")))
-    known = [f"{size(rate, 3)} {name}" for name, rate in rates if rate is not None]
+    known = [f"{size(rate)} {name}" for name, rate in rates if rate is not None]
     return count(recovered["queries"]) + (f"; {' or '.join(known)} for each parameter" if known else "")
 
 

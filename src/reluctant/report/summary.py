@@ -107,7 +107,7 @@ def _queries(record: Data) -> Figure | None:
     if recovered is None:
         return Figure("Queries spent", count(record["queries"]["total"]), "without a copy of the network")
     per = recovered.get("queries per parameter")
-    notes = [f"{size(per, 3)} for each parameter"] if per is not None else []
+    notes = [f"{size(per)} for each parameter"] if per is not None else []
     cost = recovered.get("cost")
     notes += [money(cost, _currency(record))] if cost is not None else []
     return Figure("Queries it took", count(recovered["queries"]), ", ".join(notes))

@@ -38,12 +38,12 @@ def size(value: Any, digits: int = 2) -> str:
 
 
 def percent(value: Any) -> str:
-    """A share as a percentage; one that is not whole is never written as 100 %."""
+    """A share as a percentage; one that is not whole is never written as 100%."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     if CERTAIN <= value < 1:
-        return "> 99.9 %"
-    return f"{100 * value:.1f} %" if 0 < value < 1 else f"{100 * value:.0f} %"
+        return "> 99.9%"
+    return f"{100 * value:.1f}%" if 0 < value < 1 else f"{100 * value:.0f}%"
 
 
 def duration(seconds: Any) -> str:

@@ -10,10 +10,10 @@ import numpy as np
 
 from reluctant.report.drawings.drawing import Drawing
 from reluctant.report.figures import COLOURS, HALF, log_axis, new_figure
+from reluctant.report.words import count
 
-__all__ = ["Point", "draw_leak", "leak_points"]
+__all__ = ["Point", "draw_leak", "draw_leak_queries", "leak_points"]
 
-SHAPE = (HALF[0], 4.4)
 MOST_DIGITS = 17.0  # of a copy without any error
 
 
@@ -40,42 +40,57 @@ def leak_points(rows: Sequence[Mapping[str, Any]]) -> list[Point]:
 
 
 def draw_leak(rows: Sequence[Mapping[str, Any]] | None) -> Drawing | None:
-    """Two curves under each other over the decimals given."""
+    """Digits right over the decimals given."""
     points = leak_points(rows or ())
     if not points:
         return None
-    figure = new_figure(SHAPE)
-    digits, queries = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-    _draw_digits(digits, points)
-    _draw_queries(queries, points)
-    queries.set_xticks(range(len(points)), [point.given for point in points])
-    queries.set_xlabel("decimals given in an answer")
+    figure = new_figure(HALF)
+    axes = figure.add_subplot()
+    at, ok = np.arange(len(points)), np.array([p.ok for p in points])
+    honest = np.array([np.nan if p.honest is None else p.honest for p in points])
+    copied = np.array([0.0 if p.copied is None else p.copied for p in points])
+    axes.plot(at, honest, "--", color=COLOURS[7], linewidth=1.2, label="honest users")
+    axes.plot(at, copied, "-", color=COLOURS[6], linewidth=1.5)
+    _mark(axes, at, copied, ok, COLOURS[6])
+    axes.set_ylim(bottom=-0.6)
+    axes.set_ylabel("digits right")
+    axes.legend(frameon=False, fontsize=9, loc="upper left")
+    _name_axis(axes, points)
     words = "; ".join(f"{p.given}: {_digits(p.copied)}" for p in points)
     return Drawing.of(figure, f"Leak curve. Digits that the copy gets right, by decimals given: {words}.")
 
 
-def _draw_digits(axes: Any, points: list[Point]) -> None:
-    at = np.arange(len(points))
-    honest = np.array([np.nan if p.honest is None else p.honest for p in points])
-    copied = np.array([0.0 if p.copied is None else p.copied for p in points])
-    ok = np.array([p.ok for p in points])
-    axes.plot(at, honest, "--", color=COLOURS[7], linewidth=1.2, label="what honest users get")
-    axes.plot(at, copied, "-", color=COLOURS[6], linewidth=1.5)
-    axes.plot(at[ok], copied[ok], "o", color=COLOURS[6], markersize=6, label="copy, verified")
-    axes.plot(at[~ok], copied[~ok], "x", color=COLOURS[6], markersize=7, label="no verified copy")
-    axes.set_ylim(bottom=min(-0.5, *copied - 0.5))
-    axes.set_ylabel("digits right")
-    axes.legend(frameon=False, fontsize=9, loc="upper left")
-
-
-def _draw_queries(axes: Any, points: list[Point]) -> None:
-    known = [(k, p.queries, p.ok) for k, p in enumerate(points) if p.queries]
-    for k, queries, ok in known:
-        axes.plot(k, queries, "o" if ok else "x", color=COLOURS[0], markersize=6)
-    axes.plot([k for k, _, _ in known], [queries for _, queries, _ in known], "-", color=COLOURS[0], linewidth=1.5)
+def draw_leak_queries(rows: Sequence[Mapping[str, Any]] | None) -> Drawing | None:
+    """Queries for the copy over the decimals given."""
+    points = leak_points(rows or ())
+    known = [(k, p) for k, p in enumerate(points) if p.queries]
+    if not known:
+        return None
+    figure = new_figure(HALF)
+    axes = figure.add_subplot()
+    at, ok = np.array([k for k, _ in known]), np.array([p.ok for _, p in known])
+    queries = np.array([float(p.queries or 0) for _, p in known])
+    axes.plot(at, queries, "-", color=COLOURS[0], linewidth=1.5)
+    _mark(axes, at, queries, ok, COLOURS[0])
     axes.set_yscale("log")
+    axes.set_ylim(10 ** np.floor(np.log10(queries.min())), 10 ** np.ceil(np.log10(queries.max() + 1)))
     log_axis(axes.yaxis)
     axes.set_ylabel("queries")
+    axes.legend(frameon=False, fontsize=9)
+    _name_axis(axes, points)
+    words = "; ".join(f"{p.given}: {count(p.queries)}" for _, p in known)
+    return Drawing.of(figure, f"Queries spent on the copy, by decimals given: {words}.")
+
+
+def _mark(axes: Any, at: Any, values: Any, ok: Any, colour: str) -> None:
+    axes.plot(at[ok], values[ok], "o", color=colour, markersize=6, label="copy, verified")
+    axes.plot(at[~ok], values[~ok], "x", color=colour, markersize=7, markeredgewidth=2, label="no verified copy")
+
+
+def _name_axis(axes: Any, points: list[Point]) -> None:
+    axes.set_xticks(range(len(points)), [point.given for point in points])
+    axes.set_xlim(-0.3, len(points) - 0.7)
+    axes.set_xlabel("decimals given in an answer")
 
 
 def _point(given: str, row: Mapping[str, Any]) -> Point:

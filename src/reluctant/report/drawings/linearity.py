@@ -23,6 +23,8 @@ def draw_linearity(linearity: Mapping[str, Any] | None) -> Drawing | None:
     for name, marker, colour in (("random", "o", COLOURS[0]), ("along", "s", COLOURS[1])):
         label = "in random directions" if name == "random" else "toward the boundary"
         axes.plot(linearity["radii"], linearity[name], f"-{marker}", color=colour, markersize=4, label=label)
+    if linearity.get("random networks"):
+        axes.plot(linearity["radii"], linearity["random networks"], ":", color=COLOURS[7], label="random network")
     axes.axhline(CHANGED, color="gray", linewidth=0.9, linestyle="--")
     axes.set_xscale("log")
     log_axis(axes.xaxis)
