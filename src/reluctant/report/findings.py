@@ -25,11 +25,15 @@ def recovered_facts(record: Data) -> Facts:
         ("Parameters", count(recovered["parameters"])),
         ("Largest error", _error(error.get("largest"))),
         ("Typical error", _error(error.get("typical"))),
-        ("Precision", error.get("precision") or error.get("words") or error.get("precision words")),
+        ("In words", _first_capital(error.get("words"))),
         ("Queries", _queries(recovered)),
         ("Cost", _cost(recovered, record.get("price"))),
     ]
     return [(name, str(value)) for name, value in rows if value is not None]
+
+
+def _first_capital(text: str | None) -> str | None:
+    return text[:1].upper() + text[1:] if text else None
 
 
 def _error(value: Any) -> str | None:
@@ -53,15 +57,24 @@ def truth_facts(truth: Data) -> Facts:
     """The comparison with the file itself."""
     rows = [
         ("File", truth.get("file")),
-        ("Neurons found", _of(truth.get("neurons found"), truth.get("neurons"))),
+        ("True network", _shape(truth)),
+        ("Neurons found", _neurons(truth)),
         ("Largest error of an output", _error(truth.get("largest error"))),
         ("Largest error of a weight", _weights(truth.get("largest weight error"))),
     ]
     return [(name, str(value)) for name, value in rows if value is not None]
 
 
-def _of(part: Any, whole: Any) -> str | None:
-    return None if part is None else count(part) + ("" if whole is None else f" of {count(whole)}")
+def _shape(truth: Data) -> str | None:
+    widths = truth.get("widths")
+    return f"{'-'.join(map(str, widths))}, {count(truth.get('parameters'))} parameters" if widths else None
+
+
+def _neurons(truth: Data) -> str | None:
+    found, whole, which = truth.get("neurons found"), truth.get("neurons"), truth.get("neurons of")
+    if found is None:
+        return None
+    return count(found) + (f" of {count(whole)}" if whole is not None else "") + (f", {which}" if which else "")
 
 
 def _weights(value: Any) -> str | None:
@@ -76,11 +89,19 @@ def interface_facts(record: Data) -> Facts:
         ("Outputs", _known(target.get("outputs"), count)),
         ("Answers", target.get("kind")),
         ("Number format", target.get("number format")),
+        ("Read through", _link(target)),
         ("Domain", target.get("domain")),
         ("Identity", target.get("identity")),
     ]
     rows += _health(health) if health else []
     return [(name, str(value)) for name, value in rows if value]
+
+
+def _link(target: Data) -> str | None:
+    link = target.get("link")
+    if not link or link == "identity":
+        return None
+    return f"{link}, found by the audit" if target.get("link found") else str(link)
 
 
 def _known(value: Any, words: Any) -> str | None:

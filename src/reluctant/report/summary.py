@@ -60,17 +60,16 @@ def level_of(record: Data) -> Level:
 
 # What can leak: its name in the verdict, the parts of the record that would have shown it, its words.
 LEAKS = (
-    ("extractable", ("extraction",), "Exact copy of the network"),
-    ("approximable", ("learning", "extraction"), "Copy that is close enough"),
-    ("span", ("span",), "The directions it looks at"),
-    ("flippable", ("flip",), "Answer flipped by one small step"),
+    ("extractable", ("extraction",), "Exact copy"),
+    ("approximable", ("learning", "extraction"), "Close copy"),
+    ("span", ("span",), "Directions it looks at"),
+    ("flippable", ("flip",), "Flip by one small step"),
 )
 
 
 def leaks(record: Data) -> list[Leak]:
     """Each kind of leak: yes, no, or not tried."""
-    found = set(record["verdict"]["leaks"])
-    found |= {"approximable"} if "extractable" in found else set()
+    found = record["verdict"]["leaks"]
     return [_leak(words, name in found, any(record.get(part) for part in parts)) for name, parts, words in LEAKS]
 
 
