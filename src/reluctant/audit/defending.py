@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from reluctant.audit.known import Known, Skip, as_given
@@ -13,9 +13,7 @@ from reluctant.oracles import Counting, NetworkOracle, Oracle, Selected, open_or
 __all__ = ["try_defenses"]
 
 
-def try_defenses(
-    oracle: Counting, known: Known, seed: int, watch: Callable[[int, int], None] | None = None
-) -> Mapping[str, Any]:
+def try_defenses(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """Every default defense on the recovered network, or on the local file. The target is asked nothing."""
     copy, on = _copy(known)
     served = known.served
@@ -24,7 +22,7 @@ def try_defenses(
             copy, on=on, inputs=known.given.inputs, described=as_given(known, oracle), link=known.link,
             spread=1.0 if served is None else served.spread,
             digits="float64" if served is None else served.number_format,
-            seconds=known.given.sweep_seconds, rng=seed, watch=watch,
+            seconds=known.given.sweep_seconds, rng=seed, watch=known.given.watch,
         )  # fmt: skip
     finally:
         copy.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,8 @@ SWEEP_SECONDS = 120.0
 STOPPED = "Stopped by the user."
 NO_ROWS = "No rows of the budget are left."
 
-# Told of every change: the step, how much of it is done, of how much.
-Watch = Callable[[str, int, int], None]
+# Told what begins: "audit" or "defenses", how many parts are done, of how many, and the name of the next one.
+Watch = Callable[[str, int, int, str], None]
 
 STEPS: Mapping[str, StepFunction] = {
     "health": look_at_health,
@@ -96,9 +97,10 @@ def audit(
     given = Given(
         _honest(inputs, opened, rng), inputs is None, _image(input_shape, opened.dim),
         None if file is None else Path(file), precision, output, sweep_seconds,
+        partial(watch or _unwatched, "defenses"),
     )  # fmt: skip
     wanted = _wanted(steps)
-    run = _Run(opened, Known(given), budget, rng, watch or (lambda *_: None))
+    run = _Run(opened, Known(given), budget, rng, watch or _unwatched)
     ended = run.go(wanted)
     return Audit(
         facts=opened.facts, rows=dict(opened.ledger.stages), known=run.known, steps=tuple(run.steps), ok=ended,
@@ -117,6 +119,10 @@ def not_opened(target: str, error: ReluctantError, *, seed: int, budget: int, re
     return Audit(None, {}, known, steps, ok=False, seed=seed, budget=budget, repeat=repeat, name=target)
 
 
+def _unwatched(what: str, done: int, of: int, doing: str) -> None:
+    pass
+
+
 @dataclass
 class _Run:
     """One audit under way."""
@@ -132,12 +138,12 @@ class _Run:
         """Run the steps; False if the user stopped it."""
         stopped = False
         for name, function in wanted.items():
-            self.watch(name, len(self.steps), len(wanted))
+            self.watch("audit", len(self.steps), len(wanted), name)
             record = StepRecord(name, "skipped", STOPPED) if stopped else self.step(name, function)
             stopped = stopped or record.why == STOPPED
             self.steps.append(record)
             self.known = replace(self.known, said={**self.known.said, name: record.why})
-        self.watch("done", len(wanted), len(wanted))
+        self.watch("audit", len(wanted), len(wanted), "")
         return not stopped
 
     def step(self, name: str, function: StepFunction) -> StepRecord:

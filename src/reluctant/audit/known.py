@@ -36,6 +36,7 @@ class Given:
     precision: Precision = "as-served"
     output: int | None = None
     sweep_seconds: float = 0.0
+    watch: Callable[[int, int, str], None] | None = None
 
 
 @dataclass(frozen=True)

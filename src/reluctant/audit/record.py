@@ -9,6 +9,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from reluctant.audit.known import Known
 from reluctant.audit.names import names
 from reluctant.audit.pictures import first_layer, rounded

@@ -125,7 +125,7 @@ def sweep(
     digits: str = "float64",
     seconds: float,
     rng: int = 0,
-    watch: Callable[[int, int], None] | None = None,
+    watch: Callable[[int, int, str], None] | None = None,
 ) -> Sweep:
     """Try every default defense on a copy, within this time.
 
@@ -136,20 +136,20 @@ def sweep(
         spread: deviation of the answers; noise is a part of it.
         digits: number format of the answers.
         seconds: for all of it; what one defense does not need is left to the others.
-        watch: told how many of how many are done.
+        watch: told how many of how many are done, and which comes next.
     """
     trials = default_defenses(copy.facts, spread)
     deadline = time.monotonic() + seconds
     rows, failed = [], []
     for k, names in enumerate(trials):
+        if watch is not None:
+            watch(k, len(trials), ", ".join(names) or NO_DEFENSE)
         share = (deadline - time.monotonic()) / (len(trials) - k) / METHODS_A_CELL
         limit = float(np.clip(share, LEAST_SECONDS, SECONDS))
         try:
             rows.append(leak(copy, names, inputs=inputs, link=link, seconds=limit, rng=rng))
         except Exception as error:  # one cell must not cost the others
             failed.append((", ".join(names) or NO_DEFENSE, f"{type(error).__name__}: {error}"))
-        if watch is not None:
-            watch(k + 1, len(trials))
     base = -float(np.log10(unit_roundoff(digits)))
     return Sweep(on, tuple(rows), base, described, tuple(failed))
 
