@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reluctant.report.tables import Cell, Column, Table
-from reluctant.report.words import count, duration, money, size
+from reluctant.report.words import count, duration, money, powers, size
 
 __all__ = ["interface_facts", "name_table", "query_table", "recovered_facts", "step_table", "truth_facts"]
 
@@ -25,7 +25,7 @@ def recovered_facts(record: Data) -> Facts:
         ("Parameters", count(recovered["parameters"])),
         ("Largest error", _error(error.get("largest"))),
         ("Typical error", _error(error.get("typical"))),
-        ("In words", _first_capital(error.get("words"))),
+        ("Accuracy", _first_capital(error.get("words"))),
         ("Queries", _queries(recovered)),
         ("Cost", _cost(recovered, record.get("price"))),
     ]
@@ -33,7 +33,7 @@ def recovered_facts(record: Data) -> Facts:
 
 
 def _first_capital(text: str | None) -> str | None:
-    return text[:1].upper() + text[1:] if text else None
+    return powers(text[:1].upper() + text[1:]) if text else None
 
 
 def _error(value: Any) -> str | None:
@@ -131,7 +131,7 @@ def _rounded(decimals: Any) -> str:
 
 def query_table(record: Data) -> Table:
     """Rows by stage."""
-    columns = (Column("stage"), *(Column(name, numeric=True) for name in ("asked", "sent", "from the transcript")))
+    columns = (Column("stage"), *(Column(name, numeric=True) for name in ("asked", "sent", "replayed")))
     by_stage = record["queries"]["by stage"]
     rows = [
         [stage, *(Cell(count(rows[name]), rows[name]) for name in ("asked", "sent", "replayed"))]
@@ -151,7 +151,7 @@ def _step(step: Data) -> list[Cell | str]:
     return [
         step["step"],
         Cell(step["state"], tone=STATES.get(step["state"], "")),
-        step.get("why") or "",
+        powers(step.get("why") or ""),
         Cell(count(queries), "" if queries is None else queries),
         Cell(duration(seconds), "" if seconds is None else seconds),
     ]
@@ -160,5 +160,5 @@ def _step(step: Data) -> list[Cell | str]:
 def name_table(record: Data) -> Table:
     """The findings under the names that readers know."""
     columns = (Column("id"), Column("name"), Column("source"), Column("finding"))
-    rows = [[name["id"], name["name"], name["source"], name.get("finding") or ""] for name in record["names"]]
+    rows = [[name["id"], name["name"], name["source"], powers(name.get("finding") or "")] for name in record["names"]]
     return Table("The same findings in the catalogues of MITRE, NIST and OWASP", columns, rows)

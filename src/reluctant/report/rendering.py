@@ -17,7 +17,7 @@ from reluctant.report import words
 __all__ = ["render"]
 
 FILTERS = ("count", "size", "percent", "duration", "money")  # of `words`
-SHAPE = re.compile(r"\d+(?:-\d+)+")
+SHAPE = re.compile(r"\b\d+(?:-\d+)+\b")
 
 
 def render(template: str, **values: Any) -> str:
@@ -41,7 +41,7 @@ def _environment() -> Any:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters.update({name: getattr(words, name) for name in FILTERS})
-    environment.filters["whole_shapes"] = _whole_shapes
+    environment.filters["prose"] = _prose
     environment.globals["asset"] = _asset
     return environment
 
@@ -52,8 +52,8 @@ def _asset(name: str) -> Any:
     return markupsafe.Markup(resources.files("reluctant.report").joinpath(name).read_text("utf-8"))
 
 
-def _whole_shapes(text: str) -> Any:
-    """The shape of a network, 64-32-10, is not broken at the end of a line."""
+def _prose(text: str) -> Any:
+    """A sentence as it is read: 2.0e-13 becomes a power of ten, and 64-32-10 is not broken at the end of a line."""
     markupsafe = require("markupsafe", extra="report", purpose="A report")
-    escaped = str(markupsafe.escape(text))
+    escaped = str(markupsafe.escape(words.powers(text)))
     return markupsafe.Markup(SHAPE.sub(r'<span class="nowrap">\g<0></span>', escaped))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.report.drawings.drawing import Drawing
-from reluctant.report.figures import COLOURS, HALF, log_axis, new_figure
+from reluctant.report.figures import COLOURS, HALF, legend_above, log_axis, new_figure
 from reluctant.report.words import count
 
 __all__ = ["Point", "draw_leak", "draw_leak_queries", "leak_points"]
@@ -61,7 +61,7 @@ def draw_leak(rows: Sequence[Mapping[str, Any]] | None) -> Drawing | None:
     _mark(axes, at, copied, ok, COLOURS[6])
     axes.set_ylim(bottom=-0.6)
     axes.set_ylabel("digits right")
-    axes.legend(frameon=False, fontsize=9, loc="upper left")
+    legend_above(figure)
     _name_axis(axes, points)
     words = "; ".join(f"{_flat(p.given)}: {_digits(p.copied)}" for p in points)
     return Drawing.of(figure, f"Leak curve. Digits that the copy gets right, by what answers give: {words}.")
@@ -83,7 +83,7 @@ def draw_leak_queries(rows: Sequence[Mapping[str, Any]] | None) -> Drawing | Non
     axes.set_ylim(10 ** np.floor(np.log10(queries.min())), 10 ** np.ceil(np.log10(queries.max() + 1)))
     log_axis(axes.yaxis)
     axes.set_ylabel("queries")
-    axes.legend(frameon=False, fontsize=9)
+    legend_above(figure)
     _name_axis(axes, points)
     words = "; ".join(f"{_flat(p.given)}: {count(p.queries)}" for _, p in known)
     return Drawing.of(figure, f"Queries spent on the copy, by what answers give: {words}.")

@@ -36,7 +36,7 @@ def draw_plane(part: Mapping[str, Any] | None) -> Drawing | None:
     axes.add_collection(LineCollection(creases, colors=colours, linewidths=0.9, alpha=0.8))
     axes.set_xlim(left, right)
     axes.set_ylim(bottom, top)
-    bar = figure.colorbar(seen, ax=axes, shrink=0.85, label="the target's answer")
+    bar = figure.colorbar(seen, ax=axes, shrink=0.85, label="largest answer" if part.get("classes") else "answer")
     bar.outline.set_visible(False)
     bar.solids.set_rasterized(True)  # one picture instead of a path for every shade
     axes.set_xlabel("first direction")
