@@ -13,7 +13,7 @@ import numpy as np
 
 from reluctant.audit.defending import try_defenses
 from reluctant.audit.known import Given, Known, Skip, StepFunction
-from reluctant.audit.limits import allowed
+from reluctant.audit.limits import Allowance
 from reluctant.audit.looking import look_at_health, look_for_span, through
 from reluctant.audit.pictures import ask_line, ask_plane, measure_errors
 from reluctant.audit.probing import flip_inputs, look_at_linearity
@@ -133,6 +133,7 @@ class _Run:
     seed: int
     watch: Watch
     steps: list[StepRecord] = field(default_factory=list)
+    passed: int = 0
 
     def go(self, wanted: Mapping[str, StepFunction]) -> bool:
         """Run the steps; False if the user stopped it."""
@@ -149,11 +150,12 @@ class _Run:
     def step(self, name: str, function: StepFunction) -> StepRecord:
         """One step: its finding becomes known, its failure a line in the record."""
         rows, before, start = self.share(name), self.oracle.queries, time.perf_counter()
+        allowance = Allowance(rows)
         if rows == 0 and name in SHARES:
             return StepRecord(name, "skipped", NO_ROWS, allowed=0)
         state, why = "done", ""
         try:
-            new = function(allowed(through(self.oracle, self.known.link), rows), self.known, self.seed)
+            new = function(allowance.of(through(self.oracle, self.known.link)), self.known, self.seed)
             self.known = replace(self.known, **new)
             why = _ending(new)
         except Skip as reason:
@@ -162,12 +164,13 @@ class _Run:
             state, why = "failed", STOPPED
         except Exception as error:  # whatever a target or a method raises, the rest goes on
             state, why = "failed", _said(error)
-        spent = self.oracle.queries - before
-        return StepRecord(name, state, why, spent, time.perf_counter() - start, rows if name in SHARES else None)
+        self.passed += allowance.passed
+        spent, seconds = self.oracle.queries - before, time.perf_counter() - start
+        return StepRecord(name, state, why, spent, seconds, rows if name in SHARES else None)
 
     def share(self, name: str) -> int:
-        left = self.budget - self.oracle.ledger.total.asked
-        return share(name, left, reserve(self.budget, self.oracle.dim))
+        """Rows of a step: by what was asked, not sent, so that a replayed audit shares as the first one did."""
+        return share(name, self.budget - self.passed, reserve(self.budget, self.oracle.dim))
 
 
 def _said(error: Exception) -> str:

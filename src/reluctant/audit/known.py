@@ -68,6 +68,11 @@ class Known:
         return next((run for run in (self.extraction, self.learning) if run is not None and run.ok), None)
 
     @property
+    def runs(self) -> tuple[tuple[str, Result | None], ...]:
+        """The runs that look for a network, by method."""
+        return ("extract", self.extraction), ("learn", self.learning)
+
+    @property
     def network(self) -> ReLUNetwork | None:
         """The network of that run."""
         return None if self.copy is None else self.copy.network
