@@ -3,6 +3,7 @@
 from reluctant.report.audit import audit_page, write_audit_page
 from reluctant.report.page import write_page
 from reluctant.report.pictures import LineProfile, ask_profile
+from reluctant.report.reading import check_audit, read_audit
 from reluctant.report.rendering import render
 from reluctant.report.search import search_svg
 from reluctant.report.summary import three_figures
@@ -11,6 +12,8 @@ __all__ = [
     "LineProfile",
     "ask_profile",
     "audit_page",
+    "check_audit",
+    "read_audit",
     "render",
     "search_svg",
     "three_figures",
