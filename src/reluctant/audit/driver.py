@@ -13,8 +13,8 @@ import numpy as np
 
 from reluctant.audit.defending import try_defenses
 from reluctant.audit.known import Given, Known, Skip, StepFunction
-from reluctant.audit.limits import allowed
-from reluctant.audit.looking import look_at_health, look_for_span, through
+from reluctant.audit.limits import Allowance
+from reluctant.audit.looking import look_at_health, look_for_span, seen
 from reluctant.audit.pictures import ask_line, ask_plane, measure_errors
 from reluctant.audit.probing import flip_inputs, look_at_linearity
 from reluctant.audit.rebuilding import compare_with_truth, extract_network, learn_network
@@ -84,8 +84,9 @@ def audit(
         file: the model's own file, if there is one: for the truth, and for the defense sweep where nothing was
             recovered. No method sees it.
         precision: how that file is evaluated.
-        link: what the oracle was opened with; probabilities are found and read through their softmax by themselves.
-        output: the one output that the oracle was opened with, if it was.
+        link: how to read the answers ("softmax", "sigmoid", ...); probabilities are read through their softmax by
+            themselves.
+        output: index of the one output to look at; all if not given.
         sweep_seconds: time for the defense sweep.
         steps: some of `STEPS`; all if not given.
         repeat: the command that repeats it, for the record.
@@ -96,15 +97,16 @@ def audit(
     opened = as_opened(oracle)
     given = Given(
         _honest(inputs, opened, rng), inputs is None, _image(input_shape, opened.dim),
-        None if file is None else Path(file), precision, output, sweep_seconds,
+        None if file is None else Path(file), precision, link, output, sweep_seconds,
         partial(watch or _unwatched, "defenses"),
     )  # fmt: skip
     wanted = _wanted(steps)
-    run = _Run(opened, Known(given), budget, rng, watch or _unwatched)
+    seen(opened, link, output)  # what cannot be read so is found before anything is asked
+    run = _Run(opened, Known(given, link), budget, rng, watch or _unwatched)
     ended = run.go(wanted)
     return Audit(
         facts=opened.facts, rows=dict(opened.ledger.stages), known=run.known, steps=tuple(run.steps), ok=ended,
-        seed=rng, budget=budget, price=price, classes=tuple(classes), repeat=repeat, link=link,
+        seed=rng, budget=budget, price=price, classes=tuple(classes), repeat=repeat,
     )  # fmt: skip
 
 
@@ -133,6 +135,7 @@ class _Run:
     seed: int
     watch: Watch
     steps: list[StepRecord] = field(default_factory=list)
+    passed: int = 0
 
     def go(self, wanted: Mapping[str, StepFunction]) -> bool:
         """Run the steps; False if the user stopped it."""
@@ -149,11 +152,12 @@ class _Run:
     def step(self, name: str, function: StepFunction) -> StepRecord:
         """One step: its finding becomes known, its failure a line in the record."""
         rows, before, start = self.share(name), self.oracle.queries, time.perf_counter()
+        allowance = Allowance(rows)
         if rows == 0 and name in SHARES:
             return StepRecord(name, "skipped", NO_ROWS, allowed=0)
         state, why = "done", ""
         try:
-            new = function(allowed(through(self.oracle, self.known.link), rows), self.known, self.seed)
+            new = function(allowance.of(self.view(name)), self.known, self.seed)
             self.known = replace(self.known, **new)
             why = _ending(new)
         except Skip as reason:
@@ -162,12 +166,19 @@ class _Run:
             state, why = "failed", STOPPED
         except Exception as error:  # whatever a target or a method raises, the rest goes on
             state, why = "failed", _said(error)
-        spent = self.oracle.queries - before
-        return StepRecord(name, state, why, spent, time.perf_counter() - start, rows if name in SHARES else None)
+        self.passed += allowance.passed
+        spent, seconds = self.oracle.queries - before, time.perf_counter() - start
+        return StepRecord(name, state, why, spent, seconds, rows if name in SHARES else None)
+
+    def view(self, name: str) -> Counting:
+        """The target as a step sees it; the first looks at the bare interface."""
+        if name == "health":
+            return self.oracle
+        return seen(self.oracle, self.known.link, self.known.given.output)
 
     def share(self, name: str) -> int:
-        left = self.budget - self.oracle.ledger.total.asked
-        return share(name, left, reserve(self.budget, self.oracle.dim))
+        """Rows of a step: by what was asked, not sent, so that a replayed audit shares as the first one did."""
+        return share(name, self.budget - self.passed, reserve(self.budget, self.oracle.dim))
 
 
 def _said(error: Exception) -> str:

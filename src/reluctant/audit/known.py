@@ -26,7 +26,8 @@ class Given:
     """What an audit is given besides its target.
 
     inputs: honest inputs (n, d); `sampled` if they were drawn from the domain. shape: of an input that is an image.
-    file: a local file of the model, for the truth and for defenses; output: the one output that is looked at.
+    file: a local file of the model, for the truth and for defenses; link: how its answers are to be
+    read; output: the one that is looked at.
     """
 
     inputs: FloatArray
@@ -34,6 +35,7 @@ class Given:
     shape: tuple[int, int] | None = None
     file: Path | None = None
     precision: Precision = "as-served"
+    link: AnswerLink = "identity"
     output: int | None = None
     sweep_seconds: float = 0.0
     watch: Callable[[int, int, str], None] | None = None
@@ -43,7 +45,7 @@ class Given:
 class Known:
     """Findings so far; None where a step has not run or has found nothing.
 
-    served: the interface as it answers; health: the same, read through the link.
+    link: how the answers are read, as given or as found. served: the interface as it answers; health: as it is read.
     """
 
     given: Given
@@ -66,6 +68,11 @@ class Known:
     def copy(self) -> Result | None:
         """The run that gave a copy of the network: verified, or as accurate as asked for."""
         return next((run for run in (self.extraction, self.learning) if run is not None and run.ok), None)
+
+    @property
+    def runs(self) -> tuple[tuple[str, Result | None], ...]:
+        """The runs that look for a network, by method."""
+        return ("extract", self.extraction), ("learn", self.learning)
 
     @property
     def network(self) -> ReLUNetwork | None:

@@ -7,12 +7,12 @@ a softmax by its link, and where labels alone are left they recover the span fro
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from reluctant.audit.limits import allowed
+from reluctant.audit.limits import Allowance
 from reluctant.defenses import HonestCost, defend, honest_cost
 from reluctant.defenses.disclosure import labels_of
 from reluctant.extraction import extract
@@ -23,11 +23,12 @@ from reluctant.oracles.link import AnswerLink, Linked
 from reluctant.results import Result
 from reluctant.span import Span, recover_span
 
-__all__ = ["BUDGET", "METHODS", "SECONDS", "Leak", "Rebuilt", "leak"]
+__all__ = ["BUDGET", "CLOSE", "METHODS", "NO_DEFENSE", "SECONDS", "Leak", "Rebuilt", "leak"]
 
 METHODS = ("span", "extract", "learn")
 BUDGET = 200_000  # rows for each method: labels take 60 to 100 for each input of each direction
-SECONDS = 20.0  # for each method
+SECONDS = 30.0  # of processor time, for each method
+CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good is one, verified or not
 
 # What a defense makes of values, and how one who asks reads it.
 LINKS: dict[str, AnswerLink] = {
@@ -45,7 +46,8 @@ class Rebuilt:
     """A network rebuilt from defended answers beside the undefended copy.
 
     error: root mean square over the inputs, largest: the largest, both relative to the deviation of each output;
-    agreement: share of the inputs that get the same label. None where there is no network.
+    agreement: share of the inputs that get the same label. None where there is no network. undecided: the time was
+    over before the method had ended.
     """
 
     method: str
@@ -53,6 +55,12 @@ class Rebuilt:
     error: float | None = None
     largest: float | None = None
     agreement: float | None = None
+    undecided: bool = False
+
+    @property
+    def copied(self) -> bool:
+        """True if it is a copy: verified, as accurate as asked for, or measured to be close."""
+        return self.result.ok or (self.error is not None and self.error <= CLOSE)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -84,9 +92,12 @@ class Leak:
         return min(tried, key=_badness, default=None)
 
     @property
-    def exact(self) -> bool:
-        """True if a network was recovered that explains every answer as far as it has digits."""
-        return self.extracted is not None and self.extracted.result.ok
+    def stopped(self) -> bool | None:
+        """True if no copy was made, None if that is not known: nothing was tried, or the time was over first."""
+        tried = [each for each in (self.extracted, self.learned) if each is not None]
+        if any(each.copied for each in tried):
+            return False
+        return True if tried and not any(each.undecided for each in tried) else None
 
     @property
     def queries(self) -> int:
@@ -106,6 +117,7 @@ class Leak:
             },
             "span": None if self.span is None else _span_as_data(self.span),
             "rebuilt": None if rebuilt is None else rebuilt.to_dict() | {"queries": self.queries},
+            "stopped": self.stopped,
         }
 
 
@@ -129,16 +141,17 @@ def leak(
         inputs: honest inputs (n, d), on which costs and errors are measured.
         link: what undoes the copy's own answers, where it answers probabilities.
         budget: rows that each method may ask.
-        seconds: time that each method may take between its first question and its last, None for no limit.
+        seconds: processor time that each method may take until its last question, None for no limit.
         methods: which to try, of "span", "extract", "learn".
-        every: learn also where extraction succeeded.
+        every: learn also where extraction succeeded, or took too long.
         rng: seed of all random choices.
     """
     names = (defense,) if isinstance(defense, str) else tuple(defense)
     cell = _Cell(oracle, names, inputs, link, budget, seconds, rng)
     span = cell.span() if "span" in methods else None
     extracted = cell.rebuild("extract", extract) if "extract" in methods else None
-    wanted = "learn" in methods and cell.learnable and (every or extracted is None or not extracted.result.ok)
+    open_ = extracted is None or not (extracted.result.ok or extracted.undecided)
+    wanted = "learn" in methods and cell.learnable and (every or open_)
     learned = cell.rebuild("learn", learn) if wanted else None
     return Leak(", ".join(names) or NO_DEFENSE, cell.honest(), span, extracted, learned)
 
@@ -176,9 +189,10 @@ class _Cell:
         """Learning looks at Gaussian inputs, in all of space."""
         return self.oracle.facts.domain.is_space
 
-    def open(self, link: AnswerLink) -> Counting:
+    def open(self, link: AnswerLink, allowance: Allowance | None = None) -> Counting:
         """The defended copy as it is asked, with a count of its own."""
-        return allowed(open_oracle(defend(self.oracle, *self.names), link=link), self.budget, self.seconds)
+        allowance = allowance or Allowance(self.budget, self.seconds)
+        return allowance.of(open_oracle(defend(self.oracle, *self.names), link=link))
 
     def span(self) -> Span:
         """From values; where they do not give it, from the labels they stand for."""
@@ -189,10 +203,10 @@ class _Cell:
         return by_labels if found is None or by_labels.ok else found
 
     def rebuild(self, name: str, method: Callable[..., Result]) -> Rebuilt:
-        result = method(self.open(self.link), rng=self.rng)
-        if result.network is None:
-            return Rebuilt(name, result)
-        return _compared(name, result, self.values(), self.inputs, self.reference)
+        allowance = Allowance(self.budget, self.seconds)
+        result = method(self.open(self.link, allowance), rng=self.rng)
+        found = Rebuilt(name, result, undecided=allowance.time_up)
+        return found if result.network is None else _compared(found, self.values(), self.inputs, self.reference)
 
     @property
     def reference(self) -> bool:
@@ -212,16 +226,18 @@ class _Cell:
         return honest_cost(defend(self.oracle, *first), defend(self.oracle, *self.names), self.inputs)
 
 
-def _compared(name: str, result: Result, true: FloatArray, inputs: FloatArray, reference: bool) -> Rebuilt:
-    assert result.network is not None
+def _compared(rebuilt: Rebuilt, true: FloatArray, inputs: FloatArray, reference: bool) -> Rebuilt:
+    network = rebuilt.result.network
+    assert network is not None
     told = np.isfinite(true).all(axis=1)  # an infinite log-ratio is a class that is certain to the last digit
     if not told.any():
-        return Rebuilt(name, result)
-    true, found = true[told], result.network(inputs[told])
+        return rebuilt
+    true, found = true[told], network(inputs[told])
     spread = true.std(axis=0)
     errors = np.abs(found - true) / np.where(spread > 0, spread, 1.0)
     same = _labels(found, reference) == _labels(true, reference)
-    return Rebuilt(name, result, float(np.sqrt(np.mean(errors**2))), float(errors.max()), float(same.mean()))
+    rms = float(np.sqrt(np.mean(errors**2)))
+    return replace(rebuilt, error=rms, largest=float(errors.max()), agreement=float(same.mean()))
 
 
 def _labels(values: FloatArray, reference: bool) -> Any:

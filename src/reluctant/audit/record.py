@@ -52,7 +52,6 @@ class Audit:
     price: Price | None = None
     classes: tuple[str, ...] = ()
     repeat: str = ""
-    link: str = "identity"
     name: str = "target"
 
     @property
@@ -97,8 +96,7 @@ class Audit:
     def _target(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         opened = self.facts is not None
         known = {name: value if opened or name == "name" else None for name, value in facts.items()}
-        found = self.known.link != "identity"
-        link = self.known.link if found else self.link
+        link, found = self.known.link, self.known.link != self.known.given.link
         return {**known, "classes": list(self.classes) or None, "link": link, "link found": found}
 
     def to_json(self) -> str:
@@ -164,7 +162,7 @@ def _limits(audit: Audit) -> list[str]:
         "A method that did not succeed here may succeed with a larger budget, another seed or more digits.",
     ]
     if known.link != "identity":
-        said.append(f"The answers are probabilities; they were read through a {known.link}, to log-ratios of classes.")
+        said.append(f"The answers are probabilities; they were read back through their {known.link}.")
     for run in (known.extraction, known.learning):
         evidence = {} if run is None else run.evidence
         said += [str(evidence[part]) for part in ("reach", "limits", "certificate", "risk") if evidence.get(part)]

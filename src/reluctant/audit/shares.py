@@ -7,14 +7,14 @@ from reluctant.audit.probing import INPUTS
 
 __all__ = ["BUDGET", "SHARES", "reserve", "share"]
 
-BUDGET = 250_000
+BUDGET = 300_000
 MOST_RESERVED = 0.3  # of the budget
 FLIP_ROWS, LINEARITY_ROWS = 49, 1730  # besides one for each input, as their methods say
 
 # Of the rows left when a step begins. Steps before "flip" leave the reserve alone.
 SHARES = {
     "health": 1.0,
-    "span": 0.3,
+    "span": 0.35,
     "extraction": 0.75,
     "learning": 1.0,
     "flip": 0.6,

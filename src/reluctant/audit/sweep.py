@@ -7,14 +7,14 @@ is asked nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from reluctant.audit.leak import BUDGET, NO_DEFENSE, SECONDS, Leak, leak
-from reluctant.defenses import defend
+from reluctant.audit.leak import BUDGET, METHODS, NO_DEFENSE, SECONDS, Leak, leak
+from reluctant.defenses import HonestCost, defend
 from reluctant.health import Health
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Facts, Kind, Oracle
@@ -24,7 +24,7 @@ __all__ = ["Sweep", "as_served", "default_defenses", "sweep"]
 
 DECIMALS = (6, 3, 2)
 NOISE = 1e-3  # of the answers' deviation
-METHODS_A_CELL = 3  # that share the time of a defense
+MORE_THAN_A_SHARE = 2.0  # of the time left for each defense: most need less than theirs
 LEAST_SECONDS = 1.0
 
 
@@ -45,13 +45,13 @@ class Sweep:
     @property
     def cheapest(self) -> Leak | None:
         """The defense that lets no verified or accurate copy through and costs honest users least; None if none."""
-        stopping = [row for row in self.rows if row.defense != NO_DEFENSE and not _copied(row)]
+        stopping = [row for row in self.rows if row.defense != NO_DEFENSE and row.stopped]
         return min(stopping, key=_cost, default=None) if self.open else None
 
     @property
     def open(self) -> bool:
         """True if the model can be copied without any defense."""
-        return any(row.defense == NO_DEFENSE and _copied(row) for row in self.rows)
+        return any(row.defense == NO_DEFENSE and row.stopped is False for row in self.rows)
 
     @property
     def sentence(self) -> str:
@@ -59,12 +59,14 @@ class Sweep:
         if not self.rows:
             return "No defense could be tried."
         if not self.open:
-            return "No copy was made even without a defense, so that none is needed against these methods."
+            return "No copy was made even without a defense; only what each leaves of the span was tried."
+        undecided = [row.defense for row in self.rows if row.stopped is None]
+        open_ = f" Not decided in the time given: {'; '.join(undecided)}." if undecided else ""
         if self.cheapest is None:
-            return "None of the defenses that were tried stops a copy."
+            return f"None of the defenses that were tried is known to stop a copy.{open_}"
         return (
-            f"The cheapest defense that stopped a copy is {self.cheapest.defense}, within {BUDGET:,} queries a method: "
-            f"for honest users, {self.cheapest.honest}. It may not stop methods that are not in this audit."
+            f"The cheapest defense that stopped a copy is {self.cheapest.defense}, within {BUDGET:,} queries a method; "
+            f"{_for_users(self.cheapest.honest)}. It may not stop methods that are not in this audit.{open_}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,7 +74,7 @@ class Sweep:
         return {
             "on": self.on,
             "inputs": self.inputs,
-            "rows": [row.to_dict() | {"digits": self.digits(row), "stopped": not _copied(row)} for row in self.rows],
+            "rows": [row.to_dict() | {"digits": self.digits(row)} for row in self.rows],
             "failed": [{"defense": name, "why": why} for name, why in self.failed],
             "cheapest": None if self.cheapest is None else self.cheapest.defense,
             "sentence": self.sentence,
@@ -123,6 +125,8 @@ def sweep(
     link: AnswerLink = "identity",
     spread: float = 1.0,
     digits: str = "float64",
+    undefended: Leak | None = None,
+    methods: Sequence[str] = METHODS,
     seconds: float,
     rng: int = 0,
     watch: Callable[[int, int, str], None] | None = None,
@@ -135,27 +139,38 @@ def sweep(
         link: what undoes the copy's answers, where they are probabilities.
         spread: deviation of the answers; noise is a part of it.
         digits: number format of the answers.
-        seconds: for all of it; what one defense does not need is left to the others.
+        undefended: the row without any defense, where it is known already.
+        methods: what to try.
+        seconds: processor time for all of it; what one defense does not need is left to the others.
         watch: told how many of how many are done, and which comes next.
     """
     trials = default_defenses(copy.facts, spread)
-    deadline = time.monotonic() + seconds
-    rows, failed = [], []
+    deadline = time.process_time() + seconds
+    rows, failed = [] if undefended is None else [undefended], []
     for k, names in enumerate(trials):
+        if not names and undefended is not None:
+            continue
         if watch is not None:
             watch(k, len(trials), ", ".join(names) or NO_DEFENSE)
-        share = (deadline - time.monotonic()) / (len(trials) - k) / METHODS_A_CELL
+        share = MORE_THAN_A_SHARE * (deadline - time.process_time()) / (len(trials) - k)
         limit = float(np.clip(share, LEAST_SECONDS, SECONDS))
         try:
-            rows.append(leak(copy, names, inputs=inputs, link=link, seconds=limit, rng=rng))
+            rows.append(leak(copy, names, inputs=inputs, link=link, methods=methods, seconds=limit, rng=rng))
         except Exception as error:  # one cell must not cost the others
             failed.append((", ".join(names) or NO_DEFENSE, f"{type(error).__name__}: {error}"))
     base = -float(np.log10(unit_roundoff(digits)))
     return Sweep(on, tuple(rows), base, described, tuple(failed))
 
 
-def _copied(row: Leak) -> bool:
-    return row.rebuilt is not None and row.rebuilt.result.ok
+def _for_users(honest: HonestCost) -> str:
+    if np.isnan(honest.rms_error):
+        return f"honest users get nothing but labels, {honest.agreement:.1%} of them unchanged"
+    if honest.rms_error == 0:
+        return "honest users lose no digit of it"
+    return (
+        f"honest users see an error of {honest.rms_error:.1e} of the answers' deviation and keep "
+        f"{honest.agreement:.1%} of labels"
+    )
 
 
 def _cost(row: Leak) -> tuple[bool, float, float]:

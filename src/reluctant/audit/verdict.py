@@ -7,6 +7,7 @@ from typing import Any
 
 from reluctant.adversarial import Flip
 from reluctant.audit.known import Known
+from reluctant.audit.leak import CLOSE
 from reluctant.audit.recovered import accuracy_of
 from reluctant.results import Outcome, Result
 
@@ -14,7 +15,6 @@ __all__ = ["LEAKS", "SMALL_FLIP", "Verdict", "judge", "smallest_flip"]
 
 LEAKS = ("extractable", "approximable", "span", "flippable")
 SMALL_FLIP = 0.1  # of the input's norm: a step this small that flips the target counts as a leak
-CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good counts as an approximation
 UNFINISHED = (Outcome.OUT_OF_BUDGET, Outcome.TARGET_FAILED)
 
 

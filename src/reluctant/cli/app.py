@@ -14,8 +14,9 @@ import typer
 
 from reluctant._version import __version__
 from reluctant.cli.audit import audit
-from reluctant.cli.commands import demo, extract, health, verify
+from reluctant.cli.commands import extract, health, verify
 from reluctant.cli.console import note
+from reluctant.cli.demo import demo
 from reluctant.cli.flip import flip
 from reluctant.cli.learn import learn
 from reluctant.cli.report import report

@@ -88,7 +88,7 @@ def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str
     """Open the target and audit it; one that cannot be opened has a record too."""
     budget = options.budget or BUDGET
     try:
-        oracle = options.open(target)
+        oracle = replace(options, link="identity", output=None).open(target)
     except NOT_OPENED as error:
         options.say(f"error: {error} [{error.slug}]")
         return not_opened(target, error, seed=options.seed, budget=budget, repeat=repeat)
