@@ -92,6 +92,7 @@ def _drawings(record: Data) -> dict[str, draw.Drawing | None]:
         "first_layer": draw.draw_first_layer(pictures.get("first layer")),
         "errors": draw.draw_errors(pictures.get("errors")),
         "leak": draw.draw_leak(defenses.get("rows")),
+        "leak_queries": draw.draw_leak_queries(defenses.get("rows")),
         "linearity": draw.draw_linearity(record.get("linearity")),
         "stages": draw.draw_stages(record["queries"]["by stage"]),
         "flip": _flip(record),

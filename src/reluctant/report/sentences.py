@@ -64,8 +64,13 @@ def shown_classes(record: Data) -> tuple[str, str] | None:
     if not classes:
         return None
     names = record["target"].get("classes")
-    first, second = (names[k] if names and k < len(names) else f"class {k}" for k in classes)
-    return str(first), str(second)
+    first, second = (_class(names[k] if names and k < len(names) else k) for k in classes)
+    return first, second
+
+
+def _class(name: Any) -> str:
+    """A number alone would not be read as a class."""
+    return f"class {name}" if str(name).isdigit() else str(name)
 
 
 def versions_sentence(record: Data) -> str:

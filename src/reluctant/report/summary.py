@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reluctant.report.defenses import defense_words
+from reluctant.report.defenses import defense_words, is_close
 from reluctant.report.words import count, duration, money, percent, size
 
 __all__ = ["Figure", "Leak", "Level", "leaks", "level_of", "three_figures"]
@@ -60,17 +60,16 @@ def level_of(record: Data) -> Level:
 
 # What can leak: its name in the verdict, the parts of the record that would have shown it, its words.
 LEAKS = (
-    ("extractable", ("extraction",), "Exact copy of the network"),
-    ("approximable", ("learning", "extraction"), "Copy that is close enough"),
-    ("span", ("span",), "The directions it looks at"),
-    ("flippable", ("flip",), "Answer flipped by one small step"),
+    ("extractable", ("extraction",), "Exact copy"),
+    ("approximable", ("learning", "extraction"), "Close copy"),
+    ("span", ("span",), "Directions it looks at"),
+    ("flippable", ("flip",), "Flip by one small step"),
 )
 
 
 def leaks(record: Data) -> list[Leak]:
     """Each kind of leak: yes, no, or not tried."""
-    found = set(record["verdict"]["leaks"])
-    found |= {"approximable"} if "extractable" in found else set()
+    found = record["verdict"]["leaks"]
     return [_leak(words, name in found, any(record.get(part) for part in parts)) for name, parts, words in LEAKS]
 
 
@@ -107,7 +106,7 @@ def _queries(record: Data) -> Figure | None:
     if recovered is None:
         return Figure("Queries spent", count(record["queries"]["total"]), "without a copy of the network")
     per = recovered.get("queries per parameter")
-    notes = [f"{size(per, 3)} for each parameter"] if per is not None else []
+    notes = [f"{size(per)} for each parameter"] if per is not None else []
     cost = recovered.get("cost")
     notes += [money(cost, _currency(record))] if cost is not None else []
     return Figure("Queries it took", count(recovered["queries"]), ", ".join(notes))
@@ -125,8 +124,10 @@ def _cheapest(record: Data) -> Figure | None:
     if name is None:
         return Figure("Cheapest defense that helps", "none", f"of {len(defenses['rows']) - 1} that were tried")
     row = next((row for row in defenses["rows"] if row["defense"] == name), None)
-    kept = (row or {}).get("honest") or {}
+    kept, rebuilt = ((row or {}).get(part) or {} for part in ("honest", "rebuilt"))
     note = f"keeps {percent(kept['labels kept'])} of labels" if kept.get("labels kept") is not None else ""
+    if is_close(rebuilt):
+        note = f"{note}; a close copy was made all the same, not verified".removeprefix("; ")
     return Figure("Cheapest defense that helps", defense_words(name), note)
 
 

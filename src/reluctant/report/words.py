@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
-__all__ = ["UNKNOWN", "count", "duration", "money", "percent", "size", "superscript"]
+__all__ = ["UNKNOWN", "count", "duration", "money", "percent", "powers", "size", "superscript"]
 
 UNKNOWN = "–"
 SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+SCIENTIFIC = re.compile(r"(?<![\w.])-?\d(?:\.\d+)?e[+-]?\d+(?!\w)")  # 2.0e-13
 PLAIN = range(-3, 5)  # decimal exponents that are written out
 MINUTE, HOUR = 60.0, 3600.0
 CERTAIN = 0.9995  # shares beyond this are not rounded up to all
@@ -38,12 +40,12 @@ def size(value: Any, digits: int = 2) -> str:
 
 
 def percent(value: Any) -> str:
-    """A share as a percentage; one that is not whole is never written as 100 %."""
+    """A share as a percentage; one that is not whole is never written as 100%."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     if CERTAIN <= value < 1:
-        return "> 99.9 %"
-    return f"{100 * value:.1f} %" if 0 < value < 1 else f"{100 * value:.0f} %"
+        return "> 99.9%"
+    return f"{100 * value:.1f}%" if 0 < value < 1 else f"{100 * value:.0f}%"
 
 
 def duration(seconds: Any) -> str:
@@ -63,3 +65,13 @@ def money(value: Any, currency: str = "") -> str:
         return UNKNOWN
     decimals = 2 if value >= 0.1 or value == 0 else 1 - math.floor(math.log10(value))
     return f"{value:,.{decimals}f} {currency}".strip()
+
+
+def powers(text: str) -> str:
+    """A sentence with its numbers as people read them: 2.0e-13 becomes 2.0 × 10⁻¹³."""
+    return SCIENTIFIC.sub(lambda found: size(float(found[0]), _digits_of(found[0])), text)
+
+
+def _digits_of(number: str) -> int:
+    """Significant digits that a number is written with."""
+    return sum(character.isdigit() for character in number.partition("e")[0])
