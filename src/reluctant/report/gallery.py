@@ -14,9 +14,15 @@ from reluctant.report.words import UNKNOWN, count, duration, size
 __all__ = ["gallery_page"]
 
 DIGITS = 3  # of a number in a table
-CHECK_COLUMNS = (Column("what was asked"), Column("value", True), Column("from", True), Column("to", True), Column(""))
+CHECK_COLUMNS = (
+    Column("what was asked"),
+    Column("value", True),
+    Column("from", True),
+    Column("to", True),
+    Column("result"),
+)
 SUMMARY_COLUMNS = (
-    Column("experiment"), Column("paper"), Column("where"), Column("checks that hold"), Column("size"),
+    Column("experiment"), Column("checks that hold"), Column("where"), Column("paper"), Column("size"),
     Column("seed", True), Column("CPU time", True),
 )  # fmt: skip
 
@@ -70,8 +76,8 @@ class _Shown:
         link = _markup('<a href="#{}">{}</a>').format(record["name"], record["name"])
         checks = f"{self.holding} of {len(record['checks'])}" if not record["error"] else "did not run"
         return [
-            Cell(link, record["name"]), record["paper"]["authors"], record["where"],
-            Cell(checks, self.state.key, self.state.tone), record["size"], str(record["seed"]),
+            Cell(link, record["name"]), Cell(checks, self.state.key, self.state.tone), record["where"],
+            record["paper"]["authors"], record["size"], str(record["seed"]),
             Cell(duration(record["seconds"]), record["seconds"]),
         ]  # fmt: skip
 
