@@ -16,6 +16,7 @@ from benchmarks import (
     defenses,
     depth_three,
     depth_two,
+    experiments,
     growth,
     honesty,
     http,
@@ -55,6 +56,7 @@ BENCHMARKS = {
     "learning-theory": learning_theory.main,
     "span": span.main,
     "span-figures": span_figures.main,
+    "experiments": experiments.main,
 }
 
 

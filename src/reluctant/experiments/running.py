@@ -23,7 +23,7 @@ from reluctant.experiments.gallery import EXPERIMENTS
 from reluctant.optional import require
 from reluctant.report.gallery import gallery_page
 
-__all__ = ["PAGE", "SCHEMA", "Plan", "run_experiments", "write_gallery"]
+__all__ = ["PAGE", "SCHEMA", "Plan", "read_records", "run_experiments", "write_gallery"]
 
 SCHEMA = "reluctant/finding/1"
 PAGE = "index.html"
@@ -95,7 +95,7 @@ def _about(experiment: Experiment, plan: Plan, error: str | None, seconds: float
 
 def write_gallery(folder: Path) -> Path:
     """Write the page over all records of a folder, those of earlier runs too."""
-    records = [record for name in EXPERIMENTS if (record := _read(folder / f"{name}.json"))]
+    records = read_records(folder)
     pictures = {
         name: (folder / f"{name}.svg").read_text(encoding="utf-8")
         for name in (record["name"] for record in records)
@@ -103,6 +103,11 @@ def write_gallery(folder: Path) -> Path:
     }
     (folder / PAGE).write_text(gallery_page(records, pictures), encoding="utf-8")
     return folder / PAGE
+
+
+def read_records(folder: Path) -> list[Record]:
+    """All records of a folder, in the order of the papers."""
+    return [record for name in EXPERIMENTS if (record := _read(folder / f"{name}.json"))]
 
 
 def _read(path: Path) -> Record | None:

@@ -15,12 +15,8 @@ __all__ = ["gallery_page"]
 
 DIGITS = 3  # of a number in a table
 CHECK_COLUMNS = (
-    Column("what was asked"),
-    Column("value", True),
-    Column("from", True),
-    Column("to", True),
-    Column("result"),
-)
+    Column("what was asked"), Column("value", True), Column("from", True), Column("to", True), Column("result"),
+)  # fmt: skip
 SUMMARY_COLUMNS = (
     Column("experiment"), Column("checks that hold"), Column("where"), Column("paper"), Column("size"),
     Column("seed", True), Column("CPU time", True),
