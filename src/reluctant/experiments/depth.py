@@ -38,7 +38,8 @@ def depth_study(
     return Finding(
         name="depth",
         title=f"{POINTS} points of a sphere in {DIM} dimensions through random networks, {networks} each",
-        claim="Lemma 3.2: angles shrink layer by layer. Theorem 3.1: at depth ≥ d³ the network is nearly constant.",
+        claim="Angles between images of inputs shrink layer by layer (Lemma 3.2), and a network of depth d³ or more is "
+        "nearly constant on the sphere.",
         measured=_measured(table),
         columns=("width", "hidden", "mean angle", "recursion", "one sign", "ratio", "spread", "· √width"),
         rows=table,

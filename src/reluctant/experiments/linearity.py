@@ -54,9 +54,10 @@ def linearity_law(
     return Finding(
         name="linearity-law",
         title=f"Relative change of the gradient at radius r, {dim} inputs, all widths {dim}, {networks} networks each",
-        claim="Lemma 2.8 bounds it; to first order it is √(2ℓr/π) with ℓ hidden layers, in a random direction.",
-        measured=f"{min(ratios):.2f} to {max(ratios):.2f} times √(2ℓr/π) up to r = {RADII[1]:g}; the terms of "
-        f"GD-DECOMP, one a hidden layer, add up to the change of gradient within {size(identity, 1)}.",
+        claim="Near an input the gradient of a random network hardly changes; the change is a sum with one term a "
+        "hidden layer (GD-DECOMP), and Lemma 2.8 bounds it.",
+        measured=f"In a random direction, with ℓ hidden layers, {min(ratios):.2f} to {max(ratios):.2f} times √(2ℓr/π) "
+        f"up to r = {RADII[1]:g}; the terms of GD-DECOMP add up to the change within {size(identity, 1)}.",
         columns=("hidden", "r", "random", "√(2ℓr/π)", "ratio", "along the gradient"),
         rows=table,
         draw=lambda figure: _draw_law(figure, table, hidden),

@@ -29,9 +29,10 @@ def smallest_perturbation(
     return Finding(
         name="smallest-perturbation",
         title=f"Smallest change that hides an input of {dim} numbers from k random neurons, mean of {runs} runs",
-        claim="The smallest such change is about √(k/d) of the input's norm; its square follows Beta(k/2, (d - k)/2).",
+        claim="The smallest change that hides an input from k random neurons is about √(k/d) of its norm.",
         measured=f"Means {min(row[1] for row in rows):.3f} to {max(row[1] for row in rows):.3f}, within "
-        f"{max(abs(row[4]) for row in rows):.1f} standard errors of the exact law at every k.",
+        f"{max(abs(row[4]) for row in rows):.1f} standard errors of the law at every k: the square follows "
+        "Beta(k/2, (d - k)/2).",
         columns=("k", "mean", "√(k/d)", "law", "z"),
         rows=tuple(rows),
         draw=lambda figure: _draw(figure, rows),

@@ -101,8 +101,8 @@ def span_moderate(
         name="span-moderate",
         title=f"Rank of gradients against their number, {inputs}-{rank}-… with moderate widths",
         claim="Full recovery with less than 100 samples in all settings.",
-        measured=f"100 gradients give {_worst(random, len(FEW) - 1):.0%} of the rank or more in every random shape, "
-        f"and {_worst(trained, len(FEW) - 1):.0%} or more in every trained one.",
+        measured=f"100 gradients give at least {_worst(random, len(FEW) - 1):.0%} of the rank in every random shape, "
+        f"and at least {_worst(trained, len(FEW) - 1):.0%} in every trained one.",
         **_shown(found),
         checks=(
             Check("random networks: smallest median rank at 100, of the whole", _worst(random, len(FEW) - 1), 1.0, 1.0),

@@ -89,7 +89,7 @@ def span_labels(
     return Finding(
         name="span-labels",
         title="Random networks thresholded to 0/1, the span from labels alone",
-        claim="Algorithm 2: with twice differentiable activations and a threshold on top, the span is approximated to "
+        claim="With twice differentiable activations and a threshold on top, the span is approximated to "
         "any ε with polynomially many queries, although each answer is one bit.",
         measured=f"{sum(run.right for run in every)} of {len(every)} spans whole, ReLU networks included, to a sine of "
         f"at most {size(_worst(every), 1)}, with {min(_costs(every)):.0f} to {max(_costs(every)):.0f} times k·n "

@@ -97,7 +97,8 @@ def flip_steps(
     return Finding(
         name="flip-steps",
         title="Smallest flip along the gradient of random networks with all widths d, one input each",
-        claim="Theorem 1.1: a relative change of order 1/√d flips any fixed depth. A random linear function: 0.67/√d.",
+        claim="One step along the gradient, of relative size of order 1/√d, flips the sign of a random network of any "
+        "fixed depth.",
         measured=_measured(cells, slopes),
         columns=("layers", "d", "networks", "flipped", "median · √d", "corrected · √d"),
         rows=tuple(cell.row() for cell in cells),
@@ -131,7 +132,7 @@ def _measured(cells: list[_Cell], slopes: dict[int, float]) -> str:
     return (
         f"{flipped} of {sum(len(cell.sizes) for cell in large)} networks with {large[0].d} inputs or more flipped in "
         f"one step; its median is {min(scaled):.2f} to {max(scaled):.2f} over √d, and falls like d to the power "
-        f"{max(slopes.values()):.2f} to {min(slopes.values()):.2f}."
+        f"{max(slopes.values()):.2f} to {min(slopes.values()):.2f}. A random linear function has {TYPICAL:.2f} over √d."
     )
 
 

@@ -130,6 +130,6 @@ def _draw(figure: Any, table: tuple[tuple[Any, ...], ...]) -> None:
 
 
 TRAINED = Experiment(
-    "trained", ADVERSARIAL, "a question of its introduction", trained_linearity,
+    "trained", ADVERSARIAL, "Introduction, open question", trained_linearity,
     quick={"hidden": ((32,), (128,), (64, 64), (64, 64, 64)), "inputs": 40},
 )  # fmt: skip

@@ -18,7 +18,7 @@ CHECK_COLUMNS = (
     Column("what was asked"), Column("value", True), Column("from", True), Column("to", True), Column("result"),
 )  # fmt: skip
 SUMMARY_COLUMNS = (
-    Column("experiment"), Column("checks that hold"), Column("where"), Column("paper"), Column("size"),
+    Column("experiment"), Column("as asked"), Column("where"), Column("paper"), Column("size"),
     Column("seed", True), Column("CPU time", True),
 )  # fmt: skip
 
@@ -42,9 +42,8 @@ class _Shown:
         checks = len(self.record["checks"])
         if self.record["error"]:
             return Cell("did not run", -1, "bad")
-        if self.holding < checks:
-            return Cell(f"{self.holding} of {checks} checks hold", self.holding / checks, "bad")
-        return Cell(f"{checks} of {checks} checks hold", 1, "good")
+        share = self.holding / checks if checks else 1.0
+        return Cell(f"{self.holding} of {_checks(checks)}", share, "good" if share == 1 else "bad")
 
     @property
     def measured(self) -> str:
@@ -70,9 +69,8 @@ class _Shown:
         """Its row in the table at the head."""
         record = self.record
         link = _markup('<a href="#{}">{}</a>').format(record["name"], record["name"])
-        checks = f"{self.holding} of {len(record['checks'])}" if not record["error"] else "did not run"
         return [
-            Cell(link, record["name"]), Cell(checks, self.state.key, self.state.tone), record["where"],
+            Cell(link, record["name"]), self.state, record["where"],
             record["paper"]["authors"], record["size"], str(record["seed"]),
             Cell(duration(record["seconds"]), record["seconds"]),
         ]  # fmt: skip
@@ -116,7 +114,7 @@ def _verdict(shown: Sequence[_Shown]) -> Mapping[str, Any]:
     holding = sum(each.holding for each in shown)
     failed = [each.record["name"] for each in shown if each.record["error"]]
     bad = [each.record["name"] for each in shown if not each.record["ok"] and not each.record["error"]]
-    parts = [f"{holding} of {checks} checks hold"] if bad else [f"All {checks} checks hold"] if checks else []
+    parts = [_holding(holding, checks)] if checks else []
     parts += [f"{', '.join(failed)} did not run"] if failed else []
     return {
         "tone": "bad" if bad or failed else "good",
@@ -129,6 +127,16 @@ def _verdict(shown: Sequence[_Shown]) -> Mapping[str, Any]:
             ("CPU time", duration(sum(each.record["seconds"] for each in shown)), "over all experiments"),
         ],
     }
+
+
+def _checks(number: int) -> str:
+    return "1 check" if number == 1 else f"{count(number)} checks"
+
+
+def _holding(holding: int, checks: int) -> str:
+    if holding < checks:
+        return f"{holding} of {_checks(checks)} hold"
+    return "The check holds" if checks == 1 else f"All {_checks(checks)} hold"
 
 
 def _is_number(value: Any) -> bool:
