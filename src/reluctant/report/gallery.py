@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from reluctant.optional import require
@@ -18,7 +18,7 @@ CHECK_COLUMNS = (
     Column("what was asked"), Column("value", True), Column("from", True), Column("to", True), Column("result"),
 )  # fmt: skip
 SUMMARY_COLUMNS = (
-    Column("experiment"), Column("as asked"), Column("where"), Column("paper"), Column("size"),
+    Column("experiment"), Column("checks that hold"), Column("where"), Column("paper"), Column("size"),
     Column("seed", True), Column("CPU time", True),
 )  # fmt: skip
 
@@ -69,9 +69,10 @@ class _Shown:
         """Its row in the table at the head."""
         record = self.record
         link = _markup('<a href="#{}">{}</a>').format(record["name"], record["name"])
+        state = replace(self.state, text=self.state.text.removesuffix(" checks").removesuffix(" check"))
         return [
-            Cell(link, record["name"]), self.state, record["where"],
-            record["paper"]["authors"], record["size"], str(record["seed"]),
+            Cell(link, record["name"]), state, record["where"],
+            _short_name(record["paper"]), record["size"], str(record["seed"]),
             Cell(duration(record["seconds"]), record["seconds"]),
         ]  # fmt: skip
 
@@ -127,6 +128,12 @@ def _verdict(shown: Sequence[_Shown]) -> Mapping[str, Any]:
             ("CPU time", duration(sum(each.record["seconds"] for each in shown)), "over all experiments"),
         ],
     }
+
+
+def _short_name(paper: Mapping[str, str]) -> str:
+    """The first author, and where it appeared."""
+    first, *others = paper["authors"].replace(" and ", ", ").split(", ")
+    return f"{first}{' et al.' if others else ''}, {paper['venue']}"
 
 
 def _checks(number: int) -> str:
