@@ -142,7 +142,13 @@ def query_table(record: Data) -> Table:
 
 def step_table(record: Data) -> Table:
     """Steps with their state and reason."""
-    columns = (Column("step"), Column("state"), Column("why"), Column("queries", True), Column("time", True))
+    columns = (
+        Column("step"),
+        Column("state"),
+        Column("why", prose=True),
+        Column("queries", True),
+        Column("time", True),
+    )
     return Table("What the audit did, in order", columns, [_step(step) for step in record["steps"]])
 
 
@@ -151,7 +157,7 @@ def _step(step: Data) -> list[Cell | str]:
     return [
         step["step"],
         Cell(step["state"], tone=STATES.get(step["state"], "")),
-        powers(step.get("why") or ""),
+        step.get("why") or "",
         Cell(count(queries), "" if queries is None else queries),
         Cell(duration(seconds), "" if seconds is None else seconds),
     ]
@@ -159,6 +165,6 @@ def _step(step: Data) -> list[Cell | str]:
 
 def name_table(record: Data) -> Table:
     """The findings under the names that readers know."""
-    columns = (Column("id"), Column("name"), Column("source"), Column("finding"))
-    rows = [[name["id"], name["name"], name["source"], powers(name.get("finding") or "")] for name in record["names"]]
+    columns = (Column("id"), Column("name"), Column("source"), Column("finding", prose=True))
+    rows = [[name["id"], name["name"], name["source"], name.get("finding") or ""] for name in record["names"]]
     return Table("The same findings in the catalogues of MITRE, NIST and OWASP", columns, rows)

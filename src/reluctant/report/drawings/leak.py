@@ -60,6 +60,7 @@ def draw_leak(rows: Sequence[Mapping[str, Any]] | None) -> Drawing | None:
     axes.plot(at, copied, "-", color=COLOURS[6], linewidth=1.5)
     _mark(axes, at, copied, ok, COLOURS[6])
     axes.set_ylim(bottom=-0.6)
+    axes.yaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel("digits right")
     legend_above(figure)
     _name_axis(axes, points)
