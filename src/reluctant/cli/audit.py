@@ -12,8 +12,7 @@ import typer
 
 from reluctant.audit import LEAKS, Audit, not_opened
 from reluctant.audit import audit as audit_target
-from reluctant.audit.driver import SWEEP_SECONDS
-from reluctant.audit.shares import BUDGET
+from reluctant.audit.shares import BUDGET, SECONDS
 from reluctant.cli.console import progress
 from reluctant.cli.files import check_page_path, check_record_path, write_page, write_record
 from reluctant.cli.inputs import read_array
@@ -49,7 +48,7 @@ def audit(
     input_shape: Annotated[
         str | None, typer.Option(metavar="HEIGHT,WIDTH", help="Shape of inputs that are images.")
     ] = None,
-    sweep_seconds: Annotated[float, typer.Option(help="Time for trying defenses on a local copy.")] = SWEEP_SECONDS,
+    seconds: Annotated[float, typer.Option(help="Processor time for extraction, learning and defenses.")] = SECONDS,
 ) -> int:
     """Find out what can be taken from a model through its answers, and what would help.
 
@@ -67,14 +66,14 @@ def audit(
     options = replace(options, budget=options.budget or BUDGET)
     own = {
         "out": out, "inputs": inputs, "fail_on": fail_on, "price": price, "currency": currency, "classes": classes,
-        "input_shape": input_shape, "sweep_seconds": sweep_seconds,
+        "input_shape": input_shape, "seconds": seconds,
     }  # fmt: skip
     settings: dict[str, Any] = {
         "inputs": None if inputs is None else read_array("--inputs", inputs),
         "input_shape": _shape(input_shape),
         "classes": () if classes is None else tuple(name.strip() for name in classes.split(",")),
         "price": None if price is None else {"per thousand": price, "currency": currency},
-        "sweep_seconds": sweep_seconds,
+        "seconds": seconds,
     }
     found = _run(target, options, _repeat(target, options, own), settings)
     write_page(found.to_dict(), out)
@@ -152,7 +151,7 @@ def _repeat(target: str, options: TargetOptions, own: Mapping[str, Any]) -> str:
     return shlex.join(words)
 
 
-OWN_DEFAULTS = {"budget": BUDGET, "out": Path("report.html"), "currency": "", "sweep_seconds": SWEEP_SECONDS}
+OWN_DEFAULTS = {"budget": BUDGET, "out": Path("report.html"), "currency": "", "seconds": SECONDS}
 
 
 def _words(option: str, value: Any) -> list[str]:
