@@ -69,7 +69,7 @@ TARGETS = {
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_refused_target(name):
     target, reason = TARGETS[name]
-    record = json.loads(audit(open_oracle(target, dim=4), budget=6000, sweep_seconds=1.0).to_json())
+    record = json.loads(audit(open_oracle(target, dim=4), budget=6000).to_json())
     html = audit_page(check_audit(record))
     assert "Exact copy possible" not in html
     assert reason in section(html, "recovered")

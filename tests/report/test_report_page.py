@@ -11,7 +11,7 @@ import pytest
 
 from reluctant.report import audit_page, three_figures
 from reluctant.report.audit import CONTENTS
-from reluctant.report.summary import level_of
+from reluctant.report.summary import leaks, level_of
 
 LOADING_ATTRIBUTES = {"src", "srcset", "data", "action", "poster", "background", "href", "xlink:href"}
 LOADING_TAGS = {"iframe", "object", "embed", "link", "img", "base", "form"}
@@ -198,6 +198,28 @@ def test_a_defense_that_left_a_close_copy_is_not_praised(record):
     row["rebuilt"] = {"method": "extract", "outcome": "out-of-budget", "ok": False, "error": 1e-12, "queries": 9}
     assert "a close copy was made all the same" in three_figures(record)[2].note
     assert "close, not verified" in audit_page(record)
+
+
+def states(record) -> list[str]:
+    return [leak.state for leak in leaks(record)]
+
+
+def test_leaks_are_found_or_not_or_not_settled(record):
+    assert states(record) == ["yes"] * 4
+    record["verdict"]["leaks"] = []
+    assert states(record) == ["not found", "not found", "all of them", "not found"]
+    record["extraction"]["outcome"] = "out-of-budget"
+    record["span"] |= {"ok": False, "outcome": "rank-unclear"}
+    assert states(record) == ["not settled", "not settled", "not settled", "not found"]
+    record |= dict.fromkeys(("extraction", "learning", "span", "flip"))
+    assert states(record) == ["not tried"] * 4
+
+
+def test_no_defense_is_named_where_nothing_was_copied(record):
+    for row in record["defenses"]["rows"]:
+        row["rebuilt"] = None
+    record["defenses"]["cheapest"] = None
+    assert "Cheapest defense that helps" not in [figure.name for figure in three_figures(record)]
 
 
 @pytest.mark.parametrize(

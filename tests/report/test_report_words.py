@@ -29,8 +29,8 @@ def test_sizes(value, words):
 
 
 def test_shares_are_not_rounded_up_to_all():
-    assert [percent(share) for share in (0, 0.5, 0.999, 0.99999, 1, None)] == [
-        "0%", "50.0%", "99.9%", "> 99.9%", "100%", "–",
+    assert [percent(share) for share in (0, 3e-4, 0.5, 0.999, 0.99999, 1, None)] == [
+        "0%", "0.03%", "50.0%", "99.9%", "> 99.9%", "100%", "–",
     ]  # fmt: skip
 
 
@@ -105,7 +105,10 @@ def test_the_mosaic_has_gaps_and_keeps_order():
     tiles = _mosaic(images)
     assert tiles.shape == (2, 8)
     np.testing.assert_array_equal(tiles[0], [0, 0, np.nan, 1, 1, np.nan, 2, 2])
-    assert np.isnan(_mosaic(np.ones((9, 2, 2)))[3:, 3:]).all()  # the second row has one image
+    tiles = _mosaic(np.ones((9, 2, 2)))  # five and four
+    assert tiles.shape == (5, 14)
+    assert np.isnan(tiles[3:, 12:]).all()
+    assert not np.isnan(tiles[3:, 9:11]).any()
 
 
 def test_dead_neurons_can_be_drawn():
@@ -146,4 +149,5 @@ def test_the_leak_curve_has_rows_about_digits_in_their_order():
     assert [point.ok for point in points] == [True, False, True]
     assert "all digits: 3.0" in draw_leak(rows).alt
     assert draw_leak([row("none", 16.0)]) is None
+    assert draw_leak([row("none", 16.0), row("decimals=2", 3.0) | {"rebuilt": None}]) is None
     assert draw_leak(None) is None

@@ -14,6 +14,7 @@ SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 SCIENTIFIC = re.compile(r"(?<![\w.])-?\d(?:\.\d+)?e[+-]?\d+(?!\w)")  # 2.0e-13
 PLAIN = range(-3, 5)  # decimal exponents that are written out
 SHORTEST, MINUTE, HOUR = 0.1, 60.0, 3600.0
+SMALL = 0.001  # shares below this have one digit that says something
 CERTAIN = 0.9995  # shares beyond this are not rounded up to all
 
 
@@ -46,6 +47,8 @@ def percent(value: Any) -> str:
         return UNKNOWN
     if CERTAIN <= value < 1:
         return "> 99.9%"
+    if 0 < value < SMALL:
+        return f"{size(100 * value, 1)}%"
     return f"{100 * value:.1f}%" if 0 < value < 1 else f"{100 * value:.0f}%"
 
 
