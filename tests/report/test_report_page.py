@@ -7,6 +7,7 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from reluctant.report import audit_page, three_figures
@@ -77,6 +78,24 @@ def test_the_page_is_complete_html(page, html):
 
 def test_the_page_is_small(html):
     assert len(html.encode()) < LARGEST / 3  # of a small model: a large one has room
+
+
+@pytest.mark.parametrize(("creases", "film"), [(2000, True), (8000, False)])
+def test_the_page_of_a_large_network_fits(record, creases, film):
+    rng = np.random.default_rng(0)
+    rows, t = 4 * creases, np.linspace(-9, 9, 4 * creases)
+    record["pictures"]["search"] = {
+        "scale": 1.0, "t": t.tolist(), "answers": rng.standard_normal((rows, 10)).tolist(),
+        "round": (np.arange(rows) % 20).tolist(), "known": [True] * (rows - 1),
+        "creases": np.linspace(-8, 8, creases).tolist(),
+    }  # fmt: skip
+    record["pictures"]["line"]["creases"] = np.linspace(-1, 2, creases).tolist()
+    line = np.linspace(-1, 1, 2)
+    record["pictures"]["slice"]["creases"] = [[[x, -1.0], [y, 1.0]] for x in line for y in rng.uniform(-1, 1, 500)]
+    html = audit_page(record)
+    assert len(html.encode()) < LARGEST
+    assert ('class="film"' in html) == film
+    assert ("too long to draw" in html) != film
 
 
 def test_no_name_is_given_twice(page):

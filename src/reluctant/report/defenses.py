@@ -30,9 +30,9 @@ WORDS = {
 }
 COLUMNS = (
     Column("defense"),
-    Column("users: error", numeric=True),
-    Column("users: labels kept", numeric=True),
-    Column("directions found", numeric=True),
+    Column("users' error", numeric=True),
+    Column("labels kept", numeric=True),
+    Column("directions", numeric=True),
     Column("copy"),
     Column("copy's error", numeric=True),
     Column("queries", numeric=True),
@@ -109,4 +109,4 @@ def _good_copy(rebuilt: Data) -> Cell:
     error = rebuilt.get("error")
     if rebuilt["method"] != "extract":
         return Cell("close", "2", "bad")
-    return Cell("exact", "0", "bad") if error is not None and error <= EXACT else Cell("all digits given", "1", "bad")
+    return Cell("exact", "0", "bad") if error is not None and error <= EXACT else Cell("every digit given", "1", "bad")

@@ -137,7 +137,14 @@ def query_table(record: Data) -> Table:
         [stage, *(Cell(count(rows[name]), rows[name]) for name in ("asked", "sent", "replayed"))]
         for stage, rows in by_stage.items()
     ]
-    return Table(f"{count(record['queries']['total'])} queries reached the target", columns, rows)
+    return Table(_spent(record), columns, rows)
+
+
+def _spent(record: Data) -> str:
+    budget, price = record.get("budget"), record.get("price") or {}
+    allowed = f", of a budget of {count(budget)}" if budget else ""
+    paid = f", for {money(price['cost'], price.get('currency') or '')}" if price.get("cost") is not None else ""
+    return f"{count(record['queries']['total'])} queries reached the target{allowed}{paid}"
 
 
 def step_table(record: Data) -> Table:
