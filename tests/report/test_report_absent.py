@@ -75,6 +75,8 @@ def test_a_refused_target(name):
     assert reason in section(html, "recovered")
     assert 'class="absent"' in section(html, "defenses")
     assert len(three_figures(record)) == 3
+    if name in {"labels", "smooth"}:
+        assert ("Where it jumps, the label changes." in html) == (name == "labels")
 
 
 @pytest.mark.parametrize("widths", [(1, 3, 1), (3, 4, 1), (4, 0, 2), (2, 3, 3, 1)])

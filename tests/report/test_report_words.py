@@ -9,9 +9,18 @@ import pytest
 
 from reluctant.report import render
 from reluctant.report.defenses import defense_words
-from reluctant.report.drawings import draw_errors, draw_first_layer, draw_flip, draw_leak, draw_line, draw_stages
+from reluctant.report.drawings import (
+    draw_errors,
+    draw_first_layer,
+    draw_flip,
+    draw_leak,
+    draw_line,
+    draw_plane,
+    draw_stages,
+)
 from reluctant.report.drawings.first_layer import _mosaic
 from reluctant.report.drawings.leak import leak_points
+from reluctant.report.drawings.plane import _finer
 from reluctant.report.figures import figure_svg, new_figure
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.words import NO_BREAK, count, duration, money, percent, powers, size
@@ -120,6 +129,23 @@ def test_a_flip_is_drawn_only_where_inputs_are_images():
     assert draw_flip([0.0] * 4, [1.0] * 4, None) is None
     assert draw_flip([0.0] * 4, [1.0] * 4, (3, 2)) is None
     assert draw_flip(None, None, (2, 2)) is None
+
+
+def test_the_plane_is_drawn_the_right_way_up():
+    values = np.zeros((3, 3))
+    values[0, 2] = 9.0  # low in the second direction, high in the first: the lower right corner
+    finer = _finer(values)
+    assert finer.shape == (13, 13)
+    assert finer[0, -1] == 9
+    assert finer[0, -4] == pytest.approx(4.5)
+    assert finer[3, -1] == pytest.approx(4.5)
+    assert finer[-1].max() == 0
+
+
+@pytest.mark.parametrize("most", [0, 1, 9, 40])
+def test_labels_are_drawn_whatever_their_number(most):
+    part = {"low": [0, 0], "high": [1, 1], "values": [[0, most], [most, 0]], "creases": [], "classes": None}
+    assert draw_plane(part, labels=True).alt == "Heat map of the target's label on a plane through input space."
 
 
 def test_small_stages_are_put_together():

@@ -8,7 +8,7 @@ from typing import Any
 
 from reluctant.report.words import count, percent, size
 
-__all__ = ["also_found", "flip_sentence", "shown_classes", "target_name", "versions_sentence"]
+__all__ = ["also_found", "answers_labels", "flip_sentence", "shown_classes", "target_name", "versions_sentence"]
 
 Data = Mapping[str, Any]
 TYPICAL = 0.67  # relative step times √d at which a random network flips
@@ -73,6 +73,11 @@ def shown_classes(record: Data) -> tuple[str, str] | None:
 def _class(name: Any) -> str:
     """A number alone would not be read as a class."""
     return f"class {name}" if str(name).isdigit() else str(name)
+
+
+def answers_labels(record: Data) -> bool:
+    """True if the target gives labels, by what it says or by what was seen."""
+    return "labels" in (record["target"].get("kind"), (record.get("health") or {}).get("answers"))
 
 
 def versions_sentence(record: Data) -> str:

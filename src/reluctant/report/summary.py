@@ -159,6 +159,8 @@ def _digits(record: Data) -> Figure | None:
     health = record.get("health")
     if not health:
         return None
+    if health.get("answers") == "labels":
+        return Figure("What an answer gives", "a label", f"{health['shape']} at small scale")
     decimals = health.get("decimals")
     value = str(health["number_format"]) if decimals is None else f"{decimals} decimals"
     return Figure("Digits in an answer", value, f"{health['shape']} at small scale")
