@@ -130,8 +130,8 @@ def _flip(known: Known) -> dict[str, Any] | None:
     tries = [flip.to_dict() for flip in known.flips]
     parts = ("outcome", "ok", "relative size", "classes", "queries")
     return best.to_dict() | {
-        "start": rounded(best.start) if small else None,
-        "x": rounded(best.x) if small and best.x is not None else None,
+        "start": best.start.tolist() if small else None,
+        "x": best.x.tolist() if small and best.x is not None else None,
         "tries": [{part: each[part] for part in parts} for each in tries],
     }
 
