@@ -15,6 +15,7 @@ from reluctant.health import check_health
 from reluctant.oracles import Facts, Kind, NetworkOracle
 from reluctant.results import Outcome, Result
 from reluctant.testing import in_float32, planted
+from reluctant.testing.faults import noisy
 
 NETWORK = planted((6, 5, 3))
 INPUTS = np.random.default_rng(3).standard_normal((200, 6))
@@ -130,7 +131,7 @@ def test_the_copy_answers_in_the_digits_of_its_model(served):
     targets = {
         "float32": in_float32(NETWORK),
         "decimals": lambda x: np.round(NETWORK(x), 3),
-        "noise": lambda x, rng=np.random.default_rng(0): NETWORK(x) + 1e-3 * rng.standard_normal((len(x), 3)),
+        "noise": noisy(NETWORK, 1e-3),
     }
     health = check_health(open_oracle(targets[served], dim=6))
     again = check_health(open_oracle(as_served(NetworkOracle(NETWORK), health)))
