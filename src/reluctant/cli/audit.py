@@ -14,15 +14,15 @@ from reluctant.audit import LEAKS, STEPS, Audit, not_opened
 from reluctant.audit import audit as audit_target
 from reluctant.audit.shares import BUDGET, SECONDS
 from reluctant.cli.console import progress
-from reluctant.cli.files import check_record_path, write_record
+from reluctant.cli.files import check_page_path, check_record_path, write_page, write_record
 from reluctant.cli.inputs import read_array
 from reluctant.cli.targets import INTERRUPTED, TargetArgument, TargetOptions, with_target_options
 from reluctant.errors import InvalidInput, MissingDependency, TargetError, UnknownTarget, UnsafeFile, UnsupportedModel
 from reluctant.oracles.link import AnswerLink
 from reluctant.oracles.opening import Precision
-from reluctant.report import three_figures, write_audit_page
+from reluctant.report import three_figures
 
-__all__ = ["audit", "figures", "write_report"]
+__all__ = ["audit", "figures"]
 
 # What keeps a target from being opened: a report says so. Any other bad argument is a mistake at the keyboard.
 NOT_OPENED = (TargetError, UnknownTarget, UnsafeFile, UnsupportedModel, MissingDependency)
@@ -80,7 +80,7 @@ def audit(
         "steps": _left(skip or []),
     }
     found = _run(target, options, _repeat(target, options, own), settings)
-    write_report(found, out)
+    write_page(found.to_dict(), out)
     write_record(found, options.json)
     if options.json != "-":
         print("\n".join([*figures(found), f"Report: {out.resolve()}"]))
@@ -104,14 +104,6 @@ def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str
         )  # fmt: skip
 
 
-def write_report(found: Audit, out: Path) -> None:
-    """Write the page."""
-    try:
-        write_audit_page(out, found.to_dict())
-    except OSError as error:
-        raise InvalidInput.about("--out", got=f"'{out}' ({error})", expected="a file to write") from error
-
-
 def figures(found: Audit) -> list[str]:
     """The verdict, and the figures that matter."""
     record = found.to_dict()
@@ -129,8 +121,7 @@ def _status(found: Audit, fail_on: list[str]) -> int:
 def _check(out: Path, options: TargetOptions, fail_on: list[str], price: float | None) -> None:
     """What cannot be written or understood is found before anything is asked."""
     check_record_path(options.json)
-    if not out.parent.is_dir() or out.is_dir():
-        raise InvalidInput.about("--out", got=f"'{out}'", expected="a file in an existing folder")
+    check_page_path(out)
     unknown = [name for name in fail_on if name not in LEAKS]
     if unknown:
         raise InvalidInput.about("--fail-on", got=", ".join(unknown), expected="one of " + ", ".join(LEAKS))

@@ -11,9 +11,9 @@ import typer
 
 from reluctant.audit import audit
 from reluctant.bundled import digits_card, digits_inputs, digits_model
-from reluctant.cli.audit import figures, write_report
+from reluctant.cli.audit import figures
 from reluctant.cli.console import note, progress
-from reluctant.cli.files import make_folder, write_network, write_record
+from reluctant.cli.files import make_folder, write_network, write_page, write_record
 from reluctant.oracles import open_oracle
 
 __all__ = ["demo"]
@@ -50,6 +50,6 @@ def demo(
     if extraction is not None:
         write_network(extraction, out / "recovered.onnx")
     write_record(found, str(out / "audit.json"))
-    write_report(found, out / "report.html")
+    write_page(found.to_dict(), out / "report.html")
     print("\n".join([*figures(found), f"Report: {(out / 'report.html').resolve()}"]))
     return 0 if extraction is not None and extraction.ok else 1

@@ -31,6 +31,8 @@ __all__ = ["CONTENTS", "audit_page", "write_audit_page"]
 
 Data = Mapping[str, Any]
 
+LONGEST_FILM = 800_000  # characters: of a page of 1.5 MB
+
 CONTENTS = (
     ("recovered", "What was recovered"),
     ("defenses", "What would help"),
@@ -106,8 +108,10 @@ def _flip(record: Data) -> draw.Drawing | None:
 
 
 def _film(record: Data) -> Any:
-    """The search for creases as it went, if there was one."""
+    """The search for creases as it went, if there was one and it fits into a page."""
     search = (record.get("pictures") or {}).get("search")
     if not search:
         return None
-    return require("markupsafe", extra="report", purpose="A report").Markup(search_svg(LineSearch.from_dict(search)))
+    svg = search_svg(LineSearch.from_dict(search))
+    markup = require("markupsafe", extra="report", purpose="A report").Markup
+    return markup(svg) if len(svg) <= LONGEST_FILM else None
