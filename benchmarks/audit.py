@@ -56,8 +56,8 @@ def sweep_table(record: dict[str, Any]) -> None:
         honest, span, copy = row["honest"], row["span"], row["rebuilt"]
         stopped = {True: "stopped", False: f"{copy['method']} {copy['outcome']}", None: "not decided"}[row["stopped"]]
         seen = f"{span['rank']} ({span['queries']})" if span["ok"] else span["outcome"]
-        print(f"| `{row['defense']}` | {number(honest['error rms'])} | {honest['labels kept']:.0%} | {seen} | {stopped} "
-              f"| {number(copy['error'])} | {copy['queries']} |")  # fmt: skip
+        users = f"{number(honest['error rms'])} | {honest['labels kept']:.0%}"
+        print(f"| `{row['defense']}` | {users} | {seen} | {stopped} | {number(copy['error'])} | {copy['queries']} |")
 
 
 def number(value: float | None) -> str:
