@@ -103,9 +103,9 @@ class Audit:
         """One JSON object."""
         return json.dumps(self.to_dict(), indent=1, allow_nan=False)
 
-    def write(self, path: Path) -> None:
+    def write(self, path: str | Path) -> None:
         """Write the JSON form."""
-        path.write_text(self.to_json() + "\n", encoding="utf-8")
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
 
 
 def schema() -> dict[str, Any]:

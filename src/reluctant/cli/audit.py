@@ -80,8 +80,8 @@ def audit(
         "steps": _left(skip or []),
     }
     found = _run(target, options, _repeat(target, options, own), settings)
-    write_page(found.to_dict(), out)
     write_record(found, options.json)
+    write_page(found.to_dict(), out)
     if options.json != "-":
         print("\n".join([*figures(found), f"Report: {out.resolve()}"]))
     return _status(found, fail_on or [])
