@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -33,6 +33,7 @@ __all__ = ["HONEST_INPUTS", "STEPS", "Watch", "audit", "not_opened"]
 HONEST_INPUTS = 1000  # drawn from the domain where none are given
 STOPPED = "Stopped by the user."
 TIME_UP = "The time for it ran out; what it had found by then is kept. Allow more (--seconds)."
+LEFT_OUT = "Left out, as asked for."
 NO_ROWS = "No rows of the budget are left."
 
 # Told what begins: "audit" or "defenses", how many parts are done, of how many, and the name of the next one.
@@ -137,16 +138,19 @@ class _Run:
     steps: list[StepRecord] = field(default_factory=list)
     passed: int = 0
 
-    def go(self, wanted: Mapping[str, StepFunction]) -> bool:
+    def go(self, wanted: Collection[str]) -> bool:
         """Run the steps; False if the user stopped it."""
         stopped = False
-        for name, function in wanted.items():
-            self.watch("audit", len(self.steps), len(wanted), name)
-            record = StepRecord(name, "skipped", STOPPED) if stopped else self.step(name, function)
-            stopped = stopped or record.why == STOPPED
+        for name, function in STEPS.items():
+            self.watch("audit", len(self.steps), len(STEPS), name)
+            if stopped or name not in wanted:
+                record = StepRecord(name, "skipped", STOPPED if stopped else LEFT_OUT)
+            else:
+                record = self.step(name, function)
+            stopped = record.why == STOPPED
             self.steps.append(record)
             self.known = replace(self.known, said={**self.known.said, name: record.why})
-        self.watch("audit", len(wanted), len(wanted), "")
+        self.watch("audit", len(STEPS), len(STEPS), "")
         return not stopped
 
     def step(self, name: str, function: StepFunction) -> StepRecord:
@@ -195,12 +199,12 @@ def _ending(new: Mapping[str, Any]) -> str:
     return " ".join(str(value.outcome) for value in new.values() if isinstance(value, Ended))
 
 
-def _wanted(steps: Iterable[str] | None) -> Mapping[str, StepFunction]:
+def _wanted(steps: Iterable[str] | None) -> Collection[str]:
     names = list(STEPS if steps is None else steps)
     unknown = [name for name in names if name not in STEPS]
     if unknown:
         raise InvalidInput.about("steps", got=unknown, expected="some of " + ", ".join(STEPS))
-    return {name: function for name, function in STEPS.items() if name in names}
+    return names
 
 
 def _honest(inputs: FloatArray | None, oracle: Counting, rng: int) -> FloatArray:
