@@ -12,6 +12,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 from benchmarks import (
     adversarial,
     attacks,
+    audit,
     bounded,
     defenses,
     depth_three,
@@ -50,6 +51,7 @@ BENCHMARKS = {
     "honesty": honesty.main,
     "probabilities": probabilities.main,
     "defenses": defenses.main,
+    "audit": audit.main,
     "learning": learning.main,
     "adversarial": adversarial.main,
     "attacks": attacks.main,

@@ -7,11 +7,12 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from reluctant.report import audit_page, three_figures
 from reluctant.report.audit import CONTENTS
-from reluctant.report.summary import level_of
+from reluctant.report.summary import leaks, level_of
 
 LOADING_ATTRIBUTES = {"src", "srcset", "data", "action", "poster", "background", "href", "xlink:href"}
 LOADING_TAGS = {"iframe", "object", "embed", "link", "img", "base", "form"}
@@ -79,6 +80,24 @@ def test_the_page_is_small(html):
     assert len(html.encode()) < LARGEST / 3  # of a small model: a large one has room
 
 
+@pytest.mark.parametrize(("creases", "film"), [(2000, True), (8000, False)])
+def test_the_page_of_a_large_network_fits(record, creases, film):
+    rng = np.random.default_rng(0)
+    rows, t = 4 * creases, np.linspace(-9, 9, 4 * creases)
+    record["pictures"]["search"] = {
+        "scale": 1.0, "t": t.tolist(), "answers": rng.standard_normal((rows, 10)).tolist(),
+        "round": (np.arange(rows) % 20).tolist(), "known": [True] * (rows - 1),
+        "creases": np.linspace(-8, 8, creases).tolist(),
+    }  # fmt: skip
+    record["pictures"]["line"]["creases"] = np.linspace(-1, 2, creases).tolist()
+    line = np.linspace(-1, 1, 2)
+    record["pictures"]["slice"]["creases"] = [[[x, -1.0], [y, 1.0]] for x in line for y in rng.uniform(-1, 1, 500)]
+    html = audit_page(record)
+    assert len(html.encode()) < LARGEST
+    assert ('class="film"' in html) == film
+    assert ("too long to draw" in html) != film
+
+
 def test_no_name_is_given_twice(page):
     names = [value for name, value in page.attributes if name == "id"]
     assert len(names) == len(set(names))
@@ -133,7 +152,7 @@ def test_the_picture_takes_the_colour_of_the_page(html):
 
 def test_numbers_are_written_for_people(page):
     assert not re.search(r"\d\.\de-\d\d", page.text)
-    assert "× 10⁻¹³" in page.text
+    assert "× 10⁻¹³" in page.text
 
 
 def test_hostile_words_are_only_text(hostile_record, page, page_of):
@@ -155,7 +174,7 @@ def scrubbed(html: str) -> str:
     html = re.sub(r"<script>.*?</script>", "<script/>", html, flags=re.DOTALL)
     html = re.sub(r"<svg.*?</svg>", "<svg/>", html, flags=re.DOTALL)
     html = re.sub(r"\b(reluctant|numpy|python) \d[\w.+]*", r"\1 VERSION", html)
-    html = re.sub(r'data-key="[\d.e-]+">[\d.]+ (s|min|h)<', 'data-key="TIME">TIME<', html)
+    html = re.sub(r'data-key="[\d.e-]+">(&lt; )?[\d.]+ (s|min|h)<', 'data-key="TIME">TIME<', html)
     return re.sub(r"\n\s*\n+", "\n", html)
 
 
@@ -183,11 +202,13 @@ def test_the_same_record_gives_the_same_page(record, html):
 
 
 def test_three_figures_of_a_copied_network(record):
+    record["price"] = {"per thousand": 2.0, "currency": "EUR", "cost": 6.0}
+    record["recovered"]["cost"] = 1.638
     copied, queries, defense = three_figures(record)
     assert copied.value == "2,410"
     assert copied.note.startswith("64 → 32 → 10, error at most")
     assert queries.value == f"{record['recovered']['queries']:,}"
-    assert "EUR" in queries.note
+    assert queries.note.endswith(", 1.64 EUR")
     assert defense.name == "Cheapest defense that helps"
 
 
@@ -196,6 +217,28 @@ def test_a_defense_that_left_a_close_copy_is_not_praised(record):
     row["rebuilt"] = {"method": "extract", "outcome": "out-of-budget", "ok": False, "error": 1e-12, "queries": 9}
     assert "a close copy was made all the same" in three_figures(record)[2].note
     assert "close, not verified" in audit_page(record)
+
+
+def states(record) -> list[str]:
+    return [leak.state for leak in leaks(record)]
+
+
+def test_leaks_are_found_or_not_or_not_settled(record):
+    assert states(record) == ["yes"] * 4
+    record["verdict"]["leaks"] = []
+    assert states(record) == ["not found", "not found", "all of them", "not found"]
+    record["extraction"]["outcome"] = "out-of-budget"
+    record["span"] |= {"ok": False, "outcome": "rank-unclear"}
+    assert states(record) == ["not settled", "not settled", "not settled", "not found"]
+    record |= dict.fromkeys(("extraction", "learning", "span", "flip"))
+    assert states(record) == ["not tried"] * 4
+
+
+def test_no_defense_is_named_where_nothing_was_copied(record):
+    for row in record["defenses"]["rows"]:
+        row["rebuilt"] = None
+    record["defenses"]["cheapest"] = None
+    assert "Cheapest defense that helps" not in [figure.name for figure in three_figures(record)]
 
 
 @pytest.mark.parametrize(

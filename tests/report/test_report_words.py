@@ -9,12 +9,21 @@ import pytest
 
 from reluctant.report import render
 from reluctant.report.defenses import defense_words
-from reluctant.report.drawings import draw_errors, draw_first_layer, draw_flip, draw_leak, draw_line, draw_stages
+from reluctant.report.drawings import (
+    draw_errors,
+    draw_first_layer,
+    draw_flip,
+    draw_leak,
+    draw_line,
+    draw_plane,
+    draw_stages,
+)
 from reluctant.report.drawings.first_layer import _mosaic
 from reluctant.report.drawings.leak import leak_points
+from reluctant.report.drawings.plane import _finer
 from reluctant.report.figures import figure_svg, new_figure
 from reluctant.report.tables import Cell, Column, Table
-from reluctant.report.words import count, duration, money, percent, powers, size
+from reluctant.report.words import NO_BREAK, count, duration, money, percent, powers, size
 
 
 @pytest.mark.parametrize(
@@ -25,24 +34,25 @@ from reluctant.report.words import count, duration, money, percent, powers, size
     ],
 )  # fmt: skip
 def test_sizes(value, words):
-    assert size(value) == words
+    assert size(value).replace(NO_BREAK, " ") == words
 
 
 def test_shares_are_not_rounded_up_to_all():
-    assert [percent(share) for share in (0, 0.5, 0.999, 0.99999, 1, None)] == [
-        "0%", "50.0%", "99.9%", "> 99.9%", "100%", "–",
+    assert [percent(share) for share in (0, 3e-4, 0.5, 0.999, 0.99999, 1, None)] == [
+        "0%", "0.03%", "50.0%", "99.9%", "> 99.9%", "100%", "–",
     ]  # fmt: skip
 
 
 def test_counts_times_and_money():
     assert [count(value) for value in (0, 1234567, None)] == ["0", "1,234,567", "–"]
-    assert [duration(value) for value in (0.04, 12, 90, 7200, None)] == ["0.0 s", "12 s", "1.5 min", "2.0 h", "–"]
+    assert [duration(value) for value in (0.04, 12, 90, 7200, None)] == ["< 0.1 s", "12 s", "1.5 min", "2.0 h", "–"]
     assert [money(value, "EUR") for value in (0, 0.0026, 1.5, None)] == ["0.00 EUR", "0.0026 EUR", "1.50 EUR", "–"]
 
 
 def test_powers_in_a_sentence():
     said = "error 2.0e-13 at most, 1e+06 far, 0.0e+00 none, sha 3e5a1, v1.2e3x, 12e4"
-    assert powers(said) == "error 2.0 × 10⁻¹³ at most, 1 × 10⁶ far, 0 none, sha 3e5a1, v1.2e3x, 12e4"
+    read = "error 2.0 × 10⁻¹³ at most, 1 × 10⁶ far, 0 none, sha 3e5a1, v1.2e3x, 12e4"
+    assert powers(said).replace(NO_BREAK, " ") == read
 
 
 @pytest.mark.parametrize(
@@ -104,7 +114,10 @@ def test_the_mosaic_has_gaps_and_keeps_order():
     tiles = _mosaic(images)
     assert tiles.shape == (2, 8)
     np.testing.assert_array_equal(tiles[0], [0, 0, np.nan, 1, 1, np.nan, 2, 2])
-    assert np.isnan(_mosaic(np.ones((9, 2, 2)))[3:, 3:]).all()  # the second row has one image
+    tiles = _mosaic(np.ones((9, 2, 2)))  # five and four
+    assert tiles.shape == (5, 14)
+    assert np.isnan(tiles[3:, 12:]).all()
+    assert not np.isnan(tiles[3:, 9:11]).any()
 
 
 def test_dead_neurons_can_be_drawn():
@@ -116,6 +129,23 @@ def test_a_flip_is_drawn_only_where_inputs_are_images():
     assert draw_flip([0.0] * 4, [1.0] * 4, None) is None
     assert draw_flip([0.0] * 4, [1.0] * 4, (3, 2)) is None
     assert draw_flip(None, None, (2, 2)) is None
+
+
+def test_the_plane_is_drawn_the_right_way_up():
+    values = np.zeros((3, 3))
+    values[0, 2] = 9.0  # low in the second direction, high in the first: the lower right corner
+    finer = _finer(values)
+    assert finer.shape == (13, 13)
+    assert finer[0, -1] == 9
+    assert finer[0, -4] == pytest.approx(4.5)
+    assert finer[3, -1] == pytest.approx(4.5)
+    assert finer[-1].max() == 0
+
+
+@pytest.mark.parametrize("most", [0, 1, 9, 40])
+def test_labels_are_drawn_whatever_their_number(most):
+    part = {"low": [0, 0], "high": [1, 1], "values": [[0, most], [most, 0]], "creases": [], "classes": None}
+    assert draw_plane(part, labels=True).alt == "Heat map of the target's label on a plane through input space."
 
 
 def test_small_stages_are_put_together():
@@ -145,4 +175,5 @@ def test_the_leak_curve_has_rows_about_digits_in_their_order():
     assert [point.ok for point in points] == [True, False, True]
     assert "all digits: 3.0" in draw_leak(rows).alt
     assert draw_leak([row("none", 16.0)]) is None
+    assert draw_leak([row("none", 16.0), row("decimals=2", 3.0) | {"rebuilt": None}]) is None
     assert draw_leak(None) is None

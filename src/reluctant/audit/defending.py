@@ -8,6 +8,7 @@ from typing import Any
 from reluctant.audit.known import Known, Skip, as_given
 from reluctant.audit.leak import METHODS, NO_DEFENSE, Leak, Rebuilt
 from reluctant.audit.recovered import accuracy_of
+from reluctant.audit.shares import TIMES
 from reluctant.audit.sweep import as_served, sweep
 from reluctant.defenses import HonestCost
 from reluctant.networks.network import LINKS, Link
@@ -30,7 +31,7 @@ def try_defenses(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]
             spread=1.0 if served is None else served.spread,
             digits="float64" if served is None else served.number_format,
             undefended=_undefended(known), methods=_methods(known),
-            seconds=known.given.sweep_seconds, rng=seed, watch=known.given.watch,
+            seconds=TIMES["defenses"] * known.given.seconds, rng=seed, watch=known.given.watch,
         )  # fmt: skip
     finally:
         copy.close()

@@ -15,10 +15,10 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.link import AnswerLink
 from reluctant.oracles.opening import Precision
-from reluctant.results import Result
+from reluctant.results import Outcome, Result
 from reluctant.span import Span
 
-__all__ = ["Given", "Known", "Skip", "StepFunction", "as_given"]
+__all__ = ["Given", "Known", "Skip", "StepFunction", "as_given", "skip_where"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Given:
     precision: Precision = "as-served"
     link: AnswerLink = "identity"
     output: int | None = None
-    sweep_seconds: float = 0.0
+    seconds: float = 0.0
     watch: Callable[[int, int, str], None] | None = None
 
 
@@ -63,11 +63,17 @@ class Known:
     truth: Mapping[str, Any] | None = None
     sweep: Sweep | None = None
     said: Mapping[str, str] = field(default_factory=dict)  # why each step ended as it did
+    timed_out: tuple[str, ...] = ()  # steps whose time was over before they ended
 
     @property
     def copy(self) -> Result | None:
         """The run that gave a copy of the network: verified, or as accurate as asked for."""
         return next((run for run in (self.extraction, self.learning) if run is not None and run.ok), None)
+
+    @property
+    def refusal(self) -> Outcome | None:
+        """Why the interface gives nothing to work with, None where it does."""
+        return None if self.health is None else self.health.refusal
 
     @property
     def runs(self) -> tuple[tuple[str, Result | None], ...]:
@@ -86,6 +92,12 @@ class Skip(Exception):
 
 # (the target within the step's share of the budget, what is known, the seed) to what is new, under its name in Known.
 StepFunction = Callable[[Counting, Known, int], Mapping[str, Any]]
+
+
+def skip_where(known: Known, *refusals: Outcome) -> None:
+    """Skip the step where the interface has one of these faults."""
+    if known.refusal in refusals:
+        raise Skip(str(known.refusal))
 
 
 def as_given(known: Known, oracle: Counting) -> str:

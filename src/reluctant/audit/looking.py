@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reluctant.audit.known import Known, Skip
+from reluctant.audit.known import Known, Skip, skip_where
 from reluctant.errors import ReluctantError
 from reluctant.health import Health, check_health
 from reluctant.oracles import Counting, Kind, Linked, Selected
@@ -51,10 +51,8 @@ def _behind(oracle: Counting, seed: int) -> Health | None:
 
 def look_for_span(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """From values; from labels where values are no pieces of linear functions."""
-    refusal = None if known.health is None else known.health.refusal
-    if refusal in (Outcome.CONSTANT, Outcome.NON_FINITE):
-        raise Skip(str(refusal))
-    labels = refusal in FROM_LABELS
+    skip_where(known, Outcome.CONSTANT, Outcome.NON_FINITE)
+    labels = known.refusal in FROM_LABELS
     if labels and oracle.outputs == 1 and known.health is not None and known.health.answers is not Kind.LABELS:
-        raise Skip(f"{refusal} One output has no label to look at.")
+        raise Skip(f"{known.refusal} One output has no label to look at.")
     return {"span": recover_span(oracle, labels=labels, fine=False, rng=seed)}

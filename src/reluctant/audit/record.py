@@ -103,9 +103,9 @@ class Audit:
         """One JSON object."""
         return json.dumps(self.to_dict(), indent=1, allow_nan=False)
 
-    def write(self, path: Path) -> None:
+    def write(self, path: str | Path) -> None:
         """Write the JSON form."""
-        path.write_text(self.to_json() + "\n", encoding="utf-8")
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
 
 
 def schema() -> dict[str, Any]:
@@ -130,8 +130,8 @@ def _flip(known: Known) -> dict[str, Any] | None:
     tries = [flip.to_dict() for flip in known.flips]
     parts = ("outcome", "ok", "relative size", "classes", "queries")
     return best.to_dict() | {
-        "start": rounded(best.start) if small else None,
-        "x": rounded(best.x) if small and best.x is not None else None,
+        "start": best.start.tolist() if small else None,
+        "x": best.x.tolist() if small and best.x is not None else None,
         "tries": [{part: each[part] for part in parts} for each in tries],
     }
 

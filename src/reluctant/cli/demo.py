@@ -20,7 +20,7 @@ __all__ = ["demo"]
 
 SEED = 0
 PAUSE = 0.2  # seconds for each round of the search, so that a person sees it
-SWEEP_SECONDS = 60.0
+SECONDS = 100.0
 CLASSES = tuple("0123456789")
 IMAGE = (8, 8)
 
@@ -44,7 +44,7 @@ def demo(
     ):
         found = audit(
             oracle, rng=SEED, inputs=np.load(digits_inputs()), input_shape=IMAGE, classes=CLASSES, file=digits_model(),
-            precision="float64", sweep_seconds=SWEEP_SECONDS, repeat="reluctant demo", watch=watch,
+            precision="float64", seconds=SECONDS, repeat="reluctant demo", watch=watch,
         )  # fmt: skip
     extraction = found.known.extraction
     if extraction is not None:

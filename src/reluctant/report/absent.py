@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from reluctant.report.sentences import also_found
+
 __all__ = ["absences"]
 
 Data = Mapping[str, Any]
@@ -27,12 +29,17 @@ SECTIONS = {
 
 def absences(record: Data) -> dict[str, str]:
     """For every section the sentence that stands in it when there is nothing to show."""
-    return {name: _sentence(record, words, otherwise) for name, (words, otherwise) in SECTIONS.items()}
+    said = " ".join(also_found(record))  # stands in the first section anyway
+    return {
+        name: _sentence(record, steps, first, said if name == "recovered" else "")
+        for name, (steps, first) in SECTIONS.items()
+    }
 
 
-def _sentence(record: Data, steps: tuple[str, ...], first: str) -> str:
+def _sentence(record: Data, steps: tuple[str, ...], first: str, said: str) -> str:
     """Reasons of the steps that did not run; of those that ran without result, what they say themselves."""
-    tried = [step for step in record["steps"] if step["step"] in steps and step.get("why")]
-    reasons = [str(step["why"]) for step in tried if step["state"] == "failed" or step["state"] == "skipped"]
+    named = [step for step in record["steps"] if step["step"] in steps and step.get("why")]
+    tried = [step for step in named if step["why"] not in said]
+    reasons = [str(step["why"]) for step in tried if step["state"] != "done"]
     reasons = reasons or [str(step["why"]) for step in tried]
     return " ".join([first, *dict.fromkeys(reasons)])

@@ -30,13 +30,14 @@ WORDS = {
 }
 COLUMNS = (
     Column("defense"),
-    Column("users: error", numeric=True),
-    Column("users: labels kept", numeric=True),
-    Column("directions found", numeric=True),
+    Column("users' error", numeric=True),
+    Column("labels kept", numeric=True),
+    Column("directions", numeric=True),
     Column("copy"),
     Column("copy's error", numeric=True),
     Column("queries", numeric=True),
 )
+EXACT = 1e-8  # relative error of a copy that has half the digits of float64 or more
 CLOSE = 1e-2  # relative error up to which a copy that was not verified is a close one all the same
 
 
@@ -95,10 +96,17 @@ def is_close(rebuilt: Data) -> bool:
 
 def _copy(rebuilt: Data) -> Cell:
     if not rebuilt:
-        return Cell("not tried", "4", "calm")
+        return Cell("not tried", "5", "calm")
     if rebuilt["ok"]:
-        exact = rebuilt["method"] == "extract"
-        return Cell("exact", "0", "bad") if exact else Cell("close", "1", "bad")
+        return _good_copy(rebuilt)
     if is_close(rebuilt):
-        return Cell("close, not verified", "2", "warn")
-    return Cell("none", "3", "good")
+        return Cell("close, not verified", "3", "warn")
+    return Cell("none", "4", "good")
+
+
+def _good_copy(rebuilt: Data) -> Cell:
+    """Exact; else to all the digits that answers give, which an owner calls exact too; else close."""
+    error = rebuilt.get("error")
+    if rebuilt["method"] != "extract":
+        return Cell("close", "2", "bad")
+    return Cell("exact", "0", "bad") if error is not None and error <= EXACT else Cell("every digit given", "1", "bad")

@@ -71,7 +71,7 @@ def figure_markup(figure: Any) -> Any:
 def legend_above(figure: Any) -> None:
     """One line of names above the axes, where they cover nothing."""
     names = figure.axes[0].get_legend_handles_labels()[1]
-    style = {"frameon": False, "fontsize": 9, "handlelength": 1.6, "columnspacing": 1.4}
+    style = {"frameon": False, "fontsize": 9, "handlelength": 1.6, "columnspacing": 1.1}
     figure.legend(loc="outside upper left", ncols=len(names), **style)
 
 

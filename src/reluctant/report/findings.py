@@ -137,12 +137,25 @@ def query_table(record: Data) -> Table:
         [stage, *(Cell(count(rows[name]), rows[name]) for name in ("asked", "sent", "replayed"))]
         for stage, rows in by_stage.items()
     ]
-    return Table(f"{count(record['queries']['total'])} queries reached the target", columns, rows)
+    return Table(_spent(record), columns, rows)
+
+
+def _spent(record: Data) -> str:
+    budget, price = record.get("budget"), record.get("price") or {}
+    allowed = f", of a budget of {count(budget)}" if budget else ""
+    paid = f", for {money(price['cost'], price.get('currency') or '')}" if price.get("cost") is not None else ""
+    return f"{count(record['queries']['total'])} queries reached the target{allowed}{paid}"
 
 
 def step_table(record: Data) -> Table:
     """Steps with their state and reason."""
-    columns = (Column("step"), Column("state"), Column("why"), Column("queries", True), Column("time", True))
+    columns = (
+        Column("step"),
+        Column("state"),
+        Column("why", prose=True),
+        Column("queries", True),
+        Column("time", True),
+    )
     return Table("What the audit did, in order", columns, [_step(step) for step in record["steps"]])
 
 
@@ -151,7 +164,7 @@ def _step(step: Data) -> list[Cell | str]:
     return [
         step["step"],
         Cell(step["state"], tone=STATES.get(step["state"], "")),
-        powers(step.get("why") or ""),
+        step.get("why") or "",
         Cell(count(queries), "" if queries is None else queries),
         Cell(duration(seconds), "" if seconds is None else seconds),
     ]
@@ -159,6 +172,6 @@ def _step(step: Data) -> list[Cell | str]:
 
 def name_table(record: Data) -> Table:
     """The findings under the names that readers know."""
-    columns = (Column("id"), Column("name"), Column("source"), Column("finding"))
-    rows = [[name["id"], name["name"], name["source"], powers(name.get("finding") or "")] for name in record["names"]]
+    columns = (Column("id"), Column("name"), Column("source"), Column("finding", prose=True))
+    rows = [[name["id"], name["name"], name["source"], name.get("finding") or ""] for name in record["names"]]
     return Table("The same findings in the catalogues of MITRE, NIST and OWASP", columns, rows)

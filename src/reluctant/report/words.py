@@ -6,13 +6,15 @@ import math
 import re
 from typing import Any
 
-__all__ = ["UNKNOWN", "count", "duration", "money", "percent", "powers", "size", "superscript"]
+__all__ = ["NO_BREAK", "UNKNOWN", "count", "duration", "money", "percent", "powers", "size", "superscript"]
 
 UNKNOWN = "–"
+NO_BREAK = "\N{NO-BREAK SPACE}"
 SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 SCIENTIFIC = re.compile(r"(?<![\w.])-?\d(?:\.\d+)?e[+-]?\d+(?!\w)")  # 2.0e-13
 PLAIN = range(-3, 5)  # decimal exponents that are written out
-MINUTE, HOUR = 60.0, 3600.0
+SHORTEST, MINUTE, HOUR = 0.1, 60.0, 3600.0
+SMALL = 0.001  # shares below this have one digit that says something
 CERTAIN = 0.9995  # shares beyond this are not rounded up to all
 
 
@@ -36,7 +38,7 @@ def size(value: Any, digits: int = 2) -> str:
     if int(exponent) in PLAIN:
         decimals = max(digits - 1 - int(exponent), 0)
         return f"{float(f'{mantissa}e{exponent}'):,.{decimals}f}".replace("-", "−")
-    return f"{mantissa} × 10{superscript(int(exponent))}".replace("-", "−")
+    return f"{mantissa}{NO_BREAK}×{NO_BREAK}10{superscript(int(exponent))}".replace("-", "−")
 
 
 def percent(value: Any) -> str:
@@ -45,6 +47,8 @@ def percent(value: Any) -> str:
         return UNKNOWN
     if CERTAIN <= value < 1:
         return "> 99.9%"
+    if 0 < value < SMALL:
+        return f"{size(100 * value, 1)}%"
     return f"{100 * value:.1f}%" if 0 < value < 1 else f"{100 * value:.0f}%"
 
 
@@ -52,6 +56,8 @@ def duration(seconds: Any) -> str:
     """Seconds, minutes or hours."""
     if seconds is None:
         return UNKNOWN
+    if seconds < SHORTEST:
+        return "0 s" if seconds == 0 else f"< {SHORTEST} s"
     if seconds < MINUTE:
         return f"{seconds:.1f} s" if seconds < MINUTE / 6 else f"{seconds:.0f} s"
     if seconds < HOUR:

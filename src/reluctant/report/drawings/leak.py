@@ -40,8 +40,9 @@ class Point:
 
 
 def leak_points(rows: Sequence[Mapping[str, Any]]) -> list[Point]:
-    """The rows about digits alone, from few to many; nothing where there is one point only."""
-    given = [row for row in rows if _kind(row["defense"]) in NAMES and row.get("digits") is not None]
+    """The rows about digits alone, from few to many; nothing where a copy was tried in one of them only."""
+    tried = [row for row in rows if row["rebuilt"]]
+    given = [row for row in tried if _kind(row["defense"]) in NAMES and row.get("digits") is not None]
     points = [_point(row) for row in sorted(given, key=lambda row: row["digits"])]
     return points if len(points) > 1 else []
 
@@ -60,6 +61,7 @@ def draw_leak(rows: Sequence[Mapping[str, Any]] | None) -> Drawing | None:
     axes.plot(at, copied, "-", color=COLOURS[6], linewidth=1.5)
     _mark(axes, at, copied, ok, COLOURS[6])
     axes.set_ylim(bottom=-0.6)
+    axes.yaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel("digits right")
     legend_above(figure)
     _name_axis(axes, points)
@@ -100,7 +102,7 @@ def _name_axis(axes: Any, points: list[Point]) -> None:
 
 
 def _point(row: Mapping[str, Any]) -> Point:
-    rebuilt = row["rebuilt"] or {}
+    rebuilt = row["rebuilt"]
     return Point(
         _name(row["defense"]), row["digits"], _right(rebuilt.get("error")), rebuilt.get("queries"),
         bool(rebuilt.get("ok")),
