@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 
@@ -14,7 +15,8 @@ from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits.anywhere import ask_anywhere
 from reluctant.extraction.few_digits.extension import extend
 from reluctant.extraction.few_digits.far import choose_distance, exactly_from_afar, refitted_nearby
-from reluctant.extraction.few_digits.line import FARTHEST, read_line
+from reluctant.extraction.few_digits.line import FARTHEST
+from reluctant.extraction.few_digits.lines import promising_lines
 from reluctant.extraction.few_digits.noise import look_from
 from reluctant.extraction.few_digits.polish import Fit, polish_all
 from reluctant.extraction.few_digits.sides import turned
@@ -23,12 +25,13 @@ from reluctant.extraction.few_digits.view import View
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
+from reluctant.threads import one_blas_thread
 from reluctant.verification.precision import Precision
 
 __all__ = ["FewDigits"]
 
-RANDOM_SHARE, MANY_RANDOM_SHARE = 2.0, 1.0  # answers at random inputs for each parameter
-MANY_PARAMETERS = 50_000  # from here on half as many have to do: they take minutes
+RANDOM_SHARE, MANY_RANDOM_SHARE = 2.0, 2.5  # answers at random inputs for each parameter
+MANY_PARAMETERS = 50_000  # from here on these alone are polished with: equations of all others would take minutes
 SHARE_OF_SPENT = 0.15  # and at least this part of the rows before: small networks can afford more
 LARGEST_CHI = 2.0  # of all answers after the last fit
 
@@ -70,15 +73,20 @@ class FewDigits:
     def _from(self, view: View, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]) -> Candidate:
         """All stages at one distance."""
         oracle, before = view.oracle, view.oracle.queries
-        view, known = self._subspace(view, rng)
-        keep(_lifted(view, known.framed.lifted()))
-        extension = extend(view, known.framed, rng)
+        with one_blas_thread():
+            view, known = self._subspace(view, rng)
+            keep(_lifted(view, known.framed.lifted()))
+            extension = extend(view, known.framed, rng)
         parameters = known.framed.neurons * (oracle.dim + 1 + oracle.outputs)
-        share = RANDOM_SHARE if parameters < MANY_PARAMETERS else MANY_RANDOM_SHARE
+        many = parameters >= MANY_PARAMETERS
+        share = MANY_RANDOM_SHARE if many else RANDOM_SHARE
         count = int(max(share * parameters / oracle.outputs, SHARE_OF_SPENT * (oracle.queries - before)))
         random = ask_anywhere(view, known.framed.frame, extension.directions, count, rng)
-        fit, errors = polish_all(turned(Fit(known.framed.network, extension, known.points, random)))
-        network = _lifted(view, fit.lifted(known.framed.frame))
+        fit = turned(Fit(known.framed.network, extension, known.points, random))
+        if many:
+            fit = replace(fit, extension=fit.extension.without_answers())
+        fit, errors = polish_all(fit)
+        network = _lifted(view, fit.network)
         keep(network)
         if not fit.chi < LARGEST_CHI:
             reason = "answers are not explained"
@@ -87,14 +95,16 @@ class FewDigits:
 
     def _subspace(self, view: View, rng: np.random.Generator) -> tuple[View, Known]:
         """The first line that grows into a subspace."""
-        for attempt in range(self.lines):
+        failure = StageFailed("line", "no line could be read", number=0, limit=1)
+        for line in islice(promising_lines(view, rng), self.lines):
+            if isinstance(line, StageFailed):
+                failure = line
+                continue
             try:
-                line = read_line(view, rng)
                 return line.view, grow_subspace(line, min(self.directions, view.dim - 1), rng)
-            except StageFailed:
-                if attempt == self.lines - 1:
-                    raise
-        raise AssertionError("at least one line is tried")
+            except StageFailed as stuck:
+                failure = stuck
+        raise failure
 
 
 def _lifted(view: View, network: ReLUNetwork) -> ReLUNetwork:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from reluctant.extraction.few_digits.arrow import Arrow, arrow_equations, row_se
 from reluctant.extraction.few_digits.extension import Extension
 from reluctant.extraction.few_digits.layout import Layout, Step
 from reluctant.extraction.few_digits.subspace_fit import Points
-from reluctant.geometry import Frame
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
@@ -39,26 +39,26 @@ class Fit:
     points: Points
     anywhere: Anywhere
 
-    @property
+    @cached_property
+    def random_residual(self) -> FloatArray:
+        """What is left of the answers at random inputs."""
+        return self.anywhere.residual(self.core, self.extension)
+
+    @cached_property
     def square(self) -> float:
         """Sum of the squares of all residuals."""
         inside = sum(float((rows.residual(self.core) ** 2).sum()) for rows in row_sets(self.points, self.extension))
-        return inside + float((self.anywhere.residual(self.core, self.extension) ** 2).sum())
+        return inside + float((self.random_residual**2).sum())
 
     @property
     def chi(self) -> float:
         """Root mean square of all residuals, in deviations of the noise."""
         return float(np.sqrt(self.square / (self.points.f.size + self.extension.f.size + self.anywhere.f.size)))
 
-    def lifted(self, frame: Frame) -> ReLUNetwork:
+    @property
+    def network(self) -> ReLUNetwork:
         """The network as a function of the input itself."""
-        (g, a), (z, c), own = self.core.weights, self.core.biases, self.extension
-        w = g @ frame.basis + own.weights.T @ own.directions
-        z = z - w @ frame.origin
-        if self.core.skip is None:
-            return ReLUNetwork([w, a], [z, c])
-        skip = self.core.skip @ frame.basis + own.skip.T @ own.directions
-        return ReLUNetwork([w, a], [z, c - skip @ frame.origin], skip)
+        return self.extension.lifted(self.core, self.anywhere.frame)
 
 
 def polish_all(fit: Fit) -> tuple[Fit, FloatArray]:
@@ -80,7 +80,7 @@ def polish_all(fit: Fit) -> tuple[Fit, FloatArray]:
 
 def _gauss_newton_step(arrow: Arrow, random: Linearised, fit: Fit) -> Step:
     inverse = random.added_to(arrow).inverse(DAMPING)
-    products = random.back(fit.anywhere.residual(fit.core, fit.extension))
+    products = random.back(fit.random_residual)
     wanted = _plus((arrow.core_wanted, arrow.wanted), products, 1.0)
 
     def normal(step: Step) -> Step:

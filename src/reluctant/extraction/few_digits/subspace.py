@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits.growth import ask_in, grow, line_points
+from reluctant.extraction.few_digits.idle import without_idle_neurons
 from reluctant.extraction.few_digits.line import OnLine
-from reluctant.extraction.few_digits.subspace_fit import Points, fit_network, misfit
+from reluctant.extraction.few_digits.subspace_fit import HUBER, Points, fit_network, misfit
 from reluctant.geometry import Frame, FramedNetwork
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
@@ -21,8 +23,9 @@ SPREAD = (-1.0, 1.2)  # of their logarithmic size
 ON_LINE, FEWEST_ON_LINE = 20, 1500  # samples of the line a neuron
 GROWN = 12  # points a neuron and direction
 TOO_FAR = 50.0  # sizes of an input: points that grew from far creases are left out
+MOST_PLANES = 3  # times each direction is grown into, should later ones show more neurons
+PLACE = 1e-3  # angle on the line by which neurons differ as much as if one had no bend
 STEPS = 8
-IDLE, IDLE_SQUARES = 0.003, 60.0  # of the sum of squares, and squares: a neuron whose loss leaves no more is none
 HELD_OUT = 200
 LARGEST_CHI, LARGEST_MISFIT = 1.5, 12.0  # of what is held out: missing neurons show as tens to thousands
 
@@ -38,19 +41,58 @@ class Known:
 def grow_subspace(line: OnLine, directions: int, rng: np.random.Generator) -> Known:
     """Grow the line into so many directions. Cost: about 35 rows a neuron and direction, and 30 a neuron in all."""
     frame = _frame(line, directions, rng)
-    start, slopes, grown = line.network, [np.ones(start_width(line))], []
-    skips = [_skip(start)[:, 0]]
     with line.view.oracle.stage("growth"):
-        for k in range(1, directions + 1):
-            plane, points = grow(line, start, frame.basis[k], rng)
-            grown.append(_in_frame(points, [0, k], directions + 1))
-            slopes.append(plane.weights[0][:, 1] / plane.weights[0][:, 0])
-            skips.append(_skip(plane)[:, 1])
-            start = _on_line(plane)
-    weights = start.weights[0] * np.stack(slopes, axis=1)
-    joined = ReLUNetwork([weights, start.weights[1]], start.biases, np.stack(skips, axis=1))
+        joined, grown = _planes(line, frame, rng)
     with line.view.oracle.stage("subspace"):
         return _fitted(line, frame, joined, grown, rng)
+
+
+def _planes(line: OnLine, frame: Frame, rng: np.random.Generator) -> tuple[ReLUNetwork, list[Points]]:
+    """The planes of the line and each direction, joined; anew where one shows neurons that others did not."""
+    start, directions = line.network, range(1, len(frame.basis))
+    planes: dict[int, tuple[ReLUNetwork, Points]] = {}
+    for _ in range(MOST_PLANES * len(directions)):
+        if len(planes) == len(directions):
+            break
+        k = next(k for k in directions if k not in planes)
+        plane, points = grow(line, start, frame.basis[k], rng)
+        if plane.widths[1] != start.widths[1]:
+            planes.clear()
+        else:
+            plane = _in_order(plane, start, line.view.size)
+        planes[k], start = (plane, points), _on_line(plane)
+    else:
+        raise StageFailed("growth", "planes that do not agree", number=len(planes), limit=len(directions))
+    return _joined(start, planes), [_in_frame(points, [0, k], len(frame.basis)) for k, (_, points) in planes.items()]
+
+
+def _in_order(plane: ReLUNetwork, start: ReLUNetwork, size: float) -> ReLUNetwork:
+    """The neurons in the order of those they grew from: one that was lost and found again comes last."""
+    bends, places, outputs = (np.stack(pair) for pair in zip(_marks(plane, size), _marks(start, size), strict=True))
+    cost = np.abs(bends[0][:, None] - bends[1]) / np.maximum(bends[0][:, None], bends[1])
+    cost += np.abs(places[0][:, None] - places[1]) / PLACE
+    cost += 1 - outputs[0] @ outputs[1].T
+    order = np.argsort(linear_sum_assignment(cost)[1])
+    (w, a), (b, c) = plane.weights, plane.biases
+    return ReLUNetwork([w[order], a[:, order]], [b[order], c], plane.skip)
+
+
+def _marks(network: ReLUNetwork, size: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """What a neuron is known by on the line: how much it bends (h,), where as an angle (h,), outputs (h, m)."""
+    along = network.weights[0][:, 0]
+    return np.abs(along), np.arctan2(-network.biases[0] / size * np.sign(along), np.abs(along)), network.weights[1].T
+
+
+def _joined(start: ReLUNetwork, planes: dict[int, tuple[ReLUNetwork, Points]]) -> ReLUNetwork:
+    """One network in all directions: the latest on the line, and of each plane what is across.
+
+    Outputs have norm one in all of them, so weights can be taken as they are; slopes could not where a neuron is
+    hardly seen on the line.
+    """
+    across = [planes[k][0] for k in sorted(planes)]
+    w = np.column_stack([start.weights[0], *(plane.weights[0][:, 1] for plane in across)])
+    skip = np.column_stack([_skip(start), *(_skip(plane)[:, 1] for plane in across)])
+    return ReLUNetwork([w, start.weights[1]], start.biases, skip)
 
 
 def _frame(line: OnLine, directions: int, rng: np.random.Generator) -> Frame:
@@ -63,21 +105,18 @@ def _frame(line: OnLine, directions: int, rng: np.random.Generator) -> Frame:
     return frame.extended(frame.new_directions(directions - 1, rng)) if directions > 1 else frame
 
 
-def start_width(line: OnLine) -> int:
-    """Number of neurons the line shows."""
-    return line.network.widths[1]
-
-
 def _fitted(line: OnLine, frame: Frame, network: ReLUNetwork, grown: list[Points], rng: np.random.Generator) -> Known:
-    k, h, view = len(frame.basis), network.widths[1], line.view
-    per_point = min(view.outputs, COUNTED_OUTPUTS)
-    sizes = np.exp(rng.uniform(*SPREAD, (PER_UNKNOWN * h * (k + 1) // per_point, 1))) * view.size / np.sqrt(k)
-    points = ask_in(view, frame, sizes * rng.standard_normal((len(sizes), k)))
-    points += _near(_in_frame(line_points(line, max(ON_LINE * h, FEWEST_ON_LINE), rng), [0], k), view.size)
+    k, view = len(frame.basis), line.view
+    h, per_point = network.widths[1], min(view.outputs, COUNTED_OUTPUTS)
+    points = _near(_in_frame(line_points(line, max(ON_LINE * h, FEWEST_ON_LINE), rng), [0], k), view.size)
     for part in grown:
         near = _near(part, view.size)
         points += near.chosen(rng.permutation(len(near))[: GROWN * h])
-    network = _without_idle_neurons(fit_network(network, points, steps=STEPS), points)
+    network = fit_network(network, points, steps=STEPS, huber=HUBER)
+    sizes = np.exp(rng.uniform(*SPREAD, (PER_UNKNOWN * h * (k + 1) // per_point, 1))) * view.size / np.sqrt(k)
+    points += ask_in(view, frame, sizes * rng.standard_normal((len(sizes), k)))
+    network = fit_network(network, points, steps=STEPS, huber=HUBER)
+    network = without_idle_neurons(fit_network(network, points, steps=STEPS), points)
     h = network.widths[1]
     held_out = ask_in(view, frame, rng.standard_normal((HELD_OUT, k)) * view.size / np.sqrt(k))
     left = misfit(network, held_out)
@@ -87,30 +126,6 @@ def _fitted(line: OnLine, frame: Frame, network: ReLUNetwork, grown: list[Points
             reason = "held-out points are not explained"
             raise StageFailed("subspace", reason, number=float(number), limit=limit, partial=framed.lifted())
     return Known(framed, points + held_out)
-
-
-def _without_idle_neurons(network: ReLUNetwork, points: Points) -> ReLUNetwork:
-    """The fit without neurons that explain nothing: knots that were noise, or two for one neuron."""
-    square = float((misfit(network, points) ** 2).sum())
-    while network.widths[1] > 1:
-        fewer = fit_network(_without_weakest(network, points), points, steps=STEPS)
-        after = float((misfit(fewer, points) ** 2).sum())
-        if after > (1 + max(IDLE, IDLE_SQUARES / points.f.size)) * square:
-            break
-        network, square = fewer, after
-    return network
-
-
-def _without_weakest(network: ReLUNetwork, points: Points) -> ReLUNetwork:
-    """Without the neuron whose loss the others make up for best, as far as linear outputs can."""
-    (w, a), (b, c) = network.weights, network.biases
-    columns = np.column_stack([np.maximum(points.y @ w.T + b, 0), points.y, np.ones(len(points))])
-    columns = columns * points.weight[:, None]
-    inverse = np.linalg.pinv(columns.T @ columns, hermitian=True)
-    loss = (a**2).sum(axis=0) / np.maximum(np.diag(inverse)[: len(b)], np.finfo(np.float64).tiny)
-    weakest = int(np.argmin(loss))
-    weights = [np.delete(w, weakest, axis=0), np.delete(a, weakest, axis=1)]
-    return ReLUNetwork(weights, [np.delete(b, weakest), c], network.skip)
 
 
 def _skip(network: ReLUNetwork) -> FloatArray:
