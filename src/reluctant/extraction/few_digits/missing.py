@@ -22,33 +22,38 @@ from reluctant.numerics import FloatArray
 __all__ = ["WORTH", "with_missing_neurons"]
 
 TINY = float(np.finfo(np.float64).tiny)
-CREASES = 1500  # tried
+CREASES, TRIES = 1500, 3  # tried, and how often without success
+CHANCE = 0.1  # of the squares that noise leaves: where there is no more, no neuron is missing
+UNUSUAL = 3.0  # usual misfits: what a point counts at most where nearly all misfit
 WORTH = MOST**2  # squares that a neuron has to explain: more than a point that is none of its business
 FLAT = 1e-3  # of a hinge of norm one: where the fit itself explains all but this, nothing new is told
 
 
 def with_missing_neurons(network: ReLUNetwork, points: Points, most: int, rng: np.random.Generator) -> ReLUNetwork:
     """The fit with up to so many neurons more, as long as each explains more than chance would."""
-    network = settled(network, points)
-    square = bounded_square(network, points)
-    for _ in range(most):
-        more = _with_best_hinge(network, points, rng)
-        if more is None:
+    network, failed = settled(network, points), 0
+    while failed < TRIES and most > 0:
+        bound = max(MOST, UNUSUAL * float(np.median(misfit(network, points))))
+        before = bounded_square(network, points, bound)
+        if before < (1 + CHANCE) * len(points):
             break
-        more = settled(more, points)
-        after = bounded_square(more, points)
-        if after > square - WORTH:
-            break
-        network, square = more, after
+        more = _with_best_hinge(network, points, bound, rng)
+        more = network if more is None else settled(more, points)
+        if bounded_square(more, points, bound) > before - bound**2:
+            failed += 1
+            continue
+        network, most, failed = more, most - 1, 0
     return network
 
 
-def _with_best_hinge(network: ReLUNetwork, points: Points, rng: np.random.Generator) -> ReLUNetwork | None:
+def _with_best_hinge(
+    network: ReLUNetwork, points: Points, bound: float, rng: np.random.Generator
+) -> ReLUNetwork | None:
     """The network with one neuron more, not yet fitted; None if no crease explains anything."""
     residual = (points.f - network(points.y)) * points.weight[:, None]
-    normals, offsets = _creases_through(points, misfit(network, points), rng)
+    normals, offsets = _creases_through(points, np.minimum(misfit(network, points), bound), rng)
     known = np.linalg.qr(linear_columns(network, points)[0])[0]
-    gains = _explained(_new_columns(normals, offsets, points, known), residual)
+    gains = _explained(_new_columns(normals, offsets, points, known), residual, bound)
     best = int(np.argmax(gains))
     if not gains[best] > 0:
         return None
@@ -66,20 +71,20 @@ def _new_columns(normals: FloatArray, offsets: FloatArray, points: Points, known
     return np.asarray(np.where(left > FLAT, hinges / np.maximum(left, FLAT), 0))
 
 
-def _explained(columns: FloatArray, residual: FloatArray) -> FloatArray:
+def _explained(columns: FloatArray, residual: FloatArray, bound: float) -> FloatArray:
     """How much of the bounded squares (n, m) each column explains."""
-    bounded = np.clip(residual, -MOST, MOST)
+    bounded = np.clip(residual, -bound, bound)
     before = (bounded**2).sum()
     after = np.zeros(columns.shape[1])
     for output, amount in zip(residual.T, (columns.T @ bounded).T, strict=True):
-        after += np.minimum((output[:, None] - columns * amount) ** 2, MOST**2).sum(axis=0)
+        after += np.minimum((output[:, None] - columns * amount) ** 2, bound**2).sum(axis=0)
     return np.asarray(before - after)
 
 
 def _creases_through(points: Points, size: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
     """Unit normals (n, k) and offsets (n,) of hyperplanes through a point that misfits and others near it."""
     n, k = points.y.shape
-    share = np.minimum(size, MOST) ** 2
+    share = size**2
     order = np.argsort(points.y[:, 0])
     first = rng.choice(n, CREASES, p=share[order] / share.sum())
     apart = np.exp(rng.uniform(0, np.log(n), (CREASES, k - 1))).astype(int) * rng.choice([-1, 1], (CREASES, k - 1))

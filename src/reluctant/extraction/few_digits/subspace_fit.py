@@ -55,9 +55,9 @@ def misfit(network: ReLUNetwork, points: Points) -> FloatArray:
     return np.asarray(np.sqrt((residual**2).mean(axis=1)))
 
 
-def bounded_square(network: ReLUNetwork, points: Points) -> float:
-    """Sum of squares of misfits, in which a point that is not explained at all counts as one by MOST deviations."""
-    return float((np.minimum(misfit(network, points), MOST) ** 2).sum())
+def bounded_square(network: ReLUNetwork, points: Points, most: float = MOST) -> float:
+    """Sum of squares of misfits, in which a point that is not explained at all counts as one by `most` deviations."""
+    return float((np.minimum(misfit(network, points), most) ** 2).sum())
 
 
 def fit_network(
