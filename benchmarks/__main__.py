@@ -47,6 +47,7 @@ BENCHMARKS = {
     "precision": precision.main,
     "growth": growth.main,
     "honesty": honesty.main,
+    "honesty-float32": honesty.float32,
     "probabilities": probabilities.main,
     "defenses": defenses.main,
     "learning": learning.main,
