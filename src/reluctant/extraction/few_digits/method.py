@@ -13,7 +13,7 @@ from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits.anywhere import ask_anywhere
-from reluctant.extraction.few_digits.extension import extend
+from reluctant.extraction.few_digits.extension import Extension, extend
 from reluctant.extraction.few_digits.far import choose_distance, exactly_from_afar, refitted_nearby
 from reluctant.extraction.few_digits.line import FARTHEST
 from reluctant.extraction.few_digits.lines import promising_lines
@@ -24,6 +24,7 @@ from reluctant.extraction.few_digits.subspace import Known, grow_subspace
 from reluctant.extraction.few_digits.view import View
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.threads import one_blas_thread
 from reluctant.verification.precision import Precision
@@ -72,20 +73,12 @@ class FewDigits:
 
     def _from(self, view: View, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]) -> Candidate:
         """All stages at one distance."""
-        oracle, before = view.oracle, view.oracle.queries
+        before = view.oracle.queries
         with one_blas_thread():
             view, known = self._subspace(view, rng)
             keep(_lifted(view, known.framed.lifted()))
             extension = extend(view, known.framed, rng)
-        parameters = known.framed.neurons * (oracle.dim + 1 + oracle.outputs)
-        many = parameters >= MANY_PARAMETERS
-        share = MANY_RANDOM_SHARE if many else RANDOM_SHARE
-        count = int(max(share * parameters / oracle.outputs, SHARE_OF_SPENT * (oracle.queries - before)))
-        random = ask_anywhere(view, known.framed.frame, extension.directions, count, rng)
-        fit = turned(Fit(known.framed.network, extension, known.points, random))
-        if many:
-            fit = replace(fit, extension=fit.extension.without_answers())
-        fit, errors = polish_all(fit)
+        fit, errors = _polished(view, known, extension, view.oracle.queries - before, rng)
         network = _lifted(view, fit.network)
         keep(network)
         if not fit.chi < LARGEST_CHI:
@@ -105,6 +98,22 @@ class FewDigits:
             except StageFailed as stuck:
                 failure = stuck
         raise failure
+
+
+def _polished(
+    view: View, known: Known, extension: Extension, spent: int, rng: np.random.Generator
+) -> tuple[Fit, FloatArray]:
+    """The last fit, and the standard error of a weight of each neuron."""
+    parameters = known.framed.neurons * (view.dim + 1 + view.outputs)
+    many = parameters >= MANY_PARAMETERS
+    share = MANY_RANDOM_SHARE if many else RANDOM_SHARE
+    count = int(max(share * parameters / view.outputs, SHARE_OF_SPENT * spent))
+    random = ask_anywhere(view, known.framed.frame, extension.directions, count, rng)
+    fit = turned(Fit(known.framed.network, extension, known.points, random))
+    if many:
+        return polish_all(replace(fit, extension=fit.extension.without_answers()))
+    with one_blas_thread():
+        return polish_all(fit)
 
 
 def _lifted(view: View, network: ReLUNetwork) -> ReLUNetwork:
