@@ -30,11 +30,11 @@ AVERAGED_ROWS = 20_000  # that tell what the Jacobian is on average
 
 @dataclass(frozen=True)
 class Anywhere:
-    """Inputs (n, d), answers (n, m), one over their noise; and the frame and directions (D, d) of a fit."""
+    """Inputs (n, d), answers (n, m), one over the noise (n, 1); and the frame and directions (D, d) of a fit."""
 
     rows: SingleArray
     f: FloatArray
-    weight: float
+    weight: FloatArray
     frame: Frame
     directions: FloatArray
 
@@ -45,13 +45,19 @@ class Anywhere:
         return np.asarray((self.f - np.concatenate(found)) * self.weight)
 
 
-def ask_anywhere(view: View, frame: Frame, directions: FloatArray, count: int, rng: np.random.Generator) -> Anywhere:
-    """Gaussian inputs of the scale of use."""
+def ask_anywhere(
+    view: View, frame: Frame, directions: FloatArray, count: int, rng: np.random.Generator, spread: float = 0.0
+) -> Anywhere:
+    """Gaussian inputs of the scale of use, and of scales about it, by up to `spread` in their logarithm.
+
+    In many dimensions Gaussian inputs are all as long, and hardly tell constants from weights that differ a little.
+    """
     rows, f = np.empty((count, view.dim), np.float32), np.empty((count, view.outputs))
+    scales = np.exp(rng.uniform(-spread, spread, (count, 1)))
     with view.oracle.stage("polish", expected=count):
         for part in _blocks(count):
-            rows[part], f[part] = view.ask(rng.standard_normal(rows[part].shape))
-    return Anywhere(rows, f, 1 / view.noise.near, frame, directions)
+            rows[part], f[part] = view.ask(scales[part] * rng.standard_normal(rows[part].shape))
+    return Anywhere(rows, f, 1 / (view.noise.near * np.maximum(scales, 1)), frame, directions)
 
 
 def _blocks(count: int) -> Iterator[slice]:
@@ -116,14 +122,14 @@ class Linearised:
         random, a = self.random, self.a.astype(np.float64)
         own, shared = self.layout.own(a), self.layout.core(a)
         values, away = self.values[:AVERAGED_ROWS], random.rows[:AVERAGED_ROWS] - random.frame.origin
-        square = random.weight**2 * len(random.rows) / max(len(values), 1)
-        columns = np.column_stack([values > 0, np.ones(len(values))])
+        weight = random.weight[:AVERAGED_ROWS] * np.sqrt(len(random.rows) / max(len(values), 1))
+        columns = np.column_stack([values > 0, np.ones(len(values))]) * weight
         off = away @ random.directions.T
-        spread = float(np.mean(off**2)) if off.size else 0.0
-        block = spread * square * own.normal(columns.T @ columns, own)
+        spread = float(np.mean((off * weight) ** 2) / np.mean(weight**2)) if off.size else 0.0
+        block = spread * own.normal(columns.T @ columns, own)
         gram = np.zeros((self.layout.columns,) * 2)
         with_ones = np.column_stack([away @ random.frame.basis.T, np.ones(len(values))])
         for part in _blocks(len(values)):
-            common = core_features(values[part], with_ones[part], np.ones(len(values[part])))
+            common = core_features(values[part], with_ones[part], weight[part, 0])
             gram += common.T @ common
-        return arrow.plus(block, square * shared.normal(gram, shared))
+        return arrow.plus(block, shared.normal(gram, shared))

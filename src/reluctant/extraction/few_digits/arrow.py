@@ -78,6 +78,11 @@ class Arrow:
     wanted: FloatArray
     core_wanted: FloatArray
 
+    @property
+    def unknowns(self) -> int:
+        """Number of unknowns."""
+        return int(self.core_wanted.size + self.wanted.size)
+
     def __matmul__(self, step: Step) -> Step:
         core, own = step
         own_side, core_side = np.einsum("dqr,dr->dq", self.blocks, own), self.core @ core

@@ -33,6 +33,7 @@ __all__ = ["FewDigits"]
 
 RANDOM_SHARE, MANY_RANDOM_SHARE = 2.0, 2.5  # answers at random inputs for each parameter
 MANY_PARAMETERS = 50_000  # from here on these alone are polished with: equations of all others would take minutes
+MANY_SPREAD = 0.7  # and their scales, in the logarithm: no other answers tell constants from weights
 SHARE_OF_SPENT = 0.15  # and at least this part of the rows before: small networks can afford more
 LARGEST_CHI = 2.0  # of all answers after the last fit
 
@@ -108,7 +109,8 @@ def _polished(
     many = parameters >= MANY_PARAMETERS
     share = MANY_RANDOM_SHARE if many else RANDOM_SHARE
     count = int(max(share * parameters / view.outputs, SHARE_OF_SPENT * spent))
-    random = ask_anywhere(view, known.framed.frame, extension.directions, count, rng)
+    spread = MANY_SPREAD if many else 0.0
+    random = ask_anywhere(view, known.framed.frame, extension.directions, count, rng, spread)
     fit = turned(Fit(known.framed.network, extension, known.points, random))
     if many:
         return polish_all(replace(fit, extension=fit.extension.without_answers()))

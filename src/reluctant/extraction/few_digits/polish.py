@@ -27,7 +27,7 @@ STEPS = 6
 SHORTER = (1.0, 0.3, 0.1)  # parts of a step that are tried
 DAMPING = 1e-9  # of columns of norm one: scales of neurons are free
 ITERATIONS, CLOSE = 15, 1e-5  # of conjugate gradients, and the part of the first gradient, squared, that may be left
-ENOUGH = 1e-3  # gain of a step, as a part of the sum of squares
+ENOUGH = 0.03  # squares for each unknown: noise itself leaves them one each uncertain
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ def polish_all(fit: Fit) -> tuple[Fit, FloatArray]:
         better = None if step is None else _best_part(fit, step)
         if better is None:
             break
-        before, fit = fit.square, better
-        if fit.square > (1 - ENOUGH) * before:
+        gain, fit = fit.square - better.square, better
+        if gain < ENOUGH * arrow.unknowns:
             break
     return fit, _weight_errors(random.added_to(arrow), Layout.of(fit.core))
 
@@ -91,13 +91,14 @@ def _gauss_newton_step(arrow: Arrow, random: Linearised, fit: Fit) -> Step | Non
     inverse = random.added_to(arrow).inverse(DAMPING)
     products = random.back(fit.random_residual)
     wanted = _plus((arrow.core_wanted, arrow.wanted), products, 1.0)
-    if _dot(wanted, inverse @ wanted) < ENOUGH * fit.square:
+    enough = ENOUGH * arrow.unknowns
+    if _dot(wanted, inverse @ wanted) < enough:
         return None
 
     def normal(step: Step) -> Step:
         return _plus(arrow @ step, random.back(random.forward(step)), 1.0)
 
-    return _conjugate_gradients(normal, lambda gradient: inverse @ gradient, wanted, ENOUGH * fit.answers)
+    return _conjugate_gradients(normal, lambda gradient: inverse @ gradient, wanted, enough)
 
 
 def _conjugate_gradients(
