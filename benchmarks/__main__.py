@@ -17,6 +17,7 @@ from benchmarks import (
     defenses,
     depth_three,
     depth_two,
+    experiments,
     growth,
     honesty,
     http,
@@ -57,6 +58,7 @@ BENCHMARKS = {
     "learning-theory": learning_theory.main,
     "span": span.main,
     "span-figures": span_figures.main,
+    "experiments": experiments.main,
 }
 
 

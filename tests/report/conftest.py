@@ -1,9 +1,10 @@
-"""Records to make pages of: a real one from a file, and one of a target that cannot be reached."""
+"""Records to make pages of, a real one from a file and one of a target that cannot be reached; and a real browser."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,9 @@ from reluctant.errors import TargetError
 from reluctant.report import audit_page
 
 HERE = Path(__file__).parent
+CHROMIUM = shutil.which("chromium")
+SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+DESK = {"width": 1280, "height": 900}
 HOSTILE = [
     "<script>document.title='ran'</script>",
     "<img src=x onerror=\"document.title='ran'\">",
@@ -85,3 +89,46 @@ def hostile_record(written_record) -> dict[str, Any]:
     record["defenses"]["sentence"] = HOSTILE[1]
     record["truth"] |= {"file": HOSTILE[0]}
     return record
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("no browser: install the Debian package chromium")
+    playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: install the extra dev")
+    with playwright.sync_playwright() as p:
+        opened = p.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def heard() -> Iterator[list[str]]:
+    """Requests besides the page itself, and everything said to the console: none of it is wanted."""
+    sounds: list[str] = []
+    yield sounds
+    assert sounds == []
+
+
+@pytest.fixture
+def visit(browser, heard) -> Iterator[Callable[..., Any]]:
+    """Open a page without a network."""
+    contexts = []
+
+    def open_page(path: Path, **settings: Any) -> Any:
+        context = browser.new_context(**{"viewport": DESK, "offline": True, "reduced_motion": "reduce"} | settings)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: heard.append(message.text))
+        page.on("pageerror", lambda error: heard.append(str(error)))
+        page.on("request", lambda request: heard.append(request.url) if _loads(request.url, path) else None)
+        page.goto(path.as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def _loads(url: str, path: Path) -> bool:
+    return url.partition("#")[0] != path.as_uri() and not url.startswith("data:image/png")

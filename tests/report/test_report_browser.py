@@ -2,61 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from matplotlib.image import imread
 
-CHROMIUM = shutil.which("chromium")
-SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1280, "height": 900}
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no browser: install the Debian package chromium")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: install the extra dev")
-    with playwright.sync_playwright() as p:
-        opened = p.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        yield opened
-        opened.close()
-
-
-@pytest.fixture
-def heard() -> Iterator[list[str]]:
-    """Requests besides the page itself, and everything said to the console: none of it is wanted."""
-    sounds: list[str] = []
-    yield sounds
-    assert sounds == []
-
-
-@pytest.fixture
-def visit(browser, heard) -> Iterator[Callable[..., Any]]:
-    """Open a page without a network."""
-    contexts = []
-
-    def open_page(path: Path, **settings: Any) -> Any:
-        context = browser.new_context(**{"viewport": DESK, "offline": True, "reduced_motion": "reduce"} | settings)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: heard.append(message.text))
-        page.on("pageerror", lambda error: heard.append(str(error)))
-        page.on("request", lambda request: heard.append(request.url) if _loads(request.url, path) else None)
-        page.goto(path.as_uri())
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-
-
-def _loads(url: str, path: Path) -> bool:
-    return url.partition("#")[0] != path.as_uri() and not url.startswith("data:image/png")
 
 
 @pytest.fixture
