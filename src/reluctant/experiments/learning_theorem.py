@@ -54,8 +54,8 @@ def learn_theorem(*, widths: tuple[float, ...] = WIDTHS, networks: int = NETWORK
         notes=(
             "Constants that the paper leaves open are taken as one. What a coarser grid gives up is the guarantee: a "
             "bump narrower than two intervals may be missed without a trace.",
-            f"Found: a square error of at most {size(FOUND, 1)} of the bump's. The narrowest lose digits: steps are shorter "
-            "there, and fewer samples fall on them.",
+            f"Found: a square error of at most {size(FOUND, 1)} of the bump's. The narrowest lose digits: steps are "
+            "shorter there, and fewer samples fall on them.",
         ),
     )
 
