@@ -12,6 +12,7 @@ import pytest
 
 from reluctant.report import audit_page, three_figures
 from reluctant.report.audit import CONTENTS
+from reluctant.report.findings import recovered_facts
 from reluctant.report.summary import leaks, level_of
 
 LOADING_ATTRIBUTES = {"src", "srcset", "data", "action", "poster", "background", "href", "xlink:href"}
@@ -217,6 +218,12 @@ def test_a_defense_that_left_a_close_copy_is_not_praised(record):
     row["rebuilt"] = {"method": "extract", "outcome": "out-of-budget", "ok": False, "error": 1e-12, "queries": 9}
     assert "a close copy was made all the same" in three_figures(record)[2].note
     assert "close, not verified" in audit_page(record)
+
+
+def test_a_copy_that_was_not_verified_is_said_to_be_so(record):
+    record["recovered"]["verified"] = False
+    assert three_figures(record)[0].note.endswith(", not verified")
+    assert ("Verified", "no: measured to be close") in recovered_facts(record)
 
 
 def states(record) -> list[str]:

@@ -109,7 +109,8 @@ def _copied(record: Data) -> Figure | None:
     layers = " → ".join(map(str, recovered["widths"]))
     error = (recovered.get("error") or {}).get("largest")
     off = f", error at most {size(error)}" if error is not None else ""
-    return Figure("Parameters copied", count(recovered["parameters"]), layers + off)
+    doubt = "" if recovered["verified"] else ", not verified"
+    return Figure("Parameters copied", count(recovered["parameters"]), layers + off + doubt)
 
 
 def _queries(record: Data) -> Figure | None:
