@@ -110,6 +110,15 @@ class Domain:
         folded = np.where(folded > self.high, 2 * np.asarray(self.high) - folded, folded)
         return np.clip(folded, self.low, self.high)
 
+    def in_single(self, rows: FloatArray) -> FloatArray:
+        """The rows rounded to float32, and not out of the domain."""
+        rounded = rows.astype(np.float32)
+        if self.is_space:
+            return rounded.astype(np.float64)
+        for outside, side in ((rounded < self.low, np.inf), (rounded > self.high, -np.inf)):
+            rounded = np.where(outside, np.nextafter(rounded, np.float32(side)), rounded)
+        return rounded.astype(np.float64)
+
     def describe(self) -> str:
         """One phrase for a message or a report."""
         if self.is_space:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from reluctant.domains import Domain
 from reluctant.errors import BudgetExhausted, InvalidInput, NonFiniteAnswer, TargetError
 from reluctant.extraction.any_depth import AnyDepth
 from reluctant.extraction.candidate import Candidate
@@ -19,7 +20,7 @@ from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.layers import look_for_layers
 from reluctant.extraction.orientation import orient
-from reluctant.extraction.saturation import smaller, unsaturated_box
+from reluctant.extraction.saturation import readable_box, smaller, unsaturated_box
 from reluctant.geometry import DistanceNoise
 from reluctant.health import Health
 from reluctant.health.check import examine as examine_health
@@ -108,26 +109,38 @@ class _Run:
         health = examine_health(self.oracle, self.rng, HEALTH_LINES)
         self.evidence["health"] = health
         refusal = exact_refusal(health)
-        self.few_digits = refusal is Outcome.LOW_PRECISION and self.may_use_few_digits(health)
-        if self.few_digits:
-            return self.try_methods(health, attempts)
-        if refusal is Outcome.OUT_OF_REACH and self.oracle.facts.saturates and not isinstance(self.method, NEEDS_SPACE):
-            return self.go_inside(attempts)
-        return (refusal, None) if refusal is not None else self.try_methods(health, attempts)
+        if self.saturates(health, refusal):
+            return self.go_inside(attempts, readable_box if refusal is Outcome.LOW_PRECISION else unsaturated_box)
+        return self.go_on(health, attempts)
 
-    def go_inside(self, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
+    def saturates(self, health: Health, refusal: Outcome | None) -> bool:
+        """True if probabilities are what keeps a method from looking far out, and it could do with less."""
+        may = refusal is Outcome.OUT_OF_REACH or (refusal is Outcome.LOW_PRECISION and not answered_far_out(health))
+        facts = self.oracle.facts
+        return may and facts.saturates and facts.domain.is_space and not isinstance(self.method, NEEDS_SPACE)
+
+    def go_on(self, health: Health, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
+        """Refuse, or try what the digits allow."""
+        refusal = exact_refusal(health)
+        self.few_digits = refusal is Outcome.LOW_PRECISION and self.may_use_few_digits(health)
+        if refusal is not None and not self.few_digits:
+            return refusal, None
+        return self.try_methods(health, attempts)
+
+    def go_inside(
+        self, attempts: int, find_box: Callable[[Counting, np.random.Generator], Domain | None]
+    ) -> tuple[Outcome, ReLUNetwork | None]:
         """Inside a box in which no probability saturates; inside a smaller one where that was not so."""
         space = self.oracle
-        box = unsaturated_box(space, self.rng)
+        box = find_box(space, self.rng)
         for last in (False, False, True):
             if box is None:
                 break
             self.oracle = Counting(space.inner, space.ledger, box)
             self.evidence["reach"] = f"Far out probabilities saturate: asked and recovered inside {box.describe()}."
             health = self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
-            refusal = exact_refusal(health)
             try:
-                return (refusal, None) if refusal is not None else self.try_methods(health, attempts)
+                return self.go_on(health, attempts)
             except NonFiniteAnswer:
                 if last:
                     raise
@@ -160,8 +173,8 @@ class _Run:
 
     def may_use_few_digits(self, health: Health) -> bool:
         """Few digits are no refusal where the method for them can look, and no other was asked for."""
-        answered = health.largest_scale is not None and health.largest_scale >= FAR_ENOUGH
-        return answered and (self.method is None or isinstance(self.method, FewDigits))
+        can_look = self.oracle.facts.domain.is_box or answered_far_out(health)
+        return can_look and (self.method is None or isinstance(self.method, FewDigits))
 
     def methods(self, noise: DistanceNoise) -> Iterator[Method]:
         """The method that was asked for, again and again; else a ladder, by what the creases look like."""
@@ -206,7 +219,8 @@ class _Run:
         """Enter what held-out answers leave; gives the noise as the method has measured it."""
         spent = sum(self.spent().values(), Rows()).queries
         self.evidence["precision"] = examine_precision(self.oracle, network, precision, rng, spent)
-        return Noise(float(precision.near.max()), noise.relative)
+        near = float(precision.near.max())
+        return Noise(near if self.oracle.facts.domain.is_space else max(near, noise.absolute), noise.relative)
 
     def keep(self, part: ReLUNetwork) -> None:
         """Remember what is known so far, should the run end here."""
@@ -230,6 +244,11 @@ class _Run:
     def result(self, outcome: Outcome, network: ReLUNetwork | None, **evidence: Any) -> Result:
         views = {f"{stage} search": view for stage, view in self.oracle.ledger.views.items()}
         return Result(outcome, network, self.spent(), self.oracle.ledger.last_stage, self.evidence | views | evidence)
+
+
+def answered_far_out(health: Health) -> bool:
+    """True if the target gave finite answers far from the origin."""
+    return health.largest_scale is not None and health.largest_scale >= FAR_ENOUGH
 
 
 def exact_refusal(health: Health) -> Outcome | None:

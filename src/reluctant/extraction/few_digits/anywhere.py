@@ -45,12 +45,11 @@ class Anywhere:
 
 
 def ask_anywhere(view: View, frame: Frame, directions: FloatArray, count: int, rng: np.random.Generator) -> Anywhere:
-    """Gaussian inputs of the scale of use."""
+    """Random inputs as they are in use."""
     with view.oracle.stage("polish", expected=count):
-        rows, answers = view.ask(rng.standard_normal((count, view.dim)))
+        rows, answers = view.ask(view.sample(rng, count))
     away = rows - frame.origin
-    weight = np.full(count, 1 / view.noise.near)
-    return Anywhere(away @ frame.basis.T, away @ directions.T, answers, weight)
+    return Anywhere(away @ frame.basis.T, away @ directions.T, answers, 1 / view.noise_at_use(rows))
 
 
 class Linearised:

@@ -14,7 +14,9 @@ from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits.anywhere import ask_anywhere
 from reluctant.extraction.few_digits.extension import extend
 from reluctant.extraction.few_digits.far import choose_distance, exactly_from_afar, refitted_nearby
-from reluctant.extraction.few_digits.line import FARTHEST, read_line
+from reluctant.extraction.few_digits.inside import look_inside
+from reluctant.extraction.few_digits.inside_growth import grow_star
+from reluctant.extraction.few_digits.line import read_line
 from reluctant.extraction.few_digits.noise import look_from
 from reluctant.extraction.few_digits.polish import Fit, polish_all
 from reluctant.extraction.few_digits.sides import turned
@@ -23,12 +25,12 @@ from reluctant.extraction.few_digits.view import View
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
-from reluctant.verification.precision import Precision
 
 __all__ = ["FewDigits"]
 
 RANDOM_SHARE, MANY_RANDOM_SHARE = 2.0, 1.0  # answers at random inputs for each parameter
 MANY_PARAMETERS = 50_000  # from here on half as many have to do: they take minutes
+LINES_A_DIRECTION = 2  # inside a box, where a line does not meet every crease
 SHARE_OF_SPENT = 0.15  # and at least this part of the rows before: small networks can afford more
 LARGEST_CHI = 2.0  # of all answers after the last fit
 
@@ -55,6 +57,8 @@ class FewDigits:
         self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
     ) -> Candidate:
         """One attempt; raises StageFailed where it gets stuck."""
+        if not oracle.facts.domain.is_space:
+            return self._inside(oracle, rng, keep)
         near = look_from(oracle, 1.0, rng)
         distance = choose_distance(near, rng)
         if distance.exact:
@@ -64,42 +68,51 @@ class FewDigits:
             candidate = self._from(view, rng, keep)
         if distance.scale > 1 and not distance.exact:
             candidate = replace(candidate, network=refitted_nearby(oracle, candidate.network, distance.scale, rng))
-        precision = Precision(near.noise.near * near.units, near.noise.growth * near.units)
-        return replace(candidate, precision=precision)
+        return replace(candidate, precision=near.precision)
+
+    def _inside(self, oracle: Counting, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]) -> Candidate:
+        """All stages inside a box."""
+        near, before = look_inside(oracle, rng), oracle.queries
+        view, known = self._subspace(lambda: grow_star(near, min(LINES_A_DIRECTION * self.directions, near.dim), rng))
+        candidate = self._beyond(view, known, before, rng, keep)
+        return replace(candidate, precision=near.precision)
 
     def _from(self, view: View, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]) -> Candidate:
         """All stages at one distance."""
-        oracle, before = view.oracle, view.oracle.queries
-        view, known = self._subspace(view, rng)
-        keep(_lifted(view, known.framed.lifted()))
+        before = view.oracle.queries
+        view, known = self._subspace(lambda: _grow_line(view, min(self.directions, view.dim - 1), rng))
+        return self._beyond(view, known, before, rng, keep)
+
+    def _beyond(
+        self, view: View, known: Known, before: int, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
+    ) -> Candidate:
+        """From a subspace to all directions."""
+        oracle = view.oracle
+        keep(view.lifted(known.framed.lifted()))
         extension = extend(view, known.framed, rng)
         parameters = known.framed.neurons * (oracle.dim + 1 + oracle.outputs)
         share = RANDOM_SHARE if parameters < MANY_PARAMETERS else MANY_RANDOM_SHARE
         count = int(max(share * parameters / oracle.outputs, SHARE_OF_SPENT * (oracle.queries - before)))
         random = ask_anywhere(view, known.framed.frame, extension.directions, count, rng)
         fit, errors = polish_all(turned(Fit(known.framed.network, extension, known.points, random)))
-        network = _lifted(view, fit.lifted(known.framed.frame))
+        network = view.lifted(fit.lifted(known.framed.frame))
         keep(network)
         if not fit.chi < LARGEST_CHI:
             reason = "answers are not explained"
             raise StageFailed("polish", reason, number=fit.chi, limit=LARGEST_CHI, partial=network)
-        return Candidate(network, certificate=Certificate(errors, float(np.max(errors)), FARTHEST * view.size))
+        return Candidate(network, certificate=Certificate(errors, float(np.max(errors)), view.farthest))
 
-    def _subspace(self, view: View, rng: np.random.Generator) -> tuple[View, Known]:
-        """The first line that grows into a subspace."""
+    def _subspace(self, grow: Callable[[], tuple[View, Known]]) -> tuple[View, Known]:
+        """The first line, or star of lines, that grows into a subspace."""
         for attempt in range(self.lines):
             try:
-                line = read_line(view, rng)
-                return line.view, grow_subspace(line, min(self.directions, view.dim - 1), rng)
+                return grow()
             except StageFailed:
                 if attempt == self.lines - 1:
                     raise
         raise AssertionError("at least one line is tried")
 
 
-def _lifted(view: View, network: ReLUNetwork) -> ReLUNetwork:
-    """A network of the view as one of the target."""
-    (w, a), (b, c), skip = network.weights, network.biases, network.skip
-    units = view.units[:, None]
-    skip = None if skip is None else units * skip
-    return ReLUNetwork([w, units * a], [view.scale * b, view.scale * view.units * c], skip)
+def _grow_line(view: View, directions: int, rng: np.random.Generator) -> tuple[View, Known]:
+    line = read_line(view, rng)
+    return line.view, grow_subspace(line, directions, rng)

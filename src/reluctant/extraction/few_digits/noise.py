@@ -35,7 +35,7 @@ def look_from(oracle: Counting, scale: float, rng: np.random.Generator) -> View:
 def short_line_noise(view: View, scale: float, rng: np.random.Generator) -> FloatArray:
     """Standard deviation (m,) of each output around straight lines at inputs of this scale."""
     d, size = view.dim, scale * view.size
-    centres = scale * rng.standard_normal((LINES, 1, d))
+    centres = scale * view.sample(rng, LINES)[:, None]
     directions = rng.standard_normal((LINES, 1, d))
     directions /= np.linalg.norm(directions, axis=2, keepdims=True)
     places = np.arange(POINTS) + rng.uniform(-JITTER, JITTER, (LINES, POINTS))

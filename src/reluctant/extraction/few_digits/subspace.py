@@ -10,11 +10,12 @@ from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits.growth import ask_in, grow, line_points
 from reluctant.extraction.few_digits.line import OnLine
 from reluctant.extraction.few_digits.subspace_fit import Points, fit_network, misfit
+from reluctant.extraction.few_digits.view import View
 from reluctant.geometry import Frame, FramedNetwork
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["Known", "grow_subspace"]
+__all__ = ["Known", "grow_subspace", "questioned", "random_points"]
 
 PER_UNKNOWN, COUNTED_OUTPUTS = 6, 3  # random points for each weight and bias; more outputs tell no more
 SPREAD = (-1.0, 1.2)  # of their logarithmic size
@@ -70,16 +71,28 @@ def start_width(line: OnLine) -> int:
 
 def _fitted(line: OnLine, frame: Frame, network: ReLUNetwork, grown: list[Points], rng: np.random.Generator) -> Known:
     k, h, view = len(frame.basis), network.widths[1], line.view
-    per_point = min(view.outputs, COUNTED_OUTPUTS)
-    sizes = np.exp(rng.uniform(*SPREAD, (PER_UNKNOWN * h * (k + 1) // per_point, 1))) * view.size / np.sqrt(k)
-    points = ask_in(view, frame, sizes * rng.standard_normal((len(sizes), k)))
+    points = random_points(view, frame, h, rng)
     points += _near(_in_frame(line_points(line, max(ON_LINE * h, FEWEST_ON_LINE), rng), [0], k), view.size)
     for part in grown:
         near = _near(part, view.size)
         points += near.chosen(rng.permutation(len(near))[: GROWN * h])
+    return questioned(view, frame, network, points, rng)
+
+
+def random_points(view: View, frame: Frame, neurons: int, rng: np.random.Generator) -> Points:
+    """Points of many sizes all over the subspace."""
+    k, per_point = len(frame.basis), min(view.outputs, COUNTED_OUTPUTS)
+    sizes = np.exp(rng.uniform(*SPREAD, (PER_UNKNOWN * neurons * (k + 1) // per_point, 1))) * view.size / np.sqrt(k)
+    return ask_in(view, frame, view.pulled_in(frame, sizes * rng.standard_normal((len(sizes), k))))
+
+
+def questioned(view: View, frame: Frame, network: ReLUNetwork, points: Points, rng: np.random.Generator) -> Known:
+    """The network fitted to these points, if it explains others that are held out."""
+    k = len(frame.basis)
     network = _without_idle_neurons(fit_network(network, points, steps=STEPS), points)
     h = network.widths[1]
-    held_out = ask_in(view, frame, rng.standard_normal((HELD_OUT, k)) * view.size / np.sqrt(k))
+    at_use = view.pulled_in(frame, rng.standard_normal((HELD_OUT, k)) * view.size / np.sqrt(k))
+    held_out = ask_in(view, frame, at_use)
     left = misfit(network, held_out)
     framed = FramedNetwork(frame, network, np.zeros(h))
     for number, limit in ((np.sqrt(np.mean(left**2)), LARGEST_CHI), (left.max(), LARGEST_MISFIT)):
