@@ -45,6 +45,7 @@ POINTS_FOR_DEEP = 160  # deeper neurons are active in parts of space that few po
 EXACT = 1e-6  # of the output's deviation: an exact network must be verifiable to this
 FEW_DIGITS_TOLERANCE = 0.1  # of the output's deviation: held-out answers have already been compared with the noise
 ATTEMPTS = 4
+MORE_DIRECTIONS = (3, 6, 12)  # of the attempts inside a box: more lines meet more creases
 NEEDS_SPACE = (DepthThree, AnyDepth)  # methods that look far from the origin
 
 
@@ -181,7 +182,7 @@ class _Run:
         if self.method is not None:
             yield from repeat(self.method)
         if self.few_digits:
-            yield from repeat(FewDigits())
+            yield from repeat(FewDigits()) if self.oracle.facts.domain.is_space else map(FewDigits, MORE_DIRECTIONS)
         yield DepthTwo()
         if not self.oracle.facts.domain.is_space or self.oracle.dim == 1:
             yield from repeat(DepthTwo())

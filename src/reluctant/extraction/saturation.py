@@ -14,11 +14,11 @@ from reluctant.oracles import Counting
 
 __all__ = ["readable_box", "smaller", "unsaturated_box"]
 
-HALF_WIDTHS = 4.0 ** np.arange(5, -5, -1)  # from the largest: 1024 to 1/256
+HALF_WIDTHS: FloatArray = 4.0 ** np.arange(5.0, -5.0, -1.0)  # from the largest: 1024 to 1/256
 CORNERS = 12  # asked of each box
 MARGIN = 4.0  # random corners are not the worst ones; the next smaller box is safe
 
-FINE_HALF_WIDTHS = 2.0 ** np.arange(10, -9, -1)  # the same range in finer steps
+FINE_HALF_WIDTHS: FloatArray = 2.0 ** np.arange(10.0, -9.0, -1.0)  # the same range in finer steps
 SINGLE_RANGE = float(-np.log(np.finfo(np.float32).tiny))  # between log-probabilities that float32 holds with all digits
 READABLE = 0.6  # of that range at random corners: others are farther out
 

@@ -31,6 +31,7 @@ __all__ = ["FewDigits"]
 RANDOM_SHARE, MANY_RANDOM_SHARE = 2.0, 1.0  # answers at random inputs for each parameter
 MANY_PARAMETERS = 50_000  # from here on half as many have to do: they take minutes
 LINES_A_DIRECTION = 2  # inside a box, where a line does not meet every crease
+STARS = 2  # of lines, that are tried in one attempt
 SHARE_OF_SPENT = 0.15  # and at least this part of the rows before: small networks can afford more
 LARGEST_CHI = 2.0  # of all answers after the last fit
 
@@ -73,14 +74,16 @@ class FewDigits:
     def _inside(self, oracle: Counting, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]) -> Candidate:
         """All stages inside a box."""
         near, before = look_inside(oracle, rng), oracle.queries
-        view, known = self._subspace(lambda: grow_star(near, min(LINES_A_DIRECTION * self.directions, near.dim), rng))
+        view, known = self._subspace(
+            STARS, lambda: grow_star(near, min(LINES_A_DIRECTION * self.directions, near.dim), rng)
+        )
         candidate = self._beyond(view, known, before, rng, keep)
         return replace(candidate, precision=near.precision)
 
     def _from(self, view: View, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]) -> Candidate:
         """All stages at one distance."""
         before = view.oracle.queries
-        view, known = self._subspace(lambda: _grow_line(view, min(self.directions, view.dim - 1), rng))
+        view, known = self._subspace(self.lines, lambda: _grow_line(view, min(self.directions, view.dim - 1), rng))
         return self._beyond(view, known, before, rng, keep)
 
     def _beyond(
@@ -102,13 +105,13 @@ class FewDigits:
             raise StageFailed("polish", reason, number=fit.chi, limit=LARGEST_CHI, partial=network)
         return Candidate(network, certificate=Certificate(errors, float(np.max(errors)), view.farthest))
 
-    def _subspace(self, grow: Callable[[], tuple[View, Known]]) -> tuple[View, Known]:
+    def _subspace(self, tries: int, grow: Callable[[], tuple[View, Known]]) -> tuple[View, Known]:
         """The first line, or star of lines, that grows into a subspace."""
-        for attempt in range(self.lines):
+        for attempt in range(tries):
             try:
                 return grow()
             except StageFailed:
-                if attempt == self.lines - 1:
+                if attempt == tries - 1:
                     raise
         raise AssertionError("at least one line is tried")
 

@@ -7,6 +7,7 @@ would round it anyway, and any other answers it all the same.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -66,7 +67,7 @@ class View:
             asked = asked.astype(np.float32).astype(np.float64)
         return asked / self.scale, self.oracle.query(asked) / (self.scale * self.units)
 
-    def with_noise(self, factor: float) -> View:
+    def with_noise(self, factor: float) -> Self:
         """The same view where noise has turned out to be this many times as large."""
         return replace(self, noise=DistanceNoise(factor * self.noise.near, factor * self.noise.growth))
 
