@@ -143,4 +143,4 @@ def test_the_profile_stays_in_the_domain(seed):
 def test_the_picture_is_one_svg_with_a_curve_for_each_output(seed):
     svg = profile_svg(ask_profile(open_oracle(planted((6, 8, 3), seed)), points=20))
     assert svg.startswith("<svg")
-    assert svg.count('id="line2d_') >= 3
+    assert svg.count("<path") >= 3

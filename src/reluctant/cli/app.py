@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from reluctant._version import __version__
+from reluctant.cli.audit import audit
 from reluctant.cli.commands import demo, extract, health, verify
 from reluctant.cli.console import note
 from reluctant.cli.flip import flip
@@ -48,7 +49,7 @@ def _exiting(command: Callable[..., int]) -> Callable[..., Any]:
     return run_and_exit
 
 
-for _command in (demo, extract, learn, span, flip, verify, health, reproduce):
+for _command in (demo, audit, extract, learn, span, flip, verify, health, reproduce):
     app.command()(_exiting(_command))
 
 

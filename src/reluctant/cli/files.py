@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Protocol
 
 from reluctant.errors import InvalidInput
 from reluctant.networks.network import LINKS, Link
 from reluctant.optional import require
 from reluctant.results import Result
-from reluctant.runs import Record
 
 __all__ = ["check_network_path", "check_record_path", "make_folder", "write_network", "write_record"]
 
@@ -56,7 +56,17 @@ def make_folder(folder: Path) -> None:
         raise InvalidInput.about("--out", got=f"'{folder}' ({error})", expected="a folder to write to") from error
 
 
-def write_record(record: Record, where: str | None) -> None:
+class Written(Protocol):
+    """What can be written as JSON."""
+
+    def to_json(self) -> str:
+        """One JSON object."""
+
+    def write(self, path: Path) -> None:
+        """Write it."""
+
+
+def write_record(record: Written, where: str | None) -> None:
     """Write the record to a file, or to standard output for -."""
     if where == "-":
         sys.stdout.write(record.to_json() + "\n")
