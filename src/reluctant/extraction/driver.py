@@ -20,7 +20,7 @@ from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.layers import look_for_layers
 from reluctant.extraction.orientation import orient
-from reluctant.extraction.saturation import readable_box, smaller, unsaturated_box
+from reluctant.extraction.saturation import readable_box, smaller, told_in_steps, unsaturated_box
 from reluctant.geometry import DistanceNoise
 from reluctant.health import Health
 from reluctant.health.check import examine as examine_health
@@ -43,6 +43,8 @@ FEW_ROWS, POINTS_FOR_FEW_ROWS = 5000, 36  # a small network can afford more than
 FEW_NEURONS, FAR_POINTS = 32, 48  # parts of a few deeper neurons may look like one layer where random points are
 POINTS_FOR_DEEP = 160  # deeper neurons are active in parts of space that few points meet
 EXACT = 1e-6  # of the output's deviation: an exact network must be verifiable to this
+NOTICED = 1e-8  # of the output's deviation: from here on the method for few digits has the first attempt
+NOISIEST_INSIDE = 1e-6  # of the output's deviation: inside a box more noise hides what lines have to tell
 FEW_DIGITS_TOLERANCE = 0.1  # of the output's deviation: held-out answers have already been compared with the noise
 ATTEMPTS = 4
 MORE_DIRECTIONS = (3, 6, 12)  # of the attempts inside a box: more lines meet more creases
@@ -111,12 +113,13 @@ class _Run:
         self.evidence["health"] = health
         refusal = exact_refusal(health)
         if self.saturates(health, refusal):
-            return self.go_inside(attempts, readable_box if refusal is Outcome.LOW_PRECISION else unsaturated_box)
+            return self.go_inside(attempts, unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box)
         return self.go_on(health, attempts)
 
     def saturates(self, health: Health, refusal: Outcome | None) -> bool:
         """True if probabilities are what keeps a method from looking far out, and it could do with less."""
-        may = refusal is Outcome.OUT_OF_REACH or (refusal is Outcome.LOW_PRECISION and not answered_far_out(health))
+        near = refusal in (Outcome.OUT_OF_REACH, Outcome.NON_FINITE)
+        may = near or (refusal is Outcome.LOW_PRECISION and not answered_far_out(health))
         facts = self.oracle.facts
         return may and facts.saturates and facts.domain.is_space and not isinstance(self.method, NEEDS_SPACE)
 
@@ -140,6 +143,8 @@ class _Run:
             self.oracle = Counting(space.inner, space.ledger, box)
             self.evidence["reach"] = f"Far out probabilities saturate: asked and recovered inside {box.describe()}."
             health = self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
+            if told_in_steps(self.oracle, self.rng):
+                return Outcome.LOW_PRECISION, None
             try:
                 return self.go_on(health, attempts)
             except NonFiniteAnswer:
@@ -174,13 +179,16 @@ class _Run:
 
     def may_use_few_digits(self, health: Health) -> bool:
         """Few digits are no refusal where the method for them can look, and no other was asked for."""
-        can_look = self.oracle.facts.domain.is_box or answered_far_out(health)
-        return can_look and (self.method is None or isinstance(self.method, FewDigits))
+        return few_digits_are_enough(health, self.oracle) and (
+            self.method is None or isinstance(self.method, FewDigits)
+        )
 
     def methods(self, noise: DistanceNoise) -> Iterator[Method]:
         """The method that was asked for, again and again; else a ladder, by what the creases look like."""
         if self.method is not None:
             yield from repeat(self.method)
+        if noticeable(self.evidence["health"]) and self.may_use_few_digits(self.evidence["health"]):
+            yield FewDigits()
         if self.few_digits:
             yield from repeat(FewDigits()) if self.oracle.facts.domain.is_space else map(FewDigits, MORE_DIRECTIONS)
         yield DepthTwo()
@@ -250,6 +258,20 @@ class _Run:
 def answered_far_out(health: Health) -> bool:
     """True if the target gave finite answers far from the origin."""
     return health.largest_scale is not None and health.largest_scale >= FAR_ENOUGH
+
+
+def few_digits_are_enough(health: Health, oracle: Oracle) -> bool:
+    """True if the method for few digits can look: far out, or inside a box where enough of them are left."""
+    if health.number_format == "float16":
+        return False
+    if oracle.facts.domain.is_space:
+        return answered_far_out(health)
+    return oracle.facts.domain.is_box and health.noise.at(health.spread) <= NOISIEST_INSIDE * health.spread
+
+
+def noticeable(health: Health) -> bool:
+    """True if there is noise that exact methods would be told of, but are not made for."""
+    return exact_refusal(health) is None and NOISE_FACTOR * health.noise.at(health.spread) > NOTICED * health.spread
 
 
 def exact_refusal(health: Health) -> Outcome | None:

@@ -12,7 +12,7 @@ from reluctant.domains import Domain
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
-__all__ = ["readable_box", "smaller", "unsaturated_box"]
+__all__ = ["readable_box", "smaller", "told_in_steps", "unsaturated_box"]
 
 HALF_WIDTHS: FloatArray = 4.0 ** np.arange(5.0, -5.0, -1.0)  # from the largest: 1024 to 1/256
 CORNERS = 12  # asked of each box
@@ -21,6 +21,8 @@ MARGIN = 4.0  # random corners are not the worst ones; the next smaller box is s
 FINE_HALF_WIDTHS: FloatArray = 2.0 ** np.arange(10.0, -9.0, -1.0)  # the same range in finer steps
 SINGLE_RANGE = float(-np.log(np.finfo(np.float32).tiny))  # between log-probabilities that float32 holds with all digits
 READABLE = 0.6  # of that range at random corners: others are farther out
+
+PLACES, SHORT, LONG, MOSTLY = 8, 1e-7, 0.3, 0.5  # centres; parts of the way to another one; share of the centres
 
 
 def unsaturated_box(oracle: Counting, rng: np.random.Generator) -> Domain | None:
@@ -47,6 +49,20 @@ def readable_box(oracle: Counting, rng: np.random.Generator) -> Domain | None:
     readable = (np.nan_to_num(spread, nan=np.inf) < READABLE * SINGLE_RANGE).all(axis=1)
     unbroken = int(np.cumprod(np.flip(readable)).sum())
     return _cube(FINE_HALF_WIDTHS[-unbroken]) if unbroken else None
+
+
+def told_in_steps(oracle: Counting, rng: np.random.Generator) -> bool:
+    """True if answers inside a box stay exactly the same over short steps and not over long ones.
+
+    Probabilities that were rounded to decimals do; short lines then show no noise at all. Cost: 24 rows.
+    """
+    domain, dim = oracle.facts.domain, oracle.dim
+    centres, others = (domain.interior(rng, PLACES, dim) for _ in range(2))
+    with oracle.stage("reach", expected=3 * PLACES):
+        rows = np.concatenate([centres, centres + SHORT * (others - centres), centres + LONG * (others - centres)])
+        at, near, far = np.split(oracle.answer(rows), 3)
+    still, moves = (near == at).all(axis=1), (far != at).any(axis=1)
+    return bool(np.mean(still & moves) > MOSTLY)
 
 
 def _at_corners(oracle: Counting, half_widths: FloatArray, rng: np.random.Generator) -> FloatArray:

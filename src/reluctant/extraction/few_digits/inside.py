@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reluctant.domains import Domain
+from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits.noise import short_line_noise
 from reluctant.extraction.few_digits.view import View
 from reluctant.geometry import DistanceNoise, Frame
@@ -19,6 +20,7 @@ __all__ = ["InsideView", "look_inside"]
 
 NEAR, FAR = 0.1, 0.9  # of the way to the walls: where noise is measured
 CUBE = Domain(-1.0, 1.0)
+MOST_UNEVEN = 12.0  # times as much noise at the walls: float32 has five; rounded probabilities hundreds, and no scale
 LONGEST = 0.98  # of the way to a wall: room for the rounding of sums
 
 
@@ -99,6 +101,9 @@ def look_inside(oracle: Counting, rng: np.random.Generator) -> InsideView:
     plain = InsideView(oracle, 1.0, np.ones(oracle.outputs), nothing, centre=centre, half=half)
     with oracle.stage("noise"):
         near, far = (short_line_noise(plain, scale, rng) for scale in (NEAR, FAR))
+    uneven = float((far / near).max())
+    if not uneven < MOST_UNEVEN:
+        raise StageFailed("noise", "digits are lost towards the walls", number=uneven, limit=MOST_UNEVEN)
     return replace(plain, units=far / far.mean(), noise=_by_distance(near.mean(), far.mean(), FAR * plain.size))
 
 

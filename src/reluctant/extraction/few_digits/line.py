@@ -26,6 +26,7 @@ FAR_FROM, FAR_SAMPLES = 30.0, 24  # samples out there, at each end
 MANY_SAMPLES, FALLS_APART, NOISIER = 2000, 1.6, 1.5  # runs that grow in number like samples are made of noise
 PER_RUN = 14  # samples of a straight run before knots are looked for
 MOST_COARSE_SAMPLES, MOST_SAMPLES = 20_000, 60_000
+BOUNDED = 0.2  # of these on a bounded line, which several others share the work with
 ROUNDS, TURNS = 30, 12
 CLEAR = 5.5  # deviations a new knot must explain
 CYCLE, MORE_EVIDENCE = 6, 1.1  # from this turn on a knot that came and went has to explain more
@@ -89,6 +90,11 @@ class _Asker:
         """The same line where noise has turned out to be this many times as large."""
         return replace(self, view=self.view.with_noise(factor))
 
+    @property
+    def share(self) -> float:
+        """Part of the most samples of a line that this one may have."""
+        return BOUNDED if np.isfinite(self.reach) else 1.0
+
     def first_places(self, rng: np.random.Generator) -> FloatArray:
         """Positions to begin with; where nothing bounds the line, some far out."""
         if np.isfinite(self.reach):
@@ -118,7 +124,7 @@ def _coarse_samples(line: _Asker, rng: np.random.Generator) -> tuple[_Asker, Lin
         else:
             data = line.ask(line.places(len(data), rng), data)
         before, runs = runs, len(straight_runs(data))
-        if len(data) > MOST_COARSE_SAMPLES:
+        if len(data) > line.share * MOST_COARSE_SAMPLES:
             raise StageFailed("line", "no straight runs of samples", number=runs, limit=len(data) / PER_RUN)
     return line, data
 
@@ -137,7 +143,7 @@ def _settle(
         wanted = samples_wanted(spline, data, line.view.noise.at(inner), line.view.size, rng)
         if not added and not len(wanted):
             return line, data, spline, residual
-        if len(data) + len(wanted) > MOST_SAMPLES:
+        if len(data) + len(wanted) > line.share * MOST_SAMPLES:
             break
         knots, data = spline.knots, line.ask(wanted, data) if len(wanted) else data
     raise StageFailed("line", "knots that do not settle", number=len(knots) - 2, limit=len(data) / PER_RUN)
