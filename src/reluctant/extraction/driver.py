@@ -29,7 +29,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
 from reluctant.oracles import Counting, Oracle, Rows
 from reluctant.oracles.opening import as_opened
-from reluctant.results import Outcome, Result
+from reluctant.results import Outcome, Result, ended_by
 from reluctant.verification.check import MOST_TOLERANCE, NOISE_FACTOR, Verification
 from reluctant.verification.check import examine as examine_network
 from reluctant.verification.precision import Precision, examine_precision
@@ -89,7 +89,7 @@ def extract(oracle: Oracle, method: Method | None = None, *, rng: Rng = 0, attem
     except BudgetExhausted as error:
         return run.result(Outcome.OUT_OF_BUDGET, run.partial, error=str(error))
     except TargetError as error:
-        return run.result(Outcome.TARGET_FAILED, run.partial, error=str(error))
+        return run.result(ended_by(error, opened), run.partial, error=str(error))
 
 
 @dataclass
