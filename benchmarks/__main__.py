@@ -30,6 +30,7 @@ from benchmarks import (
     public,
     span,
     span_figures,
+    survival,
 )
 
 BENCHMARKS = {
@@ -49,6 +50,7 @@ BENCHMARKS = {
     "honesty": honesty.main,
     "probabilities": probabilities.main,
     "defenses": defenses.main,
+    "survival": survival.main,
     "learning": learning.main,
     "adversarial": adversarial.main,
     "attacks": attacks.main,

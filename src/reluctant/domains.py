@@ -113,10 +113,9 @@ class Domain:
     def in_single(self, rows: FloatArray) -> FloatArray:
         """The rows rounded to float32, and not out of the domain."""
         rounded = rows.astype(np.float32)
-        if self.is_space:
-            return rounded.astype(np.float64)
-        for outside, side in ((rounded < self.low, np.inf), (rounded > self.high, -np.inf)):
-            rounded = np.where(outside, np.nextafter(rounded, np.float32(side)), rounded)
+        given = rounded.astype(np.float64)  # compared in double: single would round the bounds as well
+        rounded = np.where(given < self.low, np.nextafter(rounded, np.float32(np.inf)), rounded)
+        rounded = np.where(given > self.high, np.nextafter(rounded, np.float32(-np.inf)), rounded)
         return rounded.astype(np.float64)
 
     def describe(self) -> str:
