@@ -12,10 +12,12 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 from benchmarks import (
     adversarial,
     attacks,
+    audit,
     bounded,
     defenses,
     depth_three,
     depth_two,
+    experiments,
     growth,
     honesty,
     http,
@@ -48,15 +50,18 @@ BENCHMARKS = {
     "precision": precision.main,
     "growth": growth.main,
     "honesty": honesty.main,
+    "honesty-float32": honesty.float32,
     "probabilities": probabilities.main,
     "defenses": defenses.main,
     "survival": survival.main,
+    "audit": audit.main,
     "learning": learning.main,
     "adversarial": adversarial.main,
     "attacks": attacks.main,
     "learning-theory": learning_theory.main,
     "span": span.main,
     "span-figures": span_figures.main,
+    "experiments": experiments.main,
 }
 
 

@@ -205,7 +205,7 @@ class TimeExhausted(BudgetExhausted):
     def __init__(self, *, seconds: float, spent: int, asked: int) -> None:
         ReluctantError.__init__(
             self,
-            f"seconds: got {asked} more rows after {seconds:g} seconds, expected an end by then; they were not sent. "
+            f"seconds: got {spent} rows and no end after {seconds:.3g} seconds, expected one; nothing more was sent. "
             "Allow more time.",
         )
         self.seconds, self.spent, self.asked = seconds, spent, asked

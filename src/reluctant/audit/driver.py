@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,13 +14,13 @@ import numpy as np
 from reluctant.audit.defending import try_defenses
 from reluctant.audit.known import Given, Known, Skip, StepFunction
 from reluctant.audit.limits import Allowance
-from reluctant.audit.looking import look_at_health, look_for_span, through
+from reluctant.audit.looking import look_at_health, look_for_span, seen
 from reluctant.audit.pictures import ask_line, ask_plane, measure_errors
 from reluctant.audit.probing import flip_inputs, look_at_linearity
 from reluctant.audit.rebuilding import compare_with_truth, extract_network, learn_network
 from reluctant.audit.record import Audit, StepRecord
 from reluctant.audit.recovered import Price
-from reluctant.audit.shares import BUDGET, SHARES, reserve, share
+from reluctant.audit.shares import BUDGET, SECONDS, SHARES, reserve, seconds_for, share
 from reluctant.errors import InvalidInput, InvalidRows, ReluctantError
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Oracle
@@ -28,11 +28,12 @@ from reluctant.oracles.link import AnswerLink
 from reluctant.oracles.opening import Precision, as_opened
 from reluctant.results import Ended
 
-__all__ = ["HONEST_INPUTS", "STEPS", "SWEEP_SECONDS", "Watch", "audit", "not_opened"]
+__all__ = ["HONEST_INPUTS", "STEPS", "Watch", "audit", "not_opened"]
 
 HONEST_INPUTS = 1000  # drawn from the domain where none are given
-SWEEP_SECONDS = 120.0
 STOPPED = "Stopped by the user."
+TIME_UP = "The time for it ran out; what it had found by then is kept. Allow more (--seconds)."
+LEFT_OUT = "Left out, as asked for."
 NO_ROWS = "No rows of the budget are left."
 
 # Told what begins: "audit" or "defenses", how many parts are done, of how many, and the name of the next one.
@@ -66,7 +67,7 @@ def audit(
     precision: Precision = "as-served",
     link: AnswerLink = "identity",
     output: int | None = None,
-    sweep_seconds: float = SWEEP_SECONDS,
+    seconds: float = SECONDS,
     steps: Iterable[str] | None = None,
     repeat: str = "",
     watch: Watch | None = None,
@@ -84,9 +85,10 @@ def audit(
         file: the model's own file, if there is one: for the truth, and for the defense sweep where nothing was
             recovered. No method sees it.
         precision: how that file is evaluated.
-        link: what the oracle was opened with; probabilities are found and read through their softmax by themselves.
-        output: the one output that the oracle was opened with, if it was.
-        sweep_seconds: time for the defense sweep.
+        link: how to read the answers ("softmax", "sigmoid", ...); probabilities are read through their softmax by
+            themselves.
+        output: index of the one output to look at; all if not given.
+        seconds: processor time that extraction, learning and the defense sweep share.
         steps: some of `STEPS`; all if not given.
         repeat: the command that repeats it, for the record.
         watch: told of progress.
@@ -96,15 +98,16 @@ def audit(
     opened = as_opened(oracle)
     given = Given(
         _honest(inputs, opened, rng), inputs is None, _image(input_shape, opened.dim),
-        None if file is None else Path(file), precision, output, sweep_seconds,
+        None if file is None else Path(file), precision, link, output, seconds,
         partial(watch or _unwatched, "defenses"),
     )  # fmt: skip
     wanted = _wanted(steps)
-    run = _Run(opened, Known(given), budget, rng, watch or _unwatched)
+    seen(opened, link, output)  # what cannot be read so is found before anything is asked
+    run = _Run(opened, Known(given, link), budget, rng, watch or _unwatched)
     ended = run.go(wanted)
     return Audit(
         facts=opened.facts, rows=dict(opened.ledger.stages), known=run.known, steps=tuple(run.steps), ok=ended,
-        seed=rng, budget=budget, price=price, classes=tuple(classes), repeat=repeat, link=link,
+        seed=rng, budget=budget, price=price, classes=tuple(classes), repeat=repeat,
     )  # fmt: skip
 
 
@@ -135,29 +138,33 @@ class _Run:
     steps: list[StepRecord] = field(default_factory=list)
     passed: int = 0
 
-    def go(self, wanted: Mapping[str, StepFunction]) -> bool:
+    def go(self, wanted: Collection[str]) -> bool:
         """Run the steps; False if the user stopped it."""
         stopped = False
-        for name, function in wanted.items():
-            self.watch("audit", len(self.steps), len(wanted), name)
-            record = StepRecord(name, "skipped", STOPPED) if stopped else self.step(name, function)
-            stopped = stopped or record.why == STOPPED
+        for name, function in STEPS.items():
+            self.watch("audit", len(self.steps), len(STEPS), name)
+            if stopped or name not in wanted:
+                record = StepRecord(name, "skipped", STOPPED if stopped else LEFT_OUT)
+            else:
+                record = self.step(name, function)
+            stopped = record.why == STOPPED
             self.steps.append(record)
             self.known = replace(self.known, said={**self.known.said, name: record.why})
-        self.watch("audit", len(wanted), len(wanted), "")
+        self.watch("audit", len(STEPS), len(STEPS), "")
         return not stopped
 
     def step(self, name: str, function: StepFunction) -> StepRecord:
         """One step: its finding becomes known, its failure a line in the record."""
         rows, before, start = self.share(name), self.oracle.queries, time.perf_counter()
-        allowance = Allowance(rows)
+        allowance = Allowance(rows, seconds_for(name, self.known.given.seconds))
         if rows == 0 and name in SHARES:
             return StepRecord(name, "skipped", NO_ROWS, allowed=0)
         state, why = "done", ""
         try:
-            new = function(allowance.of(through(self.oracle, self.known.link)), self.known, self.seed)
+            with allowance.running():
+                new = function(allowance.of(self.view(name)), self.known, self.seed)
             self.known = replace(self.known, **new)
-            why = _ending(new)
+            why = TIME_UP if allowance.time_up else _ending(new)
         except Skip as reason:
             state, why = "skipped", str(reason)
         except KeyboardInterrupt:
@@ -165,8 +172,16 @@ class _Run:
         except Exception as error:  # whatever a target or a method raises, the rest goes on
             state, why = "failed", _said(error)
         self.passed += allowance.passed
+        if allowance.time_up:
+            self.known = replace(self.known, timed_out=(*self.known.timed_out, name))
         spent, seconds = self.oracle.queries - before, time.perf_counter() - start
         return StepRecord(name, state, why, spent, seconds, rows if name in SHARES else None)
+
+    def view(self, name: str) -> Counting:
+        """The target as a step sees it; the first looks at the bare interface."""
+        if name == "health":
+            return self.oracle
+        return seen(self.oracle, self.known.link, self.known.given.output)
 
     def share(self, name: str) -> int:
         """Rows of a step: by what was asked, not sent, so that a replayed audit shares as the first one did."""
@@ -184,12 +199,12 @@ def _ending(new: Mapping[str, Any]) -> str:
     return " ".join(str(value.outcome) for value in new.values() if isinstance(value, Ended))
 
 
-def _wanted(steps: Iterable[str] | None) -> Mapping[str, StepFunction]:
+def _wanted(steps: Iterable[str] | None) -> Collection[str]:
     names = list(STEPS if steps is None else steps)
     unknown = [name for name in names if name not in STEPS]
     if unknown:
         raise InvalidInput.about("steps", got=unknown, expected="some of " + ", ".join(STEPS))
-    return {name: function for name, function in STEPS.items() if name in names}
+    return names
 
 
 def _honest(inputs: FloatArray | None, oracle: Counting, rng: int) -> FloatArray:

@@ -15,10 +15,10 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.link import AnswerLink
 from reluctant.oracles.opening import Precision
-from reluctant.results import Result
+from reluctant.results import Outcome, Result
 from reluctant.span import Span
 
-__all__ = ["Given", "Known", "Skip", "StepFunction", "as_given"]
+__all__ = ["Given", "Known", "Skip", "StepFunction", "as_given", "skip_where"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class Given:
     """What an audit is given besides its target.
 
     inputs: honest inputs (n, d); `sampled` if they were drawn from the domain. shape: of an input that is an image.
-    file: a local file of the model, for the truth and for defenses; output: the one output that is looked at.
+    file: a local file of the model, for the truth and for defenses; link: how its answers are to be
+    read; output: the one that is looked at.
     """
 
     inputs: FloatArray
@@ -34,8 +35,9 @@ class Given:
     shape: tuple[int, int] | None = None
     file: Path | None = None
     precision: Precision = "as-served"
+    link: AnswerLink = "identity"
     output: int | None = None
-    sweep_seconds: float = 0.0
+    seconds: float = 0.0
     watch: Callable[[int, int, str], None] | None = None
 
 
@@ -43,7 +45,7 @@ class Given:
 class Known:
     """Findings so far; None where a step has not run or has found nothing.
 
-    served: the interface as it answers; health: the same, read through the link.
+    link: how the answers are read, as given or as found. served: the interface as it answers; health: as it is read.
     """
 
     given: Given
@@ -61,11 +63,17 @@ class Known:
     truth: Mapping[str, Any] | None = None
     sweep: Sweep | None = None
     said: Mapping[str, str] = field(default_factory=dict)  # why each step ended as it did
+    timed_out: tuple[str, ...] = ()  # steps whose time was over before they ended
 
     @property
     def copy(self) -> Result | None:
         """The run that gave a copy of the network: verified, or as accurate as asked for."""
         return next((run for run in (self.extraction, self.learning) if run is not None and run.ok), None)
+
+    @property
+    def refusal(self) -> Outcome | None:
+        """Why the interface gives nothing to work with, None where it does."""
+        return None if self.health is None else self.health.refusal
 
     @property
     def runs(self) -> tuple[tuple[str, Result | None], ...]:
@@ -84,6 +92,12 @@ class Skip(Exception):
 
 # (the target within the step's share of the budget, what is known, the seed) to what is new, under its name in Known.
 StepFunction = Callable[[Counting, Known, int], Mapping[str, Any]]
+
+
+def skip_where(known: Known, *refusals: Outcome) -> None:
+    """Skip the step where the interface has one of these faults."""
+    if known.refusal in refusals:
+        raise Skip(str(known.refusal))
 
 
 def as_given(known: Known, oracle: Counting) -> str:

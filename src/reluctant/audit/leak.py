@@ -189,22 +189,27 @@ class _Cell:
         """Learning looks at Gaussian inputs, in all of space."""
         return self.oracle.facts.domain.is_space
 
-    def open(self, link: AnswerLink, allowance: Allowance | None = None) -> Counting:
+    def open(self, link: AnswerLink, allowance: Allowance) -> Counting:
         """The defended copy as it is asked, with a count of its own."""
-        allowance = allowance or Allowance(self.budget, self.seconds)
         return allowance.of(open_oracle(defend(self.oracle, *self.names), link=link))
 
     def span(self) -> Span:
         """From values; where they do not give it, from the labels they stand for."""
-        found = None if self.labels else recover_span(self.open(self.link), fine=False, rng=self.rng)
+        found = None if self.labels else self.span_by(self.link, labels=False)
         if found is not None and found.ok:
             return found
-        by_labels = recover_span(self.open("identity"), labels=True, rng=self.rng)
+        by_labels = self.span_by("identity", labels=True)
         return by_labels if found is None or by_labels.ok else found
+
+    def span_by(self, link: AnswerLink, *, labels: bool) -> Span:
+        allowance = Allowance(self.budget, self.seconds)
+        with allowance.running():
+            return recover_span(self.open(link, allowance), labels=labels, fine=False, rng=self.rng)
 
     def rebuild(self, name: str, method: Callable[..., Result]) -> Rebuilt:
         allowance = Allowance(self.budget, self.seconds)
-        result = method(self.open(self.link, allowance), rng=self.rng)
+        with allowance.running():
+            result = method(self.open(self.link, allowance), rng=self.rng)
         found = Rebuilt(name, result, undecided=allowance.time_up)
         return found if result.network is None else _compared(found, self.values(), self.inputs, self.reference)
 

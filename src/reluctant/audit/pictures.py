@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.audit.known import Known, Skip
+from reluctant.audit.known import Known, Skip, skip_where
 from reluctant.audit.sections import Section, crossings, polylines
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting
+from reluctant.results import Outcome
 
 __all__ = ["ask_line", "ask_plane", "first_layer", "measure_errors", "rounded"]
 
@@ -35,6 +36,7 @@ def rounded(values: FloatArray, digits: int = DIGITS) -> Any:
 
 def ask_line(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """The target on the line through two inputs, and where the copy has creases on it."""
+    skip_where(known, Outcome.NON_FINITE)
     a, b = _distinct(known.given.inputs, 2)
     length = float(np.linalg.norm(b - a))
     section = Section(a, (b - a)[None] / length)
@@ -56,6 +58,7 @@ def ask_line(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
 
 def ask_plane(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """The target on a square of the plane through three inputs, and the copy's creases in it."""
+    skip_where(known, Outcome.NON_FINITE)
     section, size = _plane(oracle, known, seed)
     axis = np.linspace(-size, size, GRID)
     x, y = np.meshgrid(axis, axis)

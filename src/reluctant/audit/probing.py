@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from reluctant.adversarial import LocalLinearity, flip_sign, local_linearity, predicted_change
-from reluctant.audit.known import Known, Skip
+from reluctant.audit.known import Known, Skip, skip_where
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting, Kind
+from reluctant.results import Outcome
 
 __all__ = ["INPUTS", "flip_inputs", "look_at_linearity"]
 
@@ -20,8 +21,7 @@ INPUTS = 5  # that are tried
 
 def flip_inputs(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """One gradient step at a few inputs: on the copy where there is one, else with the span, else by questions."""
-    if known.health is not None and known.health.answers is Kind.LABELS:
-        raise Skip("Labels have no gradient to follow.")
+    _skip_without_gradient(known)
     span = known.span if known.span is not None and known.span.ok and known.span.rank else None
     by: dict[str, Any] = {"network": known.network} if known.network is not None else {"span": span}
     return {"flips": tuple(flip_sign(oracle, x, rng=seed, **by) for x in known.given.inputs[:INPUTS])}
@@ -29,8 +29,7 @@ def flip_inputs(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
 
 def look_at_linearity(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """On the copy, at a few inputs and for nothing; else at one input by questions."""
-    if known.health is not None and known.health.answers is Kind.LABELS:
-        raise Skip("Labels have no gradient to compare.")
+    _skip_without_gradient(known)
     starts, network = known.given.inputs, known.network
     if network is None:
         return {"linearity": _as_data([local_linearity(oracle, starts[0], rng=seed)], "questions", None)}
@@ -38,6 +37,12 @@ def look_at_linearity(oracle: Counting, known: Known, seed: int) -> Mapping[str,
     if not found:
         raise Skip("The network is flat around every input that was tried.")
     return {"linearity": _as_data(found, "the recovered network", network.depth - 1)}
+
+
+def _skip_without_gradient(known: Known) -> None:
+    skip_where(known, Outcome.CONSTANT, Outcome.NON_FINITE, Outcome.PIECEWISE_CONSTANT)
+    if known.health is not None and known.health.answers is Kind.LABELS:
+        raise Skip("Labels have no gradient to follow.")
 
 
 def _decided(network: ReLUNetwork, x: FloatArray) -> bool:

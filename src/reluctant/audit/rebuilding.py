@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.audit.known import Known, Skip
+from reluctant.audit.known import Known, Skip, skip_where
 from reluctant.errors import ReluctantError
 from reluctant.extraction import extract
 from reluctant.learning import learn
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
+from reluctant.results import Outcome
 from reluctant.verification.alignment import compare
 
 __all__ = ["compare_with_truth", "extract_network", "learn_network"]
@@ -23,6 +24,7 @@ FOUND = 1e-3  # of a unit weight vector: a neuron this close to the true one is 
 
 def extract_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """Exact extraction with its own verification."""
+    skip_where(known, Outcome.NOT_PIECEWISE_LINEAR)
     return {"extraction": extract(oracle, rng=seed)}
 
 
@@ -30,8 +32,8 @@ def learn_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any
     """Learning, where exact extraction gave nothing and one hidden layer is still possible."""
     if known.extraction is not None and known.extraction.ok:
         raise Skip("The network was recovered exactly.")
-    if known.health is None or known.health.refusal is not None:
-        raise Skip(str(known.health.refusal) if known.health else "Nothing is known of the interface.")
+    if known.health is None or known.refusal is not None:
+        raise Skip(str(known.refusal or "Nothing is known of the interface."))
     if not oracle.facts.domain.is_space:
         raise Skip(f"Learning asks Gaussian inputs, and the domain is {oracle.facts.domain.describe()}.")
     layers = None if known.extraction is None else known.extraction.evidence.get("layers")

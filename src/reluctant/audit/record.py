@@ -52,7 +52,6 @@ class Audit:
     price: Price | None = None
     classes: tuple[str, ...] = ()
     repeat: str = ""
-    link: str = "identity"
     name: str = "target"
 
     @property
@@ -97,17 +96,16 @@ class Audit:
     def _target(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         opened = self.facts is not None
         known = {name: value if opened or name == "name" else None for name, value in facts.items()}
-        found = self.known.link != "identity"
-        link = self.known.link if found else self.link
+        link, found = self.known.link, self.known.link != self.known.given.link
         return {**known, "classes": list(self.classes) or None, "link": link, "link found": found}
 
     def to_json(self) -> str:
         """One JSON object."""
         return json.dumps(self.to_dict(), indent=1, allow_nan=False)
 
-    def write(self, path: Path) -> None:
+    def write(self, path: str | Path) -> None:
         """Write the JSON form."""
-        path.write_text(self.to_json() + "\n", encoding="utf-8")
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
 
 
 def schema() -> dict[str, Any]:
@@ -132,8 +130,8 @@ def _flip(known: Known) -> dict[str, Any] | None:
     tries = [flip.to_dict() for flip in known.flips]
     parts = ("outcome", "ok", "relative size", "classes", "queries")
     return best.to_dict() | {
-        "start": rounded(best.start) if small else None,
-        "x": rounded(best.x) if small and best.x is not None else None,
+        "start": best.start.tolist() if small else None,
+        "x": best.x.tolist() if small and best.x is not None else None,
         "tries": [{part: each[part] for part in parts} for each in tries],
     }
 
@@ -164,7 +162,7 @@ def _limits(audit: Audit) -> list[str]:
         "A method that did not succeed here may succeed with a larger budget, another seed or more digits.",
     ]
     if known.link != "identity":
-        said.append(f"The answers are probabilities; they were read through a {known.link}, to log-ratios of classes.")
+        said.append(f"The answers are probabilities; they were read back through their {known.link}.")
     for run in (known.extraction, known.learning):
         evidence = {} if run is None else run.evidence
         said += [str(evidence[part]) for part in ("reach", "limits", "certificate", "risk") if evidence.get(part)]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.audit.leak import BUDGET, METHODS, NO_DEFENSE, SECONDS, Leak, leak
-from reluctant.defenses import defend
+from reluctant.defenses import HonestCost, defend
 from reluctant.health import Health
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Facts, Kind, Oracle
@@ -65,8 +65,8 @@ class Sweep:
         if self.cheapest is None:
             return f"None of the defenses that were tried is known to stop a copy.{open_}"
         return (
-            f"The cheapest defense that stopped a copy is {self.cheapest.defense}, within {BUDGET:,} queries a method: "
-            f"for honest users, {self.cheapest.honest}. It may not stop methods that are not in this audit.{open_}"
+            f"The cheapest defense that stopped a copy is {self.cheapest.defense}, within {BUDGET:,} queries a method; "
+            f"{_for_users(self.cheapest.honest)}. It may not stop methods that are not in this audit.{open_}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -160,6 +160,17 @@ def sweep(
             failed.append((", ".join(names) or NO_DEFENSE, f"{type(error).__name__}: {error}"))
     base = -float(np.log10(unit_roundoff(digits)))
     return Sweep(on, tuple(rows), base, described, tuple(failed))
+
+
+def _for_users(honest: HonestCost) -> str:
+    if np.isnan(honest.rms_error):
+        return f"honest users get nothing but labels, {honest.agreement:.1%} of them unchanged"
+    if honest.rms_error == 0:
+        return "honest users lose no digit of it"
+    return (
+        f"honest users see an error of {honest.rms_error:.1e} of the answers' deviation and keep "
+        f"{honest.agreement:.1%} of labels"
+    )
 
 
 def _cost(row: Leak) -> tuple[bool, float, float]:

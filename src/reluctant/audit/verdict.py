@@ -47,7 +47,7 @@ def judge(known: Known) -> Verdict:
         return Verdict("approximate", said, _verified(known), leaks)
     if "span" in leaks:
         return Verdict("span", _span_sentence(known), _span_confidence(known), leaks)
-    if known.health is None or any(run is not None and run.outcome in UNFINISHED for run in _runs(known)):
+    if known.health is None or any(run is not None and run.outcome in UNFINISHED for _, run in known.runs):
         said = f"What can be taken could not be settled. {_why_not(known)}"
         return Verdict("unknown", said.strip(), UNSETTLED, leaks)
     return Verdict("nothing", f"No copy of the network was made. {_why_not(known)}".strip(), NO_PROOF, leaks)
@@ -82,10 +82,6 @@ def smallest_flip(known: Known) -> Flip | None:
     """The flip with the smallest step; one that failed if none succeeded."""
     flips = [flip for flip in known.flips if flip.ok] or list(known.flips)
     return min(flips, key=lambda flip: flip.relative_size if flip.ok else 0.0, default=None)
-
-
-def _runs(known: Known) -> tuple[Result | None, ...]:
-    return known.extraction, known.learning
 
 
 def _best(known: Known) -> Result:
@@ -128,5 +124,10 @@ def _why_not(known: Known) -> str:
     """Why there is no copy."""
     if known.health is None:
         return known.said.get("open") or known.said.get("health", "")
-    runs = [run for run in _runs(known) if run is not None]
-    return " ".join(dict.fromkeys(run.outcome.happened for run in runs)) or known.said.get("extraction", "")
+    runs = {"extraction": known.extraction, "learning": known.learning}
+    said = [
+        f"The time for {name} ran out." if name in known.timed_out else run.outcome.happened
+        for name, run in runs.items()
+        if run is not None
+    ]
+    return " ".join(dict.fromkeys(said)) or known.said.get("extraction", "")

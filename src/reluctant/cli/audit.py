@@ -10,20 +10,19 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from reluctant.audit import LEAKS, Audit, not_opened
+from reluctant.audit import LEAKS, STEPS, Audit, not_opened
 from reluctant.audit import audit as audit_target
-from reluctant.audit.driver import SWEEP_SECONDS
-from reluctant.audit.shares import BUDGET
+from reluctant.audit.shares import BUDGET, SECONDS
 from reluctant.cli.console import progress
-from reluctant.cli.files import check_record_path, write_record
+from reluctant.cli.files import check_page_path, check_record_path, write_page, write_record
 from reluctant.cli.inputs import read_array
 from reluctant.cli.targets import INTERRUPTED, TargetArgument, TargetOptions, with_target_options
 from reluctant.errors import InvalidInput, MissingDependency, TargetError, UnknownTarget, UnsafeFile, UnsupportedModel
 from reluctant.oracles.link import AnswerLink
 from reluctant.oracles.opening import Precision
-from reluctant.report import three_figures, write_audit_page
+from reluctant.report import three_figures
 
-__all__ = ["audit", "figures", "write_report"]
+__all__ = ["audit", "figures"]
 
 # What keeps a target from being opened: a report says so. Any other bad argument is a mistake at the keyboard.
 NOT_OPENED = (TargetError, UnknownTarget, UnsafeFile, UnsupportedModel, MissingDependency)
@@ -49,7 +48,10 @@ def audit(
     input_shape: Annotated[
         str | None, typer.Option(metavar="HEIGHT,WIDTH", help="Shape of inputs that are images.")
     ] = None,
-    sweep_seconds: Annotated[float, typer.Option(help="Time for trying defenses on a local copy.")] = SWEEP_SECONDS,
+    skip: Annotated[
+        list[str] | None, typer.Option(metavar="STEP", help=f"Leave out: {', '.join(STEPS)}; may be repeated.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="Processor time for extraction, learning and defenses.")] = SECONDS,
 ) -> int:
     """Find out what can be taken from a model through its answers, and what would help.
 
@@ -64,21 +66,22 @@ def audit(
     Example: reluctant audit http://localhost:8000/v2/models/digits --budget 50000 --price 2 --fail-on extractable
     """
     _check(out, options, fail_on or [], price)
-    options = replace(options, budget=options.budget or BUDGET)
+    options = replace(options, budget=BUDGET if options.budget is None else options.budget)
     own = {
         "out": out, "inputs": inputs, "fail_on": fail_on, "price": price, "currency": currency, "classes": classes,
-        "input_shape": input_shape, "sweep_seconds": sweep_seconds,
+        "input_shape": input_shape, "skip": skip, "seconds": seconds,
     }  # fmt: skip
     settings: dict[str, Any] = {
         "inputs": None if inputs is None else read_array("--inputs", inputs),
         "input_shape": _shape(input_shape),
         "classes": () if classes is None else tuple(name.strip() for name in classes.split(",")),
         "price": None if price is None else {"per thousand": price, "currency": currency},
-        "sweep_seconds": sweep_seconds,
+        "seconds": seconds,
+        "steps": _left(skip or []),
     }
     found = _run(target, options, _repeat(target, options, own), settings)
-    write_report(found, out)
     write_record(found, options.json)
+    write_page(found.to_dict(), out)
     if options.json != "-":
         print("\n".join([*figures(found), f"Report: {out.resolve()}"]))
     return _status(found, fail_on or [])
@@ -86,9 +89,10 @@ def audit(
 
 def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str, Any]) -> Audit:
     """Open the target and audit it; one that cannot be opened has a record too."""
-    budget = options.budget or BUDGET
+    assert options.budget is not None
+    budget = options.budget
     try:
-        oracle = options.open(target)
+        oracle = replace(options, link="identity", output=None).open(target)
     except NOT_OPENED as error:
         options.say(f"error: {error} [{error.slug}]")
         return not_opened(target, error, seed=options.seed, budget=budget, repeat=repeat)
@@ -98,14 +102,6 @@ def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str
             precision=cast(Precision, options.precision), link=cast(AnswerLink, options.link), output=options.output,
             **settings,
         )  # fmt: skip
-
-
-def write_report(found: Audit, out: Path) -> None:
-    """Write the page."""
-    try:
-        write_audit_page(out, found.to_dict())
-    except OSError as error:
-        raise InvalidInput.about("--out", got=f"'{out}' ({error})", expected="a file to write") from error
 
 
 def figures(found: Audit) -> list[str]:
@@ -125,13 +121,19 @@ def _status(found: Audit, fail_on: list[str]) -> int:
 def _check(out: Path, options: TargetOptions, fail_on: list[str], price: float | None) -> None:
     """What cannot be written or understood is found before anything is asked."""
     check_record_path(options.json)
-    if not out.parent.is_dir() or out.is_dir():
-        raise InvalidInput.about("--out", got=f"'{out}'", expected="a file in an existing folder")
+    check_page_path(out)
     unknown = [name for name in fail_on if name not in LEAKS]
     if unknown:
         raise InvalidInput.about("--fail-on", got=", ".join(unknown), expected="one of " + ", ".join(LEAKS))
     if price is not None and not price >= 0:
         raise InvalidInput.about("--price", got=price, expected="a number, at least 0")
+
+
+def _left(skipped: list[str]) -> list[str]:
+    unknown = [name for name in skipped if name not in STEPS]
+    if unknown:
+        raise InvalidInput.about("--skip", got=", ".join(unknown), expected="one of " + ", ".join(STEPS))
+    return [name for name in STEPS if name not in skipped]
 
 
 def _file(target: str) -> Path | None:
@@ -161,7 +163,7 @@ def _repeat(target: str, options: TargetOptions, own: Mapping[str, Any]) -> str:
     return shlex.join(words)
 
 
-OWN_DEFAULTS = {"budget": BUDGET, "out": Path("report.html"), "currency": "", "sweep_seconds": SWEEP_SECONDS}
+OWN_DEFAULTS = {"budget": BUDGET, "out": Path("report.html"), "currency": "", "seconds": SECONDS}
 
 
 def _words(option: str, value: Any) -> list[str]:

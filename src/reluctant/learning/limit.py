@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from reluctant.oracles import Counting
 from reluctant.oracles.guard import guarded
@@ -32,8 +33,10 @@ def most_rows(points: int, dim: int, neurons: int) -> int:
 def limited(oracle: Counting, most: Callable[[], int]) -> Counting:
     """The same target, to which no more than `most` rows are sent; the limit may grow."""
 
-    def enough(passed: int, asked: int) -> None:
+    @contextmanager
+    def enough(passed: int, asked: int) -> Iterator[None]:
         if passed + asked > most():
             raise EnoughAsked(most())
+        yield
 
     return guarded(oracle, enough)

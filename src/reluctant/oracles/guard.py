@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Oracle, Wrapper
@@ -10,7 +11,8 @@ from reluctant.oracles.counting import Counting
 
 __all__ = ["Guard", "guarded"]
 
-Guard = Callable[[int, int], None]  # rows passed so far, rows of this call
+# Told of the rows passed so far and of those of this call; what it gives is held until they are answered.
+Guard = Callable[[int, int], AbstractContextManager[None]]
 
 
 class _Guarded(Wrapper):
@@ -24,9 +26,9 @@ class _Guarded(Wrapper):
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Pass on, unless the guard raises."""
-        self.guard(self.rows, len(rows))
-        self.rows += len(rows)
-        return self.inner.answer(rows)
+        with self.guard(self.rows, len(rows)):
+            self.rows += len(rows)
+            return self.inner.answer(rows)
 
 
 def guarded(oracle: Counting, guard: Guard) -> Counting:

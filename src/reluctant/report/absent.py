@@ -5,35 +5,41 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from reluctant.report.sentences import also_found
+
 __all__ = ["absences"]
 
 Data = Mapping[str, Any]
 
-# A section, words in the names of the steps that fill it, and what to say where no step says why.
+# A section, the steps that fill it, and what to say before their reasons.
 SECTIONS = {
-    "recovered": (("extract", "learn"), "No network was recovered from the answers."),
-    "search": (("extract", "health"), "No search for creases was made."),
-    "function": (("picture", "health"), "No pictures were asked for."),
-    "defenses": (("defense", "sweep"), "No defenses were tried: there was no local copy of the model to try them on."),
-    "flip": (("flip", "adversarial", "linear"), "No input was given or found from which to try a step."),
+    "recovered": (("open", "extraction", "learning"), "No network was recovered from the answers."),
+    "search": (("open", "extraction"), "No search for creases was made."),
+    "function": (("open", "line", "plane", "errors"), "There is nothing to draw."),
+    "defenses": (("open", "defenses"), "No defenses were tried."),
+    "flip": (("open", "flip", "linearity"), "No step was tried."),
     "queries": (("open", "health"), "No query reached the target."),
-    "truth": (("truth",), "The true weights are not known here: everything on this page was learned from answers."),
+    "truth": (("open", "truth"), "The copy was not compared with true weights."),
     "limits": ((), "No assumptions were recorded."),
     "names": ((), "No findings were recorded."),
-    "interface": (("open", "health"), "The target did not say anything of itself."),
+    "interface": (("open", "health"), "Nothing is known of the interface."),
     "steps": ((), "No steps were recorded."),
 }
 
 
 def absences(record: Data) -> dict[str, str]:
     """For every section the sentence that stands in it when there is nothing to show."""
-    return {name: _sentence(record, words, otherwise) for name, (words, otherwise) in SECTIONS.items()}
+    said = " ".join(also_found(record))  # stands in the first section anyway
+    return {
+        name: _sentence(record, steps, first, said if name == "recovered" else "")
+        for name, (steps, first) in SECTIONS.items()
+    }
 
 
-def _sentence(record: Data, words: tuple[str, ...], otherwise: str) -> str:
-    reasons = [
-        str(step["why"])
-        for step in record["steps"]
-        if step["state"] != "done" and step.get("why") and any(word in step["step"].lower() for word in words)
-    ]
-    return " ".join([otherwise, *dict.fromkeys(reasons)]) if reasons else otherwise
+def _sentence(record: Data, steps: tuple[str, ...], first: str, said: str) -> str:
+    """Reasons of the steps that did not run; of those that ran without result, what they say themselves."""
+    named = [step for step in record["steps"] if step["step"] in steps and step.get("why")]
+    tried = [step for step in named if step["why"] not in said]
+    reasons = [str(step["why"]) for step in tried if step["state"] != "done"]
+    reasons = reasons or [str(step["why"]) for step in tried]
+    return " ".join([first, *dict.fromkeys(reasons)])

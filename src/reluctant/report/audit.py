@@ -24,12 +24,21 @@ from reluctant.report.findings import (
 )
 from reluctant.report.rendering import render
 from reluctant.report.search import search_svg
-from reluctant.report.sentences import also_found, flip_sentence, shown_classes, target_name, versions_sentence
+from reluctant.report.sentences import (
+    also_found,
+    answers_labels,
+    flip_sentence,
+    shown_classes,
+    target_name,
+    versions_sentence,
+)
 from reluctant.report.summary import leaks, level_of, three_figures
 
 __all__ = ["CONTENTS", "audit_page", "write_audit_page"]
 
 Data = Mapping[str, Any]
+
+LONGEST_FILM = 800_000  # characters: of a page of 1.5 MB
 
 CONTENTS = (
     ("recovered", "What was recovered"),
@@ -60,6 +69,7 @@ def audit_page(record: Data) -> str:
         absent=absences(record),
         also=also_found(record),
         flip=flip_sentence(record),
+        labels=answers_labels(record),
         versions=versions_sentence(record),
         film=_film(record),
         drawings=_drawings(record),
@@ -87,11 +97,12 @@ def _tables(record: Data) -> dict[str, Any]:
 def _drawings(record: Data) -> dict[str, draw.Drawing | None]:
     pictures, defenses = record.get("pictures") or {}, record.get("defenses") or {}
     return {
-        "line": draw.draw_line(pictures.get("line")),
-        "plane": draw.draw_plane(pictures.get("slice")),
+        "line": draw.draw_line(pictures.get("line"), answers_labels(record)),
+        "plane": draw.draw_plane(pictures.get("slice"), answers_labels(record)),
         "first_layer": draw.draw_first_layer(pictures.get("first layer")),
         "errors": draw.draw_errors(pictures.get("errors")),
         "leak": draw.draw_leak(defenses.get("rows")),
+        "leak_queries": draw.draw_leak_queries(defenses.get("rows")),
         "linearity": draw.draw_linearity(record.get("linearity")),
         "stages": draw.draw_stages(record["queries"]["by stage"]),
         "flip": _flip(record),
@@ -105,8 +116,10 @@ def _flip(record: Data) -> draw.Drawing | None:
 
 
 def _film(record: Data) -> Any:
-    """The search for creases as it went, if there was one."""
+    """The search for creases as it went, if there was one and it fits into a page."""
     search = (record.get("pictures") or {}).get("search")
     if not search:
         return None
-    return require("markupsafe", extra="report", purpose="A report").Markup(search_svg(LineSearch.from_dict(search)))
+    svg = search_svg(LineSearch.from_dict(search))
+    markup = require("markupsafe", extra="report", purpose="A report").Markup
+    return markup(svg) if len(svg) <= LONGEST_FILM else None

@@ -8,7 +8,7 @@ from typing import Any
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.words import UNKNOWN, count, percent, size
 
-__all__ = ["defense_table", "defense_words"]
+__all__ = ["defense_table", "defense_words", "is_close"]
 
 Data = Mapping[str, Any]
 
@@ -30,18 +30,23 @@ WORDS = {
 }
 COLUMNS = (
     Column("defense"),
-    Column("users: error", numeric=True),
-    Column("users: labels kept", numeric=True),
-    Column("directions found", numeric=True),
+    Column("users' error", numeric=True),
+    Column("labels kept", numeric=True),
+    Column("directions", numeric=True),
     Column("copy"),
     Column("copy's error", numeric=True),
     Column("queries", numeric=True),
 )
+EXACT = 1e-8  # relative error of a copy that has half the digits of float64 or more
+CLOSE = 1e-2  # relative error up to which a copy that was not verified is a close one all the same
 
 
 def defense_words(name: str) -> str:
     """`decimals=3` as "3 decimals"; several one after the other; a name that is not known as it stands."""
-    return ", ".join(_one(part) for part in name.split(", "))
+    parts = name.split(", ")
+    if len(parts) > 1 and parts[0] == "softmax" and parts[1].startswith("top="):
+        parts = parts[1:]  # of probabilities, as it says itself
+    return ", ".join(_one(part) for part in parts)
 
 
 def _one(name: str) -> str:
@@ -83,10 +88,25 @@ def _span(span: Data) -> Cell:
     return Cell(count(span["rank"]), span["rank"]) if span["ok"] else Cell("not clear", -1)
 
 
+def is_close(rebuilt: Data) -> bool:
+    """True if a copy was measured to be close, verified or not."""
+    error = rebuilt.get("error")
+    return error is not None and error <= CLOSE
+
+
 def _copy(rebuilt: Data) -> Cell:
     if not rebuilt:
-        return Cell("not tried", "3", "calm")
-    if not rebuilt["ok"]:
-        return Cell("none", "2", "good")
-    exact = rebuilt["method"] == "extract"
-    return Cell("exact", "0", "bad") if exact else Cell("close", "1", "warn")
+        return Cell("not tried", "5", "calm")
+    if rebuilt["ok"]:
+        return _good_copy(rebuilt)
+    if is_close(rebuilt):
+        return Cell("close, not verified", "3", "warn")
+    return Cell("none", "4", "good")
+
+
+def _good_copy(rebuilt: Data) -> Cell:
+    """Exact; else to all the digits that answers give, which an owner calls exact too; else close."""
+    error = rebuilt.get("error")
+    if rebuilt["method"] != "extract":
+        return Cell("close", "2", "bad")
+    return Cell("exact", "0", "bad") if error is not None and error <= EXACT else Cell("every digit given", "1", "bad")

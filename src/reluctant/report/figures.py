@@ -11,7 +11,18 @@ from typing import Any
 from reluctant.optional import require
 from reluctant.report.words import superscript
 
-__all__ = ["COLOURS", "CREASE", "HALF", "SIZE", "figure_markup", "figure_svg", "log_axis", "new_figure", "plain"]
+__all__ = [
+    "COLOURS",
+    "CREASE",
+    "HALF",
+    "SIZE",
+    "figure_markup",
+    "figure_svg",
+    "legend_above",
+    "log_axis",
+    "new_figure",
+    "plain",
+]
 
 SIZE = (7.2, 3.2)  # inches: as wide as the page
 HALF = (4.7, 3.1)  # two beside each other, one on a phone, where its text is still read
@@ -55,6 +66,13 @@ def figure_svg(figure: Any) -> str:
 def figure_markup(figure: Any) -> Any:
     """The figure as SVG that a template prints as it is."""
     return require("markupsafe", extra="report", purpose="A picture").Markup(figure_svg(figure))
+
+
+def legend_above(figure: Any) -> None:
+    """One line of names above the axes, where they cover nothing."""
+    names = figure.axes[0].get_legend_handles_labels()[1]
+    style = {"frameon": False, "fontsize": 9, "handlelength": 1.6, "columnspacing": 1.1}
+    figure.legend(loc="outside upper left", ncols=len(names), **style)
 
 
 def log_axis(axis: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reluctant.report.tables import Cell, Column, Table
-from reluctant.report.words import count, duration, money, size
+from reluctant.report.words import count, duration, money, powers, size
 
 __all__ = ["interface_facts", "name_table", "query_table", "recovered_facts", "step_table", "truth_facts"]
 
@@ -25,11 +25,15 @@ def recovered_facts(record: Data) -> Facts:
         ("Parameters", count(recovered["parameters"])),
         ("Largest error", _error(error.get("largest"))),
         ("Typical error", _error(error.get("typical"))),
-        ("Precision", error.get("precision") or error.get("words") or error.get("precision words")),
+        ("Accuracy", _first_capital(error.get("words"))),
         ("Queries", _queries(recovered)),
         ("Cost", _cost(recovered, record.get("price"))),
     ]
     return [(name, str(value)) for name, value in rows if value is not None]
+
+
+def _first_capital(text: str | None) -> str | None:
+    return powers(text[:1].upper() + text[1:]) if text else None
 
 
 def _error(value: Any) -> str | None:
@@ -38,7 +42,7 @@ def _error(value: Any) -> str | None:
 
 def _queries(recovered: Data) -> str:
     rates = (("queries", recovered.get("queries per parameter")), ("answers", recovered.get("answers per parameter")))
-    known = [f"{size(rate, 3)} {name}" for name, rate in rates if rate is not None]
+    known = [f"{size(rate)} {name}" for name, rate in rates if rate is not None]
     return count(recovered["queries"]) + (f"; {' or '.join(known)} for each parameter" if known else "")
 
 
@@ -53,15 +57,24 @@ def truth_facts(truth: Data) -> Facts:
     """The comparison with the file itself."""
     rows = [
         ("File", truth.get("file")),
-        ("Neurons found", _of(truth.get("neurons found"), truth.get("neurons"))),
+        ("True network", _shape(truth)),
+        ("Neurons found", _neurons(truth)),
         ("Largest error of an output", _error(truth.get("largest error"))),
         ("Largest error of a weight", _weights(truth.get("largest weight error"))),
     ]
     return [(name, str(value)) for name, value in rows if value is not None]
 
 
-def _of(part: Any, whole: Any) -> str | None:
-    return None if part is None else count(part) + ("" if whole is None else f" of {count(whole)}")
+def _shape(truth: Data) -> str | None:
+    widths = truth.get("widths")
+    return f"{'-'.join(map(str, widths))}, {count(truth.get('parameters'))} parameters" if widths else None
+
+
+def _neurons(truth: Data) -> str | None:
+    found, whole, which = truth.get("neurons found"), truth.get("neurons"), truth.get("neurons of")
+    if found is None:
+        return None
+    return count(found) + (f" of {count(whole)}" if whole is not None else "") + (f", {which}" if which else "")
 
 
 def _weights(value: Any) -> str | None:
@@ -76,11 +89,19 @@ def interface_facts(record: Data) -> Facts:
         ("Outputs", _known(target.get("outputs"), count)),
         ("Answers", target.get("kind")),
         ("Number format", target.get("number format")),
+        ("Read through", _link(target)),
         ("Domain", target.get("domain")),
         ("Identity", target.get("identity")),
     ]
     rows += _health(health) if health else []
     return [(name, str(value)) for name, value in rows if value]
+
+
+def _link(target: Data) -> str | None:
+    link = target.get("link")
+    if not link or link == "identity":
+        return None
+    return f"{link}, found by the audit" if target.get("link found") else str(link)
 
 
 def _known(value: Any, words: Any) -> str | None:
@@ -110,18 +131,31 @@ def _rounded(decimals: Any) -> str:
 
 def query_table(record: Data) -> Table:
     """Rows by stage."""
-    columns = (Column("stage"), *(Column(name, numeric=True) for name in ("asked", "sent", "from the transcript")))
+    columns = (Column("stage"), *(Column(name, numeric=True) for name in ("asked", "sent", "replayed")))
     by_stage = record["queries"]["by stage"]
     rows = [
         [stage, *(Cell(count(rows[name]), rows[name]) for name in ("asked", "sent", "replayed"))]
         for stage, rows in by_stage.items()
     ]
-    return Table(f"{count(record['queries']['total'])} queries reached the target", columns, rows)
+    return Table(_spent(record), columns, rows)
+
+
+def _spent(record: Data) -> str:
+    budget, price = record.get("budget"), record.get("price") or {}
+    allowed = f", of a budget of {count(budget)}" if budget else ""
+    paid = f", for {money(price['cost'], price.get('currency') or '')}" if price.get("cost") is not None else ""
+    return f"{count(record['queries']['total'])} queries reached the target{allowed}{paid}"
 
 
 def step_table(record: Data) -> Table:
     """Steps with their state and reason."""
-    columns = (Column("step"), Column("state"), Column("why"), Column("queries", True), Column("time", True))
+    columns = (
+        Column("step"),
+        Column("state"),
+        Column("why", prose=True),
+        Column("queries", True),
+        Column("time", True),
+    )
     return Table("What the audit did, in order", columns, [_step(step) for step in record["steps"]])
 
 
@@ -138,6 +172,6 @@ def _step(step: Data) -> list[Cell | str]:
 
 def name_table(record: Data) -> Table:
     """The findings under the names that readers know."""
-    columns = (Column("id"), Column("name"), Column("source"), Column("finding"))
+    columns = (Column("id"), Column("name"), Column("source"), Column("finding", prose=True))
     rows = [[name["id"], name["name"], name["source"], name.get("finding") or ""] for name in record["names"]]
     return Table("The same findings in the catalogues of MITRE, NIST and OWASP", columns, rows)

@@ -6,6 +6,7 @@ of `parts.html`. What a template prints is text unless it is `Markup`, which pic
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -16,6 +17,7 @@ from reluctant.report import words
 __all__ = ["render"]
 
 FILTERS = ("count", "size", "percent", "duration", "money")  # of `words`
+SHAPE = re.compile(r"\b\d+(?:-\d+)+\b")
 
 
 def render(template: str, **values: Any) -> str:
@@ -39,6 +41,7 @@ def _environment() -> Any:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters.update({name: getattr(words, name) for name in FILTERS})
+    environment.filters["prose"] = _prose
     environment.globals["asset"] = _asset
     return environment
 
@@ -47,3 +50,10 @@ def _asset(name: str) -> Any:
     """A style or script of this folder, to stand inside the page as it is."""
     markupsafe = require("markupsafe", extra="report", purpose="A report")
     return markupsafe.Markup(resources.files("reluctant.report").joinpath(name).read_text("utf-8"))
+
+
+def _prose(text: str) -> Any:
+    """A sentence as it is read: 2.0e-13 becomes a power of ten, and 64-32-10 is not broken at the end of a line."""
+    markupsafe = require("markupsafe", extra="report", purpose="A report")
+    escaped = str(markupsafe.escape(words.powers(text)))
+    return markupsafe.Markup(SHAPE.sub(r'<span class="nowrap">\g<0></span>', escaped))

@@ -8,7 +8,7 @@ from typing import Any
 
 from reluctant.report.words import count, percent, size
 
-__all__ = ["also_found", "flip_sentence", "shown_classes", "target_name", "versions_sentence"]
+__all__ = ["also_found", "answers_labels", "flip_sentence", "shown_classes", "target_name", "versions_sentence"]
 
 Data = Mapping[str, Any]
 TYPICAL = 0.67  # relative step times √d at which a random network flips
@@ -35,6 +35,8 @@ def _span(span: Data | None) -> list[str]:
         return []
     if not span["ok"]:
         return [f"Directions it looks at: {span['text']}"]
+    if span["rank"] == span["inputs"]:
+        return [f"It looks at all {count(span['inputs'])} directions of its input: none is invisible to it."]
     angle = f", each to within an angle of {size(span['angle'])}" if span.get("angle") is not None else ""
     found = f"It looks at {count(span['rank'])} of {count(span['inputs'])} directions of its input{angle}."
     invisible = span.get("invisible share")
@@ -54,7 +56,7 @@ def flip_sentence(record: Data) -> str:
     relative = flip.get("relative size")
     by = f" with a change of {percent(relative)} of the input's norm" if relative is not None else ""
     scaled = flip.get("relative size times root of inputs")
-    beside = f" That is {scaled:.2f}/√d; random networks flip at about {TYPICAL}/√d." if scaled is not None else ""
+    beside = f" That is {size(scaled)}/√d; random networks flip at about {TYPICAL}/√d." if scaled is not None else ""
     return f"One gradient step flips the answer: {change}{by}, in {count(flip['queries'])} queries.{beside}"
 
 
@@ -64,8 +66,18 @@ def shown_classes(record: Data) -> tuple[str, str] | None:
     if not classes:
         return None
     names = record["target"].get("classes")
-    first, second = (names[k] if names and k < len(names) else f"class {k}" for k in classes)
-    return str(first), str(second)
+    first, second = (_class(names[k] if names and k < len(names) else k) for k in classes)
+    return first, second
+
+
+def _class(name: Any) -> str:
+    """A number alone would not be read as a class."""
+    return f"class {name}" if str(name).isdigit() else str(name)
+
+
+def answers_labels(record: Data) -> bool:
+    """True if the target gives labels, by what it says or by what was seen."""
+    return "labels" in (record["target"].get("kind"), (record.get("health") or {}).get("answers"))
 
 
 def versions_sentence(record: Data) -> str:

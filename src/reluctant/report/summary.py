@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reluctant.report.defenses import defense_words
+from reluctant.report.defenses import defense_words, is_close
 from reluctant.report.words import count, duration, money, percent, size
 
 __all__ = ["Figure", "Leak", "Level", "leaks", "level_of", "three_figures"]
@@ -58,26 +58,33 @@ def level_of(record: Data) -> Level:
     return LEVELS.get(record["verdict"]["level"], LEVELS["unknown"])
 
 
+# Outcomes that say nothing about what a longer run would find.
+UNSETTLED = ("out-of-budget", "target-failed", "partial", "unverified", "span-partial", "rank-unclear")
+
 # What can leak: its name in the verdict, the parts of the record that would have shown it, its words.
 LEAKS = (
-    ("extractable", ("extraction",), "Exact copy of the network"),
-    ("approximable", ("learning", "extraction"), "Copy that is close enough"),
-    ("span", ("span",), "The directions it looks at"),
-    ("flippable", ("flip",), "Answer flipped by one small step"),
+    ("extractable", ("extraction",), "Exact copy"),
+    ("approximable", ("learning", "extraction"), "Close copy"),
+    ("span", ("span",), "Directions it looks at"),
+    ("flippable", ("flip",), "Flip by one small step"),
 )
 
 
 def leaks(record: Data) -> list[Leak]:
-    """Each kind of leak: yes, no, or not tried."""
-    found = set(record["verdict"]["leaks"])
-    found |= {"approximable"} if "extractable" in found else set()
-    return [_leak(words, name in found, any(record.get(part) for part in parts)) for name, parts, words in LEAKS]
+    """Each kind of leak: found, not found, not settled or not tried."""
+    return [Leak(words, *_state(record, name, parts)) for name, parts, words in LEAKS]
 
 
-def _leak(words: str, found: bool, tried: bool) -> Leak:
-    if found:
-        return Leak(words, "yes", "bad")
-    return Leak(words, "not found", "good") if tried else Leak(words, "not tried", "calm")
+def _state(record: Data, name: str, parts: tuple[str, ...]) -> tuple[str, str]:
+    if name in record["verdict"]["leaks"]:
+        return "yes", "bad"
+    found = [record[part] for part in parts if record.get(part)]
+    if not found:
+        return "not tried", "calm"
+    if name == "span" and found[0]["ok"]:
+        return "all of them", "calm"
+    unsettled = any(each["outcome"] in UNSETTLED for each in found)
+    return ("not settled", "calm") if unsettled else ("not found", "good")
 
 
 def three_figures(record: Data) -> list[Figure]:
@@ -107,7 +114,7 @@ def _queries(record: Data) -> Figure | None:
     if recovered is None:
         return Figure("Queries spent", count(record["queries"]["total"]), "without a copy of the network")
     per = recovered.get("queries per parameter")
-    notes = [f"{size(per, 3)} for each parameter"] if per is not None else []
+    notes = [f"{size(per)} for each parameter"] if per is not None else []
     cost = recovered.get("cost")
     notes += [money(cost, _currency(record))] if cost is not None else []
     return Figure("Queries it took", count(recovered["queries"]), ", ".join(notes))
@@ -119,14 +126,16 @@ def _currency(record: Data) -> str:
 
 def _cheapest(record: Data) -> Figure | None:
     defenses = record.get("defenses")
-    if not defenses:
-        return None
+    if not defenses or not any(row["rebuilt"] and row["rebuilt"]["ok"] for row in defenses["rows"]):
+        return None  # nothing to defend against that was seen here
     name = defenses.get("cheapest")
     if name is None:
         return Figure("Cheapest defense that helps", "none", f"of {len(defenses['rows']) - 1} that were tried")
     row = next((row for row in defenses["rows"] if row["defense"] == name), None)
-    kept = (row or {}).get("honest") or {}
+    kept, rebuilt = ((row or {}).get(part) or {} for part in ("honest", "rebuilt"))
     note = f"keeps {percent(kept['labels kept'])} of labels" if kept.get("labels kept") is not None else ""
+    if is_close(rebuilt):
+        note = f"{note}; a close copy was made all the same, not verified".removeprefix("; ")
     return Figure("Cheapest defense that helps", defense_words(name), note)
 
 
@@ -150,6 +159,8 @@ def _digits(record: Data) -> Figure | None:
     health = record.get("health")
     if not health:
         return None
+    if health.get("answers") == "labels":
+        return Figure("What an answer gives", "a label", f"{health['shape']} at small scale")
     decimals = health.get("decimals")
     value = str(health["number_format"]) if decimals is None else f"{decimals} decimals"
     return Figure("Digits in an answer", value, f"{health['shape']} at small scale")

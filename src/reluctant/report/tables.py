@@ -25,10 +25,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A heading; numbers stand to the right."""
+    """A heading; numbers stand to the right, sentences get room."""
 
     name: str
     numeric: bool = False
+    prose: bool = False
 
 
 @dataclass(frozen=True)

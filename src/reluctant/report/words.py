@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
-__all__ = ["UNKNOWN", "count", "duration", "money", "percent", "size", "superscript"]
+__all__ = ["NO_BREAK", "UNKNOWN", "count", "duration", "money", "percent", "powers", "size", "superscript"]
 
 UNKNOWN = "–"
+NO_BREAK = "\N{NO-BREAK SPACE}"
 SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+SCIENTIFIC = re.compile(r"(?<![\w.])-?\d(?:\.\d+)?e[+-]?\d+(?!\w)")  # 2.0e-13
 PLAIN = range(-3, 5)  # decimal exponents that are written out
-MINUTE, HOUR = 60.0, 3600.0
+SHORTEST, MINUTE, HOUR = 0.1, 60.0, 3600.0
+SMALL = 0.001  # shares below this have one digit that says something
 CERTAIN = 0.9995  # shares beyond this are not rounded up to all
 
 
@@ -34,22 +38,26 @@ def size(value: Any, digits: int = 2) -> str:
     if int(exponent) in PLAIN:
         decimals = max(digits - 1 - int(exponent), 0)
         return f"{float(f'{mantissa}e{exponent}'):,.{decimals}f}".replace("-", "−")
-    return f"{mantissa} × 10{superscript(int(exponent))}".replace("-", "−")
+    return f"{mantissa}{NO_BREAK}×{NO_BREAK}10{superscript(int(exponent))}".replace("-", "−")
 
 
 def percent(value: Any) -> str:
-    """A share as a percentage; one that is not whole is never written as 100 %."""
+    """A share as a percentage; one that is not whole is never written as 100%."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     if CERTAIN <= value < 1:
-        return "> 99.9 %"
-    return f"{100 * value:.1f} %" if 0 < value < 1 else f"{100 * value:.0f} %"
+        return "> 99.9%"
+    if 0 < value < SMALL:
+        return f"{size(100 * value, 1)}%"
+    return f"{100 * value:.1f}%" if 0 < value < 1 else f"{100 * value:.0f}%"
 
 
 def duration(seconds: Any) -> str:
     """Seconds, minutes or hours."""
     if seconds is None:
         return UNKNOWN
+    if seconds < SHORTEST:
+        return "0 s" if seconds == 0 else f"< {SHORTEST} s"
     if seconds < MINUTE:
         return f"{seconds:.1f} s" if seconds < MINUTE / 6 else f"{seconds:.0f} s"
     if seconds < HOUR:
@@ -63,3 +71,13 @@ def money(value: Any, currency: str = "") -> str:
         return UNKNOWN
     decimals = 2 if value >= 0.1 or value == 0 else 1 - math.floor(math.log10(value))
     return f"{value:,.{decimals}f} {currency}".strip()
+
+
+def powers(text: str) -> str:
+    """A sentence with its numbers as people read them: 2.0e-13 becomes 2.0 × 10⁻¹³."""
+    return SCIENTIFIC.sub(lambda found: size(float(found[0]), _digits_of(found[0])), text)
+
+
+def _digits_of(number: str) -> int:
+    """Significant digits that a number is written with."""
+    return sum(character.isdigit() for character in number.partition("e")[0])

@@ -64,6 +64,11 @@ class InsideView(View):
         return np.asarray(steps * np.minimum(1.0, LONGEST * CUBE.room(points, moves)))
 
     @property
+    def in_single(self) -> bool:
+        """Coordinates of the cube are not, in general."""
+        return False
+
+    @property
     def precision(self) -> Precision:
         """The noise of the target, in its own inputs, as a verification is told it."""
         growth = self.noise.growth * self.units / float(np.median(self.half))

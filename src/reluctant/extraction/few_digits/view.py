@@ -51,6 +51,11 @@ class View:
         return float(np.sqrt(self.dim))
 
     @property
+    def in_single(self) -> bool:
+        """True if rows that were asked are numbers of float32 in the coordinates of the view too."""
+        return self.rounded
+
+    @property
     def precision(self) -> Precision:
         """The noise of the target as a verification is told it."""
         return Precision(self.noise.near * self.units, self.noise.growth * self.units)

@@ -4,7 +4,7 @@ from reluctant.report.drawings.drawing import Drawing
 from reluctant.report.drawings.errors import draw_errors
 from reluctant.report.drawings.first_layer import draw_first_layer
 from reluctant.report.drawings.flip import draw_flip
-from reluctant.report.drawings.leak import draw_leak
+from reluctant.report.drawings.leak import draw_leak, draw_leak_queries
 from reluctant.report.drawings.line import draw_line
 from reluctant.report.drawings.linearity import draw_linearity
 from reluctant.report.drawings.plane import draw_plane
@@ -16,6 +16,7 @@ __all__ = [
     "draw_first_layer",
     "draw_flip",
     "draw_leak",
+    "draw_leak_queries",
     "draw_line",
     "draw_linearity",
     "draw_plane",

@@ -14,7 +14,7 @@ from reluctant.report.figures import HALF, new_figure
 __all__ = ["WEIGHTS", "draw_first_layer"]
 
 WEIGHTS = "coolwarm"  # grey where a weight is zero
-ACROSS = 8  # images in a row
+ACROSS = 8  # images in a row, at most
 
 
 def draw_first_layer(layer: Mapping[str, Any] | None) -> Drawing | None:
@@ -35,7 +35,7 @@ def draw_first_layer(layer: Mapping[str, Any] | None) -> Drawing | None:
 def _mosaic(images: FloatArray) -> FloatArray:
     """Images beside and below each other with a gap between, NaN where there is nothing."""
     count, height, width = images.shape
-    across = min(ACROSS, count)
+    across = -(-count // -(-count // ACROSS))  # rows of the same length, as far as that goes
     gap = max(1, width // 8)
     padded = np.pad(images, ((0, -count % across), (0, gap), (0, gap)), constant_values=np.nan)
     padded[count:] = np.nan

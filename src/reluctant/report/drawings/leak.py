@@ -9,79 +9,113 @@ from typing import Any
 import numpy as np
 
 from reluctant.report.drawings.drawing import Drawing
-from reluctant.report.figures import COLOURS, HALF, log_axis, new_figure
+from reluctant.report.figures import COLOURS, HALF, legend_above, log_axis, new_figure
+from reluctant.report.words import count
 
-__all__ = ["Point", "draw_leak", "leak_points"]
+__all__ = ["Point", "draw_leak", "draw_leak_queries", "leak_points"]
 
-SHAPE = (HALF[0], 4.4)
 MOST_DIGITS = 17.0  # of a copy without any error
+
+# Defenses that only take digits away, and their names below the curve.
+NAMES = {
+    "none": "all\ndigits",
+    "decimals": "{}\ndecimals",
+    "digits": "{}\ndigits",
+    "float32": "float32",
+    "float16": "float16",
+    "gaussian": "noise\n{}",
+    "laplace": "Laplace\n{}",
+}
 
 
 @dataclass(frozen=True)
 class Point:
-    """One setting: what is given, digits that honest users and the copy have right, queries for the copy."""
+    """One setting: its name, digits that honest users and the copy have right, queries for the copy."""
 
     given: str
-    honest: float | None
+    honest: float
     copied: float | None
     queries: int | None
     ok: bool
 
 
 def leak_points(rows: Sequence[Mapping[str, Any]]) -> list[Point]:
-    """The rows about decimals alone, from few to many; without any defense all digits are given."""
-    decimals = sorted(
-        ((int(row["defense"].removeprefix("decimals=")), row) for row in rows if _is_decimals(row["defense"])),
-        key=lambda pair: pair[0],
-    )
-    named = [(str(number), row) for number, row in decimals]
-    named += [("all", row) for row in rows if row["defense"] == "none"]
-    return [_point(name, row) for name, row in named] if decimals else []
+    """The rows about digits alone, from few to many; nothing where a copy was tried in one of them only."""
+    tried = [row for row in rows if row["rebuilt"]]
+    given = [row for row in tried if _kind(row["defense"]) in NAMES and row.get("digits") is not None]
+    points = [_point(row) for row in sorted(given, key=lambda row: row["digits"])]
+    return points if len(points) > 1 else []
 
 
 def draw_leak(rows: Sequence[Mapping[str, Any]] | None) -> Drawing | None:
-    """Two curves under each other over the decimals given."""
+    """Digits right, over what answers give from few digits to many."""
     points = leak_points(rows or ())
     if not points:
         return None
-    figure = new_figure(SHAPE)
-    digits, queries = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-    _draw_digits(digits, points)
-    _draw_queries(queries, points)
-    queries.set_xticks(range(len(points)), [point.given for point in points])
-    queries.set_xlabel("decimals given in an answer")
-    words = "; ".join(f"{p.given}: {_digits(p.copied)}" for p in points)
-    return Drawing.of(figure, f"Leak curve. Digits that the copy gets right, by decimals given: {words}.")
-
-
-def _draw_digits(axes: Any, points: list[Point]) -> None:
-    at = np.arange(len(points))
-    honest = np.array([np.nan if p.honest is None else p.honest for p in points])
+    figure = new_figure(HALF)
+    axes = figure.add_subplot()
+    at, ok = np.arange(len(points)), np.array([p.ok for p in points])
+    honest = np.array([p.honest for p in points])
     copied = np.array([0.0 if p.copied is None else p.copied for p in points])
-    ok = np.array([p.ok for p in points])
-    axes.plot(at, honest, "--", color=COLOURS[7], linewidth=1.2, label="what honest users get")
+    axes.plot(at, honest, "--", color=COLOURS[7], linewidth=1.2, label="honest users")
     axes.plot(at, copied, "-", color=COLOURS[6], linewidth=1.5)
-    axes.plot(at[ok], copied[ok], "o", color=COLOURS[6], markersize=6, label="copy, verified")
-    axes.plot(at[~ok], copied[~ok], "x", color=COLOURS[6], markersize=7, label="no verified copy")
-    axes.set_ylim(bottom=min(-0.5, *copied - 0.5))
+    _mark(axes, at, copied, ok, COLOURS[6])
+    axes.set_ylim(bottom=-0.6)
+    axes.yaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel("digits right")
-    axes.legend(frameon=False, fontsize=9, loc="upper left")
+    legend_above(figure)
+    _name_axis(axes, points)
+    words = "; ".join(f"{_flat(p.given)}: {_digits(p.copied)}" for p in points)
+    return Drawing.of(figure, f"Leak curve. Digits that the copy gets right, by what answers give: {words}.")
 
 
-def _draw_queries(axes: Any, points: list[Point]) -> None:
-    known = [(k, p.queries, p.ok) for k, p in enumerate(points) if p.queries]
-    for k, queries, ok in known:
-        axes.plot(k, queries, "o" if ok else "x", color=COLOURS[0], markersize=6)
-    axes.plot([k for k, _, _ in known], [queries for _, queries, _ in known], "-", color=COLOURS[0], linewidth=1.5)
+def draw_leak_queries(rows: Sequence[Mapping[str, Any]] | None) -> Drawing | None:
+    """Queries for the copy, over the same."""
+    points = leak_points(rows or ())
+    known = [(k, p) for k, p in enumerate(points) if p.queries]
+    if not known:
+        return None
+    figure = new_figure(HALF)
+    axes = figure.add_subplot()
+    at, ok = np.array([k for k, _ in known]), np.array([p.ok for _, p in known])
+    queries = np.array([float(p.queries or 0) for _, p in known])
+    axes.plot(at, queries, "-", color=COLOURS[0], linewidth=1.5)
+    _mark(axes, at, queries, ok, COLOURS[0])
     axes.set_yscale("log")
+    axes.set_ylim(10 ** np.floor(np.log10(queries.min())), 10 ** np.ceil(np.log10(queries.max() + 1)))
     log_axis(axes.yaxis)
     axes.set_ylabel("queries")
+    legend_above(figure)
+    _name_axis(axes, points)
+    words = "; ".join(f"{_flat(p.given)}: {count(p.queries)}" for _, p in known)
+    return Drawing.of(figure, f"Queries spent on the copy, by what answers give: {words}.")
 
 
-def _point(given: str, row: Mapping[str, Any]) -> Point:
-    rebuilt = row["rebuilt"] or {}
-    honest = (row["honest"] or {}).get("error rms")
-    return Point(given, _right(honest), _right(rebuilt.get("error")), rebuilt.get("queries"), bool(rebuilt.get("ok")))
+def _mark(axes: Any, at: Any, values: Any, ok: Any, colour: str) -> None:
+    axes.plot(at[ok], values[ok], "o", color=colour, markersize=6, label="copy, verified")
+    axes.plot(at[~ok], values[~ok], "x", color=colour, markersize=7, markeredgewidth=2, label="no verified copy")
+
+
+def _name_axis(axes: Any, points: list[Point]) -> None:
+    axes.set_xticks(range(len(points)), [point.given for point in points], fontsize=9)
+    axes.set_xlim(-0.4, len(points) - 0.6)
+
+
+def _point(row: Mapping[str, Any]) -> Point:
+    rebuilt = row["rebuilt"]
+    return Point(
+        _name(row["defense"]), row["digits"], _right(rebuilt.get("error")), rebuilt.get("queries"),
+        bool(rebuilt.get("ok")),
+    )  # fmt: skip
+
+
+def _kind(defense: str) -> str:
+    return defense.partition("=")[0]
+
+
+def _name(defense: str) -> str:
+    kind, _, value = defense.partition("=")
+    return NAMES[kind].format(value.partition(",")[0])
 
 
 def _right(error: float | None) -> float | None:
@@ -91,9 +125,9 @@ def _right(error: float | None) -> float | None:
     return float(np.clip(-np.log10(error), 0.0, MOST_DIGITS)) if error > 0 else None
 
 
+def _flat(name: str) -> str:
+    return name.replace("\n", " ")
+
+
 def _digits(value: float | None) -> str:
     return "none" if value is None else f"{value:.1f}"
-
-
-def _is_decimals(defense: str) -> bool:
-    return defense.startswith("decimals=") and defense.removeprefix("decimals=").isdigit()
