@@ -191,6 +191,7 @@ class _Run:
             yield FewDigits()
         if self.few_digits:
             yield from repeat(FewDigits()) if self.oracle.facts.domain.is_space else map(FewDigits, MORE_DIRECTIONS)
+            return
         yield DepthTwo()
         if not self.oracle.facts.domain.is_space or self.oracle.dim == 1:
             yield from repeat(DepthTwo())
