@@ -23,6 +23,7 @@ __all__ = ["VERIFICATION_POINTS", "Tried", "try_exact"]
 
 VERIFICATION_POINTS = 36  # at each scale
 COMPARED = 256  # rows at which a network is compared to itself without its skip term
+MOST_OF_FEW = 8000  # with few digits, where a line takes 50 to 100 a neuron: what is curved takes many more
 FEW_LINES = 2  # that the method for few digits may try
 MOST_ON_LINE = 12_000  # rows: a line of two thousand neurons takes no more
 
@@ -50,7 +51,9 @@ def try_exact(
     """
     method = FewDigits(lines=FEW_LINES) if few_digits else DepthTwo()
     try:
-        candidate = method.run(_stopping(oracle), noise, rng, lambda part: None)
+        candidate = method.run(
+            _stopping(oracle, MOST_OF_FEW if few_digits else MOST_ON_LINE), noise, rng, lambda part: None
+        )
     except (StageFailed, np.linalg.LinAlgError) as failure:
         return Tried(failure=str(failure))
     network = oriented(candidate.network, rng.standard_normal((COMPARED, oracle.dim)), noise.near)
@@ -66,17 +69,17 @@ class _StopsOnLine(Wrapper):
 
     transparent = True
 
-    def __init__(self, inner: Oracle, ledger: Ledger) -> None:
+    def __init__(self, inner: Oracle, ledger: Ledger, most: int) -> None:
         super().__init__(inner)
-        self.ledger, self.rows = ledger, 0
+        self.ledger, self.most, self.rows = ledger, most, 0
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Pass on, unless too much was asked on the line."""
         self.rows += len(rows) if self.ledger.stage == "line" else 0
-        if self.rows > MOST_ON_LINE:
-            raise StageFailed("line", "creases without end", number=self.rows, limit=MOST_ON_LINE)
+        if self.rows > self.most:
+            raise StageFailed("line", "creases without end", number=self.rows, limit=self.most)
         return self.inner.answer(rows)
 
 
-def _stopping(oracle: Counting) -> Counting:
-    return Counting(_StopsOnLine(oracle.inner, oracle.ledger), oracle.ledger, oracle.facts.domain)
+def _stopping(oracle: Counting, most: int) -> Counting:
+    return Counting(_StopsOnLine(oracle.inner, oracle.ledger, most), oracle.ledger, oracle.facts.domain)
