@@ -32,6 +32,7 @@ from benchmarks import (
     public,
     span,
     span_figures,
+    survival,
 )
 
 BENCHMARKS = {
@@ -52,6 +53,7 @@ BENCHMARKS = {
     "honesty-float32": honesty.float32,
     "probabilities": probabilities.main,
     "defenses": defenses.main,
+    "survival": survival.main,
     "audit": audit.main,
     "learning": learning.main,
     "adversarial": adversarial.main,

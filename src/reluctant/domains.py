@@ -110,6 +110,14 @@ class Domain:
         folded = np.where(folded > self.high, 2 * np.asarray(self.high) - folded, folded)
         return np.clip(folded, self.low, self.high)
 
+    def in_single(self, rows: FloatArray) -> FloatArray:
+        """The rows rounded to float32, and not out of the domain."""
+        rounded = rows.astype(np.float32)
+        given = rounded.astype(np.float64)  # compared in double: single would round the bounds as well
+        rounded = np.where(given < self.low, np.nextafter(rounded, np.float32(np.inf)), rounded)
+        rounded = np.where(given > self.high, np.nextafter(rounded, np.float32(-np.inf)), rounded)
+        return rounded.astype(np.float64)
+
     def describe(self) -> str:
         """One phrase for a message or a report."""
         if self.is_space:

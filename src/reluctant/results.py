@@ -9,11 +9,12 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Self
 
-from reluctant.errors import NotRecovered
+from reluctant.errors import NonFiniteAnswer, NotRecovered, TargetError
 from reluctant.networks import ReLUNetwork
+from reluctant.oracles.base import Oracle
 from reluctant.oracles.ledger import Rows
 
-__all__ = ["Ended", "Outcome", "Result"]
+__all__ = ["Ended", "Outcome", "Result", "ended_by"]
 
 
 class Outcome(Enum):
@@ -76,7 +77,8 @@ class Outcome(Enum):
     PIECEWISE_CONSTANT = (
         "piecewise-constant",
         "The answers do not change under small steps: labels, or values rounded too coarsely.",
-        "Ask for values instead of labels, or for more digits.",
+        "Ask for values instead of labels, or for more digits. The span can be had from labels alone: "
+        "recover_span(oracle, labels=True) (span --labels).",
     )
     LOW_PRECISION = (
         "low-precision",
@@ -86,7 +88,8 @@ class Outcome(Enum):
     OUT_OF_REACH = (
         "out-of-reach",
         "The target does not answer far from the origin, where creases have to be looked for.",
-        "Probabilities saturate there: ask the target for the values before its softmax or sigmoid.",
+        "Probabilities saturate there, or are not told: ask the target for the values before its softmax or sigmoid. "
+        "The span can be had from labels alone: recover_span(oracle, labels=True) (span --labels).",
     )
     TOO_NOISY = (
         "too-noisy",
@@ -133,6 +136,12 @@ class Outcome(Enum):
 
     def __str__(self) -> str:
         return f"{self.happened} {self.advice}".strip()
+
+
+def ended_by(error: TargetError, oracle: Oracle) -> Outcome:
+    """The outcome of a run that an error of the target ended; probabilities that saturate are no failure of it."""
+    saturated = isinstance(error, NonFiniteAnswer) and oracle.facts.saturates
+    return Outcome.OUT_OF_REACH if saturated else Outcome.TARGET_FAILED
 
 
 class Ended(ABC):

@@ -33,6 +33,7 @@ CASES = {
     "very noisy": (noisy(NETWORK, 1.0), {}, "too-noisy", 0),
     "labels that never change": (lambda x: np.zeros(len(x)), {"labels": True}, "one-label", 0),
     "threshold out of range": (NETWORK, {"labels": True, "threshold": 1e9}, "one-label", 0),
+    "labels of noisy values": (noisy(planted((DIM, 4, 3), 3), 0.1), {"labels": True}, "too-noisy", 0),
     "labels at random": (
         lambda x: np.random.default_rng(len(x)).integers(0, 2, len(x)),
         {"labels": True},

@@ -13,7 +13,7 @@ from reluctant.errors import BudgetExhausted, InvalidInput, TargetError
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Oracle, Rows
 from reluctant.oracles.opening import as_opened
-from reluctant.results import Outcome
+from reluctant.results import Outcome, ended_by
 from reluctant.span.labels import from_labels
 from reluctant.span.result import Span
 from reluctant.span.subspace import Subspace
@@ -60,7 +60,7 @@ def recover_span(
     except BudgetExhausted as error:
         return run.result(Outcome.OUT_OF_BUDGET, run.partial, evidence={"error": str(error)})
     except TargetError as error:
-        return run.result(Outcome.TARGET_FAILED, run.partial, evidence={"error": str(error)})
+        return run.result(ended_by(error, opened), run.partial, evidence={"error": str(error)})
 
 
 @dataclass

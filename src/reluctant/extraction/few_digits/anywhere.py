@@ -1,6 +1,6 @@
 """Answers at random inputs, for a fit of all parameters: products with the Jacobian, and what it is on average.
 
-Inputs are kept as they were asked, in single precision, which they are exact in; coordinates would not be.
+Inputs are kept as they were asked, in single precision where they are exact in it; coordinates would not be.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from reluctant.extraction.few_digits.arrow import Arrow, core_features
 from reluctant.extraction.few_digits.extension import Extension
-from reluctant.extraction.few_digits.layout import Layout, Step
+from reluctant.extraction.few_digits.layout import AnyFloats, Layout, Step
 from reluctant.extraction.few_digits.view import View
 from reluctant.geometry import Frame
 from reluctant.networks import ReLUNetwork
@@ -30,9 +30,9 @@ AVERAGED_ROWS = 20_000  # that tell what the Jacobian is on average
 
 @dataclass(frozen=True)
 class Anywhere:
-    """Inputs (n, d), answers (n, m), one over the noise (n, 1); and the frame and directions (D, d) of a fit."""
+    """Inputs (n, d), answers (n, m), one over their noise (n, 1); and the frame and directions (D, d) of a fit."""
 
-    rows: SingleArray
+    rows: AnyFloats
     f: FloatArray
     weight: FloatArray
     frame: Frame
@@ -48,16 +48,18 @@ class Anywhere:
 def ask_anywhere(
     view: View, frame: Frame, directions: FloatArray, count: int, rng: np.random.Generator, spread: float = 0.0
 ) -> Anywhere:
-    """Gaussian inputs of the scale of use, and of scales about it, by up to `spread` in their logarithm.
+    """Random inputs as they are in use, and of scales about that, by up to `spread` in their logarithm.
 
     In many dimensions Gaussian inputs are all as long, and hardly tell constants from weights that differ a little.
     """
-    rows, f = np.empty((count, view.dim), np.float32), np.empty((count, view.outputs))
+    rows = np.empty((count, view.dim), np.float32 if view.in_single else np.float64)
+    f, sd = np.empty((count, view.outputs)), np.empty((count, 1))
     scales = np.exp(rng.uniform(-spread, spread, (count, 1)))
     with view.oracle.stage("polish", expected=count):
         for part in _blocks(count):
-            rows[part], f[part] = view.ask(scales[part] * rng.standard_normal(rows[part].shape))
-    return Anywhere(rows, f, 1 / (view.noise.near * np.maximum(scales, 1)), frame, directions)
+            asked, f[part] = view.ask(scales[part] * view.sample(rng, part.stop - part.start))
+            rows[part], sd[part, 0] = asked, view.noise_at_use(asked)
+    return Anywhere(rows, f, 1 / (sd * np.maximum(scales, 1)), frame, directions)
 
 
 def _blocks(count: int) -> Iterator[slice]:
@@ -70,7 +72,7 @@ class Linearised:
     def __init__(self, random: Anywhere, core: ReLUNetwork, extension: Extension) -> None:
         network = extension.lifted(core, random.frame)
         self.random, self.layout, self.a = random, Layout.of(core), core.weights[1].astype(np.float32)
-        self.values: SingleArray = random.rows @ network.weights[0].T.astype(np.float32)
+        self.values: AnyFloats = random.rows @ network.weights[0].T.astype(np.float32)
         self.values += network.biases[0].astype(np.float32)
 
     def forward(self, step: Step) -> FloatArray:

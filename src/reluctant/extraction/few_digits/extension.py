@@ -149,8 +149,9 @@ def _measured(
     frame, count = known.frame, len(directions)
     y = np.concatenate([bases.roomy, bases.roomy, bases.anywhere])
     long = LONG * view.size * rng.choice([-1.0, 1.0], len(bases.anywhere))
-    steps = np.concatenate([short, BACK * short, long])
-    rows = frame.points(y)[None] + steps[None, :, None] * directions[:, None, :]
+    starts = frame.points(y)
+    steps = view.steps_inside(starts, directions, np.concatenate([short, BACK * short, long]))
+    rows = starts[None] + steps[:, :, None] * directions[:, None, :]
     asked, answers = view.ask(rows.reshape(-1, view.dim))
     away = asked.reshape(count, len(y), -1) - frame.origin
     s = np.einsum("dnx,dx->dn", away, directions)

@@ -18,7 +18,7 @@ from reluctant.geometry import Frame, FramedNetwork
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["Known", "grow_subspace"]
+__all__ = ["Known", "grow_subspace", "questioned", "random_points"]
 
 PER_UNKNOWN, COUNTED_OUTPUTS = 6, 3  # random points for each weight and bias; more outputs tell no more
 SPREAD = (-1.0, 1.2)  # of their logarithmic size
@@ -59,15 +59,25 @@ def _frame(line: OnLine, directions: int, rng: np.random.Generator) -> Frame:
 
 
 def _fitted(line: OnLine, frame: Frame, network: ReLUNetwork, grown: list[Points], rng: np.random.Generator) -> Known:
-    k, view = len(frame.basis), line.view
-    h, per_point = network.widths[1], min(view.outputs, COUNTED_OUTPUTS)
+    k, h, view = len(frame.basis), network.widths[1], line.view
     points = _known_points(line, grown, k, h, rng)
     network = fit_network(network, points, steps=STEPS, huber=HUBER)
-    sizes = np.exp(rng.uniform(*SPREAD, (PER_UNKNOWN * h * (k + 1) // per_point, 1))) * view.size / np.sqrt(k)
-    points += ask_in(view, frame, sizes * rng.standard_normal((len(sizes), k)))
+    points += random_points(view, frame, h, rng)
     network = fit_network(network, points, steps=STEPS, huber=HUBER)
     if _chi(misfit(network, points)) > DOUBTFUL_CHI:
         network = with_missing_neurons(network, points, MOST_ADDED, rng)
+    return questioned(view, frame, network, points, rng)
+
+
+def random_points(view: View, frame: Frame, neurons: int, rng: np.random.Generator) -> Points:
+    """Points of many sizes all over the subspace."""
+    k, per_point = len(frame.basis), min(view.outputs, COUNTED_OUTPUTS)
+    sizes = np.exp(rng.uniform(*SPREAD, (PER_UNKNOWN * neurons * (k + 1) // per_point, 1))) * view.size / np.sqrt(k)
+    return ask_in(view, frame, view.pulled_in(frame, sizes * rng.standard_normal((len(sizes), k))))
+
+
+def questioned(view: View, frame: Frame, network: ReLUNetwork, points: Points, rng: np.random.Generator) -> Known:
+    """The network fitted to these points, if it explains others that are held out."""
     network = without_idle_neurons(fit_network(network, points, steps=STEPS), points)
     framed = FramedNetwork(frame, network, np.zeros(network.widths[1]))
     return Known(framed, points + _held_out(view, framed, rng))
@@ -86,7 +96,8 @@ def _known_points(line: OnLine, grown: list[Points], k: int, h: int, rng: np.ran
 def _held_out(view: View, framed: FramedNetwork, rng: np.random.Generator) -> Points:
     """New points, all of which must be explained."""
     k = len(framed.frame.basis)
-    points = ask_in(view, framed.frame, rng.standard_normal((HELD_OUT, k)) * view.size / np.sqrt(k))
+    at_use = view.pulled_in(framed.frame, rng.standard_normal((HELD_OUT, k)) * view.size / np.sqrt(k))
+    points = ask_in(view, framed.frame, at_use)
     left = misfit(framed.network, points)
     for number, limit in ((_chi(left), LARGEST_CHI), (left.max(), LARGEST_MISFIT)):
         if not number < limit:

@@ -20,6 +20,7 @@ LOOKED_AT = 8  # boundary points, for the resolution
 OFFSETS = 24  # distances from each that are looked at
 LEAST_RESOLUTION = 2.0**-50  # of a typical input
 NEAR = 1e-3  # of a typical input: the farthest of the distances
+NOT_ALL, NOISY = 0.25, 0.2  # of that distance, from which on more is looked at; and of a typical input, how far
 FLICKER_ZONE, MOST = 2.0, 0.75  # the resolution is so many times the flicker zone at this quantile of the points
 FAR = 64.0  # steps away that a turned line may cross
 
@@ -127,8 +128,16 @@ def resolution(field: Field, boundary: Boundary, rng: np.random.Generator) -> fl
     sharp, found = some.turned(field, some.along, NEAR * typical, least)
     if not found.any():
         return typical
-    offsets = typical * np.geomspace(LEAST_RESOLUTION, NEAR, OFFSETS) * rng.uniform(0.5, 1.0, (found.sum(), OFFSETS))
-    lines = sharp[found].lines()[np.repeat(np.arange(found.sum()), OFFSETS)]
+    width = _flicker(field, sharp[found], (least, NEAR * typical), rng)
+    if width > NOT_ALL * NEAR * typical:  # noise: labels flicker as far as was looked
+        width = _flicker(field, sharp[found], (NEAR * typical, NOISY * typical), rng)
+    return max(FLICKER_ZONE * width, least)
+
+
+def _flicker(field: Field, sharp: Boundary, between: tuple[float, float], rng: np.random.Generator) -> float:
+    """How far from the boundary labels are still wrong, of distances between these two, at most of the points."""
+    offsets = np.geomspace(*between, OFFSETS) * rng.uniform(0.5, 1.0, (len(sharp), OFFSETS))
+    lines = sharp.lines()[np.repeat(np.arange(len(sharp)), OFFSETS)]
     wrong = lines.before(field.ask, offsets.reshape(-1)) | ~lines.before(field.ask, -offsets.reshape(-1))
     width = np.where(wrong.reshape(offsets.shape), offsets, 0.0).max(axis=1)
-    return max(FLICKER_ZONE * float(np.quantile(width, MOST)), least)
+    return float(np.quantile(width, MOST))

@@ -23,9 +23,11 @@ __all__ = ["FromLabels", "from_labels"]
 
 LOCATED = 1e-3  # first boundary points, of a typical coordinate
 FLICKER = 1e-2  # resolution, of a typical input, from which labels say nothing about directions
+SHARP = 1e-5  # resolution, of a typical input, up to which a full rank is believed; float32 is far below
 ROUNDS = 4  # times that verification may send the search back for more directions
 CHECKED = 32  # fresh boundary points in the verification
 NEARLY_EXACT = 1e-3  # last correction of a span in which a direction is missing that shows far out alone
+FADED = 10.0  # times weaker after the refinement than before is a direction that it has all but taken away
 WEAKEST = 0.02  # part of a normal outside the span that verification must not overlook
 
 
@@ -85,6 +87,9 @@ class _Run:
             with self.oracle.stage("search"):
                 quiet = find_directions(self.field, self.seen, complement, self.rng, self.keep, sharp=known > 0)
             if complement.rank == self.oracle.dim:
+                # Where labels flicker, every direction seems to matter.
+                if self.field.resolution > SHARP * self.field.typical:
+                    return replace(ended, outcome=Outcome.RANK_UNCLEAR, basis=complement.basis)
                 return replace(ended, outcome=Outcome.FULL_RANK, basis=complement.basis, margin=0.0)
             if not quiet or not complement.rank:
                 return replace(ended, basis=complement.basis)
@@ -125,6 +130,8 @@ class _Run:
         self.evidence |= {"leak": leak, "lost": lost, "weakest": weakest}
         silent = leak <= WEAKEST * weakest and lost <= len(shift) // 4
         outcome = Outcome.SPAN_RECOVERED if silent else Outcome.SPAN_PARTIAL
+        if silent and better.condition * weakest > FADED:  # made of errors: values rounded before they were compared
+            outcome = Outcome.RANK_UNCLEAR
         return FromLabels(outcome, better.basis, margin if silent else np.inf, max(leak, better.left), self.evidence)
 
     def shifts(self, basis: FloatArray) -> FloatArray:
