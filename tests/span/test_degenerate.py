@@ -76,7 +76,7 @@ def test_rounded_answers(decimals):
 @pytest.mark.parametrize("labels", [False, True])
 def test_a_small_budget_keeps_what_was_found(labels):
     network = planted((60, 8, 4, 1), 2)
-    span = rl.recover_span(rl.open_oracle(network, budget=3500 if labels else 400), labels=labels, rng=0)
+    span = rl.recover_span(rl.open_oracle(network, budget=6000 if labels else 400), labels=labels, rng=0)
     assert span.outcome is rl.Outcome.OUT_OF_BUDGET
     assert 0 < span.rank < 8
     assert np.linalg.norm(rl.Subspace.spanned_by(network.weights[0]).reject(span.basis), 2) < 0.1

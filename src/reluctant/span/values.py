@@ -13,6 +13,7 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.results import Outcome
 from reluctant.span.found import Found
+from reluctant.span.ground import RULE_OF_THREE, UNCLEAR_MARGIN
 from reluctant.span.look import Look, look
 from reluctant.span.oversampled import oversampled
 from reluctant.span.refine import long_steps, refine, slopes_inside
@@ -23,8 +24,6 @@ __all__ = ["FromValues", "from_values"]
 
 FEW_DIGITS = 1e-11  # noise over spread of the answers: above, directions are not taken one by one
 TOO_FEW_DIGITS = 1e-3
-UNCLEAR_MARGIN = 0.5  # a rank whose margin is worse is not told
-RULE_OF_THREE = 3.0  # nothing in n looks: with 95 % confidence its share is below 3 / n
 SECOND_LOOKS = 40  # points from which a direction is followed before it is taken for none
 LEAST_WEAK = 1e-9  # part of a gradient outside a fine span that may be a direction
 NOISE = 30.0  # deviations that a long step may show without a leak

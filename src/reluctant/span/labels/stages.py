@@ -19,7 +19,7 @@ from reluctant.span.labels.field import Field
 from reluctant.span.labels.normals import slopes
 from reluctant.span.subspace import Subspace
 
-__all__ = ["Frame", "Refined", "choose_points", "refine_from_labels"]
+__all__ = ["Frame", "Refined", "choose_points", "normals_inside", "refine_from_labels"]
 
 CANDIDATES = 3  # boundary points for each direction, of which the best conditioned are chosen
 SPARE = 8
@@ -79,8 +79,8 @@ class Refined:
 
 def choose_points(
     field: Field, seen: LabelledPoints, basis: FloatArray, known: int, rng: np.random.Generator
-) -> tuple[Frame, FloatArray] | None:
-    """Boundary points with well conditioned normals, and singular values of all normals; None if too few were found.
+) -> Frame | None:
+    """Boundary points with well conditioned normals; None if too few were found.
 
     The first `known` directions are exact: points are chosen for the others.
     """
@@ -97,7 +97,7 @@ def choose_points(
     if len(basis) == known:
         return None
     chosen = qr(normals[:, known:].T, pivoting=True, mode="economic")[2][: len(basis) - known]
-    return _measured(field, Frame(basis, boundary[chosen], normals[chosen], known)), sizes
+    return _measured(field, Frame(basis, boundary[chosen], normals[chosen], known))
 
 
 def _candidates(
@@ -106,12 +106,16 @@ def _candidates(
     """Boundary points with lines inside the span, and rough unit normals (n, k) there."""
     step = field.step(STEP)
     boundary = Boundary.between(field, seen.pairs(CANDIDATES * len(basis) + SPARE, rng), LOCATED * field.scale)
-    inside = (boundary.along @ basis.T) @ basis
-    along = inside / np.linalg.norm(inside, axis=1, keepdims=True)
     located = max(field.resolution, step * 2.0 ** -(COARSE_BITS + 4))
-    boundary, found = boundary.turned(field, along, LOCATED * field.scale, located)
-    boundary = boundary[found]
-    normals = -slopes(field, boundary, basis, step, COARSE_BITS, expected=1.0, symmetric=field.coarse)
+    boundary, found = boundary.inside(field, basis, LOCATED * field.scale, located)
+    return normals_inside(field, boundary[found], basis, step, COARSE_BITS)
+
+
+def normals_inside(
+    field: Field, boundary: Boundary, basis: FloatArray, step: float, bits: float
+) -> tuple[Boundary, FloatArray]:
+    """Those boundary points whose unit normals (n, k) along a basis could be measured."""
+    normals = -slopes(field, boundary, basis, step, bits, expected=1.0, symmetric=field.coarse)
     good = np.asarray(np.isfinite(normals).all(axis=1))
     return boundary[good], _unit(normals[good])
 
