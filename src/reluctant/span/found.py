@@ -28,6 +28,8 @@ class Found:
     gradients: int
     kept: float = float("inf")  # part of a gradient that brought the weakest direction
 
+    is_refined: bool = False  # by long steps already
+
     @property
     def rank(self) -> int:
         """Number of directions."""

@@ -72,7 +72,7 @@ def oversampled(seen: Look, rng: np.random.Generator, *, stages: int = STAGES) -
         directions[:rank], sample.points[which], sample.values[which], np.full(len(which), sample.step / ALONG_SPAN),
         size,
         margin=margin, leak=min(margin, 1.0), limit=WEAK * weakest / (size * np.sqrt(len(sample.rows))),
-        gradients=len(sample.rows),
+        gradients=len(sample.rows), is_refined=True,
     )  # fmt: skip
     return _refined(seen.ground, start, stages, rng) if 0 < rank < seen.ground.dim else start
 

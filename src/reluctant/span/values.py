@@ -18,7 +18,7 @@ from reluctant.span.look import Look, look
 from reluctant.span.oversampled import oversampled
 from reluctant.span.refine import long_steps, refine, slopes_inside
 from reluctant.span.search import search
-from reluctant.span.silence import FEWEST, INSIDE_BOUNDS, LEAST_NEW, leaks, slopes_along
+from reluctant.span.silence import FEWEST, INSIDE_BOUNDS, leaks, slopes_along, tilt
 
 __all__ = ["FromValues", "from_values"]
 
@@ -26,6 +26,7 @@ FEW_DIGITS = 1e-11  # noise over spread of the answers: above, directions are no
 TOO_FEW_DIGITS = 1e-3
 SECOND_LOOKS = 40  # points from which a direction is followed before it is taken for none
 LEAST_WEAK = 1e-9  # part of a gradient outside a fine span that may be a direction
+BEYOND_TILT = 30.0  # times the error of directions, from which another one can be told from it
 NOISE = 30.0  # deviations that a long step may show without a leak
 
 
@@ -47,14 +48,15 @@ def from_values(
     refusal = _refusal(seen)
     if refusal is not None:
         return FromValues(refusal, None, evidence)
-    found = _search(oracle, seen, rng, keep, fine)
-    keep(found.basis)
-    outcome, found = _verified(oracle, seen, found, rng)
-    if outcome is Outcome.SPAN_RECOVERED and fine and found.limit == LEAST_NEW and found.leak > LEAST_WEAK:
-        with oracle.stage("weak directions"):
-            found = _finer(seen, search(seen, rng, keep, start=found, least=LEAST_WEAK), rng)
+    found = _search(oracle, seen, rng, keep)
+    finer = _finer(oracle, seen, found, rng) if fine else found
+    keep(finer.basis)
+    outcome, checked = _verified(oracle, seen, finer, rng)
+    if outcome is Outcome.SPAN_RECOVERED and finer is not found and checked.leak > LEAST_WEAK:
+        found = _finer(oracle, seen, _weak(oracle, seen, found, rng, keep), rng)
         keep(found.basis)
-        outcome, found = _verified(oracle, seen, found, rng)
+        outcome, checked = _verified(oracle, seen, found, rng)
+    found = checked
     evidence |= {"gradients": found.gradients, "leak": found.leak, "limit": found.limit}
     evidence["limits"] = _limits(seen)
     return FromValues(outcome, found, evidence)
@@ -81,27 +83,34 @@ def _noise_share(health: Health) -> float:
     return health.noise.at(health.spread) / health.spread if health.spread > 0 else 0.0
 
 
-def _search(
-    oracle: Counting, seen: Look, rng: np.random.Generator, keep: Callable[[FloatArray], None], fine: bool
-) -> Found:
+def _search(oracle: Counting, seen: Look, rng: np.random.Generator, keep: Callable[[FloatArray], None]) -> Found:
     if _noise_share(seen.health) > FEW_DIGITS:
         with oracle.stage("gradients"):
             return oversampled(seen, rng)
     with oracle.stage("search"):
-        found = search(seen, rng, keep)
-    if not fine or not 0 < found.rank < oracle.dim:
+        return search(seen, rng, keep)
+
+
+def _weak(
+    oracle: Counting, seen: Look, found: Found, rng: np.random.Generator, keep: Callable[[FloatArray], None]
+) -> Found:
+    """Directions that are weak but stronger than what the error of those found looks like.
+
+    From the search, not from the long-step stage: that one takes what a weak direction does for an error of the others.
+    """
+    with oracle.stage("weak directions"):
+        least = max(LEAST_WEAK, BEYOND_TILT * tilt(seen.ground, found, rng))
+        return search(seen, rng, keep, start=found, least=least) if least < found.limit else found
+
+
+def _finer(oracle: Counting, seen: Look, found: Found, rng: np.random.Generator) -> Found:
+    """One long-step stage; what was found before, if it made things worse (a target may clip far inputs)."""
+    if found.is_refined or not 0 < found.rank < oracle.dim:
         return found
     with oracle.stage("refinement", expected=len(found.points) * (oracle.dim + 2)):
-        return _finer(seen, found, rng)
-
-
-def _finer(seen: Look, found: Found, rng: np.random.Generator) -> Found:
-    """One long-step stage; what was found before, if it made things worse (a target may clip far inputs)."""
-    if found.rank == seen.ground.dim:
-        return found
-    inside, steps = slopes_inside(seen.ground, found.basis, found.points, found.steps, rng)
-    better = refine(seen.ground, found.basis, inside, long_steps(seen.ground, steps, found.leak), rng)
-    leak = float(leaks(seen.ground, better.basis, inside.points, inside.value, rng)[0].max()) / found.size
+        inside, steps = slopes_inside(seen.ground, found.basis, found.points, found.steps, rng)
+        better = refine(seen.ground, found.basis, inside, long_steps(seen.ground, steps, found.leak), rng)
+        leak = float(leaks(seen.ground, better.basis, inside.points, inside.value, rng)[0].max()) / found.size
     return replace(found, basis=better.basis, leak=leak) if leak <= found.leak else found
 
 
