@@ -1,4 +1,4 @@
-"""Directions that a target hardly looks at: found where answers carry the digits, never made up, and named if missed."""
+"""Directions that a target hardly looks at: found where answers have the digits, never made up, named if missed."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class _Run:
         if ended.found is None:
             return self.result(ended.outcome, self.partial, evidence=ended.evidence)
         found = ended.found
-        return self.result(ended.outcome, found.basis, found.margin, found.leak, ended.evidence)
+        return self.result(ended.outcome, found.basis, found.margin, found.angle, ended.evidence)
 
     def labels(self, rng: np.random.Generator, threshold: float | None, reach: float) -> Span:
         ended = from_labels(self.oracle, rng, self.keep, threshold=threshold, reach=reach)

@@ -16,7 +16,7 @@ __all__ = ["Ask", "Ground", "all_over", "as_long_as_allowed", "batches", "guarde
 
 Ask = Callable[[FloatArray], FloatArray]
 
-UNCLEAR_MARGIN = 0.5  # a rank whose margin is worse is not told
+UNCLEAR_MARGIN = 1 / 3  # a rank whose margin is worse is not told
 RULE_OF_THREE = 3.0  # nothing in n looks: with 95 % confidence its share is below 3 / n
 BATCH_BYTES = 2**24  # rows built and asked together
 WITHIN = 0.9  # of the way to a bound

@@ -24,8 +24,8 @@ class Span(Ended):
 
     subspace: what was found; partial unless `ok`. margin: what counted as nothing over the weakest that counted as a
     direction: the rank is clear if it is far below 1, not known if it is infinite. angle: how far the directions are
-    from true ones, as measured by long steps along the others (none where nothing is invisible). stage: where the run
-    ended. evidence: the numbers that decided. rows: counts by stage.
+    from true ones at most, as a sine: what long steps along the others show, over the weakest direction. stage: where
+    the run ended. evidence: the numbers that decided. rows: counts by stage.
     """
 
     outcome: Outcome

@@ -66,7 +66,8 @@ class _Search:
         self.ground, self.rng, self.least_new = seen.ground, rng, least
         self.queue = LivePoints(seen, rng)
         self.complement = Complement(self.ground.dim)
-        self.pool = Pool.empty(self.ground.dim, seen.values.shape[1])
+        self.outputs = seen.values.shape[1]
+        self.pool = Pool.empty(self.ground.dim, self.outputs)
         self.step = FIRST_STEP * self.ground.typical
         self.size, self.kept, self.leak, self.measured = 0.0, np.inf, 0.0, 0
         self.points: list[FloatArray] = []
@@ -143,7 +144,7 @@ class _Search:
 
     def hear(self) -> bool:
         """Long steps from every point measured and as many others; places where they change the answers wait first."""
-        active = np.array(self.points).reshape(-1, self.ground.dim), np.array(self.values).reshape(len(self.values), -1)
+        active = np.array(self.points).reshape(-1, self.ground.dim), np.array(self.values).reshape(-1, self.outputs)
         heard = loud_places(self.ground, self.complement.basis, *active, self.size, self.least_new, self.rng)
         self.leak = heard.leak
         if not len(heard.points):
@@ -154,7 +155,7 @@ class _Search:
     def found(self, complete: bool) -> Found:
         points = np.array(self.points).reshape(-1, self.ground.dim)
         margin = max(self.leak, self.least / max(self.size, self.least)) / self.kept if self.rank else 0.0
-        values = np.array(self.values).reshape(len(points), -1)
+        values = np.array(self.values).reshape(-1, self.outputs)
         return Found(
             self.complement.basis, points, values, np.array(self.steps), self.size,
             margin=margin if complete else np.inf, leak=self.leak, limit=self.least_new, gradients=self.measured,

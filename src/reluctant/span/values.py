@@ -48,7 +48,7 @@ def from_values(
     refusal = _refusal(seen)
     if refusal is not None:
         return FromValues(refusal, None, evidence)
-    found = _search(oracle, seen, rng, keep)
+    found = _search(oracle, seen, rng, keep, fine)
     finer = _finer(oracle, seen, found, rng) if fine else found
     keep(finer.basis)
     outcome, checked = _verified(oracle, seen, finer, rng)
@@ -58,15 +58,18 @@ def from_values(
         outcome, checked = _verified(oracle, seen, found, rng)
     found = checked
     evidence |= {"gradients": found.gradients, "leak": found.leak, "limit": found.limit}
-    evidence["limits"] = _limits(seen)
+    evidence["limits"] = _limits(seen, found)
     return FromValues(outcome, found, evidence)
 
 
-def _limits(seen: Look) -> str:
-    """What could have been missed: a direction that no long step met (rule of three)."""
+def _limits(seen: Look, found: Found) -> str:
+    """What could have been missed: a direction that no long step met (rule of three), or that is too weak to show."""
     looked_at = FEWEST if seen.ground.domain.is_space else INSIDE_BOUNDS
     share = RULE_OF_THREE / (looked_at * max(seen.live_share, 1 / looked_at))
-    return f"A direction that matters on less than about {min(share, 1.0):.0%} of the inputs could have been missed."
+    return (
+        f"Could have been missed: a direction that matters on less than about {min(share, 1.0):.0%} of the inputs, "
+        f"or one weaker than {found.limit:.0e} of a gradient."
+    )
 
 
 def _refusal(seen: Look) -> Outcome | None:
@@ -83,10 +86,12 @@ def _noise_share(health: Health) -> float:
     return health.noise.at(health.spread) / health.spread if health.spread > 0 else 0.0
 
 
-def _search(oracle: Counting, seen: Look, rng: np.random.Generator, keep: Callable[[FloatArray], None]) -> Found:
+def _search(
+    oracle: Counting, seen: Look, rng: np.random.Generator, keep: Callable[[FloatArray], None], fine: bool
+) -> Found:
     if _noise_share(seen.health) > FEW_DIGITS:
         with oracle.stage("gradients"):
-            return oversampled(seen, rng)
+            return oversampled(seen, rng, keep, fine=fine)
     with oracle.stage("search"):
         return search(seen, rng, keep)
 
@@ -129,16 +134,26 @@ def _all_matter(oracle: Counting, seen: Look, found: Found) -> bool:
 
 
 def _verified(oracle: Counting, seen: Look, found: Found, rng: np.random.Generator) -> tuple[Outcome, Found]:
-    """Long steps from fresh points must change nothing."""
-    if found.rank == oracle.dim:
-        return Outcome.FULL_RANK, found
+    """Long steps from fresh points must change nothing, long steps along every direction must change something."""
+    silent = found.rank > 0
+    if found.rank < oracle.dim:
+        slope, sd = _outside(oracle, seen, found, rng)
+        allowed = np.maximum(found.limit * found.size, NOISE * sd)
+        leak = max(found.leak, float(slope.max()) / found.size) if found.size else np.inf
+        strength = float(allowed.max()) / found.size if found.size else np.inf
+        found = replace(found, leak=leak, limit=strength, margin=max(found.margin, strength / found.kept))
+        silent = silent and bool((slope <= allowed).all())
+    if found.margin > UNCLEAR_MARGIN and np.isfinite(found.margin):
+        return Outcome.RANK_UNCLEAR, found
+    if not (silent and np.isfinite(found.margin) and _all_matter(oracle, seen, found)):
+        return Outcome.SPAN_PARTIAL, found
+    return (Outcome.FULL_RANK if found.rank == oracle.dim else Outcome.SPAN_RECOVERED), found
+
+
+def _outside(oracle: Counting, seen: Look, found: Found, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """What long steps outside the span change from fresh inputs, as slopes, and the noise of those."""
     fresh = FEWEST if seen.ground.domain.is_space else INSIDE_BOUNDS
     with oracle.stage("verification", expected=2 * fresh):
         starts = seen.ground.sample(fresh, rng)
         slope, _, sd = leaks(seen.ground, found.basis, starts, oracle.query(starts), rng)
-    found = replace(found, leak=max(found.leak, float(slope.max()) / found.size if found.size else np.inf))
-    if found.margin > UNCLEAR_MARGIN and np.isfinite(found.margin):
-        return Outcome.RANK_UNCLEAR, found
-    silent = (slope <= np.maximum(found.limit * found.size, NOISE * sd)).all() and found.rank > 0
-    silent = silent and _all_matter(oracle, seen, found)
-    return (Outcome.SPAN_RECOVERED if silent and np.isfinite(found.margin) else Outcome.SPAN_PARTIAL), found
+    return slope, sd
