@@ -95,12 +95,12 @@ def test_normals_orthogonal_to_the_span_so_far_are_measured(case):
     assert outside(span, FRAME[:5]) < 1e-12
 
 
-@pytest.mark.parametrize(("case", "rank"), [(2, 4), (4, 4), (5, 3)])
-def test_a_box_of_pixels(case, rank):
-    """12-4-5-3 in (0, 255): a fourth direction of the last one matters on 0.2 % of its boundary."""
+@pytest.mark.parametrize("case", [2, 4])
+def test_a_box_of_pixels(case):
+    """12-4-5-3 in (0, 255): some directions matter on a part of the boundary that few inputs lead to."""
     network = planted((12, 4, 5, 3), 100 + case)
     span = rl.recover_span(rl.open_oracle(network, domain=(0, 255)), labels=True, rng=case)
     assert span.outcome is rl.Outcome.SPAN_RECOVERED
-    assert span.rank >= rank
+    assert span.rank == 4
     assert outside(span, network.weights[0]) < 1e-9
     assert "of the boundary" in span.evidence["limits"]

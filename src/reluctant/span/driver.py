@@ -8,12 +8,14 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from reluctant.errors import BudgetExhausted, InvalidInput, TargetError
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Oracle, Rows
 from reluctant.oracles.opening import as_opened
 from reluctant.results import Outcome
+from reluctant.span.inputs import Inputs
 from reluctant.span.labels import from_labels
 from reluctant.span.result import Span
 from reluctant.span.subspace import Subspace
@@ -30,6 +32,7 @@ def recover_span(
     fine: bool = True,
     threshold: float | None = None,
     reach: float = 3.0,
+    inputs: ArrayLike | None = None,
 ) -> Span:
     """Find every direction of input space that changes the answers of a target.
 
@@ -41,26 +44,52 @@ def recover_span(
         fine: spend about as many rows again on the last digits (from values).
         threshold: for labels of one output; 0.5 if not given.
         reach: how far the directions left out are followed to see that nothing changes, in typical inputs.
+        inputs: rows (n, d) of the kind that the target is for: half of what is asked is drawn around them. Without them
+            random inputs of the domain stand for all, and a direction that matters on real ones alone can be missed.
 
     Cost: a span of k directions in n dimensions takes about k·n rows from values (2·k·n if fine, 15·k·n in float32),
-    and 60 to 100·k·n from labels.
+    and 60 to 250·k·n from labels; small networks some hundred rows besides, and 5000 from labels.
     """
-    if threshold is not None and not labels:
-        raise InvalidInput.about("threshold", got=threshold, expected="none without labels", fix="Pass labels=True.")
-    if not reach > 0:
-        raise InvalidInput.about("reach", got=reach, expected="a number above 0")
     opened = as_opened(oracle)
+    _check_settings(opened, labels, fine, threshold, reach)
+    source = Inputs.of(opened.facts.domain, opened.dim, inputs)
     opened.begin("span", rng)
     run = _Run(opened)
     generator = as_generator(rng)
     try:
         if labels:
-            return run.labels(generator, threshold, reach)
-        return run.values(generator, fine, reach)
+            return run.labels(source, generator, threshold, reach)
+        return run.values(source, generator, fine, reach)
     except BudgetExhausted as error:
         return run.result(Outcome.OUT_OF_BUDGET, run.partial, evidence={"error": str(error)})
     except TargetError as error:
         return run.result(Outcome.TARGET_FAILED, run.partial, evidence={"error": str(error)})
+
+
+def _check_settings(oracle: Counting, labels: bool, fine: bool, threshold: float | None, reach: float) -> None:
+    """Settings that would be without effect are refused like ones that make no sense."""
+    for name, flag in (("labels", labels), ("fine", fine)):
+        if not isinstance(flag, bool | np.bool_):
+            raise InvalidInput.about(name, got=repr(flag), expected="True or False")
+    if not _is_number(reach) or not 0 < reach < np.inf:
+        raise InvalidInput.about("reach", got=repr(reach), expected="a finite number above 0")
+    if labels and not fine:
+        raise InvalidInput.about("fine", got=False, expected="True with labels", fix="From labels no digits are saved.")
+    if threshold is None:
+        return
+    if not labels:
+        raise InvalidInput.about("threshold", got=threshold, expected="none without labels", fix="Pass labels=True.")
+    if not _is_number(threshold) or not np.isfinite(threshold):
+        raise InvalidInput.about("threshold", got=repr(threshold), expected="a finite number")
+    if oracle.outputs > 1:
+        raise InvalidInput.about(
+            "threshold", got=f"{threshold} for {oracle.outputs} outputs", expected="none: the largest is the label",
+            fix="Open one output with output=0 to compare it with a threshold.",
+        )  # fmt: skip
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 @dataclass
@@ -79,15 +108,15 @@ class _Run:
         """Remember what is known so far, should the run end here."""
         self.partial = basis
 
-    def values(self, rng: np.random.Generator, fine: bool, reach: float) -> Span:
-        ended = from_values(self.oracle, rng, self.keep, fine=fine, reach=reach)
+    def values(self, inputs: Inputs, rng: np.random.Generator, fine: bool, reach: float) -> Span:
+        ended = from_values(self.oracle, inputs, rng, self.keep, fine=fine, reach=reach)
         if ended.found is None:
             return self.result(ended.outcome, self.partial, evidence=ended.evidence)
         found = ended.found
         return self.result(ended.outcome, found.basis, found.margin, found.angle, ended.evidence)
 
-    def labels(self, rng: np.random.Generator, threshold: float | None, reach: float) -> Span:
-        ended = from_labels(self.oracle, rng, self.keep, threshold=threshold, reach=reach)
+    def labels(self, inputs: Inputs, rng: np.random.Generator, threshold: float | None, reach: float) -> Span:
+        ended = from_labels(self.oracle, inputs, rng, self.keep, threshold=threshold, reach=reach)
         return self.result(ended.outcome, ended.basis, ended.margin, ended.angle, ended.evidence)
 
     def result(

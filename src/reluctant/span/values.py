@@ -14,6 +14,7 @@ from reluctant.oracles import Counting
 from reluctant.results import Outcome
 from reluctant.span.found import Found
 from reluctant.span.ground import RULE_OF_THREE, UNCLEAR_MARGIN
+from reluctant.span.inputs import Inputs
 from reluctant.span.look import Look, look
 from reluctant.span.oversampled import oversampled
 from reluctant.span.refine import long_steps, refine, slopes_inside
@@ -40,10 +41,16 @@ class FromValues:
 
 
 def from_values(
-    oracle: Counting, rng: np.random.Generator, keep: Callable[[FloatArray], None], *, fine: bool, reach: float
+    oracle: Counting,
+    inputs: Inputs,
+    rng: np.random.Generator,
+    keep: Callable[[FloatArray], None],
+    *,
+    fine: bool,
+    reach: float,
 ) -> FromValues:
     """Recover the span of a ReLU network of any depth from its values."""
-    seen = look(oracle, rng, reach)
+    seen = look(oracle, inputs, rng, reach)
     evidence: dict[str, object] = {"health": seen.health, "live share": seen.live_share}
     refusal = _refusal(seen)
     if refusal is not None:
@@ -66,9 +73,11 @@ def _limits(seen: Look, found: Found) -> str:
     """What could have been missed: a direction that no long step met (rule of three), or that is too weak to show."""
     looked_at = FEWEST if seen.ground.domain.is_space else INSIDE_BOUNDS
     share = RULE_OF_THREE / (looked_at * max(seen.live_share, 1 / looked_at))
+    ground = seen.ground
     return (
-        f"Could have been missed: a direction that matters on less than about {min(share, 1.0):.0%} of the inputs, "
-        f"or one weaker than {found.limit:.0e} of a gradient."
+        f"Asked: {ground.inputs.describe(ground.drawn)}, and steps of {ground.reach:g} times their norm. Could have "
+        f"been missed: a direction that matters on less than about {min(share, 1.0):.0%} of them, or one weaker than "
+        f"{found.limit:.0e} of a gradient."
     )
 
 
@@ -140,7 +149,7 @@ def _verified(oracle: Counting, seen: Look, found: Found, rng: np.random.Generat
         slope, sd = _outside(oracle, seen, found, rng)
         allowed = np.maximum(found.limit * found.size, NOISE * sd)
         leak = max(found.leak, float(slope.max()) / found.size) if found.size else np.inf
-        strength = float(allowed.max()) / found.size if found.size else np.inf
+        strength = float(np.median(allowed)) / found.size if found.size else np.inf  # bounds cut some steps short
         found = replace(found, leak=leak, limit=strength, margin=max(found.margin, strength / found.kept))
         silent = silent and bool((slope <= allowed).all())
     if found.margin > UNCLEAR_MARGIN and np.isfinite(found.margin):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from reluctant.geometry.samples import BoolArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
-from reluctant.span.ground import all_over
+from reluctant.span.inputs import Inputs
 from reluctant.span.labels.crossings import Lines
 from reluctant.span.labels.field import Field
 
@@ -26,6 +26,7 @@ class LabelledPoints:
 
     points: FloatArray  # (n, d)
     labels: FloatArray  # (n,)
+    source: Inputs
     scale: float
 
     @property
@@ -43,19 +44,16 @@ class LabelledPoints:
         return {name for name in names | self.names if (self.labels == name).sum() < least}
 
     def __getitem__(self, which: BoolArray) -> LabelledPoints:
-        return LabelledPoints(self.points[which], self.labels[which], self.scale)
+        return replace(self, points=self.points[which], labels=self.labels[which])
 
-    @classmethod
-    def drawn(
-        cls, oracle: Counting, n: int, scale: float, rng: np.random.Generator, *, farther: float = 1.0
-    ) -> LabelledPoints:
-        """New inputs, all over the domain, so many times as far out as the scale. Cost: a row each."""
-        points = all_over(oracle.facts.domain, rng, n, oracle.dim, farther * scale)
-        return cls(points, oracle.query(points)[:, 0], scale)
+    def more(self, oracle: Counting, n: int, rng: np.random.Generator, *, farther: float = 1.0) -> LabelledPoints:
+        """New inputs like these, or so many times as far out. Cost: a row each."""
+        points = self.source.draw(n, farther * self.scale, rng)
+        return replace(self, points=points, labels=oracle.query(points)[:, 0])
 
     def __add__(self, other: LabelledPoints) -> LabelledPoints:
-        points = np.concatenate([self.points, other.points])
-        return LabelledPoints(points, np.concatenate([self.labels, other.labels]), self.scale)
+        points, labels = np.concatenate([self.points, other.points]), np.concatenate([self.labels, other.labels])
+        return replace(self, points=points, labels=labels)
 
     def pairs(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Random pairs of inputs with different labels: first ones, second ones, labels of the first.
@@ -133,13 +131,14 @@ class Boundary:
         return Boundary(points, along, self.label), found
 
 
-def label_points(oracle: Counting, rng: np.random.Generator) -> LabelledPoints:
+def label_points(oracle: Counting, inputs: Inputs, rng: np.random.Generator) -> LabelledPoints:
     """Random inputs, as many as it takes to see two labels. Cost: 64 rows; 4096 for one that never changes."""
     seen: dict[float, list[tuple[FloatArray, FloatArray]]] = {}
-    for size, scale in BLOCKS:
-        points = all_over(oracle.facts.domain, rng, size, oracle.dim, scale)
+    for size, farther in BLOCKS:
+        scale = farther * inputs.unit
+        points = inputs.draw(size, scale, rng)
         seen.setdefault(scale, []).append((points, oracle.query(points)[:, 0]))
         labels = np.concatenate([some for _, some in seen[scale]])
         if len(np.unique(labels)) > 1:
             break
-    return LabelledPoints(np.concatenate([rows for rows, _ in seen[scale]]), labels, scale)
+    return LabelledPoints(np.concatenate([rows for rows, _ in seen[scale]]), labels, inputs, scale)

@@ -12,7 +12,8 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.results import Outcome
 from reluctant.span.complement import Complement
-from reluctant.span.ground import guarded, scale_of
+from reluctant.span.ground import guarded
+from reluctant.span.inputs import Inputs
 from reluctant.span.labels.boundary import Boundary, LabelledPoints, label_points
 from reluctant.span.labels.field import Field
 from reluctant.span.labels.flicker import LOOKED_AT, NEAR, changed_labels, resolution
@@ -44,6 +45,7 @@ class FromLabels:
 
 def from_labels(
     oracle: Counting,
+    inputs: Inputs,
     rng: np.random.Generator,
     keep: Callable[[FloatArray], None],
     *,
@@ -54,12 +56,11 @@ def from_labels(
     labels = only_labels(oracle, threshold)
     nothing = np.empty((0, oracle.dim))
     with labels.stage("look"):
-        seen = label_points(labels, rng)
+        seen = label_points(labels, inputs, rng)
         if seen.one_label:
             return FromLabels(Outcome.ONE_LABEL, nothing)
-        domain = labels.facts.domain
-        scale = scale_of(domain, seen.points, seen.scale)
-        ground = Field(guarded(labels.query, domain), labels.dim, domain, scale, reach=reach)
+        scale = inputs.scale_of(seen.points, seen.scale)
+        ground = Field(guarded(labels.query, inputs.domain), labels.dim, inputs.domain, scale, reach=reach)
         first = Boundary.between(ground, seen.pairs(LOOKED_AT, rng), LOCATED * ground.scale)
         ground = replace(ground, resolution=resolution(ground, first, labels.facts.dtype, rng))
         changed = changed_labels(labels, seen, AGAIN)
@@ -97,9 +98,7 @@ class _Run:
             if refined:
                 complement, known = Complement.of(ended.basis), len(ended.basis)
             with self.oracle.stage("look"):
-                self.seen += LabelledPoints.drawn(
-                    self.oracle, FARTHER, self.seen.scale, self.rng, farther=self.field.reach
-                )
+                self.seen += self.seen.more(self.oracle, FARTHER, self.rng, farther=self.field.reach)
         return ended
 
     def unless_noisy(self, ended: FromLabels) -> FromLabels:

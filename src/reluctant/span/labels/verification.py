@@ -63,7 +63,7 @@ def verify(
     silent = leak <= min(WEAKEST * weakest, explained) and not np.isnan(shift).any() and found.mean() > 1 / 2
     evidence = {
         "leak": leak, "lost": lost, "weakest": weakest, "changed labels": changed,
-        "directions that move nothing": len(basis) - len(there), "limits": _limits(len(fresh.points), leak),
+        "directions that move nothing": len(basis) - len(there), "limits": _limits(fresh, leak, field.reach),
     }  # fmt: skip
     if changed:
         outcome = Outcome.TOO_NOISY
@@ -77,20 +77,21 @@ def verify(
     return Checked(outcome, there, margin, angle, fresh, evidence)
 
 
-def _limits(inputs: int, leak: float) -> str:
-    """What could have been missed."""
+def _limits(fresh: LabelledPoints, leak: float, reach: float) -> str:
+    """What could have been missed, and by which inputs that is judged."""
     return (
-        f"Could have been missed: a region of another label that holds less than about {RULE_OF_THREE / inputs:.1%} of "
-        f"the inputs, a direction that matters on less than {RULE_OF_THREE / CHECKED:.0%} of the boundary, or is "
-        f"less than {leak:.0e} of its normals."
+        f"Asked: {fresh.source.describe(fresh.scale)}, and steps of {reach:g} times their norm. Could have been "
+        f"missed: a region of another label that holds less than {RULE_OF_THREE / len(fresh.points):.1%} of them, "
+        f"a direction that matters on less than {RULE_OF_THREE / CHECKED:.0%} of the boundary, or is less than "
+        f"{leak:.0e} of its normals."
     )
 
 
 def _fresh_inputs(oracle: Counting, seen: LabelledPoints, rng: np.random.Generator) -> LabelledPoints:
     """New inputs until every label was seen a few times; for labels too rare for that, the old ones as well."""
-    found = LabelledPoints.drawn(oracle, FRESH, seen.scale, rng)
+    found = seen.more(oracle, FRESH, rng)
     while len(found.points) < MOST_FRESH and found.rare(seen.names, OF_EACH_LABEL):
-        found += LabelledPoints.drawn(oracle, len(found.points), seen.scale, rng)
+        found += seen.more(oracle, len(found.points), rng)
     rare = np.isin(seen.labels, list(found.rare(seen.names, OF_EACH_LABEL)))
     return found + seen[rare]
 
