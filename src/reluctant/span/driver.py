@@ -54,12 +54,12 @@ def recover_span(
     _check_settings(opened, labels, fine, threshold, reach)
     source = Inputs.of(opened.facts.domain, opened.dim, inputs)
     opened.begin("span", rng)
-    run = _Run(opened)
+    run = _Run(opened, source, reach)
     generator = as_generator(rng)
     try:
         if labels:
-            return run.labels(source, generator, threshold, reach)
-        return run.values(source, generator, fine, reach)
+            return run.labels(generator, threshold)
+        return run.values(generator, fine)
     except BudgetExhausted as error:
         return run.result(Outcome.OUT_OF_BUDGET, run.partial, evidence={"error": str(error)})
     except TargetError as error:
@@ -97,6 +97,8 @@ class _Run:
     """One call: what it has spent, and the directions it has so far."""
 
     oracle: Counting
+    inputs: Inputs
+    reach: float
     partial: FloatArray = field(init=False)
     before: dict[str, Rows] = field(init=False)
 
@@ -108,16 +110,16 @@ class _Run:
         """Remember what is known so far, should the run end here."""
         self.partial = basis
 
-    def values(self, inputs: Inputs, rng: np.random.Generator, fine: bool, reach: float) -> Span:
-        ended = from_values(self.oracle, inputs, rng, self.keep, fine=fine, reach=reach)
+    def values(self, rng: np.random.Generator, fine: bool) -> Span:
+        ended = from_values(self.oracle, self.inputs, rng, self.keep, fine=fine, reach=self.reach)
         if ended.found is None:
             return self.result(ended.outcome, self.partial, evidence=ended.evidence)
         found = ended.found
-        return self.result(ended.outcome, found.basis, found.margin, found.angle, ended.evidence)
+        return self.result(ended.outcome, found.basis, found.margin, found.angle, ended.evidence, ended.typical)
 
-    def labels(self, inputs: Inputs, rng: np.random.Generator, threshold: float | None, reach: float) -> Span:
-        ended = from_labels(self.oracle, inputs, rng, self.keep, threshold=threshold, reach=reach)
-        return self.result(ended.outcome, ended.basis, ended.margin, ended.angle, ended.evidence)
+    def labels(self, rng: np.random.Generator, threshold: float | None) -> Span:
+        ended = from_labels(self.oracle, self.inputs, rng, self.keep, threshold=threshold, reach=self.reach)
+        return self.result(ended.outcome, ended.basis, ended.margin, ended.angle, ended.evidence, ended.typical)
 
     def result(
         self,
@@ -126,6 +128,7 @@ class _Run:
         margin: float = np.inf,
         angle: float = np.nan,
         evidence: Mapping[str, Any] = MappingProxyType({}),
+        typical: float = 0.0,
     ) -> Span:
         spent = self.oracle.ledger.since(self.before)
         rank = len(basis)
@@ -133,4 +136,7 @@ class _Run:
             margin, angle = 0.0, 0.0
         if outcome is Outcome.FULL_RANK:
             angle = 0.0
-        return Span(outcome, Subspace(basis), spent, margin, angle, self.oracle.ledger.last_stage, evidence)
+        return Span(
+            outcome, Subspace(basis), spent, margin, angle, self.oracle.ledger.last_stage, evidence,
+            followed=self.reach * typical, domain=self.inputs.domain,
+        )  # fmt: skip

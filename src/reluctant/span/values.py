@@ -38,6 +38,7 @@ class FromValues:
     outcome: Outcome
     found: Found | None
     evidence: dict[str, object]
+    typical: float = 0.0  # norm of an input
 
 
 def from_values(
@@ -66,7 +67,7 @@ def from_values(
     found = checked
     evidence |= {"gradients": found.gradients, "leak": found.leak, "limit": found.limit}
     evidence["limits"] = _limits(seen, found)
-    return FromValues(outcome, found, evidence)
+    return FromValues(outcome, found, evidence, seen.ground.typical)
 
 
 def _limits(seen: Look, found: Found) -> str:

@@ -41,6 +41,7 @@ class FromLabels:
     margin: float = np.inf
     angle: float = np.nan
     evidence: dict[str, Any] = field(default_factory=dict)
+    typical: float = 0.0  # norm of an input
 
 
 def from_labels(
@@ -68,7 +69,7 @@ def from_labels(
     if changed or ground.resolution > FLICKER * ground.typical:
         return FromLabels(Outcome.TOO_NOISY, nothing, evidence=evidence)
     run = _Run(labels, ground, seen, rng, keep, evidence)
-    return run.unless_noisy(run.go())
+    return replace(run.unless_noisy(run.go()), typical=ground.typical)
 
 
 @dataclass
