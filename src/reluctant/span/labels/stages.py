@@ -23,6 +23,7 @@ __all__ = ["Frame", "Refined", "choose_points", "normals_inside", "refine_from_l
 
 CANDIDATES = 3  # boundary points for each direction, of which the best conditioned are chosen
 SPARE = 8
+MORE_CANDIDATES, RARE = 3, 0.01  # times as many again, as long as a direction has so little of their normals
 COARSE_BITS = 6.0
 FINE_BITS = 17.0
 STEP, FINE_STEP = 1e-3, 1e-6  # aside, for a first normal inside the span and for the last
@@ -85,6 +86,11 @@ def choose_points(
     The first `known` directions are exact: points are chosen for the others.
     """
     boundary, normals = _candidates(field, seen, basis, rng)
+    for _ in range(MORE_CANDIDATES):
+        if len(boundary) >= len(basis) and _weakest(normals) > RARE:
+            break
+        others, more = _candidates(field, seen, basis, rng)
+        boundary, normals = boundary + others, np.concatenate([normals, more])
     if len(boundary) < len(basis):
         return None
     _, sizes, directions = np.linalg.svd(normals, full_matrices=False)
@@ -98,6 +104,11 @@ def choose_points(
         return None
     chosen = qr(normals[:, known:].T, pivoting=True, mode="economic")[2][: len(basis) - known]
     return _measured(field, Frame(basis, boundary[chosen], normals[chosen], known))
+
+
+def _weakest(normals: FloatArray) -> float:
+    sizes = np.linalg.svd(normals, compute_uv=False)
+    return float(sizes[-1] / sizes[0])
 
 
 def _candidates(

@@ -29,7 +29,7 @@ BITS, STEP = 12.0, 1e-4  # how well normals are measured, and how far aside
 OTHER_STEP = 0.7  # of the step: normals measured again, to see how far they can be trusted
 ASIDE, OFFSET = 2.0, 0.004  # a direction is silent if such a step along it leaves every point within the offset
 WEAKEST = 0.02  # part of a normal outside the span that verification must not overlook
-EXPLAINED = 100.0  # times the error to expect, of the span or of a crossing: a larger shift is a direction
+EXPLAINED = 100.0  # times the error to expect of a span, if that is not half the digits: a larger shift is a direction
 ROOM = 4.0  # times what a crossing can be placed to: less room inside bounds shows nothing
 
 
@@ -59,7 +59,7 @@ def verify(
     leak, lost = float(np.nanmax(shift, initial=0.0)), int(np.isnan(shift).sum() + (~found).sum())
     nothing = max(leak, left, noise)
     margin = nothing / weakest if weakest > 0 else np.inf
-    explained = EXPLAINED * max(left, field.resolution / field.typical)
+    explained = max(EXPLAINED * left, float(np.sqrt(field.resolution / field.typical)))
     silent = leak <= min(WEAKEST * weakest, explained) and not np.isnan(shift).any() and found.mean() > 1 / 2
     evidence = {
         "leak": leak, "lost": lost, "weakest": weakest, "changed labels": changed,
