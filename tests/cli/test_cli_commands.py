@@ -17,11 +17,11 @@ TARGET = f"{RELU}def target(x): return np.maximum(x @ W.T + 0.3, 0).sum(axis=1)\
 def test_the_demo_writes_a_report_and_a_record(command, folder):
     ended = command("demo", "--out", folder / "out")
     assert ended.status == 0
-    assert sorted(path.name for path in (folder / "out").iterdir()) == ["record.json", "recovered.onnx", "report.html"]
-    assert json.loads((folder / "out" / "record.json").read_text())["ok"] is True
+    assert sorted(path.name for path in (folder / "out").iterdir()) == ["audit.json", "recovered.onnx", "report.html"]
+    assert json.loads((folder / "out" / "audit.json").read_text())["ok"] is True
     assert str(folder / "out" / "report.html") in ended.out
-    assert "recovered and passed verification" in ended.out
-    assert "ReLUNetwork(64-32-10, 2410 parameters)" in ended.out
+    assert "The whole network can be taken through this interface: 64-32-10, 2,410 parameters" in ended.out
+    assert "Cheapest defense that helps: " in ended.out
     assert "right on held-out images" in ended.err
 
 

@@ -1,0 +1,64 @@
+"""What was recovered: shape, error in words and numbers, what it cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reluctant.networks import ReLUNetwork
+from reluctant.results import Outcome, Result
+
+__all__ = ["Price", "accuracy_of", "recovered"]
+
+Price = dict[str, Any]  # "per thousand" queries, and the "currency"
+
+
+def accuracy_of(run: Result) -> dict[str, Any]:
+    """Errors of a run's network relative to the output's deviation: the largest, the typical one (rms), in words."""
+    verification, precision = run.evidence.get("verification"), run.evidence.get("precision")
+    accuracy = run.evidence.get("accuracy")
+    largest, rms = (None, None) if verification is None else (verification.max_error, verification.rms_error)
+    if precision is not None:
+        words = f"as exactly as its answers have digits (error at most {precision.error:.1e} of the output's deviation)"
+        return {"largest": largest, "typical": precision.error, "words": words}
+    if run.outcome is Outcome.RECOVERED and largest is not None:
+        words = f"to {_digits(largest)} digits (largest error {largest:.1e} of the output's deviation)"
+        return {"largest": largest, "typical": rms, "words": words}
+    if accuracy is not None:
+        typical = float(np.sqrt(accuracy.error))
+        words = f"to an error of {typical:.1e} of the output's deviation, root mean square"
+        return {"largest": largest, "typical": typical, "words": words}
+    return {"largest": largest, "typical": rms, "words": "by a network that was not verified"}
+
+
+def _digits(error: float) -> int:
+    return int(-np.log10(max(error, np.finfo(np.float64).eps)))
+
+
+def recovered(run: Result | None, outputs: int, price: Price | None) -> dict[str, Any] | None:
+    """The copy as data, None without one."""
+    if run is None or run.network is None:
+        return None
+    network: ReLUNetwork = run.network
+    return {
+        "method": _method(run),
+        "widths": list(network.widths),
+        "parameters": network.parameters,
+        "error": accuracy_of(run),
+        "queries": run.queries,
+        "queries per parameter": run.queries / network.parameters,
+        "answers per parameter": run.queries * outputs / network.parameters,
+        "cost": cost(run.queries, price),
+    }
+
+
+def cost(queries: int, price: Price | None) -> float | None:
+    """What so many queries cost, None without a price."""
+    return None if price is None else queries / 1000 * float(price["per thousand"])
+
+
+def _method(run: Result) -> str:
+    if "eps" in run.evidence:
+        return "learning"
+    return "extraction from few digits" if run.evidence.get("precision") is not None else "exact extraction"
