@@ -19,7 +19,7 @@ __all__ = ["Span"]
 GOOD = (Outcome.SPAN_RECOVERED, Outcome.FULL_RANK)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Span(Ended):
     """Outcome of `recover_span`.
 
