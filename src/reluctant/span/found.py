@@ -31,8 +31,6 @@ class Found:
     gradients: int
     kept: float = float("inf")  # part of a gradient that brought the weakest direction
 
-    is_refined: bool = False  # by long steps already
-
     @property
     def angle(self) -> float:
         """How far directions are off at most: the error shows in gradients, times the part that the weakest has."""

@@ -56,12 +56,14 @@ class _Sample:
     step: float
 
 
-def oversampled(seen: Look, rng: np.random.Generator, keep: Callable[[FloatArray], None], *, fine: bool) -> Found:
-    """Rank and span from answers with few digits; `keep` is told of the directions on the way.
+def oversampled(
+    seen: Look, rng: np.random.Generator, keep: Callable[[FloatArray], None], *, fine: bool, least: int = 0
+) -> Found:
+    """Rank and span from answers with few digits, by so many gradients at least; `keep` is told of them on the way.
 
     Cost: about 5·k·n rows, and 2.3·k·n for each stage: up to five if fine, else one.
     """
-    sample = _gradients(seen, rng, keep)
+    sample = _gradients(seen, rng, keep, least)
     if not len(sample.rows):
         return Found(
             sample.rows, sample.points, sample.values, np.empty(0), 0.0,
@@ -77,7 +79,7 @@ def oversampled(seen: Look, rng: np.random.Generator, keep: Callable[[FloatArray
         directions[:rank], sample.points[which], sample.values[which], np.full(len(which), sample.step / ALONG_SPAN),
         size,
         margin=margin, leak=min(margin, 1.0), limit=WEAK * kept,
-        gradients=len(sample.rows), kept=kept, is_refined=True,
+        gradients=len(sample.rows), kept=kept,
     )  # fmt: skip
     return _refined(seen.ground, start, STAGES if fine else 1, rng, keep) if 0 < rank < seen.ground.dim else start
 
@@ -93,17 +95,17 @@ def _most_telling(sample: _Sample, basis: FloatArray) -> NDArray[np.intp]:
     return chosen
 
 
-def _gradients(seen: Look, rng: np.random.Generator, keep: Callable[[FloatArray], None]) -> _Sample:
+def _gradients(seen: Look, rng: np.random.Generator, keep: Callable[[FloatArray], None], least: int) -> _Sample:
     """Gradients at live points until there are enough for the rank they show."""
     queue, step, parts = LivePoints(seen, rng), FIRST_STEP * seen.ground.scale, []
     nothing = np.empty((0, seen.ground.dim))
     sample = _Sample(nothing, nothing, nothing, 0.0, step)
-    for _ in range(MOST_FOR_EACH_INPUT * seen.ground.dim // BATCH + 1):
+    for _ in range(max(MOST_FOR_EACH_INPUT * seen.ground.dim, least) // BATCH + 1):
         found = central_slopes(seen.ground, queue.draw(BATCH)[0], None, step)
         parts.append(found)
         step *= _change_of_step(float(np.median(found.bent)))
         sample = _together(parts, step)
-        if not len(sample.rows):
+        if len(sample.rows) < max(least, 1):
             continue
         _, sizes, directions = np.linalg.svd(sample.rows, full_matrices=False)
         rank = _rank(sizes, sample)

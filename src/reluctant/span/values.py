@@ -19,12 +19,13 @@ from reluctant.span.look import Look, look
 from reluctant.span.oversampled import oversampled
 from reluctant.span.refine import long_steps, refine, slopes_inside
 from reluctant.span.search import search
-from reluctant.span.silence import FEWEST, INSIDE_BOUNDS, leaks, slopes_along, tilt
+from reluctant.span.silence import FEWEST, INSIDE_BOUNDS, leaks, loud_places, slopes_along, tilt
 
 __all__ = ["FromValues", "from_values"]
 
 FEW_DIGITS = 1e-11  # noise over spread of the answers: above, directions are not taken one by one
 TOO_FEW_DIGITS = 1e-3
+ATTEMPTS = 3  # at answers with few digits
 SECOND_LOOKS = 40  # points from which a direction is followed before it is taken for none
 LEAST_WEAK = 1e-9  # part of a gradient outside a fine span that may be a direction
 BEYOND_TILT = 30.0  # times the error of directions, from which another one can be told from it
@@ -56,15 +57,8 @@ def from_values(
     refusal = _refusal(seen)
     if refusal is not None:
         return FromValues(refusal, None, evidence)
-    found = _search(oracle, seen, rng, keep, fine)
-    finer = _finer(oracle, seen, found, rng) if fine else found
-    keep(finer.basis)
-    outcome, checked = _verified(oracle, seen, finer, rng)
-    if outcome is Outcome.SPAN_RECOVERED and finer is not found and checked.leak > LEAST_WEAK:
-        found = _finer(oracle, seen, _weak(oracle, seen, found, rng, keep), rng)
-        keep(found.basis)
-        outcome, checked = _verified(oracle, seen, found, rng)
-    found = checked
+    way = _few_digits if _noise_share(seen.health) > FEW_DIGITS else _many_digits
+    outcome, found = way(oracle, seen, rng, keep, fine)
     evidence |= {"gradients": found.gradients, "leak": found.leak, "limit": found.limit}
     evidence["limits"] = _limits(seen, found)
     return FromValues(outcome, found, evidence, seen.ground.typical)
@@ -96,14 +90,51 @@ def _noise_share(health: Health) -> float:
     return health.noise.at(health.spread) / health.spread if health.spread > 0 else 0.0
 
 
-def _search(
+def _many_digits(
     oracle: Counting, seen: Look, rng: np.random.Generator, keep: Callable[[FloatArray], None], fine: bool
-) -> Found:
-    if _noise_share(seen.health) > FEW_DIGITS:
-        with oracle.stage("gradients"):
-            return oversampled(seen, rng, keep, fine=fine)
+) -> tuple[Outcome, Found]:
+    """Directions one by one, then one long-step stage; weak ones are looked for if that one still shows something."""
     with oracle.stage("search"):
-        return search(seen, rng, keep)
+        found = search(seen, rng, keep)
+    finer = _finer(oracle, seen, found, rng) if fine else found
+    keep(finer.basis)
+    outcome, checked = _verified(oracle, seen, finer, rng)
+    if outcome is Outcome.SPAN_RECOVERED and finer is not found and checked.leak > LEAST_WEAK:
+        finer = _finer(oracle, seen, _weak(oracle, seen, found, rng, keep), rng)
+        keep(finer.basis)
+        outcome, checked = _verified(oracle, seen, finer, rng)
+    return outcome, checked
+
+
+def _few_digits(
+    oracle: Counting, seen: Look, rng: np.random.Generator, keep: Callable[[FloatArray], None], fine: bool
+) -> tuple[Outcome, Found]:
+    """All directions together; as long as verification still sees others, by twice as many gradients.
+
+    The first of them where long steps change the answers: a rare direction in one gradient alone looks like a crease.
+    """
+    gradients = 0
+    for _ in range(ATTEMPTS):
+        with oracle.stage("gradients"):
+            found = oversampled(seen, rng, keep, fine=fine, least=2 * gradients)
+        keep(found.basis)
+        outcome, found = _verified(oracle, seen, found, rng)
+        if outcome is not Outcome.SPAN_PARTIAL:
+            break
+        gradients = max(found.gradients, 1)
+        with oracle.stage("gradients"):
+            seen = _where_loud(seen, found, rng)
+    return outcome, found
+
+
+def _where_loud(seen: Look, found: Found, rng: np.random.Generator) -> Look:
+    """The same look with places first where long steps outside the span change the answers."""
+    active = found.points, found.values
+    heard = loud_places(seen.ground, found.basis, *active, found.size, found.limit, rng)
+    if not len(heard.points):
+        return seen
+    points, values = np.concatenate([heard.points, seen.points]), np.concatenate([heard.values, seen.values])
+    return replace(seen, points=points, values=values, live=np.append(np.ones(len(heard.points), bool), seen.live))
 
 
 def _weak(
@@ -120,7 +151,7 @@ def _weak(
 
 def _finer(oracle: Counting, seen: Look, found: Found, rng: np.random.Generator) -> Found:
     """One long-step stage; what was found before, if it made things worse (a target may clip far inputs)."""
-    if found.is_refined or not 0 < found.rank < oracle.dim:
+    if not 0 < found.rank < oracle.dim:
         return found
     with oracle.stage("refinement", expected=len(found.points) * (oracle.dim + 2)):
         inside, steps = slopes_inside(seen.ground, found.basis, found.points, found.steps, rng)
