@@ -23,17 +23,17 @@ def with_weak_neuron(widths: tuple[int, ...], seed: int, weakness: float) -> tup
 def test_a_weak_neuron_is_one_direction(widths, weakness, seed):
     network, true = with_weak_neuron(widths, 3 + seed, weakness)
     span = rl.recover_span(rl.open_oracle(network), rng=seed)
-    assert span.rank <= true.rank
-    if span.ok:
-        assert np.linalg.norm(true.reject(span.basis), 2) < 1e-3
-    else:
-        assert span.outcome in (rl.Outcome.RANK_UNCLEAR, rl.Outcome.SPAN_PARTIAL)
+    assert span.ok
+    assert span.rank == true.rank
+    assert span.subspace.distance(true) < 1e-3
+    assert span.subspace.distance(true) < 2 * span.angle
 
 
-def test_most_weak_neurons_are_found():
-    found = 0
-    for seed in range(10):
-        network, true = with_weak_neuron((40, 8, 12, 1), 20 + seed, 1e-6)
-        span = rl.recover_span(rl.open_oracle(network), rng=seed)
-        found += span.ok and span.subspace.distance(true) < 1e-3
-    assert found >= 8
+def test_what_is_too_weak_is_named(seed):
+    """1e-11 of a gradient is beyond float64: the rank told is that of the others, and the limit says so."""
+    network, true = with_weak_neuron((40, 8, 12, 1), 20 + seed, 1e-11)
+    span = rl.recover_span(rl.open_oracle(network), rng=seed)
+    assert np.linalg.norm(true.reject(span.basis), 2) < 1e-6
+    assert span.rank == 7
+    assert span.evidence["limit"] > 1e-11
+    assert "weaker than" in span.evidence["limits"]

@@ -25,7 +25,7 @@ __all__ = ["FromValues", "from_values"]
 
 FEW_DIGITS = 1e-11  # noise over spread of the answers: above, directions are not taken one by one
 TOO_FEW_DIGITS = 1e-3
-ATTEMPTS = 3  # at answers with few digits
+ATTEMPTS = 3  # times that fresh inputs may show more
 SECOND_LOOKS = 40  # points from which a direction is followed before it is taken for none
 LEAST_WEAK = 1e-9  # part of a gradient outside a fine span that may be a direction
 BEYOND_TILT = 30.0  # times the error of directions, from which another one can be told from it
@@ -93,17 +93,30 @@ def _noise_share(health: Health) -> float:
 def _many_digits(
     oracle: Counting, seen: Look, rng: np.random.Generator, keep: Callable[[FloatArray], None], fine: bool
 ) -> tuple[Outcome, Found]:
-    """Directions one by one, then one long-step stage; weak ones are looked for if that one still shows something."""
-    with oracle.stage("search"):
-        found = search(seen, rng, keep)
-    finer = _finer(oracle, seen, found, rng) if fine else found
-    keep(finer.basis)
-    outcome, checked = _verified(oracle, seen, finer, rng)
-    if outcome is Outcome.SPAN_RECOVERED and finer is not found and checked.leak > LEAST_WEAK:
-        finer = _finer(oracle, seen, _weak(oracle, seen, found, rng, keep), rng)
+    """Directions one by one, then one long-step stage; on with it as long as fresh inputs show others.
+
+    Weak ones are looked for if the long-step stage still shows something.
+    """
+    start: Found | None = None
+    for _ in range(ATTEMPTS):
+        with oracle.stage("search"):
+            seen = seen if start is None else _where_loud(seen, start, rng)
+            start = found = search(seen, rng, keep, start=start)
+        finer = _finer(oracle, seen, found, rng) if fine else found
         keep(finer.basis)
         outcome, checked = _verified(oracle, seen, finer, rng)
-    return outcome, checked
+        if outcome is not Outcome.SPAN_PARTIAL or not np.isfinite(checked.margin) or not found.rank:
+            break
+    unclear = (outcome is Outcome.SPAN_RECOVERED and checked.leak > LEAST_WEAK) or outcome is Outcome.RANK_UNCLEAR
+    if finer is found or not unclear:
+        return outcome, checked
+    weak = _weak(oracle, seen, found, rng, keep)
+    if weak.rank == found.rank:  # none: those found are the clearer for it
+        finer = replace(finer, margin=weak.margin, limit=weak.limit)
+    else:
+        finer = _finer(oracle, seen, weak, rng)
+    keep(finer.basis)
+    return _verified(oracle, seen, finer, rng)
 
 
 def _few_digits(
