@@ -99,7 +99,7 @@ def test_a_target_that_dies():
         ({"reach": np.inf}, "reach"),
         ({"reach": "far"}, "reach"),
         ({"labels": "yes"}, "labels"),
-        ({"labels": True, "fine": False}, "fine"),
+        ({"fine": 1}, "fine"),
     ],
 )
 def test_bad_arguments(options, message):
@@ -137,6 +137,19 @@ def test_an_unclear_rank_is_not_told():
         span = rl.recover_span(rl.open_oracle(lambda x: network(x) + 3e4, dim=7), rng=seed)
         true = rl.Subspace.spanned_by(network.weights[0])
         assert not span.ok or np.linalg.norm(true.reject(span.basis), 2) < 1e-2
+
+
+def test_no_number_has_a_name():
+    span = rl.recover_span(rl.open_oracle(lambda x: np.where(x[:, :1] > 2, np.nan, NETWORK(x)), dim=DIM), rng=0)
+    assert span.outcome is rl.Outcome.NON_FINITE
+
+    def softmax(x):
+        z = 60 * planted((DIM, 4, 6, 3), 1)(x)
+        e = np.exp(z - z.max(axis=1, keepdims=True))
+        return e / e.sum(axis=1, keepdims=True)
+
+    span = rl.recover_span(rl.open_oracle(softmax, dim=DIM, link="softmax"), rng=0)
+    assert span.ok or span.outcome is rl.Outcome.OUT_OF_REACH
 
 
 def test_as_data():

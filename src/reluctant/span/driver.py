@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reluctant.errors import BudgetExhausted, InvalidInput, TargetError
+from reluctant.errors import BudgetExhausted, InvalidInput, NonFiniteAnswer, TargetError
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Oracle, Rows
 from reluctant.oracles.opening import as_opened
@@ -41,7 +41,7 @@ def recover_span(
         labels: use nothing but labels: the largest of several outputs; one output is a label if it is a whole number,
             else it is compared with the threshold.
         rng: seed of all random choices.
-        fine: spend about as many rows again on the last digits (from values).
+        fine: spend about as many rows again on the last digits; nothing changes for labels, where digits cost little.
         threshold: for labels of one output; 0.5 if not given.
         reach: how far the directions left out are followed to see that nothing changes, in typical inputs.
         inputs: rows (n, d) of the kind that the target is for: half of what is asked is drawn around them. Without them
@@ -62,6 +62,9 @@ def recover_span(
         return run.values(generator, fine)
     except BudgetExhausted as error:
         return run.result(Outcome.OUT_OF_BUDGET, run.partial, evidence={"error": str(error)})
+    except NonFiniteAnswer as error:
+        outcome = Outcome.OUT_OF_REACH if opened.facts.saturates else Outcome.NON_FINITE
+        return run.result(outcome, run.partial, evidence={"error": str(error)})
     except TargetError as error:
         return run.result(Outcome.TARGET_FAILED, run.partial, evidence={"error": str(error)})
 
@@ -73,8 +76,6 @@ def _check_settings(oracle: Counting, labels: bool, fine: bool, threshold: float
             raise InvalidInput.about(name, got=repr(flag), expected="True or False")
     if not _is_number(reach) or not 0 < reach < np.inf:
         raise InvalidInput.about("reach", got=repr(reach), expected="a finite number above 0")
-    if labels and not fine:
-        raise InvalidInput.about("fine", got=False, expected="True with labels", fix="From labels no digits are saved.")
     if threshold is None:
         return
     if not labels:

@@ -108,7 +108,7 @@ def _many_digits(
         if outcome is not Outcome.SPAN_PARTIAL or not np.isfinite(checked.margin) or not found.rank:
             break
     unclear = (outcome is Outcome.SPAN_RECOVERED and checked.leak > LEAST_WEAK) or outcome is Outcome.RANK_UNCLEAR
-    if finer is found or not unclear:
+    if not fine or not unclear or not 0 < found.rank < oracle.dim:
         return outcome, checked
     weak = _weak(oracle, seen, found, rng, keep)
     if weak.rank == found.rank:  # none: those found are the clearer for it
