@@ -44,7 +44,7 @@ def test_nothing_and_no_direction():
 
 def test_a_partial_span_is_refused():
     partial = rl.Span(rl.Outcome.SPAN_PARTIAL, rl.Subspace(TRUE.basis[:2]), {})
-    with pytest.raises(NotRecovered, match="Only some"):
+    with pytest.raises(NotRecovered, match="Not all"):
         rl.SpanGradients.of(rl.open_oracle(NETWORK), partial)
 
 

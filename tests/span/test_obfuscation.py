@@ -75,7 +75,7 @@ def test_what_is_refused(span, x, scale, message):
 
 def test_a_partial_span_is_refused():
     partial = rl.Span(rl.Outcome.SPAN_PARTIAL, rl.Subspace(np.eye(3)[:1]), {})
-    with pytest.raises(NotRecovered, match="Only some"):
+    with pytest.raises(NotRecovered, match="Not all"):
         rl.obfuscate(partial, np.ones((1, 3)))
 
 
