@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,15 +10,12 @@ from reluctant.domains import Domain
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.row_space import orthogonal_moves
 from reluctant.numerics import FloatArray
-from reluctant.span.inputs import Inputs
+from reluctant.span.inputs import Ask, Inputs
 
-__all__ = ["Ask", "Ground", "as_long_as_allowed", "batches", "guarded", "moves_outside"]
-
-Ask = Callable[[FloatArray], FloatArray]
+__all__ = ["Ask", "Ground", "as_long_as_allowed", "guarded", "moves_outside"]
 
 UNCLEAR_MARGIN = 1 / 3  # a rank whose margin is worse is not told
 RULE_OF_THREE = 3.0  # nothing in n looks: with 95 % confidence its share is below 3 / n
-BATCH_BYTES = 2**24  # rows built and asked together
 WITHIN = 0.9  # of the way to a bound
 
 
@@ -84,9 +80,3 @@ def moves_outside(
 def guarded(ask: Ask, domain: Domain) -> Ask:
     """The same question with rows moved onto the domain where rounding put them beside it."""
     return ask if domain.is_space else lambda rows: ask(np.clip(rows, domain.low, domain.high))
-
-
-def batches(n: int, rows_each: int, dim: int) -> list[slice]:
-    """Parts of n things of so many rows each that are asked together."""
-    size = max(1, BATCH_BYTES // (8 * max(rows_each, 1) * dim))
-    return [slice(start, min(start + size, n)) for start in range(0, n, size)]

@@ -7,6 +7,7 @@ for.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,9 @@ from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
 from reluctant.numerics import FloatArray
 
-__all__ = ["KINDS", "Inputs"]
+__all__ = ["KINDS", "Ask", "Inputs"]
+
+Ask = Callable[[FloatArray], FloatArray]
 
 TO_CORNERS = 0.4  # both parameters of a beta distribution: most of its mass lies beside the bounds
 BESIDE_BOUNDS = 0.02  # of the width of a box: room that is left
@@ -62,6 +65,20 @@ class Inputs:
         if self.given is not None:
             points[1::2] = self._like_given(len(points[1::2]), scale, rng)
         return points
+
+    def until_answers_differ(
+        self, ask: Ask, blocks: tuple[tuple[int, float], ...], rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray, float]:
+        """Inputs of one scale with their answers, block after block of (rows, how far out) until two are different."""
+        seen: dict[float, list[tuple[FloatArray, FloatArray]]] = {}
+        for size, farther in blocks:
+            scale = farther * self.unit
+            points = self.draw(size, scale, rng)
+            seen.setdefault(scale, []).append((points, ask(points)))
+            answers = np.concatenate([some for _, some in seen[scale]])
+            if len(np.unique(answers, axis=0)) > 1:
+                break
+        return np.concatenate([rows for rows, _ in seen[scale]]), answers, scale
 
     def _in_box(self, n: int, rng: np.random.Generator) -> FloatArray:
         shares = np.choose(np.arange(n)[:, None] % len(KINDS), [kind(n, self.dim, rng) for kind in KINDS])

@@ -58,7 +58,8 @@ def _alone(values: FloatArray) -> BoolArray:
 
 def look(oracle: Counting, inputs: Inputs, rng: np.random.Generator, reach: float) -> Look:
     """Find live points and check the health there. Cost: 64 rows and 68 for the check; 4096 for a dead target."""
-    points, values, scale = _live_points(oracle, inputs, rng)
+    with oracle.stage("look"):
+        points, values, scale = inputs.until_answers_differ(oracle.query, BLOCKS, rng)
     live = _alone(values)
     chosen = np.flatnonzero(live if live.any() else np.ones(len(live), dtype=bool))
     chosen = chosen[np.argsort(chosen % len(KINDS), kind="stable")]  # inside bounds the first kind has room around it
@@ -70,20 +71,6 @@ def look(oracle: Counting, inputs: Inputs, rng: np.random.Generator, reach: floa
         scale=inputs.scale_of(points, scale), drawn=scale, reach=reach,
     )  # fmt: skip
     return Look(points, values, live, health, ground)
-
-
-def _live_points(oracle: Counting, inputs: Inputs, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, float]:
-    """All points of one scale that were asked, with their answers."""
-    seen: dict[float, list[tuple[FloatArray, FloatArray]]] = {}
-    with oracle.stage("look"):
-        for size, farther in BLOCKS:
-            scale = farther * inputs.unit
-            points = inputs.draw(size, scale, rng)
-            seen.setdefault(scale, []).append((points, oracle.query(points)))
-            values = np.concatenate([answers for _, answers in seen[scale]])
-            if len(np.unique(values, axis=0)) > 1:
-                break
-    return np.concatenate([rows for rows, _ in seen[scale]]), values, scale
 
 
 class LivePoints:

@@ -191,9 +191,8 @@ def _refined(
         if good.sum() * inside.value.shape[1] < found.rank:
             break
         length = long_steps(ground, found.steps[good], found.leak, SHARE)
-        better = refine(
-            ground, found.basis, Inside(inside.points[good], inside.value[good], inside.slope[good]), length, rng
-        ).basis
+        there = Inside(inside.points[good], inside.value[good], inside.slope[good])
+        better = refine(ground, found.basis, there, length, rng)
         leak = float(leaks(ground, better, inside.points, inside.value, rng)[0].max()) / found.size
         if leak > found.leak:
             break

@@ -169,8 +169,8 @@ def _finer(oracle: Counting, seen: Look, found: Found, rng: np.random.Generator)
     with oracle.stage("refinement", expected=len(found.points) * (oracle.dim + 2)):
         inside, steps = slopes_inside(seen.ground, found.basis, found.points, found.steps, rng)
         better = refine(seen.ground, found.basis, inside, long_steps(seen.ground, steps, found.leak), rng)
-        leak = float(leaks(seen.ground, better.basis, inside.points, inside.value, rng)[0].max()) / found.size
-    return replace(found, basis=better.basis, leak=leak) if leak <= found.leak else found
+        leak = float(leaks(seen.ground, better, inside.points, inside.value, rng)[0].max()) / found.size
+    return replace(found, basis=better, leak=leak) if leak <= found.leak else found
 
 
 def _all_matter(oracle: Counting, seen: Look, found: Found) -> bool:

@@ -133,12 +133,5 @@ class Boundary:
 
 def label_points(oracle: Counting, inputs: Inputs, rng: np.random.Generator) -> LabelledPoints:
     """Random inputs, as many as it takes to see two labels. Cost: 64 rows; 4096 for one that never changes."""
-    seen: dict[float, list[tuple[FloatArray, FloatArray]]] = {}
-    for size, farther in BLOCKS:
-        scale = farther * inputs.unit
-        points = inputs.draw(size, scale, rng)
-        seen.setdefault(scale, []).append((points, oracle.query(points)[:, 0]))
-        labels = np.concatenate([some for _, some in seen[scale]])
-        if len(np.unique(labels)) > 1:
-            break
-    return LabelledPoints(np.concatenate([rows for rows, _ in seen[scale]]), labels, inputs, scale)
+    points, labels, scale = inputs.until_answers_differ(oracle.query, BLOCKS, rng)
+    return LabelledPoints(points, labels[:, 0], inputs, scale)
