@@ -68,7 +68,6 @@ class Span(Ended):
             "invisible share": self.subspace.invisible_share,
             "margin": self.margin,
             "angle": self.angle,
-            "followed": self.followed,
         }
 
     def __repr__(self) -> str:
