@@ -144,6 +144,7 @@ KINDS = (
 )  # fmt: skip
 HONESTY_NETWORKS = 20 * len(KINDS)
 LOOKED_AT = 2000  # inputs, and pairs of them, by which a direction that was missed is judged
+LARGEST_ANGLE = 0.1  # that a span may say of itself
 RARE = {False: 0.1, True: 0.05}  # share of inputs by values, of the boundary by labels, that `limits` tells of
 
 
@@ -180,7 +181,10 @@ def flipped(answer: Callable[[np.ndarray], np.ndarray], share: float, seed: int)
 
 
 def judged(kind: str, network: rl.ReLUNetwork, rng: np.random.Generator, seed: int) -> str:
-    """The outcome; `ok` is split by what the true weights say. Noise of size s may turn a direction by 100 s."""
+    """The outcome; `ok` is split by what the true weights say.
+
+    Wrong is a direction off by more than a thousandth (noise of size s: 100 s) and by more than the span says itself.
+    """
     if kind.startswith("weak"):
         network = weakened(network, 10 ** rng.uniform(-7 if kind == "weak" else -3, -1))
     sd = 10 ** rng.uniform(-7, -2) if kind == "noisy" else 10.0 ** -rng.integers(2, 8) if kind == "rounded" else 1e-6
@@ -205,7 +209,7 @@ def verdict(
         return span.outcome.slug
     first = network.weights[0] / np.linalg.norm(network.weights[0], axis=1, keepdims=True)
     true = rl.Subspace.spanned_by(first)
-    if np.linalg.norm(true.reject(span.basis), 2) > tolerance:
+    if np.linalg.norm(true.reject(span.basis), 2) > max(tolerance, min(span.angle, LARGEST_ANGLE)):
         return "WRONG with ok"
     if span.rank == true.rank:
         return "ok"
