@@ -30,6 +30,7 @@ OTHER_STEP = 0.7  # of the step: normals measured again, to see how far they can
 ASIDE, OFFSET = 2.0, 0.004  # a direction is silent if such a step along it leaves every point within the offset
 WEAKEST = 0.02  # part of a normal outside the span that verification must not overlook
 EXPLAINED = 100.0  # times the error to expect of a span, if that is not half the digits: a larger shift is a direction
+MOST_FOUND = 0.5  # of the boundary points: if fewer are found again, nothing is verified
 ROOM = 4.0  # times what a crossing can be placed to: less room inside bounds shows nothing
 
 
@@ -57,24 +58,26 @@ def verify(
     there, weakest, noise = _moving(field, boundary, basis)
     shift = _shifts(field, boundary, there, rng)
     leak, lost = float(np.nanmax(shift, initial=0.0)), int(np.isnan(shift).sum() + (~found).sum())
-    nothing = max(leak, left, noise)
-    margin = nothing / weakest if weakest > 0 else np.inf
+    margin, angle = (max(leak, left, noise) / weakest, max(leak / weakest, left)) if weakest > 0 else (np.inf, np.inf)
     explained = max(EXPLAINED * left, float(np.sqrt(field.resolution / field.typical)))
-    silent = leak <= min(WEAKEST * weakest, explained) and not np.isnan(shift).any() and found.mean() > 1 / 2
+    silent = leak <= min(WEAKEST * weakest, explained) and not np.isnan(shift).any() and found.mean() > MOST_FOUND
+    outcome = _outcome(field, changed, silent, margin, len(basis), len(there))
     evidence = {
         "leak": leak, "lost": lost, "weakest": weakest, "changed labels": changed,
-        "directions that move nothing": len(basis) - len(there), "limits": _limits(fresh, leak, field.reach),
+        "directions that move nothing": len(basis) - len(there), "limits": _limits(fresh, max(leak, field.resolution / field.typical), field.reach),
     }  # fmt: skip
+    return Checked(outcome, there, margin if silent else np.inf, angle, fresh, evidence)
+
+
+def _outcome(field: Field, changed: int, silent: bool, margin: float, rank: int, there: int) -> Outcome:
+    """What the numbers amount to, for so many directions of which so many move the boundary."""
     if changed:
-        outcome = Outcome.TOO_NOISY
-    elif not silent:
-        outcome, margin = Outcome.SPAN_PARTIAL, np.inf
-    elif margin > UNCLEAR_MARGIN or (len(there) < field.dim == len(basis)):
-        outcome = Outcome.RANK_UNCLEAR
-    else:
-        outcome = Outcome.FULL_RANK if len(there) == field.dim else Outcome.SPAN_RECOVERED
-    angle = max(leak / weakest, left) if weakest > 0 else np.inf
-    return Checked(outcome, there, margin, angle, fresh, evidence)
+        return Outcome.TOO_NOISY
+    if not silent:
+        return Outcome.SPAN_PARTIAL
+    if margin > UNCLEAR_MARGIN or there < rank == field.dim:
+        return Outcome.RANK_UNCLEAR
+    return Outcome.FULL_RANK if there == field.dim else Outcome.SPAN_RECOVERED
 
 
 def _limits(fresh: LabelledPoints, leak: float, reach: float) -> str:
