@@ -143,13 +143,20 @@ def test_no_number_has_a_name():
     span = rl.recover_span(rl.open_oracle(lambda x: np.where(x[:, :1] > 2, np.nan, NETWORK(x)), dim=DIM), rng=0)
     assert span.outcome is rl.Outcome.NON_FINITE
 
+
+def test_probabilities_are_asked_where_they_do_not_saturate(seed):
+    network = planted((DIM, 4, 6, 3), 1 + seed)
+
     def softmax(x):
-        z = 60 * planted((DIM, 4, 6, 3), 1)(x)
+        z = 60 * network(x)
         e = np.exp(z - z.max(axis=1, keepdims=True))
         return e / e.sum(axis=1, keepdims=True)
 
-    span = rl.recover_span(rl.open_oracle(softmax, dim=DIM, link="softmax"), rng=0)
-    assert span.ok or span.outcome is rl.Outcome.OUT_OF_REACH
+    span = rl.recover_span(rl.open_oracle(softmax, dim=DIM, link="softmax"), rng=seed)
+    assert span.outcome is not rl.Outcome.TARGET_FAILED
+    assert not span.domain.is_space
+    if span.ok:
+        assert np.linalg.norm(rl.Subspace.spanned_by(network.weights[0]).reject(span.basis), 2) < 1e-3
 
 
 def test_as_data():

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reluctant.errors import BudgetExhausted, InvalidInput, NonFiniteAnswer, TargetError
+from reluctant.health.saturation import smaller, unsaturated_box
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Oracle, Rows
 from reluctant.oracles.opening import as_opened
@@ -22,6 +23,8 @@ from reluctant.span.subspace import Subspace
 from reluctant.span.values import from_values
 
 __all__ = ["recover_span"]
+
+BOXES = 3  # tried where probabilities saturate
 
 
 def recover_span(
@@ -59,6 +62,8 @@ def recover_span(
     try:
         if labels:
             return run.labels(generator, threshold)
+        if opened.facts.saturates and opened.facts.domain.is_space:
+            return run.unsaturated(generator, fine)
         return run.values(generator, fine)
     except BudgetExhausted as error:
         return run.result(Outcome.OUT_OF_BUDGET, run.partial, evidence={"error": str(error)})
@@ -117,6 +122,19 @@ class _Run:
             return self.result(ended.outcome, self.partial, evidence=ended.evidence)
         found = ended.found
         return self.result(ended.outcome, found.basis, found.margin, found.angle, ended.evidence, ended.typical)
+
+    def unsaturated(self, rng: np.random.Generator, fine: bool) -> Span:
+        """Inside a box in which no probability saturates; inside a smaller one where that was not so."""
+        box = unsaturated_box(self.oracle, rng)
+        for _ in range(BOXES):
+            if box is None:
+                break
+            self.inputs = self.inputs.within(box)
+            try:
+                return self.values(rng, fine)
+            except NonFiniteAnswer:
+                box = smaller(box)
+        return self.result(Outcome.OUT_OF_REACH, self.partial)
 
     def labels(self, rng: np.random.Generator, threshold: float | None) -> Span:
         ended = from_labels(self.oracle, self.inputs, rng, self.keep, threshold=threshold, reach=self.reach)

@@ -51,6 +51,11 @@ class Inputs:
             raise InvalidInput.about("inputs", got="rows outside the domain", expected=f"rows in {domain.describe()}")
         return cls(domain, dim, rows)
 
+    def within(self, domain: Domain) -> Inputs:
+        """The same inside another domain, with those of the user's rows that lie there."""
+        rows = None if self.given is None else self.given[[domain.contains(row) for row in self.given]]
+        return Inputs(domain, self.dim, rows if rows is not None and len(rows) else None)
+
     @property
     def unit(self) -> float:
         """Scale of a coordinate that the first draws have: that of the user's inputs, else 1."""

@@ -62,9 +62,10 @@ def verify(
     explained = max(EXPLAINED * left, float(np.sqrt(field.resolution / field.typical)))
     silent = leak <= min(WEAKEST * weakest, explained) and not np.isnan(shift).any() and found.mean() > MOST_FOUND
     outcome = _outcome(field, changed, silent, margin, len(basis), len(there))
+    limits = _limits(fresh, max(leak, field.resolution / field.typical), field.reach)
     evidence = {
         "leak": leak, "lost": lost, "weakest": weakest, "changed labels": changed,
-        "directions that move nothing": len(basis) - len(there), "limits": _limits(fresh, max(leak, field.resolution / field.typical), field.reach),
+        "directions that move nothing": len(basis) - len(there), "limits": limits,
     }  # fmt: skip
     return Checked(outcome, there, margin if silent else np.inf, angle, fresh, evidence)
 
