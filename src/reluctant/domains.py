@@ -77,6 +77,13 @@ class Domain:
             times = np.where(moves == 0, np.inf, towards / moves)
         return np.asarray(np.maximum(times.min(axis=-1), 0.0))
 
+    def away(self, rows: FloatArray, margin: float) -> FloatArray:
+        """Rows moved so far from the bounds, or to the middle between them, that a step of this length stays inside."""
+        if self.is_space:
+            return rows
+        margins = np.minimum(margin, (np.asarray(self.high) - self.low) / 2)
+        return np.clip(rows, self.low + margins, self.high - margins)
+
     def sample(self, rng: np.random.Generator, n: int, dim: int, scale: float = 1.0) -> FloatArray:
         """Draw n points: uniform in a box, else Gaussian of this scale folded into the domain.
 

@@ -50,9 +50,9 @@ class Outcome(Enum):
     )
     SPAN_PARTIAL = (
         "span-partial",
-        "Only some of the directions that the target looks at were found.",
-        "They are good as far as they go: gradients at random inputs are only known to bring half of them. Try another "
-        "seed; see what failed.",
+        "Not all directions that the target looks at were found, or not all that were found are its own.",
+        "Nothing here was verified. Try another seed, inputs of the target's own kind (inputs=, --inputs), or answers "
+        "with more digits.",
     )
     RANK_UNCLEAR = (
         "rank-unclear",
@@ -62,7 +62,8 @@ class Outcome(Enum):
     ONE_LABEL = (
         "one-label",
         "The target gave the same label everywhere it was asked.",
-        "Give the domain of its inputs (--domain LOW,HIGH), or another threshold (--threshold).",
+        "Give the domain of its inputs (--domain LOW,HIGH), inputs of different labels (inputs=, --inputs), or another "
+        "threshold (--threshold).",
     )
     CONSTANT = (
         "constant",
@@ -72,13 +73,14 @@ class Outcome(Enum):
     NOT_PIECEWISE_LINEAR = (
         "not-piecewise-linear",
         "The target is curved at small scale, so it is no ReLU network as it stands.",
-        "If it answers probabilities, open it with link='softmax' or 'sigmoid' (--link).",
+        "If it answers probabilities, open it with link='softmax' or 'sigmoid' (--link). The span of a smooth network "
+        "can be taken from its labels (labels=True, span --labels).",
     )
     PIECEWISE_CONSTANT = (
         "piecewise-constant",
         "The answers do not change under small steps: labels, or values rounded too coarsely.",
-        "Ask for values instead of labels, or for more digits. The span can be had from labels alone: "
-        "recover_span(oracle, labels=True) (span --labels).",
+        "Ask for values instead of labels, or for more digits. From labels the span can be taken all the same "
+        "(labels=True, span --labels).",
     )
     LOW_PRECISION = (
         "low-precision",
@@ -93,8 +95,9 @@ class Outcome(Enum):
     )
     TOO_NOISY = (
         "too-noisy",
-        "The noise of the answers is too large against their spread to see any structure.",
-        "Average repeated answers at the target, or ask for more digits.",
+        "The answers are too noisy or too coarse against their spread to see any structure, or labels change when they "
+        "are asked for again.",
+        "Average repeated answers at the target if they are noisy; ask for more digits if they are rounded.",
     )
     NON_FINITE = (
         "non-finite",

@@ -20,10 +20,10 @@ from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.layers import look_for_layers
 from reluctant.extraction.orientation import orient
-from reluctant.extraction.saturation import readable_box, smaller, told_in_steps, unsaturated_box
 from reluctant.geometry import DistanceNoise
 from reluctant.health import Health
 from reluctant.health.check import examine as examine_health
+from reluctant.health.saturation import readable_box, smaller, told_in_steps, unsaturated_box
 from reluctant.health.summary import FAR_ENOUGH
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
