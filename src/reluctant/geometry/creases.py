@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
+from reluctant.geometry.bent import bent_runs, split_bent, wide_beside, without_bridges
 from reluctant.geometry.lines import Lines
 from reluctant.geometry.noise import DistanceNoise, roundings
 from reluctant.geometry.samples import NONE, TOLERANCE, BoolArray, IntArray, Pieces, Samples, find_pieces
@@ -28,12 +30,12 @@ JITTER = 0.2  # of a cell: how far from its middle the first samples are, at mos
 PAIR_WIDTH = 0.06  # of the interval a new pair is put into
 CHECK_WIDTH = 1e-5  # of the interval, on both sides of an expected crease, and less for a weak one
 WEAK = 0.1  # of the usual bend
+CROWDED = 1000  # creases on a line: with more, checks are narrower in proportion, or some would hold two creases
 LOOSE = 1e-3  # of the pieces beside it: a check wider than that, and than blur asks for, is made again
 TOO_WIDE = 32.0  # blurs between the two sides of a check; eight are asked for
 NUDGE = 1e-3  # of the neighbouring intervals, beside a crease that falls on a sample
 AT_THE_END = 1e-3  # of the interval: a crease this close to a sample is at the sample
 SMALLEST_BEND = 3 * TOLERANCE  # change of slope that counts as one, in deviations of its noise
-BENT = 1.5 * TOLERANCE  # distance from the line through a run's ends that counts, in deviations of the noise
 MOST_ROUNDS = 80
 CREASES_AT_FIRST = 500  # samples allowed before any crease is certified, in creases
 MOST_PER_CREASE = 8  # samples for each piece found: many times what a search takes that gets anywhere
@@ -126,7 +128,7 @@ def _scan(
         samples = samples + search.ask_all(wanted)
     if wanted:
         unresolved = np.concatenate([unresolved, *wanted.line])
-    pieces = _merge_equal(samples, find_pieces(samples))
+    pieces = _merge_equal(samples, search.pieces(samples))
     open_ = np.bincount(unresolved, minlength=len(lines))
     return Scan(samples, pieces, _creases(samples, pieces, _before_creases(samples, pieces)), open_)
 
@@ -204,7 +206,7 @@ class _Search:
 
     def so_far(self, s: Samples) -> Scan:
         """What is known in the middle of the search: pieces, and the creases that are certified by now."""
-        pieces = find_pieces(s)
+        pieces = self.pieces(s)
         left = np.flatnonzero(s.line[pieces.first[1:]] == s.line[pieces.last[:-1]])
         left = left[pieces.first[left + 1] - pieces.last[left] <= 1]
         left = left[_Meetings.of(s, pieces, left, self.sd).certified & _bends(pieces, left)]
@@ -212,15 +214,15 @@ class _Search:
 
     def round(self, s: Samples) -> tuple[Samples, _Wanted, IntArray]:
         """What to ask next, and the lines of the intervals that are still open."""
-        wanted, pieces = _Wanted(), find_pieces(s)
+        wanted, pieces = _Wanted(), self.pieces(s)
         s = self.give_partners(s, pieces, wanted)
         left = np.flatnonzero(s.line[pieces.first[1:]] == s.line[pieces.last[:-1]])
         distance = pieces.first[left + 1] - pieces.last[left]
         s = self.look_beside(s, pieces, left[distance == 0], wanted)
-        self.straighten(s, pieces, wanted)
+        bent = self.straighten(s, pieces, wanted)
         open_ = self.resolve(s, pieces, left[distance == 1], wanted)
         crowded = left[distance > 1]
-        return s, wanted, s.line[pieces.first[np.concatenate([open_, crowded])]]
+        return s, wanted, s.line[pieces.first[np.concatenate([open_, crowded, bent])]]
 
     def give_partners(self, s: Samples, pieces: Pieces, wanted: _Wanted) -> Samples:
         """A sample that belongs to no piece gets a partner in the wider interval beside it."""
@@ -252,21 +254,33 @@ class _Search:
         wanted.add(s.line[at], s.t[at] + NUDGE * (s.t[at + 1] - s.t[at]), check=numbers)
         return replace(s, check=check)
 
-    def straighten(self, s: Samples, pieces: Pieces, wanted: _Wanted) -> None:
-        """Samples close together agree with anything: a run must follow the line through its ends too."""
-        inner = pieces.last - pieces.first - 1
-        run = np.repeat(np.arange(len(pieces)), inner)
-        index = np.arange(len(run)) - np.repeat(np.cumsum(inner) - inner, inner) + pieces.first[run] + 1
-        first = pieces.first[run]
-        off = np.abs(s.f[index] - s.f[first] - pieces.slope[run] * (s.t[index] - s.t[first])[:, None]).max(axis=1)
-        sd = np.maximum.reduce([s.sd[index], s.sd[first], s.sd[pieces.last[run]]])
-        bent = off > BENT * sd
-        order = np.lexsort([-(off / sd), run])
-        worst = order[np.append(True, np.diff(run[order]) > 0)[: len(order)]]  # of each run
-        at = index[worst[bent[worst]]]
-        for here in (at - 1, at):  # the intervals before and after it
-            wide = s.t[here + 1] - s.t[here] > np.sqrt(SPACING) * (self.lines.scale + np.abs(s.t[here]))
-            wanted.add(s.line[here[wide]], self.middle(s.t[here[wide]], s.t[here[wide] + 1]))
+    def straighten(self, s: Samples, pieces: Pieces, wanted: _Wanted) -> IntArray:
+        """Samples close together agree with anything: a run must follow the line through its ends too.
+
+        Returns the bent runs that leave no room for more samples.
+        """
+        runs, at = bent_runs(s, pieces)
+        here = np.concatenate([at - 1, at])  # the intervals before and after it
+        self.ask_inside(s, here[self.is_wide(s, here)], wanted)
+        stuck = []
+        for run, k in zip(runs, at, strict=True):
+            if not self.is_wide(s, np.array([k - 1, k])).any():
+                beside = np.concatenate(wide_beside(pieces, int(run), int(k), partial(self.is_wide, s)))
+                self.ask_inside(s, beside, wanted)
+                stuck += [] if len(beside) else [run]
+        return np.array(stuck, dtype=np.intp)
+
+    def is_wide(self, s: Samples, here: IntArray) -> BoolArray:
+        """Whether there is room for a sample after these."""
+        return s.t[here + 1] - s.t[here] > np.sqrt(SPACING) * (self.lines.scale + np.abs(s.t[here]))
+
+    def ask_inside(self, s: Samples, here: IntArray, wanted: _Wanted) -> None:
+        """One sample in the middle of each of these intervals."""
+        wanted.add(s.line[here], self.middle(s.t[here], s.t[here + 1]))
+
+    def pieces(self, s: Samples) -> Pieces:
+        """Runs that are straight as a whole, as far as they can be told apart, and pairs."""
+        return without_bridges(s, split_bent(s, find_pieces(s), partial(self.is_wide, s)))
 
     def middle(self, a: FloatArray, b: FloatArray) -> FloatArray:
         """Middle in angle; where angles no longer tell the ends apart, in position."""
@@ -284,7 +298,7 @@ class _Search:
 
     def ask_beside_meeting(self, s: Samples, meeting: _Meetings, which: IntArray, wanted: _Wanted) -> None:
         t, gap, x = meeting.t[which], meeting.gap[which], meeting.x[which]
-        near = CHECK_WIDTH * meeting.weakness[which] * np.minimum(gap, self.lines.scale + np.abs(t))
+        near = CHECK_WIDTH * meeting.share[which] * np.minimum(gap, self.lines.scale + np.abs(t))
         width = np.maximum.reduce([near, 4 * meeting.blur[which], 4 * SPACING * np.abs(meeting.end[which])])
         line, numbers = s.line[meeting.i[which]], self.new_numbers(len(which))
         wanted.add(line, t - np.minimum(width, x / 2), numbers, numbers)
@@ -309,7 +323,9 @@ class _Meetings:
     x: FloatArray  # meeting point, from sample i
     t: FloatArray  # its position, inside the interval
     blur: FloatArray  # its uncertainty
-    weakness: FloatArray  # < 1 for a weak bend: two creases that nearly cancel look like one
+    share: (
+        FloatArray  # of the usual width of a check; < 1 for a weak bend, where two creases may cancel, and in a crowd
+    )
     inside: BoolArray
     checked: BoolArray
     certified: BoolArray
@@ -331,15 +347,15 @@ class _Meetings:
         # What was blurred when it was checked may be sharp by now: then the check was too wide to tell.
         usual = max(float(np.median(bend)), np.finfo(float).tiny) if len(bend) else 1.0
         with np.errstate(over="ignore"):
-            weakness = np.minimum(1, bend / (WEAK * usual))
-        sharp = np.maximum.reduce([TOO_WIDE * blur, LOOSE * weakness * shortest, TOO_WIDE * SPACING * end])
+            share = np.minimum(1, bend / (WEAK * usual)) * min(1.0, CROWDED * (s.line[-1] + 1) / len(p))
+        sharp = np.maximum.reduce([TOO_WIDE * blur, LOOSE * share * shortest, TOO_WIDE * SPACING * end])
         checked &= ~both | (gap < sharp)
         hit = both & (
             (checked & (x > 0) & (x < gap))
             | _at_an_end(s, p, left, x, gap)
             | ((x > -blur) & (x < gap + blur) & (gap < 8 * blur) & (gap < shortest / 2))
         )
-        return cls(i, gap, end, x, t, blur, weakness, (x > rim) & (x < gap - rim), checked, hit)
+        return cls(i, gap, end, x, t, blur, share, (x > rim) & (x < gap - rim), checked, hit)
 
 
 def _intersect(s: Samples, p: Pieces, left: IntArray) -> tuple[FloatArray, FloatArray]:

@@ -1,0 +1,122 @@
+"""Runs of samples that are in line one by one and bent as a whole.
+
+Where samples stand close together every one of them is in line with its neighbours, whatever the function does, and
+such a cluster joins what lies on its two sides. A run must follow the line through its ends too; one that does not
+is split where two lines explain all of its samples. And two clusters on the two sides of a crease make a piece of
+their own, a bridge over it, which no sample in between has tested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray, Pieces, Samples
+from reluctant.numerics import FloatArray
+
+__all__ = ["bent_runs", "split_bent", "wide_beside", "without_bridges"]
+
+BENT = 1.5 * TOLERANCE  # distance from the line through a run's ends that counts, in deviations of the noise
+MUCH_LESS = 0.25  # of what the whole run is off: one of several creases was found
+MOST_SPLITS = 16  # of one run: creases that clusters of samples hid
+
+IsWide = Callable[[IntArray], BoolArray]  # whether there is room for a sample after these
+
+
+def bent_runs(s: Samples, pieces: Pieces) -> tuple[IntArray, IntArray]:
+    """Pieces that leave the line through their ends, and the sample of each that is farthest from it."""
+    inner = pieces.last - pieces.first - 1
+    run = np.repeat(np.arange(len(pieces)), inner)
+    index = np.arange(len(run)) - np.repeat(np.cumsum(inner) - inner, inner) + pieces.first[run] + 1
+    first = pieces.first[run]
+    off = np.abs(s.f[index] - s.f[first] - pieces.slope[run] * (s.t[index] - s.t[first])[:, None]).max(axis=1)
+    sd = np.maximum.reduce([s.sd[index], s.sd[first], s.sd[pieces.last[run]]])
+    order = np.lexsort([-(off / sd), run])
+    worst = order[np.append(True, np.diff(run[order]) > 0)[: len(order)]]  # of each run
+    worst = worst[(off > BENT * sd)[worst]]
+    return run[worst], index[worst]
+
+
+def wide_beside(pieces: Pieces, run: int, at: int, is_wide: IsWide) -> tuple[IntArray, IntArray]:
+    """Samples of a run before the nearest wide interval on each side of one of them; none where there is none."""
+    before = np.arange(pieces.first[run], at)
+    after = np.arange(at, pieces.last[run])
+    return before[is_wide(before)][-1:], after[is_wide(after)][:1]
+
+
+def split_bent(s: Samples, pieces: Pieces, is_wide: IsWide) -> Pieces:
+    """Split bent runs whose crease a cluster hides: no room beside the sample that is farthest off."""
+    for _ in range(MOST_SPLITS):
+        cuts = {}
+        for run, at in zip(*bent_runs(s, pieces), strict=True):
+            if not is_wide(np.array([at - 1, at])).any():
+                cut = _best_cut(s, pieces, int(run), int(at), is_wide)
+                if cut is not None:
+                    cuts[int(run)] = cut
+        if not cuts:
+            break
+        pieces = _cut(s, pieces, cuts)
+    return pieces
+
+
+def _best_cut(s: Samples, pieces: Pieces, run: int, at: int, is_wide: IsWide) -> tuple[int, int] | None:
+    """Last sample before and first sample after a crease, if two lines explain the run much better."""
+    first, last = int(pieces.first[run]), int(pieces.last[run])
+    before, after = wide_beside(pieces, run, at, is_wide)
+    intervals = sorted({at - 1, at, *map(int, before), *map(int, after)})
+    cuts = [(i, i + 1) for i in intervals if first < i and i + 1 < last]
+    if not cuts:
+        return None
+    left_over = [max(_off(s, first, stop), _off(s, start, last)) for stop, start in cuts]
+    best = int(np.argmin(left_over))
+    return cuts[best] if left_over[best] <= max(BENT, MUCH_LESS * _off(s, first, last)) else None
+
+
+def _off(s: Samples, first: int, last: int) -> float:
+    """How far samples are from the line through the first and the last, at most, in deviations."""
+    t: FloatArray = (s.t[first : last + 1] - s.t[first])[:, None]
+    line = s.f[first] + (s.f[last] - s.f[first]) * (t / t[-1])
+    return float((np.abs(s.f[first : last + 1] - line).max(axis=1) / s.sd[first : last + 1].max()).max())
+
+
+def _cut(s: Samples, pieces: Pieces, cuts: dict[int, tuple[int, int]]) -> Pieces:
+    """The pieces with these runs cut in two."""
+    runs = np.array(list(cuts))
+    stop, start = np.array(list(cuts.values())).T
+    first, last = pieces.first, pieces.last.copy()
+    ends = last[runs].copy()
+    last[runs] = stop
+    first, last = np.insert(first, runs + 1, start), np.insert(last, runs + 1, ends)
+    certified = np.insert(pieces.certified, runs + 1, True)
+    return Pieces.between(s, first, last, certified & ((last - first > 1) | ~certified))
+
+
+def without_bridges(s: Samples, pieces: Pieces) -> Pieces:
+    """Leave out short pieces that begin or end where a neighbour does, if the two neighbours explain their samples."""
+    middle = np.arange(1, len(pieces) - 1)
+    touches = (pieces.first[middle] == pieces.last[middle - 1]) | (pieces.last[middle] == pieces.first[middle + 1])
+    short = pieces.length[middle] < np.minimum(pieces.length[middle - 1], pieces.length[middle + 1])
+    inside = s.line[pieces.last[middle - 1]] == s.line[pieces.first[middle + 1]]
+    first, last, bridges = pieces.first.copy(), pieces.last.copy(), []
+    for k in middle[touches & short & inside]:
+        if k - 1 in bridges:
+            continue
+        samples = np.arange(pieces.first[k], pieces.last[k] + 1)
+        left, right = (_explains(s, pieces, side, samples) for side in (k - 1, k + 1))
+        stop = len(left) if left.all() else int(np.argmin(left))  # samples that the left neighbour explains
+        if right[stop:].all() and 0 < stop < len(samples):
+            bridges.append(k)
+            last[k - 1], first[k + 1] = samples[stop - 1], samples[stop]
+    if not bridges:
+        return pieces
+    keep = np.setdiff1d(np.arange(len(pieces)), bridges)
+    return Pieces.between(s, first[keep], last[keep], pieces.certified[keep])
+
+
+def _explains(s: Samples, pieces: Pieces, which: int, samples: IntArray) -> BoolArray:
+    """Which samples lie on the line of a piece."""
+    end = pieces.last[which] if samples[0] >= pieces.last[which] else pieces.first[which]
+    line = s.f[end] + pieces.slope[which] * (s.t[samples] - s.t[end])[:, None]
+    allowed = pieces.tolerance(s, np.full(len(samples), which), s.t[samples], s.sd[samples])
+    return np.asarray(np.abs(s.f[samples] - line).max(axis=1) <= allowed)
