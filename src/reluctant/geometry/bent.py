@@ -18,6 +18,8 @@ from reluctant.numerics import FloatArray
 __all__ = ["bent_runs", "split_bent", "wide_beside", "without_bridges"]
 
 BENT = 1.5 * TOLERANCE  # distance from the line through a run's ends that counts, in deviations of the noise
+AT_THE_ENDS = 0.02  # of a run's length
+VAGUE = 1e-3  # noise of a slope, of the bend from the piece before to the one after
 MUCH_LESS = 0.25  # of what the whole run is off: one of several creases was found
 MOST_SPLITS = 16  # of one run: creases that clusters of samples hid
 
@@ -26,16 +28,41 @@ IsWide = Callable[[IntArray], BoolArray]  # whether there is room for a sample a
 
 def bent_runs(s: Samples, pieces: Pieces) -> tuple[IntArray, IntArray]:
     """Pieces that leave the line through their ends, and the sample of each that is farthest from it."""
-    inner = pieces.last - pieces.first - 1
-    run = np.repeat(np.arange(len(pieces)), inner)
-    index = np.arange(len(run)) - np.repeat(np.cumsum(inner) - inner, inner) + pieces.first[run] + 1
+    inner, run, index = _inner_samples(pieces)
     first = pieces.first[run]
     off = np.abs(s.f[index] - s.f[first] - pieces.slope[run] * (s.t[index] - s.t[first])[:, None]).max(axis=1)
-    sd = np.maximum.reduce([s.sd[index], s.sd[first], s.sd[pieces.last[run]]])
-    order = np.lexsort([-(off / sd), run])
-    worst = order[np.append(True, np.diff(run[order]) > 0)[: len(order)]]  # of each run
-    worst = worst[(off > BENT * sd)[worst]]
-    return run[worst], index[worst]
+    off /= np.maximum.reduce([s.sd[index], s.sd[first], s.sd[pieces.last[run]]])
+    runs = np.flatnonzero(inner)
+    if not len(runs):
+        return runs, runs
+    starts = np.cumsum(inner[runs]) - inner[runs]
+    bent = np.flatnonzero(np.maximum.reduceat(off, starts) > BENT)
+    worst = [
+        start + np.argmax(off[start : start + inner[k]]) for start, k in zip(starts[bent], runs[bent], strict=True)
+    ]
+    return runs[bent], index[np.array(worst, dtype=np.intp)]
+
+
+def untested_runs(s: Samples, pieces: Pieces) -> IntArray:
+    """Pieces with samples at their ends alone: whatever is between may be hidden by chance."""
+    _, run, index = _inner_samples(pieces)
+    share = (s.t[index] - s.t[pieces.first[run]]) / pieces.length[run]
+    tested = np.zeros(len(pieces), dtype=bool)
+    tested[run[(share > AT_THE_ENDS) & (share < 1 - AT_THE_ENDS)]] = True
+    return np.flatnonzero(~tested)
+
+
+def widest_inside(s: Samples, pieces: Pieces, which: IntArray) -> IntArray:
+    """The sample before the widest interval of each of these pieces."""
+    gaps = [np.argmax(np.diff(s.t[pieces.first[k] : pieces.last[k] + 1])) for k in which]
+    return pieces.first[which] + np.array(gaps, dtype=np.intp)
+
+
+def _inner_samples(pieces: Pieces) -> tuple[IntArray, IntArray, IntArray]:
+    """How many samples each piece has between its ends, and of every one the piece and the index."""
+    inner = pieces.last - pieces.first - 1
+    run = np.repeat(np.arange(len(pieces)), inner)
+    return inner, run, np.arange(len(run)) - np.repeat(np.cumsum(inner) - inner, inner) + pieces.first[run] + 1
 
 
 def wide_beside(pieces: Pieces, run: int, at: int, is_wide: IsWide) -> tuple[IntArray, IntArray]:
@@ -73,6 +100,11 @@ def _best_cut(s: Samples, pieces: Pieces, run: int, at: int, is_wide: IsWide) ->
     return cuts[best] if left_over[best] <= max(BENT, MUCH_LESS * _off(s, first, last)) else None
 
 
+def is_straight(s: Samples, first: int, last: int) -> bool:
+    """Whether the samples from first to last follow the line through these two."""
+    return _off(s, first, last) <= BENT
+
+
 def _off(s: Samples, first: int, last: int) -> float:
     """How far samples are from the line through the first and the last, at most, in deviations."""
     t: FloatArray = (s.t[first : last + 1] - s.t[first])[:, None]
@@ -93,10 +125,13 @@ def _cut(s: Samples, pieces: Pieces, cuts: dict[int, tuple[int, int]]) -> Pieces
 
 
 def without_bridges(s: Samples, pieces: Pieces) -> Pieces:
-    """Leave out short pieces that begin or end where a neighbour does, if the two neighbours explain their samples."""
+    """Leave out short pieces that no sample in between has tested, if the two neighbours explain their samples."""
     middle = np.arange(1, len(pieces) - 1)
     touches = (pieces.first[middle] == pieces.last[middle - 1]) | (pieces.last[middle] == pieces.first[middle + 1])
-    short = pieces.length[middle] < np.minimum(pieces.length[middle - 1], pieces.length[middle + 1])
+    bend = np.abs(pieces.slope[middle + 1] - pieces.slope[middle - 1]).max(axis=1)
+    unsure = np.isin(middle, untested_runs(s, pieces)) | (pieces.slope_sd()[middle] > VAGUE * bend)
+    touches |= pieces.certified[middle] & unsure
+    short = pieces.length[middle] < np.maximum(pieces.length[middle - 1], pieces.length[middle + 1])
     inside = s.line[pieces.last[middle - 1]] == s.line[pieces.first[middle + 1]]
     first, last, bridges = pieces.first.copy(), pieces.last.copy(), []
     for k in middle[touches & short & inside]:

@@ -16,7 +16,15 @@ from functools import partial
 
 import numpy as np
 
-from reluctant.geometry.bent import bent_runs, split_bent, wide_beside, without_bridges
+from reluctant.geometry.bent import (
+    bent_runs,
+    is_straight,
+    split_bent,
+    untested_runs,
+    wide_beside,
+    widest_inside,
+    without_bridges,
+)
 from reluctant.geometry.lines import Lines
 from reluctant.geometry.noise import DistanceNoise, roundings
 from reluctant.geometry.samples import NONE, TOLERANCE, BoolArray, IntArray, Pieces, Samples, find_pieces
@@ -37,9 +45,12 @@ NUDGE = 1e-3  # of the neighbouring intervals, beside a crease that falls on a s
 AT_THE_END = 1e-3  # of the interval: a crease this close to a sample is at the sample
 SMALLEST_BEND = 3 * TOLERANCE  # change of slope that counts as one, in deviations of its noise
 MOST_ROUNDS = 80
+CROWD_ROUNDS = 48  # in a crowd: what is open after that is begun afresh, so often, if it is a small part of the line
+FRESH_STARTS, FEW_PLACES = 4, 0.02
 CREASES_AT_FIRST = 500  # samples allowed before any crease is certified, in creases
 MOST_PER_CREASE = 8  # samples for each piece found: many times what a search takes that gets anywhere
 SPACING = 16 * unit_roundoff(np.float64)  # positions closer than this, relatively, cannot be told apart
+WIDE, ROOM = float(np.sqrt(SPACING)), 1e4 * SPACING  # intervals, relatively: to be cut in halves again, or once
 
 
 @dataclass(frozen=True)
@@ -63,6 +74,17 @@ class Scan:
     pieces: Pieces
     creases: Creases
     open: IntArray
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Positions on lines."""
+
+    line: IntArray
+    t: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.t)
 
 
 @dataclass
@@ -119,18 +141,44 @@ def _scan(
     samples = search.start_with_few(rng) if few else search.start(rng)
     if places is not None:
         samples = samples + search.look_at(places)
-    for _ in range(MOST_ROUNDS):
+    samples, left = _rounds(search, samples, most, watch)
+    for _ in range(FRESH_STARTS):
+        if not 0 < len(left) < FEW_PLACES * len(search.pieces(samples)) or not search.is_crowded(samples):
+            break
+        samples, left = _rounds(search, search.start_afresh(samples, left, rng), most, watch)
+    pieces = _merge_equal(samples, search.pieces(samples))
+    open_ = np.bincount(left.line, minlength=len(lines))
+    return Scan(samples, pieces, _creases(samples, pieces, _before_creases(samples, pieces)), open_)
+
+
+def _rounds(
+    search: _Search, samples: Samples, most: int | None, watch: Callable[[Scan], None] | None
+) -> tuple[Samples, _Places]:
+    """Ask until nothing is open, or nothing gets better; then also where something is left open."""
+    left = _Places(np.empty(0, dtype=np.intp), np.empty(0))
+    for k in range(MOST_ROUNDS):
         if watch is not None:
             watch(search.so_far(samples))
-        samples, wanted, unresolved = search.round(samples)
-        if not wanted or _too_many(samples, len(lines)) or (most is not None and len(samples) >= most):
+        samples, wanted, left = search.round(samples)
+        too_many = _too_many(samples, len(search.lines)) or (most is not None and len(samples) >= most)
+        if not wanted:
+            break
+        left = _Places(np.concatenate([left.line, *wanted.line]), np.concatenate([left.t, *wanted.t]))
+        if too_many or (k >= CROWD_ROUNDS and search.is_crowded(samples)):
             break
         samples = samples + search.ask_all(wanted)
-    if wanted:
-        unresolved = np.concatenate([unresolved, *wanted.line])
-    pieces = _merge_equal(samples, search.pieces(samples))
-    open_ = np.bincount(unresolved, minlength=len(lines))
-    return Scan(samples, pieces, _creases(samples, pieces, _before_creases(samples, pieces)), open_)
+    return samples, left
+
+
+def _joined(low: FloatArray, high: FloatArray) -> list[tuple[float, float]]:
+    """Stretches that overlap as one."""
+    joined: list[tuple[float, float]] = []
+    for start, stop in sorted(zip(low.tolist(), high.tolist(), strict=True)):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(stop, joined[-1][1])
+        else:
+            joined.append((start, stop))
+    return joined
 
 
 def _too_many(samples: Samples, lines: int) -> bool:
@@ -184,6 +232,30 @@ class _Search:
         wanted.add(np.repeat(np.arange(n), len(places)), np.tile(places, n))
         return self.ask_all(wanted)
 
+    def start_afresh(self, s: Samples, places: _Places, rng: np.random.Generator) -> Samples:
+        """Forget the samples around these places and look there again, with pairs at random.
+
+        Where samples are where they happen to mislead, more of them only add to the crowd.
+        """
+        pieces, wanted, keep = self.pieces(s), _Wanted(), np.ones(len(s), dtype=bool)
+        middle = (s.t[pieces.first] + s.t[pieces.last]) / 2
+        for line in np.unique(places.line):
+            own = np.flatnonzero(s.line[pieces.first] == line)
+            at = np.searchsorted(s.t[pieces.last[own]], places.t[places.line == line])
+            low, high = middle[own[np.maximum(at - 2, 0)]], middle[own[np.minimum(at + 2, len(own) - 1)]]
+            for start, stop in _joined(low, high):
+                keep &= (s.line != line) | (s.t <= start) | (s.t >= stop)
+                cell = (stop - start) / FIRST_PAIRS
+                first = start + (np.arange(FIRST_PAIRS) + rng.uniform(JITTER, 1 - JITTER, FIRST_PAIRS)) * cell
+                pair = self.new_numbers(FIRST_PAIRS)
+                wanted.add(np.full(FIRST_PAIRS, line), first, pair)
+                wanted.add(np.full(FIRST_PAIRS, line), first + PAIR_WIDTH * cell, pair)
+        return s.chosen(np.flatnonzero(keep)) + self.ask_all(wanted)
+
+    def is_crowded(self, s: Samples) -> bool:
+        """More creases than a line usually has."""
+        return len(s) > CROWDED * len(self.lines) and len(find_pieces(s)) > CROWDED * len(self.lines)
+
     def cells(self, count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """First and last angle of each line, and its part for each of so many cells."""
         first, last = self.lines.angle(self.lines.low), self.lines.angle(self.lines.high)
@@ -212,8 +284,8 @@ class _Search:
         left = left[_Meetings.of(s, pieces, left, self.sd).certified & _bends(pieces, left)]
         return Scan(s, pieces, _creases(s, pieces, left), np.zeros(len(self.lines), dtype=int))
 
-    def round(self, s: Samples) -> tuple[Samples, _Wanted, IntArray]:
-        """What to ask next, and the lines of the intervals that are still open."""
+    def round(self, s: Samples) -> tuple[Samples, _Wanted, _Places]:
+        """What to ask next, and the intervals that are still open."""
         wanted, pieces = _Wanted(), self.pieces(s)
         s = self.give_partners(s, pieces, wanted)
         left = np.flatnonzero(s.line[pieces.first[1:]] == s.line[pieces.last[:-1]])
@@ -222,7 +294,10 @@ class _Search:
         bent = self.straighten(s, pieces, wanted)
         open_ = self.resolve(s, pieces, left[distance == 1], wanted)
         crowded = left[distance > 1]
-        return s, wanted, s.line[pieces.first[np.concatenate([open_, crowded, bent])]]
+        if not wanted and self.is_crowded(s):
+            self.test(s, pieces, untested_runs(s, pieces), wanted)
+        unresolved = pieces.last[np.concatenate([open_, crowded, bent])]
+        return s, wanted, _Places(s.line[unresolved], s.t[unresolved])
 
     def give_partners(self, s: Samples, pieces: Pieces, wanted: _Wanted) -> Samples:
         """A sample that belongs to no piece gets a partner in the wider interval beside it."""
@@ -241,7 +316,10 @@ class _Search:
         return replace(s, pair=pair)
 
     def look_beside(self, s: Samples, pieces: Pieces, left: IntArray, wanted: _Wanted) -> Samples:
-        """A crease that falls on a sample is looked at once from nearby."""
+        """A crease that falls on a sample is looked at once from nearby, if what is beside it is sure."""
+        beside = np.intersect1d(np.concatenate([left, left + 1]), untested_runs(s, pieces) if len(left) else left)
+        unsure = self.test(s, pieces, beside, wanted)
+        left = left[~(np.isin(left, unsure) | np.isin(left + 1, unsure))]
         at = pieces.last[left]
         known = (s.check[at] != NONE) & (s.check[at] == s.check[at - 1]) & (s.check[at] == s.check[at + 1])
         at = at[_bends(pieces, left) & ~known]
@@ -270,9 +348,16 @@ class _Search:
                 stuck += [] if len(beside) else [run]
         return np.array(stuck, dtype=np.intp)
 
-    def is_wide(self, s: Samples, here: IntArray) -> BoolArray:
+    def test(self, s: Samples, pieces: Pieces, runs: IntArray, wanted: _Wanted) -> IntArray:
+        """One more sample inside each of these runs that has room for it; returns them."""
+        here = widest_inside(s, pieces, runs)
+        wide = self.is_wide(s, here, ROOM)
+        self.ask_inside(s, here[wide], wanted)
+        return runs[wide]
+
+    def is_wide(self, s: Samples, here: IntArray, room: float = WIDE) -> BoolArray:
         """Whether there is room for a sample after these."""
-        return s.t[here + 1] - s.t[here] > np.sqrt(SPACING) * (self.lines.scale + np.abs(s.t[here]))
+        return s.t[here + 1] - s.t[here] > room * (self.lines.scale + np.abs(s.t[here]))
 
     def ask_inside(self, s: Samples, here: IntArray, wanted: _Wanted) -> None:
         """One sample in the middle of each of these intervals."""
@@ -396,6 +481,7 @@ def _merge_equal(s: Samples, pieces: Pieces) -> Pieces:
     while True:
         left = _before_creases(s, pieces)
         equal = left[~_bends(pieces, left)]
+        equal = np.array([k for k in equal if is_straight(s, pieces.first[k], pieces.last[k + 1])], dtype=np.intp)
         equal = equal[np.append(True, np.diff(equal) > 1)[: len(equal)]]
         if not len(equal):
             return pieces
