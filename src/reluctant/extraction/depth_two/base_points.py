@@ -40,6 +40,8 @@ REACH = 5.0  # of the climb, in median distances of a crease from the origin of 
 TOO_CLOSE = 1e-11  # of the typical weight of a point: its steps would be too short to measure anything
 WELL_DETERMINED = 1e-7  # of the median singular value: more digits than that are not to be lost in solving
 BARELY_DETERMINED = 1e-12  # where two neurons differ only between their creases, which are close together
+MOST_AMPLIFIED = 1e3  # error of a neuron over that of a gradient at one point; usual is less than one
+MOST_FOR_PIVOTS = 2000  # neurons: for more, looking at every pivot takes minutes
 MOST_EXTRA = 4  # points added one by one while some neuron is not determined
 SPARE_ROWS = 2  # with several outputs: what tells that a coordinate's gradients fit no weights
 
@@ -95,7 +97,8 @@ def choose_base_points(
     count = max(int((POOL_FOR_MANY if many else POOL) * needed), FEWEST_CANDIDATES)
     candidates = _candidates(known, regions, noise, climb(known, regions.scale, count, rng, arrays), arrays)
     found = _by_elimination(candidates, needed) if many else None
-    found = _by_pivots(candidates, needed) if found is None else found
+    if found is None and h <= MOST_FOR_PIVOTS:
+        found = _by_pivots(candidates, needed)
     if found is not None:
         return found
     raise StageFailed(
@@ -126,27 +129,25 @@ def _candidates(
 
 def _by_elimination(candidates: _Candidates, needed: int) -> BasePoints | None:
     """Of the points with most room those whose rows elimination picks; of all, should these leave something open."""
-    limit = float(np.sqrt(np.finfo(np.float32).eps))
     heaviest = np.argsort(-candidates.weight, kind="stable")
     for which in (heaviest[: int(HEAVIEST * needed)], heaviest):
         rows = candidates.arrays.single(candidates.designs(which)[:, 0])
         picked = which[candidates.arrays.row_pivots(rows, needed)]
         found = candidates.chosen(picked)
-        if _inverts_well(found.design, candidates.weight[picked], limit):
+        if _tells_all_apart(found.design, candidates.weight[picked]):
             return found
     return None
 
 
-def _inverts_well(design: Design, weight: FloatArray, limit: float) -> bool:
-    """True if no singular value is below the limit, of their rms; told by the norm of the inverse."""
+def _tells_all_apart(design: Design, weight: FloatArray) -> bool:
+    """True if the noise of the points makes no neuron's error much larger than it would be alone."""
     arrays = design.arrays
     try:
         inverse = design.inverse / arrays.put(weight)
     except np.linalg.LinAlgError:
         return False
-    rows = design.rows * arrays.put(weight)[:, None]
-    rms = float(arrays.xp.linalg.norm(rows)) / np.sqrt(len(weight))
-    return bool(limit * rms * float(arrays.xp.linalg.norm(inverse)) < 1)
+    errors = arrays.get(arrays.xp.linalg.norm(inverse, axis=1))  # in those of a point of median weight
+    return bool(np.all(errors < MOST_AMPLIFIED))  # NaN is none
 
 
 def _by_pivots(candidates: _Candidates, needed: int) -> BasePoints | None:
