@@ -22,12 +22,12 @@ from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.samples import IntArray
 from reluctant.numerics import FloatArray
 
-__all__ = ["BasePoints", "choose_base_points", "climb"]
+__all__ = ["BasePoints", "choose_base_points", "climb", "reach_of"]
 
 SingleArray: TypeAlias = NDArray[np.float32]
 
 POOL = 4.0  # candidates for each point needed
-POOL_FOR_MANY = 2.5
+POOL_FOR_MANY = 3.0
 HEAVIEST = 2.0  # for each point needed, of which elimination picks: it is as good as three times as many
 FEWEST_CANDIDATES = 200
 CLIMBING_STEPS = 40
@@ -40,6 +40,8 @@ REACH = 5.0  # of the climb, in median distances of a crease from the origin of 
 TOO_CLOSE = 1e-11  # of the typical weight of a point: its steps would be too short to measure anything
 WELL_DETERMINED = 1e-7  # of the median singular value: more digits than that are not to be lost in solving
 BARELY_DETERMINED = 1e-12  # where two neurons differ only between their creases, which are close together
+SURE = 2.0  # errors of a neuron's value that the usual margin is to hold
+CERTAIN = 2.0  # errors of a neuron's value, as large as they may get, that it must be from zero
 MOST_AMPLIFIED = 1e3  # error of a neuron over that of a gradient at one point; usual is less than one
 MOST_FOR_PIVOTS = 2000  # neurons: for more, looking at every pivot takes minutes
 MOST_EXTRA = 4  # points added one by one while some neuron is not determined
@@ -122,7 +124,11 @@ def _candidates(
     values = arrays.put(y) @ arrays.put(g.T) + arrays.put(z)
     room = arrays.get(arrays.xp.amin(arrays.xp.abs(values) / arrays.put(_per_coordinate(known)), axis=1))
     weight = room / noise.at(np.linalg.norm(y, axis=1) + regions.scale)
-    usable = np.flatnonzero(weight > TOO_CLOSE * np.median(weight[: len(climbed)]))
+    surety = arrays.get(arrays.xp.amin(arrays.xp.abs(values) / arrays.put(known.weight_sd), axis=1))
+    sure = surety > CERTAIN * np.linalg.norm(climbed, axis=1).max()
+    usable = np.flatnonzero((weight > TOO_CLOSE * np.median(weight[: len(climbed)])) & sure)
+    if not len(usable):
+        raise StageFailed("base points", "neurons known too badly", number=0, limit=1, partial=known.lifted())
     weight = weight[usable]
     return _Candidates(y[usable], values[arrays.put(usable)], weight / np.median(weight), outputs, arrays)
 
@@ -184,9 +190,12 @@ def _determines_all(design: FloatArray, limit: float) -> bool:
 
 
 def _per_coordinate(known: FramedNetwork) -> FloatArray:
-    """Typical size of one coordinate of each neuron's weights."""
+    """Typical size of one coordinate of each neuron's weights; more for one that is known badly.
+
+    A margin as large as margins are is then also a few times the error of such a neuron's values.
+    """
     g = known.network.weights[0]
-    return np.sqrt((g**2).mean(axis=1))
+    return np.hypot(np.sqrt((g**2).mean(axis=1)), SURE * known.weight_sd * len(g) / np.sqrt(g.shape[1]))
 
 
 def _pivots(design: FloatArray | SingleArray, needed: int) -> IntArray:
@@ -219,8 +228,7 @@ def climb(
 ) -> FloatArray:
     """Random points of a ball, moved away from the creases around them."""
     (g, _), (z, _) = known.network.weights, known.network.biases
-    k = g.shape[1]
-    reach = max(REACH * float(np.median(np.abs(z) / np.linalg.norm(g, axis=1))) * np.sqrt(k), 0.5 * scale)
+    k, reach = g.shape[1], reach_of(known, scale)
     y = rng.standard_normal((candidates, k))
     y *= reach * rng.uniform(0.3, 1.0, (candidates, 1)) / np.linalg.norm(y, axis=1, keepdims=True)
     size, block = _per_coordinate(known), max(1, arrays.cells // len(z))
@@ -229,6 +237,13 @@ def climb(
     normals, offsets, starts = (arrays.put(part) for part in units)
     parts = [_climb_block(normals, offsets, starts[i : i + block], arrays.xp) for i in range(0, candidates, block)]
     return reach * np.concatenate([arrays.get(part) for part in parts]).astype(np.float64)
+
+
+def reach_of(known: FramedNetwork, scale: float) -> float:
+    """How far from the origin of the frame base points are looked for."""
+    (g, _), (z, _) = known.network.weights, known.network.biases
+    typical = float(np.median(np.abs(z) / np.linalg.norm(g, axis=1)))
+    return max(REACH * typical * float(np.sqrt(g.shape[1])), 0.5 * scale)
 
 
 def _climb_block(g: Array, z: Array, y: Array, xp: Any) -> Array:

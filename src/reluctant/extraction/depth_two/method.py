@@ -13,11 +13,12 @@ from reluctant.extraction.bounded import recover_inside
 from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.depth_two.assemble import assemble, refine_outputs, refit_biases
-from reluctant.extraction.depth_two.base_points import choose_base_points
+from reluctant.extraction.depth_two.base_points import choose_base_points, reach_of
 from reluctant.extraction.depth_two.line import NoCrease, Regions, neurons_on_a_line
 from reluctant.extraction.depth_two.main_pass import measure_gradients
 from reluctant.extraction.depth_two.probe import probe
 from reluctant.extraction.depth_two.scaffold import grow
+from reluctant.extraction.depth_two.second_look import look_again
 from reluctant.extraction.depth_two.slivers import check_digits, close_pairs, refine_slivers
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.memory import Memory, remember
@@ -116,6 +117,8 @@ class DepthTwo:
         for last in (*(False,) * OTHER_LINES, True):
             try:
                 known = grow(oracle, on_line, regions, self._directions(oracle, on_line.neurons), noise, rng)
+                if on_line.neurons >= CROWD and oracle.outputs == 1:
+                    known = look_again(oracle, known, reach_of(known, regions.scale), noise, rng)
                 probe(oracle, known, rng)
                 return known, regions
             except StageFailed:
