@@ -108,7 +108,7 @@ class TorchArrays(Arrays):
 
     def row_pivots(self, matrix: Array, count: int) -> NDArray[np.intp]:
         """Rows that elimination with partial pivoting picks, the first so many: they span much volume."""
-        swaps = self._torch.linalg.lu_factor(matrix)[1]
+        swaps = self._torch.linalg.lu_factor_ex(matrix)[1]
         return _picked(self.get(swaps) - 1, len(matrix), count)
 
     def cholesky_solver(self, matrix: Array) -> Callable[[Array], Array]:

@@ -41,7 +41,7 @@ TOO_CLOSE = 1e-11  # of the typical weight of a point: its steps would be too sh
 WELL_DETERMINED = 1e-7  # of the median singular value: more digits than that are not to be lost in solving
 BARELY_DETERMINED = 1e-12  # where two neurons differ only between their creases, which are close together
 SURE = 2.0  # errors of a neuron's value that the usual margin is to hold
-CERTAIN = 2.0  # errors of a neuron's value, as large as they may get, that it must be from zero
+CERTAIN = 1.0  # errors of a neuron's value, as large as they may get, that it must be from zero
 MOST_AMPLIFIED = 1e3  # error of a neuron over that of a gradient at one point; usual is less than one
 MOST_FOR_PIVOTS = 2000  # neurons: for more, looking at every pivot takes minutes
 MOST_EXTRA = 4  # points added one by one while some neuron is not determined
@@ -125,18 +125,25 @@ def _candidates(
     room = arrays.get(arrays.xp.amin(arrays.xp.abs(values) / arrays.put(_per_coordinate(known)), axis=1))
     weight = room / noise.at(np.linalg.norm(y, axis=1) + regions.scale)
     surety = arrays.get(arrays.xp.amin(arrays.xp.abs(values) / arrays.put(known.weight_sd), axis=1))
-    sure = surety > CERTAIN * np.linalg.norm(climbed, axis=1).max()
+    sure = surety > CERTAIN * np.minimum(np.linalg.norm(y, axis=1), np.linalg.norm(climbed, axis=1).max())
     usable = np.flatnonzero((weight > TOO_CLOSE * np.median(weight[: len(climbed)])) & sure)
-    if not len(usable):
-        raise StageFailed("base points", "neurons known too badly", number=0, limit=1, partial=known.lifted())
+    needed = _points_needed(len(z), len(outputs))
+    if len(usable) < needed:
+        reason = "points at which every neuron's state is sure"
+        raise StageFailed("base points", reason, number=len(usable), limit=needed, partial=known.lifted())
     weight = weight[usable]
     return _Candidates(y[usable], values[arrays.put(usable)], weight / np.median(weight), outputs, arrays)
 
 
 def _by_elimination(candidates: _Candidates, needed: int) -> BasePoints | None:
-    """Of the points with most room those whose rows elimination picks; of all, should these leave something open."""
+    """Of the points with most room, and those of the line, the ones whose rows elimination picks; else of all.
+
+    Only points of the line show neurons in both states whose creases are far out.
+    """
     heaviest = np.argsort(-candidates.weight, kind="stable")
-    for which in (heaviest[: int(HEAVIEST * needed)], heaviest):
+    on_line = np.flatnonzero(~candidates.y[:, 1:].any(axis=1))
+    first = np.union1d(heaviest[: int(HEAVIEST * needed)], on_line)
+    for which in (first, heaviest):
         rows = candidates.arrays.single(candidates.designs(which)[:, 0])
         picked = which[candidates.arrays.row_pivots(rows, needed)]
         found = candidates.chosen(picked)

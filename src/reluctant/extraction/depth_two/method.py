@@ -13,7 +13,7 @@ from reluctant.extraction.bounded import recover_inside
 from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.depth_two.assemble import assemble, refine_outputs, refit_biases
-from reluctant.extraction.depth_two.base_points import choose_base_points, reach_of
+from reluctant.extraction.depth_two.base_points import BasePoints, choose_base_points, reach_of
 from reluctant.extraction.depth_two.line import NoCrease, Regions, neurons_on_a_line
 from reluctant.extraction.depth_two.main_pass import measure_gradients
 from reluctant.extraction.depth_two.probe import probe
@@ -93,9 +93,7 @@ class DepthTwo:
         rng: np.random.Generator,
         keep: Callable[[ReLUNetwork], None],
     ) -> Candidate:
-        known, regions = self._probed(oracle, on_line, regions, noise, rng)
-        keep(known.lifted())
-        base = choose_base_points(known, regions, noise, rng, oracle.arrays)
+        known, base = self._probed(oracle, on_line, regions, noise, rng, keep)
         measured = measure_gradients(oracle, known, base, noise, rng)
         (network, errors), held_out = assemble(known, measured), None
         keep(network)
@@ -111,16 +109,26 @@ class DepthTwo:
         return Candidate(refit_biases(oracle, network, rng), held_out, _certificate(on_line, errors, oracle.dim))
 
     def _probed(
-        self, oracle: Counting, on_line: FramedNetwork, regions: Regions, noise: DistanceNoise, rng: np.random.Generator
-    ) -> tuple[FramedNetwork, Regions]:
-        """What is known in a few directions. A crowded line may hide a crease: another costs little of the whole."""
+        self,
+        oracle: Counting,
+        on_line: FramedNetwork,
+        regions: Regions,
+        noise: DistanceNoise,
+        rng: np.random.Generator,
+        keep: Callable[[ReLUNetwork], None],
+    ) -> tuple[FramedNetwork, BasePoints]:
+        """What is known in a few directions, and base points there.
+
+        A crowded line may hide a crease, or show neurons too badly: another costs little of the whole.
+        """
         for last in (*(False,) * OTHER_LINES, True):
             try:
                 known = grow(oracle, on_line, regions, self._directions(oracle, on_line.neurons), noise, rng)
                 if on_line.neurons >= CROWD and oracle.outputs == 1:
-                    known = look_again(oracle, known, reach_of(known, regions.scale), noise, rng)
+                    known = look_again(oracle, known, on_line.weight_sd, reach_of(known, regions.scale), noise, rng)
+                keep(known.lifted())
                 probe(oracle, known, rng)
-                return known, regions
+                return known, choose_base_points(known, regions, noise, rng, oracle.arrays)
             except StageFailed:
                 if last or on_line.neurons < CROWD:
                     raise

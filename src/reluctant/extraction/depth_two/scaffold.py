@@ -97,8 +97,8 @@ def _gradients(
     k, m = len(new), known.network.outputs
     corners, to_gradient = _simplex(k)
     middles = known.frame.points(regions.middle[:, None])
-    steps = STEP * np.minimum(_room(known, regions, oracle.arrays), regions.scale)
     sd = np.hypot(regions.value_sd, noise.at(np.hypot(regions.middle, regions.scale)))
+    steps = STEP * np.minimum(_room(known, regions, oracle.arrays), regions.scale)
     gradients = np.empty((len(regions), m, k))
     todo = np.arange(len(regions))
     for _ in range(MOST_ROUNDS):
@@ -122,8 +122,12 @@ def _room(known: FramedNetwork, regions: Regions, arrays: Arrays) -> FloatArray:
     slopes = known.network.weights[0][:, 0]
     position = -known.network.biases[0] / slopes
     share = np.clip(STEEPER * slopes / np.median(slopes), STEEPEST, 1)
-    middle, position, share = (arrays.put(part) for part in (regions.middle, position, share))
-    return arrays.get(arrays.xp.amin(arrays.xp.abs(middle[:, None] - position) * share, axis=1))
+    position, share, found = arrays.put(position), arrays.put(share), []
+    size = max(1, arrays.cells // len(slopes))
+    for start in range(0, len(regions), size):
+        middle = arrays.put(regions.middle[start : start + size])
+        found.append(arrays.get(arrays.xp.amin(arrays.xp.abs(middle[:, None] - position) * share, axis=1)))
+    return np.concatenate(found)
 
 
 def _simplex(k: int) -> tuple[FloatArray, FloatArray]:

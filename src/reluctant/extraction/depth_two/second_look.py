@@ -22,17 +22,25 @@ from reluctant.oracles.moves import Moves
 __all__ = ["look_again"]
 
 BADLY_KNOWN = 0.05  # error of a neuron's value where base points are, of its usual margin there
-DRAWS = 48  # points of a neuron's crease that are looked at for one with room
+DRAWS = 200  # points of a neuron's crease that are looked at for one with room
 NEAREST, FARTHEST = 0.1, 0.3  # distance from the line, of that at which the crease could be anywhere in its room
-CLEAR = 4.0  # rooms must hold the error of the crease's place so often
+CLEAR = 1.0  # rooms must hold the error of the crease's place so often
 STEP = 0.1  # of the room
-MOST_ROUNDS = 3  # what is still known badly is looked at from farther out
+MOST_ROUNDS = 5  # what is still known badly is looked at from farther out
 
 
 def look_again(
-    oracle: Counting, known: FramedNetwork, reach: float, noise: DistanceNoise, rng: np.random.Generator
+    oracle: Counting,
+    known: FramedNetwork,
+    slope_sd: FloatArray,
+    reach: float,
+    noise: DistanceNoise,
+    rng: np.random.Generator,
 ) -> FramedNetwork:
-    """The network with badly known neurons measured anew. Cost: 2 (k + 1) rows for each, k directions of the frame."""
+    """The network with badly known neurons measured anew; `slope_sd` (h,) is the noise of weights along the line.
+
+    Cost: 2 (k + 1) rows for each, k directions of the frame.
+    """
     for _ in range(MOST_ROUNDS):
         badly = _badly_known(known, reach)
         if not len(badly):
@@ -41,7 +49,7 @@ def look_again(
         if not len(views.neurons):
             return known
         with oracle.stage("second look"):
-            known = _measured(oracle, known, views, noise)
+            known = _measured(oracle, known, slope_sd, views, noise)
     return known
 
 
@@ -98,7 +106,9 @@ def _room(known: FramedNetwork, points: FloatArray, neurons: IntArray, arrays: A
     return np.concatenate(found)
 
 
-def _measured(oracle: Counting, known: FramedNetwork, views: _Views, noise: DistanceNoise) -> FramedNetwork:
+def _measured(
+    oracle: Counting, known: FramedNetwork, slope_sd: FloatArray, views: _Views, noise: DistanceNoise
+) -> FramedNetwork:
     """Gradients on both sides of each crease; their difference is the neuron, if it agrees with what is sure."""
     (g, a), frame = known.network.weights, known.frame
     own = g[views.neurons]
@@ -111,6 +121,7 @@ def _measured(oracle: Counting, known: FramedNetwork, views: _Views, noise: Dist
     weights = outputs[:, None] * (found[:n] - found[n:])
     sd = 2 * noise.at(np.linalg.norm(frame.points(views.points), axis=1)) / steps
     surer = np.abs(weights - own).max(axis=1) < TOLERANCE * np.hypot(known.weight_sd[views.neurons], sd)
+    surer &= np.abs(weights - own)[:, 0] < TOLERANCE * np.hypot(slope_sd[views.neurons], sd)
     surer &= sd < known.weight_sd[views.neurons]
     return _replaced(known, views.neurons[surer], weights[surer], sd[surer])
 
