@@ -1,7 +1,7 @@
 """Extraction of networks that live on a GPU: time beside what the arithmetic alone would take.
 
     python -m benchmarks gpu                              needs a CUDA device; three shapes
-    GPU_SHAPES=784-8192-1 GPU_SEEDS=3 python -m benchmarks gpu
+    GPU_SHAPES=784-8192-1 GPU_FIRST=1 GPU_SEEDS=3 python -m benchmarks gpu    networks 1, 2 and 3
 
 `limit` is the time the target's own arithmetic takes, 2P operations a query, at the rate of a large float64 product
 measured in the same run. `out` is the largest error over 10 000 Gaussian inputs relative to the output's deviation.
@@ -59,8 +59,8 @@ def main() -> None:
         f"{'network':<14}{'parameters':>12}{'ok':>5}{'q/P':>9}{'out':>10}{'seconds':>10}{'limit':>8}{'times':>7}{'GiB':>7}"
     )
     for name in os.environ.get("GPU_SHAPES", SHAPES).split(","):
-        for seed in range(int(os.environ.get("GPU_SEEDS", "1"))):
-            widths = tuple(map(int, name.split("-")))
+        first, widths = int(os.environ.get("GPU_FIRST", "0")), tuple(map(int, name.split("-")))
+        for seed in range(first, first + int(os.environ.get("GPU_SEEDS", "1"))):
             print(row(widths, one(torch, widths, seed), rate), flush=True)
 
 

@@ -15,16 +15,15 @@ NOISE = 1e-15
 @pytest.mark.parametrize("widths", [(64, 40, 1), (40, 30, 3), (60, 640, 1)])
 def test_arrays_beside_the_target_give_the_same_network(widths: tuple[int, int, int]) -> None:
     torch = pytest.importorskip("torch")
-    from oracle_models import torch_module
-
     from reluctant.oracles.torch import TorchOracle
 
     true = planted(widths, 3, bias=0.5)
-    module = torch_module(true).double()
-    with torch.no_grad():
-        for layer, w, b in zip((x for x in module if hasattr(x, "weight")), true.weights, true.biases, strict=True):
-            layer.weight.copy_(torch.tensor(w))
-            layer.bias.copy_(torch.tensor(b))
+    layers = []
+    for w, b in zip(true.weights, true.biases, strict=True):
+        layer = torch.nn.Linear(w.shape[1], w.shape[0], dtype=torch.float64)
+        layer.weight.data, layer.bias.data = torch.tensor(w), torch.tensor(b)
+        layers += [layer, torch.nn.ReLU()]
+    module = torch.nn.Sequential(*layers[:-1]).eval()
     here = rl.extract(rl.open_oracle(true), rng=1).raise_for_status()
     there = rl.extract(rl.open_oracle(TorchOracle(module, resident=True)), rng=1).raise_for_status()
     assert there.queries == pytest.approx(here.queries, rel=0.01)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracle_models import torch_module
+from oracle_models import single_precision, torch_module
 
 import reluctant as rl
 from reluctant.arrays import HOST, TorchArrays
@@ -14,7 +14,7 @@ from reluctant.oracles.torch import TorchOracle
 from reluctant.testing import planted
 
 torch = pytest.importorskip("torch")
-NETWORK = planted((6, 5, 2), 1)
+NETWORK = single_precision(planted((6, 5, 2), 1))
 
 
 def some_moves(directions: bool) -> Moves:
