@@ -12,10 +12,12 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 from benchmarks import (
     adversarial,
     attacks,
+    audit,
     bounded,
     defenses,
     depth_three,
     depth_two,
+    experiments,
     gpu,
     growth,
     honesty,
@@ -51,12 +53,14 @@ BENCHMARKS = {
     "honesty": honesty.main,
     "probabilities": probabilities.main,
     "defenses": defenses.main,
+    "audit": audit.main,
     "learning": learning.main,
     "adversarial": adversarial.main,
     "attacks": attacks.main,
     "learning-theory": learning_theory.main,
     "span": span.main,
     "span-figures": span_figures.main,
+    "experiments": experiments.main,
 }
 
 

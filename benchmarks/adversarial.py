@@ -24,11 +24,7 @@ PICTURES = Path(__file__).parent.parent / "docs" / "images"
 def main() -> None:
     for name, experiment in EXPERIMENTS.items():
         if name in NAMES:
-            show(
-                partial(
-                    experiment, rng=SEED, **({"mnist_folder": os.environ.get("MNIST")} if name == "trained" else {})
-                )
-            )
+            show(partial(experiment, rng=SEED, mnist_folder=os.environ.get("MNIST")))
 
 
 def show(experiment: Callable[[], Finding]) -> None:

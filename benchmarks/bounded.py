@@ -12,15 +12,13 @@ from __future__ import annotations
 import numpy as np
 
 import reluctant as rl
-from benchmarks.depth_two import parameters
 from reluctant.domains import Domain
+from reluctant.experiments.sweeps.exact import WRONG, ExactRun, exact_run, shape
 from reluctant.testing import planted
 
 SMALL, LARGE = ((10, 20, 1), (10, 100, 1), (64, 40, 1), (64, 32, 10)), ((784, 32, 1), (784, 128, 1))
 DOMAINS = {"box": (0.0, 1.0), "orthant": (0.0, np.inf)}
 FIRST_SEED = 80_000
-POINTS = 20_000
-WRONG = 1e-6
 
 
 def main() -> None:
@@ -31,16 +29,12 @@ def main() -> None:
             print(f"{name:<9}{row(widths, runs)}", flush=True)
 
 
-def one(widths: tuple[int, int, int], seed: int, bounds: tuple[float, float]) -> tuple[bool, float, float, float]:
+def one(widths: tuple[int, int, int], seed: int, bounds: tuple[float, float]) -> tuple[ExactRun, np.ndarray]:
+    """The run, and its errors over points of the domain."""
     network = planted(widths, FIRST_SEED + seed, bias=0.5)
     network = centred(network) if np.isfinite(bounds[1]) else network
-    result = rl.extract(rl.open_oracle(network, domain=bounds), rng=seed)
-    cost = result.queries * widths[2] / parameters(widths)
-    if not result.ok or result.network is None:
-        return False, cost, np.inf, 1.0
-    rows = Domain.of(bounds).sample(np.random.default_rng(seed), POINTS, widths[0])
-    errors = np.abs(result.network(rows) - network(rows)).max(axis=1) / network(rows).std()
-    return True, cost, float(errors.max()), float(np.mean(errors > WRONG))
+    run = exact_run(network, seed, domain=bounds)
+    return run, run.errors_in(Domain.of(bounds))
 
 
 def centred(network: rl.ReLUNetwork) -> rl.ReLUNetwork:
@@ -49,10 +43,11 @@ def centred(network: rl.ReLUNetwork) -> rl.ReLUNetwork:
     return rl.ReLUNetwork([2 * w, a], [b - w.sum(axis=1), c])
 
 
-def row(widths: tuple[int, int, int], runs: list[tuple[bool, float, float, float]]) -> str:
-    good = [run for run in runs if run[0]]
-    cost, out = [run[1] for run in runs], [run[2] for run in good]
+def row(widths: tuple[int, int, int], runs: list[tuple[ExactRun, np.ndarray]]) -> str:
+    good = [errors for run, errors in runs if run.ok]
+    cost, out = [run.per_parameter for run, _ in runs], [errors.max() for errors in good]
+    unseen = max(np.mean(errors > WRONG) for errors in good)
     return (
-        f"{'-'.join(map(str, widths)):<12}{len(good):>3}/{len(runs):<3}{np.median(cost):>8.2f}{max(cost):>8.2f}"
-        f"{np.median(out):>10.1e}{max(out):>10.1e}{max(run[3] for run in good):>9.1e}"
+        f"{shape(widths):<12}{len(good):>3}/{len(runs):<3}{np.median(cost):>8.2f}{max(cost):>8.2f}"
+        f"{np.median(out):>10.1e}{max(out):>10.1e}{unseen:>9.1e}"
     )

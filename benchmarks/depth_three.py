@@ -19,14 +19,12 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 import reluctant as rl
-from benchmarks.depth_two import Timed
-from reluctant.testing import largest_true_error, planted, train_digits
+from reluctant.experiments.sweeps.exact import ExactRun, exact_run, parameters, shape
+from reluctant.testing import planted, train_digits
 
 SMALL = (
     (10, 10, 10, 1),
@@ -41,7 +39,6 @@ LARGE = ((784, 32, 16, 1), (784, 64, 32, 1), (64, 32, 16, 10), (20, 40, 20, 1), 
 FRUGAL = ((784, 32, 16, 1), (784, 64, 32, 1))
 FIRST_SEED = 160_000
 BIAS = 0.3
-WRONG = 1e-6
 
 MIXED_FIRST_SEED = 170_000
 MIXED_WIDER = 0.1  # of the networks have more neurons in the first layer than inputs
@@ -57,42 +54,18 @@ def main() -> None:
     print(f"{'out':>10}{'(max)':>10}{'worst':>10}{'CPU s':>8}{'CPU':>7}")
     names = os.environ.get("DEPTH_THREE_SHAPES")
     for widths in (*SMALL, *LARGE):
-        if names is not None and "-".join(map(str, widths)) not in names.split(","):
+        if names is not None and shape(widths) not in names.split(","):
             continue
         seeds = int(every) if every else (20 if widths in SMALL else 5)
-        runs = [one(planted(widths, FIRST_SEED + seed, bias=BIAS), seed) for seed in range(seeds)]
-        print(row("-".join(map(str, widths)), widths, runs), flush=True)
+        runs = [exact_run(planted(widths, FIRST_SEED + seed, bias=BIAS), seed) for seed in range(seeds)]
+        print(row(shape(widths), widths, runs), flush=True)
     digits()
     print(PEERS)
 
 
-@dataclass(frozen=True)
-class Run:
-    ok: bool
-    queries: int
-    out: float  # over Gaussian inputs
-    worst: float  # where errors hide
-    seconds: float
-    cpu: float
-    why: str
-
-
-def one(network: rl.ReLUNetwork, seed: int, method: rl.DepthThree | None = None) -> Run:
-    target = Timed(network)
-    start = time.process_time()
-    result = rl.extract(rl.open_oracle(target, dim=network.dim), method, rng=seed)
-    seconds = time.process_time() - start
-    if not result.ok or result.network is None:
-        failures = result.evidence.get("failures", ["refused"])
-        return Run(False, result.queries, np.inf, np.inf, seconds, seconds / target.seconds, failures[-1])
-    out = rl.compare(result.network, network).output_error
-    worst = largest_true_error(result.network, network)
-    return Run(True, result.queries, out, worst, seconds, seconds / target.seconds, "")
-
-
-def row(name: str, widths: tuple[int, ...], runs: list[Run]) -> str:
+def row(name: str, widths: tuple[int, ...], runs: list[ExactRun]) -> str:
     good = [run for run in runs if run.ok] or runs
-    wrong = sum(run.ok and run.worst > WRONG for run in runs)
+    wrong = sum(run.wrong for run in runs)
     cost = np.array([run.queries for run in good])
     out = [run.out for run in good]
     return (
@@ -103,17 +76,13 @@ def row(name: str, widths: tuple[int, ...], runs: list[Run]) -> str:
     )
 
 
-def parameters(widths: tuple[int, ...]) -> int:
-    return sum(out * (into + 1) for into, out in pairwise(widths))
-
-
 def frugal() -> None:
     """The method given, no rows for a last fit: queries per parameter, median and worst seed, and exactness."""
     for widths in FRUGAL:
         networks = [planted(widths, FIRST_SEED + seed, bias=BIAS) for seed in range(5)]
-        runs = [one(network, seed, rl.DepthThree(fit_share=0)) for seed, network in enumerate(networks)]
+        runs = [exact_run(network, seed, rl.DepthThree(fit_share=0)) for seed, network in enumerate(networks)]
         cost = [run.queries / parameters(widths) for run in runs]
-        print(f"{'-'.join(map(str, widths))}: {sum(run.ok for run in runs)} of {len(runs)}, q/P {np.median(cost):.2f} "
+        print(f"{shape(widths)}: {sum(run.ok for run in runs)} of {len(runs)}, q/P {np.median(cost):.2f} "
               f"({max(cost):.2f}), out {max(run.out for run in runs):.1e}", flush=True)  # fmt: skip
 
 
@@ -124,9 +93,9 @@ def mixed() -> None:
     first = int(os.environ.get("MIXED_FIRST", "0"))
     for seed in range(first, first + networks):
         widths, bias = mixed_shape(np.random.default_rng(MIXED_FIRST_SEED + seed))
-        run = one(planted(widths, MIXED_FIRST_SEED + seed, bias=bias), seed)
+        run = exact_run(planted(widths, MIXED_FIRST_SEED + seed, bias=bias), seed)
         kind = "more neurons than inputs" if widths[1] > widths[0] else "invertible first layer"
-        count[f"{kind}: {'wrong' if run.ok and run.worst > WRONG else 'exact' if run.ok else 'refused'}"] += 1
+        count[f"{kind}: {'wrong' if run.wrong else 'exact' if run.ok else 'refused'}"] += 1
         if run.ok:
             worst = max(worst, run.worst)
         else:
@@ -153,6 +122,6 @@ def digits() -> None:
     """A trained classifier with two hidden layers, all ten logits."""
     for seed in range(5):
         network = train_digits((32, 16), seed)
-        run = one(network, seed)
-        print(f"digits {'-'.join(map(str, network.widths))} seed {seed}: ok {run.ok}, {run.queries} queries, "
+        run = exact_run(network, seed)
+        print(f"digits {shape(network.widths)} seed {seed}: ok {run.ok}, {run.queries} queries, "
               f"q·m/P {run.queries * network.outputs / parameters(network.widths):.2f}, out {run.out:.1e}")  # fmt: skip

@@ -14,12 +14,10 @@ from __future__ import annotations
 
 import os
 import resource
-import time
-from dataclasses import dataclass, field
 
 import numpy as np
 
-import reluctant as rl
+from reluctant.experiments.sweeps.exact import ExactRun, exact_run, parameters, shape
 from reluctant.testing import planted
 
 SMALL = ((784, 128, 1), (784, 32, 1), (784, 128, 10), (10, 100, 1), (64, 40, 1), (64, 32, 10))
@@ -30,20 +28,6 @@ BIAS = 0.5
 PEERS = """\
 Peers, not run here: the paper behind google-research/cryptanalytic-model-extraction (CRYPTO'20) states 2^21.5
 queries for 784-128-1, q/P 29.5, at error 2^-25."""
-
-
-@dataclass
-class Timed:
-    """A network that keeps account of its own CPU time."""
-
-    network: rl.ReLUNetwork
-    seconds: float = field(default=0.0)
-
-    def __call__(self, x: np.ndarray) -> np.ndarray:
-        start = time.process_time()
-        answers = self.network(x)
-        self.seconds += time.process_time() - start
-        return answers
 
 
 def main() -> None:
@@ -63,39 +47,19 @@ def chosen() -> tuple[tuple[int, int, int], ...]:
     """The shapes asked for, all by default."""
     names = os.environ.get("DEPTH_TWO_SHAPES")
     every = (*SMALL, *LARGE)
-    return every if names is None else tuple(w for w in every if "-".join(map(str, w)) in names.split(","))
+    return every if names is None else tuple(w for w in every if shape(w) in names.split(","))
 
 
-@dataclass(frozen=True)
-class Run:
-    ok: bool
-    per_parameter: float
-    out: float
-    cpu: float
-    restarts: int
+def one(widths: tuple[int, int, int], seed: int) -> ExactRun:
+    return exact_run(planted(widths, FIRST_SEED + seed, bias=BIAS), seed)
 
 
-def one(widths: tuple[int, int, int], seed: int) -> Run:
-    target = Timed(planted(widths, FIRST_SEED + seed, bias=BIAS))
-    start = time.process_time()
-    result = rl.extract(rl.open_oracle(target, dim=widths[0]), rng=seed)
-    cpu = (time.process_time() - start) / target.seconds
-    out = np.inf if result.network is None else rl.compare(result.network, target.network).output_error
-    restarts = len(result.evidence.get("failures", []))
-    return Run(result.ok, result.queries * widths[2] / parameters(widths), out, cpu, restarts)
-
-
-def row(widths: tuple[int, int, int], runs: list[Run]) -> str:
+def row(widths: tuple[int, int, int], runs: list[ExactRun]) -> str:
     d, h, m = widths
     floor = (h * d + h * m + m * d + m) / parameters(widths)  # a skip term is free, scales of neurons are not
     cost, out = [run.per_parameter for run in runs], [run.out for run in runs]
     return (
-        f"{'-'.join(map(str, widths)):<12}{sum(run.ok for run in runs):>3}/{len(runs):<3}"
+        f"{shape(widths):<12}{sum(run.ok for run in runs):>3}/{len(runs):<3}"
         f"{np.median(cost):>9.4f}{max(cost):>9.4f}{floor:>8.4f}{np.median(out):>10.1e}{max(out):>10.1e}"
         f"{np.median([run.cpu for run in runs]):>9.2f}{sum(run.restarts for run in runs):>10}"
     )
-
-
-def parameters(widths: tuple[int, int, int]) -> int:
-    d, h, m = widths
-    return h * d + h + h * m + m

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.depth_two import Run, one, parameters
+from benchmarks.depth_two import one
+from reluctant.experiments.sweeps.exact import ExactRun, parameters, shape
 
 SHAPES = (
     (30, 30, 1),
@@ -34,7 +35,7 @@ def main() -> None:
         rows.append((parameters(widths), *summary(runs)))
         p, cost, cpu, out = rows[-1]
         name, good, restarts = (
-            "-".join(map(str, widths)),
+            shape(widths),
             sum(run.ok for run in runs),
             sum(run.restarts for run in runs),
         )
@@ -48,7 +49,7 @@ def floor(widths: tuple[int, int, int]) -> float:
     return (h + 1) * (d + 1) / parameters(widths)
 
 
-def summary(runs: list[Run]) -> tuple[float, float, float]:
+def summary(runs: list[ExactRun]) -> tuple[float, float, float]:
     return (
         float(np.median([run.per_parameter for run in runs])),
         float(np.median([run.cpu for run in runs])),

@@ -32,7 +32,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 import reluctant as rl
-from benchmarks.depth_two import BIAS, FIRST_SEED, Timed, parameters
+from benchmarks.depth_two import BIAS, FIRST_SEED
+from reluctant.experiments.sweeps.exact import parameters
+from reluctant.experiments.sweeps.timed import Timed
 from reluctant.testing import planted
 
 Widths = tuple[int, int, int]
@@ -59,6 +61,7 @@ HOW_TO_INSTALL = "ART is not installed, so it was not run. To run it: pip instal
 class Counted(Timed):
     """A network that also counts the rows it answers."""
 
+    answer: rl.ReLUNetwork
     rows: int = field(default=0)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
@@ -128,7 +131,7 @@ def ours(widths: Widths, seed: int) -> Run:
     start = time.process_time()
     result = rl.extract(rl.open_oracle(asked, dim=widths[0]), rng=seed)
     cost = (asked.rows, time.process_time() - start, asked.seconds)
-    out = error(result.network, asked.network) if result.ok and result.network else np.nan
+    out = error(result.network, asked.answer) if result.ok and result.network else np.nan
     return Run(*cost, out, str(result.outcome))
 
 
@@ -175,7 +178,7 @@ def run_art(widths: Widths, seed: int) -> Run:
         said = f"{type(failure).__name__}: {failure}"
     stop_after(0)
     cost = (asked.rows, time.process_time() - start, asked.seconds)
-    return Run(*cost, error(found, asked.network) if found else np.nan, said)
+    return Run(*cost, error(found, asked.answer) if found else np.nan, said)
 
 
 def attack_on(asked: Counted, seed: int) -> Any:
@@ -187,14 +190,14 @@ def attack_on(asked: Counted, seed: int) -> Any:
     from art.estimators.classification.blackbox import BlackBoxClassifierNeuralNetwork
 
     np.random.seed(seed)  # noqa: NPY002  ART draws from the global generator
-    copies = 2 if asked.network.outputs == 1 else 1
+    copies = 2 if asked.answer.outputs == 1 else 1
     classifier = BlackBoxClassifierNeuralNetwork(
         lambda x: np.tile(asked(x), copies),
-        input_shape=(asked.network.dim,),
-        nb_classes=asked.network.outputs * copies,
+        input_shape=(asked.answer.dim,),
+        nb_classes=asked.answer.outputs * copies,
         preprocessing=None,
     )
-    return FunctionallyEquivalentExtraction(classifier, num_neurons=asked.network.widths[1])
+    return FunctionallyEquivalentExtraction(classifier, num_neurons=asked.answer.widths[1])
 
 
 class LastMessage(logging.Handler):

@@ -14,53 +14,25 @@ which is counted as right if it is said. Seeds that nothing was tuned on. CPU is
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 import reluctant as rl
 from reluctant.experiments.images import Images, digits, mnist
+from reluctant.experiments.sweeps.spans import INPUTS, SpanRun, label_network, paper_network
 from reluctant.experiments.training import accuracy, train
 from reluctant.span import check_obfuscation
-from reluctant.testing import in_float32, labelled, planted
+from reluctant.testing import in_float32, planted
 from reluctant.testing.faults import noisy, rounded
 
 FIRST_SEED = int(os.environ.get("SPAN_FIRST_SEED", "140000"))
 SEEDS = 10
-INPUTS, RANK = 784, 80
 DEEP, THIN = (40, 30, 20, 10), ((6, 3), (3, 3, 3))
 
 SCALES = (1.0, 10.0, 100.0)
-
-
-@dataclass
-class Timed:
-    """A target that keeps account of its own CPU time."""
-
-    answer: Callable[[np.ndarray], np.ndarray]
-    seconds: float = field(default=0.0)
-
-    def __call__(self, x: np.ndarray) -> np.ndarray:
-        start = time.process_time()
-        answers = self.answer(x)
-        self.seconds += time.process_time() - start
-        return answers
-
-
-@dataclass(frozen=True)
-class Run:
-    right: bool
-    ok: bool
-    dead: bool
-    angle: float
-    cost: float
-    seconds: float
-    cpu: float
-    outcome: str
 
 
 def main() -> None:
@@ -79,55 +51,32 @@ def seeds(default: int = SEEDS) -> range:
 def values() -> None:
     for fine in (False, True):
         for hidden in (DEEP, *THIN):
-            runs = [paper_network(hidden, seed, fine=fine) for seed in seeds()]
+            runs = [paper_network(hidden, seed, seed - FIRST_SEED, fine=fine) for seed in seeds()]
             show(f"784-80-{list(hidden)}-1, values, {'fine' if fine else 'coarse'}", runs)
 
 
 def float32() -> None:
     for hidden in (DEEP, *THIN):
-        show(f"784-80-{list(hidden)}-1, float32", [paper_network(hidden, seed, single=True) for seed in seeds()])
+        show(
+            f"784-80-{list(hidden)}-1, float32",
+            [paper_network(hidden, seed, seed - FIRST_SEED, single=True) for seed in seeds()],
+        )
 
 
 def labels() -> None:
     for dtype in (np.float64, np.float32):
         for activation in ("tanh", "softplus", "relu"):
-            runs = [label_network((50, 8, 16, 1), activation, seed, dtype) for seed in seeds()]
+            runs = [label_network((50, 8, 16, 1), activation, seed, seed - FIRST_SEED, dtype) for seed in seeds()]
             show(f"50-8-16-1 {activation}, labels, {np.dtype(dtype)}", runs)
     few = list(seeds(6))
-    runs = [label_network((INPUTS, 20, 20, 1), ("tanh", "softplus", "relu")[i % 3], seed) for i, seed in enumerate(few)]
+    runs = [
+        label_network((INPUTS, 20, 20, 1), ("tanh", "softplus", "relu")[i % 3], seed, seed - FIRST_SEED)
+        for i, seed in enumerate(few)
+    ]
     show("784-20-20-1 tanh, softplus, relu, labels", runs)
 
 
-def paper_network(hidden: tuple[int, ...], seed: int, *, fine: bool = True, single: bool = False) -> Run:
-    network = planted((INPUTS, RANK, *hidden, 1), seed, bias=0.0, zero_output_bias=True)
-    first = network.weights[0].astype(np.float32) if single else network.weights[0]
-    return one(in_float32(network) if single else network, first.astype(float), seed, fine=fine)
-
-
-def label_network(widths: tuple[int, ...], activation: str, seed: int, dtype: type = np.float64) -> Run:
-    network = labelled(widths, activation, seed, dtype=dtype)
-    return one(network, network.weights[0].astype(float), seed, labels=True)
-
-
-def one(target: Callable[[np.ndarray], np.ndarray], first: np.ndarray, seed: int, **options: bool) -> Run:
-    timed, true = Timed(target), rl.Subspace.spanned_by(first)
-    start = time.process_time()
-    span = rl.recover_span(rl.open_oracle(timed, dim=true.dim), rng=seed - FIRST_SEED, **options)
-    seconds = time.process_time() - start
-    dead = span.outcome is rl.Outcome.CONSTANT and is_dead(target, true.dim)
-    angle = 0.0 if dead else span.subspace.distance(true)
-    cost = span.queries / (true.rank * true.dim)
-    right = dead or (span.ok and span.rank == true.rank)
-    return Run(right, span.ok, dead, angle, cost, seconds, seconds / timed.seconds, span.outcome.slug)
-
-
-def is_dead(target: Callable[[np.ndarray], np.ndarray], dim: int) -> bool:
-    """Whether a network is constant on a hundred thousand inputs."""
-    rng = np.random.default_rng(0)
-    return len(np.unique([np.unique(target(rng.standard_normal((1000, dim)))) for _ in range(100)])) == 1
-
-
-def show(name: str, runs: list[Run]) -> None:
+def show(name: str, runs: list[SpanRun]) -> None:
     live = [run for run in runs if not run.dead]
     if not live:
         print(f"{name:<44}{sum(run.right for run in runs):>4}/{len(runs):<3}{len(runs):>6}", flush=True)

@@ -4,7 +4,7 @@
     MNIST_DIR=folder python -m benchmarks span-figures    trained networks see MNIST; else scikit-learn's digits
     SPAN_NETWORKS=3 python -m benchmarks span-figures     as many random networks of each kind
 
-`reluctant reproduce span-thin span-moderate span-noise` does the same from the command line.
+`reluctant reproduce span-thin span-moderate span-noise --size full` does the same from the command line.
 """
 
 from __future__ import annotations

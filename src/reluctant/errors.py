@@ -18,6 +18,7 @@ ReluctantError
 │   └── InvalidAnswer                it answered with the wrong shape, type or number of rows
 │       └── NonFiniteAnswer          NaN or inf where a number was expected
 ├── BudgetExhausted                  the next rows would pass the budget; they were not sent
+│   └── TimeExhausted                the time given to this part of a run is over; they were not sent
 ├── TranscriptError
 │   ├── TranscriptMismatch           made for another target, seed or format
 │   ├── TranscriptCorrupt            damaged in the middle, not only torn at its end
@@ -52,6 +53,7 @@ __all__ = [
     "TargetRefused",
     "TargetTimeout",
     "TargetUnavailable",
+    "TimeExhausted",
     "TranscriptCorrupt",
     "TranscriptError",
     "TranscriptInUse",
@@ -193,6 +195,20 @@ class BudgetExhausted(ReluctantError):
         self.budget = budget
         self.spent = spent
         self.asked = asked
+
+
+class TimeExhausted(BudgetExhausted):
+    """The time given to this part of a run is over; the next rows were not sent."""
+
+    slug = "time-exhausted"
+
+    def __init__(self, *, seconds: float, spent: int, asked: int) -> None:
+        ReluctantError.__init__(
+            self,
+            f"seconds: got {spent} rows and no end after {seconds:.3g} seconds, expected one; nothing more was sent. "
+            "Allow more time.",
+        )
+        self.seconds, self.spent, self.asked = seconds, spent, asked
 
 
 class TranscriptError(ReluctantError):

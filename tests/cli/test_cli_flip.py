@@ -1,15 +1,12 @@
-"""`reluctant flip` and `reluctant reproduce`."""
+"""`reluctant flip`."""
 
 from __future__ import annotations
 
 import json
-from functools import partial
 
 import numpy as np
 import pytest
 
-from reluctant.experiments import EXPERIMENTS, Check, Finding
-from reluctant.experiments.linearity import bottleneck_study
 from reluctant.testing import planted
 
 TRUE = planted((20, 10, 1), 0)
@@ -70,40 +67,3 @@ def test_an_input_of_the_wrong_size_is_status_two(target, folder, command):
     ended = command("flip", target, "--input", folder / "short.npy")
     assert ended.status == 2
     assert "shape (3,)" in ended.err
-
-
-def test_experiments_are_listed(command):
-    ended = command("reproduce")
-    assert ended.status == 0
-    assert "flip-steps" in ended.out
-
-
-def test_an_experiment_writes_its_files(folder, command, monkeypatch):
-    small = partial(bottleneck_study, wide=60, narrow=5, networks=1)
-    small.__doc__ = bottleneck_study.__doc__
-    monkeypatch.setitem(EXPERIMENTS, "bottlenecks", small)
-    ended = command("reproduce", "bottlenecks", "--out", folder / "figures", "-q")
-    assert ended.status == (0 if json.loads((folder / "figures" / "bottlenecks.json").read_text())["ok"] else 1)
-    assert {path.suffix for path in (folder / "figures").iterdir()} == {".svg", ".json", ".txt"}
-    assert ended.err == ""
-
-
-def test_a_failed_check_is_status_one(folder, command, monkeypatch):
-    def failing(rng):
-        """Fails."""
-        return Finding("bad", "t", "c", ("x",), ((1,),), lambda figure: None, (Check("c", 2.0, 0, 1),))
-
-    monkeypatch.setitem(EXPERIMENTS, "bad", failing)
-    assert command("reproduce", "bad", "--out", folder / "figures").status == 1
-
-
-@pytest.mark.parametrize("arguments", [("depth", "--mnist", "missing"), ("depth", "--seed", "-1")])
-def test_bad_arguments_are_found_before_anything_runs(arguments, folder, command):
-    assert command("reproduce", *arguments, "--out", folder / "new").status == 2
-    assert not (folder / "new").exists()
-
-
-def test_an_unknown_experiment_is_status_two(command):
-    ended = command("reproduce", "nonsense")
-    assert ended.status == 2
-    assert "flip-steps" in ended.err

@@ -3,55 +3,113 @@
 from __future__ import annotations
 
 import gzip
+import inspect
 import json
 import struct
 
 import numpy as np
 import pytest
 
+from reluctant.errors import InvalidInput
 from reluctant.experiments import EXPERIMENTS, Check, Finding
-from reluctant.experiments.depth import depth_study
-from reluctant.experiments.images import digits, mnist
-from reluctant.experiments.linearity import bottleneck_study, linearity_law
-from reluctant.experiments.perturbation import smallest_perturbation
-from reluctant.experiments.span_noise import span_noise
-from reluctant.experiments.span_ranks import span_moderate, span_thin
-from reluctant.experiments.steps import flip_steps
-from reluctant.experiments.trained import trained_linearity
+from reluctant.experiments.images import check_mnist, digits, mnist
+from reluctant.experiments.papers import PAPERS
+from reluctant.experiments.sweeps.exact import exact_run
 from reluctant.experiments.training import accuracy, before_and_after
+from reluctant.testing import planted
 
 SMALL = {
-    "smallest-perturbation": lambda: smallest_perturbation(dim=200, widths=(10, 100, 200), runs=4),
-    "flip-steps": lambda: flip_steps(networks={50: 6, 100: 6}, depths=(2, 3), asked=1),
-    "linearity-law": lambda: linearity_law(dim=100, hidden=(1, 2), networks=2),
-    "bottlenecks": lambda: bottleneck_study(wide=100, narrow=10, networks=2),
-    "depth": lambda: depth_study(widths=(30,), depths=(1, 3, 10), networks=2),
-    "trained": lambda: trained_linearity(hidden=((8,),), inputs=5),
-    "span-thin": lambda: span_thin(hidden=((3, 3),), networks=1, inputs=60, rank=12),
-    "span-moderate": lambda: span_moderate(hidden=((10,),), networks=1, inputs=60, rank=12),
-    "span-noise": lambda: span_noise(hidden=(12,)),
+    "smallest-perturbation": {"dim": 200, "widths": (10, 100, 200), "runs": 4},
+    "flip-steps": {"networks": {50: 6, 100: 6}, "depths": (2, 3), "asked": 1},
+    "linearity-law": {"dim": 100, "hidden": (1, 2), "networks": 2},
+    "bottlenecks": {"wide": 100, "narrow": 10, "networks": 2},
+    "depth": {"widths": (30,), "depths": (1, 3, 10), "networks": 2},
+    "trained": {"hidden": ((8,),), "inputs": 5},
+    "span-thin": {"hidden": ((3, 3),), "networks": 1, "inputs": 60, "rank": 12},
+    "span-moderate": {"hidden": ((10,),), "networks": 1, "inputs": 60, "rank": 12},
+    "span-noise": {"hidden": (12,)},
+    "span-values": {"hidden": ((6, 3),), "networks": 1},
+    "span-labels": {"networks": {(50, 8, 16, 1): 1}},
+    "learn-bump": {"widths": (0.1, 0.01), "networks": 2},
+    "learn-clusters": {"families": ("clusters 1e-05", "stairs"), "networks": 1},
+    "learn-theorem": {"widths": (0.3, 0.1), "networks": 2},
+    "exact-one-layer": {"networks": {(20, 10, 1): 2, (64, 40, 1): 1}},
+    "exact-orthant": {"networks": {(10, 20, 1): 2}},
+    "exact-two-layers": {"networks": {(10, 10, 10, 1): 1, (20, 10, 20, 1): 1}},
 }
+# Small versions of these say the same as full ones: nothing in them depends on large numbers.
+TRUE_WHEN_SMALL = (
+    "span-noise", "span-values", "span-labels", "learn-bump", "learn-clusters", "learn-theorem", "exact-one-layer",
+    "exact-orthant", "exact-two-layers",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def small():
+    """Each experiment once."""
+    found: dict[str, Finding] = {}
+
+    def run(name: str) -> Finding:
+        if name not in found:
+            found[name] = EXPERIMENTS[name](**SMALL[name])
+        return found[name]
+
+    return run
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_an_experiment_gives_a_table_a_picture_and_data(name, tmp_path):
-    finding = SMALL[name]()
+def test_an_experiment_gives_a_table_a_picture_and_data(name, small, tmp_path):
+    finding = small(name)
     assert finding.name == name
     assert all(len(row) == len(finding.columns) for row in finding.rows)
     assert finding.checks
-    svg, data, text = finding.write(tmp_path)
+    assert finding.claim
+    assert any(digit in finding.measured for digit in "0123456789")
+    svg, text, data = finding.write(tmp_path, seed=0)
     assert svg.read_text().startswith("<svg")
-    assert json.loads(data.read_text())["rows"]
-    assert finding.title in text.read_text()
+    written = json.loads(data.read_text())
+    assert written["rows"]
+    assert written["paper"]["title"] == EXPERIMENTS[name].paper.title
+    assert (written["where"], written["seed"]) == (EXPERIMENTS[name].where, 0)
+    assert finding.measured in text.read_text()
+
+
+@pytest.mark.parametrize("name", TRUE_WHEN_SMALL)
+def test_what_the_paper_claims_holds(name, small):
+    assert [str(check) for check in small(name).checks if not check.ok] == []
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_quick_size_is_a_choice_of_numbers(name):
+    experiment = EXPERIMENTS[name]
+    assert set(experiment.quick) <= set(inspect.signature(experiment.measure).parameters) - {"rng", "mnist_folder"}
+
+
+def test_sizes_are_handed_on():
+    seen = []
+    real = EXPERIMENTS["bottlenecks"]
+    spy = type(real)("spy", real.paper, real.where, lambda **numbers: seen.append(numbers) or real.measure(
+        **(numbers | SMALL["bottlenecks"])), {"networks": 3})  # fmt: skip
+    spy(size="quick", rng=4)
+    spy(rng=4)
+    spy(size="quick", networks=1, rng=4)
+    assert seen == [{"networks": 3, "rng": 4}, {"rng": 4}, {"networks": 1, "rng": 4}]
+    with pytest.raises(InvalidInput, match="quick or full"):
+        spy(size="huge")
+
+
+def test_every_paper_has_experiments():
+    assert {experiment.paper for experiment in EXPERIMENTS.values()} == set(PAPERS)
 
 
 def test_a_finding_is_the_same_with_the_same_seed():
-    one, other = (linearity_law(dim=60, hidden=(1,), networks=2, rng=3) for _ in range(2))
-    assert one.rows == other.rows
+    law = EXPERIMENTS["linearity-law"]
+    one, other, third = (law(dim=60, hidden=(1,), networks=2, rng=seed) for seed in (3, 3, 4))
+    assert one.rows == other.rows != third.rows
 
 
 def test_the_law_of_figure_one_holds():
-    finding = smallest_perturbation(dim=400, widths=(10, 100), runs=20, rng=5)
+    finding = EXPERIMENTS["smallest-perturbation"](dim=400, widths=(10, 100), runs=20, rng=5)
     assert finding.ok
 
 
@@ -60,6 +118,14 @@ def test_a_number_out_of_bounds_fails_the_finding():
     finding = Finding("n", "t", "c", ("x",), ((1,),), lambda figure: None, (good, bad))
     assert not finding.ok
     assert "NOT b" in finding.table()
+
+
+def test_a_network_that_was_refused_counts_as_such():
+    refused = exact_run(planted((10, 20, 20, 20, 1)), 0, domain=(0.0, 1.0))
+    assert not refused.ok
+    assert refused.why
+    assert refused.out == refused.worst == np.inf
+    assert not refused.wrong
 
 
 def test_the_start_of_training_is_the_same_network():
@@ -81,7 +147,10 @@ def test_mnist_files_are_read(tmp_path):
     pixels, labels = rng.integers(0, 256, (7, 28, 28)), rng.integers(0, 10, 7)
     for part in ("train", "t10k"):
         write_idx(tmp_path / f"{part}-images-idx3-ubyte.gz", 0x803, pixels)
+        with pytest.raises(InvalidInput, match="labels"):
+            check_mnist(tmp_path)
         write_idx(tmp_path / f"{part}-labels-idx1-ubyte.gz", 0x801, labels)
+    check_mnist(tmp_path)
     images = mnist(tmp_path)
     np.testing.assert_allclose(images.test_x, pixels.reshape(7, -1) / 255)
     np.testing.assert_array_equal(images.train_y, labels)

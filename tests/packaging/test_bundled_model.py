@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from reluctant import ReLUNetwork, open_oracle
-from reluctant.bundled import digits_card, digits_model
+from reluctant.bundled import digits_card, digits_inputs, digits_model
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +44,15 @@ def test_the_accuracy_on_the_card_is_measured_again(network, card):
         "train": accuracy(network, train_x, train_y),
         "held out": accuracy(network, test_x, test_y),
     }
+
+
+def test_the_inputs_are_held_out_images():
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    images, labels = load_digits(return_X_y=True)
+    held_out = train_test_split(images / 16, labels, test_size=0.25, random_state=0, stratify=labels)[1]
+    np.testing.assert_array_equal(np.load(digits_inputs()), held_out[:100])
 
 
 def accuracy(network: ReLUNetwork, images: np.ndarray, labels: np.ndarray) -> float:

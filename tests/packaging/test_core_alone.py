@@ -79,8 +79,9 @@ NEEDS = {
     "planted((4, 3, 1)).save(FOLDER + '/network.onnx')": ("reluctant[onnx]", "onnx"),
     "reluctant.open_oracle(planted((4, 3, 1)), transcript=FOLDER + '/kept')": ("xxhash", "xxhash"),
     "reluctant.open_oracle('http://localhost:1/v2/models/x')": ("reluctant[http]", "httpx"),
-    "profile_svg(None)": ("reluctant[report]", "matplotlib"),
-    "write_page(None, None, None, None, '')": ("reluctant[report]", "jinja2"),
+    "new_figure()": ("reluctant[report]", "matplotlib"),
+    "render('base.html')": ("reluctant[report]", "jinja2"),
+    "check_audit({'schema': 'reluctant-audit/1'})": ("reluctant[report]", "jsonschema"),
 }
 
 
@@ -90,8 +91,8 @@ def test_a_missing_library_is_named_with_its_pip_line(call, bare, tmp_path):
     code = f"""
 import reluctant
 from reluctant.errors import MissingDependency
-from reluctant.report import write_page
-from reluctant.report.pictures import profile_svg
+from reluctant.report import check_audit, render
+from reluctant.report.figures import new_figure
 from reluctant.testing import planted
 MODEL, FOLDER = {str(digits_model())!r}, {str(tmp_path)!r}
 try:

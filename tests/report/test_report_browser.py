@@ -1,69 +1,137 @@
-"""The page in a real browser: it renders, in light and in dark, and nothing in it runs."""
+"""The page in a real browser: offline and quiet, light and dark, wide and narrow, sorted, read by everybody."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from matplotlib.image import imread
 
-CHROMIUM = shutil.which("chromium")
-SETTINGS = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=900,1400"]
-DARK = "--blink-settings=preferredColorScheme=0"
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no browser: install the Debian package chromium")
+PHONE = {"width": 360, "height": 740}
+DESK = {"width": 1280, "height": 900}
 
 
 @pytest.fixture
-def browse(tmp_path: Path) -> Callable[..., str]:
-    """Open a page with these switches; what the browser prints is given back."""
-
-    def open_page(page: Path, *switches: str) -> str:
-        profile = f"--user-data-dir={tmp_path / 'profile'}"
-        command = [CHROMIUM, *SETTINGS, profile, *switches, page.as_uri()]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
-
-    return open_page
+def report(write_report) -> Path:
+    return write_report()
 
 
-def test_the_page_renders(write_report, browse):
-    dom = browse(write_report(), "--dump-dom")
-    assert "<h1>What <code>model.onnx</code> answers</h1>" in dom
-    assert dom.count("<svg") == 1
-    assert "Rows that reached the target: 343" in dom
+def test_it_loads_offline_and_says_nothing(visit, report):
+    page = visit(report)
+    assert page.title() == "Audit of digits-64-32-10.onnx – reluctant"
+    assert page.locator("section").count() == 12
+    assert page.locator(".picture svg").count() == 9
+    page.get_by_role("link", name="Limits and assumptions").click()
+    assert page.locator("#limits").is_visible()
 
 
-def test_nothing_in_a_name_runs(write_report, browse):
-    page = write_report("<img src=x onerror=\"document.title='ran'\"><script>document.title='ran'</script>")
-    dom = browse(page, "--dump-dom")
-    assert "<title>What &lt;img" in dom
-    assert "<script" not in dom
-    assert "<img" not in dom
+def test_a_request_would_be_heard(visit, report, heard):
+    """The check above can fail."""
+    report.write_text(report.read_text("utf-8").replace("</main>", '<img src="other.png" alt="no"></main>'), "utf-8")
+    visit(report)
+    assert any("other.png" in sound for sound in heard)
+    heard.clear()
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_the_page_is_light_or_dark(dark, write_report, browse, tmp_path):
-    picture = tmp_path / "page.png"
-    browse(write_report(), f"--screenshot={picture}", *([DARK] if dark else []))
-    pixels = imread(picture)[:, :, :3].mean(axis=2)
-    background = pixels[5, 5]
-    assert background < 0.3 if dark else background > 0.9
-    assert pixels.std() > 0.01  # something is drawn on it
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_light_or_dark(scheme, visit, report, tmp_path):
+    page = visit(report, color_scheme=scheme)
+    page.screenshot(path=tmp_path / "page.png")
+    pixels = imread(tmp_path / "page.png")[:, :, :3].mean(axis=2)
+    background = pixels[400, 5]
+    assert background < 0.2 if scheme == "dark" else background > 0.9
+    assert pixels.std() > 0.03  # something is drawn on it
 
 
-STILL = "--force-prefers-reduced-motion"
-LARGE = ["--window-size=900,700"]
+@pytest.mark.parametrize("data", ["record", "unreachable", "hostile_record"])
+@pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
+def test_nothing_is_wider_than_the_page(viewport, data, visit, write_report, request):
+    page = visit(write_report(request.getfixturevalue(data)), viewport=viewport)
+    assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
 
 
-def test_the_film_is_whole_without_motion(write_report, browse, tmp_path):
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("data", ["record", "unreachable"])
+def test_everybody_can_read_it(scheme, data, visit, write_report, request):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: install the extra dev")
+    page = visit(write_report(request.getfixturevalue(data)), color_scheme=scheme)
+    found = axe.Axe().run(page).response
+    assert len(found["passes"]) > 15
+    serious = [each for each in found["violations"] if each["impact"] in {"serious", "critical"}]
+    assert [(each["id"], [node["html"][:100] for node in each["nodes"]]) for each in serious] == []
+
+
+def column(page: Any, table: str, number: int) -> list[str]:
+    return page.locator(f"{table} tbody tr").evaluate_all(
+        f"rows => rows.map(row => row.cells[{number}].dataset.key ?? row.cells[{number}].textContent)"
+    )
+
+
+def test_tables_are_sorted_by_a_click(visit, report):
+    page = visit(report)
+    before = column(page, "#queries", 1)
+    heading = page.locator("#queries thead th").nth(1)
+    heading.get_by_role("button").click()
+    assert column(page, "#queries", 1) == sorted(before, key=int) != before
+    assert heading.get_attribute("aria-sort") == "ascending"
+    heading.get_by_role("button").click()
+    assert column(page, "#queries", 1) == sorted(before, key=int, reverse=True)
+    assert heading.get_attribute("aria-sort") == "descending"
+    page.locator("#queries thead th").nth(0).get_by_role("button").click()
+    assert column(page, "#queries", 0) == sorted(column(page, "#queries", 0), key=str.lower)
+    assert heading.get_attribute("aria-sort") is None
+
+
+def test_what_is_not_known_is_last_both_ways(visit, report):
+    page = visit(report)
+    for _ in range(2):
+        page.locator("#defenses thead th").nth(1).get_by_role("button").click()
+        errors = column(page, "#defenses", 1)
+        known = [each for each in errors if each]
+        assert 0 < len(known) < len(errors)
+        assert errors[: len(known)] == known
+    assert [float(each) for each in known] == sorted(map(float, known), reverse=True)
+
+
+def test_sorting_by_keyboard(visit, report):
+    page = visit(report)
+    page.locator("#steps thead button").nth(3).focus()
+    page.keyboard.press("Enter")
+    queries = [int(each) for each in column(page, "#steps", 3)]
+    assert queries == sorted(queries)
+
+
+def test_it_is_whole_without_script(visit, report):
+    page = visit(report, java_script_enabled=False)
+    assert page.locator("#defenses tbody tr").count() == 9
+    assert page.locator("thead button").count() == 0
+
+
+def test_nothing_in_a_record_runs(visit, write_report, hostile_record):
+    page = visit(write_report(hostile_record))
+    assert page.title() == f"Audit of {hostile_record['target']['name']} – reluctant"
+    assert page.locator("script").count() == 1
+    assert page.locator("img").count() == 0
+    assert page.locator("#limits li").all_inner_texts() == [" ".join(each.split()) for each in hostile_record["limits"]]
+
+
+def test_it_prints_on_a_few_pages(visit, report, tmp_path):
+    page = visit(report, color_scheme="dark")
+    page.pdf(path=tmp_path / "page.pdf", format="A4")
+    pages = (tmp_path / "page.pdf").read_bytes().count(b"/Type /Page\n")
+    assert 4 <= pages <= 10
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert not page.locator("nav.contents").is_visible()
+
+
+def test_the_film_is_whole_without_motion(visit, report, tmp_path):
     """Marks of creases are there at once for a reader who wants no motion, and have yet to come for others."""
-    page = write_report(recover=True)
-    for name, switches in (("still", [STILL]), ("moving", [])):
-        browse(page, *LARGE, f"--screenshot={tmp_path / name}.png", *switches)
-    still, moving = (marks(imread(tmp_path / f"{name}.png")) for name in ("still", "moving"))
+    for motion in ("reduce", "no-preference"):
+        page = visit(report, reduced_motion=motion)
+        page.locator(".film svg").screenshot(path=tmp_path / f"{motion}.png", animations="allow")
+    still, moving = (marks(imread(tmp_path / f"{motion}.png")) for motion in ("reduce", "no-preference"))
     assert still > 30
     assert moving < still
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from xml.etree import ElementTree
 
@@ -43,6 +44,12 @@ def test_every_question_has_its_dot(search):
 def test_the_curves_are_whole_at_the_end(search):
     cells = sum(stretch.count("L") for stretch in paths(search_svg(search), "curve"))
     assert cells == 3 * (360 - 1 + 12)  # three outputs; creases split cells
+
+
+def test_a_search_comes_back_from_a_record(search):
+    again = LineSearch.from_dict(json.loads(json.dumps(search.to_dict())))
+    assert search_svg(again) == search_svg(search)
+    np.testing.assert_array_equal(again.found_in, search.found_in)
 
 
 def test_it_says_what_happened_in_words(search):

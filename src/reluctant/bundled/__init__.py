@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["digits_card", "digits_model"]
+__all__ = ["digits_card", "digits_inputs", "digits_model"]
 
 FOLDER = Path(__file__).parent
 
@@ -17,3 +17,8 @@ def digits_model() -> Path:
 def digits_card() -> Path:
     """Path of its card: data, training, accuracy (JSON, written by the training script)."""
     return FOLDER / "digits-64-32-10.json"
+
+
+def digits_inputs() -> Path:
+    """Path of 100 images that it was not trained on, (100, 64) in [0, 1] (.npy, written by the training script)."""
+    return FOLDER / "digits-held-out.npy"

@@ -13,10 +13,13 @@ from typing import Annotated, Any
 import typer
 
 from reluctant._version import __version__
-from reluctant.cli.commands import demo, extract, health, verify
+from reluctant.cli.audit import audit
+from reluctant.cli.commands import extract, health, verify
 from reluctant.cli.console import note
+from reluctant.cli.demo import demo
 from reluctant.cli.flip import flip
 from reluctant.cli.learn import learn
+from reluctant.cli.report import report
 from reluctant.cli.reproduce import reproduce
 from reluctant.cli.span import span
 from reluctant.errors import InvalidInput, MissingDependency, ReluctantError, TranscriptError
@@ -48,7 +51,7 @@ def _exiting(command: Callable[..., int]) -> Callable[..., Any]:
     return run_and_exit
 
 
-for _command in (demo, extract, learn, span, flip, verify, health, reproduce):
+for _command in (demo, audit, report, extract, learn, span, flip, verify, health, reproduce):
     app.command()(_exiting(_command))
 
 

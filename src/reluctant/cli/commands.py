@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from reluctant.bundled import digits_card, digits_model
-from reluctant.cli.console import note, progress
-from reluctant.cli.files import check_network_path, check_record_path, make_folder, write_network, write_record
+from reluctant.cli.files import check_network_path, check_record_path, write_network, write_record
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.cli.words import advise_transcript, ending, spent
 from reluctant.errors import InvalidInput
@@ -18,16 +15,11 @@ from reluctant.extraction import extract as extract_network
 from reluctant.extraction.driver import exact_refusal
 from reluctant.health import check_health
 from reluctant.networks import ReLUNetwork
-from reluctant.oracles import open_oracle
-from reluctant.report import ask_profile, write_page
 from reluctant.results import Result
 from reluctant.runs import Record
 from reluctant.verification import verify as verify_network
 
-__all__ = ["demo", "extract", "health", "verify"]
-
-DEMO_SEED = 0
-DEMO_PAUSE = 0.2  # seconds for each round of the search, so that a person sees it
+__all__ = ["extract", "health", "verify"]
 
 
 @with_target_options
@@ -127,32 +119,4 @@ def verify(
     if options.json != "-":
         print(found)
         print(f"{record.queries} queries.")
-    return 0 if found.ok else 1
-
-
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("reluctant-demo"),
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no words.")] = False,
-) -> int:
-    """Try everything on a bundled digits classifier and write a report that can be opened.
-
-    The model has 64 inputs, 32 hidden neurons and ten outputs; it is asked in float64, recovered, verified
-    and drawn.
-    """
-    make_folder(out)
-    with open_oracle(digits_model(), precision="float64") as oracle:
-        if not quiet:
-            card = json.loads(digits_card().read_text("utf-8"))
-            note(f"Target: a digits classifier, {card['accuracy']['held out']:.1%} right on held-out images.")
-        with progress(oracle, quiet, pause=DEMO_PAUSE):
-            found = extract_network(oracle, rng=DEMO_SEED)
-            profile = ask_profile(oracle, rng=DEMO_SEED)
-        record = Record.of(oracle, "demo", DEMO_SEED, found.ok, extraction=found)
-    record.write(out / "record.json")
-    write_network(found, out / "recovered.onnx")
-    write_page(out / "report.html", record, found.evidence["health"], profile, "reluctant demo", found)
-    print(found.outcome)
-    print(f"{found.network!r} in {found.queries} queries.")
-    print(found.evidence.get("verification", ""))
-    print(f"Report: {(out / 'report.html').resolve()}")
     return 0 if found.ok else 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,13 +22,16 @@ from reluctant.cli.film import Film
 from reluctant.geometry import LineSearch
 from reluctant.oracles import Counting, Ledger, Rows
 
-__all__ = ["note", "progress"]
+__all__ = ["Watch", "note", "progress"]
+
+# What is watched, how many parts of it are done, of how many, and which one begins.
+Watch = Callable[[str, int, int, str], None]
 
 COLUMNS = (
     TextColumn("{task.description:<14}"),
     BarColumn(),
     MofNCompleteColumn(),
-    TextColumn("rows"),
+    TextColumn("{task.fields[unit]}"),
     TimeElapsedColumn(),
     TimeRemainingColumn(),
 )
@@ -40,20 +43,21 @@ def note(text: str) -> None:
 
 
 @contextmanager
-def progress(oracle: Counting, quiet: bool, *, pause: float = 0.0, console: Console | None = None) -> Iterator[None]:
+def progress(oracle: Counting, quiet: bool, *, pause: float = 0.0, console: Console | None = None) -> Iterator[Watch]:
     """Show a bar for each stage while rows come in, and the search for creases as a picture.
 
-    Nothing when quiet or not at a terminal. Every picture stays for `pause` seconds at least.
+    Nothing when quiet or not at a terminal. Every picture stays for `pause` seconds at least. Gives a function that
+    is told of parts of a longer run; away from a terminal it says them line by line.
     """
     console = console or Console(stderr=True)
     if quiet or not console.is_terminal:
-        yield
+        yield _nothing if quiet else _say_part
         return
     with _Screen(*COLUMNS, console=console) as screen:
-        oracle.ledger.listener = _Bars(screen)
+        bars = oracle.ledger.listener = _Bars(screen)
         oracle.ledger.viewer = lambda view: screen.show(view, pause)
         try:
-            yield
+            yield bars.part
         finally:
             oracle.ledger.listener = oracle.ledger.viewer = None
 
@@ -87,7 +91,22 @@ class _Bars:
     def __call__(self, ledger: Ledger) -> None:
         stage = ledger.stage
         if stage not in self.tasks:
-            self.tasks[stage] = self.bars.add_task(stage, total=ledger.expected)
+            self.tasks[stage] = self.bars.add_task(stage, total=ledger.expected, unit="rows")
         done = ledger.stages.get(stage, Rows()).queries
         total = max(ledger.expected or 0, done) or None
         self.bars.update(self.tasks[stage], completed=done, total=total)
+
+    def part(self, what: str, done: int, of: int, doing: str) -> None:
+        """Move the bar of a longer run."""
+        if what not in self.tasks:
+            self.tasks[what] = self.bars.add_task(what, total=of, unit="parts")
+        self.bars.update(self.tasks[what], completed=done, total=of, description=f"{what}: {doing}" if doing else what)
+
+
+def _nothing(what: str, done: int, of: int, doing: str) -> None:
+    pass
+
+
+def _say_part(what: str, done: int, of: int, doing: str) -> None:
+    if doing:
+        note(f"{what} {done + 1}/{of}: {doing}")

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, Protocol
 
 from reluctant.errors import InvalidInput
 from reluctant.networks.network import LINKS, Link
 from reluctant.optional import require
+from reluctant.report import write_audit_page
 from reluctant.results import Result
-from reluctant.runs import Record
 
-__all__ = ["check_network_path", "check_record_path", "make_folder", "write_network", "write_record"]
+__all__ = [
+    "check_network_path",
+    "check_page_path",
+    "check_record_path",
+    "make_folder",
+    "write_network",
+    "write_page",
+    "write_record",
+]
 
 
 # What to write after the values, by how they were read.
@@ -36,6 +46,20 @@ def check_record_path(where: str | None) -> None:
         raise InvalidInput.about("--json", got=f"'{where}'", expected="a file in an existing folder, or -")
 
 
+def check_page_path(out: Path) -> None:
+    """A page that cannot be written is found before anything is asked."""
+    if not out.parent.is_dir() or out.is_dir():
+        raise InvalidInput.about("--out", got=f"'{out}'", expected="a file in an existing folder")
+
+
+def write_page(record: Mapping[str, Any], out: Path) -> None:
+    """Write the page of an audit's record."""
+    try:
+        write_audit_page(out, record)
+    except OSError as error:
+        raise InvalidInput.about("--out", got=f"'{out}' ({error})", expected="a file to write") from error
+
+
 def write_network(found: Result, out: Path | None, link: str = "identity") -> Path | None:
     """Write the network if there is one, with its link; one that is not verified gets a name that says so."""
     if out is None or found.network is None:
@@ -56,7 +80,17 @@ def make_folder(folder: Path) -> None:
         raise InvalidInput.about("--out", got=f"'{folder}' ({error})", expected="a folder to write to") from error
 
 
-def write_record(record: Record, where: str | None) -> None:
+class Written(Protocol):
+    """What can be written as JSON."""
+
+    def to_json(self) -> str:
+        """One JSON object."""
+
+    def write(self, path: Path) -> None:
+        """Write it."""
+
+
+def write_record(record: Written, where: str | None) -> None:
     """Write the record to a file, or to standard output for -."""
     if where == "-":
         sys.stdout.write(record.to_json() + "\n")

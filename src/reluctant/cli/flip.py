@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 
 from reluctant.adversarial import Flip, flip_sign
 from reluctant.cli.files import check_record_path, write_record
+from reluctant.cli.inputs import read_array
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.cli.words import advise_transcript, ending, spent
 from reluctant.errors import InvalidInput
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
 from reluctant.runs import Record
 from reluctant.span import Subspace
 
@@ -49,7 +49,7 @@ def flip(
     """
     check_record_path(options.json)
     _check_out(out)
-    x, known = _read_input(start), None if network is None else ReLUNetwork.load(network)
+    x, known = read_array("--input", start), None if network is None else ReLUNetwork.load(network)
     seen = None if span is None else Subspace.load(span)
     with opened_target(options, target) as oracle:
         found = flip_sign(oracle, x, span=seen, network=known, steps=steps, rng=options.seed)
@@ -64,16 +64,6 @@ def flip(
 
 def _lines(found: Flip, record: Record, out: Path | None) -> list[str]:
     return [*([str(found)] if found.ok else ending(found)), spent(record, out if found.ok else None)]
-
-
-def _read_input(path: Path) -> FloatArray:
-    try:
-        x: Any = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise InvalidInput.about("--input", got=f"'{path}' ({error})", expected="a .npy file of numbers") from error
-    if not isinstance(x, np.ndarray) or x.dtype.kind not in "fiu":
-        raise InvalidInput.about("--input", got=f"'{path}'", expected="one array of numbers (np.save)")
-    return np.asarray(x, dtype=np.float64)
 
 
 def _write_input(found: Flip, out: Path | None) -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from reluctant.experiments.axes import page_colours, plain_axes
+from reluctant.experiments.papers import Paper
 from reluctant.report.figures import figure_svg, new_figure
 
-__all__ = ["Check", "Finding"]
+__all__ = ["Check", "Finding", "cell", "write_files"]
+
+SUFFIXES = (".svg", ".txt", ".json")
 
 
 @dataclass(frozen=True)
@@ -40,10 +44,12 @@ class Finding:
         name: as the command line knows it.
         title: what was measured, in one line.
         claim: what the paper says about it.
+        measured: what was found, in a sentence with its numbers.
         columns, rows: the table.
         draw: puts the picture on a matplotlib figure.
         checks: numbers that were asked of it.
         notes: what a reader has to know besides.
+        paper, where: whose claim it is, and its number there.
     """
 
     name: str
@@ -54,6 +60,9 @@ class Finding:
     draw: Callable[[Any], None]
     checks: tuple[Check, ...] = ()
     notes: tuple[str, ...] = ()
+    paper: Paper | None = None
+    where: str = ""
+    measured: str = ""
 
     @property
     def ok(self) -> bool:
@@ -62,23 +71,31 @@ class Finding:
 
     def table(self) -> str:
         """The table as text, then checks and notes."""
-        cells = [self.columns, *(tuple(_cell(value) for value in row) for row in self.rows)]
+        cells = [self.columns, *(tuple(cell(value) for value in row) for row in self.rows)]
         widths = [max(len(row[j]) for row in cells) for j in range(len(self.columns))]
         lines = ["  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)) for row in cells]
-        return "\n".join([self.title, self.claim, "", *lines, "", *map(str, self.checks), *self.notes])
+        source = [] if self.paper is None else [f"{self.paper.short}: {self.where}"]
+        measured = [f"Measured: {self.measured}"] if self.measured else []
+        words = [self.title, *source, f"Claim: {self.claim}", *measured]
+        return "\n".join([*words, "", *lines, "", *map(str, self.checks), *self.notes])
 
     def svg(self) -> str:
         """The picture as an inline SVG element."""
-        figure = new_figure()
-        self.draw(figure)
-        return figure_svg(figure)
+        with page_colours():
+            figure = new_figure()
+            self.draw(figure)
+            plain_axes(figure)
+            return figure_svg(figure)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {
             "name": self.name,
+            "paper": None if self.paper is None else asdict(self.paper),
+            "where": self.where,
             "title": self.title,
             "claim": self.claim,
+            "measured": self.measured,
             "ok": self.ok,
             "columns": list(self.columns),
             "rows": [[_finite(value) for value in row] for row in self.rows],
@@ -89,17 +106,25 @@ class Finding:
             "notes": list(self.notes),
         }
 
-    def write(self, folder: Path) -> list[Path]:
-        """Write NAME.svg, NAME.json and NAME.txt into a folder."""
-        texts = {
-            ".svg": self.svg(),
-            ".json": json.dumps(self.to_dict(), indent=2, allow_nan=False),
-            ".txt": self.table(),
-        }
-        paths = [folder / f"{self.name}{suffix}" for suffix in texts]
-        for path, text in zip(paths, texts.values(), strict=True):
-            path.write_text(text + "\n", encoding="utf-8")
-        return paths
+    def write(self, folder: Path, **about: Any) -> list[Path]:
+        """Write NAME.svg, NAME.txt and, last, NAME.json into a folder.
+
+        Arguments:
+            folder: where; it exists.
+            about: more of the run that the JSON file has to say.
+        """
+        data = json.dumps({**self.to_dict(), **about}, indent=2, allow_nan=False)
+        return write_files(folder, self.name, dict(zip(SUFFIXES, (self.svg(), self.table(), data), strict=True)))
+
+
+def write_files(folder: Path, name: str, texts: Mapping[str, str]) -> list[Path]:
+    """Write NAME.suffix for each suffix, in this order, in the place of all that was there under this name."""
+    for suffix in SUFFIXES:
+        (folder / f"{name}{suffix}").unlink(missing_ok=True)
+    paths = [folder / f"{name}{suffix}" for suffix in texts]
+    for path, text in zip(paths, texts.values(), strict=True):
+        path.write_text(text + "\n", encoding="utf-8")
+    return paths
 
 
 def _finite(value: Any) -> Any:
@@ -107,5 +132,6 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
+    """A value of a table as text."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)

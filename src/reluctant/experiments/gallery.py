@@ -1,29 +1,28 @@
-"""All experiments by name, as `reluctant reproduce` runs them."""
+"""All experiments by name, paper by paper, as `reluctant reproduce` runs them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from reluctant.experiments.depth import depth_study
-from reluctant.experiments.finding import Finding
-from reluctant.experiments.linearity import bottleneck_study, linearity_law
-from reluctant.experiments.perturbation import smallest_perturbation
-from reluctant.experiments.span_noise import span_noise
-from reluctant.experiments.span_ranks import span_moderate, span_thin
-from reluctant.experiments.steps import flip_steps
-from reluctant.experiments.trained import trained_linearity
+from reluctant.experiments.depth import DEPTH
+from reluctant.experiments.exact import ONE_LAYER, ORTHANT, TWO_LAYERS
+from reluctant.experiments.experiment import Experiment
+from reluctant.experiments.learning import BUMP, CLUSTERS
+from reluctant.experiments.learning_theorem import THEOREM
+from reluctant.experiments.linearity import BOTTLENECKS, LAW
+from reluctant.experiments.perturbation import SMALLEST
+from reluctant.experiments.span_noise import NOISE
+from reluctant.experiments.span_ranks import MODERATE_FIGURE, THIN_FIGURE
+from reluctant.experiments.span_recovery import LABELS, VALUES
+from reluctant.experiments.steps import FLIPS
+from reluctant.experiments.trained import TRAINED
 
 __all__ = ["EXPERIMENTS"]
 
-# Each takes rng=; those with mnist_folder= also a folder with MNIST.
-EXPERIMENTS: dict[str, Callable[..., Finding]] = {
-    "smallest-perturbation": smallest_perturbation,
-    "flip-steps": flip_steps,
-    "linearity-law": linearity_law,
-    "bottlenecks": bottleneck_study,
-    "depth": depth_study,
-    "trained": trained_linearity,
-    "span-thin": span_thin,
-    "span-moderate": span_moderate,
-    "span-noise": span_noise,
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment
+    for experiment in (
+        *(THIN_FIGURE, MODERATE_FIGURE, NOISE, VALUES, LABELS),
+        *(BUMP, CLUSTERS, THEOREM),
+        *(ONE_LAYER, ORTHANT, TWO_LAYERS),
+        *(SMALLEST, FLIPS, LAW, BOTTLENECKS, DEPTH, TRAINED),
+    )
 }

@@ -14,12 +14,17 @@ from reluctant.errors import InvalidInput
 from reluctant.numerics import FloatArray
 from reluctant.optional import require
 
-__all__ = ["Images", "digits", "mnist"]
+__all__ = ["Images", "check_mnist", "digits", "mnist"]
 
 DIGITS_MAX, MNIST_MAX = 16.0, 255.0
 TEST_SHARE = 0.3
 SPLIT_SEED = 0
 LABELS, PICTURES = 0x801, 0x803  # magic numbers of the two kinds of file
+FILES = tuple(
+    (f"{part}-{kind}-ubyte.gz", magic)
+    for part in ("train", "t10k")
+    for kind, magic in (("images-idx3", PICTURES), ("labels-idx1", LABELS))
+)
 
 
 @dataclass(frozen=True)
@@ -47,14 +52,17 @@ def digits() -> Images:
     return Images("digits", pixels[train] / DIGITS_MAX, labels[train], pixels[test] / DIGITS_MAX, labels[test])
 
 
+def check_mnist(folder: str | Path) -> None:
+    """Refuse a folder that lacks one of the four files of MNIST, before anything is run."""
+    missing = [name for name, _ in FILES if not (Path(folder) / name).is_file()]
+    if missing:
+        expected = f"a folder with {', '.join(name for name, _ in FILES)}"
+        raise InvalidInput.about("--mnist", got=f"'{folder}' without {', '.join(missing)}", expected=expected)
+
+
 def mnist(folder: str | Path) -> Images:
     """The four files of MNIST, 28 × 28, from a folder."""
-    parts = [
-        _read(Path(folder) / f"{part}-{kind}-ubyte.gz", magic)
-        for part in ("train", "t10k")
-        for kind, magic in (("images-idx3", PICTURES), ("labels-idx1", LABELS))
-    ]
-    train_x, train_y, test_x, test_y = parts
+    train_x, train_y, test_x, test_y = (_read(Path(folder) / name, magic) for name, magic in FILES)
     if (len(train_x), len(test_x)) != (len(train_y), len(test_y)):
         raise InvalidInput.about("--mnist", got=f"'{folder}'", expected="as many labels as images")
     return Images("MNIST", train_x / MNIST_MAX, train_y, test_x / MNIST_MAX, test_y)

@@ -16,11 +16,13 @@ from scipy.stats import beta
 from reluctant.adversarial import flip_sign, random_network
 from reluctant.adversarial.result import TYPICAL
 from reluctant.errors import InvalidInput
+from reluctant.experiments.experiment import Experiment
 from reluctant.experiments.finding import Check, Finding
+from reluctant.experiments.papers import ADVERSARIAL
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import open_oracle
 
-__all__ = ["flip_steps"]
+__all__ = ["FLIPS", "flip_steps"]
 
 NETWORKS = {100: 200, 200: 200, 500: 200, 1000: 200, 2000: 100, 4000: 40}  # inputs: networks of each depth
 DEPTHS = (2, 3, 4, 5, 6)  # layers of weights
@@ -28,7 +30,8 @@ ASKED = 3  # networks of each cell that are also flipped by questions alone,
 LARGEST_ASKED = 1000  # up to so many inputs
 LARGE = 1000  # inputs from which nearly every network has to flip and the slope is taken
 NEARLY_ALL = 0.99
-SLOPE = (-0.54, -0.46)
+SLOPE, SLOPE_OFF = -0.5, 0.04  # power of d, and how far it may be off,
+SURE = 4.0  # or so many of its standard errors where there are few networks
 RESAMPLES = 200  # for a standard error
 MOST_EXTRA = 50  # rows a flip may cost beyond the number of inputs
 
@@ -94,13 +97,15 @@ def flip_steps(
     return Finding(
         name="flip-steps",
         title="Smallest flip along the gradient of random networks with all widths d, one input each",
-        claim="Theorem 1.1: a relative change of order 1/√d flips any fixed depth. A random linear function: 0.67/√d.",
+        claim="One step along the gradient, of relative size of order 1/√d, flips the sign of a random network of any "
+        "fixed depth.",
+        measured=_measured(cells, slopes),
         columns=("layers", "d", "networks", "flipped", "median · √d", "corrected · √d"),
         rows=tuple(cell.row() for cell in cells),
         draw=lambda figure: _draw(figure, cells, depths),
         checks=(
             *(Check(f"flipped, {c.depth} layers, d = {c.d}", c.flipped, NEARLY_ALL, 1) for c in cells if c.d >= LARGE),
-            *(Check(f"slope of the corrected median in d, {k} layers", v, *SLOPE) for k, v in slopes.items()),
+            *(_slope_check(depth, slopes[depth], errors[depth][1]) for depth in depths),
             Check("rows beyond d for a flip by questions", max(cell.extra for cell in cells), 0, MOST_EXTRA),
         ),
         notes=(
@@ -112,6 +117,22 @@ def flip_steps(
             "With few inputs deep networks need longer steps than 1/√d, and some do not flip at all; the theorem's "
             "widths and constants, exponential in depth, are out of reach.",
         ),
+    )
+
+
+def _slope_check(depth: int, slope: float, error: float) -> Check:
+    room = max(SLOPE_OFF, SURE * error)
+    return Check(f"slope of the corrected median in d, {depth} layers", slope, SLOPE - room, SLOPE + room)
+
+
+def _measured(cells: list[_Cell], slopes: dict[int, float]) -> str:
+    large = [cell for cell in cells if cell.d >= LARGE] or cells
+    flipped = sum(np.isfinite(cell.sizes).sum() for cell in large)
+    scaled = [cell.corrected * np.sqrt(cell.d) for cell in large]
+    return (
+        f"{flipped} of {sum(len(cell.sizes) for cell in large)} networks with {large[0].d} inputs or more flipped in "
+        f"one step; its median is {min(scaled):.2f} to {max(scaled):.2f} over √d, and falls like d to the power "
+        f"{max(slopes.values()):.2f} to {min(slopes.values()):.2f}. A random linear function has {TYPICAL:.2f} over √d."
     )
 
 
@@ -154,3 +175,9 @@ def _draw(figure: Any, cells: list[_Cell], depths: tuple[int, ...]) -> None:
     axes.set_xlabel("inputs d")
     axes.set_ylabel("median relative size")
     axes.legend(frameon=False)
+
+
+FLIPS = Experiment(
+    "flip-steps", ADVERSARIAL, "Theorem 1.1", flip_steps,
+    quick={"networks": {100: 40, 300: 40, 1000: 40, 2000: 20}, "depths": (2, 3, 5), "asked": 2},
+)  # fmt: skip

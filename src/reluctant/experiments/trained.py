@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from reluctant.adversarial import Flip, flip_sign, local_linearity
+from reluctant.experiments.experiment import Experiment
 from reluctant.experiments.finding import Check, Finding
 from reluctant.experiments.images import Images, digits, mnist
+from reluctant.experiments.papers import ADVERSARIAL
 from reluctant.experiments.training import accuracy, before_and_after
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Rng, as_generator
 
-__all__ = ["trained_linearity"]
+__all__ = ["TRAINED", "trained_linearity"]
 
 HIDDEN = ((32,), (128,), (512,), (64, 64), (64, 64, 64), (64, 64, 64, 64, 64))
 INPUTS = 60
@@ -59,6 +61,7 @@ def trained_linearity(
         name="trained",
         title=f"One gradient step and local linearity on {inputs} test images, before and after training",
         claim="The paper asks whether trained networks keep the nearly linear behaviour of random ones.",
+        measured=_measured(table),
         columns=COLUMNS,
         rows=table,
         draw=lambda figure: _draw(figure, table),
@@ -68,6 +71,17 @@ def trained_linearity(
             "same gradient would flip. Radius: where the gradient has changed by half, of the norm of the image, in "
             "random directions and along the gradient.",
         ),
+    )
+
+
+def _measured(table: tuple[tuple[Any, ...], ...]) -> str:
+    before, after = ([row for row in table if row[2] == state] for state in ("before", "after"))
+    grown = [late[8] / early[8] for early, late in zip(before, after, strict=True)]
+    steps = [row[6] for row in after]
+    return (
+        f"One step flips at least {min(row[4] for row in after):.0%} of the images of a trained network, and is "
+        f"{min(steps):.2f} to {max(steps):.2f} of what a linear function would need. Along the gradient networks are "
+        f"nearly linear {min(grown):.1f} to {max(grown):.1f} times as far as before training."
     )
 
 
@@ -113,3 +127,9 @@ def _draw(figure: Any, table: tuple[tuple[Any, ...], ...]) -> None:
     left.set_xlabel("size of the flip · √d")
     right.set_xlabel("linear radius, along the gradient")
     right.legend(frameon=False)
+
+
+TRAINED = Experiment(
+    "trained", ADVERSARIAL, "Introduction, open question", trained_linearity,
+    quick={"hidden": ((32,), (128,), (64, 64), (64, 64, 64)), "inputs": 40},
+)  # fmt: skip

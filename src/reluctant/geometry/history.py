@@ -5,6 +5,7 @@ Plain data, taken from a scan while it goes on or when it has ended. Nothing her
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +92,15 @@ class LineSearch:
             "creases": self.creases.tolist(),
             "found in round": self.found_in.tolist(),
         }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> LineSearch:
+        """The search again from its plain data."""
+        t, answers = np.array(data["t"], dtype=float), np.array(data["answers"], dtype=float)
+        return cls(
+            float(data["scale"]), t, answers.reshape(len(t), -1), np.array(data["round"], dtype=int),
+            np.array(data["known"], dtype=bool), np.array(data["creases"], dtype=float),
+        )  # fmt: skip
 
     def _pieces(self) -> IntArray:
         """Index of the piece each sample lies on."""

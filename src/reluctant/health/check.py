@@ -118,7 +118,7 @@ def _shape(near: ShortLines, noise: NoiseReading | None) -> Shape:
     sound = near.sound
     if noise is None or 2 * sound.sum() < len(sound):
         return Shape.UNCLEAR
-    change = np.abs(near.ahead[1] - near.at_centres).max(axis=1)[sound]
+    change = np.abs(near.ahead[1][sound] - near.at_centres[sound]).max(axis=1)
     sd = noise.sd * SECOND_DIFFERENCE_GAIN
     return classify_shape(near.second_differences, change, sd, near.finite_answers)
 

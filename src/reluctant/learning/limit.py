@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from reluctant.numerics import FloatArray
-from reluctant.oracles import Counting, Oracle, Wrapper
+from reluctant.oracles import Counting
+from reluctant.oracles.guard import guarded
 
 __all__ = ["EnoughAsked", "limited", "most_rows"]
 
@@ -29,23 +30,13 @@ def most_rows(points: int, dim: int, neurons: int) -> int:
     return SEARCHES * points + ROWS_A_NEURON * (dim + 5) * max(neurons, LEAST_NEURONS)
 
 
-class _Limited(Wrapper):
-    """Refuses what goes beyond the limit, which may grow."""
-
-    transparent = True
-
-    def __init__(self, inner: Oracle, most: Callable[[], int]) -> None:
-        super().__init__(inner)
-        self.most, self.rows = most, 0
-
-    def answer(self, rows: FloatArray) -> FloatArray:
-        """Pass on, unless that is too much."""
-        self.rows += len(rows)
-        if self.rows > self.most():
-            raise EnoughAsked(self.most())
-        return self.inner.answer(rows)
-
-
 def limited(oracle: Counting, most: Callable[[], int]) -> Counting:
-    """The same target, to which no more than `most` rows are sent."""
-    return Counting(_Limited(oracle.inner, most), oracle.ledger, oracle.facts.domain)
+    """The same target, to which no more than `most` rows are sent; the limit may grow."""
+
+    @contextmanager
+    def enough(passed: int, asked: int) -> Iterator[None]:
+        if passed + asked > most():
+            raise EnoughAsked(most())
+        yield
+
+    return guarded(oracle, enough)

@@ -13,6 +13,7 @@ import numpy as np
 from reluctant.geometry import LineSearch
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.numerics import FloatArray
+from reluctant.report.figures import COLOURS
 from reluctant.report.heights import Heights
 
 __all__ = ["search_svg", "summary"]
@@ -26,11 +27,10 @@ POINTS_ACROSS = 360  # of a curve, besides the creases
 TICKS = (-3, -1, 0, 1, 3)  # in units of the scale
 LONGEST_ROUND, LONGEST = 0.7, 9.0  # seconds
 DOT, FAINT, MANY = 3.0, 0.4, 150  # size of a dot, opacity of a crease, and how many of them are many
-COLOURS = ("#4a7fb5", "#d98b2b", "#4f9d69", "#b35c9e", "#8a6d3b", "#5aa9c4", "#b05050", "#7d7d85", "#9a9a3c", "#6a5acd")
 
 STYLE = """\
 .search { color: #1c1c1e; font: 12px system-ui, sans-serif; --found: #b5461c; }
-@media (prefers-color-scheme: dark) { .search { color: #ececf0; --found: #f0a376; } }
+@media screen and (prefers-color-scheme: dark) { .search { color: #ececf0; --found: #f0a376; } }
 .search text { fill: currentColor; }
 .search path { fill: none; }
 .search .axis { stroke: currentColor; opacity: .3; }

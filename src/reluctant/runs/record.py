@@ -14,7 +14,7 @@ import numpy as np
 from reluctant._version import __version__
 from reluctant.oracles import Counting, Facts, Rows
 
-__all__ = ["SCHEMA_VERSION", "Record"]
+__all__ = ["SCHEMA_VERSION", "Record", "jsonable"]
 
 # 1: command, seed, versions, target, queries by stage, findings.
 SCHEMA_VERSION = 1
@@ -64,7 +64,7 @@ class Record:
 
     def to_json(self) -> str:
         """One JSON object; NaN and inf become null."""
-        return json.dumps(_without_nan(self.to_dict()), indent=2, allow_nan=False)
+        return json.dumps(jsonable(self.to_dict()), indent=2, allow_nan=False)
 
     def write(self, path: Path) -> None:
         """Write the JSON form."""
@@ -87,11 +87,12 @@ def _plain(value: Any) -> Any:
     return value.to_dict() if hasattr(value, "to_dict") else value
 
 
-def _without_nan(value: Any) -> Any:
+def jsonable(value: Any) -> Any:
+    """Plain data that JSON can hold: NaN and inf become None, numpy's numbers plain ones."""
     if isinstance(value, dict):
-        return {str(key): _without_nan(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(item) for item in value]
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [jsonable(item) for item in value]
     if isinstance(value, float | np.floating):
         return float(value) if np.isfinite(value) else None
     return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,64 @@
+"""Whole audits: what each step ended with, queries and processor time; the defense sweep of the bundled model.
+
+python -m benchmarks audit                            the bundled model, in float64 and as served
+PUBLIC_TARGETS=folder python -m benchmarks audit      and every .onnx file of the folder, both ways
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import reluctant as rl
+from reluctant.audit import audit
+from reluctant.bundled import digits_inputs, digits_model
+from reluctant.oracles.opening import Precision
+
+PRECISIONS: tuple[Precision, ...] = ("float64", "as-served")
+
+
+def main() -> None:
+    images = np.load(digits_inputs())
+    for precision in PRECISIONS:
+        sweep_table(one(digits_model(), precision, inputs=images))
+    folder = os.environ.get("PUBLIC_TARGETS")
+    for path in sorted(Path(folder).glob("*.onnx")) if folder else []:
+        for precision in PRECISIONS:
+            one(path, precision)
+
+
+def one(path: Path, precision: Precision, **settings: Any) -> dict[str, Any]:
+    start = time.process_time()
+    with rl.open_oracle(path, precision=precision) as oracle:
+        record = audit(oracle, file=path, precision=precision, **settings).to_dict()
+    took = time.process_time() - start
+    verdict, truth = record["verdict"], record["truth"]
+    print(f"{path.stem} {precision}: {verdict['level']}, {', '.join(verdict['leaks']) or 'no leak'}")
+    print(f"  {record['queries']['total']} queries, {took:.0f} CPU s. {verdict['sentence']}")
+    ended = [(name, record[name]["outcome"], record[name]["queries"]) for name in ("span", "extraction", "learning")
+             if record[name]]  # fmt: skip
+    print("  " + "; ".join(f"{name} {outcome} {queries}" for name, outcome, queries in ended))
+    if truth:
+        print(f"  truth: {truth['neurons found']} of {truth['neurons']} neurons ({truth['neurons of']}), "
+              f"error {truth['largest error']:.1e}")  # fmt: skip
+    if record["defenses"]:
+        print(f"  {record['defenses']['sentence']}", flush=True)
+    return record
+
+
+def sweep_table(record: dict[str, Any]) -> None:
+    print("| defense | users: error | labels kept | span | copy | its error | queries |\n|---|---|---|---|---|---|---|")
+    for row in record["defenses"]["rows"]:
+        honest, span, copy = row["honest"], row["span"], row["rebuilt"]
+        stopped = {True: "stopped", False: f"{copy['method']} {copy['outcome']}", None: "not decided"}[row["stopped"]]
+        seen = f"{span['rank']} ({span['queries']})" if span["ok"] else span["outcome"]
+        users = f"{number(honest['error rms'])} | {honest['labels kept']:.0%}"
+        print(f"| `{row['defense']}` | {users} | {seen} | {stopped} | {number(copy['error'])} | {copy['queries']} |")
+
+
+def number(value: float | None) -> str:
+    return "" if value is None else f"{value:.1e}"

@@ -1,0 +1,84 @@
+"""The last step: the defense sweep on a local copy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from reluctant.audit.known import Known, Skip, as_given
+from reluctant.audit.leak import METHODS, NO_DEFENSE, Leak, Rebuilt
+from reluctant.audit.recovered import accuracy_of
+from reluctant.audit.shares import TIMES
+from reluctant.audit.sweep import as_served, sweep
+from reluctant.defenses import HonestCost
+from reluctant.networks.network import LINKS, Link
+from reluctant.oracles import Counting, NetworkOracle, Oracle, Selected, open_oracle
+from reluctant.oracles.link import AnswerLink
+from reluctant.results import Result
+
+__all__ = ["try_defenses"]
+
+ONE_HIDDEN = 2  # layers of weights
+
+
+def try_defenses(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
+    """Every default defense on the recovered network, or on the local file. The target is asked nothing."""
+    copy, on = _copy(known)
+    served = known.served
+    try:
+        found = sweep(
+            copy, on=on, inputs=known.given.inputs, described=as_given(known, oracle), link=_link(known),
+            spread=1.0 if served is None else served.spread,
+            digits="float64" if served is None else served.number_format,
+            undefended=_undefended(known), methods=_methods(known),
+            seconds=TIMES["defenses"] * known.given.seconds, rng=seed, watch=known.given.watch,
+        )  # fmt: skip
+    finally:
+        copy.close()
+    return {"sweep": found}
+
+
+def _methods(known: Known) -> Sequence[str]:
+    """What may still succeed: learning with one hidden layer, nothing but the span where there is no copy at all."""
+    if known.network is None:
+        return METHODS[:1]
+    return METHODS if known.network.depth <= ONE_HIDDEN else METHODS[:2]
+
+
+def _link(known: Known) -> AnswerLink:
+    """What undoes the copy's answers."""
+    return "identity" if known.given.output is not None else known.link
+
+
+def _undefended(known: Known) -> Leak | None:
+    """The audit's own runs: nothing that was found on the target is looked for again."""
+    if known.extraction is None:
+        return None
+    rows = len(known.given.inputs)
+    runs = [None if run is None else _as_rebuilt(name, run) for name, run in known.runs]
+    return Leak(NO_DEFENSE, HonestCost(0.0, 0.0, 1.0, rows), known.span, *runs)
+
+
+def _as_rebuilt(name: str, run: Result) -> Rebuilt:
+    accuracy = accuracy_of(run)
+    return Rebuilt(name, run, accuracy["typical"], accuracy["largest"])
+
+
+def _copy(known: Known) -> tuple[Oracle, str]:
+    """What stands for the model, and what it is called: the file only where extraction gave no network."""
+    extraction, file, network = known.extraction, known.given.file, known.network
+    if network is not None and (file is None or (extraction is not None and extraction.ok)):
+        before_link = network.before_link(_written(known))
+        return as_served(NetworkOracle(before_link), known.served), "the recovered network"
+    if file is None:
+        raise Skip("There is no local copy: the network was not recovered, and the target is not a file.")
+    opened: Oracle = open_oracle(file, precision=known.given.precision)
+    plain = known.given.output is None or known.link != "identity"
+    return opened if plain else Selected(opened, known.given.output or 0), "the local file"
+
+
+def _written(known: Known) -> Link:
+    """What a network is written with, by how its answers were read; one output of many has no link."""
+    if known.given.output is not None:
+        return "identity"
+    return next((link for link in LINKS if link == known.link), "softmax")

@@ -1,0 +1,107 @@
+"""What an audit knows: what it was given, and what its steps have found so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from reluctant.adversarial import Flip
+from reluctant.audit.sweep import Sweep
+from reluctant.health import Health
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting
+from reluctant.oracles.link import AnswerLink
+from reluctant.oracles.opening import Precision
+from reluctant.results import Outcome, Result
+from reluctant.span import Span
+
+__all__ = ["Given", "Known", "Skip", "StepFunction", "as_given", "skip_where"]
+
+
+@dataclass(frozen=True)
+class Given:
+    """What an audit is given besides its target.
+
+    inputs: honest inputs (n, d); `sampled` if they were drawn from the domain. shape: of an input that is an image.
+    file: a local file of the model, for the truth and for defenses; link: how its answers are to be
+    read; output: the one that is looked at.
+    """
+
+    inputs: FloatArray
+    sampled: bool = True
+    shape: tuple[int, int] | None = None
+    file: Path | None = None
+    precision: Precision = "as-served"
+    link: AnswerLink = "identity"
+    output: int | None = None
+    seconds: float = 0.0
+    watch: Callable[[int, int, str], None] | None = None
+
+
+@dataclass(frozen=True)
+class Known:
+    """Findings so far; None where a step has not run or has found nothing.
+
+    link: how the answers are read, as given or as found. served: the interface as it answers; health: as it is read.
+    """
+
+    given: Given
+    link: AnswerLink = "identity"
+    served: Health | None = None
+    health: Health | None = None
+    span: Span | None = None
+    extraction: Result | None = None
+    learning: Result | None = None
+    flips: tuple[Flip, ...] = ()
+    linearity: Mapping[str, Any] | None = None
+    line: Mapping[str, Any] | None = None
+    plane: Mapping[str, Any] | None = None
+    errors: tuple[Mapping[str, Any], ...] = ()
+    truth: Mapping[str, Any] | None = None
+    sweep: Sweep | None = None
+    said: Mapping[str, str] = field(default_factory=dict)  # why each step ended as it did
+    timed_out: tuple[str, ...] = ()  # steps whose time was over before they ended
+
+    @property
+    def copy(self) -> Result | None:
+        """The run that gave a copy of the network: verified, or as accurate as asked for."""
+        return next((run for run in (self.extraction, self.learning) if run is not None and run.ok), None)
+
+    @property
+    def refusal(self) -> Outcome | None:
+        """Why the interface gives nothing to work with, None where it does."""
+        return None if self.health is None else self.health.refusal
+
+    @property
+    def runs(self) -> tuple[tuple[str, Result | None], ...]:
+        """The runs that look for a network, by method."""
+        return ("extract", self.extraction), ("learn", self.learning)
+
+    @property
+    def network(self) -> ReLUNetwork | None:
+        """The network of that run."""
+        return None if self.copy is None else self.copy.network
+
+
+class Skip(Exception):
+    """A step has nothing to do here; the text says why."""
+
+
+# (the target within the step's share of the budget, what is known, the seed) to what is new, under its name in Known.
+StepFunction = Callable[[Counting, Known, int], Mapping[str, Any]]
+
+
+def skip_where(known: Known, *refusals: Outcome) -> None:
+    """Skip the step where the interface has one of these faults."""
+    if known.refusal in refusals:
+        raise Skip(str(known.refusal))
+
+
+def as_given(known: Known, oracle: Counting) -> str:
+    """Where the honest inputs come from, in words."""
+    if not known.given.sampled:
+        return "the inputs given"
+    return f"random inputs of {oracle.facts.domain.describe()}"

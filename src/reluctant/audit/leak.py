@@ -1,0 +1,264 @@
+"""What one defense leaves to those who ask: the span, and the network rebuilt, against an undefended local copy.
+
+The copy stands for the model, so nothing here asks a real target. One who asks knows which defense there is: they undo
+a softmax by its link, and where labels alone are left they recover the span from labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from reluctant.audit.limits import Allowance
+from reluctant.defenses import HonestCost, defend, honest_cost
+from reluctant.defenses.disclosure import labels_of
+from reluctant.extraction import extract
+from reluctant.learning import learn
+from reluctant.numerics import FloatArray, Rng
+from reluctant.oracles import Counting, Kind, Oracle, open_oracle
+from reluctant.oracles.link import AnswerLink, Linked
+from reluctant.results import Result
+from reluctant.span import Span, recover_span
+
+__all__ = ["BUDGET", "CLOSE", "METHODS", "NO_DEFENSE", "SECONDS", "Leak", "Rebuilt", "leak"]
+
+METHODS = ("span", "extract", "learn")
+BUDGET = 200_000  # rows for each method: labels take 60 to 100 for each input of each direction
+SECONDS = 30.0  # of processor time, for each method
+CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good is one, verified or not
+
+# What a defense makes of values, and how one who asks reads it.
+LINKS: dict[str, AnswerLink] = {
+    "softmax": "softmax",
+    "log-softmax": "log-softmax",
+    "sigmoid": "sigmoid",
+    "top": "top-k",
+}
+TO_REFERENCE = ("softmax", "log-softmax", "top-k")  # links that leave log-ratios to the first class
+NO_DEFENSE = "none"
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """A network rebuilt from defended answers beside the undefended copy.
+
+    error: root mean square over the inputs, largest: the largest, both relative to the deviation of each output;
+    agreement: share of the inputs that get the same label. None where there is no network. undecided: the time was
+    over before the method had ended.
+    """
+
+    method: str
+    result: Result
+    error: float | None = None
+    largest: float | None = None
+    agreement: float | None = None
+    undecided: bool = False
+
+    @property
+    def copied(self) -> bool:
+        """True if it is a copy: verified, as accurate as asked for, or measured to be close."""
+        return self.result.ok or (self.error is not None and self.error <= CLOSE)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "method": self.method,
+            "outcome": self.result.outcome.slug,
+            "ok": self.result.ok,
+            "error": self.error,
+            "largest error": self.largest,
+            "labels kept": self.agreement,
+            "queries": self.result.queries,
+        }
+
+
+@dataclass(frozen=True)
+class Leak:
+    """What is left of one defense; parts that were not asked for are None."""
+
+    defense: str
+    honest: HonestCost
+    span: Span | None = None
+    extracted: Rebuilt | None = None
+    learned: Rebuilt | None = None
+
+    @property
+    def rebuilt(self) -> Rebuilt | None:
+        """The best copy: one that is verified or accurate enough, else the one that errs least."""
+        tried = [each for each in (self.extracted, self.learned) if each is not None]
+        return min(tried, key=_badness, default=None)
+
+    @property
+    def stopped(self) -> bool | None:
+        """True if no copy was made, None if that is not known: nothing was tried, or the time was over first."""
+        tried = [each for each in (self.extracted, self.learned) if each is not None]
+        if any(each.copied for each in tried):
+            return False
+        return True if tried and not any(each.undecided for each in tried) else None
+
+    @property
+    def queries(self) -> int:
+        """Rows spent on the rebuilt network, on every method that was tried."""
+        return sum(each.result.queries for each in (self.extracted, self.learned) if each is not None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON: the documented form of a row of the sweep."""
+        rebuilt = self.rebuilt
+        return {
+            "defense": self.defense,
+            "honest": {
+                "error rms": self.honest.rms_error,
+                "error largest": self.honest.max_error,
+                "labels kept": self.honest.agreement,
+                "inputs": self.honest.rows,
+            },
+            "span": None if self.span is None else _span_as_data(self.span),
+            "rebuilt": None if rebuilt is None else rebuilt.to_dict() | {"queries": self.queries},
+            "stopped": self.stopped,
+        }
+
+
+def leak(
+    oracle: Oracle,
+    defense: str | Sequence[str] = (),
+    *,
+    inputs: FloatArray,
+    link: AnswerLink = "identity",
+    budget: int = BUDGET,
+    seconds: float | None = SECONDS,
+    methods: Sequence[str] = METHODS,
+    every: bool = False,
+    rng: Rng = 0,
+) -> Leak:
+    """Try what one defense leaves of a local copy.
+
+    Arguments:
+        oracle: the undefended copy, as the model answers.
+        defense: names as `defend` takes them, the first next to the model; none: the copy as it is.
+        inputs: honest inputs (n, d), on which costs and errors are measured.
+        link: what undoes the copy's own answers, where it answers probabilities.
+        budget: rows that each method may ask.
+        seconds: processor time that each method may take until its last question, None for no limit.
+        methods: which to try, of "span", "extract", "learn".
+        every: learn also where extraction succeeded, or took too long.
+        rng: seed of all random choices.
+    """
+    names = (defense,) if isinstance(defense, str) else tuple(defense)
+    cell = _Cell(oracle, names, inputs, link, budget, seconds, rng)
+    span = cell.span() if "span" in methods else None
+    extracted = cell.rebuild("extract", extract) if "extract" in methods else None
+    open_ = extracted is None or not (extracted.result.ok or extracted.undecided)
+    wanted = "learn" in methods and cell.learnable and (every or open_)
+    learned = cell.rebuild("learn", learn) if wanted else None
+    return Leak(", ".join(names) or NO_DEFENSE, cell.honest(), span, extracted, learned)
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """One defense on one copy."""
+
+    oracle: Oracle
+    names: tuple[str, ...]
+    inputs: FloatArray
+    own_link: AnswerLink
+    budget: int
+    seconds: float | None
+    rng: Rng
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Names of the defenses without their settings."""
+        return tuple(name.partition(",")[0].partition("=")[0].strip() for name in self.names)
+
+    @property
+    def labels(self) -> bool:
+        """True if labels alone are left."""
+        return "labels" in self.kinds or self.oracle.facts.kind is Kind.LABELS
+
+    @property
+    def link(self) -> AnswerLink:
+        """How one who asks reads the defended answers."""
+        made = [LINKS[kind] for kind in self.kinds if kind in LINKS]
+        return "identity" if self.labels else made[-1] if made else self.own_link
+
+    @property
+    def learnable(self) -> bool:
+        """Learning looks at Gaussian inputs, in all of space."""
+        return self.oracle.facts.domain.is_space
+
+    def open(self, link: AnswerLink, allowance: Allowance) -> Counting:
+        """The defended copy as it is asked, with a count of its own."""
+        return allowance.of(open_oracle(defend(self.oracle, *self.names), link=link))
+
+    def span(self) -> Span:
+        """From values; where they do not give it, from the labels they stand for."""
+        found = None if self.labels else self.span_by(self.link, labels=False)
+        if found is not None and found.ok:
+            return found
+        by_labels = self.span_by("identity", labels=True)
+        return by_labels if found is None or by_labels.ok else found
+
+    def span_by(self, link: AnswerLink, *, labels: bool) -> Span:
+        allowance = Allowance(self.budget, self.seconds)
+        with allowance.running():
+            return recover_span(self.open(link, allowance), labels=labels, fine=False, rng=self.rng)
+
+    def rebuild(self, name: str, method: Callable[..., Result]) -> Rebuilt:
+        allowance = Allowance(self.budget, self.seconds)
+        with allowance.running():
+            result = method(self.open(self.link, allowance), rng=self.rng)
+        found = Rebuilt(name, result, undecided=allowance.time_up)
+        return found if result.network is None else _compared(found, self.values(), self.inputs, self.reference)
+
+    @property
+    def reference(self) -> bool:
+        """True if what is rebuilt are log-ratios to the first class."""
+        return self.link in TO_REFERENCE
+
+    def values(self) -> FloatArray:
+        """What the rebuilt network should give at the inputs."""
+        if self.own_link != "identity":
+            return Linked(self.oracle, self.own_link).answer(self.inputs)
+        values = self.oracle.query(self.inputs)
+        return values[:, 1:] - values[:, :1] if self.reference else values
+
+    def honest(self) -> HonestCost:
+        """Against the answers before the defense; probabilities with probabilities."""
+        first = self.names[:1] if self.kinds[:1] and self.kinds[0] in LINKS and self.kinds[0] != "top" else ()
+        return honest_cost(defend(self.oracle, *first), defend(self.oracle, *self.names), self.inputs)
+
+
+def _compared(rebuilt: Rebuilt, true: FloatArray, inputs: FloatArray, reference: bool) -> Rebuilt:
+    network = rebuilt.result.network
+    assert network is not None
+    told = np.isfinite(true).all(axis=1)  # an infinite log-ratio is a class that is certain to the last digit
+    if not told.any():
+        return rebuilt
+    true, found = true[told], network(inputs[told])
+    spread = true.std(axis=0)
+    errors = np.abs(found - true) / np.where(spread > 0, spread, 1.0)
+    same = _labels(found, reference) == _labels(true, reference)
+    rms = float(np.sqrt(np.mean(errors**2)))
+    return replace(rebuilt, error=rms, largest=float(errors.max()), agreement=float(same.mean()))
+
+
+def _labels(values: FloatArray, reference: bool) -> Any:
+    with_first = np.column_stack([np.zeros(len(values)), values]) if reference else values
+    return labels_of(with_first, Kind.VALUES)
+
+
+def _badness(rebuilt: Rebuilt) -> tuple[bool, float]:
+    return not rebuilt.result.ok, np.inf if rebuilt.error is None else rebuilt.error
+
+
+def _span_as_data(span: Span) -> dict[str, Any]:
+    return {
+        "outcome": span.outcome.slug,
+        "ok": span.ok,
+        "rank": span.rank,
+        "angle": span.angle,
+        "queries": span.queries,
+    }

@@ -1,0 +1,85 @@
+"""Shares of a budget: one part of a run may ask so many rows, or compute so long, and no more."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from reluctant.errors import BudgetExhausted, TimeExhausted
+from reluctant.oracles import Counting
+from reluctant.oracles.guard import guarded
+
+__all__ = ["Allowance"]
+
+
+@dataclass
+class Allowance:
+    """So many rows, and so many seconds of processor time; None is no limit.
+
+    passed: rows that went through, refused ones not counted. time_up: the time was over before the rows were.
+    The clock runs inside `with allowance.running():`. A method that computes without asking is stopped too, where the
+    system has a timer for that; never while a question is under way, so that no answer is lost.
+    """
+
+    rows: int | None = None
+    seconds: float | None = None
+    passed: int = field(default=0, init=False)
+    time_up: bool = field(default=False, init=False)
+    _asking: bool = field(default=False, init=False)
+    _deadline: float = field(default=float("inf"), init=False)
+
+    def of(self, oracle: Counting) -> Counting:
+        """The same target, within this allowance."""
+        return guarded(oracle, self.question)
+
+    @contextmanager
+    def question(self, passed: int, asked: int) -> Iterator[None]:
+        """Raise if the next rows are more than allowed; else let them through."""
+        if self.rows is not None and passed + asked > self.rows:
+            raise BudgetExhausted(budget=self.rows, spent=passed, asked=asked)
+        if time.process_time() > self._deadline:
+            self.stop(asked)
+        self.passed, self._asking = passed + asked, True
+        try:
+            yield
+        finally:
+            self._asking = False
+
+    def stop(self, asked: int = 0) -> None:
+        """The time is over."""
+        self.time_up = True
+        raise TimeExhausted(seconds=self.seconds or 0.0, spent=self.passed, asked=asked)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Start the clock."""
+        if self.seconds is None:
+            yield
+            return
+        self._deadline = time.process_time() + self.seconds
+        with _timer(self.seconds, self._ring):
+            yield
+
+    def _ring(self, *_: Any) -> None:
+        if not self._asking:  # else the next question is refused
+            self.stop()
+
+
+@contextmanager
+def _timer(seconds: float, ring: Any) -> Iterator[None]:
+    """Ring once after so much processor time; not at all off the main thread, or where there are no such timers."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGVTALRM, ring)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)

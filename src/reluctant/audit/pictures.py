@@ -1,0 +1,158 @@
+"""What the pictures of a report are drawn from: the target along a line, on a plane, and its errors by scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from reluctant.audit.known import Known, Skip, skip_where
+from reluctant.audit.sections import Section, crossings, polylines
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray, as_generator
+from reluctant.oracles import Counting
+from reluctant.results import Outcome
+
+__all__ = ["ask_line", "ask_plane", "first_layer", "measure_errors", "rounded"]
+
+LINE_POINTS = 201
+GRID = 31  # points a side
+SCALES = (0.1, 1.0, 10.0)
+ERROR_POINTS = 100  # at each scale
+ERROR_EDGES = 10.0 ** np.arange(-18.0, 2.0)
+BEYOND = 1.0  # how far a line goes on beyond its two inputs, in units of their distance
+MOST_IMAGES = 32
+OTHER_POINTS = 1_000_003  # added to the seed: errors are measured at points that no method has seen
+DIGITS = 6  # of a number that is drawn
+
+
+def rounded(values: FloatArray, digits: int = DIGITS) -> Any:
+    """Numbers with the digits that a picture shows, as lists."""
+    if values.ndim > 1:
+        return [rounded(row, digits) for row in values]
+    return [float(f"{value:.{digits}g}") for value in values.tolist()]
+
+
+def ask_line(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
+    """The target on the line through two inputs, and where the copy has creases on it."""
+    skip_where(known, Outcome.NON_FINITE)
+    a, b = _distinct(known.given.inputs, 2)
+    length = float(np.linalg.norm(b - a))
+    section = Section(a, (b - a)[None] / length)
+    beyond = BEYOND if oracle.facts.domain.is_space else 0.0
+    low, high = -beyond * length, (1 + beyond) * length
+    t = np.linspace(low, high, LINE_POINTS)
+    with oracle.stage("line picture", expected=LINE_POINTS):
+        answers = oracle.query(_inside(section.points(t[:, None]), oracle))
+    creases = None if known.network is None else crossings(section.of(known.network), low, high)
+    return {
+        "line": {
+            "positions": rounded(t / length),
+            "answers": rounded(answers),
+            "creases": None if creases is None else rounded(creases / length),
+            "length": length,
+        }
+    }
+
+
+def ask_plane(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
+    """The target on a square of the plane through three inputs, and the copy's creases in it."""
+    skip_where(known, Outcome.NON_FINITE)
+    section, size = _plane(oracle, known, seed)
+    axis = np.linspace(-size, size, GRID)
+    x, y = np.meshgrid(axis, axis)
+    with oracle.stage("plane picture", expected=GRID**2):
+        rows = section.points(np.column_stack([x.ravel(), y.ravel()]))
+        answers = oracle.query(_inside(rows, oracle))
+    several = oracle.outputs > 1 or oracle.facts.reference
+    scores = np.column_stack([np.zeros(len(answers)), answers]) if oracle.facts.reference else answers
+    values = scores.max(axis=1) if several else answers[:, 0]
+    creases = [] if known.network is None else polylines(section.of(known.network), size)
+    return {
+        "plane": {
+            "low": [-size, -size],
+            "high": [size, size],
+            "values": rounded(values.reshape(GRID, GRID)),
+            "classes": scores.argmax(axis=1).reshape(GRID, GRID).tolist() if several else None,
+            "creases": [rounded(points) for _, points in creases],
+            "layers": [layer + 1 for layer, _ in creases],
+        }
+    }
+
+
+def measure_errors(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
+    """How far the copy is from the target, at random inputs of three scales."""
+    network = known.network
+    if network is None:
+        raise Skip("There is no copy to compare with the target.")
+    rng, domain = as_generator(seed + OTHER_POINTS), oracle.facts.domain
+    scales = SCALES[:2] if domain.is_box else SCALES
+    groups = [domain.sample(rng, ERROR_POINTS, oracle.dim, scale) for scale in scales]
+    with oracle.stage("error picture", expected=len(scales) * ERROR_POINTS):
+        answers = oracle.query(np.concatenate(groups))
+    parts = np.split(answers, len(scales))
+    return {
+        "errors": tuple(
+            _histogram(scale, network(rows), true) for scale, rows, true in zip(scales, groups, parts, strict=True)
+        )
+    }
+
+
+def _histogram(scale: float, found: FloatArray, true: FloatArray) -> dict[str, Any]:
+    """Errors relative to the deviation of the answers at this scale, counted by their power of ten."""
+    spread = true.std(axis=0)
+    errors = (np.abs(found - true) / np.where(spread > 0, spread, 1.0)).max(axis=1)
+    counts, _ = np.histogram(np.clip(errors, ERROR_EDGES[0], ERROR_EDGES[-1]), ERROR_EDGES)
+    return {
+        "scale": scale,
+        "edges": ERROR_EDGES.tolist(),
+        "counts": counts.tolist(),
+        "largest": float(errors.max()),
+        "points": len(errors),
+    }
+
+
+def first_layer(network: ReLUNetwork | None, shape: tuple[int, int] | None) -> dict[str, Any] | None:
+    """Unit weights of the first neurons as images, where inputs are images."""
+    if network is None or network.depth < 2:
+        return None
+    side = int(np.sqrt(network.dim))
+    height, width = shape or (side, side)
+    if height * width != network.dim or min(height, width) < 2:
+        return None
+    normals, _ = network.hyperplanes()
+    normals = normals[np.isfinite(normals).all(axis=1)]
+    strength = np.linalg.norm(network.weights[1], axis=0) * np.linalg.norm(network.weights[0], axis=1)
+    order = np.argsort(-strength[: len(normals)], kind="stable")[:MOST_IMAGES]
+    images = [rounded(normals[k], 3) for k in order]
+    return {"height": height, "width": width, "images": images, "shown": len(images), "of": len(normals)}
+
+
+def _distinct(inputs: FloatArray, count: int) -> FloatArray:
+    """The first inputs that differ from each other."""
+    found = np.unique(inputs, axis=0, return_index=True)[1]
+    if len(found) < count:
+        raise Skip(f"It takes {count} different inputs.")
+    return inputs[np.sort(found)[:count]]
+
+
+def _plane(oracle: Counting, known: Known, seed: int) -> tuple[Section, float]:
+    """The plane of three inputs (of two, and any direction, where there are two coordinates), and its half width."""
+    domain = oracle.facts.domain
+    if oracle.dim < 2:
+        raise Skip("One input has no plane.")
+    a, b, c = _distinct(known.given.inputs, 3)
+    origin = a if domain.is_space else domain.interior(as_generator(seed), 1, oracle.dim)[0]
+    directions = np.linalg.qr(np.column_stack([b - a, c - a]))[0].T
+    size = float(max(np.linalg.norm(b - a), np.linalg.norm(c - a)))
+    if not domain.is_space:
+        corners = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]]) @ directions * size
+        size *= min(1.0, float(domain.room(np.broadcast_to(origin, corners.shape), corners).min()))
+    return Section(origin, directions), size
+
+
+def _inside(rows: FloatArray, oracle: Counting) -> FloatArray:
+    """Rounding must not carry a row over a bound."""
+    domain = oracle.facts.domain
+    return rows if domain.is_space else np.clip(rows, domain.low, domain.high)

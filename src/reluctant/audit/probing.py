@@ -1,0 +1,70 @@
+"""The adversarial steps: how small a change flips the target, and how nearly linear it is around an input."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from reluctant.adversarial import LocalLinearity, flip_sign, local_linearity, predicted_change
+from reluctant.audit.known import Known, Skip, skip_where
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting, Kind
+from reluctant.results import Outcome
+
+__all__ = ["INPUTS", "flip_inputs", "look_at_linearity"]
+
+INPUTS = 5  # that are tried
+
+
+def flip_inputs(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
+    """One gradient step at a few inputs: on the copy where there is one, else with the span, else by questions."""
+    _skip_without_gradient(known)
+    span = known.span if known.span is not None and known.span.ok and known.span.rank else None
+    by: dict[str, Any] = {"network": known.network} if known.network is not None else {"span": span}
+    return {"flips": tuple(flip_sign(oracle, x, rng=seed, **by) for x in known.given.inputs[:INPUTS])}
+
+
+def look_at_linearity(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
+    """On the copy, at a few inputs and for nothing; else at one input by questions."""
+    _skip_without_gradient(known)
+    starts, network = known.given.inputs, known.network
+    if network is None:
+        return {"linearity": _as_data([local_linearity(oracle, starts[0], rng=seed)], "questions", None)}
+    found = [local_linearity(network, x, rng=seed) for x in starts[:INPUTS] if _decided(network, x)]
+    if not found:
+        raise Skip("The network is flat around every input that was tried.")
+    return {"linearity": _as_data(found, "the recovered network", network.depth - 1)}
+
+
+def _skip_without_gradient(known: Known) -> None:
+    skip_where(known, Outcome.CONSTANT, Outcome.NON_FINITE, Outcome.PIECEWISE_CONSTANT)
+    if known.health is not None and known.health.answers is Kind.LABELS:
+        raise Skip("Labels have no gradient to follow.")
+
+
+def _decided(network: ReLUNetwork, x: FloatArray) -> bool:
+    """False where there is no gradient to compare with."""
+    return bool(x.any() and np.abs(network.gradients(x[None])).max() > 0)
+
+
+def _as_data(found: list[LocalLinearity], by: str, hidden: int | None) -> dict[str, Any]:
+    """Means over the inputs, beside what a random network of this depth would give."""
+    first, radii = found[0].to_dict(), found[0].radii
+    return first | {
+        "random": np.mean([each.random for each in found], axis=0).tolist(),
+        "along": np.mean([each.along for each in found], axis=0).tolist(),
+        "queries": sum(each.queries for each in found),
+        "linear radius": _middle([each.linear_radius for each in found]),
+        "linear radius along": _middle([each.linear_radius_along for each in found]),
+        "inputs": len(found),
+        "by": by,
+        "random networks": None if hidden is None else predicted_change(hidden, radii).tolist(),
+    }
+
+
+def _middle(radii: list[float]) -> float | None:
+    middle = float(np.median(radii))
+    return middle if np.isfinite(middle) else None

@@ -1,0 +1,118 @@
+"""The middle steps: the network exactly, or to an accuracy; and both beside the truth where a file holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from reluctant.audit.known import Known, Skip, skip_where
+from reluctant.errors import ReluctantError
+from reluctant.extraction import extract
+from reluctant.learning import learn
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting
+from reluctant.results import Outcome
+from reluctant.verification.alignment import compare
+
+__all__ = ["compare_with_truth", "extract_network", "learn_network"]
+
+FOUND = 1e-3  # of a unit weight vector: a neuron this close to the true one is taken for it
+
+
+def extract_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
+    """Exact extraction with its own verification."""
+    skip_where(known, Outcome.NOT_PIECEWISE_LINEAR)
+    return {"extraction": extract(oracle, rng=seed)}
+
+
+def learn_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
+    """Learning, where exact extraction gave nothing and one hidden layer is still possible."""
+    if known.extraction is not None and known.extraction.ok:
+        raise Skip("The network was recovered exactly.")
+    if known.health is None or known.refusal is not None:
+        raise Skip(str(known.refusal or "Nothing is known of the interface."))
+    if not oracle.facts.domain.is_space:
+        raise Skip(f"Learning asks Gaussian inputs, and the domain is {oracle.facts.domain.describe()}.")
+    layers = None if known.extraction is None else known.extraction.evidence.get("layers")
+    if layers is not None and not layers.mostly_straight:
+        raise Skip(f"Learning is for one hidden layer. {layers}")
+    return {"learning": learn(oracle, rng=seed)}
+
+
+def compare_with_truth(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
+    """The recovered network beside the weights in the file. No queries."""
+    found = _best_network(known)
+    if known.given.file is None:
+        raise Skip("The target is not a file: its weights are not known here.")
+    if found is None:
+        raise Skip("There is no network to compare.")
+    try:
+        true = _as_seen(ReLUNetwork.load(known.given.file), known, oracle)
+    except ReluctantError as error:
+        raise Skip(f"The weights in the file cannot be read. {error}") from error
+    if (true.dim, true.outputs) != (found.dim, found.outputs):
+        raise Skip("The file and the target differ in inputs or outputs.")
+    return {"truth": _beside(found, true, known, seed)}
+
+
+def _best_network(known: Known) -> ReLUNetwork | None:
+    """The copy, or the part that there is."""
+    runs = [run for run in (known.copy, known.extraction, known.learning) if run is not None]
+    return next((run.network for run in runs if run.network is not None), None)
+
+
+def _as_seen(true: ReLUNetwork, known: Known, oracle: Counting) -> ReLUNetwork:
+    """The true network as the interface shows it: log-ratios behind a softmax, one output of many."""
+    if oracle.facts.reference and true.outputs == oracle.outputs + 1:
+        true = true.log_ratios()
+    k = known.given.output
+    if k is None:
+        return true
+    skip = None if true.skip is None else true.skip[[k]]
+    return ReLUNetwork([*true.weights[:-1], true.weights[-1][[k]]], [*true.biases[:-1], true.biases[-1][[k]]], skip)
+
+
+def _beside(found: ReLUNetwork, true: ReLUNetwork, known: Known, seed: int) -> dict[str, Any]:
+    assert known.given.file is not None
+    aligned = compare(found, true, rng=seed)
+    if aligned.neuron_errors:
+        near = sum(int((errors <= FOUND).sum()) for errors in aligned.neuron_errors)
+        of, which = sum(len(errors) for errors in aligned.neuron_errors), "all hidden neurons"
+    else:
+        near, of, which = _first_layer_found(found, true), true.widths[1] if true.depth > 1 else 0, "first hidden layer"
+    return {
+        "file": known.given.file.name,
+        "widths": list(true.widths),
+        "parameters": true.parameters,
+        "largest error": aligned.output_error,
+        "neurons found": near,
+        "neurons": of,
+        "neurons of": which,
+        "largest weight error": aligned.parameter_error,
+    }
+
+
+def _first_layer_found(found: ReLUNetwork, true: ReLUNetwork) -> int:
+    """How many true first-layer creases the network has too, on whichever side its neurons are active."""
+    if found.depth < 2 or true.depth < 2:
+        return 0
+    mine, theirs = (_unit_rows(network) for network in (found, true))
+    if not len(mine) or not len(theirs):
+        return 0
+    distance = np.minimum(_distances(mine, theirs), _distances(-mine, theirs))
+    return int((distance.min(axis=0) <= FOUND).sum())
+
+
+def _unit_rows(network: ReLUNetwork) -> FloatArray:
+    normals, offsets = network.hyperplanes()
+    live = np.isfinite(normals).all(axis=1)
+    return np.column_stack([normals[live], np.arctan(offsets[live])])  # an angle: a far crease must not drown the rest
+
+
+def _distances(a: FloatArray, b: FloatArray) -> FloatArray:
+    from scipy.spatial.distance import cdist
+
+    return np.asarray(cdist(a, b))

@@ -1,0 +1,175 @@
+"""The record of an audit: plain data under a versioned schema, from which a report is made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reluctant.audit.known import Known
+from reluctant.audit.names import names
+from reluctant.audit.pictures import first_layer, rounded
+from reluctant.audit.recovered import Price, best_run, cost, recovered
+from reluctant.audit.verdict import LEAKS, Verdict, judge, smallest_flip
+from reluctant.oracles import Facts, Rows
+from reluctant.results import Result
+from reluctant.runs import Record, jsonable
+
+__all__ = ["LEAKS", "SCHEMA", "Audit", "StepRecord", "schema"]
+
+SCHEMA = "reluctant-audit/1"
+SMALL_INPUT = 4096  # numbers of an input that is written into the record
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """How one step went: "done", "skipped" or "failed", why, what it spent of what it was allowed."""
+
+    step: str
+    state: str
+    why: str = ""
+    queries: int = 0
+    seconds: float = 0.0
+    allowed: int | None = None
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit found; `to_dict` is the record. `ok`: it ran to its end."""
+
+    facts: Facts | None
+    rows: Mapping[str, Rows]
+    known: Known
+    steps: tuple[StepRecord, ...]
+    ok: bool
+    seed: int
+    budget: int
+    price: Price | None = None
+    classes: tuple[str, ...] = ()
+    repeat: str = ""
+    name: str = "target"
+
+    @property
+    def verdict(self) -> Verdict:
+        """What leaks."""
+        return judge(self.known)
+
+    @property
+    def queries(self) -> int:
+        """Rows that reached the target."""
+        return sum(self.rows.values(), Rows()).queries
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record, as docs/audit-record.md describes it; NaN and inf are None."""
+        known, verdict = self.known, self.verdict
+        facts = self.facts or Facts(0, 0, name=self.name)
+        shared = Record("audit", self.seed, self.ok, facts, self.rows).to_dict()
+        record: dict[str, Any] = {
+            **shared,
+            "schema": SCHEMA,
+            "target": self._target(shared["target"]),
+            "budget": self.budget,
+            "price": None if self.price is None else {**self.price, "cost": cost(self.queries, self.price)},
+            "verdict": verdict.to_dict(),
+            "health": known.health and known.health.to_dict(),
+            "span": known.span and known.span.to_dict(),
+            "extraction": _run_as_data(known.extraction),
+            "learning": _run_as_data(known.learning),
+            "flip": _flip(known),
+            "linearity": known.linearity,
+            "recovered": recovered(best_run(known), facts.outputs, self.price),
+            "truth": known.truth,
+            "defenses": known.sweep and known.sweep.to_dict(),
+            "pictures": _pictures(known),
+            "steps": [asdict(step) for step in self.steps],
+            "limits": _limits(self),
+            "names": names(known, verdict),
+            "repeat": {"command": self.repeat, "seed": self.seed},
+        }
+        return dict(jsonable(record))
+
+    def _target(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        opened = self.facts is not None
+        known = {name: value if opened or name == "name" else None for name, value in facts.items()}
+        link, found = self.known.link, self.known.link != self.known.given.link
+        return {**known, "classes": list(self.classes) or None, "link": link, "link found": found}
+
+    def to_json(self) -> str:
+        """One JSON object."""
+        return json.dumps(self.to_dict(), indent=1, allow_nan=False)
+
+    def write(self, path: str | Path) -> None:
+        """Write the JSON form."""
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of the record."""
+    return dict(json.loads(resources.files("reluctant.audit").joinpath("schema.json").read_text("utf-8")))
+
+
+def _run_as_data(run: Result | None) -> dict[str, Any] | None:
+    """A run without what the pictures hold already."""
+    if run is None:
+        return None
+    data = run.to_dict()
+    return data | {"evidence": {k: v for k, v in data["evidence"].items() if not k.endswith(" search")}}
+
+
+def _flip(known: Known) -> dict[str, Any] | None:
+    """The smallest flip, with its inputs where they are small, and how every try went."""
+    best = smallest_flip(known)
+    if best is None:
+        return None
+    small = len(best.start) <= SMALL_INPUT
+    tries = [flip.to_dict() for flip in known.flips]
+    parts = ("outcome", "ok", "relative size", "classes", "queries")
+    return best.to_dict() | {
+        "start": best.start.tolist() if small else None,
+        "x": best.x.tolist() if small and best.x is not None else None,
+        "tries": [{part: each[part] for part in parts} for each in tries],
+    }
+
+
+def _pictures(known: Known) -> dict[str, Any]:
+    search = None if known.extraction is None else known.extraction.evidence.get("line search")
+    return {
+        "line": known.line,
+        "slice": known.plane,
+        "first layer": first_layer(known.network, known.given.shape),
+        "errors": list(known.errors) or None,
+        "search": None if search is None else _small_search(search.to_dict()),
+    }
+
+
+def _small_search(search: dict[str, Any]) -> dict[str, Any]:
+    return search | {name: rounded(np.asarray(search[name])) for name in ("t", "answers", "creases")}
+
+
+def _limits(audit: Audit) -> list[str]:
+    """What was assumed and what could be missed, in sentences."""
+    known, facts = audit.known, audit.facts
+    if facts is None:
+        return ["Nothing was asked: the target could not be opened."]
+    said = [
+        f"The target was asked in {facts.domain.describe()}, {audit.queries:,} rows of a budget of {audit.budget:,}.",
+        "The methods are for fully connected ReLU networks; other models may leak to other methods.",
+        "A method that did not succeed here may succeed with a larger budget, another seed or more digits.",
+    ]
+    if known.link != "identity":
+        said.append(f"The answers are probabilities; they were read back through their {known.link}.")
+    for run in (known.extraction, known.learning):
+        evidence = {} if run is None else run.evidence
+        said += [str(evidence[part]) for part in ("reach", "limits", "certificate", "risk") if evidence.get(part)]
+    if known.flips:
+        said.append("Flips are steps of one gradient: smaller ones may exist. Sizes are of the input's Euclidean norm.")
+    if known.sweep is not None:
+        said.append(f"Costs to honest users and errors of copies in the defense sweep are over {known.sweep.inputs}.")
+    if known.truth is not None:
+        said.append("The comparison with the file is for the owner alone: no method has seen it.")
+    return said

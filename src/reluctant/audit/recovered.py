@@ -1,0 +1,85 @@
+"""What was recovered: shape, error in words and numbers, what it cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reluctant.audit.known import Known
+from reluctant.audit.leak import CLOSE
+from reluctant.networks import ReLUNetwork
+from reluctant.results import Outcome, Result
+
+__all__ = ["Price", "accuracy_of", "best_run", "cost", "recovered"]
+
+Price = dict[str, Any]  # "per thousand" queries, and the "currency"
+
+
+def accuracy_of(run: Result) -> dict[str, Any]:
+    """Errors of a run's network relative to the output's deviation: the largest, the typical one (rms), in words."""
+    verification, precision = run.evidence.get("verification"), run.evidence.get("precision")
+    accuracy = run.evidence.get("accuracy")
+    largest, rms = (None, None) if verification is None else (verification.max_error, verification.rms_error)
+    if precision is not None:
+        words = f"as exactly as its answers have digits (error at most {precision.error:.1e} of the output's deviation)"
+        return {"largest": largest, "typical": precision.error, "words": words}
+    if run.outcome is Outcome.RECOVERED and largest is not None:
+        words = f"to {_digits(largest)} digits (largest error {largest:.1e} of the output's deviation)"
+        return {"largest": largest, "typical": rms, "words": words}
+    if accuracy is not None:
+        typical = float(np.sqrt(accuracy.error))
+        words = f"to an error of {typical:.1e} of the output's deviation, root mean square"
+        return {"largest": largest, "typical": typical, "words": words}
+    return {"largest": largest, "typical": rms, "words": "by a network that was not verified"}
+
+
+def _digits(error: float) -> int:
+    return int(-np.log10(max(error, np.finfo(np.float64).eps)))
+
+
+def best_run(known: Known) -> Result | None:
+    """The run that gave the best copy: verified, as accurate as asked for, or measured to be close."""
+    copies = [run for _, run in known.runs if run is not None and run.network is not None and is_copy(run)]
+    return min(copies, key=_badness, default=None)
+
+
+def is_copy(run: Result) -> bool:
+    """True if its network is as good as a copy."""
+    typical = accuracy_of(run)["typical"]
+    return run.ok or (typical is not None and typical <= CLOSE)
+
+
+def _badness(run: Result) -> tuple[bool, bool, float]:
+    """An exact one before any other, then by error."""
+    typical = accuracy_of(run)["typical"]
+    return not run.ok, run.outcome is not Outcome.RECOVERED, np.inf if typical is None else typical
+
+
+def recovered(run: Result | None, outputs: int, price: Price | None) -> dict[str, Any] | None:
+    """The copy as data, None without one."""
+    if run is None or run.network is None:
+        return None
+    network: ReLUNetwork = run.network
+    return {
+        "method": _method(run),
+        "verified": run.ok,
+        "widths": list(network.widths),
+        "parameters": network.parameters,
+        "error": accuracy_of(run),
+        "queries": run.queries,
+        "queries per parameter": run.queries / network.parameters,
+        "answers per parameter": run.queries * outputs / network.parameters,
+        "cost": cost(run.queries, price),
+    }
+
+
+def cost(queries: int, price: Price | None) -> float | None:
+    """What so many queries cost, None without a price."""
+    return None if price is None else queries / 1000 * float(price["per thousand"])
+
+
+def _method(run: Result) -> str:
+    if "eps" in run.evidence:
+        return "learning"
+    return "extraction from few digits" if run.evidence.get("precision") is not None else "exact extraction"

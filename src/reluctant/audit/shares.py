@@ -1,0 +1,46 @@
+"""How an audit shares its budget: cheap looks are kept a part, the rest goes to what rebuilds the network."""
+
+from __future__ import annotations
+
+from reluctant.audit.pictures import ERROR_POINTS, GRID, LINE_POINTS, SCALES
+from reluctant.audit.probing import INPUTS
+
+__all__ = ["BUDGET", "SECONDS", "SHARES", "TIMES", "reserve", "seconds_for", "share"]
+
+BUDGET = 300_000
+SECONDS = 180.0  # of processor time
+MOST_RESERVED = 0.3  # of the budget
+FLIP_ROWS, LINEARITY_ROWS = 49, 1730  # besides one for each input, as their methods say
+
+# Of the rows left when a step begins. Steps before "flip" leave the reserve alone.
+SHARES = {
+    "health": 1.0,
+    "span": 0.35,
+    "extraction": 0.75,
+    "learning": 1.0,
+    "flip": 0.6,
+    "linearity": 0.6,
+    "line": 1.0,
+    "plane": 1.0,
+    "errors": 1.0,
+}
+# Of the processor time; the other steps are quick.
+TIMES = {"extraction": 0.4, "learning": 0.2, "defenses": 0.4}
+LOOKS = ("flip", "linearity", "line", "plane", "errors")
+
+
+def reserve(budget: int, dim: int) -> int:
+    """Rows kept for the looks at the end."""
+    flips, pictures = INPUTS * (dim + FLIP_ROWS), LINE_POINTS + GRID**2 + len(SCALES) * ERROR_POINTS
+    return int(min(MOST_RESERVED * budget, flips + LINEARITY_ROWS + dim + pictures))
+
+
+def share(step: str, left: int, kept: int) -> int:
+    """Rows that a step may ask when so many are left, `kept` of them in reserve."""
+    free = left if step in LOOKS else left - kept
+    return max(0, int(SHARES.get(step, 0.0) * free))
+
+
+def seconds_for(step: str, seconds: float) -> float | None:
+    """Processor time of a step, None for those that need no limit. The sweep divides its own among defenses."""
+    return None if step not in TIMES or step == "defenses" else TIMES[step] * seconds

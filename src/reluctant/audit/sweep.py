@@ -1,0 +1,181 @@
+"""The defense sweep: what each defense would leave of a local copy, and what it costs honest users.
+
+The copy stands for the model: the recovered network answering in the same digits, or the local file. The real target
+is asked nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from reluctant.audit.leak import BUDGET, METHODS, NO_DEFENSE, SECONDS, Leak, leak
+from reluctant.defenses import HonestCost, defend
+from reluctant.health import Health
+from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.oracles import Facts, Kind, Oracle
+from reluctant.oracles.link import AnswerLink
+
+__all__ = ["Sweep", "as_served", "default_defenses", "sweep"]
+
+DECIMALS = (6, 3, 2)
+NOISE = 1e-3  # of the answers' deviation
+MORE_THAN_A_SHARE = 2.0  # of the time left for each defense: most need less than theirs
+LEAST_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Rows of the sweep in the order tried, and the cheapest defense that stops a copy.
+
+    on: what stood for the model. base: digits of its answers without any defense. failed: defenses that could not be
+    tried, with the reason.
+    """
+
+    on: str
+    rows: tuple[Leak, ...]
+    base: float
+    inputs: str
+    failed: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def cheapest(self) -> Leak | None:
+        """The defense that lets no verified or accurate copy through and costs honest users least; None if none."""
+        stopping = [row for row in self.rows if row.defense != NO_DEFENSE and row.stopped]
+        return min(stopping, key=_cost, default=None) if self.open else None
+
+    @property
+    def open(self) -> bool:
+        """True if the model can be copied without any defense."""
+        return any(row.defense == NO_DEFENSE and row.stopped is False for row in self.rows)
+
+    @property
+    def sentence(self) -> str:
+        """What follows from it, in words."""
+        if not self.rows:
+            return "No defense could be tried."
+        if not self.open:
+            return "No copy was made even without a defense; only what each leaves of the span was tried."
+        undecided = [row.defense for row in self.rows if row.stopped is None]
+        open_ = f" Not decided in the time given: {'; '.join(undecided)}." if undecided else ""
+        if self.cheapest is None:
+            return f"None of the defenses that were tried is known to stop a copy.{open_}"
+        return (
+            f"The cheapest defense that stopped a copy is {self.cheapest.defense}, within {BUDGET:,} queries a method; "
+            f"{_for_users(self.cheapest.honest)}. It may not stop methods that are not in this audit.{open_}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "on": self.on,
+            "inputs": self.inputs,
+            "rows": [row.to_dict() | {"digits": self.digits(row)} for row in self.rows],
+            "failed": [{"defense": name, "why": why} for name, why in self.failed],
+            "cheapest": None if self.cheapest is None else self.cheapest.defense,
+            "sentence": self.sentence,
+        }
+
+    def digits(self, row: Leak) -> float | None:
+        """Decimal digits that honest users still get, of the answers' deviation; None where they get other answers."""
+        error = row.honest.rms_error
+        if np.isnan(error):
+            return None
+        return self.base if error == 0 else float(min(self.base, -np.log10(error)))
+
+
+def as_served(copy: Oracle, served: Health | None) -> Oracle:
+    """A copy that answers in the digits of the model it stands for."""
+    if served is None:
+        return copy
+    names = []
+    if not served.deterministic and served.fresh_noise > 0:
+        names.append(f"gaussian={served.fresh_noise:.2g}")
+    if served.decimals is not None:
+        names.append(f"decimals={served.decimals}")
+    elif served.number_format != "float64":
+        names.append(served.number_format)
+    return defend(copy, *names)
+
+
+def default_defenses(facts: Facts, spread: float) -> list[tuple[str, ...]]:
+    """The defenses that fit a model with these answers, none at all first."""
+    noise = NOISE * spread if np.isfinite(spread) and spread > 0 else NOISE
+    found: list[tuple[str, ...]] = [(), *((f"decimals={k}",) for k in DECIMALS)]
+    found += [("float16",), (f"gaussian={noise:.1g}",)]
+    if facts.outputs > 1:
+        first = ("softmax",) if facts.kind is Kind.VALUES else ()
+        found += [first] if first else []
+        found.append((*first, "top=1"))
+    if facts.outputs > 1 or facts.kind is Kind.VALUES:
+        found.append(("labels",))
+    return found
+
+
+def sweep(
+    copy: Oracle,
+    *,
+    on: str,
+    inputs: FloatArray,
+    described: str,
+    link: AnswerLink = "identity",
+    spread: float = 1.0,
+    digits: str = "float64",
+    undefended: Leak | None = None,
+    methods: Sequence[str] = METHODS,
+    seconds: float,
+    rng: int = 0,
+    watch: Callable[[int, int, str], None] | None = None,
+) -> Sweep:
+    """Try every default defense on a copy, within this time.
+
+    Arguments:
+        copy: what stands for the model; `on` says what it is.
+        inputs: honest inputs (n, d), `described` in words.
+        link: what undoes the copy's answers, where they are probabilities.
+        spread: deviation of the answers; noise is a part of it.
+        digits: number format of the answers.
+        undefended: the row without any defense, where it is known already.
+        methods: what to try.
+        seconds: processor time for all of it; what one defense does not need is left to the others.
+        watch: told how many of how many are done, and which comes next.
+    """
+    trials = default_defenses(copy.facts, spread)
+    deadline = time.process_time() + seconds
+    rows, failed = [] if undefended is None else [undefended], []
+    for k, names in enumerate(trials):
+        if not names and undefended is not None:
+            continue
+        if watch is not None:
+            watch(k, len(trials), ", ".join(names) or NO_DEFENSE)
+        share = MORE_THAN_A_SHARE * (deadline - time.process_time()) / (len(trials) - k)
+        limit = float(np.clip(share, LEAST_SECONDS, SECONDS))
+        try:
+            rows.append(leak(copy, names, inputs=inputs, link=link, methods=methods, seconds=limit, rng=rng))
+        except Exception as error:  # one cell must not cost the others
+            failed.append((", ".join(names) or NO_DEFENSE, f"{type(error).__name__}: {error}"))
+    if watch is not None:
+        watch(len(trials), len(trials), "")
+    base = -float(np.log10(unit_roundoff(digits)))
+    return Sweep(on, tuple(rows), base, described, tuple(failed))
+
+
+def _for_users(honest: HonestCost) -> str:
+    if np.isnan(honest.rms_error):
+        return f"honest users get nothing but labels, {honest.agreement:.1%} of them unchanged"
+    if honest.rms_error == 0:
+        return "honest users lose no digit of it"
+    return (
+        f"honest users see an error of {honest.rms_error:.1e} of the answers' deviation and keep "
+        f"{honest.agreement:.1%} of labels"
+    )
+
+
+def _cost(row: Leak) -> tuple[bool, float, float]:
+    """Other answers (labels alone) cost most; else the error, then the labels that change."""
+    error = row.honest.rms_error
+    return bool(np.isnan(error)), error, 1 - row.honest.agreement

@@ -1,0 +1,172 @@
+"""`reluctant audit`: what can be taken from a model, as a report and a record."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from reluctant.audit import LEAKS, STEPS, Audit, not_opened
+from reluctant.audit import audit as audit_target
+from reluctant.audit.shares import BUDGET, SECONDS
+from reluctant.cli.console import progress
+from reluctant.cli.files import check_page_path, check_record_path, write_page, write_record
+from reluctant.cli.inputs import read_array
+from reluctant.cli.targets import INTERRUPTED, TargetArgument, TargetOptions, with_target_options
+from reluctant.errors import InvalidInput, MissingDependency, TargetError, UnknownTarget, UnsafeFile, UnsupportedModel
+from reluctant.oracles.link import AnswerLink
+from reluctant.oracles.opening import Precision
+from reluctant.report import three_figures
+
+__all__ = ["audit", "figures"]
+
+# What keeps a target from being opened: a report says so. Any other bad argument is a mistake at the keyboard.
+NOT_OPENED = (TargetError, UnknownTarget, UnsafeFile, UnsupportedModel, MissingDependency)
+FILES = (".onnx", ".npz")
+NOT_REPEATED = {"json", "quiet", "verbose"}  # options that do not change what is found
+
+
+@with_target_options
+def audit(
+    target: TargetArgument,
+    options: TargetOptions,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Write the report: one HTML file.")] = Path("report.html"),
+    inputs: Annotated[
+        Path | None, typer.Option(help="Honest inputs, a .npy file (n, d): what defenses cost is measured on them.")
+    ] = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LEAK", help=f"Exit status 1 if this leaks: {', '.join(LEAKS)}; may be repeated."),
+    ] = None,
+    price: Annotated[float | None, typer.Option(help="What 1000 queries cost.")] = None,
+    currency: Annotated[str, typer.Option(help="The currency of the price.")] = "",
+    classes: Annotated[str | None, typer.Option(metavar="A,B,...", help="Names of the outputs.")] = None,
+    input_shape: Annotated[
+        str | None, typer.Option(metavar="HEIGHT,WIDTH", help="Shape of inputs that are images.")
+    ] = None,
+    skip: Annotated[
+        list[str] | None, typer.Option(metavar="STEP", help=f"Leave out: {', '.join(STEPS)}; may be repeated.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="Processor time for extraction, learning and defenses.")] = SECONDS,
+) -> int:
+    """Find out what can be taken from a model through its answers, and what would help.
+
+    Health, span, extraction (or learning), one-step flips, local linearity, and a sweep of defenses on a local copy,
+    within a budget of queries that the steps share. A step that fails never ends the audit. The report is written also
+    after Ctrl-C, an exhausted budget, or where the target cannot be opened (exit status 1). With --transcript a stopped
+    audit is resumed by running it again. Exit status 0 if the audit ran to its end, whatever it found; use --fail-on in
+    a pipeline.
+
+    Example: reluctant audit model.onnx -o report.html --json audit.json
+
+    Example: reluctant audit http://localhost:8000/v2/models/digits --budget 50000 --price 2 --fail-on extractable
+    """
+    _check(out, options, fail_on or [], price)
+    options = replace(options, budget=BUDGET if options.budget is None else options.budget)
+    own = {
+        "out": out, "inputs": inputs, "fail_on": fail_on, "price": price, "currency": currency, "classes": classes,
+        "input_shape": input_shape, "skip": skip, "seconds": seconds,
+    }  # fmt: skip
+    settings: dict[str, Any] = {
+        "inputs": None if inputs is None else read_array("--inputs", inputs),
+        "input_shape": _shape(input_shape),
+        "classes": () if classes is None else tuple(name.strip() for name in classes.split(",")),
+        "price": None if price is None else {"per thousand": price, "currency": currency},
+        "seconds": seconds,
+        "steps": _left(skip or []),
+    }
+    found = _run(target, options, _repeat(target, options, own), settings)
+    write_record(found, options.json)
+    write_page(found.to_dict(), out)
+    if options.json != "-":
+        print("\n".join([*figures(found), f"Report: {out.resolve()}"]))
+    return _status(found, fail_on or [])
+
+
+def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str, Any]) -> Audit:
+    """Open the target and audit it; one that cannot be opened has a record too."""
+    assert options.budget is not None
+    budget = options.budget
+    try:
+        oracle = replace(options, link="identity", output=None).open(target)
+    except NOT_OPENED as error:
+        options.say(f"error: {error} [{error.slug}]")
+        return not_opened(target, error, seed=options.seed, budget=budget, repeat=repeat)
+    with oracle, progress(oracle, options.quiet) as watch:
+        return audit_target(
+            oracle, budget=budget, rng=options.seed, file=_file(target), repeat=repeat, watch=watch,
+            precision=cast(Precision, options.precision), link=cast(AnswerLink, options.link), output=options.output,
+            **settings,
+        )  # fmt: skip
+
+
+def figures(found: Audit) -> list[str]:
+    """The verdict, and the figures that matter."""
+    record = found.to_dict()
+    return [record["verdict"]["sentence"], *map(str, three_figures(record))]
+
+
+def _status(found: Audit, fail_on: list[str]) -> int:
+    if found.facts is None:
+        return 1
+    if not found.ok:
+        return INTERRUPTED
+    return 1 if set(fail_on) & set(found.verdict.leaks) else 0
+
+
+def _check(out: Path, options: TargetOptions, fail_on: list[str], price: float | None) -> None:
+    """What cannot be written or understood is found before anything is asked."""
+    check_record_path(options.json)
+    check_page_path(out)
+    unknown = [name for name in fail_on if name not in LEAKS]
+    if unknown:
+        raise InvalidInput.about("--fail-on", got=", ".join(unknown), expected="one of " + ", ".join(LEAKS))
+    if price is not None and not price >= 0:
+        raise InvalidInput.about("--price", got=price, expected="a number, at least 0")
+
+
+def _left(skipped: list[str]) -> list[str]:
+    unknown = [name for name in skipped if name not in STEPS]
+    if unknown:
+        raise InvalidInput.about("--skip", got=", ".join(unknown), expected="one of " + ", ".join(STEPS))
+    return [name for name in STEPS if name not in skipped]
+
+
+def _file(target: str) -> Path | None:
+    """The model's own file, if that is what the target is."""
+    path = Path(target)
+    return path if path.suffix in FILES and path.is_file() else None
+
+
+def _shape(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    try:
+        height, width = (int(part) for part in text.replace("x", ",").split(","))
+    except ValueError as error:
+        raise InvalidInput.about("--input-shape", got=f"'{text}'", expected="height,width like 28,28") from error
+    return height, width
+
+
+def _repeat(target: str, options: TargetOptions, own: Mapping[str, Any]) -> str:
+    """The command with every option that is not at its default."""
+    given = {field.name: getattr(options, field.name) for field in fields(options)}
+    at_default = {field.name: field.default for field in fields(options)} | OWN_DEFAULTS
+    words = ["reluctant", "audit", target]
+    for name, value in (given | dict(own)).items():
+        if name not in NOT_REPEATED and value not in (at_default.get(name), None):
+            words += _words(f"--{name.replace('_', '-')}", value)
+    return shlex.join(words)
+
+
+OWN_DEFAULTS = {"budget": BUDGET, "out": Path("report.html"), "currency": "", "seconds": SECONDS}
+
+
+def _words(option: str, value: Any) -> list[str]:
+    if isinstance(value, bool):
+        return [option]
+    return [word for each in (value if isinstance(value, list) else [value]) for word in (option, str(each))]

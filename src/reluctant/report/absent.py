@@ -1,0 +1,45 @@
+"""Why a part of the report is empty, in a sentence: from the step that should have filled it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from reluctant.report.sentences import also_found
+
+__all__ = ["absences"]
+
+Data = Mapping[str, Any]
+
+# A section, the steps that fill it, and what to say before their reasons.
+SECTIONS = {
+    "recovered": (("open", "extraction", "learning"), "No network was recovered from the answers."),
+    "search": (("open", "extraction"), "No search for creases was made."),
+    "function": (("open", "line", "plane", "errors"), "There is nothing to draw."),
+    "defenses": (("open", "defenses"), "No defenses were tried."),
+    "flip": (("open", "flip", "linearity"), "No step was tried."),
+    "queries": (("open", "health"), "No query reached the target."),
+    "truth": (("open", "truth"), "The copy was not compared with true weights."),
+    "limits": ((), "No assumptions were recorded."),
+    "names": ((), "No findings were recorded."),
+    "interface": (("open", "health"), "Nothing is known of the interface."),
+    "steps": ((), "No steps were recorded."),
+}
+
+
+def absences(record: Data) -> dict[str, str]:
+    """For every section the sentence that stands in it when there is nothing to show."""
+    said = " ".join(also_found(record))  # stands in the first section anyway
+    return {
+        name: _sentence(record, steps, first, said if name == "recovered" else "")
+        for name, (steps, first) in SECTIONS.items()
+    }
+
+
+def _sentence(record: Data, steps: tuple[str, ...], first: str, said: str) -> str:
+    """Reasons of the steps that did not run; of those that ran without result, what they say themselves."""
+    named = [step for step in record["steps"] if step["step"] in steps and step.get("why")]
+    tried = [step for step in named if step["why"] not in said]
+    reasons = [str(step["why"]) for step in tried if step["state"] != "done"]
+    reasons = reasons or [str(step["why"]) for step in tried]
+    return " ".join([first, *dict.fromkeys(reasons)])

@@ -1,0 +1,112 @@
+"""Defenses in words, and the table of what each one costs and stops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from reluctant.audit.leak import CLOSE
+from reluctant.report.tables import Cell, Column, Table
+from reluctant.report.words import UNKNOWN, count, percent, size
+
+__all__ = ["defense_table", "defense_words", "is_close"]
+
+Data = Mapping[str, Any]
+
+WORDS = {
+    "none": "no defense",
+    "decimals": "{} decimals",
+    "digits": "{} significant digits",
+    "float32": "float32",
+    "float16": "float16",
+    "gaussian": "Gaussian noise {}",
+    "laplace": "Laplace noise {}",
+    "softmax": "probabilities",
+    "log-softmax": "log-probabilities",
+    "sigmoid": "a probability each",
+    "top": "top {} probabilities",
+    "labels": "label alone",
+    "limit": "at most {} queries",
+    "clip": "inputs clipped to {}",
+}
+COLUMNS = (
+    Column("defense"),
+    Column("users' error", numeric=True),
+    Column("labels kept", numeric=True),
+    Column("directions", numeric=True),
+    Column("copy"),
+    Column("copy's error", numeric=True),
+    Column("queries", numeric=True),
+)
+EXACT = 1e-8  # relative error of a copy that has half the digits of float64 or more
+
+
+def defense_words(name: str) -> str:
+    """`decimals=3` as "3 decimals"; several one after the other; a name that is not known as it stands."""
+    parts = name.split(", ")
+    if len(parts) > 1 and parts[0] == "softmax" and parts[1].startswith("top="):
+        parts = parts[1:]  # of probabilities, as it says itself
+    return ", ".join(_one(part) for part in parts)
+
+
+def _one(name: str) -> str:
+    head, *settings = name.split(",")
+    kind, _, value = head.partition("=")
+    words = WORDS.get(kind)
+    if words is None:
+        return name
+    words = words.format(value) if value != "1" or kind != "top" else "top probability"
+    return " ".join([words, *(f"({setting})" for setting in settings)])
+
+
+def defense_table(defenses: Data) -> Table:
+    """A row for each defense: what honest users lose, what one who asks still gets."""
+    caption = f"Each defense tried on {defenses['on']}; the model itself was not asked"
+    return Table(caption, COLUMNS, [_row(row) for row in defenses["rows"]])
+
+
+def _row(row: Data) -> list[Cell]:
+    honest, span, rebuilt = (row.get(part) or {} for part in ("honest", "span", "rebuilt"))
+    return [
+        Cell(defense_words(row["defense"])),
+        _number(honest.get("error rms"), size),
+        _number(honest.get("labels kept"), percent),
+        _span(span),
+        _copy(rebuilt),
+        _number(rebuilt.get("error"), size),
+        _number(rebuilt.get("queries"), count),
+    ]
+
+
+def _number(value: Any, words: Any) -> Cell:
+    return Cell(UNKNOWN, "") if value is None else Cell(words(value), value)
+
+
+def _span(span: Data) -> Cell:
+    if not span:
+        return Cell(UNKNOWN, "")
+    return Cell(count(span["rank"]), span["rank"]) if span["ok"] else Cell("not clear", -1)
+
+
+def is_close(rebuilt: Data) -> bool:
+    """True if a copy was measured to be close, verified or not."""
+    error = rebuilt.get("error")
+    return error is not None and error <= CLOSE
+
+
+def _copy(rebuilt: Data) -> Cell:
+    if not rebuilt:
+        return Cell("not tried", "5", "calm")
+    if rebuilt["ok"]:
+        return _good_copy(rebuilt)
+    if is_close(rebuilt):
+        return Cell("close, not verified", "3", "warn")
+    return Cell("none", "4", "good")
+
+
+def _good_copy(rebuilt: Data) -> Cell:
+    """Exact; else to all the digits that answers give, which an owner calls exact too; else close."""
+    error = rebuilt.get("error")
+    if rebuilt["method"] != "extract":
+        return Cell("close", "2", "bad")
+    return Cell("exact", "0", "bad") if error is not None and error <= EXACT else Cell("every digit given", "1", "bad")

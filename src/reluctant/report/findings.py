@@ -1,0 +1,178 @@
+"""Parts of a record as the rows and tables that a page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from reluctant.report.tables import Cell, Column, Table
+from reluctant.report.words import count, duration, money, powers, size
+
+__all__ = ["interface_facts", "name_table", "query_table", "recovered_facts", "step_table", "truth_facts"]
+
+Data = Mapping[str, Any]
+Facts = list[tuple[str, str]]
+
+STATES = {"done": "good", "skipped": "calm", "failed": "bad"}
+
+
+def recovered_facts(record: Data) -> Facts:
+    """What was recovered, how exactly, and what it cost."""
+    recovered = record["recovered"]
+    error = recovered.get("error") or {}
+    rows = [
+        ("Method", recovered.get("method")),
+        ("Verified", "yes" if recovered["verified"] else "no: measured to be close"),
+        ("Parameters", count(recovered["parameters"])),
+        ("Largest error", _error(error.get("largest"))),
+        ("Typical error", _error(error.get("typical"))),
+        ("Accuracy", _first_capital(error.get("words"))),
+        ("Queries", _queries(recovered)),
+        ("Cost", _cost(recovered, record.get("price"))),
+    ]
+    return [(name, str(value)) for name, value in rows if value is not None]
+
+
+def _first_capital(text: str | None) -> str | None:
+    return powers(text[:1].upper() + text[1:]) if text else None
+
+
+def _error(value: Any) -> str | None:
+    return None if value is None else f"{size(value)} of the output's standard deviation"
+
+
+def _queries(recovered: Data) -> str:
+    rates = (("queries", recovered.get("queries per parameter")), ("answers", recovered.get("answers per parameter")))
+    known = [f"{size(rate)} {name}" for name, rate in rates if rate is not None]
+    return count(recovered["queries"]) + (f"; {' or '.join(known)} for each parameter" if known else "")
+
+
+def _cost(recovered: Data, price: Data | None) -> str | None:
+    if not price or recovered.get("cost") is None:
+        return None
+    currency = str(price.get("currency") or "")
+    return f"{money(recovered['cost'], currency)} at {money(price['per thousand'], currency)} for a thousand queries"
+
+
+def truth_facts(truth: Data) -> Facts:
+    """The comparison with the file itself."""
+    rows = [
+        ("File", truth.get("file")),
+        ("True network", _shape(truth)),
+        ("Neurons found", _neurons(truth)),
+        ("Largest error of an output", _error(truth.get("largest error"))),
+        ("Largest error of a weight", _weights(truth.get("largest weight error"))),
+    ]
+    return [(name, str(value)) for name, value in rows if value is not None]
+
+
+def _shape(truth: Data) -> str | None:
+    widths = truth.get("widths")
+    return f"{'-'.join(map(str, widths))}, {count(truth.get('parameters'))} parameters" if widths else None
+
+
+def _neurons(truth: Data) -> str | None:
+    found, whole, which = truth.get("neurons found"), truth.get("neurons"), truth.get("neurons of")
+    if found is None:
+        return None
+    return count(found) + (f" of {count(whole)}" if whole is not None else "") + (f", {which}" if which else "")
+
+
+def _weights(value: Any) -> str | None:
+    return None if value is None else f"{size(value)}, after neurons are put in the same order and scale"
+
+
+def interface_facts(record: Data) -> Facts:
+    """What the target says of itself, and what the health check saw."""
+    target, health = record["target"], record.get("health")
+    rows = [
+        ("Inputs", _known(target.get("inputs"), count)),
+        ("Outputs", _known(target.get("outputs"), count)),
+        ("Answers", target.get("kind")),
+        ("Number format", target.get("number format")),
+        ("Read through", _link(target)),
+        ("Domain", target.get("domain")),
+        ("Identity", target.get("identity")),
+    ]
+    rows += _health(health) if health else []
+    return [(name, str(value)) for name, value in rows if value]
+
+
+def _link(target: Data) -> str | None:
+    link = target.get("link")
+    if not link or link == "identity":
+        return None
+    return f"{link}, found by the audit" if target.get("link found") else str(link)
+
+
+def _known(value: Any, words: Any) -> str | None:
+    return None if value is None else words(value)
+
+
+def _health(health: Data) -> list[tuple[str, str | None]]:
+    decimals = health.get("decimals")
+    noise = health.get("noise") or {}
+    fresh = size(health.get("fresh_noise"))
+    far, constant = health.get("largest_scale"), health.get("constant_beyond")
+    return [
+        ("Shape at small scale", health.get("shape")),
+        ("Digits seen", f"{health.get('number_format')}, {_rounded(decimals)}"),
+        ("The same every time", "yes" if health.get("deterministic") else f"no: fresh noise of {fresh}"),
+        ("Noise", f"{size(noise.get('absolute'))} absolute, {size(noise.get('relative'))} relative"),
+        ("Spread of the answers", size(health.get("spread"))),
+        ("Rows without a number", count(health["nonfinite"]) if health.get("nonfinite") else None),
+        ("Largest inputs answered", None if far is None else f"size {size(far, 1)}"),
+        ("No change beyond", None if constant is None else f"size {size(constant, 1)}"),
+    ]
+
+
+def _rounded(decimals: Any) -> str:
+    return "not rounded" if decimals is None else f"rounded to {decimals} decimals"
+
+
+def query_table(record: Data) -> Table:
+    """Rows by stage."""
+    columns = (Column("stage"), *(Column(name, numeric=True) for name in ("asked", "sent", "replayed")))
+    by_stage = record["queries"]["by stage"]
+    rows = [
+        [stage, *(Cell(count(rows[name]), rows[name]) for name in ("asked", "sent", "replayed"))]
+        for stage, rows in by_stage.items()
+    ]
+    return Table(_spent(record), columns, rows)
+
+
+def _spent(record: Data) -> str:
+    budget, price = record.get("budget"), record.get("price") or {}
+    allowed = f", of a budget of {count(budget)}" if budget else ""
+    paid = f", for {money(price['cost'], price.get('currency') or '')}" if price.get("cost") is not None else ""
+    return f"{count(record['queries']['total'])} queries reached the target{allowed}{paid}"
+
+
+def step_table(record: Data) -> Table:
+    """Steps with their state and reason."""
+    columns = (
+        Column("step"),
+        Column("state"),
+        Column("why", prose=True),
+        Column("queries", True),
+        Column("time", True),
+    )
+    return Table("What the audit did, in order", columns, [_step(step) for step in record["steps"]])
+
+
+def _step(step: Data) -> list[Cell | str]:
+    queries, seconds = step.get("queries"), step.get("seconds")
+    return [
+        step["step"],
+        Cell(step["state"], tone=STATES.get(step["state"], "")),
+        step.get("why") or "",
+        Cell(count(queries), "" if queries is None else queries),
+        Cell(duration(seconds), "" if seconds is None else seconds),
+    ]
+
+
+def name_table(record: Data) -> Table:
+    """The findings under the names that readers know."""
+    columns = (Column("id"), Column("name"), Column("source"), Column("finding", prose=True))
+    rows = [[name["id"], name["name"], name["source"], name.get("finding") or ""] for name in record["names"]]
+    return Table("The same findings in the catalogues of MITRE, NIST and OWASP", columns, rows)

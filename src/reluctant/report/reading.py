@@ -1,0 +1,42 @@
+"""An audit's record from a file: checked against its schema before anything is made of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from reluctant.audit import schema
+from reluctant.audit.record import SCHEMA
+from reluctant.errors import InvalidInput
+from reluctant.optional import require
+
+__all__ = ["check_audit", "read_audit"]
+
+EXPECTED = "a record that `reluctant audit --json` wrote"
+LONGEST = 160  # characters of what the schema says
+
+
+def read_audit(path: Path) -> dict[str, Any]:
+    """The record in a file, or an error that says what is wrong with the file."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInput.about("RECORD", got=f"'{path}' ({error.strerror})", expected=EXPECTED) from error
+    except ValueError as error:  # not JSON, or not text
+        raise InvalidInput.about("RECORD", got=f"'{path}', which is no JSON ({error})", expected=EXPECTED) from error
+    return check_audit(data, f"'{path}'")
+
+
+def check_audit(data: Any, name: str = "the record") -> dict[str, Any]:
+    """The record if it follows the schema, or an error that names the first place where it does not."""
+    version = data.get("schema") if isinstance(data, dict) else None
+    if version != SCHEMA:
+        raise InvalidInput.about("RECORD", got=f"{name} with schema {version!r}", expected=f"schema {SCHEMA!r}")
+    jsonschema = require("jsonschema", extra="report", purpose="Checking a record")
+    error = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema()).iter_errors(data))
+    if error is not None:
+        place = "/".join(str(part) for part in error.absolute_path) or "its top"
+        said = error.message if len(error.message) <= LONGEST else error.message[: LONGEST - 1] + "…"
+        raise InvalidInput.about("RECORD", got=f"{name}, wrong at {place}: {said}", expected=EXPECTED)
+    return dict(data)

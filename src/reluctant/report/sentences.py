@@ -1,0 +1,87 @@
+"""Sentences of the page that the record has as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+from reluctant.adversarial.result import TYPICAL
+from reluctant.report.words import count, percent, size
+
+__all__ = ["also_found", "answers_labels", "flip_sentence", "shown_classes", "target_name", "versions_sentence"]
+
+Data = Mapping[str, Any]
+
+
+def target_name(record: Data) -> str:
+    """The target as its owner calls it: a file without its folders, anything else as it stands."""
+    name = str(record["target"].get("name") or "a target without a name")
+    return PurePath(name).name if name.startswith("/") else name
+
+
+def also_found(record: Data) -> list[str]:
+    """What other methods said: extraction and learning where they are not what was recovered, and the span."""
+    sentences = []
+    for part, words in (("extraction", "Exact extraction"), ("learning", "Learning")):
+        found = record.get(part)
+        if found and not found["ok"]:
+            sentences.append(f"{words}: {found['text']}")
+    return [*sentences, *_span(record.get("span"))]
+
+
+def _span(span: Data | None) -> list[str]:
+    if not span:
+        return []
+    if not span["ok"]:
+        return [f"Directions it looks at: {span['text']}"]
+    if span["rank"] == span["inputs"]:
+        return [f"It looks at all {count(span['inputs'])} directions of its input: none is invisible to it."]
+    angle = f", each to within an angle of {size(span['angle'])}" if span.get("angle") is not None else ""
+    found = f"It looks at {count(span['rank'])} of {count(span['inputs'])} directions of its input{angle}."
+    invisible = span.get("invisible share")
+    noise = f" Noise in the other {percent(invisible)} of input space changes no answer." if invisible else ""
+    return [found + noise]
+
+
+def flip_sentence(record: Data) -> str:
+    """What one gradient step did to an answer."""
+    flip = record.get("flip")
+    if not flip:
+        return ""
+    if not flip["ok"]:
+        return str(flip["text"])
+    labels = shown_classes(record)
+    change = f"{labels[0]} becomes {labels[1]}" if labels else "The sign of the answer changes"
+    relative = flip.get("relative size")
+    by = f" with a change of {percent(relative)} of the input's norm" if relative is not None else ""
+    scaled = flip.get("relative size times root of inputs")
+    beside = (
+        f" That is {size(scaled)}/√d; random networks flip at about {TYPICAL:.2f}/√d." if scaled is not None else ""
+    )
+    return f"One gradient step flips the answer: {change}{by}, in {count(flip['queries'])} queries.{beside}"
+
+
+def shown_classes(record: Data) -> tuple[str, str] | None:
+    """Names of the classes before and after a flip, if it is one of classes."""
+    classes = (record.get("flip") or {}).get("classes")
+    if not classes:
+        return None
+    names = record["target"].get("classes")
+    first, second = (_class(names[k] if names and k < len(names) else k) for k in classes)
+    return first, second
+
+
+def _class(name: Any) -> str:
+    """A number alone would not be read as a class."""
+    return f"class {name}" if str(name).isdigit() else str(name)
+
+
+def answers_labels(record: Data) -> bool:
+    """True if the target gives labels, by what it says or by what was seen."""
+    return "labels" in (record["target"].get("kind"), (record.get("health") or {}).get("answers"))
+
+
+def versions_sentence(record: Data) -> str:
+    """The versions of everything that decides over the last digit."""
+    return ", ".join(f"{name} {version}" for name, version in record["versions"].items() if version)

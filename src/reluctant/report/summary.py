@@ -1,0 +1,179 @@
+"""The first screen of a report: how bad it is, what leaks, the three figures that matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from reluctant.report.defenses import defense_words, is_close
+from reluctant.report.words import count, duration, money, percent, size
+
+__all__ = ["Figure", "Leak", "Level", "leaks", "level_of", "three_figures"]
+
+Data = Mapping[str, Any]
+SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Level:
+    """A level in a few words, and its tone."""
+
+    words: str
+    tone: str
+
+
+LEVELS = {
+    "exact": Level("Exact copy possible", "bad"),
+    "approximate": Level("Close copy possible", "bad"),
+    "span": Level("What it looks at is visible", "warn"),
+    "nothing": Level("No copy was made", "good"),
+    "unknown": Level("Not decided", "calm"),
+}
+
+
+@dataclass(frozen=True)
+class Leak:
+    """One thing that an interface can leak, and whether it did here."""
+
+    what: str
+    state: str
+    tone: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number with its name and a note."""
+
+    name: str
+    value: str
+    note: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.value}" + (f" ({self.note})" if self.note else "")
+
+
+def level_of(record: Data) -> Level:
+    """The level of the verdict; one without a copy is no good news while something else leaks."""
+    level = LEVELS[record["verdict"]["level"]]
+    return replace(level, tone="warn") if level.tone == "good" and record["verdict"]["leaks"] else level
+
+
+# Outcomes that say nothing about what a longer run would find.
+UNSETTLED = ("out-of-budget", "target-failed", "partial", "unverified", "span-partial", "rank-unclear")
+
+# What can leak: its name in the verdict, the parts of the record that would have shown it, its words.
+LEAKS = (
+    ("extractable", ("extraction",), "Exact copy"),
+    ("approximable", ("learning", "extraction"), "Close copy"),
+    ("span", ("span",), "Directions it looks at"),
+    ("flippable", ("flip",), "Flip by one small step"),
+)
+
+
+def leaks(record: Data) -> list[Leak]:
+    """Each kind of leak: found, not found, not settled or not tried."""
+    return [Leak(words, *_state(record, name, parts)) for name, parts, words in LEAKS]
+
+
+def _state(record: Data, name: str, parts: tuple[str, ...]) -> tuple[str, str]:
+    if name in record["verdict"]["leaks"]:
+        return "yes", "bad"
+    found = [record[part] for part in parts if record.get(part)]
+    if not found:
+        return "not tried", "calm"
+    if name == "span" and found[0]["ok"]:
+        return "all of them", "calm"
+    if name == "flippable" and found[0]["ok"]:
+        return "by a large one", "good"
+    unsettled = any(each["outcome"] in UNSETTLED for each in found)
+    return ("not settled", "calm") if unsettled else ("not found", "good")
+
+
+def three_figures(record: Data) -> list[Figure]:
+    """The three that say most about this target; there are always three."""
+    return [figure for _, figure in zip(range(SHOWN), _figures(record), strict=False)]
+
+
+def _figures(record: Data) -> Iterator[Figure]:
+    for make in (_copied, _queries, _cheapest, _span, _flip, _digits, _steps, _time):
+        figure = make(record)
+        if figure is not None:
+            yield figure
+
+
+def _copied(record: Data) -> Figure | None:
+    recovered = record.get("recovered")
+    if recovered is None:
+        return None
+    layers = " → ".join(map(str, recovered["widths"]))
+    error = (recovered.get("error") or {}).get("largest")
+    off = f", error at most {size(error)}" if error is not None else ""
+    doubt = "" if recovered["verified"] else ", not verified"
+    return Figure("Parameters copied", count(recovered["parameters"]), layers + off + doubt)
+
+
+def _queries(record: Data) -> Figure | None:
+    recovered = record.get("recovered")
+    if recovered is None:
+        return Figure("Queries spent", count(record["queries"]["total"]), "without a copy of the network")
+    per = recovered.get("queries per parameter")
+    notes = [f"{size(per)} for each parameter"] if per is not None else []
+    cost = recovered.get("cost")
+    notes += [money(cost, _currency(record))] if cost is not None else []
+    return Figure("Queries it took", count(recovered["queries"]), ", ".join(notes))
+
+
+def _currency(record: Data) -> str:
+    return str((record.get("price") or {}).get("currency") or "")
+
+
+def _cheapest(record: Data) -> Figure | None:
+    defenses = record.get("defenses")
+    if not defenses or not any(row["rebuilt"] and row["rebuilt"]["ok"] for row in defenses["rows"]):
+        return None  # nothing to defend against that was seen here
+    name = defenses.get("cheapest")
+    if name is None:
+        return Figure("Cheapest defense that helps", "none", f"of {len(defenses['rows']) - 1} that were tried")
+    row = next((row for row in defenses["rows"] if row["defense"] == name), None)
+    kept, rebuilt = ((row or {}).get(part) or {} for part in ("honest", "rebuilt"))
+    note = f"keeps {percent(kept['labels kept'])} of labels" if kept.get("labels kept") is not None else ""
+    if is_close(rebuilt):
+        note = f"{note}; a close copy was made all the same, not verified".removeprefix("; ")
+    return Figure("Cheapest defense that helps", defense_words(name), note)
+
+
+def _span(record: Data) -> Figure | None:
+    span = record.get("span")
+    if not span or not span["ok"]:
+        return None
+    invisible = span.get("invisible share")
+    note = f"{percent(invisible)} of input space is invisible to it" if invisible else "every direction counts"
+    return Figure("Directions it looks at", f"{count(span['rank'])} of {count(span['inputs'])}", note)
+
+
+def _flip(record: Data) -> Figure | None:
+    flip = record.get("flip")
+    if not flip or not flip["ok"] or flip.get("relative size") is None:
+        return None
+    return Figure("Change that flips an answer", percent(flip["relative size"]), "of the input's norm, in one step")
+
+
+def _digits(record: Data) -> Figure | None:
+    health = record.get("health")
+    if not health:
+        return None
+    if health.get("answers") == "labels":
+        return Figure("What an answer gives", "a label", f"{health['shape']} at small scale")
+    decimals = health.get("decimals")
+    value = str(health["number_format"]) if decimals is None else f"{decimals} decimals"
+    return Figure("Digits in an answer", value, f"{health['shape']} at small scale")
+
+
+def _steps(record: Data) -> Figure:
+    done = sum(step["state"] == "done" for step in record["steps"])
+    return Figure("Steps done", f"{done} of {len(record['steps'])}", "see the steps for why")
+
+
+def _time(record: Data) -> Figure:
+    return Figure("Time", duration(sum(step.get("seconds") or 0.0 for step in record["steps"])), "for all steps")

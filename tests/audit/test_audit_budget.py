@@ -1,0 +1,148 @@
+"""Budgets, time and Ctrl-C: no more is asked than allowed, and there is always a record."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from audit_kit import QUICK, Rows, step
+
+from reluctant import open_oracle
+from reluctant.audit import audit
+from reluctant.audit.limits import Allowance
+from reluctant.audit.shares import LOOKS, SHARES, reserve, share
+from reluctant.errors import BudgetExhausted, TimeExhausted
+from reluctant.testing import planted
+
+NETWORK = planted((12, 4, 2))
+
+
+@pytest.mark.parametrize("budget", [1, 50, 150, 400, 1000, 3000])
+def test_no_more_is_asked_than_the_budget(budget, record):
+    target = Rows(NETWORK)
+    found = record(target, 12, budget=budget)
+    assert target.seen <= budget + 1  # one row to open a callable
+    assert found["ok"]
+    assert found["budget"] == budget
+    assert sum(each["queries"] for each in found["steps"]) == target.seen - 1
+    assert all(each["queries"] <= each["allowed"] for each in found["steps"] if each["allowed"] is not None)
+
+
+def test_a_budget_that_is_too_small_leaves_it_unsettled(record):
+    found = record(NETWORK, budget=200)
+    assert found["verdict"]["level"] == "unknown"
+    assert "budget" in found["verdict"]["sentence"]
+
+
+def test_the_looks_at_the_end_keep_their_rows(record):
+    """A span that needs all there is must not take what flips and pictures are kept."""
+    found = record(planted((40, 40, 1)), budget=6000)
+    assert step(found, "flip")["state"] == "done"
+    assert found["pictures"]["line"] is not None
+
+
+def test_shares():
+    kept = reserve(100_000, 64)
+    assert 0 < kept <= 30_000
+    assert reserve(1000, 784) == 300
+    for name in SHARES:
+        free = 50_000 if name in LOOKS else 50_000 - kept
+        assert share(name, 50_000, kept) == int(SHARES[name] * free)
+    assert share("span", kept - 1, kept) == 0
+
+
+def test_rows_refused_are_not_counted_as_spent():
+    allowance = Allowance(rows=10)
+    oracle = allowance.of(open_oracle(NETWORK))
+    oracle.query(np.zeros((4, 12)))
+    with pytest.raises(BudgetExhausted):
+        oracle.query(np.zeros((7, 12)))
+    oracle.query(np.zeros((6, 12)))
+    assert allowance.passed == 10
+
+
+def _compute(seconds: float) -> None:
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        sum(range(1000))
+
+
+def test_a_computation_without_questions_is_stopped():
+    allowance = Allowance(seconds=0.05)
+    with pytest.raises(TimeExhausted, match=r"after 0\.05 seconds"), allowance.running():
+        _compute(60.0)
+    assert allowance.time_up
+
+
+def test_a_question_under_way_is_not_cut():
+    """The time ends inside the target; its answer arrives, and the next question is refused."""
+
+    def slow(x):
+        _compute(0.2)
+        return NETWORK(x)
+
+    allowance = Allowance(seconds=0.05)
+    oracle = open_oracle(slow, dim=12)
+    guarded = allowance.of(oracle)
+    with allowance.running():
+        assert guarded.query(np.zeros((1, 12))).shape == (1, 2)
+        with pytest.raises(TimeExhausted):
+            guarded.query(np.zeros((1, 12)))
+    assert allowance.passed == 1
+
+
+def test_the_time_limit_ends_with_its_block():
+    with Allowance(seconds=0.02).running():
+        pass
+    _compute(0.06)
+
+
+def test_ctrl_c_leaves_a_record(valid):
+    calls = 0
+
+    def stopped(x):
+        nonlocal calls
+        calls += 1
+        if calls == 12:
+            raise KeyboardInterrupt
+        return NETWORK(x)
+
+    with open_oracle(stopped, dim=12) as oracle:
+        found = valid(audit(oracle).to_dict())
+    assert found["ok"] is False
+    assert found["health"] is not None
+    states = [each["state"] for each in found["steps"]]
+    assert states.count("failed") == 1
+    assert set(states[states.index("failed") + 1 :]) == {"skipped"}
+    assert step(found, "defenses")["why"] == "Stopped by the user."
+
+
+def test_a_stopped_audit_goes_on_from_its_transcript(tmp_path):
+    """Killed in the middle and run again: the same record, and no row is paid twice."""
+
+    def run(target, folder):
+        with open_oracle(target, dim=12, transcript=folder) as oracle:
+            found = audit(oracle, steps=QUICK)
+            return found, sum(rows.sent for rows in oracle.ledger.stages.values())
+
+    whole, paid = run(NETWORK.__call__, tmp_path / "whole")
+    stopping = Rows(NETWORK)
+
+    def stopped(x):
+        if stopping.seen > paid // 2:
+            raise KeyboardInterrupt
+        return stopping(x)
+
+    first, _ = run(stopped, tmp_path / "stopped")
+    again, after = run(NETWORK.__call__, tmp_path / "stopped")
+    assert not first.ok
+    assert again.ok
+    assert stopping.seen + after <= paid + 9  # three opening questions, asked again
+    same = [found.to_dict() for found in (whole, again)]
+    for found in same:
+        for each in (*found["steps"], *found["queries"]["by stage"].values()):
+            for counted in ("seconds", "sent", "replayed", "queries"):
+                each.pop(counted, None)
+        found.pop("queries"), found.pop("limits"), found.pop("target")
+    assert same[0] == same[1]

@@ -1,0 +1,196 @@
+"""The record: its schema, the truth apart, pictures that are true, strings that stay strings."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import numpy as np
+import pytest
+from audit_kit import QUICK, step
+
+from reluctant import ReLUNetwork, open_oracle
+from reluctant.audit import LEAKS, STEPS, audit, schema
+from reluctant.audit.record import SCHEMA
+from reluctant.bundled import digits_inputs, digits_model
+from reluctant.errors import InvalidInput, InvalidRows
+from reluctant.oracles import CallableOracle
+from reluctant.testing import planted
+
+NETWORK = planted((9, 6, 3))
+HOSTILE = "<script>alert(1)</script> & \"'\u202e{{7*7}}"
+
+
+@pytest.fixture(scope="module")
+def digits():
+    with open_oracle(digits_model(), precision="float64") as oracle:
+        return audit(
+            oracle, steps=QUICK, inputs=np.load(digits_inputs()), file=digits_model(), precision="float64",
+            price={"per thousand": 2.0, "currency": "EUR"},
+        )  # fmt: skip
+
+
+def test_the_bundled_model(digits, valid):
+    record = valid(digits.to_dict())
+    assert record["verdict"]["level"] == "exact"
+    assert record["verdict"]["leaks"] == ["extractable", "approximable", "span", "flippable"]
+    assert record["recovered"]["queries"] < 1000
+    assert record["recovered"]["cost"] == pytest.approx(record["recovered"]["queries"] * 2 / 1000)
+    assert record["price"]["cost"] == pytest.approx(record["queries"]["total"] * 2 / 1000)
+    assert record["recovered"]["answers per parameter"] == pytest.approx(record["recovered"]["queries"] * 10 / 2410)
+
+
+def test_the_truth_is_apart_and_true(digits):
+    truth = digits.to_dict()["truth"]
+    assert (truth["file"], truth["neurons found"], truth["neurons"]) == ("digits-64-32-10.onnx", 32, 32)
+    assert truth["largest error"] < 1e-9
+    assert truth["largest weight error"] < 1e-9
+
+
+def test_a_file_changes_nothing_that_is_found(tmp_path):
+    """The truth is compared, never used: with another network's file everything else stays as it is."""
+    planted((9, 6, 3), 1).save(tmp_path / "other.npz")
+    with_file, without = (
+        audit(open_oracle(NETWORK), steps=QUICK, file=file) for file in (tmp_path / "other.npz", None)
+    )
+    records = [found.to_dict() for found in (with_file, without)]
+    assert records[0]["truth"]["neurons found"] == 0
+    assert records[1]["truth"] is None
+    for record in records:
+        for each in record["steps"]:
+            each.pop("seconds")
+        record.pop("truth"), record.pop("limits")
+        record["steps"] = [each for each in record["steps"] if each["step"] != "truth"]
+    assert records[0] == records[1]
+
+
+def test_a_partial_network_is_compared_by_its_first_layer(tmp_path, valid):
+    """Half of the neurons are found where the file has twice as many."""
+    small = planted((6, 4, 1))
+    extra = planted((6, 4, 1), 7)
+    both = ReLUNetwork(
+        [np.vstack([small.weights[0], extra.weights[0]]), np.hstack([small.weights[1], extra.weights[1]])],
+        [np.concatenate([small.biases[0], extra.biases[0]]), small.biases[1]],
+    )
+    both.save(tmp_path / "both.npz")
+    found = valid(audit(open_oracle(small), steps=QUICK, file=tmp_path / "both.npz").to_dict())
+    assert found["truth"]["neurons of"] == "first hidden layer"
+    assert (found["truth"]["neurons found"], found["truth"]["neurons"]) == (4, 8)
+    assert found["truth"]["largest weight error"] is None
+
+
+def test_the_flip_is_one(digits):
+    flip = digits.to_dict()["flip"]
+    network = ReLUNetwork.load(digits_model())
+    before, after = (int(network(np.array([flip[name]])).argmax()) for name in ("start", "x"))
+    assert [before, after] == flip["classes"]
+    assert before != after
+    assert len(flip["tries"]) == 5
+    assert flip["relative size"] == min(each["relative size"] for each in flip["tries"] if each["ok"])
+
+
+def test_the_line_is_the_targets(digits):
+    """Between creases the drawn function is straight, and it bends at each of them."""
+    line = digits.to_dict()["pictures"]["line"]
+    positions, answers = np.array(line["positions"]), np.array(line["answers"])
+    bends = np.abs(np.diff(answers, 2, axis=0)).max(axis=1)
+    creases = np.array(line["creases"])
+    middle = positions[1:-1]
+    near = np.abs(middle[:, None] - creases[None]).min(axis=1) <= positions[1] - positions[0]
+    assert bends[~near].max() < 1e-2 * bends[near].max()  # six digits are kept
+    assert len(creases) > 0
+
+
+def test_the_first_layer_is_that_of_the_model(digits):
+    layer = digits.to_dict()["pictures"]["first layer"]
+    assert (layer["height"], layer["width"], layer["shown"], layer["of"]) == (8, 8, 32, 32)
+    normals, _ = ReLUNetwork.load(digits_model()).hyperplanes()
+    distance = np.abs(np.array(layer["images"])[:, None] - normals[None]).max(axis=2)
+    assert distance.min(axis=1).max() < 1e-2
+
+
+def test_errors_by_scale(digits):
+    errors = digits.to_dict()["pictures"]["errors"]
+    assert [each["scale"] for each in errors] == [0.1, 1.0, 10.0]
+    for each in errors:
+        assert sum(each["counts"]) == each["points"] == 100
+        assert len(each["edges"]) == len(each["counts"]) + 1
+        assert each["largest"] < 1e-8
+
+
+def test_the_record_is_json_and_says_what_it_is(digits):
+    record = json.loads(digits.to_json())
+    assert record == digits.to_dict()
+    assert record["schema"] == SCHEMA == schema()["properties"]["schema"]["const"]
+    assert [each["step"] for each in record["steps"]] == list(STEPS)
+    assert step(record, "defenses") == {
+        "step": "defenses", "state": "skipped", "why": "Left out, as asked for.", "queries": 0, "seconds": 0.0,
+        "allowed": None,
+    }  # fmt: skip
+    assert len(digits.to_json()) < 400_000
+
+
+def test_the_schema_notices_a_change(digits):
+    record = digits.to_dict()
+    validator = jsonschema.Draft202012Validator(schema())
+    for change in ({"extra": 1}, {"schema": "reluctant-audit/2"}, {"verdict": {"level": "exact"}}, {"budget": 0}):
+        assert not validator.is_valid(record | change)
+    assert not validator.is_valid({name: value for name, value in record.items() if name != "limits"})
+
+
+def test_the_names_readers_know(digits):
+    record = digits.to_dict()
+    ids = [name["id"] for name in record["names"]]
+    assert ids == ["AML.T0040", "AML.T0024.002", "AML.T0043.001", "AML.M0004", "NIST AI 100-2", "ML05:2023"]
+    assert all(name["finding"] for name in record["names"])
+
+
+def test_hostile_names_stay_text(valid):
+    oracle = open_oracle(CallableOracle(NETWORK, 9, name=HOSTILE))
+    record = valid(
+        audit(oracle, steps=["health"], classes=[HOSTILE, "b", "c"], repeat=f"reluctant audit {HOSTILE}").to_dict()
+    )
+    assert record["target"]["name"] == HOSTILE
+    assert record["target"]["classes"][0] == HOSTILE
+    assert json.loads(json.dumps(record))["repeat"]["command"].endswith(HOSTILE)
+
+
+def test_the_same_seed_gives_the_same_record():
+    records = [audit(open_oracle(NETWORK), steps=QUICK, rng=5).to_dict() for _ in range(2)]
+    for record in records:
+        for each in record["steps"]:
+            each.pop("seconds")
+    assert records[0] == records[1]
+
+
+def test_leaks_and_steps_are_in_the_schema():
+    leaks = schema()["properties"]["verdict"]["properties"]["leaks"]["items"]["enum"]
+    assert tuple(leaks) == LEAKS
+    assert set(STEPS) >= {"health", "span", "extraction", "learning", "flip", "linearity", "truth", "defenses"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"inputs": np.zeros((3, 4))}, InvalidRows),
+        ({"inputs": np.full((3, 9), np.nan)}, InvalidRows),
+        ({"inputs": "text"}, InvalidRows),
+        ({"input_shape": (2, 3)}, InvalidInput),
+        ({"steps": ["health", "magic"]}, InvalidInput),
+        ({"link": "magic"}, InvalidInput),
+        ({"output": 7}, InvalidInput),
+    ],
+)
+def test_bad_arguments_are_found_before_anything_is_asked(settings, error):
+    oracle = open_oracle(NETWORK)
+    with pytest.raises(error):
+        audit(oracle, **settings)
+    assert oracle.queries == 0
+
+
+def test_inputs_that_are_given_are_used(record):
+    inputs = np.random.default_rng(1).uniform(0, 1, (20, 9))
+    found = record(NETWORK, inputs=inputs, steps=["health", "flip"])
+    starts = np.array(found["flip"]["start"])
+    assert np.abs(inputs[:5] - starts).max(axis=1).min() < 1e-5
+    assert step(found, "flip")["state"] == "done"

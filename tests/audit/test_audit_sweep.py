@@ -1,0 +1,196 @@
+"""The defense sweep: on a copy alone, with true figures, and a cheapest defense that is one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from audit_kit import Rows, step
+
+from reluctant import open_oracle
+from reluctant.audit import audit, leak, sweep
+from reluctant.audit.leak import CLOSE, Leak, Rebuilt
+from reluctant.audit.sweep import Sweep, as_served, default_defenses
+from reluctant.defenses import HonestCost
+from reluctant.health import check_health
+from reluctant.oracles import Facts, Kind, NetworkOracle
+from reluctant.results import Outcome, Result
+from reluctant.testing import in_float32, planted
+from reluctant.testing.faults import noisy
+
+NETWORK = planted((6, 5, 3))
+INPUTS = np.random.default_rng(3).standard_normal((200, 6))
+
+
+@pytest.fixture(scope="module")
+def swept():
+    """An audit with the sweep, and how many rows its target had answered when the sweep began and ended."""
+    target = Rows(NETWORK)
+    begun = []
+
+    def watch(what, done, of, doing):
+        if what == "defenses" and doing:
+            begun.append(target.seen)
+
+    with open_oracle(target, dim=6) as oracle:
+        found = audit(oracle, watch=watch, steps=["health", "span", "extraction", "defenses"])
+    return found.to_dict(), begun, target.seen
+
+
+def test_the_real_target_is_asked_nothing(swept):
+    record, begun, end = swept
+    assert len(begun) == 8  # defenses tried; the row without one is the audit's own
+    assert set(begun) == {end}
+    assert step(record, "defenses")["queries"] == 0
+
+
+def test_the_first_row_is_what_the_audit_found(swept, valid):
+    record = valid(swept[0])
+    first = record["defenses"]["rows"][0]
+    assert first["defense"] == "none"
+    assert first["rebuilt"]["queries"] == record["extraction"]["queries"]
+    assert first["stopped"] is False
+    assert record["defenses"]["on"] == "the recovered network"
+
+
+def test_the_cheapest_defense_stops_a_copy(swept):
+    defenses = swept[0]["defenses"]
+    rows = {row["defense"]: row for row in defenses["rows"]}
+    assert rows[defenses["cheapest"]]["stopped"] is True
+    assert defenses["cheapest"] in defenses["sentence"]
+    assert rows["labels"]["stopped"] is True
+    assert rows["softmax"]["stopped"] is False  # a link undoes it
+    assert rows["labels"]["digits"] is None
+    digits = [rows[f"decimals={k}"]["digits"] for k in (6, 3, 2)]
+    assert digits == sorted(digits, reverse=True)
+
+
+def test_leak_measures_a_copy_against_the_undefended_one():
+    found = leak(NetworkOracle(NETWORK), "decimals=4", inputs=INPUTS, methods=["extract"])
+    assert found.extracted is not None
+    assert found.extracted.result.ok
+    network = found.extracted.result.network
+    true = NETWORK(INPUTS)
+    expected = np.sqrt(np.mean(((network(INPUTS) - true) / true.std(axis=0)) ** 2))
+    assert found.extracted.error == pytest.approx(expected)
+    assert found.span is None
+    assert found.learned is None
+    assert found.honest.rms_error < 1e-4
+
+
+def test_leak_through_a_softmax_is_measured_in_log_ratios():
+    found = leak(NetworkOracle(NETWORK), "softmax", inputs=INPUTS, methods=["extract"])
+    assert found.extracted.error < 1e-10
+    assert found.extracted.agreement == 1.0
+    assert found.honest.rms_error == 0
+
+
+def test_leak_of_a_copy_that_answers_probabilities():
+    copy = NetworkOracle(NETWORK.before_link("softmax"))
+    found = leak(copy, inputs=INPUTS, link="softmax", methods=["extract"])
+    assert found.extracted.error < 1e-10
+
+
+def test_labels_leave_the_span_alone():
+    network = planted((12, 4, 2))
+    inputs = np.random.default_rng(0).standard_normal((50, 12))
+    found = leak(NetworkOracle(network), "labels", inputs=inputs)
+    assert (found.span.ok, found.span.rank) == (True, 4)
+    assert found.stopped is True
+    assert np.isnan(found.honest.rms_error)
+
+
+def test_a_budget_for_each_method():
+    found = leak(NetworkOracle(NETWORK), "float32", inputs=INPUTS, budget=300)
+    for ended in (found.span, found.extracted.result, found.learned.result):
+        assert ended.queries <= 300
+    assert found.extracted.result.outcome is Outcome.OUT_OF_BUDGET
+    assert found.stopped is True  # within 300 queries
+
+
+def test_time_that_runs_out_decides_nothing():
+    found = leak(NetworkOracle(NETWORK), "float32", inputs=INPUTS, seconds=1e-4, methods=["extract"])
+    assert found.extracted.undecided
+    assert found.stopped is None
+
+
+@pytest.mark.parametrize(
+    ("facts", "names"),
+    [
+        (Facts(4, 1), {"labels"}),
+        (Facts(4, 3), {"softmax", "softmax, top=1", "labels"}),
+        (Facts(4, 3, kind=Kind.PROBABILITIES), {"top=1", "labels"}),
+    ],
+)
+def test_the_defenses_fit_the_answers(facts, names):
+    tried = {", ".join(trial) for trial in default_defenses(facts, 2.0)}
+    assert tried - {"", "decimals=6", "decimals=3", "decimals=2", "float16", "gaussian=0.002"} == names
+
+
+@pytest.mark.parametrize("served", ["float32", "decimals", "noise"])
+def test_the_copy_answers_in_the_digits_of_its_model(served):
+    targets = {
+        "float32": in_float32(NETWORK),
+        "decimals": lambda x: np.round(NETWORK(x), 3),
+        "noise": noisy(NETWORK, 1e-3),
+    }
+    health = check_health(open_oracle(targets[served], dim=6))
+    again = check_health(open_oracle(as_served(NetworkOracle(NETWORK), health)))
+    assert (again.decimals, again.number_format) == (health.decimals, health.number_format)
+    assert again.deterministic == health.deterministic
+    assert again.fresh_noise == pytest.approx(health.fresh_noise, rel=0.5)
+
+
+def test_without_a_copy_only_the_span_is_tried(tmp_path, valid):
+    """A file whose network is not recovered stands for itself, and no time goes into copies that do not exist."""
+    planted((8, 4, 2)).save(tmp_path / "model.npz")
+    with open_oracle(lambda x: planted((8, 4, 2))(x).argmax(axis=1), dim=8) as oracle:
+        found = valid(audit(oracle, file=tmp_path / "model.npz", steps=["health", "extraction", "defenses"]).to_dict())
+    assert found["defenses"]["on"] == "the local file"
+    assert found["defenses"]["cheapest"] is None
+    assert all(row["rebuilt"] is None for row in found["defenses"]["rows"][1:])
+
+
+def test_one_defense_that_fails_does_not_cost_the_others():
+    class Strange(NetworkOracle):
+        """A copy that breaks when its answers would be rounded."""
+
+        answered = 0
+
+        def answer(self, rows):
+            Strange.answered += 1
+            if Strange.answered == 1:
+                raise RuntimeError("broken")
+            return super().answer(rows)
+
+    found = sweep(Strange(planted((3, 2, 1))), on="the local file", inputs=INPUTS[:, :3], described="", seconds=20)
+    assert found.failed[0][0] == "none"
+    assert len(found.rows) == 6
+
+
+def _leak(name: str, error: float, ok: bool, *, undecided: bool = False, copied: float = 1.0) -> Leak:
+    outcome = Outcome.RECOVERED if ok else Outcome.PARTIAL
+    rebuilt = Rebuilt("extract", Result(outcome, None, {}), copied, undecided=undecided)
+    return Leak(name, HonestCost(error, error, 1.0, 10), None, rebuilt)
+
+
+def test_the_cheapest_is_the_one_with_the_smallest_error():
+    rows = (_leak("none", 0.0, True), _leak("a", 1e-2, False), _leak("b", 1e-4, False), _leak("c", 1e-6, True))
+    assert Sweep("", rows, 16.0, "").cheapest.defense == "b"
+
+
+def test_a_close_copy_is_not_stopped():
+    rows = (_leak("none", 0.0, True), _leak("a", 1e-3, False, copied=CLOSE / 2))
+    assert Sweep("", rows, 16.0, "").cheapest is None
+
+
+def test_what_was_not_decided_is_said():
+    rows = (_leak("none", 0.0, True), _leak("slow", 1e-3, False, undecided=True))
+    found = Sweep("", rows, 16.0, "")
+    assert found.cheapest is None
+    assert "Not decided in the time given: slow." in found.sentence
+
+
+def test_nothing_is_recommended_where_no_copy_was_made():
+    found = Sweep("", (_leak("none", 0.0, False), _leak("a", 1e-3, False)), 16.0, "")
+    assert found.cheapest is None
+    assert "even without a defense" in found.sentence

@@ -1,0 +1,154 @@
+"""The audit of real targets of every kind: a true verdict, whatever they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from audit_kit import Rows, step
+
+from reluctant import ReLUNetwork
+from reluctant.testing import in_float32, planted
+from reluctant.testing.faults import FAULTS, Dying, noisy
+
+NETWORK = planted((6, 8, 3))
+WIDE_INPUT = planted((12, 4, 2))
+
+
+def softmax(x):
+    values = NETWORK(x)
+    powers = np.exp(values - values.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def test_one_hidden_layer_is_taken_exactly(record, seed):
+    found = record(planted((12, 4, 2), seed), rng=seed)
+    assert found["verdict"]["level"] == "exact"
+    assert {"extractable", "approximable", "span"} <= set(found["verdict"]["leaks"])
+    assert found["recovered"]["widths"] == [12, 4, 2]
+    assert found["recovered"]["error"]["largest"] < 1e-8
+    assert found["recovered"]["queries"] == step(found, "extraction")["queries"]
+    assert (found["span"]["rank"], found["ok"]) == (4, True)
+
+
+def test_every_input_is_looked_at_so_the_span_is_no_leak(record):
+    found = record(NETWORK)
+    assert found["span"]["outcome"] == "full-rank"
+    assert "span" not in found["verdict"]["leaks"]
+
+
+def test_two_hidden_layers_are_taken_and_not_learned(record):
+    found = record(planted((10, 6, 5, 1)))
+    assert found["recovered"]["widths"] == [10, 6, 5, 1]
+    assert step(found, "learning")["state"] == "skipped"
+    assert set(found["pictures"]["slice"]["layers"]) == {1, 2}
+
+
+def test_probabilities_are_read_through_their_softmax(record):
+    found = record(softmax, 6)
+    assert found["verdict"]["level"] == "exact"
+    assert found["target"]["link"] == "softmax"
+    assert found["target"]["link found"] is True
+    assert found["recovered"]["widths"] == [6, 8, 2]  # log-ratios to the first class
+    assert any("probabilities" in sentence for sentence in found["limits"])
+
+
+def test_a_link_that_is_given_is_not_found(record):
+    found = record(softmax, 6, link="softmax")
+    assert (found["target"]["link"], found["target"]["link found"]) == ("softmax", False)
+    assert found["verdict"]["level"] == "exact"
+
+
+def test_one_output_of_many(record):
+    found = record(NETWORK, output=1)
+    assert found["recovered"]["widths"] == [6, 8, 1]
+
+
+def test_few_digits_are_enough(record):
+    found = record(in_float32(planted((8, 6, 1))), 8)
+    assert found["verdict"]["level"] == "exact"
+    assert found["recovered"]["method"] == "extraction from few digits"
+    assert 1e-10 < found["recovered"]["error"]["typical"] < 1e-5
+
+
+def test_inside_a_box_nothing_outside_is_asked(valid, seed):
+    from reluctant import open_oracle
+    from reluctant.audit import audit
+
+    outside = []
+    network = planted((4, 3, 1), seed)
+
+    def target(x):
+        outside.append(bool((x < -1).any() or (x > 1).any()))
+        return network(x)
+
+    with open_oracle(target, dim=4, domain=(-1, 1)) as oracle:
+        found = valid(audit(oracle, rng=seed, steps=["health", "extraction", "line", "plane", "errors"]).to_dict())
+    assert not any(outside)
+    assert found["pictures"]["slice"] is not None
+
+
+def test_labels_alone_still_give_the_span(record):
+    found = record(lambda x: WIDE_INPUT(x).argmax(axis=1), 12)
+    assert found["verdict"]["level"] == "span"
+    assert found["verdict"]["leaks"] == ["span"]
+    assert found["span"]["rank"] == 4
+    assert found["extraction"]["outcome"] == "piecewise-constant"
+    assert found["flip"] is None
+    assert found["recovered"] is None
+
+
+def test_a_smooth_target_is_not_extracted_but_looked_at(record):
+    target = Rows(lambda x: np.tanh(x @ np.arange(12.0).reshape(4, 3)))
+    found = record(target, 4)
+    assert found["verdict"]["level"] == "span"
+    assert found["health"]["refusal"] == "not-piecewise-linear"
+    assert step(found, "extraction")["state"] == "skipped"
+    assert "curved at small scale" in found["verdict"]["sentence"]
+    assert found["queries"]["total"] == target.seen
+
+
+def test_a_constant_target_leaks_nothing(record):
+    found = record(lambda x: np.ones(len(x)), 4)
+    assert (found["verdict"]["level"], found["verdict"]["leaks"]) == ("nothing", [])
+    assert "same answer everywhere" in found["verdict"]["sentence"]
+    assert step(found, "flip")["state"] == "skipped"
+
+
+def test_a_linear_target_is_a_network_without_hidden_layer(record):
+    found = record(ReLUNetwork([[[1.0, 2.0, 3.0]]], [[0.5]]))
+    assert found["recovered"]["widths"] == [3, 1]
+    assert found["pictures"]["first layer"] is None
+
+
+def test_noise_is_told(record):
+    found = record(noisy(planted((6, 5, 1)), 1e-3), 6)
+    assert found["health"]["deterministic"] is False
+    assert found["verdict"]["level"] in {"exact", "approximate", "nothing"}
+
+
+@pytest.mark.parametrize("fault", sorted(FAULTS))
+def test_a_faulty_target_has_a_record(fault, valid):
+    from reluctant import open_oracle
+    from reluctant.audit import audit, not_opened
+    from reluctant.errors import ReluctantError
+
+    try:
+        oracle = open_oracle(FAULTS[fault](planted((4, 5, 1))), dim=4)
+    except ReluctantError as error:
+        found = valid(not_opened("target", error, seed=0, budget=1000, repeat="").to_dict())
+        assert "could not be opened" in found["verdict"]["sentence"]
+    else:
+        found = valid(audit(oracle).to_dict())
+        assert found["ok"]
+    assert found["verdict"]["level"] in {"unknown", "nothing"}
+    assert found["verdict"]["leaks"] == []
+
+
+def test_a_target_that_dies_keeps_what_was_found(record):
+    found = record(Dying(planted((12, 4, 2)), rows=500), 12)
+    assert found["health"] is not None
+    assert found["span"]["ok"]
+    assert found["extraction"]["outcome"] == "target-failed"
+    assert found["verdict"]["level"] == "span"
+    assert step(found, "plane")["state"] == "failed"
+    assert "died" in step(found, "plane")["why"]

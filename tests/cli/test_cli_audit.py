@@ -1,0 +1,180 @@
+"""`reluctant audit` as it is typed: files, modules, servers, pipelines, and what cannot be opened."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+
+import jsonschema
+import numpy as np
+import pytest
+
+from reluctant.audit import schema
+from reluctant.testing import planted
+from reluctant.testing.server import ModelServer
+
+CONSTANT = "import numpy as np\ndef target(x): return np.ones(len(x))\n"
+QUICK = ("--skip", "defenses", "-q")
+
+
+def read(path) -> dict:
+    record = json.loads(path.read_text())
+    jsonschema.Draft202012Validator(schema()).validate(record)
+    return record
+
+
+def test_a_file(command, npz, folder):
+    ended = command("audit", npz, "-q", "--json", folder / "audit.json", "-o", folder / "page.html")
+    assert (ended.status, ended.err) == (0, "")
+    assert "The whole network can be taken through this interface: 5-8-1" in ended.out
+    assert f"Report: {folder / 'page.html'}" in ended.out
+    record = read(folder / "audit.json")
+    assert record["truth"]["neurons found"] == 8
+    assert record["defenses"]["on"] == "the recovered network"
+    assert record["repeat"]["command"] == f"reluctant audit {npz} --out {folder / 'page.html'}"
+    assert "<html" in (folder / "page.html").read_text()
+
+
+def test_one_json_object_on_standard_output(command, module, folder):
+    ended = command("audit", f"{module(CONSTANT)}:target", "--dim", 3, "--json", "-")
+    assert ended.status == 0
+    assert json.loads(ended.out)["verdict"]["level"] == "nothing"
+    assert (folder / "report.html").is_file()
+    assert "audit 1/11: health" in ended.err
+
+
+@pytest.mark.parametrize(("leak", "status"), [("extractable", 1), ("approximable", 1), ("span", 0)])
+def test_fail_on(leak, status, command, npz):
+    assert command("audit", npz, *QUICK, "--fail-on", leak).status == status
+
+
+def test_fail_on_may_be_repeated(command, npz):
+    assert command("audit", npz, *QUICK, "--fail-on", "span", "--fail-on", "extractable").status == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--fail-on", "everything"),
+        ("--price", "-1"),
+        ("--input-shape", "five"),
+        ("--input-shape", "2,2"),
+        ("--inputs", "missing.npy"),
+        ("-o", "missing/report.html"),
+        ("--json", "missing/audit.json"),
+        ("--link", "magic"),
+        ("--link", "softmax"),  # of one output
+        ("--domain", "1"),
+        ("--budget", "0"),
+        ("--skip", "everything"),
+    ],
+)
+def test_bad_usage_is_no_audit(arguments, command, npz, folder):
+    ended = command("audit", npz, *arguments)
+    assert ended.status == 2
+    assert not (folder / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    "target", ["http://127.0.0.1:9/v2/models/digits", "missing.onnx", "no_such_module:target", "notes.txt"]
+)
+def test_a_target_that_cannot_be_opened_has_a_report(target, command, folder):
+    (folder / "notes.txt").write_text("no model")
+    ended = command("audit", target, "--retries", 0, "--json", folder / "audit.json")
+    assert ended.status == 1
+    record = read(folder / "audit.json")
+    assert record["ok"] is False
+    assert record["verdict"]["level"] == "unknown"
+    assert "could not be opened" in record["verdict"]["sentence"]
+    assert record["target"]["inputs"] is None
+    assert record["queries"]["total"] == 0
+    assert "could not be opened" in (folder / "report.html").read_text()
+
+
+def test_a_served_model(command, folder):
+    with ModelServer(planted((5, 6, 2)), dim=5, outputs=2) as server:
+        ended = command("audit", server.url, *QUICK, "--json", folder / "audit.json", "--price", 3, "--currency", "EUR")
+    assert ended.status == 0
+    record = read(folder / "audit.json")
+    assert record["verdict"]["level"] == "exact"
+    assert record["truth"] is None
+    assert record["price"]["cost"] == pytest.approx(record["queries"]["total"] * 3 / 1000)
+
+
+def test_a_wrong_model_name_has_a_report(command, folder):
+    with ModelServer(planted((5, 6, 2)), dim=5, outputs=2) as server:
+        ended = command("audit", server.url + "-other", "--json", folder / "audit.json", "-q")
+    assert ended.status == 1
+    assert "could not be opened" in read(folder / "audit.json")["verdict"]["sentence"]
+
+
+def test_a_server_that_takes_few_rows_at_once(command, folder):
+    with ModelServer(planted((4, 3, 1)), dim=4, most_rows=5) as server:
+        ended = command("audit", server.url, *QUICK, "--json", folder / "audit.json", "--budget", 4000)
+    assert ended.status == 0
+    assert read(folder / "audit.json")["verdict"]["level"] == "exact"
+
+
+def test_inputs_and_classes(command, npz, folder):
+    np.save(folder / "x.npy", np.random.default_rng(0).uniform(0, 1, (30, 5)))
+    command("audit", npz, "-q", "--inputs", folder / "x.npy", "--classes", "<b>yes</b>", "--json", folder / "a.json")
+    record = read(folder / "a.json")
+    assert record["defenses"]["inputs"] == "the inputs given"
+    assert record["defenses"]["rows"][1]["honest"]["inputs"] == 30
+    assert record["target"]["classes"] == ["<b>yes</b>"]
+    assert "<b>yes</b>" not in (folder / "report.html").read_text()
+
+
+def test_resumed_from_a_transcript(command, module, folder):
+    source = "from reluctant.testing import planted\ntarget = planted((5, 4, 1)).__call__\n"
+    target = f"{module(source)}:target"
+    arguments = ("audit", target, "--dim", 5, *QUICK, "--transcript", folder / "kept", "--json", folder / "audit.json")
+    command(*arguments)
+    first = read(folder / "audit.json")
+    command(*arguments)
+    again = read(folder / "audit.json")
+    sent = sum(rows["sent"] for rows in again["queries"]["by stage"].values())
+    assert sent == 3  # the opening question
+    assert again["recovered"] == first["recovered"]
+    assert again["pictures"] == first["pictures"]
+
+
+HANGING = """
+import time
+from pathlib import Path
+from reluctant.testing import planted
+
+network, calls = planted((5, 4, 1)), 0
+
+def target(x):
+    global calls
+    calls += 1
+    if calls > 12:
+        Path("hanging").touch()
+        time.sleep(60)
+    return network(x)
+"""
+
+
+def test_ctrl_c_writes_the_report(main, folder):
+    (folder / "slow.py").write_text(HANGING)
+    arguments = ["audit", "slow:target", "--dim", "5", "--json", "audit.json"]
+    process = subprocess.Popen(
+        [*main, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        end = time.monotonic() + 30
+        while not (folder / "hanging").exists() and time.monotonic() < end:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    record = read(folder / "audit.json")
+    assert record["ok"] is False
+    assert record["health"] is not None
+    assert any(step["why"] == "Stopped by the user." for step in record["steps"])
+    assert (folder / "report.html").is_file()

@@ -1,0 +1,100 @@
+"""`reluctant reproduce`."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+
+import pytest
+
+from reluctant.experiments import EXPERIMENTS, Check, Experiment, Finding
+from reluctant.experiments.papers import ADVERSARIAL, PAPERS
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    """Real experiments with numbers that take a moment, one with a check that fails, one that breaks."""
+
+    def failing(rng):
+        """Fails."""
+        return Finding("", "t", "c", ("x",), ((1,),), lambda figure: None, (Check("c", 2.0, 0, 1),))
+
+    def broken(rng):
+        """Breaks."""
+        raise ValueError("not today")
+
+    real = EXPERIMENTS["bottlenecks"]
+    small = {"wide": 100, "narrow": 10, "networks": 2}
+    for name, measure, quick in (
+        ("bottlenecks", real.measure, small),
+        ("failing", failing, {}),
+        ("broken", broken, {}),
+    ):
+        monkeypatch.setitem(EXPERIMENTS, name, Experiment(name, ADVERSARIAL, "Section 0", measure, quick))
+
+
+def test_experiments_are_listed_with_their_papers(command):
+    ended = command("reproduce")
+    assert ended.status == 0
+    assert all(name in ended.out for name in EXPERIMENTS)
+    assert all(paper.short in ended.out for paper in PAPERS)
+    assert "Appendix D, Figure 1" in ended.out
+
+
+def test_an_experiment_writes_its_files_and_the_page(folder, command):
+    ended = command("reproduce", "bottlenecks", "--out", folder / "figures", "--seed", "5", "-q")
+    record = json.loads((folder / "figures" / "bottlenecks.json").read_text())
+    assert ended.status == (0 if record["ok"] else 1)
+    assert (record["size"], record["seed"]) == ("quick", 5)
+    assert {path.suffix for path in (folder / "figures").iterdir()} == {".svg", ".json", ".txt", ".html"}
+    assert record["measured"] in ended.out
+    assert f"Open: {folder / 'figures' / 'index.html'}" in ended.out
+    assert ended.err == ""
+
+
+def test_a_failed_check_is_status_one(folder, command):
+    ended = command("reproduce", "failing", "--out", folder / "figures")
+    assert ended.status == 1
+    assert "[1/1] failing (Section 0): 0 of 1 checks hold" in ended.err
+
+
+def test_a_broken_experiment_is_status_one_and_the_others_run(folder, command):
+    ended = command("reproduce", "broken", "bottlenecks", "--out", folder / "figures")
+    assert ended.status == 1
+    assert "not today" in ended.out
+    assert "2 experiments" in ended.out
+    assert "broken did not run" in ended.out
+    assert (folder / "figures" / "bottlenecks.svg").exists()
+    assert "not today" in (folder / "figures" / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("depth", "--mnist", "missing"), ("depth", "--seed", "-1"), ("depth", "--size", "huge"), ("depth", "-j", "0")],
+)
+def test_bad_arguments_are_found_before_anything_runs(arguments, folder, command):
+    assert command("reproduce", *arguments, "--out", folder / "new").status == 2
+    assert not (folder / "new").exists()
+
+
+def test_an_unknown_experiment_is_status_two(command):
+    ended = command("reproduce", "nonsense")
+    assert ended.status == 2
+    assert "flip-steps" in ended.err
+
+
+def test_ctrl_c_leaves_what_was_finished(main, folder):
+    arguments = ["reproduce", "learn-theorem", "span-thin", "--out", str(folder / "figures")]
+    running = subprocess.Popen([*main, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    finished = folder / "figures" / "index.html"
+    for _ in range(600):
+        if finished.exists() and "learn-theorem" in finished.read_text():
+            break
+        time.sleep(0.1)
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "All 3 checks hold" in finished.read_text()
+    assert not (folder / "figures" / "span-thin.json").exists()

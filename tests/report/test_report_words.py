@@ -1,0 +1,179 @@
+"""Numbers in words, tables and pictures, each by itself."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from reluctant.report import render
+from reluctant.report.defenses import defense_words
+from reluctant.report.drawings import (
+    draw_errors,
+    draw_first_layer,
+    draw_flip,
+    draw_leak,
+    draw_line,
+    draw_plane,
+    draw_stages,
+)
+from reluctant.report.drawings.first_layer import _mosaic
+from reluctant.report.drawings.leak import MOST_DIGITS, leak_points
+from reluctant.report.drawings.plane import _finer
+from reluctant.report.figures import figure_svg, new_figure
+from reluctant.report.tables import Cell, Column, Table
+from reluctant.report.words import NO_BREAK, count, duration, money, percent, powers, size
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (3.14e-13, "3.1 × 10⁻¹³"), (0.031, "0.031"), (12.34, "12"), (-2.5e-7, "−2.5 × 10⁻⁷"), (0, "0"), (1.0, "1.0"),
+        (9.99e4, "1.0 × 10⁵"), (None, "–"), (float("nan"), "–"), (float("inf"), "–"), (1e9, "1.0 × 10⁹"),
+    ],
+)  # fmt: skip
+def test_sizes(value, words):
+    assert size(value).replace(NO_BREAK, " ") == words
+
+
+def test_shares_are_not_rounded_up_to_all():
+    assert [percent(share) for share in (0, 3e-4, 0.5, 0.999, 0.99999, 1, None)] == [
+        "0%", "0.03%", "50.0%", "99.9%", "> 99.9%", "100%", "–",
+    ]  # fmt: skip
+
+
+def test_counts_times_and_money():
+    assert [count(value) for value in (0, 1234567, None)] == ["0", "1,234,567", "–"]
+    assert [duration(value) for value in (0.04, 12, 90, 7200, None)] == ["< 0.1 s", "12 s", "1.5 min", "2.0 h", "–"]
+    assert [money(value, "EUR") for value in (0, 0.0026, 1.5, None)] == ["0.00 EUR", "0.0026 EUR", "1.50 EUR", "–"]
+
+
+def test_powers_in_a_sentence():
+    said = "error 2.0e-13 at most, 1e+06 far, 0.0e+00 none, sha 3e5a1, v1.2e3x, 12e4"
+    read = "error 2.0 × 10⁻¹³ at most, 1 × 10⁶ far, 0 none, sha 3e5a1, v1.2e3x, 12e4"
+    assert powers(said).replace(NO_BREAK, " ") == read
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("none", "no defense"), ("decimals=3", "3 decimals"), ("softmax, top=1", "top probability"),
+        ("gaussian=1e-3,fixed", "Gaussian noise 1e-3 (fixed)"), ("softmax, decimals=2", "probabilities, 2 decimals"),
+        ("something=new", "something=new"), ("labels", "label alone"),
+    ],
+)  # fmt: skip
+def test_defenses_in_words(name, words):
+    assert defense_words(name) == words
+
+
+def test_cells_that_are_not_known_are_sorted_last():
+    assert Cell("–", "").sort_key == ""
+    assert Cell("1,200", 1200).sort_key == 1200
+    table = Table("Words", (Column("name"), Column("number", numeric=True)), [["a", Cell("1,200", 1200)]])
+    assert [[cell.text for cell in row] for row in table.cells()] == [["a", "1,200"]]
+
+
+def test_the_base_page_stands_alone():
+    html = render("base.html")
+    assert "<main" in html
+    assert "<nav" not in html
+
+
+def test_pictures_have_names_of_their_own():
+    """Two pictures in one page do not take each other's clips."""
+    svgs = [draw_line({"positions": [0, 1, 2], "answers": [[0], [k], [1]], "creases": [1.0]}).picture for k in (1, 2)]
+    names = [{each.get("id") for each in ElementTree.fromstring(svg).iter()} - {None} for svg in svgs]
+    assert names[0]
+    assert not names[0] & names[1]
+
+
+def test_every_curve_is_drawn():
+    answers = np.arange(12.0).reshape(4, 3)
+    one = draw_line({"positions": [0, 1, 2, 3], "answers": answers[:, :1].tolist(), "creases": None})
+    three = draw_line({"positions": [0, 1, 2, 3], "answers": answers.tolist(), "creases": None})
+    assert three.picture.count("stroke-linecap: square") == one.picture.count("stroke-linecap: square") + 2
+    assert three.alt.startswith("The target's 3 outputs")
+    assert "creases" not in three.alt
+
+
+def test_long_numbers_are_cut_in_paths_and_nowhere_else():
+    figure = new_figure()
+    axes = figure.add_subplot()
+    axes.plot([0, 1 / 3, 1], [0, 2 / 3, 1 / 7])
+    axes.set_title("0.123456")
+    svg = figure_svg(figure)
+    assert "0.123456" in svg
+    paths = "".join(path.get("d") for path in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}path"))
+    assert "." in paths
+    assert all(len(number.split(".")[1]) <= 2 for number in paths.replace("\n", " ").split() if "." in number)
+
+
+def test_the_mosaic_has_gaps_and_keeps_order():
+    images = np.arange(3.0)[:, None, None] * np.ones((3, 2, 2))
+    tiles = _mosaic(images)
+    assert tiles.shape == (2, 8)
+    np.testing.assert_array_equal(tiles[0], [0, 0, np.nan, 1, 1, np.nan, 2, 2])
+    tiles = _mosaic(np.ones((9, 2, 2)))  # five and four
+    assert tiles.shape == (5, 14)
+    assert np.isnan(tiles[3:, 12:]).all()
+    assert not np.isnan(tiles[3:, 9:11]).any()
+
+
+def test_dead_neurons_can_be_drawn():
+    assert draw_first_layer({"height": 2, "width": 2, "images": [[0.0] * 4], "shown": 1, "of": 1}) is not None
+
+
+def test_a_flip_is_drawn_only_where_inputs_are_images():
+    assert draw_flip([0.0] * 4, [1.0] * 4, (2, 2), ("$cat$", "<b>")) is not None
+    assert draw_flip([0.0] * 4, [1.0] * 4, None) is None
+    assert draw_flip([0.0] * 4, [1.0] * 4, (3, 2)) is None
+    assert draw_flip(None, None, (2, 2)) is None
+
+
+def test_the_plane_is_drawn_the_right_way_up():
+    values = np.zeros((3, 3))
+    values[0, 2] = 9.0  # low in the second direction, high in the first: the lower right corner
+    finer = _finer(values)
+    assert finer.shape == (13, 13)
+    assert finer[0, -1] == 9
+    assert finer[0, -4] == pytest.approx(4.5)
+    assert finer[3, -1] == pytest.approx(4.5)
+    assert finer[-1].max() == 0
+
+
+@pytest.mark.parametrize("most", [0, 1, 9, 40])
+def test_labels_are_drawn_whatever_their_number(most):
+    part = {"low": [0, 0], "high": [1, 1], "values": [[0, most], [most, 0]], "creases": [], "classes": None}
+    assert draw_plane(part, labels=True).alt == "Heat map of the target's label on a plane through input space."
+
+
+def test_small_stages_are_put_together():
+    drawing = draw_stages({f"stage {k}": {"asked": k, "sent": k, "replayed": 0} for k in range(30)})
+    assert drawing.alt.count("stage ") == 13  # and all others as one
+    assert f"other stages {sum(range(17))}" in drawing.alt
+    assert draw_stages({}) is None
+
+
+def test_errors_of_a_copy_without_any():
+    group = {"scale": 1.0, "edges": [1e-18, 1e-17, 1e-16], "counts": [0, 0], "largest": 0.0}
+    assert draw_errors([group]) is not None
+    assert draw_errors([]) is None
+
+
+def row(defense: str, digits: float | None, error: float | None = 1e-3, ok: bool = True) -> dict:
+    rebuilt = {"method": "extract", "outcome": "recovered", "ok": ok, "error": error, "queries": 100}
+    return {"defense": defense, "honest": {}, "span": None, "rebuilt": rebuilt, "digits": digits, "stopped": not ok}
+
+
+def test_the_leak_curve_has_rows_about_digits_in_their_order():
+    rows = [row("none", 16.0), row("decimals=2", 3.0, None, ok=False), row("softmax", 16.0), row("labels", None),
+            row("gaussian=0.1,fixed", 1.0, 0.0)]  # fmt: skip
+    points = leak_points(rows)
+    assert [point.given for point in points] == ["noise\n0.1", "2\ndecimals", "all\ndigits"]
+    assert [point.copied for point in points] == [MOST_DIGITS, None, 3.0]
+    assert [point.ok for point in points] == [True, False, True]
+    assert "all digits: 3.0" in draw_leak(rows).alt
+    assert draw_leak([row("none", 16.0)]) is None
+    assert draw_leak([row("none", 16.0), row("decimals=2", 3.0) | {"rebuilt": None}]) is None
+    assert draw_leak(None) is None
