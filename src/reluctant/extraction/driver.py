@@ -206,7 +206,7 @@ class _Run:
         self, method: Method, health: Health, rng: np.random.Generator
     ) -> tuple[ReLUNetwork, Verification, Certificate | None]:
         candidate = method.run(self.oracle, DistanceNoise.of(health, self.oracle.dim), rng, self.keep)
-        network = orient(candidate.network)
+        network = orient(candidate.network, arrays=self.oracle.arrays)
         for stale in ("limits", "precision"):
             self.evidence.pop(stale, None)
         if candidate.limits:
