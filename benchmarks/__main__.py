@@ -21,6 +21,7 @@ from benchmarks import (
     depth_three,
     depth_two,
     experiments,
+    gpu,
     growth,
     honesty,
     http,
@@ -35,6 +36,7 @@ from benchmarks import (
     public,
     span,
     span_figures,
+    survival,
 )
 from benchmarks.results import Results
 
@@ -52,9 +54,12 @@ BENCHMARKS = {
     "public": public.main,
     "precision": precision.main,
     "growth": growth.main,
+    "gpu": gpu.main,
     "honesty": honesty.main,
+    "honesty-float32": honesty.float32,
     "probabilities": probabilities.main,
     "defenses": defenses.main,
+    "survival": survival.main,
     "audit": audit.main,
     "learning": learning.main,
     "adversarial": adversarial.main,

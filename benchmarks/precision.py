@@ -2,6 +2,7 @@
 
     python -m benchmarks precision                          3 networks of each kind
     PRECISION_SEEDS=10 PRECISION_ONLY=784-32-1 python -m benchmarks precision
+    PRECISION_FROM=5 ...                                    seeds from the sixth on: a long row in parts
     PUBLIC_TARGETS=folder PRECISION_ONLY=safenlp ...        public networks as onnxruntime serves them
 
 `own` is the target's largest error against the exact network of the same weights, `out` that of the recovered one,
@@ -12,7 +13,9 @@ answers, for each parameter. Wrong: said to be recovered, and off by more than f
 from __future__ import annotations
 
 import os
+import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,8 +51,15 @@ def planted_network(widths: tuple[int, ...], seed: int) -> rl.ReLUNetwork:
 def float32(*widths: int) -> Row:
     def make(seed: int) -> Made:
         true = planted_network(widths, seed)
-        (w, a), (b, c) = ([part.astype(np.float32) for part in parts] for parts in (true.weights, true.biases))
-        return (lambda x: np.maximum(x.astype(np.float32) @ w.T + b, 0) @ a.T + c), rl.ReLUNetwork([w, a], [b, c])
+        weights, biases = ([part.astype(np.float32) for part in parts] for parts in (true.weights, true.biases))
+
+        def answer(x: FloatArray) -> Any:
+            hidden = x.astype(np.float32)
+            for w, b in zip(weights[:-1], biases[:-1], strict=True):
+                hidden = np.maximum(hidden @ w.T + b, 0)
+            return hidden @ weights[-1].T + biases[-1]
+
+        return answer, rl.ReLUNetwork(weights, biases)
 
     return Row(f"{'-'.join(map(str, widths))}, float32", make)
 
@@ -87,6 +97,8 @@ def rows() -> list[Row]:
         served("digits 64-32-10, float32", digits_model()),
         float32(10, 50, 1),
         float32(784, 128, 1),
+        float32(64, 32, 16, 1),
+        float32(784, 128, 10),
         decimals(3, 784, 32, 1),
         noise(1e-4, 784, 32, 1),
         decimals(6, 784, 128, 1),
@@ -101,26 +113,40 @@ def rows() -> list[Row]:
 
 def main() -> None:
     seeds = int(os.environ.get("PRECISION_SEEDS", "3"))
-    print(
-        f"{'target':<30}{'recovered':>10}{'wrong':>6}{'out':>9}{'own':>9}{'q/P':>7}{'q·m/P':>7}{'noise':>7}{'CPU s':>7}"
-    )
+    titles = f"{'recovered':>10}{'wrong':>6}{'out':>9}{'own':>9}{'q/P':>7}{'q·m/P':>7}{'noise':>7}{'CPU s':>7}"
+    print(f"{'target':<30}{titles}  ended")
     for row in rows():
         print(one_row(row, seeds), flush=True)
 
 
 def one_row(row: Row, seeds: int) -> str:
-    runs = [one(*row.make(seed), seed) for seed in range(seeds)]
+    first = int(os.environ.get("PRECISION_FROM", "0"))
+    runs = [reported(row, seed) for seed in range(first, first + seeds)]
     good = [run for run in runs if run["ok"]]
     largest = {key: max((run[key] for run in good), default=float("nan")) for key in ("out", "own", "ratio")}
     wrong = sum(run["ok"] and run["out"] > WRONG * run["own"] for run in runs)
     cost, answers, cpu = (float(np.mean([run[key] for run in runs])) for key in ("q", "qm", "cpu"))
+    ended = ", ".join(f"{count} {name}" for name, count in Counter(run["outcome"] for run in runs).most_common())
     return (
         f"{row.name:<30}{len(good):>7}/{seeds:<2}{wrong:>6}{largest['out']:>9.1e}{largest['own']:>9.1e}"
-        f"{cost:>7.2f}{answers:>7.2f}{largest['ratio']:>6.2f}×{cpu:>7.1f}"
+        f"{cost:>7.2f}{answers:>7.2f}{largest['ratio']:>6.2f}×{cpu:>7.1f}  {ended}"
     )
 
 
-def one(target: Any, true: rl.ReLUNetwork, seed: int) -> dict[str, float]:
+def reported(row: Row, seed: int) -> dict[str, Any]:
+    """One run, told on stderr: a long row is worth watching."""
+    run = one(*row.make(seed), seed)
+    print(
+        row.name,
+        seed,
+        {key: value if isinstance(value, str) else float(f"{value:.3g}") for key, value in run.items()},
+        file=sys.stderr,
+        flush=True,
+    )
+    return run
+
+
+def one(target: Any, true: rl.ReLUNetwork, seed: int) -> dict[str, Any]:
     opened = rl.open_oracle(target) if isinstance(target, Path) else rl.open_oracle(target, dim=true.dim)
     start = time.process_time()
     result = rl.extract(opened, rng=seed)
@@ -133,4 +159,5 @@ def one(target: Any, true: rl.ReLUNetwork, seed: int) -> dict[str, float]:
     ratio = check.ratio if check is not None else float("nan")
     return {
         "ok": result.ok, "out": out, "own": own, "q": cost, "qm": cost * true.outputs, "cpu": cpu, "ratio": ratio,
+        "outcome": result.outcome.slug,
     }  # fmt: skip

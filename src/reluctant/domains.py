@@ -77,6 +77,13 @@ class Domain:
             times = np.where(moves == 0, np.inf, towards / moves)
         return np.asarray(np.maximum(times.min(axis=-1), 0.0))
 
+    def away(self, rows: FloatArray, margin: float) -> FloatArray:
+        """Rows moved so far from the bounds, or to the middle between them, that a step of this length stays inside."""
+        if self.is_space:
+            return rows
+        margins = np.minimum(margin, (np.asarray(self.high) - self.low) / 2)
+        return np.clip(rows, self.low + margins, self.high - margins)
+
     def sample(self, rng: np.random.Generator, n: int, dim: int, scale: float = 1.0) -> FloatArray:
         """Draw n points: uniform in a box, else Gaussian of this scale folded into the domain.
 
@@ -109,6 +116,14 @@ class Domain:
         folded = np.where(rows < self.low, 2 * np.asarray(self.low) - rows, rows)
         folded = np.where(folded > self.high, 2 * np.asarray(self.high) - folded, folded)
         return np.clip(folded, self.low, self.high)
+
+    def in_single(self, rows: FloatArray) -> FloatArray:
+        """The rows rounded to float32, and not out of the domain."""
+        rounded = rows.astype(np.float32)
+        given = rounded.astype(np.float64)  # compared in double: single would round the bounds as well
+        rounded = np.where(given < self.low, np.nextafter(rounded, np.float32(np.inf)), rounded)
+        rounded = np.where(given > self.high, np.nextafter(rounded, np.float32(-np.inf)), rounded)
+        return rounded.astype(np.float64)
 
     def describe(self) -> str:
         """One phrase for a message or a report."""

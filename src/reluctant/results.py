@@ -9,11 +9,12 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Self
 
-from reluctant.errors import NotRecovered
+from reluctant.errors import NonFiniteAnswer, NotRecovered, TargetError
 from reluctant.networks import ReLUNetwork
+from reluctant.oracles.base import Oracle
 from reluctant.oracles.ledger import Rows
 
-__all__ = ["Ended", "Outcome", "Result"]
+__all__ = ["Ended", "Outcome", "Result", "ended_by"]
 
 
 class Outcome(Enum):
@@ -49,9 +50,9 @@ class Outcome(Enum):
     )
     SPAN_PARTIAL = (
         "span-partial",
-        "Only some of the directions that the target looks at were found.",
-        "They are good as far as they go: gradients at random inputs are only known to bring half of them. Try another "
-        "seed; see what failed.",
+        "Not all directions that the target looks at were found, or not all that were found are its own.",
+        "Nothing here was verified. Try another seed, inputs of the target's own kind (inputs=, --inputs), or answers "
+        "with more digits.",
     )
     RANK_UNCLEAR = (
         "rank-unclear",
@@ -61,7 +62,8 @@ class Outcome(Enum):
     ONE_LABEL = (
         "one-label",
         "The target gave the same label everywhere it was asked.",
-        "Give the domain of its inputs (--domain LOW,HIGH), or another threshold (--threshold).",
+        "Give the domain of its inputs (--domain LOW,HIGH), inputs of different labels (inputs=, --inputs), or another "
+        "threshold (--threshold).",
     )
     CONSTANT = (
         "constant",
@@ -71,12 +73,14 @@ class Outcome(Enum):
     NOT_PIECEWISE_LINEAR = (
         "not-piecewise-linear",
         "The target is curved at small scale, so it is no ReLU network as it stands.",
-        "If it answers probabilities, open it with link='softmax' or 'sigmoid' (--link).",
+        "If it answers probabilities, open it with link='softmax' or 'sigmoid' (--link). The span of a smooth network "
+        "can be taken from its labels (labels=True, span --labels).",
     )
     PIECEWISE_CONSTANT = (
         "piecewise-constant",
         "The answers do not change under small steps: labels, or values rounded too coarsely.",
-        "Ask for values instead of labels, or for more digits.",
+        "Ask for values instead of labels, or for more digits. From labels the span can be taken all the same "
+        "(labels=True, span --labels).",
     )
     LOW_PRECISION = (
         "low-precision",
@@ -86,12 +90,14 @@ class Outcome(Enum):
     OUT_OF_REACH = (
         "out-of-reach",
         "The target does not answer far from the origin, where creases have to be looked for.",
-        "Probabilities saturate there: ask the target for the values before its softmax or sigmoid.",
+        "Probabilities saturate there, or are not told: ask the target for the values before its softmax or sigmoid. "
+        "The span can be had from labels alone: recover_span(oracle, labels=True) (span --labels).",
     )
     TOO_NOISY = (
         "too-noisy",
-        "The noise of the answers is too large against their spread to see any structure.",
-        "Average repeated answers at the target, or ask for more digits.",
+        "The answers are too noisy or too coarse against their spread to see any structure, or labels change when they "
+        "are asked for again.",
+        "Average repeated answers at the target if they are noisy; ask for more digits if they are rounded.",
     )
     NON_FINITE = (
         "non-finite",
@@ -133,6 +139,12 @@ class Outcome(Enum):
 
     def __str__(self) -> str:
         return f"{self.happened} {self.advice}".strip()
+
+
+def ended_by(error: TargetError, oracle: Oracle) -> Outcome:
+    """The outcome of a run that an error of the target ended; probabilities that saturate are no failure of it."""
+    saturated = isinstance(error, NonFiniteAnswer) and oracle.facts.saturates
+    return Outcome.OUT_OF_REACH if saturated else Outcome.TARGET_FAILED
 
 
 class Ended(ABC):

@@ -28,7 +28,7 @@ def swept():
     begun = []
 
     def watch(what, done, of, doing):
-        if what == "defenses":
+        if what == "defenses" and doing:
             begun.append(target.seen)
 
     with open_oracle(target, dim=6) as oracle:

@@ -26,6 +26,7 @@ def test_it_writes_the_span(target, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "4 of 30 directions: 86.7% invisible." in printed
     assert "Margin of the rank" in printed
+    assert "Could have been missed" in printed
     found = rl.Subspace.load(out)
     assert found.distance(rl.Subspace.spanned_by(network.weights[0])) < 1e-11
 
@@ -53,12 +54,33 @@ def test_nothing_found_is_status_one(tmp_path, capsys):
     assert not (tmp_path / "span.npz").exists()
 
 
-def test_a_partial_span_gets_a_name_that_says_so(target, tmp_path, capsys):
+def test_a_partial_span_gets_a_name_that_says_so(tmp_path, capsys):
+    network = planted((30, 4, 6, 1), 1)
+    network.save(tmp_path / "net.npz")
+    assert run(["span", str(tmp_path / "net.npz"), "-o", str(tmp_path / "span.npz"), "--budget", "220"]) == 1
+    printed = capsys.readouterr().out
+    assert "budget" in printed
+    assert "of 30 directions so far, not verified" in printed
+    assert "invisible" not in printed
+    assert [file.name for file in tmp_path.glob("span*.npz")] == ["span.partial.npz"]
+
+
+def test_a_partial_span_is_not_used_without_a_word(target, tmp_path, capsys):
+    network, path = target
+    rl.Subspace.spanned_by(network.weights[0][:2]).save(tmp_path / "span.partial.npz")
+    np.save(tmp_path / "x.npy", np.ones(30))
+    run(["flip", path, "--input", str(tmp_path / "x.npy"), "--span", str(tmp_path / "span.partial.npz")])
+    assert "not a whole span" in capsys.readouterr().err
+
+
+def test_inputs_of_the_users_own(target, tmp_path, capsys):
     _, path = target
-    assert run(["span", path, "-o", str(tmp_path / "span.npz"), "--budget", "180"]) == 1
-    assert "budget" in capsys.readouterr().out
-    written = [file.name for file in tmp_path.glob("span*.npz")]
-    assert "span.npz" not in written
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).uniform(0, 1, (20, 30)))
+    assert run(["span", path, "--domain", "0,1", "--inputs", str(tmp_path / "rows.npy")]) in (0, 1)
+    assert "like the 20 given" in capsys.readouterr().out
+    np.save(tmp_path / "rows.npy", np.ones((20, 7)))
+    assert run(["span", path, "--inputs", str(tmp_path / "rows.npy")]) == 2
+    assert "(n, 30)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["-o", "span.txt"], ["--threshold", "1"], ["--reach", "0"]])

@@ -76,6 +76,15 @@ def test_words_stay_words():
     assert "&lt;script&gt;" in page
 
 
+@pytest.mark.parametrize(
+    ("authors", "short"),
+    [("One", "One 2020"), ("One and Two", "One and Two 2020"), ("One, Two and Three", "One et al. 2020")],
+)
+def test_a_paper_has_a_short_name_at_the_head(authors, short):
+    record = finding("one", paper={"title": "A paper", "authors": authors, "venue": "Somewhere 2020"})
+    assert f">{short}<" in gallery_page([record], {})
+
+
 def test_papers_stand_together():
     other = {"paper": {"title": "Another", "authors": "B", "venue": "C"}}
     page = gallery_page([finding("one"), finding("two", **other), finding("three")], {})

@@ -12,6 +12,7 @@ import pytest
 
 from reluctant.report import audit_page, three_figures
 from reluctant.report.audit import CONTENTS
+from reluctant.report.findings import recovered_facts
 from reluctant.report.summary import leaks, level_of
 
 LOADING_ATTRIBUTES = {"src", "srcset", "data", "action", "poster", "background", "href", "xlink:href"}
@@ -219,6 +220,12 @@ def test_a_defense_that_left_a_close_copy_is_not_praised(record):
     assert "close, not verified" in audit_page(record)
 
 
+def test_a_copy_that_was_not_verified_is_said_to_be_so(record):
+    record["recovered"]["verified"] = False
+    assert three_figures(record)[0].note.endswith(", not verified")
+    assert ("Verified", "no: measured to be close") in recovered_facts(record)
+
+
 def states(record) -> list[str]:
     return [leak.state for leak in leaks(record)]
 
@@ -226,7 +233,8 @@ def states(record) -> list[str]:
 def test_leaks_are_found_or_not_or_not_settled(record):
     assert states(record) == ["yes"] * 4
     record["verdict"]["leaks"] = []
-    assert states(record) == ["not found", "not found", "all of them", "not found"]
+    assert states(record) == ["not found", "not found", "all of them", "by a large one"]
+    record["flip"]["ok"] = False
     record["extraction"]["outcome"] = "out-of-budget"
     record["span"] |= {"ok": False, "outcome": "rank-unclear"}
     assert states(record) == ["not settled", "not settled", "not settled", "not found"]
@@ -247,10 +255,17 @@ def test_no_defense_is_named_where_nothing_was_copied(record):
         ("exact", "Exact copy possible"),
         ("approximate", "Close copy possible"),
         ("span", "What it looks at is visible"),
-        ("nothing", "Nothing was taken"),
+        ("nothing", "No copy was made"),
         ("unknown", "Not decided"),
     ],
 )
 def test_each_level_has_its_words(record, level, words):
     record["verdict"]["level"] = level
     assert level_of(record).words == words
+
+
+def test_no_copy_is_good_news_only_where_nothing_else_leaks(record):
+    record["verdict"] |= {"level": "nothing", "leaks": []}
+    assert level_of(record).tone == "good"
+    record["verdict"]["leaks"] = ["flippable"]
+    assert level_of(record).tone == "warn"

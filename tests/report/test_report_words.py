@@ -19,7 +19,7 @@ from reluctant.report.drawings import (
     draw_stages,
 )
 from reluctant.report.drawings.first_layer import _mosaic
-from reluctant.report.drawings.leak import leak_points
+from reluctant.report.drawings.leak import MOST_DIGITS, leak_points
 from reluctant.report.drawings.plane import _finer
 from reluctant.report.figures import figure_svg, new_figure
 from reluctant.report.tables import Cell, Column, Table
@@ -171,7 +171,7 @@ def test_the_leak_curve_has_rows_about_digits_in_their_order():
             row("gaussian=0.1,fixed", 1.0, 0.0)]  # fmt: skip
     points = leak_points(rows)
     assert [point.given for point in points] == ["noise\n0.1", "2\ndecimals", "all\ndigits"]
-    assert [point.copied for point in points] == [None, None, 3.0]
+    assert [point.copied for point in points] == [MOST_DIGITS, None, 3.0]
     assert [point.ok for point in points] == [True, False, True]
     assert "all digits: 3.0" in draw_leak(rows).alt
     assert draw_leak([row("none", 16.0)]) is None

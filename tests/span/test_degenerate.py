@@ -7,7 +7,7 @@ import pytest
 
 import reluctant as rl
 from reluctant.errors import InvalidInput, NotRecovered
-from reluctant.testing import planted
+from reluctant.testing import in_float32, planted
 from reluctant.testing.faults import Dying, noisy, rounded
 
 DIM = 12
@@ -33,6 +33,7 @@ CASES = {
     "very noisy": (noisy(NETWORK, 1.0), {}, "too-noisy", 0),
     "labels that never change": (lambda x: np.zeros(len(x)), {"labels": True}, "one-label", 0),
     "threshold out of range": (NETWORK, {"labels": True, "threshold": 1e9}, "one-label", 0),
+    "labels of noisy values": (noisy(planted((DIM, 4, 3), 3), 0.1), {"labels": True}, "too-noisy", 0),
     "labels at random": (
         lambda x: np.random.default_rng(len(x)).integers(0, 2, len(x)),
         {"labels": True},
@@ -66,17 +67,18 @@ def test_noise_never_gives_a_wrong_span_with_ok(sd):
         assert span.outcome.slug in {"too-noisy", "rank-unclear", "span-partial", "not-piecewise-linear"}
 
 
-@pytest.mark.parametrize("decimals", [3, 6])
-def test_rounded_answers(decimals):
+@pytest.mark.parametrize(("decimals", "ok"), [(2, False), (6, True), (9, True)])
+def test_rounded_answers(decimals, ok):
     span = rl.recover_span(rl.open_oracle(rounded(NETWORK, decimals), dim=DIM), rng=0)
-    if span.ok:
+    assert span.ok == ok
+    if ok:
         assert span.subspace.distance(rl.Subspace.spanned_by(NETWORK.weights[0])) < 1e2 * 10.0**-decimals
 
 
 @pytest.mark.parametrize("labels", [False, True])
 def test_a_small_budget_keeps_what_was_found(labels):
     network = planted((60, 8, 4, 1), 2)
-    span = rl.recover_span(rl.open_oracle(network, budget=3500 if labels else 400), labels=labels, rng=0)
+    span = rl.recover_span(rl.open_oracle(network, budget=6000 if labels else 400), labels=labels, rng=0)
     assert span.outcome is rl.Outcome.OUT_OF_BUDGET
     assert 0 < span.rank < 8
     assert np.linalg.norm(rl.Subspace.spanned_by(network.weights[0]).reject(span.basis), 2) < 0.1
@@ -88,10 +90,74 @@ def test_a_target_that_dies():
     assert span.outcome is rl.Outcome.TARGET_FAILED
 
 
-@pytest.mark.parametrize(("options", "message"), [({"threshold": 1.0}, "threshold"), ({"reach": 0.0}, "reach")])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"threshold": 1.0}, "threshold"),
+        ({"threshold": np.nan, "labels": True}, "threshold"),
+        ({"threshold": "a", "labels": True}, "threshold"),
+        ({"reach": 0.0}, "reach"),
+        ({"reach": np.inf}, "reach"),
+        ({"reach": "far"}, "reach"),
+        ({"labels": "yes"}, "labels"),
+        ({"fine": 1}, "fine"),
+    ],
+)
 def test_bad_arguments(options, message):
     with pytest.raises(InvalidInput, match=message):
         rl.recover_span(rl.open_oracle(NETWORK), **options)
+
+
+def test_a_threshold_is_for_one_output():
+    with pytest.raises(InvalidInput, match="3 outputs"):
+        rl.recover_span(rl.open_oracle(planted((DIM, 4, 3), 0)), labels=True, threshold=0.5)
+
+
+def test_float32_keeps_what_was_found_when_the_budget_ends():
+    network = planted((60, 8, 6, 1), 2)
+    whole = rl.recover_span(rl.open_oracle(in_float32(network), dim=60), rng=0)
+    span = rl.recover_span(rl.open_oracle(in_float32(network), dim=60, budget=whole.queries * 3 // 5), rng=0)
+    assert span.outcome is rl.Outcome.OUT_OF_BUDGET
+    assert span.rank > 0
+    coarse = rl.recover_span(rl.open_oracle(in_float32(network), dim=60), rng=0, fine=False)
+    assert coarse.ok
+    assert coarse.queries < whole.queries
+
+
+def test_full_rank_by_values_has_a_margin(seed):
+    span = rl.recover_span(rl.open_oracle(planted((DIM, 20, 8, 1), 1 + seed)), rng=seed)
+    assert span.outcome is rl.Outcome.FULL_RANK
+    assert 0 < span.margin < 0.1
+    assert span.rows["verification"].asked > 0
+
+
+def test_an_unclear_rank_is_not_told():
+    """7-6-1-1 beside an offset of 3e4: the answers have too few digits for the sixth direction."""
+    network = planted((7, 6, 1, 1), 5)
+    for seed in range(5):
+        span = rl.recover_span(rl.open_oracle(lambda x: network(x) + 3e4, dim=7), rng=seed)
+        true = rl.Subspace.spanned_by(network.weights[0])
+        assert not span.ok or np.linalg.norm(true.reject(span.basis), 2) < 1e-2
+
+
+def test_no_number_has_a_name():
+    span = rl.recover_span(rl.open_oracle(lambda x: np.where(x[:, :1] > 2, np.nan, NETWORK(x)), dim=DIM), rng=0)
+    assert span.outcome is rl.Outcome.NON_FINITE
+
+
+def test_probabilities_are_asked_where_they_do_not_saturate(seed):
+    network = planted((DIM, 4, 6, 3), 1 + seed)
+
+    def softmax(x):
+        z = 60 * network(x)
+        e = np.exp(z - z.max(axis=1, keepdims=True))
+        return e / e.sum(axis=1, keepdims=True)
+
+    span = rl.recover_span(rl.open_oracle(softmax, dim=DIM, link="softmax"), rng=seed)
+    assert span.outcome is not rl.Outcome.TARGET_FAILED
+    assert not span.domain.is_space
+    if span.ok:
+        assert np.linalg.norm(rl.Subspace.spanned_by(network.weights[0]).reject(span.basis), 2) < 1e-3
 
 
 def test_as_data():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
+from reluctant.errors import InvalidInput
 from reluctant.span import paper
 from reluctant.span.labels.crossings import Lines, crossings
 from reluctant.span.labels.wall import only_labels
@@ -42,13 +43,7 @@ def test_float32(activation, seed):
 
 def test_classes_of_several_outputs(seed):
     network = planted((30, 5, 8, 4), 9 + seed)
-    answers = []
-
-    def classify(x):
-        answers.append(network(x).argmax(axis=1))
-        return answers[-1]
-
-    span = rl.recover_span(rl.open_oracle(classify, dim=30), labels=True, rng=seed)
+    span = rl.recover_span(rl.open_oracle(lambda x: network(x).argmax(axis=1), dim=30), labels=True, rng=seed)
     assert span.ok
     assert span.rank == 5
     assert span.subspace.distance(true_span(network)) < 1e-9
@@ -101,8 +96,8 @@ def test_a_box_is_never_left(seed):
         return network(x) >= level
 
     span = rl.recover_span(rl.open_oracle(inside, dim=12, domain=(0, 1)), labels=True, rng=seed)
-    if span.ok:
-        assert np.linalg.norm(true_span(network).reject(span.basis), 2) < 1e-6
+    assert span.ok
+    assert np.linalg.norm(true_span(network).reject(span.basis), 2) < 1e-6
 
 
 def test_crossings_cost_their_entropy():
@@ -129,3 +124,20 @@ def test_algorithm_2_gives_directions_of_the_span(seed):
     found = paper.algorithm_2(lambda x: network(x)[:, None], 30, 2, rng=seed)
     assert found.rank >= 1
     assert np.linalg.norm(true_span(network).reject(found.basis), 2) < 1e-2
+
+
+@pytest.mark.parametrize("label", [0.0, 1.0])
+def test_algorithm_2_ends_on_a_target_that_never_changes(label):
+    asked = []
+
+    def never(x):
+        asked.append(len(x))
+        return np.full((len(x), 1), label)
+
+    assert paper.algorithm_2(never, 5, 2).rank == 0
+    assert min(asked) > 1  # no row by itself
+
+
+def test_a_rank_of_zero_is_refused():
+    with pytest.raises(InvalidInput, match="k, gamma"):
+        paper.algorithm_1(lambda x: x[:, :1], 5, 0)

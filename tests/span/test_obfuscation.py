@@ -75,5 +75,57 @@ def test_what_is_refused(span, x, scale, message):
 
 def test_a_partial_span_is_refused():
     partial = rl.Span(rl.Outcome.SPAN_PARTIAL, rl.Subspace(np.eye(3)[:1]), {})
-    with pytest.raises(NotRecovered, match="Only some"):
+    with pytest.raises(NotRecovered, match="Not all"):
         rl.obfuscate(partial, np.ones((1, 3)))
+
+
+def test_labels_are_compared_as_labels(seed):
+    """A wrong span changes the class of many inputs: told for class numbers, counted from 0 or from 1, and for one."""
+    network, x = planted((20, 6, 8, 5), 1), np.random.default_rng(seed).standard_normal((500, 20))
+    wrong = rl.Subspace(np.eye(20)[:3])
+    rows = rl.obfuscate(wrong, x, 10.0, rng=seed)
+    true = (network(x).argmax(axis=1) == network(rows).argmax(axis=1)).mean()
+    for first in (0, 1):
+        oracle = rl.open_oracle(lambda x, first=first: network(x).argmax(axis=1) + first, dim=20)
+        assert rl.check_obfuscation(oracle, wrong, x, 10.0, rng=seed).same_label == pytest.approx(true)
+    one = planted((20, 6, 8, 1), 1)
+    true = ((one(x) > 0) == (one(rows) > 0)).mean()
+    sigmoid = rl.open_oracle(lambda x: 1 / (1 + np.exp(-one(x))), dim=20)
+    assert rl.check_obfuscation(sigmoid, wrong, x, 10.0, rng=seed).same_label == pytest.approx(true)
+    level = rl.check_obfuscation(rl.open_oracle(one), wrong, x, 10.0, rng=seed, threshold=0.0)
+    assert level.same_label == pytest.approx(true)
+
+
+def with_sleeper(bias: float) -> rl.ReLUNetwork:
+    network = planted((20, 5, 1), 4)
+    weights, biases = [w.copy() for w in network.weights], [b.copy() for b in network.biases]
+    weights[0][0] /= np.linalg.norm(weights[0][0])
+    biases[0][0] = bias
+    return rl.ReLUNetwork(weights, biases)
+
+
+def test_noise_is_no_larger_than_the_span_was_followed():
+    """A neuron of bias -20 sleeps within reach=3 and wakes up at ten times the norm."""
+    network, x = with_sleeper(-20.0), np.random.default_rng(0).standard_normal((200, 20))
+    oracle = rl.open_oracle(network)
+    near = rl.recover_span(oracle, rng=0)
+    assert (near.ok, near.rank) == (True, 4)
+    assert near.followed == pytest.approx(3 * np.sqrt(20))
+    with pytest.raises(InvalidInput, match="followed no farther"):
+        rl.obfuscate(near, x, 10.0)
+    assert rl.check_obfuscation(oracle, near.subspace, x, 10.0).largest_change > 1e-3
+    assert rl.check_obfuscation(oracle, near, x).largest_change < 1e-9  # as far as it was followed
+    far = rl.recover_span(oracle, rng=0, reach=30.0)
+    assert far.rank == 5
+    assert rl.check_obfuscation(oracle, far, x, 10.0).largest_change < 1e-9
+
+
+def test_noise_does_not_leave_the_domain_silently():
+    network = planted((20, 4, 5, 3), 1)
+    oracle = rl.open_oracle(network, domain=(0, 1))
+    span = rl.recover_span(oracle, rng=0)
+    assert span.ok
+    x = np.full((5, 20), 0.5)
+    with pytest.raises(InvalidInput, match="leaves"):
+        rl.obfuscate(span, x, 1.0)
+    assert rl.check_obfuscation(oracle, span, x, 0.1).largest_change < 1e-9

@@ -83,6 +83,23 @@ def test_the_basis_cannot_be_written_to():
         rl.Subspace(np.eye(3)[:2]).basis[0, 0] = 2
 
 
+def test_equal_rows_are_equal_subspaces():
+    one, other = rl.Subspace(np.eye(3)[:2]), rl.Subspace(np.eye(3)[:2])
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != rl.Subspace(np.eye(3)[1:])
+    assert one != "span"
+    spans = [rl.Span(rl.Outcome.SPAN_RECOVERED, one, {}) for _ in range(2)]
+    assert spans[0] == spans[0]
+    assert spans[0] != spans[1]
+
+
+@pytest.mark.parametrize("name", ["null_basis", "projector"])
+def test_what_is_kept_cannot_be_written_to(name):
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(rl.Subspace(np.eye(3)[:2]), name)[0, 0] = 2
+
+
 @pytest.mark.parametrize("basis", [np.ones((2, 3)), np.eye(3)[0], np.eye(3)[[0, 1, 2, 0]], np.full((1, 3), np.nan)])
 def test_a_basis_must_be_orthonormal_rows(basis):
     with pytest.raises(InvalidInput, match="basis"):

@@ -18,11 +18,12 @@ from reluctant.geometry.gradients import gradients
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting
+from reluctant.span.cheap_gradients import INSIDE, SpanGradients
+from reluctant.span.subspace import Subspace
 
 __all__ = ["Known", "Queried", "Source"]
 
 OWN_ROUNDINGS = 8.0  # of a network's answer, in units of its size
-INSIDE = 2.0  # steps away from the bounds, where directions of a span are followed
 
 
 class Source(Protocol):
@@ -117,10 +118,20 @@ class Queried:
 
         The row that checks them is another reading of the noise.
         """
-        at = x if self.basis is None else self.inside(x)
-        slope, off = self.slopes(at[None], self.basis)
+        if self.basis is None:
+            slope, off = self.slopes(x[None], None)
+            gradient = slope[0]
+        else:
+            with self.oracle.stage("gradient"):
+                found = self.in_span(self.basis).inside(x[None])
+            gradient, off = found.slope[0] @ self.basis, found.off
         self.sd = max(self.sd, float(off[0]))
-        return np.asarray(slope[0] if self.basis is None else slope[0] @ self.basis)
+        return np.asarray(gradient)
+
+    def in_span(self, basis: FloatArray) -> SpanGradients:
+        """Gradients among the directions of a span, with the step and the noise of this input."""
+        noise = DistanceNoise(self.sd, 0.0)
+        return SpanGradients(self.oracle, Subspace(basis), noise, self.probe.step, self.rng, rounds=1)
 
     def slopes(self, points: FloatArray, basis: FloatArray | None) -> tuple[FloatArray, FloatArray]:
         """Slopes (n, m, k) along a basis, None for the inputs, and what the check of each was off, as noise."""
@@ -131,7 +142,4 @@ class Queried:
 
     def inside(self, x: FloatArray) -> FloatArray:
         """Moved so far from the bounds that a step along any unit direction stays between them."""
-        if self.domain.is_space:
-            return x
-        margin = np.minimum(INSIDE * self.probe.step, (np.asarray(self.domain.high) - self.domain.low) / 2)
-        return np.clip(x, self.domain.low + margin, self.domain.high - margin)
+        return self.domain.away(x, INSIDE * self.probe.step)

@@ -95,14 +95,14 @@ def audit(
 
     Ctrl-C ends it early with a record of what is known by then.
     """
-    opened = as_opened(oracle)
+    opened, wanted = as_opened(oracle), _wanted(steps)
+    seen(opened, link, output)  # a link or output that does not fit is found before anything is asked,
+    as_generator(rng)  # and so is a seed
     given = Given(
         _honest(inputs, opened, rng), inputs is None, _image(input_shape, opened.dim),
         None if file is None else Path(file), precision, link, output, seconds,
         partial(watch or _unwatched, "defenses"),
     )  # fmt: skip
-    wanted = _wanted(steps)
-    seen(opened, link, output)  # what cannot be read so is found before anything is asked
     run = _Run(opened, Known(given, link), budget, rng, watch or _unwatched)
     ended = run.go(wanted)
     return Audit(

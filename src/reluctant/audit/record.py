@@ -14,7 +14,7 @@ import numpy as np
 from reluctant.audit.known import Known
 from reluctant.audit.names import names
 from reluctant.audit.pictures import first_layer, rounded
-from reluctant.audit.recovered import Price, cost, recovered
+from reluctant.audit.recovered import Price, best_run, cost, recovered
 from reluctant.audit.verdict import LEAKS, Verdict, judge, smallest_flip
 from reluctant.oracles import Facts, Rows
 from reluctant.results import Result
@@ -82,7 +82,7 @@ class Audit:
             "learning": _run_as_data(known.learning),
             "flip": _flip(known),
             "linearity": known.linearity,
-            "recovered": recovered(known.copy, facts.outputs, self.price),
+            "recovered": recovered(best_run(known), facts.outputs, self.price),
             "truth": known.truth,
             "defenses": known.sweep and known.sweep.to_dict(),
             "pictures": _pictures(known),

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from reluctant.audit.known import Known
+from reluctant.audit.leak import CLOSE
 from reluctant.networks import ReLUNetwork
 from reluctant.results import Outcome, Result
 
-__all__ = ["Price", "accuracy_of", "recovered"]
+__all__ = ["Price", "accuracy_of", "best_run", "cost", "recovered"]
 
 Price = dict[str, Any]  # "per thousand" queries, and the "currency"
 
@@ -36,6 +38,24 @@ def _digits(error: float) -> int:
     return int(-np.log10(max(error, np.finfo(np.float64).eps)))
 
 
+def best_run(known: Known) -> Result | None:
+    """The run that gave the best copy: verified, as accurate as asked for, or measured to be close."""
+    copies = [run for _, run in known.runs if run is not None and run.network is not None and is_copy(run)]
+    return min(copies, key=_badness, default=None)
+
+
+def is_copy(run: Result) -> bool:
+    """True if its network is as good as a copy."""
+    typical = accuracy_of(run)["typical"]
+    return run.ok or (typical is not None and typical <= CLOSE)
+
+
+def _badness(run: Result) -> tuple[bool, bool, float]:
+    """An exact one before any other, then by error."""
+    typical = accuracy_of(run)["typical"]
+    return not run.ok, run.outcome is not Outcome.RECOVERED, np.inf if typical is None else typical
+
+
 def recovered(run: Result | None, outputs: int, price: Price | None) -> dict[str, Any] | None:
     """The copy as data, None without one."""
     if run is None or run.network is None:
@@ -43,6 +63,7 @@ def recovered(run: Result | None, outputs: int, price: Price | None) -> dict[str
     network: ReLUNetwork = run.network
     return {
         "method": _method(run),
+        "verified": run.ok,
         "widths": list(network.widths),
         "parameters": network.parameters,
         "error": accuracy_of(run),

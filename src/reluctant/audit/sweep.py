@@ -158,6 +158,8 @@ def sweep(
             rows.append(leak(copy, names, inputs=inputs, link=link, methods=methods, seconds=limit, rng=rng))
         except Exception as error:  # one cell must not cost the others
             failed.append((", ".join(names) or NO_DEFENSE, f"{type(error).__name__}: {error}"))
+    if watch is not None:
+        watch(len(trials), len(trials), "")
     base = -float(np.log10(unit_roundoff(digits)))
     return Sweep(on, tuple(rows), base, described, tuple(failed))
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from reluctant.adversarial import Flip
 from reluctant.audit.known import Known
-from reluctant.audit.leak import CLOSE
-from reluctant.audit.recovered import accuracy_of
-from reluctant.results import Outcome, Result
+from reluctant.audit.recovered import accuracy_of, best_run
+from reluctant.results import Outcome
 
 __all__ = ["LEAKS", "SMALL_FLIP", "Verdict", "judge", "smallest_flip"]
 
@@ -60,22 +59,13 @@ NO_PROOF = (
 
 
 def _leaking(known: Known) -> tuple[bool, ...]:
-    exact = known.copy is not None and known.copy.outcome is Outcome.RECOVERED
-    flip = smallest_flip(known)
+    copy, flip = best_run(known), smallest_flip(known)
     return (
-        exact,
-        exact or _close(known.learning) or _close(known.extraction),
+        copy is not None and copy.outcome is Outcome.RECOVERED,
+        copy is not None,
         known.span is not None and known.span.outcome is Outcome.SPAN_RECOVERED,
         flip is not None and flip.ok and flip.relative_size <= SMALL_FLIP,
     )
-
-
-def _close(run: Result | None) -> bool:
-    """True if the network of a run was measured to be close, verified or not."""
-    if run is None or run.network is None:
-        return False
-    typical = accuracy_of(run)["typical"]
-    return run.ok or (typical is not None and typical <= CLOSE)
 
 
 def smallest_flip(known: Known) -> Flip | None:
@@ -84,12 +74,9 @@ def smallest_flip(known: Known) -> Flip | None:
     return min(flips, key=lambda flip: flip.relative_size if flip.ok else 0.0, default=None)
 
 
-def _best(known: Known) -> Result:
-    return next(run for run in (known.copy, known.learning, known.extraction) if run is not None and run.network)
-
-
 def _copied(known: Known, can_be_taken: str) -> str:
-    run = _best(known)
+    run = best_run(known)
+    assert run is not None
     assert run.network is not None
     network, accuracy = run.network, accuracy_of(run)
     return (
@@ -99,7 +86,8 @@ def _copied(known: Known, can_be_taken: str) -> str:
 
 
 def _verified(known: Known) -> str:
-    run = _best(known)
+    run = best_run(known)
+    assert run is not None
     said = [run.evidence.get(name) for name in ("precision", "verification", "accuracy", "risk")]
     return " ".join(str(part) for part in said if part) or "Measured, not verified."
 

@@ -51,6 +51,8 @@ def flip(
     _check_out(out)
     x, known = read_array("--input", start), None if network is None else ReLUNetwork.load(network)
     seen = None if span is None else Subspace.load(span)
+    if span is not None and ".partial" in span.suffixes:
+        options.say(f"{span.name} is not a whole span: what it lacks is not followed, and the flip may be farther.")
     with opened_target(options, target) as oracle:
         found = flip_sign(oracle, x, span=seen, network=known, steps=steps, rng=options.seed)
         record = Record.of(oracle, "flip", options.seed, found.ok, flip=found)

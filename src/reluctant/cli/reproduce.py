@@ -62,7 +62,7 @@ def reproduce(
     chosen = _chosen(names, seed, mnist)
     make_folder(out)
     say = _nothing if quiet else note
-    say(f"{len(chosen)} experiments, {size.value} size, into {out.resolve()}")
+    say(f"{_counted(len(chosen))}, {size.value} size, into {out.resolve()}")
     records = []
     for number, record in enumerate(run_experiments(chosen, Plan(out, size.value, seed, mnist), jobs), 1):
         records.append(record)
@@ -111,9 +111,13 @@ def _ending(records: Sequence[dict[str, Any]], page: Path) -> str:
     not_run = f", {', '.join(failed)} did not run" if failed else ""
     seconds = sum(record["seconds"] for record in records)
     return (
-        f"{len(records)} experiments, {sum(checks)} of {len(checks)} checks hold{not_run}, {seconds:.0f} s of CPU "
+        f"{_counted(len(records))}, {sum(checks)} of {len(checks)} checks hold{not_run}, {seconds:.0f} s of CPU "
         f"time.\nOpen: {page.resolve()}"
     )
+
+
+def _counted(number: int) -> str:
+    return "1 experiment" if number == 1 else f"{number} experiments"
 
 
 def _nothing(text: str) -> None:

@@ -18,9 +18,10 @@ from reluctant.report.words import size
 __all__ = ["LABELS", "VALUES", "span_labels", "span_values"]
 
 HIDDEN = ((40, 30, 20, 10), (6, 3), (3, 3, 3))
-SHAPES = ((50, 8, 16, 1), (INPUTS, 20, 20, 1))
 ACTIVATIONS = ("tanh", "softplus", "relu")
-NETWORKS, LABEL_NETWORKS = 10, {(50, 8, 16, 1): 10, (INPUTS, 20, 20, 1): 2}
+NETWORKS = 10
+LABELS_SMALL = (50, 8, 16, 1)
+LABEL_NETWORKS: dict[tuple[int, ...], int] = {LABELS_SMALL: 10, (INPUTS, 20, 20, 1): 2}
 NEARLY_ALL = 0.9  # have the right rank and say so
 COARSE, FINE = 1e-6, 1e-11  # largest sine between recovered and true span, by values
 BY_LABELS = 1e-11  # and by labels
@@ -72,41 +73,40 @@ def span_labels(
     *, networks: dict[tuple[int, ...], int] | None = None, activations: tuple[str, ...] = ACTIVATIONS, rng: Rng = 0
 ) -> Finding:
     """The span from 0/1 answers alone, smooth and ReLU networks: queries over k·n, and the angle to the truth."""
-    counts, generator = networks or LABEL_NETWORKS, as_generator(rng)
-    cells = {
-        (widths, activation): [
-            label_network(widths, activation, generator, int(generator.integers(2**31))) for _ in range(count)
-        ]
-        for widths, count in counts.items()
-        for activation in activations
-    }
+    cells = _by_labels(networks or LABEL_NETWORKS, activations, as_generator(rng))
     every = [run for runs in cells.values() for run in runs]
-    rows = [
-        (shape(widths), activation, *_summary(runs), _floor(widths, runs))
-        for (widths, activation), runs in cells.items()
-    ]
+    right, costs = sum(run.right for run in every), _costs(every)
     named = {f"{widths[0]} inputs, {activation}": runs for (widths, activation), runs in cells.items()}
     return Finding(
         name="span-labels",
         title="Random networks thresholded to 0/1, the span from labels alone",
-        claim="With twice differentiable activations and a threshold on top, the span is approximated to "
-        "any ε with polynomially many queries, although each answer is one bit.",
-        measured=f"{sum(run.right for run in every)} of {len(every)} spans whole, ReLU networks included, to a sine of "
-        f"at most {size(_worst(every), 1)}, with {min(_costs(every)):.0f} to {max(_costs(every)):.0f} times k·n "
-        "queries.",
+        claim="With twice differentiable activations and a threshold on top, the span is approximated to any ε with "
+        "polynomially many queries, although each answer is one bit.",
+        measured=f"{right} of {len(every)} spans whole, ReLU networks included, to a sine of at most "
+        f"{size(_worst(every), 1)}, with {min(costs):.0f} to {max(costs):.0f} times k·n queries.",
         columns=("network", "activation", *COLUMNS, "floor"),
-        rows=tuple(rows),
+        rows=tuple((shape(key[0]), key[1], *_summary(runs), _floor(key[0], runs)) for key, runs in cells.items()),
         draw=lambda figure: _draw(figure, named),
         checks=(
-            Check("share of spans that are whole", sum(run.right for run in every) / len(every), NEARLY_ALL, 1),
+            Check("share of spans that are whole", right / len(every), NEARLY_ALL, 1),
             Check("worst sine of a whole span", _worst(every), 0, BY_LABELS),
-            Check("median queries over k·n", float(np.median(_costs(every))), 0, MOST_LABELS),
+            Check("median queries over k·n", float(np.median(costs)), 0, MOST_LABELS),
         ),
         notes=(
             "Floor: an answer is one bit, so (n − k)/n · log₂(1/angle) times k·n queries are the fewest that can tell "
             "the span apart from its neighbours.",
         ),
-    )  # fmt: skip
+    )
+
+
+def _by_labels(
+    counts: dict[tuple[int, ...], int], activations: tuple[str, ...], rng: np.random.Generator
+) -> dict[tuple[tuple[int, ...], str], list[SpanRun]]:
+    return {
+        (widths, activation): [label_network(widths, activation, rng, int(rng.integers(2**31))) for _ in range(count)]
+        for widths, count in counts.items()
+        for activation in activations
+    }
 
 
 def _floor(widths: tuple[int, ...], runs: Sequence[SpanRun]) -> float:
@@ -153,4 +153,6 @@ def _draw(figure: Any, cells: dict[str, list[SpanRun]]) -> None:
 VALUES = Experiment(
     "span-values", SPAN, "Theorem 3.4, Algorithm 1", span_values, quick={"hidden": HIDDEN[:2], "networks": 2}
 )
-LABELS = Experiment("span-labels", SPAN, "Theorem 4.3, Algorithm 2", span_labels, quick={"networks": {SHAPES[0]: 6}})
+LABELS = Experiment(
+    "span-labels", SPAN, "Theorem 4.3, Algorithm 2", span_labels, quick={"networks": {(50, 8, 16, 1): 6}}
+)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from reluctant.domains import Domain
 from reluctant.errors import BudgetExhausted, InvalidInput, NonFiniteAnswer, TargetError
 from reluctant.extraction.any_depth import AnyDepth
 from reluctant.extraction.candidate import Candidate
@@ -19,16 +20,16 @@ from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.layers import look_for_layers
 from reluctant.extraction.orientation import orient
-from reluctant.extraction.saturation import smaller, unsaturated_box
 from reluctant.geometry import DistanceNoise
 from reluctant.health import Health
 from reluctant.health.check import examine as examine_health
+from reluctant.health.saturation import readable_box, smaller, told_in_steps, unsaturated_box
 from reluctant.health.summary import FAR_ENOUGH
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
 from reluctant.oracles import Counting, Oracle, Rows
 from reluctant.oracles.opening import as_opened
-from reluctant.results import Outcome, Result
+from reluctant.results import Outcome, Result, ended_by
 from reluctant.verification.check import MOST_TOLERANCE, NOISE_FACTOR, Verification
 from reluctant.verification.check import examine as examine_network
 from reluctant.verification.precision import Precision, examine_precision
@@ -42,8 +43,11 @@ FEW_ROWS, POINTS_FOR_FEW_ROWS = 5000, 36  # a small network can afford more than
 FEW_NEURONS, FAR_POINTS = 32, 48  # parts of a few deeper neurons may look like one layer where random points are
 POINTS_FOR_DEEP = 160  # deeper neurons are active in parts of space that few points meet
 EXACT = 1e-6  # of the output's deviation: an exact network must be verifiable to this
+NOTICED = 1e-8  # of the output's deviation: from here on the method for few digits has the first attempt
+NOISIEST_INSIDE = 1e-6  # of the output's deviation: inside a box more noise hides what lines have to tell
 FEW_DIGITS_TOLERANCE = 0.1  # of the output's deviation: held-out answers have already been compared with the noise
 ATTEMPTS = 4
+MORE_DIRECTIONS = (3, 6, 12)  # of the attempts inside a box: more lines meet more creases
 NEEDS_SPACE = (DepthThree, AnyDepth)  # methods that look far from the origin
 
 
@@ -85,7 +89,7 @@ def extract(oracle: Oracle, method: Method | None = None, *, rng: Rng = 0, attem
     except BudgetExhausted as error:
         return run.result(Outcome.OUT_OF_BUDGET, run.partial, error=str(error))
     except TargetError as error:
-        return run.result(Outcome.TARGET_FAILED, run.partial, error=str(error))
+        return run.result(ended_by(error, opened), run.partial, error=str(error))
 
 
 @dataclass
@@ -108,26 +112,41 @@ class _Run:
         health = examine_health(self.oracle, self.rng, HEALTH_LINES)
         self.evidence["health"] = health
         refusal = exact_refusal(health)
-        self.few_digits = refusal is Outcome.LOW_PRECISION and self.may_use_few_digits(health)
-        if self.few_digits:
-            return self.try_methods(health, attempts)
-        if refusal is Outcome.OUT_OF_REACH and self.oracle.facts.saturates and not isinstance(self.method, NEEDS_SPACE):
-            return self.go_inside(attempts)
-        return (refusal, None) if refusal is not None else self.try_methods(health, attempts)
+        if self.saturates(health, refusal):
+            return self.go_inside(attempts, unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box)
+        return self.go_on(health, attempts)
 
-    def go_inside(self, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
+    def saturates(self, health: Health, refusal: Outcome | None) -> bool:
+        """True if probabilities are what keeps a method from looking far out, and it could do with less."""
+        near = refusal in (Outcome.OUT_OF_REACH, Outcome.NON_FINITE)
+        may = near or (refusal is Outcome.LOW_PRECISION and not answered_far_out(health))
+        facts = self.oracle.facts
+        return may and facts.saturates and facts.domain.is_space and not isinstance(self.method, NEEDS_SPACE)
+
+    def go_on(self, health: Health, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
+        """Refuse, or try what the digits allow."""
+        refusal = exact_refusal(health)
+        self.few_digits = refusal is Outcome.LOW_PRECISION and self.may_use_few_digits(health)
+        if refusal is not None and not self.few_digits:
+            return refusal, None
+        return self.try_methods(health, attempts)
+
+    def go_inside(
+        self, attempts: int, find_box: Callable[[Counting, np.random.Generator], Domain | None]
+    ) -> tuple[Outcome, ReLUNetwork | None]:
         """Inside a box in which no probability saturates; inside a smaller one where that was not so."""
         space = self.oracle
-        box = unsaturated_box(space, self.rng)
+        box = find_box(space, self.rng)
         for last in (False, False, True):
             if box is None:
                 break
             self.oracle = Counting(space.inner, space.ledger, box)
             self.evidence["reach"] = f"Far out probabilities saturate: asked and recovered inside {box.describe()}."
             health = self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
-            refusal = exact_refusal(health)
+            if told_in_steps(self.oracle, self.rng):
+                return Outcome.LOW_PRECISION, None
             try:
-                return (refusal, None) if refusal is not None else self.try_methods(health, attempts)
+                return self.go_on(health, attempts)
             except NonFiniteAnswer:
                 if last:
                     raise
@@ -160,15 +179,19 @@ class _Run:
 
     def may_use_few_digits(self, health: Health) -> bool:
         """Few digits are no refusal where the method for them can look, and no other was asked for."""
-        answered = health.largest_scale is not None and health.largest_scale >= FAR_ENOUGH
-        return answered and (self.method is None or isinstance(self.method, FewDigits))
+        return few_digits_are_enough(health, self.oracle) and (
+            self.method is None or isinstance(self.method, FewDigits)
+        )
 
     def methods(self, noise: DistanceNoise) -> Iterator[Method]:
         """The method that was asked for, again and again; else a ladder, by what the creases look like."""
         if self.method is not None:
             yield from repeat(self.method)
+        if noticeable(self.evidence["health"]) and self.may_use_few_digits(self.evidence["health"]):
+            yield FewDigits()
         if self.few_digits:
-            yield from repeat(FewDigits())
+            yield from repeat(FewDigits()) if self.oracle.facts.domain.is_space else map(FewDigits, MORE_DIRECTIONS)
+            return
         yield DepthTwo()
         if not self.oracle.facts.domain.is_space or self.oracle.dim == 1:
             yield from repeat(DepthTwo())
@@ -183,7 +206,7 @@ class _Run:
         self, method: Method, health: Health, rng: np.random.Generator
     ) -> tuple[ReLUNetwork, Verification, Certificate | None]:
         candidate = method.run(self.oracle, DistanceNoise.of(health, self.oracle.dim), rng, self.keep)
-        network = orient(candidate.network)
+        network = orient(candidate.network, arrays=self.oracle.arrays)
         for stale in ("limits", "precision"):
             self.evidence.pop(stale, None)
         if candidate.limits:
@@ -206,7 +229,8 @@ class _Run:
         """Enter what held-out answers leave; gives the noise as the method has measured it."""
         spent = sum(self.spent().values(), Rows()).queries
         self.evidence["precision"] = examine_precision(self.oracle, network, precision, rng, spent)
-        return Noise(float(precision.near.max()), noise.relative)
+        near = float(precision.near.max())
+        return Noise(near if self.oracle.facts.domain.is_space else max(near, noise.absolute), noise.relative)
 
     def keep(self, part: ReLUNetwork) -> None:
         """Remember what is known so far, should the run end here."""
@@ -230,6 +254,25 @@ class _Run:
     def result(self, outcome: Outcome, network: ReLUNetwork | None, **evidence: Any) -> Result:
         views = {f"{stage} search": view for stage, view in self.oracle.ledger.views.items()}
         return Result(outcome, network, self.spent(), self.oracle.ledger.last_stage, self.evidence | views | evidence)
+
+
+def answered_far_out(health: Health) -> bool:
+    """True if the target gave finite answers far from the origin."""
+    return health.largest_scale is not None and health.largest_scale >= FAR_ENOUGH
+
+
+def few_digits_are_enough(health: Health, oracle: Oracle) -> bool:
+    """True if the method for few digits can look: far out, or inside a box where enough of them are left."""
+    if health.number_format == "float16":
+        return False
+    if oracle.facts.domain.is_space:
+        return answered_far_out(health)
+    return oracle.facts.domain.is_box and health.noise.at(health.spread) <= NOISIEST_INSIDE * health.spread
+
+
+def noticeable(health: Health) -> bool:
+    """True if there is noise that exact methods would be told of, but are not made for."""
+    return exact_refusal(health) is None and NOISE_FACTOR * health.noise.at(health.spread) > NOTICED * health.spread
 
 
 def exact_refusal(health: Health) -> Outcome | None:

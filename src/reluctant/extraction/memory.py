@@ -13,14 +13,19 @@ __all__ = ["Memory", "remember"]
 
 
 class Memory:
-    """Rows with their answers, in the order in which they were asked."""
+    """Rows with their answers, in the order in which they were asked; nothing once there are more than `most`."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
         self.rows: list[FloatArray] = []
         self.answers: list[FloatArray] = []
+        self._most, self._seen = most, 0
 
     def keep(self, rows: FloatArray, answers: FloatArray) -> None:
         """Keep copies."""
+        self._seen += len(rows)
+        if self._most is not None and self._seen > self._most:
+            self.rows, self.answers = [], []
+            return
         self.rows.append(rows.copy())
         self.answers.append(answers.copy())
 
@@ -59,7 +64,7 @@ class _Remembering(Wrapper):
         return self.memory.listening(self.inner.answer)(rows)
 
 
-def remember(oracle: Counting) -> tuple[Counting, Memory]:
+def remember(oracle: Counting, most: int | None = None) -> tuple[Counting, Memory]:
     """The same opened target with the same ledger, and a memory of what it answers from now on."""
-    memory = Memory()
+    memory = Memory(most)
     return Counting(_Remembering(oracle.inner, memory), oracle.ledger, oracle.facts.domain), memory

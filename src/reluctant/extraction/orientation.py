@@ -12,7 +12,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linprog
 
+from reluctant.arrays import HOST, Arrays
 from reluctant.errors import MissingDependency
+from reluctant.extraction.linear import MANY_NEURONS, normal_solver
 from reluctant.geometry.samples import BoolArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
@@ -31,7 +33,7 @@ LATTICE_BITS = 30  # of each equation: as many as extraction is sure of
 GONE = 1e-8  # of the largest term: what may be left of the skip
 
 
-def orient(network: ReLUNetwork, *, gone: float = GONE) -> ReLUNetwork:
+def orient(network: ReLUNetwork, *, gone: float = GONE, arrays: Arrays = HOST) -> ReLUNetwork:
     """The same function without a skip term where the sides can be found, else the network as it is.
 
     gone: what may be left of the skip term, of the largest term it is made of.
@@ -40,25 +42,28 @@ def orient(network: ReLUNetwork, *, gone: float = GONE) -> ReLUNetwork:
         return network
     a, w = network.weights[1], network.weights[0]
     terms = (a[:, None, :] * w.T[None]).reshape(-1, len(w))  # (m·d, h): what each neuron would add
-    turned = find_turned(terms, -network.skip.reshape(-1), gone=gone)
+    turned = find_turned(terms, -network.skip.reshape(-1), gone=gone, arrays=arrays)
     return network if turned is None else _turned(network, turned)
 
 
-def find_turned(terms: FloatArray, missing: FloatArray, *, gone: float = GONE) -> BoolArray | None:
+def find_turned(
+    terms: FloatArray, missing: FloatArray, *, gone: float = GONE, arrays: Arrays = HOST
+) -> BoolArray | None:
     """Which columns of `terms` (equations, neurons) add up to `missing`; None if that cannot be found.
 
     gone: what may be left, of the largest term. With few digits, `gone` being more, only least squares is tried.
     """
-    choice = _sides(terms, missing) if gone <= GONE else _overdetermined(terms, missing)
+    choice = _sides(terms, missing, arrays) if gone <= GONE else _overdetermined(terms, missing)
     if choice is None or np.abs(missing - terms @ choice).max() > gone * np.abs(terms).max():
         return None
     return choice.astype(bool)
 
 
-def _sides(terms: FloatArray, missing: FloatArray) -> FloatArray | None:
+def _sides(terms: FloatArray, missing: FloatArray, arrays: Arrays) -> FloatArray | None:
     equations, neurons = terms.shape
     if neurons <= equations:
-        return _least_squares(terms, missing)
+        quick = _normal_equations(terms, missing, arrays) if neurons >= MANY_NEURONS else None
+        return _least_squares(terms, missing) if quick is None else quick
     found = _linear_programme(terms, missing)
     return _lattice(terms, missing) if found is None else found
 
@@ -70,6 +75,15 @@ def _overdetermined(terms: FloatArray, missing: FloatArray) -> FloatArray | None
 
 def _least_squares(terms: FloatArray, missing: FloatArray) -> FloatArray | None:
     return _rounded(np.asarray(np.linalg.lstsq(terms, missing, rcond=None)[0], dtype=np.float64))
+
+
+def _normal_equations(terms: FloatArray, missing: FloatArray, arrays: Arrays) -> FloatArray | None:
+    """Half the digits are plenty to tell 0 from 1, unless neurons depend on each other."""
+    try:
+        solve = normal_solver(arrays.put(terms), arrays)
+    except np.linalg.LinAlgError:
+        return None
+    return _rounded(arrays.get(solve(arrays.put(missing))))
 
 
 def _linear_programme(terms: FloatArray, missing: FloatArray) -> FloatArray | None:

@@ -12,9 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
+from reluctant.geometry.bent import (
+    bent_runs,
+    is_straight,
+    split_bent,
+    untested_runs,
+    wide_beside,
+    widest_inside,
+    without_bridges,
+)
 from reluctant.geometry.lines import Lines
 from reluctant.geometry.noise import DistanceNoise, roundings
 from reluctant.geometry.samples import NONE, TOLERANCE, BoolArray, IntArray, Pieces, Samples, find_pieces
@@ -28,16 +38,19 @@ JITTER = 0.2  # of a cell: how far from its middle the first samples are, at mos
 PAIR_WIDTH = 0.06  # of the interval a new pair is put into
 CHECK_WIDTH = 1e-5  # of the interval, on both sides of an expected crease, and less for a weak one
 WEAK = 0.1  # of the usual bend
+CROWDED = 1000  # creases on a line: with more, checks are narrower in proportion, or some would hold two creases
 LOOSE = 1e-3  # of the pieces beside it: a check wider than that, and than blur asks for, is made again
 TOO_WIDE = 32.0  # blurs between the two sides of a check; eight are asked for
 NUDGE = 1e-3  # of the neighbouring intervals, beside a crease that falls on a sample
 AT_THE_END = 1e-3  # of the interval: a crease this close to a sample is at the sample
 SMALLEST_BEND = 3 * TOLERANCE  # change of slope that counts as one, in deviations of its noise
-BENT = 1.5 * TOLERANCE  # distance from the line through a run's ends that counts, in deviations of the noise
 MOST_ROUNDS = 80
+CROWD_ROUNDS = 48  # in a crowd: what is open after that is begun afresh, so often, if it is a small part of the line
+FRESH_STARTS, FEW_PLACES = 4, 0.02
 CREASES_AT_FIRST = 500  # samples allowed before any crease is certified, in creases
 MOST_PER_CREASE = 8  # samples for each piece found: many times what a search takes that gets anywhere
 SPACING = 16 * unit_roundoff(np.float64)  # positions closer than this, relatively, cannot be told apart
+WIDE, ROOM = float(np.sqrt(SPACING)), 1e4 * SPACING  # intervals, relatively: to be cut in halves again, or once
 
 
 @dataclass(frozen=True)
@@ -61,6 +74,17 @@ class Scan:
     pieces: Pieces
     creases: Creases
     open: IntArray
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Positions on lines."""
+
+    line: IntArray
+    t: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.t)
 
 
 @dataclass
@@ -117,18 +141,44 @@ def _scan(
     samples = search.start_with_few(rng) if few else search.start(rng)
     if places is not None:
         samples = samples + search.look_at(places)
-    for _ in range(MOST_ROUNDS):
+    samples, left = _rounds(search, samples, most, watch)
+    for _ in range(FRESH_STARTS):
+        if not 0 < len(left) < FEW_PLACES * len(search.pieces(samples)) or not search.is_crowded(samples):
+            break
+        samples, left = _rounds(search, search.start_afresh(samples, left, rng), most, watch)
+    pieces = _merge_equal(samples, search.pieces(samples))
+    open_ = np.bincount(left.line, minlength=len(lines))
+    return Scan(samples, pieces, _creases(samples, pieces, _before_creases(samples, pieces)), open_)
+
+
+def _rounds(
+    search: _Search, samples: Samples, most: int | None, watch: Callable[[Scan], None] | None
+) -> tuple[Samples, _Places]:
+    """Ask until nothing is open, or nothing gets better; then also where something is left open."""
+    left = _Places(np.empty(0, dtype=np.intp), np.empty(0))
+    for k in range(MOST_ROUNDS):
         if watch is not None:
             watch(search.so_far(samples))
-        samples, wanted, unresolved = search.round(samples)
-        if not wanted or _too_many(samples, len(lines)) or (most is not None and len(samples) >= most):
+        samples, wanted, left = search.round(samples)
+        too_many = _too_many(samples, len(search.lines)) or (most is not None and len(samples) >= most)
+        if not wanted:
+            break
+        left = _Places(np.concatenate([left.line, *wanted.line]), np.concatenate([left.t, *wanted.t]))
+        if too_many or (k >= CROWD_ROUNDS and search.is_crowded(samples)):
             break
         samples = samples + search.ask_all(wanted)
-    if wanted:
-        unresolved = np.concatenate([unresolved, *wanted.line])
-    pieces = _merge_equal(samples, find_pieces(samples))
-    open_ = np.bincount(unresolved, minlength=len(lines))
-    return Scan(samples, pieces, _creases(samples, pieces, _before_creases(samples, pieces)), open_)
+    return samples, left
+
+
+def _joined(low: FloatArray, high: FloatArray) -> list[tuple[float, float]]:
+    """Stretches that overlap as one."""
+    joined: list[tuple[float, float]] = []
+    for start, stop in sorted(zip(low.tolist(), high.tolist(), strict=True)):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(stop, joined[-1][1])
+        else:
+            joined.append((start, stop))
+    return joined
 
 
 def _too_many(samples: Samples, lines: int) -> bool:
@@ -182,6 +232,30 @@ class _Search:
         wanted.add(np.repeat(np.arange(n), len(places)), np.tile(places, n))
         return self.ask_all(wanted)
 
+    def start_afresh(self, s: Samples, places: _Places, rng: np.random.Generator) -> Samples:
+        """Forget the samples around these places and look there again, with pairs at random.
+
+        Where samples are where they happen to mislead, more of them only add to the crowd.
+        """
+        pieces, wanted, keep = self.pieces(s), _Wanted(), np.ones(len(s), dtype=bool)
+        middle = (s.t[pieces.first] + s.t[pieces.last]) / 2
+        for line in np.unique(places.line):
+            own = np.flatnonzero(s.line[pieces.first] == line)
+            at = np.searchsorted(s.t[pieces.last[own]], places.t[places.line == line])
+            low, high = middle[own[np.maximum(at - 2, 0)]], middle[own[np.minimum(at + 2, len(own) - 1)]]
+            for start, stop in _joined(low, high):
+                keep &= (s.line != line) | (s.t <= start) | (s.t >= stop)
+                cell = (stop - start) / FIRST_PAIRS
+                first = start + (np.arange(FIRST_PAIRS) + rng.uniform(JITTER, 1 - JITTER, FIRST_PAIRS)) * cell
+                pair = self.new_numbers(FIRST_PAIRS)
+                wanted.add(np.full(FIRST_PAIRS, line), first, pair)
+                wanted.add(np.full(FIRST_PAIRS, line), first + PAIR_WIDTH * cell, pair)
+        return s.chosen(np.flatnonzero(keep)) + self.ask_all(wanted)
+
+    def is_crowded(self, s: Samples) -> bool:
+        """More creases than a line usually has."""
+        return len(s) > CROWDED * len(self.lines) and len(find_pieces(s)) > CROWDED * len(self.lines)
+
     def cells(self, count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """First and last angle of each line, and its part for each of so many cells."""
         first, last = self.lines.angle(self.lines.low), self.lines.angle(self.lines.high)
@@ -204,23 +278,26 @@ class _Search:
 
     def so_far(self, s: Samples) -> Scan:
         """What is known in the middle of the search: pieces, and the creases that are certified by now."""
-        pieces = find_pieces(s)
+        pieces = self.pieces(s)
         left = np.flatnonzero(s.line[pieces.first[1:]] == s.line[pieces.last[:-1]])
         left = left[pieces.first[left + 1] - pieces.last[left] <= 1]
         left = left[_Meetings.of(s, pieces, left, self.sd).certified & _bends(pieces, left)]
         return Scan(s, pieces, _creases(s, pieces, left), np.zeros(len(self.lines), dtype=int))
 
-    def round(self, s: Samples) -> tuple[Samples, _Wanted, IntArray]:
-        """What to ask next, and the lines of the intervals that are still open."""
-        wanted, pieces = _Wanted(), find_pieces(s)
+    def round(self, s: Samples) -> tuple[Samples, _Wanted, _Places]:
+        """What to ask next, and the intervals that are still open."""
+        wanted, pieces = _Wanted(), self.pieces(s)
         s = self.give_partners(s, pieces, wanted)
         left = np.flatnonzero(s.line[pieces.first[1:]] == s.line[pieces.last[:-1]])
         distance = pieces.first[left + 1] - pieces.last[left]
         s = self.look_beside(s, pieces, left[distance == 0], wanted)
-        self.straighten(s, pieces, wanted)
+        bent = self.straighten(s, pieces, wanted)
         open_ = self.resolve(s, pieces, left[distance == 1], wanted)
         crowded = left[distance > 1]
-        return s, wanted, s.line[pieces.first[np.concatenate([open_, crowded])]]
+        if not wanted and self.is_crowded(s):
+            self.test(s, pieces, untested_runs(s, pieces), wanted)
+        unresolved = pieces.last[np.concatenate([open_, crowded, bent])]
+        return s, wanted, _Places(s.line[unresolved], s.t[unresolved])
 
     def give_partners(self, s: Samples, pieces: Pieces, wanted: _Wanted) -> Samples:
         """A sample that belongs to no piece gets a partner in the wider interval beside it."""
@@ -239,7 +316,10 @@ class _Search:
         return replace(s, pair=pair)
 
     def look_beside(self, s: Samples, pieces: Pieces, left: IntArray, wanted: _Wanted) -> Samples:
-        """A crease that falls on a sample is looked at once from nearby."""
+        """A crease that falls on a sample is looked at once from nearby, if what is beside it is sure."""
+        beside = np.intersect1d(np.concatenate([left, left + 1]), untested_runs(s, pieces) if len(left) else left)
+        unsure = self.test(s, pieces, beside, wanted)
+        left = left[~(np.isin(left, unsure) | np.isin(left + 1, unsure))]
         at = pieces.last[left]
         known = (s.check[at] != NONE) & (s.check[at] == s.check[at - 1]) & (s.check[at] == s.check[at + 1])
         at = at[_bends(pieces, left) & ~known]
@@ -252,21 +332,40 @@ class _Search:
         wanted.add(s.line[at], s.t[at] + NUDGE * (s.t[at + 1] - s.t[at]), check=numbers)
         return replace(s, check=check)
 
-    def straighten(self, s: Samples, pieces: Pieces, wanted: _Wanted) -> None:
-        """Samples close together agree with anything: a run must follow the line through its ends too."""
-        inner = pieces.last - pieces.first - 1
-        run = np.repeat(np.arange(len(pieces)), inner)
-        index = np.arange(len(run)) - np.repeat(np.cumsum(inner) - inner, inner) + pieces.first[run] + 1
-        first = pieces.first[run]
-        off = np.abs(s.f[index] - s.f[first] - pieces.slope[run] * (s.t[index] - s.t[first])[:, None]).max(axis=1)
-        sd = np.maximum.reduce([s.sd[index], s.sd[first], s.sd[pieces.last[run]]])
-        bent = off > BENT * sd
-        order = np.lexsort([-(off / sd), run])
-        worst = order[np.append(True, np.diff(run[order]) > 0)[: len(order)]]  # of each run
-        at = index[worst[bent[worst]]]
-        for here in (at - 1, at):  # the intervals before and after it
-            wide = s.t[here + 1] - s.t[here] > np.sqrt(SPACING) * (self.lines.scale + np.abs(s.t[here]))
-            wanted.add(s.line[here[wide]], self.middle(s.t[here[wide]], s.t[here[wide] + 1]))
+    def straighten(self, s: Samples, pieces: Pieces, wanted: _Wanted) -> IntArray:
+        """Samples close together agree with anything: a run must follow the line through its ends too.
+
+        Returns the bent runs that leave no room for more samples.
+        """
+        runs, at = bent_runs(s, pieces)
+        here = np.concatenate([at - 1, at])  # the intervals before and after it
+        self.ask_inside(s, here[self.is_wide(s, here)], wanted)
+        stuck = []
+        for run, k in zip(runs, at, strict=True):
+            if not self.is_wide(s, np.array([k - 1, k])).any():
+                beside = np.concatenate(wide_beside(pieces, int(run), int(k), partial(self.is_wide, s)))
+                self.ask_inside(s, beside, wanted)
+                stuck += [] if len(beside) else [run]
+        return np.array(stuck, dtype=np.intp)
+
+    def test(self, s: Samples, pieces: Pieces, runs: IntArray, wanted: _Wanted) -> IntArray:
+        """One more sample inside each of these runs that has room for it; returns them."""
+        here = widest_inside(s, pieces, runs)
+        wide = self.is_wide(s, here, ROOM)
+        self.ask_inside(s, here[wide], wanted)
+        return runs[wide]
+
+    def is_wide(self, s: Samples, here: IntArray, room: float = WIDE) -> BoolArray:
+        """Whether there is room for a sample after these."""
+        return s.t[here + 1] - s.t[here] > room * (self.lines.scale + np.abs(s.t[here]))
+
+    def ask_inside(self, s: Samples, here: IntArray, wanted: _Wanted) -> None:
+        """One sample in the middle of each of these intervals."""
+        wanted.add(s.line[here], self.middle(s.t[here], s.t[here + 1]))
+
+    def pieces(self, s: Samples) -> Pieces:
+        """Runs that are straight as a whole, as far as they can be told apart, and pairs."""
+        return without_bridges(s, split_bent(s, find_pieces(s), partial(self.is_wide, s)))
 
     def middle(self, a: FloatArray, b: FloatArray) -> FloatArray:
         """Middle in angle; where angles no longer tell the ends apart, in position."""
@@ -284,7 +383,7 @@ class _Search:
 
     def ask_beside_meeting(self, s: Samples, meeting: _Meetings, which: IntArray, wanted: _Wanted) -> None:
         t, gap, x = meeting.t[which], meeting.gap[which], meeting.x[which]
-        near = CHECK_WIDTH * meeting.weakness[which] * np.minimum(gap, self.lines.scale + np.abs(t))
+        near = CHECK_WIDTH * meeting.share[which] * np.minimum(gap, self.lines.scale + np.abs(t))
         width = np.maximum.reduce([near, 4 * meeting.blur[which], 4 * SPACING * np.abs(meeting.end[which])])
         line, numbers = s.line[meeting.i[which]], self.new_numbers(len(which))
         wanted.add(line, t - np.minimum(width, x / 2), numbers, numbers)
@@ -309,7 +408,9 @@ class _Meetings:
     x: FloatArray  # meeting point, from sample i
     t: FloatArray  # its position, inside the interval
     blur: FloatArray  # its uncertainty
-    weakness: FloatArray  # < 1 for a weak bend: two creases that nearly cancel look like one
+    share: (
+        FloatArray  # of the usual width of a check; < 1 for a weak bend, where two creases may cancel, and in a crowd
+    )
     inside: BoolArray
     checked: BoolArray
     certified: BoolArray
@@ -331,15 +432,15 @@ class _Meetings:
         # What was blurred when it was checked may be sharp by now: then the check was too wide to tell.
         usual = max(float(np.median(bend)), np.finfo(float).tiny) if len(bend) else 1.0
         with np.errstate(over="ignore"):
-            weakness = np.minimum(1, bend / (WEAK * usual))
-        sharp = np.maximum.reduce([TOO_WIDE * blur, LOOSE * weakness * shortest, TOO_WIDE * SPACING * end])
+            share = np.minimum(1, bend / (WEAK * usual)) * min(1.0, CROWDED * (s.line[-1] + 1) / len(p))
+        sharp = np.maximum.reduce([TOO_WIDE * blur, LOOSE * share * shortest, TOO_WIDE * SPACING * end])
         checked &= ~both | (gap < sharp)
         hit = both & (
             (checked & (x > 0) & (x < gap))
             | _at_an_end(s, p, left, x, gap)
             | ((x > -blur) & (x < gap + blur) & (gap < 8 * blur) & (gap < shortest / 2))
         )
-        return cls(i, gap, end, x, t, blur, weakness, (x > rim) & (x < gap - rim), checked, hit)
+        return cls(i, gap, end, x, t, blur, share, (x > rim) & (x < gap - rim), checked, hit)
 
 
 def _intersect(s: Samples, p: Pieces, left: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -380,6 +481,7 @@ def _merge_equal(s: Samples, pieces: Pieces) -> Pieces:
     while True:
         left = _before_creases(s, pieces)
         equal = left[~_bends(pieces, left)]
+        equal = np.array([k for k in equal if is_straight(s, pieces.first[k], pieces.last[k + 1])], dtype=np.intp)
         equal = equal[np.append(True, np.diff(equal) > 1)[: len(equal)]]
         if not len(equal):
             return pieces

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.domains import Domain
+from reluctant.geometry.batches import batches
 from reluctant.geometry.noise import SAFETY, DistanceNoise
 from reluctant.geometry.samples import TOLERANCE, BoolArray
 from reluctant.numerics import FloatArray, unit_roundoff
@@ -21,7 +22,6 @@ __all__ = ["Gradients", "gradients"]
 SHORTER = 4.0
 MOST_ROUNDS = 6
 CHECK_SHARE = (0.5, 1.0)  # of each step in the check, before it is divided among them
-BATCH_BYTES = 2**24  # rows built and asked together
 EVERYWHERE = Domain()
 
 
@@ -83,8 +83,7 @@ def gradients(
 
 def _batches(which: np.ndarray, dim: int, directions: FloatArray | None) -> list[np.ndarray]:
     rows = (dim if directions is None else len(directions)) + 2
-    size = max(1, BATCH_BYTES // (8 * rows * dim))
-    return [which[i : i + size] for i in range(0, len(which), size)]
+    return [which[some] for some in batches(len(which), rows, dim)]
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,10 @@ class Samples:
         order = np.lexsort([parts[1], parts[0]])
         return Samples(*(part[order] for part in parts))
 
+    def chosen(self, which: IntArray) -> Samples:
+        """These samples only."""
+        return Samples(*(getattr(self, field.name)[which] for field in fields(self)))
+
     def room_after(self, which: IntArray) -> FloatArray:
         """Distance to the next sample of the line, 0 for its last."""
         following = np.minimum(which + 1, len(self) - 1)

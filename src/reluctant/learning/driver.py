@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.errors import BudgetExhausted, InvalidInput, TargetError
-from reluctant.extraction.driver import exact_refusal
+from reluctant.extraction.driver import exact_refusal, few_digits_are_enough
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.noise import SAFETY
 from reluctant.health import Health
@@ -33,7 +33,7 @@ from reluctant.numerics import Rng, as_generator
 from reluctant.oracles import Counting, Oracle, Rows
 from reluctant.oracles.base import Kind
 from reluctant.oracles.opening import as_opened
-from reluctant.results import Outcome, Result
+from reluctant.results import Outcome, Result, ended_by
 from reluctant.verification.check import EXACT_TOLERANCE
 from reluctant.verification.check import examine as examine_network
 
@@ -45,6 +45,7 @@ EPS, NARROWEST = 1e-6, 0.01
 CAUTION, ALL_CAUTION = (1.0, 0.3, 0.1, 0.1, 0.1), (1.0, 1.0, 1.0)
 AIM = 0.3  # of eps: an error that is chosen for being small is larger at new points
 PATIENCE, FEW_DIGITS_PATIENCE = 6, 12  # lines in a row that make nothing better
+NEAR_NOISE = 4.0  # times the noise, where the network is verified: two deviations
 NEAR_FLOOR = 100.0  # times the noise: an error that has reached this leaves nothing to find
 MOST_NUMBERS = 2**27  # of all random points together: a gigabyte
 VERIFIED = "verified"
@@ -94,7 +95,7 @@ def learn(oracle: Oracle, *, eps: float = EPS, rng: Rng = 0, narrowest: float = 
     except BudgetExhausted as error:
         return run.result(Outcome.OUT_OF_BUDGET, error=str(error))
     except TargetError as error:
-        return run.result(Outcome.TARGET_FAILED, error=str(error))
+        return run.result(ended_by(error, opened), error=str(error))
     except np.linalg.LinAlgError as error:  # numbers no factorisation copes with
         return run.result(Outcome.NOT_ACCURATE, error=str(error))
 
@@ -128,7 +129,7 @@ class _Run:
             return self.nothing_there(health.refusal, drawn)
         noise = working_noise(self.oracle, health, drawn.answers, self.rng)
         model = self.exactly(health, drawn, noise)
-        if model is None or not self.verified or not model.good_for(self.eps):
+        if model is None or not (self.at_noise(model, noise) or (self.verified and model.good_for(self.eps))):
             model, drawn = self.by_lines(model, drawn, noise)
         return self.outcome(model, drawn, health, noise)
 
@@ -146,9 +147,12 @@ class _Run:
         """The network of the exact method, if it gives one; of a target that is flat, the constant."""
         if health.refusal is not None:
             return self.keep(model_of(self.oracle, self.constant(drawn), drawn, noise, self.rng))
-        if exact_refusal(health) is not None:
+        refused = exact_refusal(health) is not None
+        # Noise that stays the same is cheap to leave behind; in float32 the attempt may take longer than lines do.
+        cheap = health.number_format == "float64" and few_digits_are_enough(health, self.oracle)
+        if refused and not (self.few_digits and cheap):
             return None
-        tried = try_exact(self.oracle, health, noise, self.rng)
+        tried = try_exact(self.oracle, health, noise, self.rng, few_digits=refused)
         self.evidence |= {"exact": tried.failure or VERIFIED, "verification": tried.verification}
         self.exact = tried.network
         if tried.network is None:
@@ -206,6 +210,11 @@ class _Run:
     def few_digits(self) -> bool:
         """True if noise is what makes the target hard."""
         return exact_refusal(self.evidence["health"]) is Outcome.LOW_PRECISION
+
+    def at_noise(self, model: Model, noise: DistanceNoise) -> bool:
+        """True if few digits are all that is left to gain, and the method for them has explained the answers."""
+        near = model.checked.accuracy.error < NEAR_NOISE * self.floor(model, noise)
+        return self.few_digits and self.verified and near
 
     def floor(self, model: Model, noise: DistanceNoise) -> float:
         """Relative square error that the noise of the answers looks like by itself."""

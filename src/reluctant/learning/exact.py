@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.extraction.depth_two import DepthTwo
+from reluctant.extraction.driver import FEW_DIGITS_TOLERANCE
 from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.few_digits import FewDigits
 from reluctant.geometry import DistanceNoise
 from reluctant.health import Health
 from reluctant.learning.models import oriented
@@ -15,12 +17,14 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting, Oracle, Wrapper
 from reluctant.oracles.ledger import Ledger
-from reluctant.verification.check import Verification, examine
+from reluctant.verification.check import MOST_TOLERANCE, Verification, examine
 
 __all__ = ["VERIFICATION_POINTS", "Tried", "try_exact"]
 
 VERIFICATION_POINTS = 36  # at each scale
 COMPARED = 256  # rows at which a network is compared to itself without its skip term
+MOST_OF_FEW = 8000  # with few digits, where a line takes 50 to 100 a neuron: what is curved takes many more
+FEW_LINES = 2  # that the method for few digits may try
 MOST_ON_LINE = 12_000  # rows: a line of two thousand neurons takes no more
 
 
@@ -38,16 +42,25 @@ class Tried:
         return self.verification is not None and self.verification.ok
 
 
-def try_exact(oracle: Counting, health: Health, noise: DistanceNoise, rng: np.random.Generator) -> Tried:
-    """One attempt of `DepthTwo`, verified. Cost: about one row a parameter, and 110 and one a neuron."""
+def try_exact(
+    oracle: Counting, health: Health, noise: DistanceNoise, rng: np.random.Generator, *, few_digits: bool = False
+) -> Tried:
+    """One attempt of `DepthTwo`, or of `FewDigits`, verified.
+
+    Cost: about one row a parameter, and 110 and one a neuron; of few digits as `FewDigits` takes.
+    """
+    method = FewDigits(lines=FEW_LINES) if few_digits else DepthTwo()
     try:
-        candidate = DepthTwo().run(_stopping(oracle), noise, rng, lambda part: None)
+        candidate = method.run(
+            _stopping(oracle, MOST_OF_FEW if few_digits else MOST_ON_LINE), noise, rng, lambda part: None
+        )
     except (StageFailed, np.linalg.LinAlgError) as failure:
         return Tried(failure=str(failure))
     network = oriented(candidate.network, rng.standard_normal((COMPARED, oracle.dim)), noise.near)
     verification = examine(
-        oracle, network, rng, noise=health.noise, points=VERIFICATION_POINTS, per_neuron=0, held_out=candidate.held_out
-    )
+        oracle, network, rng, noise=health.noise, points=VERIFICATION_POINTS, per_neuron=0, held_out=candidate.held_out,
+        most_tolerance=FEW_DIGITS_TOLERANCE if few_digits else MOST_TOLERANCE,
+    )  # fmt: skip
     return Tried(network, verification, "" if verification.ok else str(verification))
 
 
@@ -56,17 +69,17 @@ class _StopsOnLine(Wrapper):
 
     transparent = True
 
-    def __init__(self, inner: Oracle, ledger: Ledger) -> None:
+    def __init__(self, inner: Oracle, ledger: Ledger, most: int) -> None:
         super().__init__(inner)
-        self.ledger, self.rows = ledger, 0
+        self.ledger, self.most, self.rows = ledger, most, 0
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Pass on, unless too much was asked on the line."""
         self.rows += len(rows) if self.ledger.stage == "line" else 0
-        if self.rows > MOST_ON_LINE:
-            raise StageFailed("line", "creases without end", number=self.rows, limit=MOST_ON_LINE)
+        if self.rows > self.most:
+            raise StageFailed("line", "creases without end", number=self.rows, limit=self.most)
         return self.inner.answer(rows)
 
 
-def _stopping(oracle: Counting) -> Counting:
-    return Counting(_StopsOnLine(oracle.inner, oracle.ledger), oracle.ledger, oracle.facts.domain)
+def _stopping(oracle: Counting, most: int) -> Counting:
+    return Counting(_StopsOnLine(oracle.inner, oracle.ledger, most), oracle.ledger, oracle.facts.domain)

@@ -17,13 +17,17 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from reluctant.arrays import HOST, Arrays
 from reluctant.domains import Domain
 from reluctant.numerics import FloatArray
-from reluctant.oracles.checks import as_answers, check_finite, check_rows
+from reluctant.oracles.checks import as_answers, check_finite, check_moves, check_rows
+from reluctant.oracles.moves import Moves
 
 __all__ = ["UNKNOWN_OUTPUTS", "Facts", "Kind", "Oracle", "Wrapper"]
 
 UNKNOWN_OUTPUTS = 0
+BATCH_BYTES = 2**23  # rows best asked together where there are very many: they stay in the processor's cache
+MOST_BYTES = 2**27  # of described rows that are written out at a time
 
 
 class Kind(StrEnum):
@@ -71,6 +75,13 @@ class Oracle(ABC):
         This is what adapters and wrappers implement; callers use `query`.
         """
 
+    def answer_moves(self, moves: Moves) -> FloatArray:
+        """Answer described rows; here they are written out on the host, so many at a time that memory holds them."""
+        size = max(1, MOST_BYTES // (8 * self.facts.dim))
+        parts = [moves.part(slice(start, start + size)) for start in range(0, len(moves), size)]
+        answers = [self.answer(part.rows()) for part in parts]
+        return answers[0] if len(answers) == 1 else np.concatenate(answers)
+
     def answer_parts(self, rows: FloatArray, size: int) -> Iterator[tuple[slice, FloatArray]]:
         """Answer part by part, at most `size` rows each, for one who writes each down before the next is sent.
 
@@ -85,7 +96,26 @@ class Oracle(ABC):
     def query(self, x: ArrayLike) -> FloatArray:
         """Ask rows (n, d); get (n, m) float64. Raises on bad rows and on non-finite answers."""
         rows = check_rows(x, self.facts.dim, self.facts.domain)
-        return check_finite(rows, as_answers(self.answer(rows), len(rows), self.facts.outputs), self.advice)
+        return check_finite(lambda: rows, as_answers(self.answer(rows), len(rows), self.facts.outputs), self.advice)
+
+    @final
+    def query_moves(self, moves: Moves) -> FloatArray:
+        """Ask rows that are described by steps from points; get (n, m) float64, as `query` would answer them."""
+        if not self.facts.domain.is_space:
+            return self.query(moves.rows())
+        check_moves(moves, self.facts.dim)
+        answers = as_answers(self.answer_moves(moves), len(moves), self.facts.outputs)
+        return check_finite(moves.rows, answers, self.advice)
+
+    @property
+    def arrays(self) -> Arrays:
+        """Where a method that asks this oracle best keeps its large arrays: beside the target."""
+        return HOST
+
+    @property
+    def batch_rows(self) -> int:
+        """How many rows are best asked together where there are very many."""
+        return max(1, BATCH_BYTES // (8 * self.facts.dim))
 
     @property
     def advice(self) -> str:
@@ -139,6 +169,16 @@ class Wrapper(Oracle):
     def advice(self) -> str:
         """That of the inner oracle."""
         return self.inner.advice
+
+    @property
+    def arrays(self) -> Arrays:
+        """Where those of the inner oracle are best kept."""
+        return self.inner.arrays
+
+    @property
+    def batch_rows(self) -> int:
+        """As many as the inner oracle likes."""
+        return self.inner.batch_rows
 
     def bind(self, verb: str, signature: str | None) -> None:
         """Pass on to the inner oracle."""

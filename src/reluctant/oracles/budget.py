@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from reluctant.errors import BudgetExhausted, TargetBusy, TargetRefused
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Oracle, Wrapper
 from reluctant.oracles.ledger import Ledger, Rows
+from reluctant.oracles.moves import Moves
 
 __all__ = ["Metered"]
 
@@ -30,14 +32,21 @@ class Metered(Wrapper):
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Refuse or count, then send."""
+        return self._send(len(rows), lambda: self.inner.answer(rows))
+
+    def answer_moves(self, moves: Moves) -> FloatArray:
+        """Refuse or count, then send."""
+        return self._send(len(moves), lambda: self.inner.answer_moves(moves))
+
+    def _send(self, count: int, send: Callable[[], FloatArray]) -> FloatArray:
         with self._lock:
             spent = self.ledger.total.queries
-            if self.budget is not None and spent + len(rows) > self.budget:
-                raise BudgetExhausted(budget=self.budget, spent=spent, asked=len(rows))
-            self.ledger.enter(Rows(sent=len(rows)))
+            if self.budget is not None and spent + count > self.budget:
+                raise BudgetExhausted(budget=self.budget, spent=spent, asked=count)
+            self.ledger.enter(Rows(sent=count))
         try:
-            return self.inner.answer(rows)
+            return send()
         except (TargetBusy, TargetRefused):
             with self._lock:
-                self.ledger.enter(Rows(sent=-len(rows)))
+                self.ledger.enter(Rows(sent=-count))
             raise

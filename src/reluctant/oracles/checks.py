@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from reluctant.domains import Domain
 from reluctant.errors import InvalidAnswer, InvalidRows, NonFiniteAnswer, OutsideDomain
 from reluctant.numerics import FloatArray
+from reluctant.oracles.moves import Moves
 
-__all__ = ["as_answers", "check_finite", "check_rows"]
+__all__ = ["as_answers", "check_finite", "check_moves", "check_rows"]
 
 
 def check_rows(x: ArrayLike, dim: int, domain: Domain) -> FloatArray:
@@ -33,6 +36,15 @@ def check_rows(x: ArrayLike, dim: int, domain: Domain) -> FloatArray:
     return rows
 
 
+def check_moves(moves: Moves, dim: int) -> None:
+    """Raise if described rows would not be finite rows (n, dim)."""
+    if moves.dim != dim or len(moves) == 0:
+        raise InvalidRows.about("moves", got=f"{len(moves)} rows of {moves.dim}", expected=f"some rows of {dim}")
+    parts = [moves.points, moves.steps, *([] if moves.directions is None else [moves.directions])]
+    if not all(all_finite(part) for part in parts):
+        raise InvalidRows.about("moves", got="NaN or inf", expected="finite numbers")
+
+
 def _as_float64(x: ArrayLike) -> FloatArray:
     try:
         array = np.asarray(x)
@@ -54,11 +66,11 @@ def all_finite(array: FloatArray) -> bool:
         return bool(np.isfinite(np.dot(flat, flat)) or np.isfinite(flat).all())
 
 
-def check_finite(rows: FloatArray, answers: FloatArray, advice: str) -> FloatArray:
-    """The answers, or an error that keeps rows and answers if any is NaN or inf."""
+def check_finite(asked: Callable[[], FloatArray], answers: FloatArray, advice: str) -> FloatArray:
+    """The answers, or an error that keeps the rows `asked` and answers if any is NaN or inf."""
     if all_finite(answers):
         return answers
-    bad = np.flatnonzero(~np.isfinite(answers).all(axis=1))
+    bad, rows = np.flatnonzero(~np.isfinite(answers).all(axis=1)), asked()
     raise NonFiniteAnswer(
         f"target: got NaN or inf for {len(bad)} of {len(rows)} rows (first: row {bad[0]}), expected finite "
         f"numbers. {advice}",

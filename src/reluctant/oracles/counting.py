@@ -9,6 +9,7 @@ from reluctant.domains import Domain
 from reluctant.numerics import FloatArray, Rng, seed_signature
 from reluctant.oracles.base import Facts, Oracle, Wrapper
 from reluctant.oracles.ledger import Ledger, Rows
+from reluctant.oracles.moves import Moves
 
 __all__ = ["Counting"]
 
@@ -38,6 +39,11 @@ class Counting(Wrapper):
         """Count, then pass on."""
         self.ledger.enter(Rows(asked=len(rows)))
         return self.inner.answer(rows)
+
+    def answer_moves(self, moves: Moves) -> FloatArray:
+        """Count, then pass on."""
+        self.ledger.enter(Rows(asked=len(moves)))
+        return self.inner.answer_moves(moves)
 
     @property
     def queries(self) -> int:

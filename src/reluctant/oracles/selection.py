@@ -10,6 +10,7 @@ import numpy as np
 from reluctant.errors import InvalidInput
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Facts, Oracle, Wrapper
+from reluctant.oracles.moves import Moves
 
 __all__ = ["Selected"]
 
@@ -31,6 +32,10 @@ class Selected(Wrapper):
     def answer(self, rows: FloatArray) -> FloatArray:
         """Pass on, keep the selected columns."""
         return self.inner.answer(rows)[:, self.indices]
+
+    def answer_moves(self, moves: Moves) -> FloatArray:
+        """Pass on, keep the selected columns."""
+        return self.inner.answer_moves(moves)[:, self.indices]
 
 
 def _append(identity: str, what: str) -> str:

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import copy
 import hashlib
+from collections.abc import Callable
 from math import prod
 from typing import Any, Literal
 
 import numpy as np
 
+from reluctant.arrays import HOST, Arrays, TorchArrays
 from reluctant.errors import InvalidInput, TargetUnavailable
 from reluctant.numerics import FloatArray
 from reluctant.optional import require
 from reluctant.oracles.base import Facts, Kind, Oracle
 from reluctant.oracles.callable import call_target
 from reluctant.oracles.checks import as_answers
+from reluctant.oracles.moves import Moves
 
 __all__ = ["TorchOracle"]
+
+DEVICE_SHARE = 0.1  # of a device's free memory that rows and what a module makes of them may take
+DEVICE_BYTES = 2**33  # and at most: more makes nothing faster
+TENSORS_PER_LAYER = 3  # of a layer's width, alive at once
+SHRINK = 8  # a batch that does not fit is asked again in so many parts
 
 
 class TorchOracle(Oracle):
@@ -26,6 +34,7 @@ class TorchOracle(Oracle):
         module: the model; one in training mode is copied and put into evaluation mode.
         shape: shape of one input row; None takes it from the module's first linear layer.
         precision: "float64" evaluates a copy converted to double.
+        resident: keep rows and large arrays beside the module; None does so on every device but the processor.
     """
 
     def __init__(
@@ -33,6 +42,7 @@ class TorchOracle(Oracle):
         module: Any,
         shape: tuple[int, ...] | None = None,
         precision: Literal["as-served", "float64"] = "as-served",
+        resident: bool | None = None,
     ) -> None:
         self._torch = require("torch", extra="torch", purpose="Asking a torch module")
         if module.training or precision == "float64":
@@ -43,6 +53,10 @@ class TorchOracle(Oracle):
         self._device = example.device
         self._shape = shape or _shape_of_first_layer(self._torch, module)
         self._facts = self._gather_facts()
+        resident = self._device.type != "cpu" if resident is None else resident
+        self._arrays = TorchArrays(self._device) if resident else HOST
+        self._batch = self._rows_that_fit() if resident else super().batch_rows
+        self._shrunk = False
 
     def _gather_facts(self) -> Facts:
         with self._torch.no_grad():
@@ -70,12 +84,67 @@ class TorchOracle(Oracle):
         """Facts read off the module."""
         return self._facts
 
+    @property
+    def arrays(self) -> Arrays:
+        """Beside the module, if it lives on a device."""
+        return self._arrays
+
+    @property
+    def batch_rows(self) -> int:
+        """As many as fit beside the module."""
+        return self._batch
+
     def answer(self, rows: FloatArray) -> FloatArray:
         """Evaluate the module."""
+        if self._arrays is HOST:
+            return self._evaluate(self._torch.tensor(rows, dtype=self._dtype, device=self._device))
+        return self._in_parts(len(rows), lambda part: self._evaluate(self._arrays.put(rows[part])))
+
+    def answer_moves(self, moves: Moves) -> FloatArray:
+        """Evaluate the module at rows that are written out beside it."""
+        if self._arrays is HOST:
+            return super().answer_moves(moves)
+        put = self._arrays.put
+        return self._in_parts(len(moves), lambda part: self._evaluate(moves.part(part).rows(put)))
+
+    def _evaluate(self, batch: Any) -> FloatArray:
         with self._torch.no_grad():
-            batch = self._torch.tensor(rows, dtype=self._dtype, device=self._device)
-            raw = call_target(self._module, batch.reshape(-1, *self._shape))
-            return as_answers(self._to_numpy(raw), len(rows), self._facts.outputs)
+            raw = call_target(self._module, batch.to(self._dtype).reshape(-1, *self._shape))
+            return as_answers(self._to_numpy(raw), len(batch), self._facts.outputs)
+
+    def _in_parts(self, rows: int, evaluate: Callable[[slice], FloatArray]) -> FloatArray:
+        """As many rows at a time as fit; fewer, once, if memory runs out all the same."""
+        answers, start = np.empty((rows, self._facts.outputs)), 0
+        while start < rows:
+            part = slice(start, min(start + self._batch, rows))
+            try:
+                answers[part] = evaluate(part)
+                start = part.stop
+            except (self._torch.OutOfMemoryError, TargetUnavailable) as error:
+                self._shrink(error, part.stop - start)
+        return answers
+
+    def _shrink(self, error: Exception, rows: int) -> None:
+        """Fewer rows from now on, if it was memory that ran out and this is the first time; else raise."""
+        cause = error.__cause__ if isinstance(error, TargetUnavailable) else error
+        if not isinstance(cause, self._torch.OutOfMemoryError):
+            raise error
+        if self._shrunk or rows == 1:
+            raise TargetUnavailable(
+                f"target: out of memory on {self._device} with {rows} rows at a time, expected room for them. "
+                "Free memory there, or move the module to the processor: module.cpu()."
+            ) from cause
+        self._batch, self._shrunk = -(-rows // SHRINK), True
+        if self._device.type == "cuda":
+            self._torch.cuda.empty_cache()
+
+    def _rows_that_fit(self) -> int:
+        """Rows of which a share of the free memory holds inputs and the values of every layer."""
+        size = DEVICE_BYTES
+        if self._device.type == "cuda":
+            size = min(size, int(DEVICE_SHARE * self._torch.cuda.mem_get_info(self._device)[0]))
+        widths = [weights.shape[0] for weights in self._module.parameters() if weights.ndim > 1]
+        return max(1, size // (8 * (2 * self._facts.dim + TENSORS_PER_LAYER * max(widths, default=1))))
 
     def _to_numpy(self, raw: Any) -> Any:
         return raw.detach().to("cpu", self._torch.float64).numpy() if isinstance(raw, self._torch.Tensor) else raw

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from reluctant.audit.leak import CLOSE
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.words import UNKNOWN, count, percent, size
 
@@ -38,7 +39,6 @@ COLUMNS = (
     Column("queries", numeric=True),
 )
 EXACT = 1e-8  # relative error of a copy that has half the digits of float64 or more
-CLOSE = 1e-2  # relative error up to which a copy that was not verified is a close one all the same
 
 
 def defense_words(name: str) -> str:

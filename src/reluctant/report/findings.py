@@ -22,6 +22,7 @@ def recovered_facts(record: Data) -> Facts:
     error = recovered.get("error") or {}
     rows = [
         ("Method", recovered.get("method")),
+        ("Verified", "yes" if recovered["verified"] else "no: measured to be close"),
         ("Parameters", count(recovered["parameters"])),
         ("Largest error", _error(error.get("largest"))),
         ("Typical error", _error(error.get("typical"))),

@@ -131,9 +131,10 @@ def _verdict(shown: Sequence[_Shown]) -> Mapping[str, Any]:
 
 
 def _short_name(paper: Mapping[str, str]) -> str:
-    """The first author, and where it appeared."""
-    first, *others = paper["authors"].replace(" and ", ", ").split(", ")
-    return f"{first}{' et al.' if others else ''}, {paper['venue']}"
+    """The first author, or both if there are two, and the year."""
+    authors = paper["authors"].replace(" and ", ", ").split(", ")
+    names = f"{authors[0]} et al." if len(authors) > 2 else " and ".join(authors)
+    return f"{names} {paper['venue'].split()[-1]}"
 
 
 def _checks(number: int) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
+from reluctant.adversarial.result import TYPICAL
 from reluctant.report.words import count, percent, size
 
 __all__ = ["also_found", "answers_labels", "flip_sentence", "shown_classes", "target_name", "versions_sentence"]
 
 Data = Mapping[str, Any]
-TYPICAL = 0.67  # relative step times √d at which a random network flips
 
 
 def target_name(record: Data) -> str:
@@ -56,7 +56,9 @@ def flip_sentence(record: Data) -> str:
     relative = flip.get("relative size")
     by = f" with a change of {percent(relative)} of the input's norm" if relative is not None else ""
     scaled = flip.get("relative size times root of inputs")
-    beside = f" That is {size(scaled)}/√d; random networks flip at about {TYPICAL}/√d." if scaled is not None else ""
+    beside = (
+        f" That is {size(scaled)}/√d; random networks flip at about {TYPICAL:.2f}/√d." if scaled is not None else ""
+    )
     return f"One gradient step flips the answer: {change}{by}, in {count(flip['queries'])} queries.{beside}"
 
 

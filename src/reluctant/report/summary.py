@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from reluctant.report.defenses import defense_words, is_close
@@ -27,7 +27,7 @@ LEVELS = {
     "exact": Level("Exact copy possible", "bad"),
     "approximate": Level("Close copy possible", "bad"),
     "span": Level("What it looks at is visible", "warn"),
-    "nothing": Level("Nothing was taken", "good"),
+    "nothing": Level("No copy was made", "good"),
     "unknown": Level("Not decided", "calm"),
 }
 
@@ -54,8 +54,9 @@ class Figure:
 
 
 def level_of(record: Data) -> Level:
-    """The level of the verdict."""
-    return LEVELS.get(record["verdict"]["level"], LEVELS["unknown"])
+    """The level of the verdict; one without a copy is no good news while something else leaks."""
+    level = LEVELS[record["verdict"]["level"]]
+    return replace(level, tone="warn") if level.tone == "good" and record["verdict"]["leaks"] else level
 
 
 # Outcomes that say nothing about what a longer run would find.
@@ -83,6 +84,8 @@ def _state(record: Data, name: str, parts: tuple[str, ...]) -> tuple[str, str]:
         return "not tried", "calm"
     if name == "span" and found[0]["ok"]:
         return "all of them", "calm"
+    if name == "flippable" and found[0]["ok"]:
+        return "by a large one", "good"
     unsettled = any(each["outcome"] in UNSETTLED for each in found)
     return ("not settled", "calm") if unsettled else ("not found", "good")
 
@@ -106,7 +109,8 @@ def _copied(record: Data) -> Figure | None:
     layers = " → ".join(map(str, recovered["widths"]))
     error = (recovered.get("error") or {}).get("largest")
     off = f", error at most {size(error)}" if error is not None else ""
-    return Figure("Parameters copied", count(recovered["parameters"]), layers + off)
+    doubt = "" if recovered["verified"] else ", not verified"
+    return Figure("Parameters copied", count(recovered["parameters"]), layers + off + doubt)
 
 
 def _queries(record: Data) -> Figure | None:

@@ -10,16 +10,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reluctant.geometry.batches import batches
 from reluctant.geometry.samples import BoolArray
+from reluctant.health.noise import SECOND_DIFFERENCE_GAIN
 from reluctant.numerics import FloatArray
-from reluctant.span.ground import Ground, as_long_as_allowed, batches
+from reluctant.span.ground import Ground, as_long_as_allowed
 
 __all__ = ["Central", "central_slopes"]
 
 SHORTER = 4.0
 MOST_ROUNDS = 4
 BENT = 3.0  # deviations of the noise (which has its own safety) that a second difference may have without a crease
-SECOND_DIFFERENCE_GAIN = float(np.sqrt(6.0))
 
 
 @dataclass(frozen=True)

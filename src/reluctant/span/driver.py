@@ -8,18 +8,23 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from reluctant.errors import BudgetExhausted, InvalidInput, TargetError
+from reluctant.errors import BudgetExhausted, InvalidInput, NonFiniteAnswer, TargetError
+from reluctant.health.saturation import smaller, unsaturated_box
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Oracle, Rows
 from reluctant.oracles.opening import as_opened
-from reluctant.results import Outcome
+from reluctant.results import Outcome, ended_by
+from reluctant.span.inputs import Inputs
 from reluctant.span.labels import from_labels
 from reluctant.span.result import Span
 from reluctant.span.subspace import Subspace
 from reluctant.span.values import from_values
 
 __all__ = ["recover_span"]
+
+BOXES = 3  # tried where probabilities saturate
 
 
 def recover_span(
@@ -30,6 +35,7 @@ def recover_span(
     fine: bool = True,
     threshold: float | None = None,
     reach: float = 3.0,
+    inputs: ArrayLike | None = None,
 ) -> Span:
     """Find every direction of input space that changes the answers of a target.
 
@@ -38,29 +44,58 @@ def recover_span(
         labels: use nothing but labels: the largest of several outputs; one output is a label if it is a whole number,
             else it is compared with the threshold.
         rng: seed of all random choices.
-        fine: spend about as many rows again on the last digits (from values).
+        fine: spend about as many rows again on the last digits; nothing changes for labels, where digits cost little.
         threshold: for labels of one output; 0.5 if not given.
         reach: how far the directions left out are followed to see that nothing changes, in typical inputs.
+        inputs: rows (n, d) of the kind that the target is for: half of what is asked is drawn around them. Without them
+            random inputs of the domain stand for all, and a direction that matters on real ones alone can be missed.
 
     Cost: a span of k directions in n dimensions takes about k·n rows from values (2·k·n if fine, 15·k·n in float32),
-    and 60 to 100·k·n from labels.
+    and 60 to 250·k·n from labels; small networks some hundred rows besides, and 5000 from labels.
     """
-    if threshold is not None and not labels:
-        raise InvalidInput.about("threshold", got=threshold, expected="none without labels", fix="Pass labels=True.")
-    if not reach > 0:
-        raise InvalidInput.about("reach", got=reach, expected="a number above 0")
     opened = as_opened(oracle)
+    _check_settings(opened, labels, fine, threshold, reach)
+    source = Inputs.of(opened.facts.domain, opened.dim, inputs)
     opened.begin("span", rng)
-    run = _Run(opened)
+    run = _Run(opened, source, reach)
     generator = as_generator(rng)
     try:
         if labels:
-            return run.labels(generator, threshold, reach)
-        return run.values(generator, fine, reach)
+            return run.labels(generator, threshold)
+        if opened.facts.saturates and opened.facts.domain.is_space:
+            return run.unsaturated(generator, fine)
+        return run.values(generator, fine)
     except BudgetExhausted as error:
         return run.result(Outcome.OUT_OF_BUDGET, run.partial, evidence={"error": str(error)})
+    except NonFiniteAnswer as error:
+        outcome = Outcome.OUT_OF_REACH if opened.facts.saturates else Outcome.NON_FINITE
+        return run.result(outcome, run.partial, evidence={"error": str(error)})
     except TargetError as error:
-        return run.result(Outcome.TARGET_FAILED, run.partial, evidence={"error": str(error)})
+        return run.result(ended_by(error, opened), run.partial, evidence={"error": str(error)})
+
+
+def _check_settings(oracle: Counting, labels: bool, fine: bool, threshold: float | None, reach: float) -> None:
+    """Settings that would be without effect are refused like ones that make no sense."""
+    for name, flag in (("labels", labels), ("fine", fine)):
+        if not isinstance(flag, bool | np.bool_):
+            raise InvalidInput.about(name, got=repr(flag), expected="True or False")
+    if not _is_number(reach) or not 0 < reach < np.inf:
+        raise InvalidInput.about("reach", got=repr(reach), expected="a finite number above 0")
+    if threshold is None:
+        return
+    if not labels:
+        raise InvalidInput.about("threshold", got=threshold, expected="none without labels", fix="Pass labels=True.")
+    if not _is_number(threshold) or not np.isfinite(threshold):
+        raise InvalidInput.about("threshold", got=repr(threshold), expected="a finite number")
+    if oracle.outputs > 1:
+        raise InvalidInput.about(
+            "threshold", got=f"{threshold} for {oracle.outputs} outputs", expected="none: the largest is the label",
+            fix="Open one output with output=0 to compare it with a threshold.",
+        )  # fmt: skip
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 @dataclass
@@ -68,6 +103,8 @@ class _Run:
     """One call: what it has spent, and the directions it has so far."""
 
     oracle: Counting
+    inputs: Inputs
+    reach: float
     partial: FloatArray = field(init=False)
     before: dict[str, Rows] = field(init=False)
 
@@ -79,16 +116,29 @@ class _Run:
         """Remember what is known so far, should the run end here."""
         self.partial = basis
 
-    def values(self, rng: np.random.Generator, fine: bool, reach: float) -> Span:
-        ended = from_values(self.oracle, rng, self.keep, fine=fine, reach=reach)
+    def values(self, rng: np.random.Generator, fine: bool) -> Span:
+        ended = from_values(self.oracle, self.inputs, rng, self.keep, fine=fine, reach=self.reach)
         if ended.found is None:
             return self.result(ended.outcome, self.partial, evidence=ended.evidence)
         found = ended.found
-        return self.result(ended.outcome, found.basis, found.margin, found.leak, ended.evidence)
+        return self.result(ended.outcome, found.basis, found.margin, found.angle, ended.evidence, ended.typical)
 
-    def labels(self, rng: np.random.Generator, threshold: float | None, reach: float) -> Span:
-        ended = from_labels(self.oracle, rng, self.keep, threshold=threshold, reach=reach)
-        return self.result(ended.outcome, ended.basis, ended.margin, ended.angle, ended.evidence)
+    def unsaturated(self, rng: np.random.Generator, fine: bool) -> Span:
+        """Inside a box in which no probability saturates; inside a smaller one where that was not so."""
+        box = unsaturated_box(self.oracle, rng)
+        for _ in range(BOXES):
+            if box is None:
+                break
+            self.inputs = self.inputs.within(box)
+            try:
+                return self.values(rng, fine)
+            except NonFiniteAnswer:
+                box = smaller(box)
+        return self.result(Outcome.OUT_OF_REACH, self.partial)
+
+    def labels(self, rng: np.random.Generator, threshold: float | None) -> Span:
+        ended = from_labels(self.oracle, self.inputs, rng, self.keep, threshold=threshold, reach=self.reach)
+        return self.result(ended.outcome, ended.basis, ended.margin, ended.angle, ended.evidence, ended.typical)
 
     def result(
         self,
@@ -97,6 +147,7 @@ class _Run:
         margin: float = np.inf,
         angle: float = np.nan,
         evidence: Mapping[str, Any] = MappingProxyType({}),
+        typical: float = 0.0,
     ) -> Span:
         spent = self.oracle.ledger.since(self.before)
         rank = len(basis)
@@ -104,4 +155,7 @@ class _Run:
             margin, angle = 0.0, 0.0
         if outcome is Outcome.FULL_RANK:
             angle = 0.0
-        return Span(outcome, Subspace(basis), spent, margin, angle, self.oracle.ledger.last_stage, evidence)
+        return Span(
+            outcome, Subspace(basis), spent, margin, angle, self.oracle.ledger.last_stage, evidence,
+            followed=self.reach * typical, domain=self.inputs.domain,
+        )  # fmt: skip

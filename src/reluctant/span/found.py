@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from reluctant.numerics import FloatArray
 
 __all__ = ["Found"]
@@ -14,7 +16,8 @@ class Found:
     """Directions and the points whose gradients brought them.
 
     size: of a gradient; leak and limit are in this unit. margin: what counted as nothing over the weakest direction;
-    infinite if more is there than could be measured. leak: what long steps still show outside. limit: what they may.
+    infinite if more is there than could be measured. leak: what long steps still show outside. limit: what they may,
+    and the weakest direction that could not have been overlooked.
     """
 
     basis: FloatArray  # (k, d)
@@ -27,6 +30,11 @@ class Found:
     limit: float
     gradients: int
     kept: float = float("inf")  # part of a gradient that brought the weakest direction
+
+    @property
+    def angle(self) -> float:
+        """How far directions are off at most: the error shows in gradients, times the part that the weakest has."""
+        return min(self.leak / self.kept, 1.0) if np.isfinite(self.kept) and self.kept > 0 else float("nan")
 
     @property
     def rank(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,15 +10,13 @@ from reluctant.domains import Domain
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.row_space import orthogonal_moves
 from reluctant.numerics import FloatArray
+from reluctant.span.inputs import Ask, Inputs
 
-__all__ = ["Ask", "Ground", "all_over", "as_long_as_allowed", "batches", "guarded", "moves_outside", "scale_of"]
+__all__ = ["Ask", "Ground", "as_long_as_allowed", "guarded", "moves_outside"]
 
-Ask = Callable[[FloatArray], FloatArray]
-
-BATCH_BYTES = 2**24  # rows built and asked together
+UNCLEAR_MARGIN = 1 / 3  # a rank whose margin is worse is not told
+RULE_OF_THREE = 3.0  # nothing in n looks: with 95 % confidence its share is below 3 / n
 WITHIN = 0.9  # of the way to a bound
-TO_CORNERS = 0.4  # both parameters of a beta distribution: most of its mass lies beside the bounds
-BESIDE_BOUNDS = 0.02  # of the width of a box: room that is left
 
 
 @dataclass(frozen=True)
@@ -27,12 +24,21 @@ class Ground:
     """How to ask, where, at which scale, and how good the answers are there."""
 
     ask: Ask
-    dim: int
-    domain: Domain
+    inputs: Inputs
     noise: DistanceNoise
     scale: float = 1.0  # of a typical input, one coordinate
-    drawn: float = 1.0  # scale that the domain draws its points with
+    drawn: float = 1.0  # scale that inputs are drawn with
     reach: float = 3.0  # of long steps, in typical inputs
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return self.inputs.dim
+
+    @property
+    def domain(self) -> Domain:
+        """Where it may be asked."""
+        return self.inputs.domain
 
     @property
     def typical(self) -> float:
@@ -41,7 +47,7 @@ class Ground:
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Inputs (n, d) all over the domain."""
-        return all_over(self.domain, rng, n, self.dim, self.drawn)
+        return self.inputs.draw(n, self.drawn, rng)
 
     def sd(self, points: FloatArray) -> FloatArray:
         """Noise (n,) of answers at these points."""
@@ -71,29 +77,6 @@ def moves_outside(
     return as_long_as_allowed(domain, points, moves, both=both)
 
 
-def all_over(domain: Domain, rng: np.random.Generator, n: int, dim: int, scale: float) -> FloatArray:
-    """Points (n, d): Gaussian in all of space; inside bounds one in three in the middle, one towards the corners."""
-    points = domain.interior(rng, n, dim, scale)
-    if not domain.is_box:
-        return points
-    low, high = np.broadcast_to(domain.low, (n, dim)), np.broadcast_to(domain.high, (n, dim))
-    shares = np.stack([rng.uniform(0, 1, (n, dim)), rng.beta(TO_CORNERS, TO_CORNERS, (n, dim))])
-    shares = BESIDE_BOUNDS + (1 - 2 * BESIDE_BOUNDS) * shares
-    kind = np.arange(n)[:, None] % 3
-    return np.asarray(np.choose(kind, [points, *(low + shares * (high - low))]))
-
-
-def scale_of(domain: Domain, points: FloatArray, drawn: float) -> float:
-    """Scale of a coordinate: that of the draw in all of space, else how far points are spread inside the bounds."""
-    return drawn if domain.is_space else float(points.std(axis=0).mean())
-
-
 def guarded(ask: Ask, domain: Domain) -> Ask:
     """The same question with rows moved onto the domain where rounding put them beside it."""
     return ask if domain.is_space else lambda rows: ask(np.clip(rows, domain.low, domain.high))
-
-
-def batches(n: int, rows_each: int, dim: int) -> list[slice]:
-    """Parts of n things of so many rows each that are asked together."""
-    size = max(1, BATCH_BYTES // (8 * max(rows_each, 1) * dim))
-    return [slice(start, min(start + size, n)) for start in range(0, n, size)]

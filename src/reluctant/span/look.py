@@ -16,7 +16,8 @@ from reluctant.health import Health
 from reluctant.health.check import examine
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
-from reluctant.span.ground import Ground, all_over, guarded, scale_of
+from reluctant.span.ground import Ground, guarded
+from reluctant.span.inputs import KINDS, Inputs
 
 __all__ = ["LivePoints", "Look", "look"]
 
@@ -55,34 +56,21 @@ def _alone(values: FloatArray) -> BoolArray:
     return np.asarray(counts[where.reshape(-1)] == 1)
 
 
-def look(oracle: Counting, rng: np.random.Generator, reach: float) -> Look:
+def look(oracle: Counting, inputs: Inputs, rng: np.random.Generator, reach: float) -> Look:
     """Find live points and check the health there. Cost: 64 rows and 68 for the check; 4096 for a dead target."""
-    points, values, scale = _live_points(oracle, rng)
+    with oracle.stage("look"):
+        points, values, scale = inputs.until_answers_differ(oracle.query, BLOCKS, rng)
     live = _alone(values)
     chosen = np.flatnonzero(live if live.any() else np.ones(len(live), dtype=bool))
-    chosen = chosen[np.argsort(chosen % 3, kind="stable")]  # inside bounds every third point has room around it
+    chosen = chosen[np.argsort(chosen % len(KINDS), kind="stable")]  # inside bounds the first kind has room around it
     centres = points[np.resize(chosen, LINES)]
     health = examine(oracle, rng, LINES, centres=centres)
     noise = DistanceNoise.of(health, oracle.dim) if health.readings else DistanceNoise(0.0, 0.0)
-    domain = oracle.facts.domain
     ground = Ground(
-        guarded(oracle.query, domain), oracle.dim, domain, noise,
-        scale=scale_of(domain, points, scale), drawn=scale, reach=reach,
+        guarded(oracle.query, inputs.domain), inputs, noise,
+        scale=inputs.scale_of(points, scale), drawn=scale, reach=reach,
     )  # fmt: skip
     return Look(points, values, live, health, ground)
-
-
-def _live_points(oracle: Counting, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, float]:
-    """All points of one scale that were asked, with their answers."""
-    seen: dict[float, list[tuple[FloatArray, FloatArray]]] = {}
-    with oracle.stage("look"):
-        for size, scale in BLOCKS:
-            points = all_over(oracle.facts.domain, rng, size, oracle.dim, scale)
-            seen.setdefault(scale, []).append((points, oracle.query(points)))
-            values = np.concatenate([answers for _, answers in seen[scale]])
-            if len(np.unique(values, axis=0)) > 1:
-                break
-    return np.concatenate([rows for rows, _ in seen[scale]]), values, scale
 
 
 class LivePoints:

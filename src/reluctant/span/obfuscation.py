@@ -13,48 +13,76 @@ from numpy.typing import ArrayLike
 
 from reluctant.errors import InvalidInput
 from reluctant.numerics import FloatArray, Rng, as_generator
-from reluctant.oracles import Oracle
+from reluctant.oracles import Kind, Oracle
+from reluctant.span.labels.wall import are_whole, as_labels
 from reluctant.span.result import Span
 from reluctant.span.subspace import Subspace
 
 __all__ = ["Obfuscation", "check_obfuscation", "obfuscate"]
 
 
-def obfuscate(span: Span | Subspace, x: ArrayLike, scale: float = 10.0, rng: Rng = 0) -> FloatArray:
+MOST = 10.0  # times the norm of a row, unless asked for
+ROUNDING = 1e-9  # relative, of a norm
+
+
+def obfuscate(span: Span | Subspace, x: ArrayLike, scale: float | None = None, rng: Rng = 0) -> FloatArray:
     """Add noise that a model with this span cannot see.
 
     Arguments:
-        span: what `recover_span` gave; it must be ok, because a direction that was missed lets noise be seen. The
-            subspace of a partial one may be given all the same.
+        span: what `recover_span` gave; it must be ok, because a direction that was missed lets noise be seen, and must
+            have been followed as far as the noise goes (`reach`), inside the domain it was asked in. A subspace, also
+            that of a partial span, is taken at its word.
         x: rows (n, d).
-        scale: norm of the noise, times the norm of its row.
+        scale: norm of the noise, times the norm of its row. Without it 10, or less if the span was not followed so far.
         rng: seed of the noise.
 
     Returns rows (n, d); a row of zeros stays as it is. Cost: none.
     """
-    subspace = _subspace(span)
-    rows = np.asarray(x, dtype=np.float64)
-    if rows.ndim != 2 or rows.shape[1] != subspace.dim or not np.isfinite(rows).all():
+    subspace, rows = _subspace(span), np.asarray(x, dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != subspace.dim or not len(rows) or not np.isfinite(rows).all():
         raise InvalidInput.about("x", got=f"shape {rows.shape}", expected=f"finite rows (n, {subspace.dim})")
-    if not (np.isfinite(scale) and scale >= 0):
-        raise InvalidInput.about("scale", got=scale, expected="a number of at least 0")
     if subspace.rank == subspace.dim:
         raise InvalidInput.about(
             "span", got=f"rank {subspace.rank} of {subspace.dim}", expected="a span with a null space",
             fix="A model that looks at every direction sees all noise.",
         )  # fmt: skip
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    scale = _checked_scale(span, scale, float(norms.max()))
     noise = as_generator(rng).standard_normal((len(rows), subspace.dim - subspace.rank)) @ subspace.null_basis
-    noise *= scale * np.linalg.norm(rows, axis=1, keepdims=True) / np.linalg.norm(noise, axis=1, keepdims=True)
+    noise *= scale * norms / np.linalg.norm(noise, axis=1, keepdims=True)
+    if isinstance(span, Span) and not span.domain.contains(rows + noise):
+        raise InvalidInput.about(
+            "scale", got=f"{scale:g}, noise that leaves {span.domain.describe()}",
+            expected="rows where the span was recovered",
+            fix="Use a smaller scale, a span recovered without a domain, or span.subspace at your own risk.",
+        )  # fmt: skip
     return rows + noise
+
+
+def _checked_scale(span: Span | Subspace, scale: float | None, norm: float) -> float:
+    """The scale of noise that a span stands for."""
+    followed = span.followed if isinstance(span, Span) else np.inf
+    if scale is None:
+        return min(MOST, followed / norm) if norm > 0 else MOST
+    if not (np.isfinite(scale) and scale >= 0):
+        raise InvalidInput.about("scale", got=scale, expected="a number of at least 0")
+    if scale * norm > followed * (1 + ROUNDING):
+        raise InvalidInput.about(
+            "scale", got=f"{scale:g} times rows of norm {norm:.3g}", expected=f"noise of a norm up to {followed:.3g}",
+            fix=f"The span was followed no farther, and neurons may wake up there: recover it with a reach "
+                f"{scale * norm / followed:.1f} times as large.",
+        )  # fmt: skip
+    return float(scale)
 
 
 @dataclass(frozen=True)
 class Obfuscation:
     """What a model makes of obfuscated inputs.
 
-    largest_change: of any answer. size: of the largest answer. same_label: share of rows whose largest output (or sign,
-    if there is one output) is the same. visible_share: part of the squared norm of inputs that it sees, mean.
-    invisible_share: part of the directions of input space that it does not see.
+    largest_change: of any answer. size: of the largest answer. same_label: share of rows with the same label: the
+    largest of several outputs; one output itself if the answers are whole numbers, else by the threshold.
+    visible_share: part of the squared norm of inputs that it sees, mean. invisible_share: part of the directions of
+    input space that it does not see.
     """
 
     rows: FloatArray
@@ -72,25 +100,33 @@ class Obfuscation:
 
 
 def check_obfuscation(
-    oracle: Oracle, span: Span | Subspace, x: ArrayLike, scale: float = 10.0, rng: Rng = 0
+    oracle: Oracle,
+    span: Span | Subspace,
+    x: ArrayLike,
+    scale: float | None = None,
+    rng: Rng = 0,
+    *,
+    threshold: float | None = None,
 ) -> Obfuscation:
-    """Ask a model about inputs and their obfuscated versions, at the norm claimed. Cost: 2 rows an input."""
+    """Ask a model about inputs and their obfuscated versions, at the norm claimed. Cost: 2 rows an input.
+
+    threshold: for the label of one output that is no whole number; 0.5 if not given.
+    """
     before_rows = np.asarray(x, dtype=np.float64)
     rows = obfuscate(span, before_rows, scale, rng)
-    before, after = np.split(oracle.query(np.concatenate([before_rows, rows])), 2)
+    answers = oracle.query(np.concatenate([before_rows, rows]))
+    before, after = np.split(answers, 2)
+    whole = threshold is None and (oracle.facts.kind is Kind.LABELS or are_whole(answers))
+    labels = as_labels(answers, threshold, whole=whole)[:, 0]
     subspace = _subspace(span)
     return Obfuscation(
         rows=rows,
         largest_change=float(np.abs(after - before).max()),
         size=float(np.abs(before).max()),
-        same_label=float((_labels(before) == _labels(after)).mean()),
+        same_label=float((labels[: len(before)] == labels[len(before) :]).mean()),
         visible_share=float(subspace.visible_share(before_rows).mean()),
         invisible_share=subspace.invisible_share,
     )
-
-
-def _labels(answers: FloatArray) -> FloatArray:
-    return np.asarray(answers.argmax(axis=1) if answers.shape[1] > 1 else np.sign(answers[:, 0]), dtype=np.float64)
 
 
 def _subspace(span: Span | Subspace) -> Subspace:

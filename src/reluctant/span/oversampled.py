@@ -6,6 +6,7 @@ singular value, s·(√rows + √columns) for noise of deviation s.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,9 +56,14 @@ class _Sample:
     step: float
 
 
-def oversampled(seen: Look, rng: np.random.Generator, *, stages: int = STAGES) -> Found:
-    """Rank and span from answers with few digits. Cost: about 5·k·n rows, and 2.3·k·n for each stage."""
-    sample = _gradients(seen, rng)
+def oversampled(
+    seen: Look, rng: np.random.Generator, keep: Callable[[FloatArray], None], *, fine: bool, least: int = 0
+) -> Found:
+    """Rank and span from answers with few digits, by so many gradients at least; `keep` is told of them on the way.
+
+    Cost: about 5·k·n rows, and 2.3·k·n for each stage: up to five if fine, else one.
+    """
+    sample = _gradients(seen, rng, keep, least)
     if not len(sample.rows):
         return Found(
             sample.rows, sample.points, sample.values, np.empty(0), 0.0,
@@ -68,13 +74,14 @@ def oversampled(seen: Look, rng: np.random.Generator, *, stages: int = STAGES) -
     size = _size(sample)
     weakest, margin = float(sizes[rank - 1]) if rank else np.inf, _margin(sizes, rank, sample)
     which = _most_telling(sample, directions[:rank])
+    kept = weakest / (size * float(np.sqrt(len(sample.rows))))
     start = Found(
         directions[:rank], sample.points[which], sample.values[which], np.full(len(which), sample.step / ALONG_SPAN),
         size,
-        margin=margin, leak=min(margin, 1.0), limit=WEAK * weakest / (size * np.sqrt(len(sample.rows))),
-        gradients=len(sample.rows),
+        margin=margin, leak=min(margin, 1.0), limit=WEAK * kept,
+        gradients=len(sample.rows), kept=kept,
     )  # fmt: skip
-    return _refined(seen.ground, start, stages, rng) if 0 < rank < seen.ground.dim else start
+    return _refined(seen.ground, start, STAGES if fine else 1, rng, keep) if 0 < rank < seen.ground.dim else start
 
 
 def _most_telling(sample: _Sample, basis: FloatArray) -> NDArray[np.intp]:
@@ -88,20 +95,21 @@ def _most_telling(sample: _Sample, basis: FloatArray) -> NDArray[np.intp]:
     return chosen
 
 
-def _gradients(seen: Look, rng: np.random.Generator) -> _Sample:
+def _gradients(seen: Look, rng: np.random.Generator, keep: Callable[[FloatArray], None], least: int) -> _Sample:
     """Gradients at live points until there are enough for the rank they show."""
     queue, step, parts = LivePoints(seen, rng), FIRST_STEP * seen.ground.scale, []
     nothing = np.empty((0, seen.ground.dim))
     sample = _Sample(nothing, nothing, nothing, 0.0, step)
-    for _ in range(MOST_FOR_EACH_INPUT * seen.ground.dim // BATCH + 1):
+    for _ in range(max(MOST_FOR_EACH_INPUT * seen.ground.dim, least) // BATCH + 1):
         found = central_slopes(seen.ground, queue.draw(BATCH)[0], None, step)
         parts.append(found)
         step *= _change_of_step(float(np.median(found.bent)))
         sample = _together(parts, step)
-        if not len(sample.rows):
+        if len(sample.rows) < max(least, 1):
             continue
-        sizes = np.asarray(np.linalg.svd(sample.rows, compute_uv=False))
+        _, sizes, directions = np.linalg.svd(sample.rows, full_matrices=False)
         rank = _rank(sizes, sample)
+        keep(directions[:rank])
         enough = MORE if _margin(sizes, rank, sample) < CLEAR else MOST
         if rank == seen.ground.dim or len(sample.rows) >= enough * rank + SPARE:
             above = int((sizes > _edge(sample)).sum())
@@ -173,7 +181,9 @@ def _rank(sizes: NDArray[np.floating[Any]], sample: _Sample) -> int:
     return int(clear[-1]) + 1 if len(clear) else int((sizes > _edge(sample)).sum())
 
 
-def _refined(ground: Ground, found: Found, stages: int, rng: np.random.Generator) -> Found:
+def _refined(
+    ground: Ground, found: Found, stages: int, rng: np.random.Generator, keep: Callable[[FloatArray], None]
+) -> Found:
     """Long-step stages as long as they help."""
     for _ in range(stages):
         inside = central_slopes(ground, without_rest(ground, found.basis, found.points), found.basis, found.steps[0])
@@ -181,15 +191,15 @@ def _refined(ground: Ground, found: Found, stages: int, rng: np.random.Generator
         if good.sum() * inside.value.shape[1] < found.rank:
             break
         length = long_steps(ground, found.steps[good], found.leak, SHARE)
-        better = refine(
-            ground, found.basis, Inside(inside.points[good], inside.value[good], inside.slope[good]), length, rng
-        ).basis
+        there = Inside(inside.points[good], inside.value[good], inside.slope[good])
+        better = refine(ground, found.basis, there, length, rng)
         leak = float(leaks(ground, better, inside.points, inside.value, rng)[0].max()) / found.size
         if leak > found.leak:
             break
         helped = leak < GAIN * found.leak and np.median(length) < NEARLY * LONGEST * ground.scale
         rank = found.rank
         found = _without_silent(ground, replace(found, basis=better, leak=leak), inside.slope[good])
+        keep(found.basis)
         if found.rank == 0 or (found.rank == rank and not helped):
             break
     return found
@@ -208,5 +218,6 @@ def _without_silent(ground: Ground, found: Found, slope: FloatArray) -> Found:
         rank -= 1
     if rank == found.rank:
         return found
-    limit = WEAK * float(sizes[rank - 1]) / (found.size * np.sqrt(len(rows))) if rank else found.limit
-    return replace(found, basis=directions[:rank] @ found.basis, limit=limit, leak=max(found.leak, AFTER_A_LOSS))
+    kept = float(sizes[rank - 1]) / (found.size * float(np.sqrt(len(rows)))) if rank else found.kept
+    basis, leak = directions[:rank] @ found.basis, max(found.leak, AFTER_A_LOSS)
+    return replace(found, basis=basis, limit=WEAK * kept, kept=kept, leak=leak)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from reluctant.errors import InvalidInput
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.span.subspace import Subspace
 
@@ -20,6 +21,7 @@ EPSILON = 1e-4  # of Lemma 3.2: a ball in which a ReLU network is linear, most o
 EPSILON_0 = 1e-4  # of Lemma 4.2: how far above the threshold the point of a gradient lies, of its norm
 TINY = 1e-2  # the paper's 2^-N: how far the directions of Algorithm 2 are from each other
 BISECTIONS = 60
+GRIDS, GRID = 9, 129  # scalings, each grid 128 times as fine as the one before
 DRAWN, MOST_DRAWS = 64, 100
 
 Network = Callable[[FloatArray], FloatArray]
@@ -27,6 +29,8 @@ Network = Callable[[FloatArray], FloatArray]
 
 def samples(k: int, gamma: float) -> int:
     """The number r = O(k log(k) / γ) of gradients in Algorithm 1."""
+    if k < 1 or not gamma > 0:
+        raise InvalidInput.about("k, gamma", got=f"{k}, {gamma}", expected="a rank of at least 1 and a number above 0")
     return int(np.ceil(k * max(1.0, np.log(k)) / gamma))
 
 
@@ -50,7 +54,9 @@ def algorithm_2(m: Network, n: int, k: int, *, rng: Rng = 0) -> Subspace:
     """
     generator = as_generator(rng)
     v = Subspace(np.empty((0, n)))
-    while v.rank < k:
+    for _ in range(MOST_DRAWS):  # one gradient each, those that line 7 draws again included
+        if v.rank == k:
+            break
         m_v = _projected(m, v)
         x = _just_above(m_v, n, generator)
         if x is None:
@@ -80,11 +86,13 @@ def _just_above(m_v: Network, n: int, rng: np.random.Generator) -> FloatArray | 
 
 
 def _lowered(m_v: Network, g: FloatArray) -> FloatArray:
-    """α g just above the threshold, for a scaling α between 0 and 1."""
+    """α g just above the threshold, for a scaling α between 0 and 1: a grid of scalings at a time."""
     low, high = 0.0, 1.0
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if m_v(middle * g[None])[0, 0] == 1 else (middle, high)
+    for _ in range(GRIDS):
+        alphas = np.linspace(low, high, GRID)
+        above = m_v(alphas[:, None] * g)[:, 0] == 1
+        last = int(np.flatnonzero(~above[:-1]).max(initial=0))  # above from the next one on
+        low, high = float(alphas[last]), float(alphas[last + 1])
     return np.asarray(high * (1 + EPSILON_0) * g)
 
 

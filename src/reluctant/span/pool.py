@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray
+from reluctant.health.noise import SECOND_DIFFERENCE_GAIN
 from reluctant.numerics import FloatArray
 from reluctant.span.ground import Ground, moves_outside
 
 __all__ = ["Pool", "tested"]
 
 FADED = 0.1  # of the news before: less is no chance of the step, what was new there has been taken
-SECOND_DIFFERENCE_GAIN = float(np.sqrt(6.0))  # noise of f₋ - 2 f₀ + f₊ over that of one answer
 
 
 @dataclass(frozen=True)

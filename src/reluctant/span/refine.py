@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reluctant.geometry.batches import batches
 from reluctant.geometry.gradients import gradients
 from reluctant.numerics import FloatArray
-from reluctant.span.ground import Ground, batches
+from reluctant.span.ground import Ground
 from reluctant.span.subspace import Subspace
 
-__all__ = ["Inside", "Refined", "long_steps", "refine", "slopes_inside", "without_rest"]
+__all__ = ["Inside", "long_steps", "refine", "slopes_inside", "without_rest"]
 
 LONGEST = 1e3  # of a long step, in typical coordinates: further out answers lose the digits that the step gains
 INSIDE = 0.1  # of the straight part around a point that a long step may use up, by the error it is there to find
@@ -31,24 +32,15 @@ class Inside:
     slope: FloatArray  # (p, m, k)
 
 
-@dataclass(frozen=True)
-class Refined:
-    """The better basis, the correction it took and how well the equations fixed it."""
-
-    basis: FloatArray
-    correction: float
-    condition: float
-
-
-def refine(ground: Ground, basis: FloatArray, inside: Inside, length: FloatArray, rng: np.random.Generator) -> Refined:
-    """One stage, with steps of these lengths (p,). Cost: d - k rows a point."""
+def refine(
+    ground: Ground, basis: FloatArray, inside: Inside, length: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """A better basis by one stage, with steps of these lengths (p,). Cost: d - k rows a point."""
     outside = Subspace(basis).null_basis
     across = _across(ground, inside, outside, length, rng)
     slopes = inside.slope.reshape(-1, len(basis))
-    correction, _, _, sizes = np.linalg.lstsq(slopes, across.reshape(-1, len(outside)), rcond=None)
-    better = np.linalg.qr((basis + correction @ outside).T)[0].T
-    condition = float(sizes[0] / sizes[-1]) if sizes[-1] > 0 else np.inf
-    return Refined(better, float(np.linalg.norm(correction, 2)), condition)
+    correction = np.linalg.lstsq(slopes, across.reshape(-1, len(outside)), rcond=None)[0]
+    return np.asarray(np.linalg.qr((basis + correction @ outside).T)[0].T)
 
 
 def slopes_inside(

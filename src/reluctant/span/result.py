@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from reluctant.domains import Domain
 from reluctant.numerics import FloatArray
 from reluctant.oracles.ledger import Rows
 from reluctant.results import Ended, Outcome
@@ -18,14 +19,15 @@ __all__ = ["Span"]
 GOOD = (Outcome.SPAN_RECOVERED, Outcome.FULL_RANK)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Span(Ended):
     """Outcome of `recover_span`.
 
     subspace: what was found; partial unless `ok`. margin: what counted as nothing over the weakest that counted as a
     direction: the rank is clear if it is far below 1, not known if it is infinite. angle: how far the directions are
-    from true ones, as measured by long steps along the others (none where nothing is invisible). stage: where the run
-    ended. evidence: the numbers that decided. rows: counts by stage.
+    from true ones at most, as a sine: what long steps along the others show, over the weakest direction. stage: where
+    the run ended. evidence: the numbers that decided. rows: counts by stage. followed: how
+    far, as a norm, directions left out were followed, and domain: inside which.
     """
 
     outcome: Outcome
@@ -35,6 +37,8 @@ class Span(Ended):
     angle: float = float("nan")
     stage: str = ""
     evidence: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    followed: float = float("inf")
+    domain: Domain = field(default_factory=Domain)
 
     @property
     def ok(self) -> bool:

@@ -26,10 +26,13 @@ POOL = 4  # candidates kept: the one with most news is measured
 FIRST_STEP = 2.0**-4  # along which a function is asked to be straight, of the norm of a typical coordinate
 LONGER, SHORTER = 1.15, 0.7  # what a step becomes after a straight and a bent candidate: three of four are straight
 SHORTEST_STEP = 2.0**-30  # of a typical coordinate
+SHORTEST_LENGTH = float(np.finfo(np.float64).tiny)
+LONGEST_STEP = 2.0**6  # of a typical input
 MARGIN = 96.0  # the gradient's own steps are so much shorter: no crease on any of hundreds of them
 CLOSER = 0.25  # of the step that was straight: a second look there, in another direction, before a gradient is taken
 MOST_TRIED = 16  # candidates without news in a row that send the search to long steps
 WEAK, MOST_WEAK = 4e-3, 48  # of a gradient: where no candidate has more news, so many others are tried for a better one
+MOST_FAILED = 64  # candidates in a row whose gradient brought nothing: what they have to tell is noise
 MOST_LOUD = 12  # times that long steps may bring nothing a gradient can find
 
 
@@ -46,11 +49,13 @@ def search(
     start: what was found before, with an error far below `least`, the part of a gradient that may be a direction.
     """
     run = _Search(seen, rng, start, least)
-    loud = 0
-    while run.rank < run.ground.dim and loud < MOST_LOUD:
+    loud = failed = 0
+    while run.rank < run.ground.dim and loud < MOST_LOUD and failed < MOST_FAILED:
         run.fill_pool()
         if len(run.pool):
+            before = run.rank
             run.measure_best()
+            failed = failed + 1 if run.rank == before else 0
             keep(run.complement.basis)
         elif not run.hear():
             return run.found(complete=True)
@@ -66,7 +71,8 @@ class _Search:
         self.ground, self.rng, self.least_new = seen.ground, rng, least
         self.queue = LivePoints(seen, rng)
         self.complement = Complement(self.ground.dim)
-        self.pool = Pool.empty(self.ground.dim, seen.values.shape[1])
+        self.outputs = seen.values.shape[1]
+        self.pool = Pool.empty(self.ground.dim, self.outputs)
         self.step = FIRST_STEP * self.ground.typical
         self.size, self.kept, self.leak, self.measured = 0.0, np.inf, 0.0, 0
         self.points: list[FloatArray] = []
@@ -86,9 +92,13 @@ class _Search:
 
     @property
     def least(self) -> float:
-        """The smallest news that may be a direction."""
-        blur = float(self.ground.noise.at(np.array([self.ground.typical]))[0]) / self.step
-        return max(self.least_new * self.size, TOLERANCE * blur * float(np.sqrt(self.ground.dim)))
+        """The smallest news that may be a direction, by steps as they are now."""
+        return float(self.least_news(np.array([self.step]))[0])
+
+    def least_news(self, steps: FloatArray) -> FloatArray:
+        """The smallest news (n,) that may be a direction, by steps of these lengths: bounds may cut them short."""
+        blur = self.ground.noise.at(np.array([self.ground.typical]))[0] / np.maximum(steps, SHORTEST_LENGTH)
+        return np.asarray(np.maximum(self.least_new * self.size, TOLERANCE * blur * np.sqrt(self.ground.dim)))
 
     def fill_pool(self) -> None:
         """Test candidates until the pool is full, or too many of them bring nothing."""
@@ -107,8 +117,9 @@ class _Search:
         """Those of n more points that are straight and have news, and how many are straight."""
         points, values = self.queue.draw(n)
         found, straight = tested(self.ground, self.complement.basis, points, values, self.step, self.rng)
-        self.step *= LONGER ** straight.sum() * SHORTER ** (~straight).sum()
-        return found[straight & (found.news > self.least)], int(straight.sum())
+        longer = self.step * LONGER ** straight.sum() * SHORTER ** (~straight).sum()
+        self.step = min(float(longer), LONGEST_STEP * self.ground.typical)  # bounds make any step straight
+        return found[straight & (found.news > self.least_news(found.straight))], int(straight.sum())
 
     def measure_best(self) -> None:
         """Take the gradient at the candidate with most news, along the complement alone."""
@@ -143,7 +154,7 @@ class _Search:
 
     def hear(self) -> bool:
         """Long steps from every point measured and as many others; places where they change the answers wait first."""
-        active = np.array(self.points).reshape(-1, self.ground.dim), np.array(self.values).reshape(len(self.values), -1)
+        active = np.array(self.points).reshape(-1, self.ground.dim), np.array(self.values).reshape(-1, self.outputs)
         heard = loud_places(self.ground, self.complement.basis, *active, self.size, self.least_new, self.rng)
         self.leak = heard.leak
         if not len(heard.points):
@@ -154,7 +165,7 @@ class _Search:
     def found(self, complete: bool) -> Found:
         points = np.array(self.points).reshape(-1, self.ground.dim)
         margin = max(self.leak, self.least / max(self.size, self.least)) / self.kept if self.rank else 0.0
-        values = np.array(self.values).reshape(len(points), -1)
+        values = np.array(self.values).reshape(-1, self.outputs)
         return Found(
             self.complement.basis, points, values, np.array(self.steps), self.size,
             margin=margin if complete else np.inf, leak=self.leak, limit=self.least_new, gradients=self.measured,

@@ -11,9 +11,10 @@ import numpy as np
 
 from reluctant.geometry.samples import TOLERANCE
 from reluctant.numerics import FloatArray
+from reluctant.span.found import Found
 from reluctant.span.ground import Ground, as_long_as_allowed, moves_outside
 
-__all__ = ["LEAST_NEW", "Heard", "leaks", "loud_places", "slopes_along"]
+__all__ = ["LEAST_NEW", "Heard", "leaks", "loud_places", "slopes_along", "tilt"]
 
 LEAST_NEW = 1e-5  # part of a gradient outside the span that may be a direction; those so far are not exact either
 FEWEST = 32  # long steps
@@ -43,6 +44,17 @@ def leaks(
     met = np.linalg.norm(moves, axis=1) / np.sqrt(max(1, ground.dim - len(basis)))
     sd = np.sqrt(2) * ground.sd(starts + moves) / met
     return np.linalg.norm(after - before, axis=1) / met, moves, sd
+
+
+def tilt(ground: Ground, found: Found, rng: np.random.Generator) -> float:
+    """How far directions are off, in gradients: what short steps outside show where they were measured.
+
+    Weak directions, which long steps would meet as well, are part of the gradients there. Cost: 1 row a point.
+    """
+    moves = moves_outside(found.basis, found.points, found.steps, ground.domain, rng)
+    change = np.linalg.norm(ground.ask(found.points + moves) - found.values, axis=1)
+    slope = change / np.linalg.norm(moves, axis=1) * np.sqrt(ground.dim - found.rank)
+    return float(slope.max()) / found.size
 
 
 def slopes_along(ground: Ground, directions: FloatArray, starts: FloatArray, before: FloatArray) -> FloatArray:

@@ -21,9 +21,9 @@ ORTHONORMAL = 1e-10  # how far the rows of a basis may be from it
 NO_DIRECTION = 4.0  # roundings a coordinate, of the longest row: shorter parts are rounding
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Subspace:
-    """The span of orthonormal rows.
+    """The span of orthonormal rows. Equal if the rows are, to the last bit: `distance` compares spans.
 
     Arguments:
         basis: (k, d) orthonormal rows; k = 0 is the subspace of the origin alone. `Subspace.spanned_by` takes any.
@@ -75,7 +75,9 @@ class Subspace:
     @cached_property
     def null_basis(self) -> FloatArray:
         """Orthonormal rows (d - k, d) of everything orthogonal to it."""
-        return np.linalg.qr(self.basis.T, mode="complete")[0].T[self.rank :] if self.rank else np.eye(self.dim)
+        rows = np.linalg.qr(self.basis.T, mode="complete")[0].T[self.rank :] if self.rank else np.eye(self.dim)
+        rows.flags.writeable = False
+        return rows
 
     @property
     def null_space(self) -> Subspace:
@@ -85,7 +87,9 @@ class Subspace:
     @cached_property
     def projector(self) -> FloatArray:
         """The (d, d) matrix that projects onto it."""
-        return self.basis.T @ self.basis
+        projector = self.basis.T @ self.basis
+        projector.flags.writeable = False
+        return projector
 
     # ---- what it does to rows
 
@@ -166,6 +170,12 @@ class Subspace:
                 "path", got=f"'{path}' of format {found}", expected=f"format {NPZ_FORMAT}", fix="Update reluctant."
             )
         return cls(basis)
+
+    def __eq__(self, other: object) -> bool:
+        return np.array_equal(self.basis, other.basis) if isinstance(other, Subspace) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.basis.shape, self.basis.tobytes()))
 
     def __repr__(self) -> str:
         return f"Subspace(rank {self.rank} of {self.dim})"

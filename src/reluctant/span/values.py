@@ -13,20 +13,22 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.results import Outcome
 from reluctant.span.found import Found
+from reluctant.span.ground import RULE_OF_THREE, UNCLEAR_MARGIN
+from reluctant.span.inputs import Inputs
 from reluctant.span.look import Look, look
 from reluctant.span.oversampled import oversampled
 from reluctant.span.refine import long_steps, refine, slopes_inside
 from reluctant.span.search import search
-from reluctant.span.silence import FEWEST, INSIDE_BOUNDS, LEAST_NEW, leaks, slopes_along
+from reluctant.span.silence import FEWEST, INSIDE_BOUNDS, leaks, loud_places, slopes_along, tilt
 
 __all__ = ["FromValues", "from_values"]
 
 FEW_DIGITS = 1e-11  # noise over spread of the answers: above, directions are not taken one by one
 TOO_FEW_DIGITS = 1e-3
-UNCLEAR_MARGIN = 0.5  # a rank whose margin is worse is not told
-RULE_OF_THREE = 3.0  # nothing in n looks: with 95 % confidence its share is below 3 / n
+ATTEMPTS = 3  # times that fresh inputs may show more
 SECOND_LOOKS = 40  # points from which a direction is followed before it is taken for none
 LEAST_WEAK = 1e-9  # part of a gradient outside a fine span that may be a direction
+BEYOND_TILT = 30.0  # times the error of directions, from which another one can be told from it
 NOISE = 30.0  # deviations that a long step may show without a leak
 
 
@@ -37,35 +39,41 @@ class FromValues:
     outcome: Outcome
     found: Found | None
     evidence: dict[str, object]
+    typical: float = 0.0  # norm of an input
 
 
 def from_values(
-    oracle: Counting, rng: np.random.Generator, keep: Callable[[FloatArray], None], *, fine: bool, reach: float
+    oracle: Counting,
+    inputs: Inputs,
+    rng: np.random.Generator,
+    keep: Callable[[FloatArray], None],
+    *,
+    fine: bool,
+    reach: float,
 ) -> FromValues:
     """Recover the span of a ReLU network of any depth from its values."""
-    seen = look(oracle, rng, reach)
+    seen = look(oracle, inputs, rng, reach)
     evidence: dict[str, object] = {"health": seen.health, "live share": seen.live_share}
     refusal = _refusal(seen)
     if refusal is not None:
         return FromValues(refusal, None, evidence)
-    found = _search(oracle, seen, rng, keep, fine)
-    keep(found.basis)
-    outcome, found = _verified(oracle, seen, found, rng)
-    if outcome is Outcome.SPAN_RECOVERED and fine and found.limit == LEAST_NEW and found.leak > LEAST_WEAK:
-        with oracle.stage("weak directions"):
-            found = _finer(seen, search(seen, rng, keep, start=found, least=LEAST_WEAK), rng)
-        keep(found.basis)
-        outcome, found = _verified(oracle, seen, found, rng)
+    way = _few_digits if _noise_share(seen.health) > FEW_DIGITS else _many_digits
+    outcome, found = way(oracle, seen, rng, keep, fine)
     evidence |= {"gradients": found.gradients, "leak": found.leak, "limit": found.limit}
-    evidence["limits"] = _limits(seen)
-    return FromValues(outcome, found, evidence)
+    evidence["limits"] = _limits(seen, found)
+    return FromValues(outcome, found, evidence, seen.ground.typical)
 
 
-def _limits(seen: Look) -> str:
-    """What could have been missed: a direction that no long step met (rule of three)."""
+def _limits(seen: Look, found: Found) -> str:
+    """What could have been missed: a direction that no long step met (rule of three), or that is too weak to show."""
     looked_at = FEWEST if seen.ground.domain.is_space else INSIDE_BOUNDS
     share = RULE_OF_THREE / (looked_at * max(seen.live_share, 1 / looked_at))
-    return f"A direction that matters on less than about {min(share, 1.0):.0%} of the inputs could have been missed."
+    ground = seen.ground
+    return (
+        f"Asked: {ground.inputs.describe(ground.drawn)}, and steps of {ground.reach:g} times their norm. Could have "
+        f"been missed: a direction that matters on less than about {min(share, 1.0):.0%} of them, or one weaker than "
+        f"{found.limit:.0e} of a gradient."
+    )
 
 
 def _refusal(seen: Look) -> Outcome | None:
@@ -82,28 +90,87 @@ def _noise_share(health: Health) -> float:
     return health.noise.at(health.spread) / health.spread if health.spread > 0 else 0.0
 
 
-def _search(
+def _many_digits(
     oracle: Counting, seen: Look, rng: np.random.Generator, keep: Callable[[FloatArray], None], fine: bool
-) -> Found:
-    if _noise_share(seen.health) > FEW_DIGITS:
+) -> tuple[Outcome, Found]:
+    """Directions one by one, then one long-step stage; on with it as long as fresh inputs show others.
+
+    Weak ones are looked for if the long-step stage still shows something.
+    """
+    start: Found | None = None
+    for _ in range(ATTEMPTS):
+        with oracle.stage("search"):
+            seen = seen if start is None else _where_loud(seen, start, rng)
+            start = found = search(seen, rng, keep, start=start)
+        finer = _finer(oracle, seen, found, rng) if fine else found
+        keep(finer.basis)
+        outcome, checked = _verified(oracle, seen, finer, rng)
+        if outcome is not Outcome.SPAN_PARTIAL or not np.isfinite(checked.margin) or not found.rank:
+            break
+    unclear = (outcome is Outcome.SPAN_RECOVERED and checked.leak > LEAST_WEAK) or outcome is Outcome.RANK_UNCLEAR
+    if not fine or not unclear or not 0 < found.rank < oracle.dim:
+        return outcome, checked
+    weak = _weak(oracle, seen, found, rng, keep)
+    if weak.rank == found.rank:  # none: those found are the clearer for it
+        finer = replace(finer, margin=weak.margin, limit=weak.limit)
+    else:
+        finer = _finer(oracle, seen, weak, rng)
+    keep(finer.basis)
+    return _verified(oracle, seen, finer, rng)
+
+
+def _few_digits(
+    oracle: Counting, seen: Look, rng: np.random.Generator, keep: Callable[[FloatArray], None], fine: bool
+) -> tuple[Outcome, Found]:
+    """All directions together; as long as verification still sees others, by twice as many gradients.
+
+    The first of them where long steps change the answers: a rare direction in one gradient alone looks like a crease.
+    """
+    gradients = 0
+    for _ in range(ATTEMPTS):
         with oracle.stage("gradients"):
-            return oversampled(seen, rng)
-    with oracle.stage("search"):
-        found = search(seen, rng, keep)
-    if not fine or not 0 < found.rank < oracle.dim:
+            found = oversampled(seen, rng, keep, fine=fine, least=2 * gradients)
+        keep(found.basis)
+        outcome, found = _verified(oracle, seen, found, rng)
+        if outcome is not Outcome.SPAN_PARTIAL:
+            break
+        gradients = max(found.gradients, 1)
+        with oracle.stage("gradients"):
+            seen = _where_loud(seen, found, rng)
+    return outcome, found
+
+
+def _where_loud(seen: Look, found: Found, rng: np.random.Generator) -> Look:
+    """The same look with places first where long steps outside the span change the answers."""
+    active = found.points, found.values
+    heard = loud_places(seen.ground, found.basis, *active, found.size, found.limit, rng)
+    if not len(heard.points):
+        return seen
+    points, values = np.concatenate([heard.points, seen.points]), np.concatenate([heard.values, seen.values])
+    return replace(seen, points=points, values=values, live=np.append(np.ones(len(heard.points), bool), seen.live))
+
+
+def _weak(
+    oracle: Counting, seen: Look, found: Found, rng: np.random.Generator, keep: Callable[[FloatArray], None]
+) -> Found:
+    """Directions that are weak but stronger than what the error of those found looks like.
+
+    From the search, not from the long-step stage: that one takes what a weak direction does for an error of the others.
+    """
+    with oracle.stage("weak directions"):
+        least = max(LEAST_WEAK, BEYOND_TILT * tilt(seen.ground, found, rng))
+        return search(seen, rng, keep, start=found, least=least) if least < found.limit else found
+
+
+def _finer(oracle: Counting, seen: Look, found: Found, rng: np.random.Generator) -> Found:
+    """One long-step stage; what was found before, if it made things worse (a target may clip far inputs)."""
+    if not 0 < found.rank < oracle.dim:
         return found
     with oracle.stage("refinement", expected=len(found.points) * (oracle.dim + 2)):
-        return _finer(seen, found, rng)
-
-
-def _finer(seen: Look, found: Found, rng: np.random.Generator) -> Found:
-    """One long-step stage; what was found before, if it made things worse (a target may clip far inputs)."""
-    if found.rank == seen.ground.dim:
-        return found
-    inside, steps = slopes_inside(seen.ground, found.basis, found.points, found.steps, rng)
-    better = refine(seen.ground, found.basis, inside, long_steps(seen.ground, steps, found.leak), rng)
-    leak = float(leaks(seen.ground, better.basis, inside.points, inside.value, rng)[0].max()) / found.size
-    return replace(found, basis=better.basis, leak=leak) if leak <= found.leak else found
+        inside, steps = slopes_inside(seen.ground, found.basis, found.points, found.steps, rng)
+        better = refine(seen.ground, found.basis, inside, long_steps(seen.ground, steps, found.leak), rng)
+        leak = float(leaks(seen.ground, better, inside.points, inside.value, rng)[0].max()) / found.size
+    return replace(found, basis=better, leak=leak) if leak <= found.leak else found
 
 
 def _all_matter(oracle: Counting, seen: Look, found: Found) -> bool:
@@ -121,16 +188,26 @@ def _all_matter(oracle: Counting, seen: Look, found: Found) -> bool:
 
 
 def _verified(oracle: Counting, seen: Look, found: Found, rng: np.random.Generator) -> tuple[Outcome, Found]:
-    """Long steps from fresh points must change nothing."""
-    if found.rank == oracle.dim:
-        return Outcome.FULL_RANK, found
+    """Long steps from fresh points must change nothing, long steps along every direction must change something."""
+    silent = found.rank > 0
+    if found.rank < oracle.dim:
+        slope, sd = _outside(oracle, seen, found, rng)
+        allowed = np.maximum(found.limit * found.size, NOISE * sd)
+        leak = max(found.leak, float(slope.max()) / found.size) if found.size else np.inf
+        strength = float(np.median(allowed)) / found.size if found.size else np.inf  # bounds cut some steps short
+        found = replace(found, leak=leak, limit=strength, margin=max(found.margin, strength / found.kept))
+        silent = silent and bool((slope <= allowed).all())
+    if found.margin > UNCLEAR_MARGIN and np.isfinite(found.margin):
+        return Outcome.RANK_UNCLEAR, found
+    if not (silent and np.isfinite(found.margin) and _all_matter(oracle, seen, found)):
+        return Outcome.SPAN_PARTIAL, found
+    return (Outcome.FULL_RANK if found.rank == oracle.dim else Outcome.SPAN_RECOVERED), found
+
+
+def _outside(oracle: Counting, seen: Look, found: Found, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """What long steps outside the span change from fresh inputs, as slopes, and the noise of those."""
     fresh = FEWEST if seen.ground.domain.is_space else INSIDE_BOUNDS
     with oracle.stage("verification", expected=2 * fresh):
         starts = seen.ground.sample(fresh, rng)
         slope, _, sd = leaks(seen.ground, found.basis, starts, oracle.query(starts), rng)
-    found = replace(found, leak=max(found.leak, float(slope.max()) / found.size if found.size else np.inf))
-    if found.margin > UNCLEAR_MARGIN and np.isfinite(found.margin):
-        return Outcome.RANK_UNCLEAR, found
-    silent = (slope <= np.maximum(found.limit * found.size, NOISE * sd)).all() and found.rank > 0
-    silent = silent and _all_matter(oracle, seen, found)
-    return (Outcome.SPAN_RECOVERED if silent and np.isfinite(found.margin) else Outcome.SPAN_PARTIAL), found
+    return slope, sd

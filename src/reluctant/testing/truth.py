@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from reluctant.networks import ReLUNetwork
@@ -17,7 +20,7 @@ MANY = 100_000
 FARTHEST = 100.0  # typical inputs: creases beyond are not at the scale of use
 
 
-def largest_true_error(network: ReLUNetwork, true: ReLUNetwork, seed: int = 7) -> float:
+def largest_true_error(network: Callable[[FloatArray], Any], true: ReLUNetwork, seed: int = 7) -> float:
     """Largest error over random inputs, on every true first-layer hyperplane and beside it.
 
     Relative to the standard deviation of the output, at scales 0.1, 1 and 10.

@@ -13,6 +13,7 @@ from reluctant.health.answers import rounding_noise
 from reluctant.health.noise import measure_noise, noise_model
 from reluctant.health.shape import USABLE_NOISE
 from reluctant.networks import ReLUNetwork
+from reluctant.networks.evaluation import evaluate
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator, unit_roundoff
 from reluctant.oracles.base import Oracle
 from reluctant.oracles.counting import Counting
@@ -153,7 +154,7 @@ def examine(
     if held_out is not None:
         named.append(("on creases", held_out.rows))
         answers = np.concatenate([answers, held_out.answers])
-    predicted = network(np.concatenate([rows for _, rows in named]))
+    predicted = evaluate(network, np.concatenate([rows for _, rows in named]), oracle.arrays)
     groups = np.repeat(np.arange(len(named)), [len(rows) for _, rows in named])
     unit = _units(answers, groups, at_use=SCALES.index(1.0))
     errors = np.abs(answers - predicted) / unit

@@ -28,14 +28,22 @@ LARGEST_DEVIATION = 15.0  # of one answer, in deviations of its noise
 
 @dataclass(frozen=True)
 class Precision:
-    """Noise of each output (m,): at the scale of use, and by how much it grows with the distance from the origin."""
+    """Noise of each output (m,): where it is least, and by how much it grows with the distance from a centre."""
 
     near: FloatArray
     growth: FloatArray
+    centre: FloatArray | float = 0.0
 
-    def at(self, distance: FloatArray) -> FloatArray:
-        """Standard deviations (n, m) of answers at these distances."""
-        return np.hypot(self.near, self.growth * distance[:, None])
+    def at(self, rows: FloatArray) -> FloatArray:
+        """Standard deviations (n, m) of answers there, for a comparison: rather too large."""
+        return np.hypot(self.near, self._grown(rows))
+
+    def least_at(self, rows: FloatArray) -> FloatArray:
+        """Standard deviations (n, m), rather too small."""
+        return np.maximum(self.near, self._grown(rows))
+
+    def _grown(self, rows: FloatArray) -> FloatArray:
+        return np.asarray(self.growth * np.linalg.norm(rows - self.centre, axis=1)[:, None])
 
 
 @dataclass(frozen=True)
@@ -94,28 +102,28 @@ def examine_precision(
     if len(on):
         named += [("on creases", on), ("beside creases", beside(np.repeat(on, PER_NEURON, axis=0), domain, rng))]
     rows = np.concatenate([part for _, part in named])
-    # A float32 target would round the rows, and a network of float64 would see other ones.
-    rows = rows.astype(np.float32).astype(np.float64)
+    rows = domain.in_single(rows)  # a float32 target would round them, and a network of float64 would see other ones
     with oracle.stage("precision", expected=len(rows)):
         answers = oracle.query(rows)
     left = answers - network(rows)
-    deviations = left / precision.at(np.linalg.norm(rows, axis=1))
+    deviations = left / precision.at(rows)
     edges = np.cumsum([len(part) for _, part in named])[:-1]
     groups = tuple(_ratio(name, part) for (name, _), part in zip(named, np.split(deviations, edges), strict=True))
     ok = all(group.rms <= LARGEST_RATIO and group.largest <= LARGEST_DEVIATION for group in groups)
     at_use = slice(*([0, *edges.tolist()][SCALES.index(1.0) :][:2]))
     cost = (spent + len(rows)) * oracle.outputs / network.parameters
-    return PrecisionCheck(ok, *_errors(left[at_use], answers[at_use], precision), groups, cost)
+    errors = _errors(left[at_use], answers[at_use], precision.least_at(rows[at_use]))
+    return PrecisionCheck(ok, *errors, groups, cost)
 
 
 def _ratio(name: str, deviations: FloatArray) -> NoiseRatio:
     return NoiseRatio(name, len(deviations), float(np.sqrt(np.mean(deviations**2))), float(np.abs(deviations).max()))
 
 
-def _errors(left: FloatArray, answers: FloatArray, precision: Precision) -> tuple[float, float, float]:
+def _errors(left: FloatArray, answers: FloatArray, sd: FloatArray) -> tuple[float, float, float]:
     """Noise, residual and the network's error at most: the residual's square is the sum of the two others'."""
     unit = answers.std(axis=0)
     unit = np.where(unit > 0, unit, 1.0)
-    noise, square = float(np.sqrt(np.mean((precision.near / unit) ** 2))), float(np.mean((left / unit) ** 2))
+    noise, square = float(np.sqrt(np.mean((sd / unit) ** 2))), float(np.mean((left / unit) ** 2))
     uncertain = 2 * np.sqrt(2 / left.size) * square
     return noise, float(np.sqrt(square)), float(np.sqrt(max(square - noise**2, 0) + uncertain))

@@ -18,6 +18,18 @@ def in_float32(true: rl.ReLUNetwork) -> tuple[Target, rl.ReLUNetwork]:
     return (lambda x: np.maximum(x.astype(np.float32) @ w.T + b, 0) @ a.T + c), rl.ReLUNetwork([w, a], [b, c])
 
 
+def in_float32_probabilities(true: rl.ReLUNetwork) -> tuple[Target, rl.ReLUNetwork]:
+    """A classifier that is float32 from its inputs to its probabilities, and the exact one of the same weights."""
+    values, rounded = in_float32(true)
+
+    def answer(x: FloatArray) -> FloatArray:
+        given = values(x)
+        sizes = np.exp(given - given.max(axis=1, keepdims=True))
+        return np.asarray(sizes / sizes.sum(axis=1, keepdims=True))
+
+    return answer, rl.ReLUNetwork(rounded.weights, rounded.biases, link="softmax")
+
+
 def own_error(target: Target, true: rl.ReLUNetwork) -> float:
     """Largest error of the target itself at random inputs, of the output's deviation."""
     rows = np.random.default_rng(5).standard_normal((4000, true.dim)).astype(np.float32).astype(np.float64)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
 
+from reluctant.arrays import Array, Arrays
 from reluctant.extraction.depth_two.main_pass import Gradients
-from reluctant.extraction.linear import design_matrix, solve_weighted
+from reluctant.extraction.linear import MANY_NEURONS, Design, design_matrix, normal_solver
 from reluctant.geometry import FramedNetwork
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
@@ -25,16 +27,26 @@ HALF_WAY = 0.5  # to the next crease
 RANK = 1e-10  # relative; a neuron that no input activates keeps the bias it has
 
 
-def assemble(known: FramedNetwork, measured: Gradients, outputs: FloatArray) -> tuple[ReLUNetwork, FloatArray]:
-    """Solve for all weights, then for all biases; also the standard error of a weight of each neuron."""
-    h, m = known.neurons, len(outputs)
-    design = design_matrix(measured.base.active, outputs)
-    solution = solve_weighted(design, measured.weights)
-    found = solution @ measured.gradients
-    errors = np.sqrt(((solution / measured.weights) ** 2).sum(axis=1))[:h]
+def assemble(
+    known: FramedNetwork, measured: Gradients, outputs: FloatArray | None = None
+) -> tuple[ReLUNetwork, FloatArray]:
+    """Solve for all weights, then for all biases; also the standard error of a weight of each neuron.
+
+    With other `outputs` (m, h) than were known when the gradients were measured, if they are given.
+    """
+    arrays, h = measured.base.design.arrays, known.neurons
+    active, design = measured.base.active, measured.base.design
+    if outputs is None:
+        outputs = known.network.weights[1]
+    else:
+        design = Design.of(active, outputs, arrays)
+    solution, points = design.solution(measured.weights), arrays.put(measured.points)
+    found = arrays.get(solution @ arrays.put(measured.gradients))
+    errors = arrays.get(arrays.xp.sqrt(((solution / arrays.put(measured.weights)) ** 2).sum(axis=1)))[:h]
     w, skip = found[:h], found[h:]
-    rest = measured.answers - (measured.base.active * (measured.points @ w.T)) @ outputs.T - measured.points @ skip.T
-    constants = solution @ rest.reshape(len(rest) * m)
+    of_neurons = (active * (points @ arrays.put(w).T)) @ arrays.put(outputs).T
+    rest = measured.answers - arrays.get(of_neurons) - measured.points @ skip.T
+    constants = arrays.get(solution @ arrays.put(rest.reshape(-1)))
     return ReLUNetwork([w, outputs], [constants[:h], constants[h:]], skip), errors
 
 
@@ -105,22 +117,50 @@ def refit_biases(
 
     Cost: `share` rows for every m unknowns, and 10.
     """
-    (w, a), (b, c) = network.weights, network.biases
-    h, m = len(b), len(c)
+    h, m = network.widths[1], network.outputs
     count = int(share * (h + m) / m) + REFIT_EXTRA
     rows = rng.standard_normal((count, oracle.dim))
     with oracle.stage("biases", expected=count):
         answers = oracle.query(rows)
-    active, settled = network.patterns(rows)[0], False
-    for _ in range(REFIT_STEPS):
-        residual = (answers - network(rows)).reshape(-1)
-        change = scipy.linalg.lstsq(
-            design_matrix(active, a), residual, cond=RANK, lapack_driver="gelsy", check_finite=False
+    return _BiasFit(network, rows, answers, oracle.arrays).run()
+
+
+class _BiasFit:
+    """Gauss–Newton on the biases alone: what the weights make of the rows is worked out once."""
+
+    def __init__(self, network: ReLUNetwork, rows: FloatArray, answers: FloatArray, arrays: Arrays) -> None:
+        self.network, self.arrays = network, arrays
+        (w, self.outputs), skip = network.weights, network.skip
+        self.products = arrays.put(rows) @ arrays.put(w).T
+        self.answers = answers if skip is None else answers - rows @ skip.T
+
+    def run(self) -> ReLUNetwork:
+        (b, c), h, settled = self.network.biases, self.network.widths[1], False
+        active = self.products + self.arrays.put(b) > 0
+        solve = self.solver(active)
+        for _ in range(REFIT_STEPS):
+            change = solve(self.residual(b, c))
+            b, c = b + change[:h], c + change[h:]
+            before, active = active, self.products + self.arrays.put(b) > 0
+            same = bool((active == before).all())
+            if settled and same:
+                break
+            solve, settled = solve if same else self.solver(active), True
+        return ReLUNetwork(self.network.weights, [b, c], self.network.skip)
+
+    def residual(self, b: FloatArray, c: FloatArray) -> FloatArray:
+        """What biases (h,) and (m,) leave of the answers."""
+        hidden = self.arrays.xp.clip(self.products + self.arrays.put(b), 0, None)
+        predicted = self.arrays.get(hidden @ self.arrays.put(self.outputs).T) + c
+        return np.asarray(self.answers - predicted).reshape(-1)
+
+    def solver(self, active: Array) -> Callable[[FloatArray], FloatArray]:
+        """From a residual to the change of the biases that explains it, these neurons being on."""
+        arrays, design = self.arrays, design_matrix(active, self.outputs, self.arrays)
+        if design.shape[1] >= MANY_NEURONS:
+            solve = normal_solver(design, arrays)
+            return lambda residual: arrays.get(solve(arrays.put(residual)))
+        rows = arrays.get(design)
+        return lambda residual: scipy.linalg.lstsq(
+            rows, residual, cond=RANK, lapack_driver="gelsy", check_finite=False
         )[0]
-        b, c = b + change[:h], c + change[h:]
-        network = ReLUNetwork([w, a], [b, c], network.skip)
-        before, active = active, network.patterns(rows)[0]
-        if settled and np.array_equal(active, before):
-            break
-        settled = True
-    return network

@@ -14,18 +14,21 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from reluctant.arrays import HOST, Array, Arrays
 from reluctant.extraction.depth_two.line import Regions
 from reluctant.extraction.failures import StageFailed
-from reluctant.extraction.linear import design_matrix
+from reluctant.extraction.linear import MANY_NEURONS, Design, design_matrix
 from reluctant.geometry import DistanceNoise, FramedNetwork
-from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.geometry.samples import IntArray
 from reluctant.numerics import FloatArray
 
-__all__ = ["BasePoints", "choose_base_points", "climb"]
+__all__ = ["BasePoints", "choose_base_points", "climb", "reach_of"]
 
 SingleArray: TypeAlias = NDArray[np.float32]
 
 POOL = 4.0  # candidates for each point needed
+POOL_FOR_MANY = 3.0
+HEAVIEST = 2.0  # for each point needed, of which elimination picks: it is as good as three times as many
 FEWEST_CANDIDATES = 200
 CLIMBING_STEPS = 40
 SOFTNESS = 0.5  # of the margin: creases this much farther than the nearest still push
@@ -37,45 +40,69 @@ REACH = 5.0  # of the climb, in median distances of a crease from the origin of 
 TOO_CLOSE = 1e-11  # of the typical weight of a point: its steps would be too short to measure anything
 WELL_DETERMINED = 1e-7  # of the median singular value: more digits than that are not to be lost in solving
 BARELY_DETERMINED = 1e-12  # where two neurons differ only between their creases, which are close together
+SURE = 2.0  # errors of a neuron's value that the usual margin is to hold
+CERTAIN = 1.0  # errors of a neuron's value, as large as they may get, that it must be from zero
+MOST_AMPLIFIED = 1e3  # error of a neuron over that of a gradient at one point; usual is less than one
+MOST_FOR_PIVOTS = 2000  # neurons: for more, looking at every pivot takes minutes
 MOST_EXTRA = 4  # points added one by one while some neuron is not determined
 SPARE_ROWS = 2  # with several outputs: what tells that a coordinate's gradients fit no weights
-BLOCK_CELLS = 2**19  # candidates times neurons climbing together: stays in the processor's cache
 
 
 @dataclass(frozen=True)
 class BasePoints:
-    """Points of the frame: coordinates (n, k), which neurons are on (n, h), and their values before the ReLU."""
+    """Points of the frame: coordinates (n, k), their design, and the neurons' values (n, h) before the ReLU.
+
+    `values` and `active`, which neurons are on, are kept where large arrays are.
+    """
 
     y: FloatArray
-    active: BoolArray
-    values: FloatArray
+    design: Design
+    values: Array
+
+    @property
+    def active(self) -> Array:
+        """Which neurons are on (n, h)."""
+        return self.values > 0
 
     def __len__(self) -> int:
         return len(self.y)
 
 
+@dataclass(frozen=True)
+class _Candidates:
+    """Points to choose from: coordinates, values of the neurons, and how much a measurement there weighs."""
+
+    y: FloatArray
+    values: Array
+    weight: FloatArray  # of the median one
+    outputs: FloatArray
+    arrays: Arrays
+
+    def designs(self, which: IntArray) -> Array:
+        """Weighted rows (n, m, unknowns) of these points."""
+        arrays, m = self.arrays, len(self.outputs)
+        rows = design_matrix(self.values[arrays.put(which)] > 0, self.outputs, arrays)
+        return rows.reshape(len(which), m, -1) * arrays.put(self.weight[which])[:, None, None]
+
+    def chosen(self, which: IntArray) -> BasePoints:
+        """These points."""
+        values = self.values[self.arrays.put(which)]
+        return BasePoints(self.y[which], Design.of(values > 0, self.outputs, self.arrays), values)
+
+
 def choose_base_points(
-    known: FramedNetwork, regions: Regions, noise: DistanceNoise, rng: np.random.Generator
+    known: FramedNetwork, regions: Regions, noise: DistanceNoise, rng: np.random.Generator, arrays: Arrays = HOST
 ) -> BasePoints:
     """Points whose patterns determine all neurons, with room around them."""
     m, h = known.network.outputs, known.neurons
-    needed = _points_needed(h, m)
-    climbed = climb(known, regions.scale, max(int(POOL * needed), FEWEST_CANDIDATES), rng)
-    # The middles of the line's regions show every neuron in both states, should the climb miss one.
-    on_line = np.zeros((len(regions), climbed.shape[1]))
-    on_line[:, 0] = regions.middle
-    y = np.concatenate([climbed, on_line])
-    values = known.network.preactivations(y)[0]
-    room = (np.abs(values) / _per_coordinate(known)).min(axis=1)
-    weight = room / noise.at(np.linalg.norm(y, axis=1) + regions.scale)
-    usable = np.flatnonzero(weight > TOO_CLOSE * np.median(weight[: len(climbed)]))
-    y, values, weight = y[usable], values[usable], weight[usable]
-    design = design_matrix(values > 0, known.network.weights[1]).reshape(len(y), m, h + m)
-    design *= (weight / np.median(weight))[:, None, None]
-    for number, precision, limit in _tries(needed):
-        chosen = _pivots(design.astype(precision), number)
-        if _determines_all(design[chosen].reshape(-1, h + m), limit):
-            return BasePoints(y[chosen], values[chosen] > 0, values[chosen])
+    needed, many = _points_needed(h, m), m == 1 and h >= MANY_NEURONS
+    count = max(int((POOL_FOR_MANY if many else POOL) * needed), FEWEST_CANDIDATES)
+    candidates = _candidates(known, regions, noise, climb(known, regions.scale, count, rng, arrays), arrays)
+    found = _by_elimination(candidates, needed) if many else None
+    if found is None and h <= MOST_FOR_PIVOTS:
+        found = _by_pivots(candidates, needed)
+    if found is not None:
+        return found
     raise StageFailed(
         "base points",
         "neurons that no point tells apart",
@@ -83,6 +110,68 @@ def choose_base_points(
         limit=needed,
         partial=known.lifted(),
     )
+
+
+def _candidates(
+    known: FramedNetwork, regions: Regions, noise: DistanceNoise, climbed: FloatArray, arrays: Arrays
+) -> _Candidates:
+    """Points that were climbed to, and the middles of the line's regions, where there is room for a step."""
+    # These show every neuron in both states, should the climb miss one.
+    on_line = np.zeros((len(regions), climbed.shape[1]))
+    on_line[:, 0] = regions.middle
+    y = np.concatenate([climbed, on_line])
+    (g, outputs), (z, _) = known.network.weights, known.network.biases
+    values = arrays.put(y) @ arrays.put(g.T) + arrays.put(z)
+    room = arrays.get(arrays.xp.amin(arrays.xp.abs(values) / arrays.put(_per_coordinate(known)), axis=1))
+    weight = room / noise.at(np.linalg.norm(y, axis=1) + regions.scale)
+    surety = arrays.get(arrays.xp.amin(arrays.xp.abs(values) / arrays.put(known.weight_sd), axis=1))
+    sure = surety > CERTAIN * np.minimum(np.linalg.norm(y, axis=1), np.linalg.norm(climbed, axis=1).max())
+    usable = np.flatnonzero((weight > TOO_CLOSE * np.median(weight[: len(climbed)])) & sure)
+    needed = _points_needed(len(z), len(outputs))
+    if len(usable) < needed:
+        reason = "points at which every neuron's state is sure"
+        raise StageFailed("base points", reason, number=len(usable), limit=needed, partial=known.lifted())
+    weight = weight[usable]
+    return _Candidates(y[usable], values[arrays.put(usable)], weight / np.median(weight), outputs, arrays)
+
+
+def _by_elimination(candidates: _Candidates, needed: int) -> BasePoints | None:
+    """Of the points with most room, and those of the line, the ones whose rows elimination picks; else of all.
+
+    Only points of the line show neurons in both states whose creases are far out.
+    """
+    heaviest = np.argsort(-candidates.weight, kind="stable")
+    on_line = np.flatnonzero(~candidates.y[:, 1:].any(axis=1))
+    first = np.union1d(heaviest[: int(HEAVIEST * needed)], on_line)
+    for which in (first, heaviest):
+        rows = candidates.arrays.single(candidates.designs(which)[:, 0])
+        picked = which[candidates.arrays.row_pivots(rows, needed)]
+        found = candidates.chosen(picked)
+        if _tells_all_apart(found.design, candidates.weight[picked]):
+            return found
+    return None
+
+
+def _tells_all_apart(design: Design, weight: FloatArray) -> bool:
+    """True if the noise of the points makes no neuron's error much larger than it would be alone."""
+    arrays = design.arrays
+    try:
+        inverse = design.inverse / arrays.put(weight)
+    except np.linalg.LinAlgError:
+        return False
+    errors = arrays.get(arrays.xp.linalg.norm(inverse, axis=1))  # in those of a point of median weight
+    return bool(np.all(errors < MOST_AMPLIFIED))  # NaN is none
+
+
+def _by_pivots(candidates: _Candidates, needed: int) -> BasePoints | None:
+    """Greedily the points whose rows span the most volume; a few more if these leave something open."""
+    every = np.arange(len(candidates.y))
+    design = candidates.arrays.get(candidates.designs(every))
+    for number, precision, limit in _tries(needed):
+        chosen = _pivots(design.astype(precision), number)
+        if _determines_all(design[chosen].reshape(-1, design.shape[2]), limit):
+            return candidates.chosen(chosen)
+    return None
 
 
 def _points_needed(h: int, m: int) -> int:
@@ -108,9 +197,12 @@ def _determines_all(design: FloatArray, limit: float) -> bool:
 
 
 def _per_coordinate(known: FramedNetwork) -> FloatArray:
-    """Typical size of one coordinate of each neuron's weights."""
+    """Typical size of one coordinate of each neuron's weights; more for one that is known badly.
+
+    A margin as large as margins are is then also a few times the error of such a neuron's values.
+    """
     g = known.network.weights[0]
-    return np.sqrt((g**2).mean(axis=1))
+    return np.hypot(np.sqrt((g**2).mean(axis=1)), SURE * known.weight_sd * len(g) / np.sqrt(g.shape[1]))
 
 
 def _pivots(design: FloatArray | SingleArray, needed: int) -> IntArray:
@@ -138,39 +230,47 @@ def _singular(rows: FloatArray | SingleArray) -> FloatArray | SingleArray:
     return np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[:, ::-1], 0))
 
 
-def climb(known: FramedNetwork, scale: float, candidates: int, rng: np.random.Generator) -> FloatArray:
+def climb(
+    known: FramedNetwork, scale: float, candidates: int, rng: np.random.Generator, arrays: Arrays = HOST
+) -> FloatArray:
     """Random points of a ball, moved away from the creases around them."""
     (g, _), (z, _) = known.network.weights, known.network.biases
-    k = g.shape[1]
-    reach = max(REACH * float(np.median(np.abs(z) / np.linalg.norm(g, axis=1))) * np.sqrt(k), 0.5 * scale)
+    k, reach = g.shape[1], reach_of(known, scale)
     y = rng.standard_normal((candidates, k))
     y *= reach * rng.uniform(0.3, 1.0, (candidates, 1)) / np.linalg.norm(y, axis=1, keepdims=True)
-    size, block = _per_coordinate(known), max(1, BLOCK_CELLS // len(z))
+    size, block = _per_coordinate(known), max(1, arrays.cells // len(z))
     # In units of the reach and of each neuron's size single precision is plenty to find room in.
     units = (np.asarray(part, dtype=np.float32) for part in (g / size[:, None], z / (size * reach), y / reach))
-    normals, offsets, starts = units
-    parts = [_climb_block(normals, offsets, starts[i : i + block]) for i in range(0, candidates, block)]
-    return reach * np.concatenate(parts).astype(np.float64)
+    normals, offsets, starts = (arrays.put(part) for part in units)
+    parts = [_climb_block(normals, offsets, starts[i : i + block], arrays.xp) for i in range(0, candidates, block)]
+    return reach * np.concatenate([arrays.get(part) for part in parts]).astype(np.float64)
 
 
-def _climb_block(g: SingleArray, z: SingleArray, y: SingleArray) -> SingleArray:
+def reach_of(known: FramedNetwork, scale: float) -> float:
+    """How far from the origin of the frame base points are looked for."""
+    (g, _), (z, _) = known.network.weights, known.network.biases
+    typical = float(np.median(np.abs(z) / np.linalg.norm(g, axis=1)))
+    return max(REACH * typical * float(np.sqrt(g.shape[1])), 0.5 * scale)
+
+
+def _climb_block(g: Array, z: Array, y: Array, xp: Any) -> Array:
     """Follow the gradient of a soft minimum of |g y + z| inside the unit ball; keep the best point met."""
-    length = np.sqrt((g**2).sum(axis=1)).mean()
-    typical = length / np.float32(len(z))  # margin to expect with this many creases
-    best, best_margin = y, np.zeros(len(y), dtype=np.float32)
+    length = float(xp.sqrt((g**2).sum(axis=1)).mean())
+    typical = length / len(z)  # margin to expect with this many creases
+    best, best_margin = y, xp.zeros_like(y[:, 0])
     for step in range(CLIMBING_STEPS):
         values = y @ g.T + z
-        sizes = np.abs(values)
-        margin = sizes.min(axis=1)
+        sizes = xp.abs(values)
+        margin = xp.amin(sizes, axis=1)
         better = margin > best_margin
-        best, best_margin = np.where(better[:, None], y, best), np.maximum(margin, best_margin)
-        softness = SOFTNESS * np.maximum(margin, SMALLEST_MARGIN * typical)
-        pull = np.subtract(margin[:, None], sizes, out=sizes)
+        best, best_margin = xp.where(better[:, None], y, best), xp.maximum(margin, best_margin)
+        softness = SOFTNESS * xp.clip(margin, SMALLEST_MARGIN * typical, None)
+        pull = xp.subtract(margin[:, None], sizes, out=sizes)
         pull /= softness[:, None]
-        np.exp(np.maximum(pull, NO_PULL, out=pull), out=pull)
-        direction = np.copysign(pull, values, out=pull) @ g
-        direction /= np.linalg.norm(direction, axis=1, keepdims=True) + np.finfo(np.float32).tiny
+        xp.exp(xp.clip(pull, NO_PULL, None, out=pull), out=pull)
+        direction = xp.copysign(pull, values, out=pull) @ g
+        direction /= xp.linalg.norm(direction, axis=1, keepdims=True) + float(np.finfo(np.float32).tiny)
         cooling = min(1.0, COOLING * (1 - step / CLIMBING_STEPS))
-        y = y + (cooling * STRIDE / length * np.maximum(margin, FIRST_STRIDE * typical))[:, None] * direction
-        y = y / np.maximum(1, np.linalg.norm(y, axis=1, keepdims=True))
+        y = y + (cooling * STRIDE / length * xp.clip(margin, FIRST_STRIDE * typical, None))[:, None] * direction
+        y = y / xp.clip(xp.linalg.norm(y, axis=1, keepdims=True), 1, None)
     return best

@@ -18,6 +18,7 @@ __all__ = ["NoCrease", "Regions", "neurons_on_a_line"]
 
 # Two creases this close are of neurons that are nearly parallel: of the scale, and of what a neuron adds there.
 SLIVER, SHALLOW = 1e-6, 3e-9
+CROWDED = 3000  # neurons: with more, creases of any two may be that close by chance
 OUTERMOST = 2.0  # how far beyond the outermost crease a region is looked at, in its distance or the scale
 
 
@@ -60,7 +61,8 @@ def neurons_on_a_line(
     if scan.open.any() or np.any(np.diff(scan.creases.t) <= 0) or not scan.creases.jump.any(axis=1).all():
         raise StageFailed("line", "creases too close to each other to be told apart", number=scan.open.sum(), limit=0)
     usual = float(np.median(np.linalg.norm(scan.creases.jump, axis=1)))
-    scan = merge_slivers(scan, SLIVER * lines.scale, SHALLOW * lines.scale * usual)
+    least = lines.scale * min(1.0, (CROWDED / len(scan.creases)) ** 2)
+    scan = merge_slivers(scan, SLIVER * least, SHALLOW * least * usual)
     return _network(scan, lines), _regions(scan, lines)
 
 

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erfcinv, gammaincinv
 
+from reluctant.arrays import Array
 from reluctant.extraction.depth_two.base_points import BasePoints
 from reluctant.extraction.failures import StageFailed
-from reluctant.extraction.linear import design_matrix, solve_weighted
 from reluctant.geometry import DistanceNoise, FramedNetwork
-from reluctant.geometry.samples import IntArray
+from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
+from reluctant.oracles.moves import Moves
 
 __all__ = ["Gradients", "measure_gradients"]
 
@@ -27,7 +28,6 @@ UNLUCKY = 0.1  # chance that the size of any one neuron's weights is taken for t
 EXPECTED_CROSSINGS = 0.01  # of steps over a crease in the whole pass, for Gaussian weights
 SHORTER = 4.0
 MOST_REPAIRS = 6
-BATCH_BYTES = 2**23  # rows built and asked together
 DISAGREEMENT = 40.0  # deviations between weights and what the subspace showed of them
 INCONSISTENT = 100.0  # residual of a coordinate over the median of all
 
@@ -60,7 +60,7 @@ class _Pass:
         self.points = known.frame.points(base.y)
         self.noise = noise.at(np.linalg.norm(self.points, axis=1))
         self.order = rng.permutation(oracle.dim)
-        self.design = design_matrix(base.active, known.network.weights[1])
+        self.design, self.arrays = base.design, base.design.arrays
         n, m = len(base), oracle.outputs
         self.answers = np.empty((n, m))
         self.gradients = np.empty((n, m, oracle.dim))
@@ -89,42 +89,38 @@ class _Pass:
                 break
             # Steps of all points grow alike, so one solution will do to tell how large weights are.
             solution = self._solution(steps) if solution is None else solution
-            found = self._found(solution, columns)
-            sizes, done, start = sizes + (found**2).sum(axis=1), done + len(columns), stop
+            found = self.arrays.get((self._found(solution, columns) ** 2).sum(axis=1))
+            sizes, done, start = sizes + found, done + len(columns), stop
             steps = self._steps(sizes, done)
         return steps
 
     def _steps(self, sizes: FloatArray, seen: int) -> FloatArray:
         """How far each base point may step, from the sums of squares of this many weights of each neuron."""
         safety = self.safety * _underestimate(seen, UNLUCKY / self.known.neurons)
-        return np.asarray((np.abs(self.base.values) / np.sqrt(sizes / seen)).min(axis=1) / safety)
+        xp, typical = self.arrays.xp, self.arrays.put(np.sqrt(sizes / seen))
+        return self.arrays.get(xp.amin(xp.abs(self.base.values) / typical, axis=1)) / safety
 
-    def _solution(self, steps: FloatArray) -> FloatArray:
+    def _solution(self, steps: FloatArray) -> Array:
         """The matrix from gradients at all base points to weights."""
-        return solve_weighted(self.design, self._row_weights(steps))
+        return self.design.solution(self._row_weights(steps))
 
-    def _found(self, solution: FloatArray, columns: IntArray) -> FloatArray:
+    def _found(self, solution: Array, columns: IntArray) -> Array:
         """Weights (h, columns) of the neurons along these coordinates."""
         rows = self.gradients[:, :, columns].reshape(-1, len(columns))
-        return solution[: self.known.neurons] @ rows
+        return solution[: self.known.neurons] @ self.arrays.put(rows)
 
     def _measure(self, columns: IntArray, steps: FloatArray) -> None:
         """One step along each of these coordinates from every base point, a few points to a batch."""
-        d, count = self.oracle.dim, len(columns)
-        together = max(1, BATCH_BYTES // (8 * d * count))
-        buffer = np.empty((together, count, d))
-        each = np.arange(count)
+        together = max(1, self.oracle.batch_rows // len(columns))
         for start in range(0, len(self.base), together):
-            points = self.points[start : start + together]
-            rows = buffer[: len(points)]
-            rows[:] = points[:, None, :]
-            rows[:, each, columns] += steps[start : start + together, None]
-            made = rows[:, each, columns] - points[:, columns]  # the steps that survived rounding
+            batch = slice(start, start + together)
+            points, step = self.points[batch], steps[batch]
+            made = points[:, columns] + step[:, None] - points[:, columns]  # the steps that survived rounding
             if not made.all():
                 raise StageFailed("main pass", "no room for a step", number=steps.min(), limit=0)
-            answers = self.oracle.query(rows.reshape(-1, d)).reshape(len(points), count, -1)
-            change = answers - self.answers[start : start + together, None]
-            self.gradients[start : start + together, :, columns] = (change / made[:, :, None]).transpose(0, 2, 1)
+            answers = self.oracle.query_moves(Moves.from_each(points, step, columns))
+            change = answers.reshape(len(points), len(columns), -1) - self.answers[batch, None]
+            self.gradients[batch, :, columns] = (change / made[:, :, None]).transpose(0, 2, 1)
 
     def _repair(self, steps: FloatArray) -> None:
         """Ask coordinates again whose weights predict a crossing, with shorter and shorter steps."""
@@ -140,21 +136,21 @@ class _Pass:
             self._measure(suspects, shorter)
         raise StageFailed("main pass", "coordinates that always cross a crease", number=len(suspects), limit=0)
 
-    def _crosses(self, found: FloatArray, steps: FloatArray) -> np.ndarray:
+    def _crosses(self, found: Array, steps: FloatArray) -> BoolArray:
         """Coordinates along which some step would take some neuron over its crease."""
-        ratio = self.base.values / steps[:, None]
-        low = np.where(ratio > 0, ratio, np.inf).min(axis=0)
-        high = np.where(ratio <= 0, -ratio, np.inf).min(axis=0)
-        return ((found < -low[:, None]) | (found > high[:, None])).any(axis=0)
+        xp, ratio = self.arrays.xp, self.base.values / self.arrays.put(steps)[:, None]
+        low = xp.amin(xp.where(ratio > 0, ratio, np.inf), axis=0)
+        high = xp.amin(xp.where(ratio <= 0, -ratio, np.inf), axis=0)
+        return self.arrays.get(((found < -low[:, None]) | (found > high[:, None])).any(axis=0))
 
-    def _disagreeing(self, solution: FloatArray) -> IntArray:
+    def _disagreeing(self, solution: Array) -> IntArray:
         """Coordinates that explain a difference to the subspace, if there is one.
 
         A wrong column of the weights shows in the subspace as itself times its coordinate of the frame.
         """
         basis = self.known.frame.basis
         along_frame = self.gradients.reshape(-1, self.oracle.dim) @ basis.T
-        found = solution[: self.known.neurons] @ along_frame
+        found = self.arrays.get(solution[: self.known.neurons] @ self.arrays.put(along_frame))
         off = (found - self.known.network.weights[0]) / self.known.weight_sd[:, None]
         if np.abs(off).max() < DISAGREEMENT:
             return np.empty(0, dtype=np.intp)
@@ -164,11 +160,12 @@ class _Pass:
         explained = ((coordinates @ directions[:rank].T) ** 2).sum(axis=1)
         return np.argsort(-explained)[: 2 * rank]
 
-    def _inconsistent(self, solution: FloatArray, steps: FloatArray) -> IntArray:
+    def _inconsistent(self, solution: Array, steps: FloatArray) -> IntArray:
         """Coordinates whose gradients no weights explain: several outputs leave rows to spare."""
-        rows = self.gradients.reshape(-1, self.oracle.dim)
-        residual = rows - self.design @ (solution @ rows)
-        size = np.abs(residual * self._row_weights(steps)[:, None]).max(axis=0)
+        rows = self.arrays.put(self.gradients.reshape(-1, self.oracle.dim))
+        residual = rows - self.design.rows @ (solution @ rows)
+        weighted = self.arrays.xp.abs(residual * self.arrays.put(self._row_weights(steps))[:, None])
+        size = self.arrays.get(self.arrays.xp.amax(weighted, axis=0))
         return np.flatnonzero(size > INCONSISTENT * np.median(size))
 
 

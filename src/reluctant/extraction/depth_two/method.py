@@ -13,11 +13,12 @@ from reluctant.extraction.bounded import recover_inside
 from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.depth_two.assemble import assemble, refine_outputs, refit_biases
-from reluctant.extraction.depth_two.base_points import choose_base_points
+from reluctant.extraction.depth_two.base_points import BasePoints, choose_base_points, reach_of
 from reluctant.extraction.depth_two.line import NoCrease, Regions, neurons_on_a_line
 from reluctant.extraction.depth_two.main_pass import measure_gradients
 from reluctant.extraction.depth_two.probe import probe
 from reluctant.extraction.depth_two.scaffold import grow
+from reluctant.extraction.depth_two.second_look import look_again
 from reluctant.extraction.depth_two.slivers import check_digits, close_pairs, refine_slivers
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.memory import Memory, remember
@@ -35,7 +36,9 @@ FEW_DIRECTIONS, MORE_DIRECTIONS, MOST_DIRECTIONS = 3, 5, 10
 MANY_INPUTS = 500  # from here on a direction costs less than 0.2 % of the main pass
 MOST_INPUTS = 2000  # from here on ten directions cost less than 0.5 % of it
 MANY_NEURONS = 500  # from here on there is little room between creases, and more directions have more of it
+CROWD, OTHER_LINES = 1000, 2  # neurons, and lines tried besides the first if there are as many
 FEW_PARAMETERS = 1300  # up to here all inputs are directions of the scaffold, and a fit to all answers follows
+MOST_REMEMBERED = 20_000  # rows: many times what a network with so few parameters takes
 LARGEST_ERROR = 1e-3  # of the answers' deviation, at random inputs before that fit
 POLISHED_SHARE = 0.8  # random inputs for each bias, where a fit to all answers follows
 
@@ -65,7 +68,7 @@ class DepthTwo:
         """One attempt; raises StageFailed where it gets stuck."""
         if not oracle.facts.domain.is_space:
             return recover_inside(oracle, noise, rng, keep)
-        remembering, memory = remember(oracle)
+        remembering, memory = remember(oracle, MOST_REMEMBERED)
         try:
             on_line, regions = neurons_on_a_line(remembering, noise, rng)
         except NoCrease:
@@ -90,12 +93,9 @@ class DepthTwo:
         rng: np.random.Generator,
         keep: Callable[[ReLUNetwork], None],
     ) -> Candidate:
-        known = grow(oracle, on_line, regions, self._directions(oracle, on_line.neurons), noise, rng)
-        keep(known.lifted())
-        probe(oracle, known, rng)
-        base = choose_base_points(known, regions, noise, rng)
+        known, base = self._probed(oracle, on_line, regions, noise, rng, keep)
         measured = measure_gradients(oracle, known, base, noise, rng)
-        (network, errors), held_out = assemble(known, measured, known.network.weights[1]), None
+        (network, errors), held_out = assemble(known, measured), None
         keep(network)
         if oracle.outputs > 1:
             outputs, held_out = refine_outputs(oracle, network, measured)
@@ -107,6 +107,33 @@ class DepthTwo:
             held_out = None
         check_digits(network, errors)
         return Candidate(refit_biases(oracle, network, rng), held_out, _certificate(on_line, errors, oracle.dim))
+
+    def _probed(
+        self,
+        oracle: Counting,
+        on_line: FramedNetwork,
+        regions: Regions,
+        noise: DistanceNoise,
+        rng: np.random.Generator,
+        keep: Callable[[ReLUNetwork], None],
+    ) -> tuple[FramedNetwork, BasePoints]:
+        """What is known in a few directions, and base points there.
+
+        A crowded line may hide a crease, or show neurons too badly: another costs little of the whole.
+        """
+        for last in (*(False,) * OTHER_LINES, True):
+            try:
+                known = grow(oracle, on_line, regions, self._directions(oracle, on_line.neurons), noise, rng)
+                if on_line.neurons >= CROWD and oracle.outputs == 1:
+                    known = look_again(oracle, known, on_line.weight_sd, reach_of(known, regions.scale), noise, rng)
+                keep(known.lifted())
+                probe(oracle, known, rng)
+                return known, choose_base_points(known, regions, noise, rng, oracle.arrays)
+            except StageFailed:
+                if last or on_line.neurons < CROWD:
+                    raise
+            on_line, regions = neurons_on_a_line(oracle, noise, rng)
+        raise AssertionError("the last line returns or raises")
 
     def _directions(self, oracle: Counting, neurons: int) -> int:
         worth_ten = oracle.outputs > 1 or neurons >= MANY_NEURONS or oracle.dim >= MOST_INPUTS

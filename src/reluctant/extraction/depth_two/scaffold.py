@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from reluctant.arrays import Arrays
 from reluctant.extraction.depth_two.line import Regions
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.linear import design_matrix, solve_weighted
@@ -16,6 +17,7 @@ from reluctant.geometry.samples import TOLERANCE, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
+from reluctant.oracles.moves import Moves
 
 __all__ = ["grow"]
 
@@ -42,12 +44,24 @@ def grow(
     used = regions.chosen(_enough_regions(regions, known.network.weights[1]))
     with oracle.stage("scaffold", expected=len(used) * (directions + 1)):
         gradients, steps = _gradients(oracle, known, used, new, noise)
-    active = known.network.patterns(used.middle[:, None])[0]
     sd = np.repeat(noise.at(np.hypot(used.middle, used.scale)) / steps, known.network.outputs)
-    solution = solve_weighted(design_matrix(active, known.network.weights[1]), 1 / sd)
-    found = solution @ gradients.reshape(-1, directions)
-    found_sd = np.sqrt(((solution * sd) ** 2).sum(axis=1))[: known.neurons]
+    rows = gradients.reshape(-1, directions)
+    if known.network.outputs == 1:
+        found, found_sd = _between_neighbours(rows, sd, known.network.weights[1][0])
+    else:
+        active = known.network.patterns(used.middle[:, None])[0]
+        solution = solve_weighted(design_matrix(active, known.network.weights[1]), 1 / sd)
+        found, found_sd = solution @ rows, np.sqrt(((solution * sd) ** 2).sum(axis=1))[: known.neurons]
     return _extended(known, new, found, np.maximum(known.weight_sd, found_sd))
+
+
+def _between_neighbours(rows: FloatArray, sd: FloatArray, outputs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Neurons, then the skip row, from the gradients (n + 1, k) of one output along a line, region by region.
+
+    Each region has one neuron more on than the one before; in the first none is.
+    """
+    neurons = outputs[:, None] * np.diff(rows, axis=0)
+    return np.concatenate([neurons, rows[:1]]), np.hypot(sd[1:], sd[:-1])
 
 
 def _enough_regions(regions: Regions, outputs: FloatArray) -> IntArray:
@@ -83,13 +97,13 @@ def _gradients(
     k, m = len(new), known.network.outputs
     corners, to_gradient = _simplex(k)
     middles = known.frame.points(regions.middle[:, None])
-    steps = STEP * np.minimum(_room(known, regions), regions.scale)
     sd = np.hypot(regions.value_sd, noise.at(np.hypot(regions.middle, regions.scale)))
+    steps = STEP * np.minimum(_room(known, regions, oracle.arrays), regions.scale)
     gradients = np.empty((len(regions), m, k))
     todo = np.arange(len(regions))
     for _ in range(MOST_ROUNDS):
-        rows = middles[todo, None, :] + steps[todo, None, None] * (corners @ new)
-        answers = oracle.query(rows.reshape(-1, oracle.dim)).reshape(len(todo), k + 1, m)
+        moves = Moves.from_each(middles[todo], steps[todo], np.arange(k + 1), corners @ new)
+        answers = oracle.query_moves(moves).reshape(len(todo), k + 1, m)
         solved = np.einsum("ck,nkm->ncm", to_gradient, answers)
         gradients[todo] = np.swapaxes(solved[:, 1:] / steps[todo, None, None], 1, 2)
         crossed = np.abs(solved[:, 0] - regions.value[todo]).max(axis=1) > TOLERANCE * 2 * sd[todo]
@@ -100,7 +114,7 @@ def _gradients(
     raise StageFailed("scaffold", "regions that are never linear", number=len(todo), limit=0, partial=known.lifted())
 
 
-def _room(known: FramedNetwork, regions: Regions) -> FloatArray:
+def _room(known: FramedNetwork, regions: Regions, arrays: Arrays) -> FloatArray:
     """About how far it is from the middle of each region to the next crease, in directions other than the line's.
 
     A neuron that hardly changes along the line is likely to change more across it.
@@ -108,7 +122,12 @@ def _room(known: FramedNetwork, regions: Regions) -> FloatArray:
     slopes = known.network.weights[0][:, 0]
     position = -known.network.biases[0] / slopes
     share = np.clip(STEEPER * slopes / np.median(slopes), STEEPEST, 1)
-    return np.asarray((np.abs(regions.middle[:, None] - position) * share).min(axis=1))
+    position, share, found = arrays.put(position), arrays.put(share), []
+    size = max(1, arrays.cells // len(slopes))
+    for start in range(0, len(regions), size):
+        middle = arrays.put(regions.middle[start : start + size])
+        found.append(arrays.get(arrays.xp.amin(arrays.xp.abs(middle[:, None] - position) * share, axis=1)))
+    return np.concatenate(found)
 
 
 def _simplex(k: int) -> tuple[FloatArray, FloatArray]:

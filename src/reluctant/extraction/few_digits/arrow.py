@@ -59,62 +59,82 @@ class Rows:
 
 
 def row_sets(points: Points, extension: Extension) -> list[Rows]:
-    """The points of the subspace first, then those of each direction."""
+    """The points of the subspace first, then those of each direction if its answers are kept."""
     h, m = extension.weights.shape[1], extension.skip.shape[1]
     inside = Rows(points.y, np.zeros(len(points)), points.f, points.weight, np.zeros(h), np.zeros(m))
     e = extension
+    if not e.answered:
+        return [inside]
     return [inside, *map(Rows, e.y, e.s, e.f, e.weight, e.weights, e.skip)]
 
 
 @dataclass(frozen=True)
 class Arrow:
-    """Blocks (D, q, q) of the directions, couplings (D, q, p) to the core, the core (p, p); right sides alike."""
+    """Blocks (D, q, q) of the directions, couplings (D, q, p) to the core if any, the core (p, p); right sides."""
 
     blocks: FloatArray
-    couplings: FloatArray
+    couplings: FloatArray | None
     core: FloatArray
     wanted: FloatArray
     core_wanted: FloatArray
 
+    @property
+    def unknowns(self) -> int:
+        """Number of unknowns."""
+        return int(self.core_wanted.size + self.wanted.size)
+
     def __matmul__(self, step: Step) -> Step:
         core, own = step
-        flat = self.couplings.reshape(-1, self.core.shape[0])
-        own_side = np.einsum("dqr,dr->dq", self.blocks, own) + (flat @ core).reshape(own.shape)
-        return self.core @ core + flat.T @ own.reshape(-1), own_side
+        own_side, core_side = np.einsum("dqr,dr->dq", self.blocks, own), self.core @ core
+        if self.couplings is not None:
+            flat = self.couplings.reshape(-1, len(core))
+            own_side += (flat @ core).reshape(own.shape)
+            core_side += flat.T @ own.reshape(-1)
+        return core_side, own_side
+
+    def plus(self, block: FloatArray, core: FloatArray) -> Arrow:
+        """The same with more in the block of every direction, and in the core."""
+        return Arrow(self.blocks + block, self.couplings, self.core + core, self.wanted, self.core_wanted)
 
     def inverse(self, damping: float) -> ArrowInverse:
         """Solve by eliminating the directions, each diagonal entry enlarged by this part."""
         scale = 1 / np.sqrt(np.maximum(np.diagonal(self.blocks, axis1=1, axis2=2), TINY))
         blocks = self.blocks * scale[:, :, None] * scale[:, None, :]
-        q, p = self.blocks.shape[1], len(self.core)
+        q = self.blocks.shape[1]
         blocks[:, np.arange(q), np.arange(q)] = 1 + damping
         inverses = np.linalg.inv(blocks) * scale[:, :, None] * scale[:, None, :]
         core = self.core.copy()
-        for inverse, coupling in zip(inverses, self.couplings, strict=True):
-            core -= coupling.T @ (inverse @ coupling)
+        if self.couplings is not None:
+            for inverse, coupling in zip(inverses, self.couplings, strict=True):
+                core -= coupling.T @ (inverse @ coupling)
         core_scale = 1 / np.sqrt(np.maximum(np.diag(core), TINY))
         core = (core + core.T) / 2 * (core_scale[:, None] * core_scale)
-        core[np.diag_indices(p)] = 1 + damping
+        core[np.diag_indices_from(core)] = 1 + damping
         factor = scipy.linalg.cho_factor(core, lower=True, overwrite_a=True, check_finite=False)
-        return ArrowInverse(self.couplings.reshape(-1, p), inverses, factor, core_scale)
+        couplings = None if self.couplings is None else self.couplings.reshape(-1, len(core))
+        return ArrowInverse(couplings, inverses, factor, core_scale)
 
 
 @dataclass(frozen=True)
 class ArrowInverse:
     """The eliminated directions and the factor of what is left of the core."""
 
-    couplings: FloatArray
+    couplings: FloatArray | None
     inverses: FloatArray
     factor: tuple[FloatArray, bool]
     scale: FloatArray
 
     def __matmul__(self, wanted: Step) -> Step:
         core, own = wanted
-        eliminated = np.einsum("dqr,dr->dq", self.inverses, own)
-        left = core - self.couplings.T @ eliminated.reshape(-1)
-        step = self.scale * scipy.linalg.cho_solve(self.factor, self.scale * left, check_finite=False)
+        own = np.einsum("dqr,dr->dq", self.inverses, own)
+        if self.couplings is None:
+            return self._solved(core), own
+        step = self._solved(core - self.couplings.T @ own.reshape(-1))
         back = np.einsum("dqr,dr->dq", self.inverses, (self.couplings @ step).reshape(own.shape))
-        return step, eliminated - back
+        return step, own - back
+
+    def _solved(self, core: FloatArray) -> FloatArray:
+        return np.asarray(self.scale * scipy.linalg.cho_solve(self.factor, self.scale * core, check_finite=False))
 
 
 def arrow_equations(core: ReLUNetwork, points: Points, extension: Extension) -> Arrow:
@@ -122,14 +142,15 @@ def arrow_equations(core: ReLUNetwork, points: Points, extension: Extension) -> 
     layout, a = Layout.of(core), core.weights[1]
     own, shared = layout.own(a), layout.core(a)
     q, p, count = len(own.column), len(shared.column), len(extension)
-    blocks, couplings, wanted = np.empty((count, q, q)), np.empty((count, q, p)), np.empty((count, q))
+    blocks, wanted = np.zeros((count, q, q)), np.zeros((count, q))
+    couplings = np.empty((count, q, p)) if extension.answered else None
     gram, products = np.zeros((layout.columns,) * 2), np.zeros((layout.columns, layout.m))
     for number, rows in enumerate(row_sets(points, extension)):
         local, common = rows.columns(core)
         residual = rows.residual(core)
         gram += common.T @ common
         products += common.T @ residual
-        if number:
+        if number and couplings is not None:
             blocks[number - 1] = own.normal(local.T @ local, own)
             couplings[number - 1] = own.normal(local.T @ common, shared)
             wanted[number - 1] = own.gradient(local.T @ residual)

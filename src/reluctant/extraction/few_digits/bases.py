@@ -39,6 +39,7 @@ def choose_bases(known: FramedNetwork, view: View, rng: np.random.Generator) -> 
     h, m, k = len(z), len(c), g.shape[1]
     count = int(np.ceil(SHARE * (h + 1))) + SPARE
     y = np.concatenate([climb(known, view.size, max(POOL * count, FEWEST_CANDIDATES), rng), _line_middles(known, view)])
+    y = view.pulled_in(known.frame, y)
     values = known.network.preactivations(y)[0]
     room = (np.abs(values) / np.linalg.norm(g, axis=1)).min(axis=1)
     weight = room / view.noise.at(np.linalg.norm(y, axis=1))
@@ -48,7 +49,8 @@ def choose_bases(known: FramedNetwork, view: View, rng: np.random.Generator) -> 
     by_room = rest[np.argsort(-weight[rest])]
     chosen = np.concatenate([order, by_room])[:count]
     long = int(np.ceil(LONG_SHARE * (h + m) / min(m, COUNTED_OUTPUTS))) + LONG_SPARE
-    return Bases(y[chosen], rng.standard_normal((long, k)) * view.size / np.sqrt(k))
+    anywhere = rng.standard_normal((long, k)) * view.size / np.sqrt(k)
+    return Bases(y[chosen], view.pulled_in(known.frame, anywhere))
 
 
 def _line_middles(known: FramedNetwork, view: View) -> FloatArray:

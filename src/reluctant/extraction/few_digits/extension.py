@@ -7,7 +7,7 @@ find their digits. Many directions are solved together.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits.bases import Bases, choose_bases
 from reluctant.extraction.few_digits.view import View
-from reluctant.geometry import FramedNetwork
+from reluctant.geometry import Frame, FramedNetwork
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
@@ -56,6 +56,26 @@ class Extension:
 
     def __add__(self, more: Extension) -> Extension:
         return Extension(*(np.concatenate([getattr(self, n), getattr(more, n)]) for n in self.__dataclass_fields__))
+
+    @property
+    def answered(self) -> bool:
+        """Whether answers are kept."""
+        return self.s.shape[1] > 0
+
+    def without_answers(self) -> Extension:
+        """The weights alone."""
+        none = {name: getattr(self, name)[:, :0] for name in ("y", "s", "f", "weight")}
+        return replace(self, **none)
+
+    def lifted(self, core: ReLUNetwork, frame: Frame) -> ReLUNetwork:
+        """The network with this core in the frame and these weights off it, as a function of the input itself."""
+        (g, a), (z, c) = core.weights, core.biases
+        w = g @ frame.basis + self.weights.T @ self.directions
+        z = z - w @ frame.origin
+        if core.skip is None:
+            return ReLUNetwork([w, a], [z, c])
+        skip = core.skip @ frame.basis + self.skip.T @ self.directions
+        return ReLUNetwork([w, a], [z, c - skip @ frame.origin], skip)
 
     def replaced(self, which: IntArray, better: Extension) -> Extension:
         """The same with these directions as found in another try."""
@@ -129,8 +149,9 @@ def _measured(
     frame, count = known.frame, len(directions)
     y = np.concatenate([bases.roomy, bases.roomy, bases.anywhere])
     long = LONG * view.size * rng.choice([-1.0, 1.0], len(bases.anywhere))
-    steps = np.concatenate([short, BACK * short, long])
-    rows = frame.points(y)[None] + steps[None, :, None] * directions[:, None, :]
+    starts = frame.points(y)
+    steps = view.steps_inside(starts, directions, np.concatenate([short, BACK * short, long]))
+    rows = starts[None] + steps[:, :, None] * directions[:, None, :]
     asked, answers = view.ask(rows.reshape(-1, view.dim))
     away = asked.reshape(count, len(y), -1) - frame.origin
     s = np.einsum("dnx,dx->dn", away, directions)

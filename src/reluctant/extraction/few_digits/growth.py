@@ -11,8 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.few_digits.idle import without_idle_neurons
 from reluctant.extraction.few_digits.line import OnLine
-from reluctant.extraction.few_digits.subspace_fit import Points, fit_network, misfit
+from reluctant.extraction.few_digits.missing import WORTH, with_missing_neurons
+from reluctant.extraction.few_digits.subspace_fit import HUBER, Points, fit_network, misfit, settled
 from reluctant.extraction.few_digits.view import View
 from reluctant.geometry import Frame
 from reluctant.networks import ReLUNetwork
@@ -22,14 +24,19 @@ __all__ = ["ask_in", "grow", "line_points"]
 
 FIRST_OFFSET, LAST_OFFSET, FASTER = 0.004, 12.0, 2.0  # offsets from the line, in distances to the nearest crease
 LARGEST_OFFSET = 0.5  # of the distance from the origin
-OVERALL = (0.02, 0.06, 0.2, 0.6, 1.2)  # then offsets whatever the creases, of the size of an input
+ANYWHERE, FASTER_ANYWHERE = 0.02, 2.8  # then offsets whatever the creases, of the size of an input
+PASSES_ANYWHERE, BACK = 5.0, -0.5  # and how far back one goes that was not explained
 PER_PIECE, PER_UNKNOWN = 2, 2  # points
 STEEPEST_ANGLE = 1.45  # of points along the line
 INSIDE = 0.1  # of a piece: points keep this far from its ends
 OUTERMOST = 2.0  # how far beyond the outermost crease, in its distance or the size of an input
 MISFIT, MISFITS = 6.0, 0.03  # deviations, and share of the points of a pass that may have more
-MOST_BAD_PASSES, MOST_PASSES = 3, 45
-STEPS, HUBER, DAMPING, ENOUGH = 6, 5.0, 1e-8, 3e-2
+GRAVE, GRAVE_MISFITS = 15.0, 0.01  # the same: what a fit that has not settled yet does not leave
+MOST_BAD_PASSES, MOST_BAD_IN_ALL = 3, 10  # in a row, and in all
+STEPS, DAMPING, ENOUGH = 6, 1e-8, 3e-2
+DOUBTFUL = 0.25  # of the misfits that may be: the fit is given more steps
+TRUSTED = 1  # bad passes that are taken for too long a step; the next is taken for a missing neuron
+MOST_ADDED, MORE_TIMES = 4, 3  # neurons in one pass, and how many times as many points are asked to find them
 KEPT_ON_LINE, FEWEST_ON_LINE = 12, 600  # samples a neuron
 KEPT_OFF_LINE = 14  # points a neuron; the oldest, nearest to the line, are let go
 
@@ -53,35 +60,70 @@ class _State:
     points: Points
 
 
+@dataclass(frozen=True)
+class _Pace:
+    """How far the next pass goes: beside the line in distances to the nearest crease, then so many passes anywhere."""
+
+    offset: float = FIRST_OFFSET
+    anywhere: float = 0.0
+
+    @property
+    def near(self) -> bool:
+        return self.offset < LAST_OFFSET
+
+    @property
+    def done(self) -> bool:
+        return self.anywhere >= PASSES_ANYWHERE
+
+    def after(self, good: bool) -> _Pace:
+        if self.near:
+            return _Pace(self.offset * (FASTER if good else 1 / FASTER))
+        return _Pace(self.offset, self.anywhere + (1.0 if good else BACK))
+
+
 def grow(
     line: OnLine, start: ReLUNetwork, direction: FloatArray, rng: np.random.Generator
 ) -> tuple[ReLUNetwork, Points]:
     """The network in the plane of the line and one more direction, and the points off the line it was fitted to.
 
-    start: network of one input, the line as it is known by now. Cost: about 35 rows a neuron.
+    start: network of one input, the line as it is known by now; neurons it lacks are added. Cost: about 35 rows a
+    neuron, more where some are missing.
     """
-    h, view = start.widths[1], line.view
-    on_line = line_points(line, max(KEPT_ON_LINE * h, FEWEST_ON_LINE), rng)
-    on_line = Points(_beside(on_line.y), on_line.f, on_line.weight)
-    (w, a), (b, c), skip = start.weights, start.biases, start.skip
-    state = _State(ReLUNetwork([_beside(w), a], [b, c], None if skip is None else _beside(skip)), on_line)
+    state, pace, bad = _State(_beside_line(start), _on_line(line, start, rng)), _Pace(), [0, 0]
+    kept, fewest = len(state.points), start.widths[1]
     frame = Frame(line.origin, np.stack([line.direction, direction]))
-    offset, overall, bad = FIRST_OFFSET, 0, 0
-    for _ in range(MOST_PASSES):
-        near = offset < LAST_OFFSET
-        y = _near_line(state.network, offset, view, rng) if near else _anywhere(h, OVERALL[overall], view, rng)
-        after, misfits = _with_pass(state, ask_in(view, frame, y), len(on_line))
-        good = misfits < MISFITS
-        state, bad = (after, 0) if good else (state, bad + 1)
-        if near:
-            offset *= FASTER if good else 1 / FASTER
-        else:
-            overall += good
-        if overall == len(OVERALL):
-            return state.network, state.points.chosen(slice(len(on_line), None))
-        if bad == MOST_BAD_PASSES:
-            break
-    raise StageFailed("growth", "points off the line are not explained", number=misfits, limit=MISFITS)
+    while not pace.done:
+        new = _ask_pass(line.view, frame, state.network, pace, 1, rng)
+        after, misfits = _with_pass(state, new, kept)
+        if misfits >= 1 and bad[1] >= TRUSTED:
+            new += _ask_pass(line.view, frame, state.network, pace, MORE_TIMES, rng)
+            after, misfits = _with_neurons(after, new, fewest, rng)
+        good = misfits < 1
+        state, bad = (after, [0, bad[1]]) if good else (state, [bad[0] + 1, bad[1] + 1])
+        if bad[0] == MOST_BAD_PASSES or bad[1] == MOST_BAD_IN_ALL:
+            raise StageFailed("growth", "points off the line are not explained", number=misfits, limit=1)
+        pace = pace.after(good)
+    return _needed(state, fewest), state.points.chosen(slice(kept, None))
+
+
+def _ask_pass(
+    view: View, frame: Frame, network: ReLUNetwork, pace: _Pace, times: int, rng: np.random.Generator
+) -> Points:
+    if pace.near:
+        y = [_near_line(network, pace.offset, view, rng) for _ in range(times)]
+    else:
+        y = [_anywhere(network.widths[1], pace.anywhere, view, rng) for _ in range(times)]
+    return ask_in(view, frame, np.concatenate(y))
+
+
+def _on_line(line: OnLine, start: ReLUNetwork, rng: np.random.Generator) -> Points:
+    points = line_points(line, max(KEPT_ON_LINE * start.widths[1], FEWEST_ON_LINE), rng)
+    return Points(_beside(points.y), points.f, points.weight)
+
+
+def _beside_line(start: ReLUNetwork) -> ReLUNetwork:
+    (w, a), biases, skip = start.weights, start.biases, start.skip
+    return ReLUNetwork([_beside(w), a], biases, None if skip is None else _beside(skip))
 
 
 def _with_pass(state: _State, new: Points, on_line: int) -> tuple[_State, float]:
@@ -91,7 +133,30 @@ def _with_pass(state: _State, new: Points, on_line: int) -> tuple[_State, float]
     if len(points) - on_line > most:
         points = points.chosen(slice(None, on_line)) + points.chosen(slice(len(points) - most, None))
     network = fit_network(state.network, points, steps=STEPS, damping=DAMPING, huber=HUBER, enough=ENOUGH)
-    return _State(network, points), float(np.mean(misfit(network, new) > MISFIT))
+    misfits = _misfits(network, new)
+    if misfits > DOUBTFUL:
+        network = settled(network, points)
+        misfits = _misfits(network, new)
+    return _State(network, points), misfits
+
+
+def _with_neurons(state: _State, new: Points, fewest: int, rng: np.random.Generator) -> tuple[_State, float]:
+    """The same with more points, and with neurons that explain what is left of them."""
+    points = state.points + new
+    network = with_missing_neurons(state.network, points, MOST_ADDED, rng)
+    state = _State(_needed(_State(network, points), fewest), points)
+    return state, _misfits(state.network, new)
+
+
+def _needed(state: _State, fewest: int) -> ReLUNetwork:
+    """Without neurons that were added and are no longer needed."""
+    return without_idle_neurons(state.network, state.points, huber=HUBER, least=WORTH, fewest=fewest)
+
+
+def _misfits(network: ReLUNetwork, points: Points) -> float:
+    """Points that are not explained, in units of how many may be."""
+    size = misfit(network, points)
+    return float(max(np.mean(size > MISFIT) / MISFITS, np.mean(size > GRAVE) / GRAVE_MISFITS))
 
 
 def _beside(column: FloatArray) -> FloatArray:
@@ -112,7 +177,7 @@ def _near_line(network: ReLUNetwork, offset: float, view: View, rng: np.random.G
     return np.column_stack([along, across])
 
 
-def _anywhere(h: int, offset: float, view: View, rng: np.random.Generator) -> FloatArray:
-    n = PER_UNKNOWN * (h + view.outputs)
+def _anywhere(h: int, passes: float, view: View, rng: np.random.Generator) -> FloatArray:
+    offset, n = ANYWHERE * FASTER_ANYWHERE**passes, PER_UNKNOWN * (h + view.outputs)
     along = view.size * np.tan(rng.uniform(-STEEPEST_ANGLE, STEEPEST_ANGLE, n))
     return np.column_stack([along, offset * np.hypot(view.size, along) * rng.standard_normal(n)])

@@ -6,7 +6,7 @@ and samples take turns: fit, add and drop knots, ask around each, until nothing 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,19 +14,19 @@ from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits.knots import more_knots, only_clear_knots, samples_wanted
 from reluctant.extraction.few_digits.runs import first_knots, straight_runs
 from reluctant.extraction.few_digits.spline import LineData, Spline, fit
-from reluctant.extraction.few_digits.view import View
+from reluctant.extraction.few_digits.view import FARTHEST, View
 from reluctant.health.noise import MEDIAN_OF_ABS_NORMAL
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["OnLine", "read_line"]
+__all__ = ["OnLine", "read_line", "read_stretch"]
 
 FIRST_SAMPLES = 256
-FARTHEST = 3e4  # in units of the size of an input: creases beyond are not looked for
 FAR_FROM, FAR_SAMPLES = 30.0, 24  # samples out there, at each end
 MANY_SAMPLES, FALLS_APART, NOISIER = 2000, 1.6, 1.5  # runs that grow in number like samples are made of noise
 PER_RUN = 14  # samples of a straight run before knots are looked for
 MOST_COARSE_SAMPLES, MOST_SAMPLES = 20_000, 60_000
+BOUNDED = 0.2  # of these on a bounded line, which several others share the work with
 ROUNDS, TURNS = 30, 12
 CLEAR = 5.5  # deviations a new knot must explain
 CYCLE, MORE_EVIDENCE = 6, 1.1  # from this turn on a knot that came and went has to explain more
@@ -49,8 +49,18 @@ class OnLine:
 def read_line(view: View, rng: np.random.Generator) -> OnLine:
     """Scan one random line. Cost: 50 to 100 rows a neuron."""
     direction = rng.standard_normal(view.dim)
-    line = _Asker(view, rng.standard_normal(view.dim), direction / np.linalg.norm(direction))
-    with view.oracle.stage("line"):
+    return _read(_Asker(view, rng.standard_normal(view.dim), direction / np.linalg.norm(direction)), rng)
+
+
+def read_stretch(
+    view: View, origin: FloatArray, direction: FloatArray, reach: float, rng: np.random.Generator
+) -> OnLine:
+    """Scan a line as far as `reach` to both sides of its origin. Cost: 50 to 100 rows a neuron."""
+    return _read(_Asker(view, origin, direction, reach), rng)
+
+
+def _read(line: _Asker, rng: np.random.Generator) -> OnLine:
+    with line.view.oracle.stage("line"):
         line, data = _coarse_samples(line, rng)
         knots = first_knots(data, straight_runs(data), BEYOND * float(np.abs(data.t).max()))
         line, data, spline, residual = _settle(line, data, knots, rng)
@@ -65,6 +75,7 @@ class _Asker:
     view: View
     origin: FloatArray
     direction: FloatArray
+    reach: float = np.inf  # to both sides
 
     def ask(self, t: FloatArray, known: LineData | None = None) -> LineData:
         """The samples known, and new ones at these positions, in order."""
@@ -77,7 +88,26 @@ class _Asker:
 
     def with_noise(self, factor: float) -> _Asker:
         """The same line where noise has turned out to be this many times as large."""
-        return _Asker(self.view.with_noise(factor), self.origin, self.direction)
+        return replace(self, view=self.view.with_noise(factor))
+
+    @property
+    def share(self) -> float:
+        """Part of the most samples of a line that this one may have."""
+        return BOUNDED if np.isfinite(self.reach) else 1.0
+
+    def first_places(self, rng: np.random.Generator) -> FloatArray:
+        """Positions to begin with; where nothing bounds the line, some far out."""
+        if np.isfinite(self.reach):
+            return self.places(FIRST_SAMPLES, rng)
+        far = self.view.size * np.geomspace(FAR_FROM, FARTHEST, FAR_SAMPLES)
+        return np.concatenate([self.places(FIRST_SAMPLES, rng), -far, far])
+
+    def places(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Positions even in angle, as the creases of random neurons are; on a bounded line even."""
+        angle = (np.arange(n) + rng.uniform(0.1, 0.9, n)) * np.pi / n - np.pi / 2
+        if np.isfinite(self.reach):
+            return np.asarray(self.reach * angle / (np.pi / 2))
+        return np.asarray(self.view.size * np.clip(np.tan(angle), -FARTHEST, FARTHEST))
 
     def weighed(self, t: FloatArray, f: FloatArray) -> LineData:
         return LineData(t, f, 1 / self.view.noise.at(t))
@@ -85,26 +115,18 @@ class _Asker:
 
 def _coarse_samples(line: _Asker, rng: np.random.Generator) -> tuple[_Asker, LineData]:
     """Enough samples for every straight run, and the line with its noise if that has turned out to be larger."""
-    size = line.view.size
-    far = size * np.geomspace(FAR_FROM, FARTHEST, FAR_SAMPLES)
-    data = line.ask(np.concatenate([_spread(FIRST_SAMPLES, size, rng), -far, far]))
+    data = line.ask(line.first_places(rng))
     before, runs = 0, len(straight_runs(data))
     while len(data) <= PER_RUN * runs:
         if len(data) > MANY_SAMPLES and runs > FALLS_APART * before:  # creases would all have been met by now
             line = line.with_noise(NOISIER)
             data = line.weighed(data.t, data.f)
         else:
-            data = line.ask(_spread(len(data), size, rng), data)
+            data = line.ask(line.places(len(data), rng), data)
         before, runs = runs, len(straight_runs(data))
-        if len(data) > MOST_COARSE_SAMPLES:
+        if len(data) > line.share * MOST_COARSE_SAMPLES:
             raise StageFailed("line", "no straight runs of samples", number=runs, limit=len(data) / PER_RUN)
     return line, data
-
-
-def _spread(n: int, size: float, rng: np.random.Generator) -> FloatArray:
-    """Positions even in angle, as the creases of random neurons are."""
-    angle = (np.arange(n) + rng.uniform(0.1, 0.9, n)) * np.pi / n - np.pi / 2
-    return np.asarray(size * np.clip(np.tan(angle), -FARTHEST, FARTHEST))
 
 
 def _settle(
@@ -121,7 +143,7 @@ def _settle(
         wanted = samples_wanted(spline, data, line.view.noise.at(inner), line.view.size, rng)
         if not added and not len(wanted):
             return line, data, spline, residual
-        if len(data) + len(wanted) > MOST_SAMPLES:
+        if len(data) + len(wanted) > line.share * MOST_SAMPLES:
             break
         knots, data = spline.knots, line.ask(wanted, data) if len(wanted) else data
     raise StageFailed("line", "knots that do not settle", number=len(knots) - 2, limit=len(data) / PER_RUN)

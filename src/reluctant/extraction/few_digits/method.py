@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 
@@ -12,9 +13,11 @@ from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits.anywhere import ask_anywhere
-from reluctant.extraction.few_digits.extension import extend
+from reluctant.extraction.few_digits.extension import Extension, extend
 from reluctant.extraction.few_digits.far import choose_distance, exactly_from_afar, refitted_nearby
-from reluctant.extraction.few_digits.line import FARTHEST, read_line
+from reluctant.extraction.few_digits.inside import InsideView, look_inside
+from reluctant.extraction.few_digits.inside_growth import grow_star
+from reluctant.extraction.few_digits.lines import promising_lines
 from reluctant.extraction.few_digits.noise import look_from
 from reluctant.extraction.few_digits.polish import Fit, polish_all
 from reluctant.extraction.few_digits.sides import turned
@@ -22,13 +25,17 @@ from reluctant.extraction.few_digits.subspace import Known, grow_subspace
 from reluctant.extraction.few_digits.view import View
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
-from reluctant.verification.precision import Precision
+from reluctant.threads import one_blas_thread
 
 __all__ = ["FewDigits"]
 
-RANDOM_SHARE, MANY_RANDOM_SHARE = 2.0, 1.0  # answers at random inputs for each parameter
-MANY_PARAMETERS = 50_000  # from here on half as many have to do: they take minutes
+RANDOM_SHARE, MANY_RANDOM_SHARE = 2.0, 2.5  # answers at random inputs for each parameter
+MANY_PARAMETERS = 50_000  # from here on these alone are polished with: equations of all others would take minutes
+MANY_SPREAD = 0.7  # and their scales, in the logarithm: no other answers tell constants from weights
+LINES_A_DIRECTION = 2  # inside a box, where a line does not meet every crease
+STARS = 2  # of lines, that are tried in one attempt
 SHARE_OF_SPENT = 0.15  # and at least this part of the rows before: small networks can afford more
 LARGEST_CHI = 2.0  # of all answers after the last fit
 
@@ -55,6 +62,8 @@ class FewDigits:
         self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
     ) -> Candidate:
         """One attempt; raises StageFailed where it gets stuck."""
+        if not oracle.facts.domain.is_space:
+            return self._inside(oracle, rng, keep)
         near = look_from(oracle, 1.0, rng)
         distance = choose_distance(near, rng)
         if distance.exact:
@@ -64,42 +73,74 @@ class FewDigits:
             candidate = self._from(view, rng, keep)
         if distance.scale > 1 and not distance.exact:
             candidate = replace(candidate, network=refitted_nearby(oracle, candidate.network, distance.scale, rng))
-        precision = Precision(near.noise.near * near.units, near.noise.growth * near.units)
-        return replace(candidate, precision=precision)
+        return replace(candidate, precision=near.precision)
+
+    def _inside(self, oracle: Counting, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]) -> Candidate:
+        """All stages inside a box."""
+        near, before = look_inside(oracle, rng), oracle.queries
+        with one_blas_thread():
+            view, known = self._star(near, rng)
+        return replace(_everywhere(view, known, before, rng, keep), precision=near.precision)
 
     def _from(self, view: View, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]) -> Candidate:
         """All stages at one distance."""
-        oracle, before = view.oracle, view.oracle.queries
-        view, known = self._subspace(view, rng)
-        keep(_lifted(view, known.framed.lifted()))
-        extension = extend(view, known.framed, rng)
-        parameters = known.framed.neurons * (oracle.dim + 1 + oracle.outputs)
-        share = RANDOM_SHARE if parameters < MANY_PARAMETERS else MANY_RANDOM_SHARE
-        count = int(max(share * parameters / oracle.outputs, SHARE_OF_SPENT * (oracle.queries - before)))
-        random = ask_anywhere(view, known.framed.frame, extension.directions, count, rng)
-        fit, errors = polish_all(turned(Fit(known.framed.network, extension, known.points, random)))
-        network = _lifted(view, fit.lifted(known.framed.frame))
-        keep(network)
-        if not fit.chi < LARGEST_CHI:
-            reason = "answers are not explained"
-            raise StageFailed("polish", reason, number=fit.chi, limit=LARGEST_CHI, partial=network)
-        return Candidate(network, certificate=Certificate(errors, float(np.max(errors)), FARTHEST * view.size))
+        before = view.oracle.queries
+        with one_blas_thread():
+            view, known = self._subspace(view, rng)
+        return _everywhere(view, known, before, rng, keep)
 
     def _subspace(self, view: View, rng: np.random.Generator) -> tuple[View, Known]:
         """The first line that grows into a subspace."""
-        for attempt in range(self.lines):
+        failure = StageFailed("line", "no line could be read", number=0, limit=1)
+        for line in islice(promising_lines(view, rng), self.lines):
+            if isinstance(line, StageFailed):
+                failure = line
+                continue
             try:
-                line = read_line(view, rng)
                 return line.view, grow_subspace(line, min(self.directions, view.dim - 1), rng)
-            except StageFailed:
-                if attempt == self.lines - 1:
-                    raise
-        raise AssertionError("at least one line is tried")
+            except StageFailed as stuck:
+                failure = stuck
+        raise failure
+
+    def _star(self, view: InsideView, rng: np.random.Generator) -> tuple[View, Known]:
+        """The first star of lines that grows into a subspace."""
+        failure = StageFailed("line", "no line could be read", number=0, limit=1)
+        for _ in range(STARS):
+            try:
+                return grow_star(view, min(LINES_A_DIRECTION * self.directions, view.dim), rng)
+            except StageFailed as stuck:
+                failure = stuck
+        raise failure
 
 
-def _lifted(view: View, network: ReLUNetwork) -> ReLUNetwork:
-    """A network of the view as one of the target."""
-    (w, a), (b, c), skip = network.weights, network.biases, network.skip
-    units = view.units[:, None]
-    skip = None if skip is None else units * skip
-    return ReLUNetwork([w, units * a], [view.scale * b, view.scale * view.units * c], skip)
+def _everywhere(
+    view: View, known: Known, before: int, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
+) -> Candidate:
+    """From a subspace to all directions."""
+    with one_blas_thread():
+        keep(view.lifted(known.framed.lifted()))
+        extension = extend(view, known.framed, rng)
+    fit, errors = _polished(view, known, extension, view.oracle.queries - before, rng)
+    network = view.lifted(fit.network)
+    keep(network)
+    if not fit.chi < LARGEST_CHI:
+        reason = "answers are not explained"
+        raise StageFailed("polish", reason, number=fit.chi, limit=LARGEST_CHI, partial=network)
+    return Candidate(network, certificate=Certificate(errors, float(np.max(errors)), view.farthest))
+
+
+def _polished(
+    view: View, known: Known, extension: Extension, spent: int, rng: np.random.Generator
+) -> tuple[Fit, FloatArray]:
+    """The last fit, and the standard error of a weight of each neuron."""
+    parameters = known.framed.neurons * (view.dim + 1 + view.outputs)
+    many = parameters >= MANY_PARAMETERS
+    share = MANY_RANDOM_SHARE if many else RANDOM_SHARE
+    count = int(max(share * parameters / view.outputs, SHARE_OF_SPENT * spent))
+    spread = MANY_SPREAD if many else 0.0
+    random = ask_anywhere(view, known.framed.frame, extension.directions, count, rng, spread)
+    fit = turned(Fit(known.framed.network, extension, known.points, random))
+    if many:
+        return polish_all(replace(fit, extension=fit.extension.without_answers()))
+    with one_blas_thread():
+        return polish_all(fit)

@@ -19,6 +19,7 @@ LINES, POINTS = 24, 8
 SPACING = 3e-4  # of the size of an input: rounding errors of float32 are independent, and few creases lie between
 JITTER = 0.3  # of the spacing
 FAR_OUT = 1e3  # where noise that grows with the answers is all there is
+QUIETEST = 1e-8  # of the noisiest output: one that is 0 where it was asked has no noise there, and is no unit
 LEAST = float(np.finfo(np.float64).tiny)
 
 
@@ -35,7 +36,7 @@ def look_from(oracle: Counting, scale: float, rng: np.random.Generator) -> View:
 def short_line_noise(view: View, scale: float, rng: np.random.Generator) -> FloatArray:
     """Standard deviation (m,) of each output around straight lines at inputs of this scale."""
     d, size = view.dim, scale * view.size
-    centres = scale * rng.standard_normal((LINES, 1, d))
+    centres = scale * view.sample(rng, LINES)[:, None]
     directions = rng.standard_normal((LINES, 1, d))
     directions /= np.linalg.norm(directions, axis=2, keepdims=True)
     places = np.arange(POINTS) + rng.uniform(-JITTER, JITTER, (LINES, POINTS))
@@ -43,7 +44,8 @@ def short_line_noise(view: View, scale: float, rng: np.random.Generator) -> Floa
     along = ((rows.reshape(LINES, POINTS, d) - centres) * directions).sum(axis=2) / (SPACING * size)
     left = _around_lines(along, answers.reshape(LINES, POINTS, -1))
     rounding = rounding_noise(answers * (view.scale * view.units)) / (view.scale * view.units)
-    return np.maximum(np.median(np.sqrt((left**2).sum(axis=1) / (POINTS - 2)), axis=0), np.maximum(rounding, LEAST))
+    found = np.maximum(np.median(np.sqrt((left**2).sum(axis=1) / (POINTS - 2)), axis=0), np.maximum(rounding, LEAST))
+    return np.maximum(found, QUIETEST * found.max())
 
 
 def _around_lines(t: FloatArray, f: FloatArray) -> FloatArray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from reluctant.extraction.few_digits.arrow import Arrow, arrow_equations, row_se
 from reluctant.extraction.few_digits.extension import Extension
 from reluctant.extraction.few_digits.layout import Layout, Step
 from reluctant.extraction.few_digits.subspace_fit import Points
-from reluctant.geometry import Frame
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
@@ -27,7 +27,7 @@ STEPS = 6
 SHORTER = (1.0, 0.3, 0.1)  # parts of a step that are tried
 DAMPING = 1e-9  # of columns of norm one: scales of neurons are free
 ITERATIONS, CLOSE = 15, 1e-5  # of conjugate gradients, and the part of the first gradient, squared, that may be left
-ENOUGH = 1e-3  # gain of a step, as a part of the sum of squares
+ENOUGH = 0.03  # squares for each unknown: noise itself leaves them one each uncertain
 
 
 @dataclass(frozen=True)
@@ -39,63 +39,77 @@ class Fit:
     points: Points
     anywhere: Anywhere
 
-    @property
+    @cached_property
+    def random_residual(self) -> FloatArray:
+        """What is left of the answers at random inputs."""
+        return self.anywhere.residual(self.core, self.extension)
+
+    @cached_property
     def square(self) -> float:
         """Sum of the squares of all residuals."""
         inside = sum(float((rows.residual(self.core) ** 2).sum()) for rows in row_sets(self.points, self.extension))
-        return inside + float((self.anywhere.residual(self.core, self.extension) ** 2).sum())
+        return inside + float((self.random_residual**2).sum())
 
     @property
     def chi(self) -> float:
         """Root mean square of all residuals, in deviations of the noise."""
-        return float(np.sqrt(self.square / (self.points.f.size + self.extension.f.size + self.anywhere.f.size)))
+        return float(np.sqrt(self.square / self.answers))
 
-    def lifted(self, frame: Frame) -> ReLUNetwork:
+    @property
+    def answers(self) -> int:
+        """Number of answers."""
+        return int(self.points.f.size + self.extension.f.size + self.anywhere.f.size)
+
+    @property
+    def network(self) -> ReLUNetwork:
         """The network as a function of the input itself."""
-        (g, a), (z, c), own = self.core.weights, self.core.biases, self.extension
-        w = g @ frame.basis + own.weights.T @ own.directions
-        z = z - w @ frame.origin
-        if self.core.skip is None:
-            return ReLUNetwork([w, a], [z, c])
-        skip = self.core.skip @ frame.basis + own.skip.T @ own.directions
-        return ReLUNetwork([w, a], [z, c - skip @ frame.origin], skip)
+        return self.extension.lifted(self.core, self.anywhere.frame)
 
 
 def polish_all(fit: Fit) -> tuple[Fit, FloatArray]:
     """The fit with all parameters free, and the standard error (h,) of a weight of each neuron."""
-    square = fit.square
     for _ in range(STEPS):
         arrow = arrow_equations(fit.core, fit.points, fit.extension)
         random = Linearised(fit.anywhere, fit.core, fit.extension)
         step = _gauss_newton_step(arrow, random, fit)
-        tries = (_moved(fit, step, part) for part in SHORTER)
-        better = next((moved for moved in tries if moved.square < square), None)
+        better = None if step is None else _best_part(fit, step)
         if better is None:
             break
-        before, fit, square = square, better, better.square
-        if square > (1 - ENOUGH) * before:
+        gain, fit = fit.square - better.square, better
+        if gain < ENOUGH * arrow.unknowns:
             break
     return fit, _weight_errors(random.added_to(arrow), Layout.of(fit.core))
 
 
-def _gauss_newton_step(arrow: Arrow, random: Linearised, fit: Fit) -> Step:
+def _best_part(fit: Fit, step: Step) -> Fit | None:
+    tries = (_moved(fit, step, part) for part in SHORTER)
+    return next((moved for moved in tries if moved.square < fit.square), None)
+
+
+def _gauss_newton_step(arrow: Arrow, random: Linearised, fit: Fit) -> Step | None:
+    """The step, or None where the gradient promises that it would gain nothing."""
     inverse = random.added_to(arrow).inverse(DAMPING)
-    products = random.back(fit.anywhere.residual(fit.core, fit.extension))
+    products = random.back(fit.random_residual)
     wanted = _plus((arrow.core_wanted, arrow.wanted), products, 1.0)
+    enough = ENOUGH * arrow.unknowns
+    if _dot(wanted, inverse @ wanted) < enough:
+        return None
 
     def normal(step: Step) -> Step:
         return _plus(arrow @ step, random.back(random.forward(step)), 1.0)
 
-    return _conjugate_gradients(normal, lambda gradient: inverse @ gradient, wanted)
+    return _conjugate_gradients(normal, lambda gradient: inverse @ gradient, wanted, enough)
 
 
-def _conjugate_gradients(normal: Callable[[Step], Step], nearly: Callable[[Step], Step], wanted: Step) -> Step:
-    """Solve normal(step) = wanted; `nearly` inverts `normal` about."""
+def _conjugate_gradients(
+    normal: Callable[[Step], Step], nearly: Callable[[Step], Step], wanted: Step, enough: float
+) -> Step:
+    """Solve normal(step) = wanted; `nearly` inverts `normal` about, `enough` squares may be left to gain."""
     step: Step = (np.zeros_like(wanted[0]), np.zeros_like(wanted[1]))
     left, direction = wanted, nearly(wanted)
     size = first = _dot(left, direction)
     for _ in range(ITERATIONS):
-        if not size > CLOSE * first:
+        if not size > max(CLOSE * first, enough):
             break
         ahead = normal(direction)
         length = size / _dot(direction, ahead)

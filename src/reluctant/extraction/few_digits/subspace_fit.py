@@ -18,10 +18,13 @@ from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["Points", "fit_network", "misfit"]
+__all__ = ["HUBER", "MOST", "RANK", "Points", "bounded_square", "fit_network", "linear_columns", "misfit", "settled"]
 
 TRIES = 6  # of one step, each with ten times the damping
 REFUSED_DAMPING, LEAST_DAMPING = 1e-9, 1e-13
+HUBER = 5.0  # usual misfits, from which on a point counts less
+PATIENT, SETTLED, SETTLED_DAMPING = 12, 3e-3, 1e-8
+MOST = 20.0  # deviations that a point counts at most, where neurons are judged
 RANK = 1e-11  # of a column of norm one: below, a neuron is not told from the others
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -52,6 +55,11 @@ def misfit(network: ReLUNetwork, points: Points) -> FloatArray:
     return np.asarray(np.sqrt((residual**2).mean(axis=1)))
 
 
+def bounded_square(network: ReLUNetwork, points: Points, most: float = MOST) -> float:
+    """Sum of squares of misfits, in which a point that is not explained at all counts as one by `most` deviations."""
+    return float((np.minimum(misfit(network, points), most) ** 2).sum())
+
+
 def fit_network(
     network: ReLUNetwork,
     points: Points,
@@ -79,6 +87,11 @@ def fit_network(
         if merit(best) > (1 - enough) * before:
             break
     return _norm_in_weights(best)
+
+
+def settled(network: ReLUNetwork, points: Points) -> ReLUNetwork:
+    """The fit where a few points may not be explained, with patience."""
+    return fit_network(network, points, steps=PATIENT, damping=SETTLED_DAMPING, huber=HUBER, enough=SETTLED)
 
 
 def _robust(network: ReLUNetwork, points: Points, huber: float | None) -> tuple[Callable[[ReLUNetwork], float], Points]:
@@ -122,8 +135,7 @@ def _step_equations(network: ReLUNetwork, points: Points) -> Callable[[float], F
     units = np.maximum(np.linalg.norm(with_ones, axis=0), TINY)
     active = network.preactivations(points.y)[0] > 0
     jacobian = (active[:, :, None] * (with_ones / units)[:, None, :]).reshape(n, h * (k + 1))
-    linear, _ = _linear_part(w, network.biases[0], points)
-    q = np.linalg.qr(linear)[0]
+    q = np.linalg.qr(linear_columns(network, points)[0])[0]
     jacobian -= q @ (q.T @ jacobian)
     residual = (points.f - network(points.y)) * points.weight[:, None]
     neurons = np.repeat(np.arange(h), k + 1)
@@ -152,6 +164,11 @@ def _with_best_outputs(w: FloatArray, b: FloatArray, points: Points) -> ReLUNetw
     found = scipy.linalg.solve_triangular(r, wanted, check_finite=False) / sizes[:, None]
     h = len(b)
     return ReLUNetwork([w, found[:h].T], [b, found[-1]], found[h:-1].T)
+
+
+def linear_columns(network: ReLUNetwork, points: Points) -> tuple[FloatArray, FloatArray]:
+    """Weighted columns (n, h + k + 1) of norm one that outputs are combined of, and their norms before."""
+    return _linear_part(network.weights[0], network.biases[0], points)
 
 
 def _linear_part(w: FloatArray, b: FloatArray, points: Points) -> tuple[FloatArray, FloatArray]:

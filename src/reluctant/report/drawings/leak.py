@@ -122,7 +122,7 @@ def _right(error: float | None) -> float | None:
     """Digits that are right at this relative error."""
     if error is None:
         return None
-    return float(np.clip(-np.log10(error), 0.0, MOST_DIGITS)) if error > 0 else None
+    return float(np.clip(-np.log10(error), 0.0, MOST_DIGITS)) if error > 0 else MOST_DIGITS
 
 
 def _flat(name: str) -> str:

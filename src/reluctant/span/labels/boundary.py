@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from reluctant.geometry.samples import BoolArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
-from reluctant.span.ground import all_over
+from reluctant.span.inputs import Inputs
 from reluctant.span.labels.crossings import Lines
 from reluctant.span.labels.field import Field
 
-__all__ = ["Boundary", "LabelledPoints", "label_points", "resolution"]
+__all__ = ["Boundary", "LabelledPoints", "label_points"]
 
 BLOCKS = ((64, 1.0), (448, 1.0), (512, 10.0), (1024, 1.0), (2048, 1.0))  # rows, scale: until labels differ
-LOOKED_AT = 8  # boundary points, for the resolution
-OFFSETS = 24  # distances from each that are looked at
-LEAST_RESOLUTION = 2.0**-50  # of a typical input
-NEAR = 1e-3  # of a typical input: the farthest of the distances
-FLICKER_ZONE, MOST = 2.0, 0.75  # the resolution is so many times the flicker zone at this quantile of the points
+TINY = float(np.finfo(np.float64).tiny)
 FAR = 64.0  # steps away that a turned line may cross
 
 
@@ -30,6 +26,7 @@ class LabelledPoints:
 
     points: FloatArray  # (n, d)
     labels: FloatArray  # (n,)
+    source: Inputs
     scale: float
 
     @property
@@ -37,26 +34,37 @@ class LabelledPoints:
         """True if all labels are the same."""
         return bool((self.labels == self.labels[0]).all())
 
-    def with_farther(self, oracle: Counting, factor: float, rng: np.random.Generator) -> LabelledPoints:
-        """These inputs and as many again, so many times as far out."""
-        points = all_over(oracle.facts.domain, rng, len(self.points), oracle.dim, factor * self.scale)
-        labels = oracle.query(points)[:, 0]
-        return LabelledPoints(np.concatenate([self.points, points]), np.concatenate([self.labels, labels]), self.scale)
+    @property
+    def names(self) -> set[float]:
+        """Labels that occur."""
+        return set(self.labels.tolist())
+
+    def rare(self, names: set[float], least: int) -> set[float]:
+        """Those of these labels, and of its own, that occur less often."""
+        return {name for name in names | self.names if (self.labels == name).sum() < least}
+
+    def __getitem__(self, which: BoolArray) -> LabelledPoints:
+        return replace(self, points=self.points[which], labels=self.labels[which])
+
+    def more(self, oracle: Counting, n: int, rng: np.random.Generator, *, farther: float = 1.0) -> LabelledPoints:
+        """New inputs like these, or so many times as far out. Cost: a row each."""
+        points = self.source.draw(n, farther * self.scale, rng)
+        return replace(self, points=points, labels=oracle.query(points)[:, 0])
+
+    def __add__(self, other: LabelledPoints) -> LabelledPoints:
+        points, labels = np.concatenate([self.points, other.points]), np.concatenate([self.labels, other.labels])
+        return replace(self, points=points, labels=labels)
 
     def pairs(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Random pairs of inputs with different labels: first ones, second ones, labels of the first."""
-        rare = self._rare()
-        first = rng.choice(np.flatnonzero(rare), n)
-        others = [np.flatnonzero(self.labels != label) for label in self.labels[first]]
-        second = np.array([rng.choice(other) for other in others])
-        swap = rng.random(n) < 0.5
-        first, second = np.where(swap, second, first), np.where(swap, first, second)
-        return self.points[first], self.points[second], self.labels[first]
+        """Random pairs of inputs with different labels: first ones, second ones, labels of the first.
 
-    def _rare(self) -> BoolArray:
-        """All inputs but those of the most common label, so that every label has its turn."""
-        names, where, counts = np.unique(self.labels, return_inverse=True, return_counts=True)
-        return np.asarray(where.reshape(-1) != np.argmax(counts)) if len(names) > 1 else np.ones(len(self.labels), bool)
+        Every label has its turn, however rare it is.
+        """
+        names = np.unique(self.labels)
+        chosen = rng.choice(names, n)
+        first = np.array([rng.choice(np.flatnonzero(self.labels == label)) for label in chosen])
+        second = np.array([rng.choice(np.flatnonzero(self.labels != label)) for label in chosen])
+        return self.points[first], self.points[second], self.labels[first]
 
 
 @dataclass(frozen=True)
@@ -104,31 +112,26 @@ class Boundary:
         t = field.crossings(turned.lines(), 0.0, scale, tol, FAR * scale)
         return turned.moved(np.nan_to_num(t)), np.isfinite(t)
 
+    def inside(self, field: Field, basis: FloatArray, scale: float, tol: float) -> tuple[Boundary, BoolArray]:
+        """The boundary along lines turned into a span, and where it was found at all.
 
-def label_points(oracle: Counting, rng: np.random.Generator) -> LabelledPoints:
+        Where the normal is orthogonal to the span no such line crosses: there the line stays as it was.
+        """
+        inside = (self.along @ basis.T) @ basis if len(basis) else self.along
+        length = np.linalg.norm(inside, axis=1, keepdims=True)
+        turned, found = self.turned(
+            field, np.where(length > 0, inside / np.maximum(length, TINY), self.along), scale, tol
+        )
+        if found.all():
+            return turned, found
+        kept, again = self[~found].turned(field, self.along[~found], scale, tol)
+        points, along = turned.points.copy(), turned.along.copy()
+        points[~found], along[~found] = kept.points, kept.along
+        found[~found] = again
+        return Boundary(points, along, self.label), found
+
+
+def label_points(oracle: Counting, inputs: Inputs, rng: np.random.Generator) -> LabelledPoints:
     """Random inputs, as many as it takes to see two labels. Cost: 64 rows; 4096 for one that never changes."""
-    seen: dict[float, list[tuple[FloatArray, FloatArray]]] = {}
-    for size, scale in BLOCKS:
-        points = all_over(oracle.facts.domain, rng, size, oracle.dim, scale)
-        seen.setdefault(scale, []).append((points, oracle.query(points)[:, 0]))
-        labels = np.concatenate([some for _, some in seen[scale]])
-        if len(np.unique(labels)) > 1:
-            break
-    return LabelledPoints(np.concatenate([rows for rows, _ in seen[scale]]), labels, scale)
-
-
-def resolution(field: Field, boundary: Boundary, rng: np.random.Generator) -> float:
-    """How well a crossing can be placed: labels on each side of it are looked at closer and closer.
-
-    Rounding inside a target, in float32 above all, makes labels flicker beside the boundary. Cost: about 100 rows each.
-    """
-    some, typical = boundary[: min(LOOKED_AT, len(boundary))], field.typical
-    least = LEAST_RESOLUTION * typical
-    sharp, found = some.turned(field, some.along, NEAR * typical, least)
-    if not found.any():
-        return typical
-    offsets = typical * np.geomspace(LEAST_RESOLUTION, NEAR, OFFSETS) * rng.uniform(0.5, 1.0, (found.sum(), OFFSETS))
-    lines = sharp[found].lines()[np.repeat(np.arange(found.sum()), OFFSETS)]
-    wrong = lines.before(field.ask, offsets.reshape(-1)) | ~lines.before(field.ask, -offsets.reshape(-1))
-    width = np.where(wrong.reshape(offsets.shape), offsets, 0.0).max(axis=1)
-    return max(FLICKER_ZONE * float(np.quantile(width, MOST)), least)
+    points, labels, scale = inputs.until_answers_differ(oracle.query, BLOCKS, rng)
+    return LabelledPoints(points, labels[:, 0], inputs, scale)

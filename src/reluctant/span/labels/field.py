@@ -14,6 +14,8 @@ from reluctant.span.labels.crossings import Lines, crossings
 
 __all__ = ["Field"]
 
+COARSE = 1e-9  # resolution, of a typical input, from which curvature shows within a step it can resolve
+
 
 @dataclass(frozen=True)
 class Field:
@@ -34,7 +36,7 @@ class Field:
     @property
     def coarse(self) -> bool:
         """True if curvature has to be cancelled rather than out-resolved: float32, or labels that flicker."""
-        return self.resolution > 1e-9 * self.typical
+        return self.resolution > COARSE * self.typical
 
     def step(self, finest: float) -> float:
         """A step aside for a normal: the finest, if crossings can be placed well, else what balances the curvature."""
@@ -49,7 +51,11 @@ class Field:
         limit: FloatArray | float,
     ) -> FloatArray:
         """Positions where the label changes, looked for inside the domain alone."""
-        if not self.domain.is_space:
-            room = np.minimum(self.domain.room(lines.starts, lines.along), self.domain.room(lines.starts, -lines.along))
-            limit = np.minimum(limit, WITHIN * room)
+        limit = limit if self.domain.is_space else np.minimum(limit, WITHIN * self.room(lines))
         return crossings(self.ask, lines, guess, scale, tol, limit)
+
+    def room(self, lines: Lines) -> FloatArray:
+        """How far (n,) lines may be followed to both sides."""
+        if self.domain.is_space:
+            return np.full(len(lines), np.inf)
+        return np.minimum(self.domain.room(lines.starts, lines.along), self.domain.room(lines.starts, -lines.along))

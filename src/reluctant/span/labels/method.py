@@ -12,21 +12,24 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.results import Outcome
 from reluctant.span.complement import Complement
-from reluctant.span.ground import guarded, moves_outside, scale_of
-from reluctant.span.labels.boundary import Boundary, LabelledPoints, label_points, resolution
+from reluctant.span.ground import guarded
+from reluctant.span.inputs import Inputs
+from reluctant.span.labels.boundary import Boundary, LabelledPoints, label_points
 from reluctant.span.labels.field import Field
+from reluctant.span.labels.flicker import LOOKED_AT, NEAR, changed_labels, resolution
 from reluctant.span.labels.search import find_directions
-from reluctant.span.labels.stages import Refined, choose_points, refine_from_labels
+from reluctant.span.labels.stages import choose_points, refine_from_labels
+from reluctant.span.labels.verification import verify
 from reluctant.span.labels.wall import only_labels
 
 __all__ = ["FromLabels", "from_labels"]
 
 LOCATED = 1e-3  # first boundary points, of a typical coordinate
-FLICKER = 1e-2  # resolution, of a typical input, from which labels say nothing about directions
+FLICKER = NEAR / 8  # resolution, of a typical input, from which labels flicker farther than was looked at
+AGAIN = 3  # times that the first inputs are asked again: labels must keep their word
 ROUNDS = 4  # times that verification may send the search back for more directions
-CHECKED = 32  # fresh boundary points in the verification
+FARTHER = 64  # inputs far out that are looked at, should something be missing
 NEARLY_EXACT = 1e-3  # last correction of a span in which a direction is missing that shows far out alone
-WEAKEST = 0.02  # part of a normal outside the span that verification must not overlook
 
 
 @dataclass(frozen=True)
@@ -38,10 +41,12 @@ class FromLabels:
     margin: float = np.inf
     angle: float = np.nan
     evidence: dict[str, Any] = field(default_factory=dict)
+    typical: float = 0.0  # norm of an input
 
 
 def from_labels(
     oracle: Counting,
+    inputs: Inputs,
     rng: np.random.Generator,
     keep: Callable[[FloatArray], None],
     *,
@@ -52,18 +57,19 @@ def from_labels(
     labels = only_labels(oracle, threshold)
     nothing = np.empty((0, oracle.dim))
     with labels.stage("look"):
-        seen = label_points(labels, rng)
+        seen = label_points(labels, inputs, rng)
         if seen.one_label:
             return FromLabels(Outcome.ONE_LABEL, nothing)
-        domain = labels.facts.domain
-        scale = scale_of(domain, seen.points, seen.scale)
-        ground = Field(guarded(labels.query, domain), labels.dim, domain, scale, reach=reach)
-        first = Boundary.between(ground, seen.pairs(CHECKED // 4, rng), LOCATED * ground.scale)
-        ground = replace(ground, resolution=resolution(ground, first, rng))
-    evidence = {"labels": len(np.unique(seen.labels)), "resolution": ground.resolution}
-    if ground.resolution > FLICKER * ground.typical:
+        scale = inputs.scale_of(seen.points, seen.scale)
+        ground = Field(guarded(labels.query, inputs.domain), labels.dim, inputs.domain, scale, reach=reach)
+        first = Boundary.between(ground, seen.pairs(LOOKED_AT, rng), LOCATED * ground.scale)
+        ground = replace(ground, resolution=resolution(ground, first, labels.facts.dtype, rng))
+        changed = changed_labels(labels, seen, AGAIN)
+    evidence = {"labels": len(seen.names), "resolution": ground.resolution, "changed labels": changed}
+    if changed or ground.resolution > FLICKER * ground.typical:
         return FromLabels(Outcome.TOO_NOISY, nothing, evidence=evidence)
-    return _Run(labels, ground, seen, rng, keep, evidence).go()
+    run = _Run(labels, ground, seen, rng, keep, evidence)
+    return replace(run.unless_noisy(run.go()), typical=ground.typical)
 
 
 @dataclass
@@ -84,8 +90,6 @@ class _Run:
             before = complement.rank
             with self.oracle.stage("search"):
                 quiet = find_directions(self.field, self.seen, complement, self.rng, self.keep, sharp=known > 0)
-            if complement.rank == self.oracle.dim:
-                return replace(ended, outcome=Outcome.FULL_RANK, basis=complement.basis, margin=0.0)
             if not quiet or not complement.rank:
                 return replace(ended, basis=complement.basis)
             known = 0 if complement.rank == before else known  # nothing new: the digits are at fault, other points help
@@ -95,7 +99,15 @@ class _Run:
             if refined:
                 complement, known = Complement.of(ended.basis), len(ended.basis)
             with self.oracle.stage("look"):
-                self.seen = self.seen.with_farther(self.oracle, self.field.reach, self.rng)
+                self.seen += self.seen.more(self.oracle, FARTHER, self.rng, farther=self.field.reach)
+        return ended
+
+    def unless_noisy(self, ended: FromLabels) -> FromLabels:
+        """A span that is not whole may have labels to blame that change when they are asked again."""
+        if ended.outcome in (Outcome.SPAN_PARTIAL, Outcome.RANK_UNCLEAR):
+            with self.oracle.stage("verification"):
+                self.evidence["changed labels"] = changed_labels(self.oracle, self.seen)
+            return replace(ended, outcome=Outcome.TOO_NOISY) if self.evidence["changed labels"] else ended
         return ended
 
     def refined(self, basis: FloatArray, known: int) -> tuple[FromLabels, bool]:
@@ -105,39 +117,21 @@ class _Run:
             chosen = choose_points(self.field, self.seen, basis, known, self.rng)
         if chosen is None:
             return partial, False
-        frame, sizes = chosen
+        if len(chosen.basis) == self.oracle.dim:
+            return self.verified(chosen.basis, 0.0), True
         with self.oracle.stage("refinement"):
-            better = refine_from_labels(self.field, frame)
+            better = refine_from_labels(self.field, chosen)
         self.evidence |= {"corrections": list(better.corrections), "condition": better.condition}
         if not better.good:
             exact = len(better.corrections) > 1 and better.corrections[-1] < NEARLY_EXACT
             return (replace(partial, basis=better.basis), True) if exact else (partial, False)
         self.keep(better.basis)
+        return self.verified(better.basis, better.left), True
+
+    def verified(self, basis: FloatArray, left: float) -> FromLabels:
+        """How the span stands up at boundary points between inputs that nothing was found with."""
         with self.oracle.stage("verification"):
-            return self.verified(better, float(sizes[len(frame.basis) - 1] / sizes[0])), True
-
-    def verified(self, better: Refined, weakest: float) -> FromLabels:
-        """Fresh boundary points must stay where they are on long steps outside the span."""
-        shift = self.shifts(better.basis)
-        leak = float(np.nanmax(shift, initial=0.0))
-        lost = int(np.isnan(shift).sum())
-        margin = max(leak, better.left) / weakest
-        self.evidence |= {"leak": leak, "lost": lost, "weakest": weakest}
-        silent = leak <= WEAKEST * weakest and lost <= len(shift) // 4
-        outcome = Outcome.SPAN_RECOVERED if silent else Outcome.SPAN_PARTIAL
-        return FromLabels(outcome, better.basis, margin if silent else np.inf, max(leak, better.left), self.evidence)
-
-    def shifts(self, basis: FloatArray) -> FloatArray:
-        """How far (n,) crossings move on a long step outside, as the sine that would explain it; NaN where lost."""
-        field = self.field
-        near = LOCATED * field.scale
-        boundary = Boundary.between(field, self.seen.pairs(CHECKED, self.rng), near)
-        inside = (boundary.along @ basis.T) @ basis
-        along = inside / np.linalg.norm(inside, axis=1, keepdims=True)
-        boundary, found = boundary.turned(field, along, near, field.resolution)
-        boundary = boundary[found]
-        moves = moves_outside(basis, boundary.points, field.reach * field.typical, field.domain, self.rng)
-        length = np.linalg.norm(moves, axis=1)
-        least = field.resolution * np.maximum(1.0, length / field.typical)
-        shift = field.crossings(boundary.lines(moves), 0.0, least, least, WEAKEST * length)
-        return np.asarray(np.abs(shift) * np.sqrt(field.dim - len(basis)) / length)
+            checked = verify(self.oracle, self.field, self.seen, basis, left, self.rng)
+        self.seen += checked.fresh
+        self.evidence |= checked.evidence
+        return FromLabels(checked.outcome, checked.basis, checked.margin, checked.angle, self.evidence)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from reluctant.domains import Domain
+from reluctant.geometry.batches import batches
 from reluctant.numerics import FloatArray
-from reluctant.span.ground import WITHIN, batches
+from reluctant.span.ground import WITHIN
 from reluctant.span.labels.boundary import Boundary
 from reluctant.span.labels.field import Field
 
 __all__ = ["slopes"]
 
+SMALLEST = 2.0**-20  # of the size before: a batch of slopes that are all zero
 FARTHEST = 2.0**12  # times its expected size that a crossing may be away
 
 
@@ -37,18 +39,28 @@ def slopes(
     for some in batches(n * k, 1, boundary.points.shape[1]):
         which, along = np.divmod(np.arange(some.start, some.stop), k)
         lengths = _allowed(field.domain, boundary.points[which], directions[along], step[which], symmetric)
-        predicted = 0.0 if guess is None else guess[which, along]
-        sides = (1.0, -1.0) if symmetric else (1.0,)
-        parts = []
-        for side in sides:
-            lines = boundary[which].lines((side * lengths)[:, None] * directions[along])
-            scale = np.abs(lengths) * size
-            tol = np.maximum(scale * 2.0**-bits, _resolution(field, lengths))
-            centre = side * predicted * lengths
-            parts.append(side * field.crossings(lines, centre, scale, tol, FARTHEST * scale) / lengths)
+        predicted = np.zeros(len(which)) if guess is None else guess[which, along]
+        sides = [lengths, -lengths] if symmetric else [lengths]
+        parts = [_on_one_side(field, boundary[which], directions[along], side, predicted, size, bits) for side in sides]
         found[which, along] = np.mean(parts, axis=0)
         size = _typical_size(found[which, along] - predicted, size)
     return found
+
+
+def _on_one_side(
+    field: Field,
+    boundary: Boundary,
+    directions: FloatArray,
+    lengths: FloatArray,
+    predicted: FloatArray,
+    size: float,
+    bits: float,
+) -> FloatArray:
+    """Slopes (n,) of crossings over steps of signed lengths (n,), each along its own direction (n, d)."""
+    scale = np.abs(lengths) * size
+    tol = np.maximum(scale * 2.0**-bits, _resolution(field, lengths))
+    lines = boundary.lines(lengths[:, None] * directions)
+    return field.crossings(lines, predicted * lengths, scale, tol, FARTHEST * scale) / lengths
 
 
 def _resolution(field: Field, lengths: FloatArray) -> FloatArray:
@@ -58,7 +70,7 @@ def _resolution(field: Field, lengths: FloatArray) -> FloatArray:
 
 def _typical_size(differences: FloatArray, before: float) -> float:
     known = np.abs(differences[np.isfinite(differences)])
-    return max(float(np.median(known)), before * 2.0**-20) if len(known) else before
+    return max(float(np.median(known)), before * SMALLEST) if len(known) else before
 
 
 def _allowed(

@@ -11,7 +11,7 @@ import numpy as np
 from reluctant.numerics import FloatArray
 from reluctant.span.complement import Complement
 from reluctant.span.ground import moves_outside
-from reluctant.span.labels.boundary import Boundary, LabelledPoints
+from reluctant.span.labels.boundary import FAR, Boundary, LabelledPoints
 from reluctant.span.labels.field import Field
 from reluctant.span.labels.normals import slopes
 
@@ -21,6 +21,7 @@ POOL = 12  # boundary points kept for the next directions
 LOCATED = 0.125  # of the offset: how well a point has to be known for that
 STEP = 1e-4  # aside, for a normal, of a typical coordinate
 BITS = 10.0
+PLACED = 2.0**-24  # of a step aside: how well the crossing that it starts from is known
 LEAST_COARSE_SHARE = 0.03
 MOST_REFUSED = 40  # points whose normal could not be measured or had no news after all
 
@@ -98,8 +99,7 @@ class _Search:
     def take(self, boundary: Boundary) -> None:
         """Look at boundary points along the span; those with news are kept."""
         basis = self.complement.basis
-        along = _inside(basis, boundary.along)
-        turned, found = boundary.turned(self.field, along, self.offset, LOCATED * self.offset)
+        turned, found = boundary.inside(self.field, basis, self.offset, LOCATED * self.offset)
         turned = turned[found]
         if not len(turned):
             return
@@ -115,9 +115,8 @@ class _Search:
         assert self.pool is not None
         one, self.pool = self.pool[:1], self.pool[1:]
         step = self.field.step(STEP)
-        t = self.field.crossings(
-            one.lines(), 0.0, self.offset, max(self.field.resolution, step * 2.0**-24), 64 * self.offset
-        )
+        located = max(self.field.resolution, step * PLACED)
+        t = self.field.crossings(one.lines(), 0.0, self.offset, located, FAR * self.offset)
         if not np.isfinite(t[0]):
             return False
         directions = np.concatenate([self.complement.rows, self.complement.basis])
@@ -133,11 +132,3 @@ class _Search:
             return False
         self.complement.take(fresh[None] / np.linalg.norm(fresh))
         return True
-
-
-def _inside(basis: FloatArray, along: FloatArray) -> FloatArray:
-    """Directions turned into the span, as long as there is one."""
-    if not len(basis):
-        return along
-    inside = (along @ basis.T) @ basis
-    return np.asarray(inside / np.linalg.norm(inside, axis=1, keepdims=True))

@@ -19,10 +19,11 @@ from reluctant.span.labels.field import Field
 from reluctant.span.labels.normals import slopes
 from reluctant.span.subspace import Subspace
 
-__all__ = ["Frame", "Refined", "choose_points", "refine_from_labels"]
+__all__ = ["Frame", "Refined", "choose_points", "normals_inside", "refine_from_labels"]
 
 CANDIDATES = 3  # boundary points for each direction, of which the best conditioned are chosen
 SPARE = 8
+MORE_CANDIDATES, RARE = 3, 0.01  # times as many again, as long as a direction has so little of their normals
 COARSE_BITS = 6.0
 FINE_BITS = 17.0
 STEP, FINE_STEP = 1e-3, 1e-6  # aside, for a first normal inside the span and for the last
@@ -79,12 +80,17 @@ class Refined:
 
 def choose_points(
     field: Field, seen: LabelledPoints, basis: FloatArray, known: int, rng: np.random.Generator
-) -> tuple[Frame, FloatArray] | None:
-    """Boundary points with well conditioned normals, and singular values of all normals; None if too few were found.
+) -> Frame | None:
+    """Boundary points with well conditioned normals; None if too few were found.
 
     The first `known` directions are exact: points are chosen for the others.
     """
     boundary, normals = _candidates(field, seen, basis, rng)
+    for _ in range(MORE_CANDIDATES):
+        if len(boundary) >= len(basis) and _weakest(normals) > RARE:
+            break
+        others, more = _candidates(field, seen, basis, rng)
+        boundary, normals = boundary + others, np.concatenate([normals, more])
     if len(boundary) < len(basis):
         return None
     _, sizes, directions = np.linalg.svd(normals, full_matrices=False)
@@ -97,7 +103,12 @@ def choose_points(
     if len(basis) == known:
         return None
     chosen = qr(normals[:, known:].T, pivoting=True, mode="economic")[2][: len(basis) - known]
-    return _measured(field, Frame(basis, boundary[chosen], normals[chosen], known)), sizes
+    return _measured(field, Frame(basis, boundary[chosen], normals[chosen], known))
+
+
+def _weakest(normals: FloatArray) -> float:
+    sizes = np.linalg.svd(normals, compute_uv=False)
+    return float(sizes[-1] / sizes[0])
 
 
 def _candidates(
@@ -106,12 +117,16 @@ def _candidates(
     """Boundary points with lines inside the span, and rough unit normals (n, k) there."""
     step = field.step(STEP)
     boundary = Boundary.between(field, seen.pairs(CANDIDATES * len(basis) + SPARE, rng), LOCATED * field.scale)
-    inside = (boundary.along @ basis.T) @ basis
-    along = inside / np.linalg.norm(inside, axis=1, keepdims=True)
     located = max(field.resolution, step * 2.0 ** -(COARSE_BITS + 4))
-    boundary, found = boundary.turned(field, along, LOCATED * field.scale, located)
-    boundary = boundary[found]
-    normals = -slopes(field, boundary, basis, step, COARSE_BITS, expected=1.0, symmetric=field.coarse)
+    boundary, found = boundary.inside(field, basis, LOCATED * field.scale, located)
+    return normals_inside(field, boundary[found], basis, step, COARSE_BITS)
+
+
+def normals_inside(
+    field: Field, boundary: Boundary, basis: FloatArray, step: float, bits: float
+) -> tuple[Boundary, FloatArray]:
+    """Those boundary points whose unit normals (n, k) along a basis could be measured."""
+    normals = -slopes(field, boundary, basis, step, bits, expected=1.0, symmetric=field.coarse)
     good = np.asarray(np.isfinite(normals).all(axis=1))
     return boundary[good], _unit(normals[good])
 

@@ -9,7 +9,7 @@ import numpy as np
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting, Facts, Kind, Oracle, Wrapper
 
-__all__ = ["LabelsOnly", "only_labels"]
+__all__ = ["LabelsOnly", "are_whole", "as_labels", "only_labels"]
 
 HALF = 0.5  # tells 0 from 1, -1 from 1, and a probability from its complement
 
@@ -36,14 +36,23 @@ class LabelsOnly(Wrapper):
     def answer(self, rows: FloatArray) -> FloatArray:
         """Pass on, keep the label alone; NaN stays NaN."""
         answers = self.inner.answer(rows)
-        if answers.shape[1] > 1:
-            return np.where(np.isnan(answers).any(axis=1), np.nan, answers.argmax(axis=1))[:, None]
-        if self.whole is None and (answers != answers[0]).any():
-            self.whole = bool((answers == np.round(answers)).all())
-        if self.whole:
-            return answers
-        level = HALF if self.threshold is None else self.threshold
-        return np.where(np.isnan(answers), np.nan, answers >= level)
+        if self.whole is None and answers.shape[1] == 1 and (answers != answers[0]).any():
+            self.whole = are_whole(answers)
+        return as_labels(answers, self.threshold, whole=bool(self.whole))
+
+
+def are_whole(answers: FloatArray) -> bool:
+    """Whether all answers are whole numbers."""
+    return bool((answers == np.round(answers)).all())
+
+
+def as_labels(answers: FloatArray, threshold: float | None, *, whole: bool) -> FloatArray:
+    """One label (n, 1) for every answer (n, m): the largest of several; of one itself if whole, else by threshold."""
+    if answers.shape[1] > 1:
+        return np.where(np.isnan(answers).any(axis=1), np.nan, answers.argmax(axis=1))[:, None]
+    if whole:
+        return answers
+    return np.where(np.isnan(answers), np.nan, answers >= (HALF if threshold is None else threshold))
 
 
 def only_labels(oracle: Counting, threshold: float | None = None) -> Counting:

@@ -1,0 +1,143 @@
+"""Neurons of a crowded line that a narrow region shows badly, looked at again beside the line.
+
+Where two creases of the line are very close there is hardly room for a step, and the weights of the two neurons are
+known badly in the other directions. A little way off the line, along such a neuron's own crease, there is room: the
+gradients on the two sides of the crease there differ by the neuron alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from reluctant.arrays import Arrays
+from reluctant.geometry import DistanceNoise, FramedNetwork
+from reluctant.geometry.samples import TOLERANCE, IntArray
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting
+from reluctant.oracles.moves import Moves
+
+__all__ = ["look_again"]
+
+BADLY_KNOWN = 0.05  # error of a neuron's value where base points are, of its usual margin there
+DRAWS = 200  # points of a neuron's crease that are looked at for one with room
+NEAREST, FARTHEST = 0.1, 0.3  # distance from the line, of that at which the crease could be anywhere in its room
+CLEAR = 1.0  # rooms must hold the error of the crease's place so often
+STEP = 0.1  # of the room
+MOST_ROUNDS = 5  # what is still known badly is looked at from farther out
+
+
+def look_again(
+    oracle: Counting,
+    known: FramedNetwork,
+    slope_sd: FloatArray,
+    reach: float,
+    noise: DistanceNoise,
+    rng: np.random.Generator,
+) -> FramedNetwork:
+    """The network with badly known neurons measured anew; `slope_sd` (h,) is the noise of weights along the line.
+
+    Cost: 2 (k + 1) rows for each, k directions of the frame.
+    """
+    for _ in range(MOST_ROUNDS):
+        badly = _badly_known(known, reach)
+        if not len(badly):
+            return known
+        views = _views(known, badly, reach, rng, oracle.arrays)
+        if not len(views.neurons):
+            return known
+        with oracle.stage("second look"):
+            known = _measured(oracle, known, slope_sd, views, noise)
+    return known
+
+
+def _badly_known(known: FramedNetwork, reach: float) -> IntArray:
+    """Neurons whose values at base points are not sure: there the margin is about the reach over their number."""
+    g = known.network.weights[0]
+    margin = np.linalg.norm(g, axis=1) * reach / len(g)
+    return np.flatnonzero(known.weight_sd * reach > BADLY_KNOWN * margin)
+
+
+@dataclass(frozen=True)
+class _Views:
+    """Points of the frame on creases of neurons, and the room around each: no other crease is nearer."""
+
+    neurons: IntArray
+    points: FloatArray
+    room: FloatArray
+
+    def chosen(self, which: IntArray) -> _Views:
+        """These only."""
+        return _Views(self.neurons[which], self.points[which], self.room[which])
+
+
+def _views(known: FramedNetwork, neurons: IntArray, reach: float, rng: np.random.Generator, arrays: Arrays) -> _Views:
+    """For each neuron the roomiest of random points along its crease, as far from the line as its crease is sure."""
+    g, z = known.network.weights[0], known.network.biases[0]
+    lengths, own = np.linalg.norm(g, axis=1), g[neurons]
+    tilt = known.weight_sd[neurons] / lengths[neurons]
+    along = rng.standard_normal((len(neurons), DRAWS, g.shape[1]))
+    # On the crease, which meets the line where it is known.
+    along[:, :, 0] = -np.einsum("ndk,nk->nd", along[:, :, 1:], own[:, 1:]) / own[:, :1]
+    along /= np.linalg.norm(along, axis=2, keepdims=True)
+    farthest = np.minimum(FARTHEST * reach / (len(g) * tilt), reach)
+    distance = farthest[:, None] * rng.uniform(NEAREST, 1.0, (len(neurons), DRAWS))
+    points = distance[:, :, None] * along
+    points[:, :, 0] -= (z[neurons] / own[:, 0])[:, None]
+    room = _room(known, points.reshape(-1, g.shape[1]), np.repeat(neurons, DRAWS), arrays).reshape(distance.shape)
+    room[room < CLEAR * tilt[:, None] * distance] = 0
+    best, each = room.argmax(axis=1), np.arange(len(neurons))
+    return _Views(neurons, points[each, best], room[each, best]).chosen(np.flatnonzero(room[each, best] > 0))
+
+
+def _room(known: FramedNetwork, points: FloatArray, neurons: IntArray, arrays: Arrays) -> FloatArray:
+    """Distance from each point to the nearest crease of another neuron than its own."""
+    g, z = known.network.weights[0], known.network.biases[0]
+    lengths, found = np.linalg.norm(g, axis=1), []
+    normals, offsets = arrays.put((g / lengths[:, None]).T), arrays.put(z / lengths)
+    size = max(1, arrays.cells // len(z))
+    for start in range(0, len(points), size):
+        values = arrays.xp.abs(arrays.put(points[start : start + size]) @ normals + offsets)
+        own = neurons[start : start + size]
+        values[arrays.put(np.arange(len(own))), arrays.put(own)] = np.inf
+        found.append(arrays.get(arrays.xp.amin(values, axis=1)))
+    return np.concatenate(found)
+
+
+def _measured(
+    oracle: Counting, known: FramedNetwork, slope_sd: FloatArray, views: _Views, noise: DistanceNoise
+) -> FramedNetwork:
+    """Gradients on both sides of each crease; their difference is the neuron, if it agrees with what is sure."""
+    (g, a), frame = known.network.weights, known.frame
+    own = g[views.neurons]
+    normals = own / np.linalg.norm(own, axis=1, keepdims=True)
+    steps = STEP * views.room
+    sides = np.concatenate([views.points + 0.5 * views.room[:, None] * normals * side for side in (1, -1)])
+    found = _gradients(oracle, frame.points(sides), np.tile(steps, 2), frame.basis)
+    n = len(views.neurons)
+    outputs = a[0, views.neurons]
+    weights = outputs[:, None] * (found[:n] - found[n:])
+    sd = 2 * noise.at(np.linalg.norm(frame.points(views.points), axis=1)) / steps
+    surer = np.abs(weights - own).max(axis=1) < TOLERANCE * np.hypot(known.weight_sd[views.neurons], sd)
+    surer &= np.abs(weights - own)[:, 0] < TOLERANCE * np.hypot(slope_sd[views.neurons], sd)
+    surer &= sd < known.weight_sd[views.neurons]
+    return _replaced(known, views.neurons[surer], weights[surer], sd[surer])
+
+
+def _gradients(oracle: Counting, points: FloatArray, steps: FloatArray, directions: FloatArray) -> FloatArray:
+    """Gradients (n, k) of the one output along the directions."""
+    moves = Moves.from_each(points, steps, np.arange(len(directions)), directions)
+    answers = oracle.query_moves(moves).reshape(len(points), -1)
+    return np.asarray((answers - oracle.query(points)) / steps[:, None])
+
+
+def _replaced(known: FramedNetwork, neurons: IntArray, weights: FloatArray, sd: FloatArray) -> FramedNetwork:
+    """The network with these weights of neurons; where their creases meet the line stays what it is."""
+    (g, a), (z, c) = known.network.weights, known.network.biases
+    g, z, weight_sd = g.copy(), z.copy(), known.weight_sd.copy()
+    z[neurons] *= weights[:, 0] / g[neurons, 0]
+    g[neurons] = weights
+    weight_sd[neurons] = sd
+    return replace(known, network=ReLUNetwork([g, a], [z, c], known.network.skip), weight_sd=weight_sd)

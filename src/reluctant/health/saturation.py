@@ -1,0 +1,82 @@
+"""Where probabilities do not saturate: a box around the origin in which every log-ratio is finite.
+
+Far from the origin one class has all the probability there is, the others underflow to 0, and their log-ratio is
+infinite. Inside a box that keeps away from there the network is recovered as in any other domain.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reluctant.domains import Domain
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting
+
+__all__ = ["readable_box", "smaller", "told_in_steps", "unsaturated_box"]
+
+HALF_WIDTHS: FloatArray = 4.0 ** np.arange(5.0, -5.0, -1.0)  # from the largest: 1024 to 1/256
+CORNERS = 12  # asked of each box
+MARGIN = 4.0  # random corners are not the worst ones; the next smaller box is safe
+
+FINE_HALF_WIDTHS: FloatArray = 2.0 ** np.arange(10.0, -9.0, -1.0)  # the same range in finer steps
+SINGLE_RANGE = float(-np.log(np.finfo(np.float32).tiny))  # between log-probabilities that float32 holds with all digits
+READABLE = 0.6  # of that range at random corners: others are farther out
+
+PLACES, SHORT, LONG, MOSTLY = 8, 1e-7, 0.3, 0.5  # centres; parts of the way to another one; share of the centres
+
+
+def unsaturated_box(oracle: Counting, rng: np.random.Generator) -> Domain | None:
+    """The largest box whose random corners are answered with finite numbers, less a margin; None if there is none.
+
+    Cost: 120 rows.
+    """
+    finite = np.isfinite(_at_corners(oracle, HALF_WIDTHS, rng)).all(axis=(1, 2))
+    unbroken = int(np.cumprod(np.flip(finite)).sum())  # boxes from the smallest that are sound
+    return _cube(HALF_WIDTHS[-unbroken] / MARGIN) if unbroken else None
+
+
+def readable_box(oracle: Counting, rng: np.random.Generator) -> Domain | None:
+    """The largest box at whose random corners every probability has all digits of float32; None if there is none.
+
+    Below the smallest normal number they fade long before they are 0. Cost: 228 rows.
+    """
+    answers = _at_corners(oracle, FINE_HALF_WIDTHS, rng)
+    if oracle.facts.reference:  # log-ratios to one class more than there are outputs
+        answers = np.concatenate([answers, np.zeros_like(answers[..., :1])], axis=2)
+        spread = np.ptp(answers, axis=2) + np.log(answers.shape[2])
+    else:
+        spread = np.abs(answers).max(axis=2)
+    readable = (np.nan_to_num(spread, nan=np.inf) < READABLE * SINGLE_RANGE).all(axis=1)
+    unbroken = int(np.cumprod(np.flip(readable)).sum())
+    return _cube(FINE_HALF_WIDTHS[-unbroken]) if unbroken else None
+
+
+def told_in_steps(oracle: Counting, rng: np.random.Generator) -> bool:
+    """True if answers inside a box stay exactly the same over short steps and not over long ones.
+
+    Probabilities that were rounded to decimals do; short lines then show no noise at all. Cost: 24 rows.
+    """
+    domain, dim = oracle.facts.domain, oracle.dim
+    centres, others = (domain.interior(rng, PLACES, dim) for _ in range(2))
+    with oracle.stage("reach", expected=3 * PLACES):
+        rows = np.concatenate([centres, centres + SHORT * (others - centres), centres + LONG * (others - centres)])
+        at, near, far = np.split(oracle.answer(rows), 3)
+    still, moves = (near == at).all(axis=1), (far != at).any(axis=1)
+    return bool(np.mean(still & moves) > MOSTLY)
+
+
+def _at_corners(oracle: Counting, half_widths: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Answers (boxes, corners, outputs) at random corners of boxes, those that are not finite as well."""
+    corners = rng.choice([-1.0, 1.0], (CORNERS, oracle.dim))
+    rows = (half_widths[:, None, None] * corners).reshape(-1, oracle.dim)
+    with oracle.stage("reach", expected=len(rows)):
+        return np.asarray(oracle.answer(rows)).reshape(len(half_widths), CORNERS, -1)
+
+
+def _cube(half: float) -> Domain:
+    return Domain(-float(half), float(half))
+
+
+def smaller(box: Domain) -> Domain:
+    """The next box to try, where rows inside this one saturated after all."""
+    return Domain(box.low / MARGIN, box.high / MARGIN)

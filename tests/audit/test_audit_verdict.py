@@ -1,0 +1,81 @@
+"""The verdict follows from what was found: levels, leaks, and the words for what could not be settled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from reluctant import ReLUNetwork, check_health, flip_sign, open_oracle, recover_span, verify
+from reluctant.audit.known import Given, Known
+from reluctant.audit.recovered import best_run, recovered
+from reluctant.audit.verdict import SMALL_FLIP, judge
+from reluctant.oracles import Rows
+from reluctant.results import Outcome, Result
+from reluctant.testing import planted
+
+NETWORK = planted((8, 4, 2))
+NOTHING = Known(Given(np.zeros((1, 8))), health=check_health(open_oracle(NETWORK)))
+
+
+def off_by(share: float) -> ReLUNetwork:
+    """The network with its output weights a little wrong."""
+    first, last = NETWORK.weights
+    return ReLUNetwork([first, last * (1 + share)], NETWORK.biases)
+
+
+def unverified(share: float, outcome: Outcome = Outcome.UNVERIFIED) -> Result:
+    wrong = off_by(share)
+    found = verify(open_oracle(NETWORK), wrong)
+    return Result(outcome, wrong, {"line": Rows(100, 100)}, evidence={"verification": found})
+
+
+def test_nothing_was_tried():
+    assert judge(Known(Given(np.zeros((1, 8))))).level == "unknown"
+    assert judge(NOTHING).level == "nothing"
+
+
+@pytest.mark.parametrize(("share", "level"), [(1e-4, "approximate"), (0.5, "nothing")])
+def test_a_network_that_is_not_verified_counts_by_its_error(share, level):
+    verdict = judge(replace(NOTHING, extraction=unverified(share)))
+    assert verdict.level == level
+    assert ("approximable" in verdict.leaks) == (level == "approximate")
+    assert "extractable" not in verdict.leaks
+
+
+def test_the_better_of_two_copies_is_told():
+    known = replace(NOTHING, extraction=unverified(1e-3), learning=unverified(1e-5))
+    assert best_run(known) is known.learning
+    assert recovered(best_run(known), 2, None)["verified"] is False
+    exact = replace(known, learning=unverified(0.0, Outcome.RECOVERED))
+    assert judge(exact).level == "exact"
+
+
+@pytest.mark.parametrize(("outcome", "level"), [(Outcome.OUT_OF_BUDGET, "unknown"), (Outcome.PARTIAL, "nothing")])
+def test_a_run_that_was_cut_short_settles_nothing(outcome, level):
+    verdict = judge(replace(NOTHING, extraction=Result(outcome, None, {})))
+    assert verdict.level == level
+    assert outcome.happened in verdict.sentence
+
+
+def test_time_that_ran_out_is_not_called_a_budget():
+    known = replace(NOTHING, extraction=Result(Outcome.OUT_OF_BUDGET, None, {}), timed_out=("extraction",))
+    assert "The time for extraction ran out." in judge(known).sentence
+    assert "budget" not in judge(known).sentence
+
+
+def test_a_span_leaks_only_if_something_is_invisible():
+    part, whole = (recover_span(open_oracle(network)) for network in (NETWORK, planted((4, 6, 1))))
+    assert judge(replace(NOTHING, span=part)).leaks == ("span",)
+    assert judge(replace(NOTHING, span=whole)).leaks == ()
+
+
+@pytest.mark.parametrize("size", [0.5, 2.0])
+def test_a_flip_leaks_only_if_it_is_small(size):
+    """A linear function flips at a distance that is known."""
+    linear = ReLUNetwork([np.array([[1.0, 0.0]])], [np.array([0.0])])
+    flip = flip_sign(open_oracle(linear), np.array([size * SMALL_FLIP, 1.0]))
+    assert flip.ok
+    assert ("flippable" in judge(replace(NOTHING, flips=(flip,))).leaks) == (flip.relative_size <= SMALL_FLIP)
+    assert (flip.relative_size <= SMALL_FLIP) == (size < 1)

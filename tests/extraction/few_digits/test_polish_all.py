@@ -1,0 +1,78 @@
+"""The last fit: the same network with the answers of the extension and without them, products that belong together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from targets import error, in_float32, own_error
+
+import reluctant as rl
+from reluctant.extraction.few_digits import method
+from reluctant.extraction.few_digits.anywhere import Linearised, ask_anywhere
+from reluctant.extraction.few_digits.extension import extend
+from reluctant.extraction.few_digits.layout import Layout
+from reluctant.extraction.few_digits.noise import look_from
+from reluctant.extraction.few_digits.polish import Fit, polish_all
+from reluctant.extraction.few_digits.sides import turned
+from reluctant.testing import planted
+
+WIDTHS = (24, 10)
+
+
+def start(outputs: int, seed: int) -> tuple[Fit, rl.ReLUNetwork, float]:
+    target, true = in_float32(planted((*WIDTHS, outputs), 100 + seed, bias=0.5))
+    rng = np.random.default_rng(seed)
+    view = look_from(rl.open_oracle(target, dim=true.dim), 1.0, rng)
+    view, known = rl.FewDigits()._subspace(view, rng)
+    extension = extend(view, known.framed, rng)
+    random = ask_anywhere(view, known.framed.frame, extension.directions, 4 * true.parameters, rng)
+    fit = Fit(known.framed.network, extension, known.points, random)
+    rescaled = rl.ReLUNetwork(
+        [true.weights[0], true.weights[1] / view.units[:, None]], [true.biases[0], true.biases[1] / view.units]
+    )
+    return fit, rescaled, own_error(lambda x: target(x) / view.units, rescaled)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_random_inputs_alone_reach_the_targets_own_error(outputs: int, seed: int) -> None:
+    fit, true, own = start(outputs, seed)
+    fit = turned(fit)
+    alone, errors = polish_all(replace(fit, extension=fit.extension.without_answers()))
+    assert alone.chi < 0.8 * fit.chi
+    assert errors.shape == (WIDTHS[1],)
+    assert error(alone.network, true) <= 1.5 * own
+    together, _ = polish_all(fit)
+    assert error(together.network, true) <= 1.5 * own
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("affine", [False, True])
+def test_products_with_the_jacobian_are_those_of_small_steps(outputs: int, affine: bool, seed: int) -> None:
+    fit, *_ = start(outputs, seed)
+    fit = fit if affine else turned(fit)
+    rng, layout = np.random.default_rng(seed), Layout.of(fit.core)
+    jacobian = Linearised(fit.anywhere, fit.core, fit.extension)
+    residual = rng.standard_normal(fit.anywhere.f.shape)
+    gradient = jacobian.back(residual)
+    step = tuple(rng.standard_normal(part.shape) for part in gradient)
+    forward = jacobian.forward((step[0], step[1]))
+    both_ways = float(gradient[0] @ step[0] + np.vdot(gradient[1], step[1]))
+    assert float(np.vdot(residual, forward)) == pytest.approx(both_ways, rel=1e-4)
+    small = 1e-7
+    core = layout.moved(fit.core, small * step[0])
+    own = small * step[1]
+    skip = fit.extension.skip + own[:, layout.h :] if layout.affine else fit.extension.skip
+    moved = replace(fit.extension, weights=fit.extension.weights + own[:, : layout.h], skip=skip)
+    change = fit.anywhere.residual(fit.core, fit.extension) - fit.anywhere.residual(core, moved)
+    assert np.median(np.abs(change / small - forward)) < 1e-3 * np.abs(forward).max()
+
+
+def test_many_parameters_are_polished_with_random_inputs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    target, true = in_float32(planted((20, 8, 1), 7, bias=0.5))
+    monkeypatch.setattr(method, "MANY_PARAMETERS", 100)
+    result = rl.extract(rl.open_oracle(target, dim=20), rng=3)
+    assert result.ok
+    assert result.network is not None
+    assert error(result.network, true) <= 2 * own_error(target, true)

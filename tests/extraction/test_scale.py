@@ -1,0 +1,53 @@
+"""Large networks: crowded lines, and arrays that live beside the target."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import reluctant as rl
+from reluctant.geometry import DistanceNoise, Lines, scan_lines
+from reluctant.testing import planted
+
+NOISE = 1e-15
+
+
+@pytest.mark.parametrize("widths", [(64, 40, 1), (40, 30, 3), (60, 640, 1)])
+def test_arrays_beside_the_target_give_the_same_network(widths: tuple[int, int, int]) -> None:
+    torch = pytest.importorskip("torch")
+    from reluctant.oracles.torch import TorchOracle
+
+    true = planted(widths, 3, bias=0.5)
+    layers = []
+    for w, b in zip(true.weights, true.biases, strict=True):
+        layer = torch.nn.Linear(w.shape[1], w.shape[0], dtype=torch.float64)
+        layer.weight.data, layer.bias.data = torch.tensor(w), torch.tensor(b)
+        layers += [layer, torch.nn.ReLU()]
+    module = torch.nn.Sequential(*layers[:-1]).eval()
+    here = rl.extract(rl.open_oracle(true), rng=1).raise_for_status()
+    there = rl.extract(rl.open_oracle(TorchOracle(module, resident=True)), rng=1).raise_for_status()
+    assert there.queries == pytest.approx(here.queries, rel=0.01)
+    assert there.network is not None
+    assert rl.compare(there.network, true).output_error < 1e-8
+
+
+def test_every_crease_of_a_crowded_line_is_found(seed: int) -> None:
+    """Thousands of creases, some a millionth of the scale apart: what is seen of the line of a wide network."""
+    rng, h, scale = np.random.default_rng(seed), 4000, 28.0
+    slope, at_origin = rng.standard_normal(h) / scale, 1.5 * rng.standard_normal(h)
+    outputs = rng.standard_normal(h) / np.sqrt(h)
+
+    def ask(rows: np.ndarray) -> np.ndarray:
+        exact = [
+            np.maximum(part * slope + at_origin, 0) @ outputs for part in np.array_split(rows, 1 + len(rows) // 500)
+        ]
+        return (np.concatenate(exact) + NOISE * rng.standard_normal(len(rows)))[:, None]
+
+    far = np.full(1, 2e6 * scale)
+    lines = Lines(np.zeros((1, 1)), np.ones((1, 1)), scale, -far, far)
+    scan = scan_lines(ask, lines, DistanceNoise(3 * NOISE, 3 * NOISE / scale), rng)
+    assert not scan.open.any()
+    assert len(scan.creases) == h
+    true = np.sort(-at_origin / slope)
+    np.testing.assert_allclose(scan.creases.t, true, rtol=1e-6, atol=1e-6)
+    assert len(scan.samples) < 6.5 * h
