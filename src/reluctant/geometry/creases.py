@@ -146,7 +146,7 @@ def _scan(
         if not 0 < len(left) < FEW_PLACES * len(search.pieces(samples)) or not search.is_crowded(samples):
             break
         samples, left = _rounds(search, search.start_afresh(samples, left, rng), most, watch)
-    pieces = _merge_equal(samples, search.pieces(samples))
+    pieces = _merge_equal(samples, search.pieces(samples), search.is_crowded(samples))
     open_ = np.bincount(left.line, minlength=len(lines))
     return Scan(samples, pieces, _creases(samples, pieces, _before_creases(samples, pieces)), open_)
 
@@ -316,10 +316,11 @@ class _Search:
         return replace(s, pair=pair)
 
     def look_beside(self, s: Samples, pieces: Pieces, left: IntArray, wanted: _Wanted) -> Samples:
-        """A crease that falls on a sample is looked at once from nearby, if what is beside it is sure."""
-        beside = np.intersect1d(np.concatenate([left, left + 1]), untested_runs(s, pieces) if len(left) else left)
-        unsure = self.test(s, pieces, beside, wanted)
-        left = left[~(np.isin(left, unsure) | np.isin(left + 1, unsure))]
+        """A crease that falls on a sample is looked at once from nearby; in a crowd, if what is beside it is sure."""
+        if len(left) and self.is_crowded(s):
+            beside = np.intersect1d(np.concatenate([left, left + 1]), untested_runs(s, pieces))
+            unsure = self.test(s, pieces, beside, wanted)
+            left = left[~(np.isin(left, unsure) | np.isin(left + 1, unsure))]
         at = pieces.last[left]
         known = (s.check[at] != NONE) & (s.check[at] == s.check[at - 1]) & (s.check[at] == s.check[at + 1])
         at = at[_bends(pieces, left) & ~known]
@@ -335,13 +336,13 @@ class _Search:
     def straighten(self, s: Samples, pieces: Pieces, wanted: _Wanted) -> IntArray:
         """Samples close together agree with anything: a run must follow the line through its ends too.
 
-        Returns the bent runs that leave no room for more samples.
+        Returns the bent runs of a crowd that leave no room for more samples.
         """
         runs, at = bent_runs(s, pieces)
         here = np.concatenate([at - 1, at])  # the intervals before and after it
         self.ask_inside(s, here[self.is_wide(s, here)], wanted)
-        stuck = []
-        for run, k in zip(runs, at, strict=True):
+        stuck: list[int] = []
+        for run, k in zip(runs, at, strict=True) if self.is_crowded(s) else ():
             if not self.is_wide(s, np.array([k - 1, k])).any():
                 beside = np.concatenate(wide_beside(pieces, int(run), int(k), partial(self.is_wide, s)))
                 self.ask_inside(s, beside, wanted)
@@ -364,8 +365,9 @@ class _Search:
         wanted.add(s.line[here], self.middle(s.t[here], s.t[here + 1]))
 
     def pieces(self, s: Samples) -> Pieces:
-        """Runs that are straight as a whole, as far as they can be told apart, and pairs."""
-        return without_bridges(s, split_bent(s, find_pieces(s), partial(self.is_wide, s)))
+        """Runs and pairs; in a crowd, runs that are straight as a whole, as far as they can be told apart."""
+        found = find_pieces(s)
+        return without_bridges(s, split_bent(s, found, partial(self.is_wide, s))) if self.is_crowded(s) else found
 
     def middle(self, a: FloatArray, b: FloatArray) -> FloatArray:
         """Middle in angle; where angles no longer tell the ends apart, in position."""
@@ -476,12 +478,13 @@ def _bends(pieces: Pieces, left: IntArray) -> BoolArray:
     return np.abs(pieces.slope[left] - pieces.slope[left + 1]).max(axis=1) > SMALLEST_BEND * sd
 
 
-def _merge_equal(s: Samples, pieces: Pieces) -> Pieces:
-    """Join neighbours whose slopes do not differ: one piece that a noisy sample had split."""
+def _merge_equal(s: Samples, pieces: Pieces, crowded: bool) -> Pieces:
+    """Join neighbours whose slopes do not differ: one piece that a noisy sample had split. In a crowd all must be straight."""
     while True:
         left = _before_creases(s, pieces)
         equal = left[~_bends(pieces, left)]
-        equal = np.array([k for k in equal if is_straight(s, pieces.first[k], pieces.last[k + 1])], dtype=np.intp)
+        if crowded:
+            equal = np.array([k for k in equal if is_straight(s, pieces.first[k], pieces.last[k + 1])], dtype=np.intp)
         equal = equal[np.append(True, np.diff(equal) > 1)[: len(equal)]]
         if not len(equal):
             return pieces

@@ -14,6 +14,7 @@ import numpy as np
 from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.depth_two.assemble import refit_biases
+from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits.noise import short_line_noise
 from reluctant.extraction.few_digits.view import View
 from reluctant.extraction.orientation import orient
@@ -54,6 +55,8 @@ def choose_distance(near: View, rng: np.random.Generator) -> Distance:
         far = float(short_line_noise(plain, FARTHEST, rng).mean())
         spread = float(near.ask(rng.standard_normal((SPREAD_ROWS, near.dim)))[1].std(axis=0).mean())
     noise = near.noise.near
+    if max(spread, noise) == 0:
+        raise StageFailed("noise", "answers that never differ", number=0.0, limit=0.0)
     if far <= GROWN * noise:
         biases_drown = noise / (unit_roundoff(np.float64) * max(spread, noise))
         return Distance(_power_of_two(min(biases_drown / BIAS_DIGITS, LARGEST_SCALE)), exact=True)
