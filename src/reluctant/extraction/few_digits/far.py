@@ -55,10 +55,11 @@ def choose_distance(near: View, rng: np.random.Generator) -> Distance:
         far = float(short_line_noise(plain, FARTHEST, rng).mean())
         spread = float(near.ask(rng.standard_normal((SPREAD_ROWS, near.dim)))[1].std(axis=0).mean())
     noise = near.noise.near
-    if max(spread, noise) == 0:
+    rounding = unit_roundoff(np.float64) * max(spread, noise)
+    if rounding == 0:
         raise StageFailed("noise", "answers that never differ", number=0.0, limit=0.0)
     if far <= GROWN * noise:
-        biases_drown = noise / (unit_roundoff(np.float64) * max(spread, noise))
+        biases_drown = noise / rounding
         return Distance(_power_of_two(min(biases_drown / BIAS_DIGITS, LARGEST_SCALE)), exact=True)
     same = FARTHEST * noise / far  # here both kinds of noise are as large
     return Distance(_power_of_two(BEYOND * same) if same > ABSOLUTE else 1.0, exact=False)
