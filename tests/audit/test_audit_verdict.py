@@ -10,7 +10,7 @@ import pytest
 from reluctant import ReLUNetwork, check_health, flip_sign, open_oracle, recover_span, verify
 from reluctant.audit.known import Given, Known
 from reluctant.audit.recovered import best_run, recovered
-from reluctant.audit.verdict import SMALL_FLIP, judge
+from reluctant.audit.verdict import LEAKS, SMALL_FLIP, judge
 from reluctant.oracles import Rows
 from reluctant.results import Outcome, Result
 from reluctant.testing import planted
@@ -31,12 +31,55 @@ def unverified(share: float, outcome: Outcome = Outcome.UNVERIFIED) -> Result:
     return Result(outcome, wrong, {"line": Rows(100, 100)}, evidence={"verification": found})
 
 
+def refused(outcome: Outcome = Outcome.LOW_PRECISION) -> Result:
+    """A run that came to its end without a network."""
+    return Result(outcome, None, {})
+
+
+# Every step that looks for a copy or the span has come to its end, and found none.
+SETTLED = replace(NOTHING, extraction=refused(), learning=refused(Outcome.NOT_ACCURATE), refused=("span",))
+
+
 def test_nothing_was_tried():
     assert judge(Known(Given(np.zeros((1, 8))))).level == "unknown"
-    assert judge(NOTHING).level == "nothing"
+    assert judge(NOTHING).level == "unknown"
+    assert judge(NOTHING).unsettled == LEAKS
+    assert "Extraction did not come to its end: it was not tried." in judge(NOTHING).sentence
 
 
-@pytest.mark.parametrize(("share", "level"), [(1e-4, "approximate"), (0.5, "nothing")])
+def test_nothing_leaks_only_where_every_step_came_to_its_end():
+    assert (judge(SETTLED).level, judge(SETTLED).unsettled) == ("nothing", ("flippable",))
+
+
+@pytest.mark.parametrize(
+    ("change", "unsettled"),
+    [
+        ({"extraction": None}, ("extractable", "approximable", "flippable")),
+        ({"learning": None}, ("approximable", "flippable")),
+        ({"refused": ()}, ("span", "flippable")),
+        ({"timed_out": ("extraction",)}, ("extractable", "approximable", "flippable")),
+        ({"timed_out": ("learning",)}, ("approximable", "flippable")),
+        ({"extraction": refused(Outcome.TOO_NOISY)}, ("extractable", "approximable", "flippable")),
+        ({"extraction": refused(Outcome.NON_FINITE)}, ("extractable", "approximable", "flippable")),
+        ({"learning": refused(Outcome.TARGET_FAILED)}, ("approximable", "flippable")),
+    ],
+)
+def test_one_step_without_an_end_leaves_it_open(change, unsettled):
+    verdict = judge(replace(SETTLED, **change))
+    assert (verdict.level, verdict.unsettled) == ("unknown", unsettled)
+
+
+def test_a_step_that_fails_is_told():
+    known = replace(SETTLED, extraction=None, said={"extraction": "RuntimeError: broken"})
+    assert "Extraction did not come to its end: RuntimeError: broken" in judge(known).sentence
+
+
+def test_an_interface_that_refuses_settles_it():
+    verdict = judge(replace(SETTLED, extraction=None, learning=None, refused=("extraction", "learning", "span")))
+    assert verdict.level == "nothing"
+
+
+@pytest.mark.parametrize(("share", "level"), [(1e-4, "approximate"), (0.5, "unknown")])
 def test_a_network_that_is_not_verified_counts_by_its_error(share, level):
     verdict = judge(replace(NOTHING, extraction=unverified(share)))
     assert verdict.level == level
@@ -52,9 +95,12 @@ def test_the_better_of_two_copies_is_told():
     assert judge(exact).level == "exact"
 
 
-@pytest.mark.parametrize(("outcome", "level"), [(Outcome.OUT_OF_BUDGET, "unknown"), (Outcome.PARTIAL, "nothing")])
+@pytest.mark.parametrize(
+    ("outcome", "level"),
+    [(Outcome.OUT_OF_BUDGET, "unknown"), (Outcome.PARTIAL, "unknown"), (Outcome.OUT_OF_REACH, "nothing")],
+)
 def test_a_run_that_was_cut_short_settles_nothing(outcome, level):
-    verdict = judge(replace(NOTHING, extraction=Result(outcome, None, {})))
+    verdict = judge(replace(SETTLED, extraction=Result(outcome, None, {})))
     assert verdict.level == level
     assert outcome.happened in verdict.sentence
 

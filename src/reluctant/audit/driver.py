@@ -96,6 +96,8 @@ def audit(
     Ctrl-C ends it early with a record of what is known by then.
     """
     opened, wanted = as_opened(oracle), _wanted(steps)
+    if not (np.isfinite(seconds) and seconds > 0):
+        raise InvalidInput.about("seconds", got=seconds, expected="a positive number")
     seen(opened, link, output)  # a link or output that does not fit is found before anything is asked,
     as_generator(rng)  # and so is a seed
     given = Given(
@@ -167,6 +169,7 @@ class _Run:
             why = TIME_UP if allowance.time_up else _ending(new)
         except Skip as reason:
             state, why = "skipped", str(reason)
+            self.known = replace(self.known, refused=(*self.known.refused, *([name] if reason.settles else [])))
         except KeyboardInterrupt:
             state, why = "failed", STOPPED
         except Exception as error:  # whatever a target or a method raises, the rest goes on

@@ -15,7 +15,7 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.link import AnswerLink
 from reluctant.oracles.opening import Precision
-from reluctant.results import Outcome, Result
+from reluctant.results import Ended, Outcome, Result
 from reluctant.span import Span
 
 __all__ = ["Given", "Known", "Skip", "StepFunction", "as_given", "skip_where"]
@@ -64,6 +64,17 @@ class Known:
     sweep: Sweep | None = None
     said: Mapping[str, str] = field(default_factory=dict)  # why each step ended as it did
     timed_out: tuple[str, ...] = ()  # steps whose time was over before they ended
+    refused: tuple[str, ...] = ()  # steps that have nothing to find in this interface
+
+    def settled(self, step: str) -> bool:
+        """True if the step has come to its end here: one that was left out, failed or was cut short has not."""
+        if step in self.refused or step in self.timed_out:
+            return step not in self.timed_out
+        endings: dict[str, tuple[Ended | None, ...]] = {
+            "span": (self.span,), "extraction": (self.extraction,), "learning": (self.learning,), "flip": self.flips,
+        }  # fmt: skip
+        ended = endings[step]
+        return bool(ended) and all(each is not None and each.outcome.settles for each in ended)
 
     @property
     def copy(self) -> Result | None:
@@ -87,7 +98,11 @@ class Known:
 
 
 class Skip(Exception):
-    """A step has nothing to do here; the text says why."""
+    """A step has nothing to do here; the text says why. settles: more rows or time would change nothing about it."""
+
+    def __init__(self, why: str, *, settles: bool = True) -> None:
+        super().__init__(why)
+        self.settles = settles
 
 
 # (the target within the step's share of the budget, what is known, the seed) to what is new, under its name in Known.
@@ -96,8 +111,8 @@ StepFunction = Callable[[Counting, Known, int], Mapping[str, Any]]
 
 def skip_where(known: Known, *refusals: Outcome) -> None:
     """Skip the step where the interface has one of these faults."""
-    if known.refusal in refusals:
-        raise Skip(str(known.refusal))
+    if known.refusal is not None and known.refusal in refusals:
+        raise Skip(str(known.refusal), settles=known.refusal.settles)
 
 
 def as_given(known: Known, oracle: Counting) -> str:
