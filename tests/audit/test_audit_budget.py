@@ -103,16 +103,16 @@ def test_a_result_is_not_lost_on_its_way(monkeypatch):
     """The time ends after the method has returned, before its result is handed over."""
 
     def slowly_handed_over(oracle, known, seed):
-        found = {"extraction": extract(oracle, rng=seed)}
-        end = time.process_time() + 0.4
+        found = rebuilding.extract_network(oracle, known, seed)
+        end = time.process_time() + 0.8
         while time.process_time() < end:
             pass
         return found
 
-    handing = FunctionType(slowly_handed_over.__code__, vars(rebuilding) | {"time": time})
+    handing = FunctionType(slowly_handed_over.__code__, vars(rebuilding) | {"time": time, "rebuilding": rebuilding})
     monkeypatch.setattr(driver, "STEPS", {**STEPS, "extraction": handing})
     with open_oracle(NETWORK) as oracle:
-        found = audit(oracle, steps=["health", "extraction"], seconds=0.75)
+        found = audit(oracle, steps=["health", "extraction"], seconds=1.5)
     assert found.known.extraction is not None
     assert found.known.extraction.ok
     assert found.verdict.level == "exact"
