@@ -9,7 +9,8 @@ import pytest
 
 from reluctant import ReLUNetwork, check_health, flip_sign, open_oracle, recover_span, verify
 from reluctant.audit.known import Given, Known
-from reluctant.audit.recovered import best_run, recovered
+from reluctant.audit.names import names
+from reluctant.audit.recovered import recovered
 from reluctant.audit.verdict import LEAKS, SMALL_FLIP, judge
 from reluctant.oracles import Rows
 from reluctant.results import Outcome, Result
@@ -89,8 +90,8 @@ def test_a_network_that_is_not_verified_counts_by_its_error(share, level):
 
 def test_the_better_of_two_copies_is_told():
     known = replace(NOTHING, extraction=unverified(1e-3), learning=unverified(1e-5))
-    assert best_run(known) is known.learning
-    assert recovered(best_run(known), 2, None)["verified"] is False
+    assert known.copy is known.learning
+    assert recovered(known.copy, 2, None)["verified"] is False
     exact = replace(known, learning=unverified(0.0, Outcome.RECOVERED))
     assert judge(exact).level == "exact"
 
@@ -125,3 +126,24 @@ def test_a_flip_leaks_only_if_it_is_small(size):
     assert flip.ok
     assert ("flippable" in judge(replace(NOTHING, flips=(flip,))).leaks) == (flip.relative_size <= SMALL_FLIP)
     assert (flip.relative_size <= SMALL_FLIP) == (size < 1)
+
+
+def test_one_copy_for_all_parts_of_the_record():
+    """A close network that is not verified is the copy everywhere, or nowhere."""
+    known = replace(NOTHING, extraction=unverified(1e-4))
+    assert known.copy is known.extraction
+    assert known.network is known.extraction.network
+    limit = next(name["finding"] for name in names(known, judge(known)) if name["id"] == "AML.M0004")
+    assert limit.startswith("A copy took 100 queries")
+    far = replace(NOTHING, extraction=unverified(0.5))
+    assert far.copy is None
+    limit = next(name["finding"] for name in names(far, judge(far)) if name["id"] == "AML.M0004")
+    assert limit.startswith("Whether a copy can be made was not settled")
+
+
+def test_every_outcome_settles_or_leaves_open():
+    left_open = {outcome.slug for outcome in Outcome if not outcome.settles}
+    assert left_open == {
+        "non-finite", "one-label", "on-boundary", "out-of-budget", "partial", "rank-unclear", "span-partial",
+        "target-failed", "too-noisy", "unverified",
+    }  # fmt: skip

@@ -65,6 +65,7 @@ def audit(
     price: Price | None = None,
     file: str | Path | None = None,
     precision: Precision = "as-served",
+    defense: Sequence[str] = (),
     link: AnswerLink = "identity",
     output: int | None = None,
     seconds: float = SECONDS,
@@ -85,6 +86,7 @@ def audit(
         file: the model's own file, if there is one: for the truth, and for the defense sweep where nothing was
             recovered. No method sees it.
         precision: how that file is evaluated.
+        defense: defenses between that file and the answers, as `defend` takes them.
         link: how to read the answers ("softmax", "sigmoid", ...); probabilities are read through their softmax by
             themselves.
         output: index of the one output to look at; all if not given.
@@ -103,7 +105,7 @@ def audit(
     given = Given(
         _honest(inputs, opened, rng), inputs is None, _image(input_shape, opened.dim),
         None if file is None else Path(file), precision, link, output, seconds,
-        partial(watch or _unwatched, "defenses"),
+        partial(watch or _unwatched, "defenses"), tuple(defense),
     )  # fmt: skip
     run = _Run(opened, Known(given, link), budget, rng, watch or _unwatched)
     ended = run.go(wanted)
@@ -212,7 +214,8 @@ def _wanted(steps: Iterable[str] | None) -> Collection[str]:
 
 def _honest(inputs: FloatArray | None, oracle: Counting, rng: int) -> FloatArray:
     if inputs is None:
-        return oracle.facts.domain.sample(as_generator(rng), HONEST_INPUTS, oracle.dim)
+        own = as_generator(rng).spawn(1)[0]  # methods draw from the seed itself: copies are measured on other inputs
+        return oracle.facts.domain.sample(own, HONEST_INPUTS, oracle.dim)
     try:
         rows = np.asarray(inputs, dtype=np.float64)
         rows = rows.reshape(len(rows), -1)

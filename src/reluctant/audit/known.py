@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reluctant.adversarial import Flip
+from reluctant.audit.recovered import best_copy
 from reluctant.audit.sweep import Sweep
 from reluctant.health import Health
 from reluctant.networks import ReLUNetwork
@@ -26,8 +27,8 @@ class Given:
     """What an audit is given besides its target.
 
     inputs: honest inputs (n, d); `sampled` if they were drawn from the domain. shape: of an input that is an image.
-    file: a local file of the model, for the truth and for defenses; link: how its answers are to be
-    read; output: the one that is looked at.
+    file: a local file of the model, for the truth and for defenses; defense: what stands before it in the target;
+    link: how its answers are to be read; output: the one that is looked at.
     """
 
     inputs: FloatArray
@@ -39,6 +40,7 @@ class Given:
     output: int | None = None
     seconds: float = 0.0
     watch: Callable[[int, int, str], None] | None = None
+    defense: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class Known:
     line: Mapping[str, Any] | None = None
     plane: Mapping[str, Any] | None = None
     errors: tuple[Mapping[str, Any], ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)  # rows without a finite answer, by picture
     truth: Mapping[str, Any] | None = None
     sweep: Sweep | None = None
     said: Mapping[str, str] = field(default_factory=dict)  # why each step ended as it did
@@ -78,8 +81,8 @@ class Known:
 
     @property
     def copy(self) -> Result | None:
-        """The run that gave a copy of the network: verified, or as accurate as asked for."""
-        return next((run for run in (self.extraction, self.learning) if run is not None and run.ok), None)
+        """The run that gave the best copy: verified, as accurate as asked for, or measured to be close."""
+        return best_copy(run for _, run in self.runs)
 
     @property
     def refusal(self) -> Outcome | None:

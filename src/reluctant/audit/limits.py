@@ -15,7 +15,7 @@ from reluctant.errors import BudgetExhausted, TimeExhausted
 from reluctant.oracles import Counting
 from reluctant.oracles.guard import guarded
 
-__all__ = ["Allowance"]
+__all__ = ["Allowance", "Clock"]
 
 HANDING_OVER = ("reluctant.audit", "contextlib")  # modules in which a result is on its way, and nothing is computed
 RING_AGAIN = 0.05  # seconds: a ring that came at a bad moment is not the last
@@ -73,6 +73,25 @@ class Allowance:
     def _ring(self, _: int, frame: FrameType | None) -> None:
         if not (self._asking or self.time_up or _handing_over(frame)):  # else the next question is refused
             self.stop()
+
+
+class Clock:
+    """Processor time that several parts share: each gets its part of what is left, so that all keep to the whole."""
+
+    def __init__(self, seconds: float | None, parts: int) -> None:
+        self.deadline = None if seconds is None else time.process_time() + seconds
+        self.parts = max(parts, 1)
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the end, None without one."""
+        return None if self.deadline is None else max(0.0, self.deadline - time.process_time())
+
+    def share(self, most: float = 1.0) -> float | None:
+        """Seconds of the next part, `most` times its equal share where that much is left."""
+        left, parts = self.left, self.parts
+        self.parts = max(parts - 1, 1)
+        return None if left is None else min(left, most * left / parts)
 
 
 def _handing_over(frame: FrameType | None) -> bool:

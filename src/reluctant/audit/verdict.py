@@ -8,7 +8,7 @@ from typing import Any
 
 from reluctant.adversarial import Flip
 from reluctant.audit.known import Known
-from reluctant.audit.recovered import accuracy_of, best_run
+from reluctant.audit.recovered import accuracy_of
 from reluctant.results import Ended, Outcome
 
 __all__ = ["LEAKS", "NEEDS", "SMALL_FLIP", "Verdict", "judge", "smallest_flip"]
@@ -92,7 +92,7 @@ NO_PROOF = (
 
 
 def _leaking(known: Known) -> tuple[bool, ...]:
-    copy, flip = best_run(known), smallest_flip(known)
+    copy, flip = known.copy, smallest_flip(known)
     return (
         copy is not None and copy.outcome is Outcome.RECOVERED,
         copy is not None,
@@ -108,7 +108,7 @@ def smallest_flip(known: Known) -> Flip | None:
 
 
 def _copied(known: Known, can_be_taken: str) -> str:
-    run = best_run(known)
+    run = known.copy
     assert run is not None
     assert run.network is not None
     network, accuracy = run.network, accuracy_of(run)
@@ -119,7 +119,7 @@ def _copied(known: Known, can_be_taken: str) -> str:
 
 
 def _verified(known: Known) -> str:
-    run = best_run(known)
+    run = known.copy
     assert run is not None
     said = [run.evidence.get(name) for name in ("precision", "verification", "accuracy", "risk")]
     return " ".join(str(part) for part in said if part) or "Measured, not verified."
