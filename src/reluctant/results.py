@@ -156,6 +156,7 @@ OPEN = frozenset(
         Outcome.ONE_LABEL,
         Outcome.ON_BOUNDARY,
         Outcome.OUT_OF_BUDGET,
+        Outcome.OUT_OF_REACH,
         Outcome.PARTIAL,
         Outcome.RANK_UNCLEAR,
         Outcome.SPAN_PARTIAL,

@@ -179,6 +179,7 @@ def test_leaks_and_steps_are_in_the_schema():
         ({"input_shape": (2, 3)}, InvalidInput),
         ({"steps": ["health", "magic"]}, InvalidInput),
         ({"link": "magic"}, InvalidInput),
+        ({"classes": ["a", "b"]}, InvalidInput),
         ({"output": 7}, InvalidInput),
     ],
 )

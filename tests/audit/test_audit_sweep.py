@@ -62,7 +62,8 @@ def test_the_cheapest_defense_stops_a_copy(swept):
     rows = {row["defense"]: row for row in defenses["rows"]}
     assert rows[defenses["cheapest"]]["stopped"] is True
     assert defenses["cheapest"] in defenses["sentence"]
-    assert rows["labels"]["stopped"] is True
+    assert (rows["labels"]["stopped"], rows["labels"]["rebuilt"]) == (None, None)  # no method for labels
+    assert "labels (not tried)" in defenses["sentence"]
     assert rows["softmax"]["stopped"] is False  # a link undoes it
     assert rows["labels"]["digits"] is None
     digits = [rows[f"decimals={k}"]["digits"] for k in (6, 3, 2)]
@@ -100,7 +101,7 @@ def test_labels_leave_the_span_alone():
     inputs = np.random.default_rng(0).standard_normal((50, 12))
     found = leak(NetworkOracle(network), "labels", inputs=inputs)
     assert (found.span.ok, found.span.rank) == (True, 4)
-    assert found.stopped is True
+    assert (found.stopped, found.ending) == (None, "not tried")
     assert np.isnan(found.honest.rms_error)
 
 

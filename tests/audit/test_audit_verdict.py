@@ -98,7 +98,7 @@ def test_the_better_of_two_copies_is_told():
 
 @pytest.mark.parametrize(
     ("outcome", "level"),
-    [(Outcome.OUT_OF_BUDGET, "unknown"), (Outcome.PARTIAL, "unknown"), (Outcome.OUT_OF_REACH, "nothing")],
+    [(Outcome.OUT_OF_BUDGET, "unknown"), (Outcome.PARTIAL, "unknown"), (Outcome.NOT_PIECEWISE_LINEAR, "nothing")],
 )
 def test_a_run_that_was_cut_short_settles_nothing(outcome, level):
     verdict = judge(replace(SETTLED, extraction=Result(outcome, None, {})))
@@ -144,6 +144,6 @@ def test_one_copy_for_all_parts_of_the_record():
 def test_every_outcome_settles_or_leaves_open():
     left_open = {outcome.slug for outcome in Outcome if not outcome.settles}
     assert left_open == {
-        "non-finite", "one-label", "on-boundary", "out-of-budget", "partial", "rank-unclear", "span-partial",
-        "target-failed", "too-noisy", "unverified",
+        "non-finite", "one-label", "on-boundary", "out-of-budget", "out-of-reach", "partial", "rank-unclear",
+        "span-partial", "target-failed", "too-noisy", "unverified",
     }  # fmt: skip

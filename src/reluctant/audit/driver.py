@@ -98,8 +98,7 @@ def audit(
     Ctrl-C ends it early with a record of what is known by then.
     """
     opened, wanted = as_opened(oracle), _wanted(steps)
-    if not (np.isfinite(seconds) and seconds > 0):
-        raise InvalidInput.about("seconds", got=seconds, expected="a positive number")
+    _check(seconds, classes, opened.outputs if output is None else None)
     seen(opened, link, output)  # a link or output that does not fit is found before anything is asked,
     as_generator(rng)  # and so is a seed
     given = Given(
@@ -124,6 +123,13 @@ def not_opened(target: str, error: ReluctantError, *, seed: int, budget: int, re
     )
     known = Known(Given(np.empty((0, 0))), said={"open": f"The target could not be opened: {error}"})
     return Audit(None, {}, known, steps, ok=False, seed=seed, budget=budget, repeat=repeat, name=target)
+
+
+def _check(seconds: float, classes: Sequence[str], outputs: int | None) -> None:
+    if not (np.isfinite(seconds) and seconds > 0):
+        raise InvalidInput.about("seconds", got=seconds, expected="a positive number")
+    if classes and outputs is not None and len(classes) != outputs:
+        raise InvalidInput.about("classes", got=f"{len(classes)} names", expected=f"one for each of {outputs} outputs")
 
 
 def _unwatched(what: str, done: int, of: int, doing: str) -> None:

@@ -161,12 +161,13 @@ def leak(
         budget: rows that each method may ask.
         seconds: processor time of all methods together, None for no limit; what one does not need is left to the next.
         methods: which to try, of "span", "extract", "learn".
-        every: learn also where extraction succeeded, or took too long.
+        every: learn also where extraction succeeded, or took too long; try all on labels, which refuse them.
         rng: seed of all random choices.
     """
     names = (defense,) if isinstance(defense, str) else tuple(defense)
     cell = _Cell(oracle, names, inputs, link, budget, Clock(seconds, len(methods)), rng)
     span = cell.span() if "span" in methods else None
+    methods = [name for name in methods if name == "span" or every or not cell.labels]  # none rebuilds from labels
     extracted = cell.rebuild("extract", extract) if "extract" in methods else None
     open_ = extracted is None or not (extracted.result.ok or extracted.undecided)
     wanted = "learn" in methods and cell.learnable and (every or open_)

@@ -159,6 +159,7 @@ def _limits(audit: Audit) -> list[str]:
     said = [
         f"The target was asked in {facts.domain.describe()}, {audit.queries:,} rows of a budget of {audit.budget:,}.",
         "The methods are for fully connected ReLU networks; other models may leak to other methods.",
+        "Training another network on the answers was not tried; it may give a close copy where these methods do not.",
         "A method that did not succeed here may succeed with a larger budget, another seed or more digits.",
     ]
     if known.link != "identity":

@@ -25,6 +25,7 @@ __all__ = ["Sweep", "as_served", "default_defenses", "digits_given", "sweep"]
 
 DECIMALS = (6, 3, 2)
 NOISE = 1e-3  # of the answers' deviation
+NOT_TRAINED = "Training a copy on the answers was not tried, and may well succeed."
 MORE_THAN_A_SHARE = 2.0  # of the time left for each defense: most need less than theirs
 FLOAT64_DIGITS = -float(np.log10(unit_roundoff("float64")))
 FORMAT_ROUNDINGS = 16.0  # noise that is no more than so many roundings of a format is its own
@@ -66,11 +67,10 @@ class Sweep:
         undecided = [f"{row.defense} ({row.ending})" for row in self.rows if row.stopped is None]
         open_ = f" Not decided: {'; '.join(undecided)}." if undecided else ""
         if self.cheapest is None:
-            return f"None of the defenses that were tried is known to stop a copy.{open_}"
+            return f"None of the defenses that were tried is known to stop these methods.{open_} {NOT_TRAINED}"
         return (
-            f"The cheapest defense that stopped a copy is {self.cheapest.defense} ({self.cheapest.ending}), within "
-            f"{BUDGET:,} queries a method; {_for_users(self.cheapest.honest)}. It may not stop methods that are not in "
-            f"this audit.{open_}"
+            f"The cheapest defense that stopped these methods is {self.cheapest.defense} ({self.cheapest.ending}), "
+            f"within {BUDGET:,} queries a method; {_for_users(self.cheapest.honest)}. {NOT_TRAINED}{open_}"
         )
 
     def _nothing_to_stop(self) -> str:

@@ -86,6 +86,7 @@ def _confidence(known: Known, level: str) -> str:
 
 
 UNSETTLED = "None: the audit could not look far enough. Mend what stopped it, or raise the budget, and run it again."
+GIVE_DOMAIN = " If it answers in some range only, give that: domain=(low, high) (--domain LOW,HIGH)."
 NO_PROOF = (
     "Low: these methods did not succeed with this budget; that is no proof that others would not, or with more queries."
 )
@@ -154,7 +155,9 @@ def _how_it_ended(known: Known, step: str) -> str:
     if step in known.timed_out:
         return f"The time for {step} ran out."
     if run is not None:
-        return run.outcome.happened
+        return f"{run.outcome.happened}{GIVE_DOMAIN if run.outcome is Outcome.OUT_OF_REACH else ''}"
     if known.settled(step):
         return known.said.get(step, "") if step == "extraction" else ""
+    if known.refusal is not None:
+        return known.refusal.happened
     return f"{step.capitalize()} did not come to its end: {known.said.get(step) or 'it was not tried.'}"
