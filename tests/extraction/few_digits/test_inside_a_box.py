@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reluctant.extraction.saturation import readable_box, told_in_steps
 from targets import in_float32, in_float32_probabilities
 
 import reluctant as rl
@@ -12,6 +11,7 @@ from reluctant.domains import Domain
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits.inside import look_inside
 from reluctant.extraction.few_digits.star import read_star
+from reluctant.health.saturation import readable_box, told_in_steps
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
 
