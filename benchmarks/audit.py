@@ -53,11 +53,19 @@ def one(path: Path, precision: Precision, **settings: Any) -> dict[str, Any]:
 def sweep_table(record: dict[str, Any]) -> None:
     print("| defense | users: error | labels kept | span | copy | its error | queries |\n|---|---|---|---|---|---|---|")
     for row in record["defenses"]["rows"]:
-        honest, span, copy = row["honest"], row["span"], row["rebuilt"]
-        stopped = {True: "stopped", False: f"{copy['method']} {copy['outcome']}", None: "not decided"}[row["stopped"]]
-        seen = f"{span['rank']} ({span['queries']})" if span["ok"] else span["outcome"]
+        honest, span, copy = row["honest"], row["span"], row["rebuilt"] or {}
+        seen = "" if not span else f"{span['rank']} ({span['queries']})" if span["ok"] else span["outcome"]
         users = f"{number(honest['error rms'])} | {honest['labels kept']:.0%}"
-        print(f"| `{row['defense']}` | {users} | {seen} | {stopped} | {number(copy['error'])} | {copy['queries']} |")
+        cost = f"{number(copy.get('error'))} | {copy.get('queries', '')}"
+        print(f"| `{row['defense']}` | {users} | {seen} | {how(row['stopped'], copy)} | {cost} |")
+
+
+def how(stopped: bool | None, copy: dict[str, Any]) -> str:
+    """How the attempts to rebuild ended."""
+    if not copy:
+        return "not tried"
+    ended = f"{copy['method']} {copy['outcome']}"
+    return ended if stopped is False else f"{'stopped' if stopped else 'not decided'}: {ended}"
 
 
 def number(value: float | None) -> str:

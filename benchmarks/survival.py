@@ -29,6 +29,7 @@ from reluctant.testing import planted
 
 SEEDS = int(os.environ.get("SURVIVAL_SEEDS", "3"))
 FIRST_SEED = 84_000  # nothing was looked at on these before
+METHODS = 3
 BUDGET, SECONDS = 300_000, 60.0  # for each method; the seconds are there for a machine that is slow
 POINTS = 2000
 LEVELS = (1e-6, 1e-4, 1e-2)  # of noise, in deviations of the answers
@@ -103,8 +104,8 @@ def main() -> None:
 
 def one(target: Target, defense: tuple[str, ...], seed: int) -> tuple[Cell, Cell | None, Cell | None]:
     found = leak(
-        rl.open_oracle(target.network), defense, inputs=target.inputs, budget=BUDGET, seconds=SECONDS, every=True,
-        rng=seed,
+        rl.open_oracle(target.network), defense, inputs=target.inputs, budget=BUDGET, seconds=METHODS * SECONDS,
+        every=True, rng=seed,
     )  # fmt: skip
     assert found.span is not None
     return of_span(found.span, target), of_copy(found.extracted, found), of_copy(found.learned, found)

@@ -140,6 +140,32 @@ class Outcome(Enum):
     def __str__(self) -> str:
         return f"{self.happened} {self.advice}".strip()
 
+    @property
+    def settles(self) -> bool:
+        """True if the method found what it looks for, or the target gives it nothing to find that in.
+
+        False where it was cut short, or went part of the way: another run, with more rows, time or digits, may find
+        more. Who reads such an outcome may not take it for the absence of a leak.
+        """
+        return self not in OPEN
+
+
+OPEN = frozenset(
+    {
+        Outcome.NON_FINITE,
+        Outcome.ONE_LABEL,
+        Outcome.ON_BOUNDARY,
+        Outcome.OUT_OF_BUDGET,
+        Outcome.OUT_OF_REACH,
+        Outcome.PARTIAL,
+        Outcome.RANK_UNCLEAR,
+        Outcome.SPAN_PARTIAL,
+        Outcome.TARGET_FAILED,
+        Outcome.TOO_NOISY,
+        Outcome.UNVERIFIED,
+    }
+)
+
 
 def ended_by(error: TargetError, oracle: Oracle) -> Outcome:
     """The outcome of a run that an error of the target ended; probabilities that saturate are no failure of it."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
+from types import FunctionType
 
 import numpy as np
 import pytest
 from audit_kit import QUICK, Rows, step
 
 from reluctant import open_oracle
-from reluctant.audit import audit
+from reluctant.audit import STEPS, audit, driver, rebuilding
 from reluctant.audit.limits import Allowance
 from reluctant.audit.shares import LOOKS, SHARES, reserve, share
-from reluctant.errors import BudgetExhausted, TimeExhausted
+from reluctant.errors import BudgetExhausted, InvalidInput, TimeExhausted
 from reluctant.testing import planted
 
 NETWORK = planted((12, 4, 2))
@@ -96,6 +97,45 @@ def test_the_time_limit_ends_with_its_block():
     with Allowance(seconds=0.02).running():
         pass
     _compute(0.06)
+
+
+def test_a_result_is_not_lost_on_its_way(monkeypatch):
+    """The time ends after the method has returned, before its result is handed over."""
+
+    def slowly_handed_over(oracle, known, seed):
+        found = rebuilding.extract_network(oracle, known, seed)
+        end = time.process_time() + 0.8
+        while time.process_time() < end:
+            pass
+        return found
+
+    handing = FunctionType(slowly_handed_over.__code__, vars(rebuilding) | {"time": time, "rebuilding": rebuilding})
+    monkeypatch.setattr(driver, "STEPS", {**STEPS, "extraction": handing})
+    with open_oracle(NETWORK) as oracle:
+        found = audit(oracle, steps=["health", "extraction"], seconds=1.5)
+    assert found.known.extraction is not None
+    assert found.known.extraction.ok
+    assert found.verdict.level == "exact"
+
+
+@pytest.mark.parametrize("seconds", [-5.0, 0.0, float("nan"), float("inf")])
+def test_time_must_be_a_positive_number(seconds):
+    with open_oracle(NETWORK) as oracle, pytest.raises(InvalidInput, match="seconds"):
+        audit(oracle, seconds=seconds)
+
+
+@pytest.mark.parametrize("why", ["raises", "left out", "no time"])
+def test_an_extraction_that_did_not_end_is_no_absence(why, record, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("broken")
+
+    if why == "raises":
+        monkeypatch.setattr(driver, "STEPS", {**STEPS, "extraction": broken})
+    left = [name for name in ("health", "span", "extraction") if why != "left out" or name != "extraction"]
+    found = record(planted((4, 6, 1)), steps=left, seconds=1e-9 if why == "no time" else 60.0)["verdict"]
+    assert (found["level"], found["leaks"]) == ("unknown", [])
+    span = ["span"] if why == "no time" else []
+    assert found["unsettled"] == ["extractable", "approximable", *span, "flippable"]
 
 
 def test_ctrl_c_leaves_a_record(valid):

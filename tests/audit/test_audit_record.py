@@ -11,6 +11,7 @@ from audit_kit import QUICK, step
 
 from reluctant import ReLUNetwork, open_oracle
 from reluctant.audit import LEAKS, STEPS, audit, schema
+from reluctant.audit.pictures import first_layer
 from reluctant.audit.record import SCHEMA
 from reluctant.bundled import digits_inputs, digits_model
 from reluctant.errors import InvalidInput, InvalidRows
@@ -178,6 +179,7 @@ def test_leaks_and_steps_are_in_the_schema():
         ({"input_shape": (2, 3)}, InvalidInput),
         ({"steps": ["health", "magic"]}, InvalidInput),
         ({"link": "magic"}, InvalidInput),
+        ({"classes": ["a", "b"]}, InvalidInput),
         ({"output": 7}, InvalidInput),
     ],
 )
@@ -194,3 +196,11 @@ def test_inputs_that_are_given_are_used(record):
     starts = np.array(found["flip"]["start"])
     assert np.abs(inputs[:5] - starts).max(axis=1).min() < 1e-5
     assert step(found, "flip")["state"] == "done"
+
+
+def test_the_strongest_neurons_are_shown_where_some_are_dead():
+    """A neuron without weights has no image, and its strength is nobody else's."""
+    first = np.vstack([np.zeros(4), np.eye(4)])
+    network = ReLUNetwork([first, np.array([[9.0, 1.0, 2.0, 3.0, 4.0]])], [np.ones(5), np.zeros(1)])
+    images = first_layer(network, (2, 2))["images"]
+    assert [int(np.argmax(image)) for image in images] == [3, 2, 1, 0]

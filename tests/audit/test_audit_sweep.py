@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from audit_kit import Rows, step
 
 from reluctant import open_oracle
-from reluctant.audit import audit, leak, sweep
+from reluctant.audit import audit, defending, leak, sweep
+from reluctant.audit.known import Given, Known, Skip
 from reluctant.audit.leak import CLOSE, Leak, Rebuilt
-from reluctant.audit.sweep import Sweep, as_served, default_defenses
+from reluctant.audit.sweep import Sweep, as_served, default_defenses, digits_given
 from reluctant.defenses import HonestCost
+from reluctant.domains import Domain
+from reluctant.errors import InvalidRows
 from reluctant.health import check_health
 from reluctant.oracles import Facts, Kind, NetworkOracle
 from reluctant.results import Outcome, Result
 from reluctant.testing import in_float32, planted
-from reluctant.testing.faults import noisy
+from reluctant.testing.faults import noisy, rounded
 
 NETWORK = planted((6, 5, 3))
 INPUTS = np.random.default_rng(3).standard_normal((200, 6))
@@ -57,7 +62,8 @@ def test_the_cheapest_defense_stops_a_copy(swept):
     rows = {row["defense"]: row for row in defenses["rows"]}
     assert rows[defenses["cheapest"]]["stopped"] is True
     assert defenses["cheapest"] in defenses["sentence"]
-    assert rows["labels"]["stopped"] is True
+    assert (rows["labels"]["stopped"], rows["labels"]["rebuilt"]) == (None, None)  # no method for labels
+    assert "labels (not tried)" in defenses["sentence"]
     assert rows["softmax"]["stopped"] is False  # a link undoes it
     assert rows["labels"]["digits"] is None
     digits = [rows[f"decimals={k}"]["digits"] for k in (6, 3, 2)]
@@ -95,7 +101,7 @@ def test_labels_leave_the_span_alone():
     inputs = np.random.default_rng(0).standard_normal((50, 12))
     found = leak(NetworkOracle(network), "labels", inputs=inputs)
     assert (found.span.ok, found.span.rank) == (True, 4)
-    assert found.stopped is True
+    assert (found.stopped, found.ending) == (None, "not tried")
     assert np.isnan(found.honest.rms_error)
 
 
@@ -104,7 +110,7 @@ def test_a_budget_for_each_method():
     for ended in (found.span, found.extracted.result, found.learned.result):
         assert ended.queries <= 300
     assert found.extracted.result.outcome is Outcome.OUT_OF_BUDGET
-    assert found.stopped is True  # within 300 queries
+    assert found.stopped is None  # more might have been enough
 
 
 def test_time_that_runs_out_decides_nothing():
@@ -168,7 +174,7 @@ def test_one_defense_that_fails_does_not_cost_the_others():
 
 
 def _leak(name: str, error: float, ok: bool, *, undecided: bool = False, copied: float = 1.0) -> Leak:
-    outcome = Outcome.RECOVERED if ok else Outcome.PARTIAL
+    outcome = Outcome.RECOVERED if ok else Outcome.LOW_PRECISION
     rebuilt = Rebuilt("extract", Result(outcome, None, {}), copied, undecided=undecided)
     return Leak(name, HonestCost(error, error, 1.0, 10), None, rebuilt)
 
@@ -187,7 +193,97 @@ def test_what_was_not_decided_is_said():
     rows = (_leak("none", 0.0, True), _leak("slow", 1e-3, False, undecided=True))
     found = Sweep("", rows, 16.0, "")
     assert found.cheapest is None
-    assert "Not decided in the time given: slow." in found.sentence
+    assert "Not decided: slow (extract: time over)." in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("outcome", "stopped"),
+    [
+        (Outcome.PIECEWISE_CONSTANT, True),
+        (Outcome.NOT_ACCURATE, True),
+        (Outcome.TARGET_FAILED, None),
+        (Outcome.NON_FINITE, None),
+        (Outcome.OUT_OF_BUDGET, None),
+        (Outcome.PARTIAL, None),
+    ],
+)
+def test_only_a_method_that_came_to_its_end_was_stopped(outcome, stopped):
+    row = Leak("a", HonestCost(0.1, 0.1, 1.0, 10), None, Rebuilt("extract", Result(outcome, None, {})))
+    found = Sweep("", (_leak("none", 0.0, True), row), 16.0, "")
+    assert row.stopped is stopped
+    assert (found.cheapest is row) == (stopped is True)
+    assert f"a (extract: {outcome.slug})" in found.sentence
+
+
+@pytest.mark.parametrize("cut", [{"undecided": True}, {"outcome": Outcome.OUT_OF_BUDGET}])
+def test_without_a_settled_first_row_nothing_is_said_of_copies(cut):
+    result = Result(cut.pop("outcome", Outcome.LOW_PRECISION), None, {})
+    bare = Leak("none", HonestCost(0.0, 0.0, 1.0, 10), None, Rebuilt("extract", result, **cut))
+    found = Sweep("", (bare, _leak("a", 1e-3, False)), 16.0, "")
+    assert found.open is None
+    assert found.sentence.startswith("Whether a copy can be made without a defense is not settled, so none")
+
+
+def test_an_audit_that_ran_out_of_time_has_an_undecided_first_row(tmp_path, valid):
+    NETWORK.save(tmp_path / "model.npz")
+    with open_oracle(tmp_path / "model.npz") as oracle:
+        steps = ["health", "extraction", "defenses"]
+        found = valid(audit(oracle, file=tmp_path / "model.npz", steps=steps, seconds=1e-9).to_dict())["defenses"]
+    assert found["rows"][0]["stopped"] is None
+    assert found["sentence"].startswith("Whether a copy can be made without a defense is not settled")
+
+
+def test_a_copy_is_asked_inside_the_targets_domain(tmp_path):
+    """The network and the file alike stand for the target where it may be asked."""
+    network = planted((4, 3, 1))
+    network.save(tmp_path / "model.npz")
+    given = Given(np.zeros((1, 4)), file=tmp_path / "model.npz")
+    recovered = Known(given, extraction=Result(Outcome.RECOVERED, network, {}))
+    for known in (recovered, Known(given)):
+        copy, _ = defending._copy(known, Domain(-1.0, 1.0))
+        assert copy.facts.domain == Domain(-1.0, 1.0)
+        with pytest.raises(InvalidRows):
+            copy.query(np.full((1, 4), 2.0))
+
+
+def test_a_file_stands_behind_the_defenses_of_its_target(tmp_path):
+    NETWORK.save(tmp_path / "model.npz")
+    given = Given(INPUTS, file=tmp_path / "model.npz", defense=("decimals=2",), output=1)
+    copy, _ = defending._copy(Known(given), Domain())
+    np.testing.assert_allclose(copy.query(INPUTS), np.round(NETWORK(INPUTS)[:, 1:2], 2))
+
+
+def test_one_output_behind_a_link_is_not_swept(tmp_path):
+    NETWORK.save(tmp_path / "model.npz")
+    with pytest.raises(Skip, match="One output"):
+        defending._copy(Known(Given(INPUTS, file=tmp_path / "model.npz", output=1), link="softmax"), Domain())
+
+
+@pytest.mark.parametrize(
+    ("target", "digits"),
+    [(NETWORK, 16.0), (in_float32(NETWORK), 7.2), (rounded(NETWORK, 3), 3.5), (noisy(NETWORK, 1e-2), 2.0)],
+)
+def test_digits_given_are_those_of_the_answers(target, digits):
+    health = check_health(open_oracle(target, dim=6))
+    assert digits_given(health) == pytest.approx(digits, abs=0.6)
+
+
+def test_the_sweep_keeps_to_its_time():
+    """Rows that were not begun have their costs, and are not decided."""
+    copy, start = NetworkOracle(planted((6, 8, 3))), time.process_time()
+    found = sweep(copy, on="the local file", inputs=INPUTS, described="", seconds=1.0)
+    assert time.process_time() - start < 3.0
+    assert found.rows[-1].defense == "labels"
+    assert found.rows[-1].tried == [] or found.rows[-1].stopped is not None
+    late = sweep(copy, on="the local file", inputs=INPUTS, described="", seconds=1e-9)
+    assert [row.stopped for row in late.rows] == [None] * 9
+    assert late.rows[1].honest.rms_error > 0
+
+
+def test_a_defense_has_one_clock_for_all_its_methods():
+    start = time.process_time()
+    leak(NetworkOracle(planted((20, 40, 20, 3))), "softmax", inputs=np.zeros((5, 20)), seconds=1.0)
+    assert time.process_time() - start < 2.0
 
 
 def test_nothing_is_recommended_where_no_copy_was_made():

@@ -9,8 +9,9 @@ import pytest
 
 from reluctant import ReLUNetwork, check_health, flip_sign, open_oracle, recover_span, verify
 from reluctant.audit.known import Given, Known
-from reluctant.audit.recovered import best_run, recovered
-from reluctant.audit.verdict import SMALL_FLIP, judge
+from reluctant.audit.names import names
+from reluctant.audit.recovered import recovered
+from reluctant.audit.verdict import LEAKS, SMALL_FLIP, judge
 from reluctant.oracles import Rows
 from reluctant.results import Outcome, Result
 from reluctant.testing import planted
@@ -31,12 +32,55 @@ def unverified(share: float, outcome: Outcome = Outcome.UNVERIFIED) -> Result:
     return Result(outcome, wrong, {"line": Rows(100, 100)}, evidence={"verification": found})
 
 
+def refused(outcome: Outcome = Outcome.LOW_PRECISION) -> Result:
+    """A run that came to its end without a network."""
+    return Result(outcome, None, {})
+
+
+# Every step that looks for a copy or the span has come to its end, and found none.
+SETTLED = replace(NOTHING, extraction=refused(), learning=refused(Outcome.NOT_ACCURATE), refused=("span",))
+
+
 def test_nothing_was_tried():
     assert judge(Known(Given(np.zeros((1, 8))))).level == "unknown"
-    assert judge(NOTHING).level == "nothing"
+    assert judge(NOTHING).level == "unknown"
+    assert judge(NOTHING).unsettled == LEAKS
+    assert "Extraction did not come to its end: it was not tried." in judge(NOTHING).sentence
 
 
-@pytest.mark.parametrize(("share", "level"), [(1e-4, "approximate"), (0.5, "nothing")])
+def test_nothing_leaks_only_where_every_step_came_to_its_end():
+    assert (judge(SETTLED).level, judge(SETTLED).unsettled) == ("nothing", ("flippable",))
+
+
+@pytest.mark.parametrize(
+    ("change", "unsettled"),
+    [
+        ({"extraction": None}, ("extractable", "approximable", "flippable")),
+        ({"learning": None}, ("approximable", "flippable")),
+        ({"refused": ()}, ("span", "flippable")),
+        ({"timed_out": ("extraction",)}, ("extractable", "approximable", "flippable")),
+        ({"timed_out": ("learning",)}, ("approximable", "flippable")),
+        ({"extraction": refused(Outcome.TOO_NOISY)}, ("extractable", "approximable", "flippable")),
+        ({"extraction": refused(Outcome.NON_FINITE)}, ("extractable", "approximable", "flippable")),
+        ({"learning": refused(Outcome.TARGET_FAILED)}, ("approximable", "flippable")),
+    ],
+)
+def test_one_step_without_an_end_leaves_it_open(change, unsettled):
+    verdict = judge(replace(SETTLED, **change))
+    assert (verdict.level, verdict.unsettled) == ("unknown", unsettled)
+
+
+def test_a_step_that_fails_is_told():
+    known = replace(SETTLED, extraction=None, said={"extraction": "RuntimeError: broken"})
+    assert "Extraction did not come to its end: RuntimeError: broken" in judge(known).sentence
+
+
+def test_an_interface_that_refuses_settles_it():
+    verdict = judge(replace(SETTLED, extraction=None, learning=None, refused=("extraction", "learning", "span")))
+    assert verdict.level == "nothing"
+
+
+@pytest.mark.parametrize(("share", "level"), [(1e-4, "approximate"), (0.5, "unknown")])
 def test_a_network_that_is_not_verified_counts_by_its_error(share, level):
     verdict = judge(replace(NOTHING, extraction=unverified(share)))
     assert verdict.level == level
@@ -46,15 +90,18 @@ def test_a_network_that_is_not_verified_counts_by_its_error(share, level):
 
 def test_the_better_of_two_copies_is_told():
     known = replace(NOTHING, extraction=unverified(1e-3), learning=unverified(1e-5))
-    assert best_run(known) is known.learning
-    assert recovered(best_run(known), 2, None)["verified"] is False
+    assert known.copy is known.learning
+    assert recovered(known.copy, 2, None)["verified"] is False
     exact = replace(known, learning=unverified(0.0, Outcome.RECOVERED))
     assert judge(exact).level == "exact"
 
 
-@pytest.mark.parametrize(("outcome", "level"), [(Outcome.OUT_OF_BUDGET, "unknown"), (Outcome.PARTIAL, "nothing")])
+@pytest.mark.parametrize(
+    ("outcome", "level"),
+    [(Outcome.OUT_OF_BUDGET, "unknown"), (Outcome.PARTIAL, "unknown"), (Outcome.NOT_PIECEWISE_LINEAR, "nothing")],
+)
 def test_a_run_that_was_cut_short_settles_nothing(outcome, level):
-    verdict = judge(replace(NOTHING, extraction=Result(outcome, None, {})))
+    verdict = judge(replace(SETTLED, extraction=Result(outcome, None, {})))
     assert verdict.level == level
     assert outcome.happened in verdict.sentence
 
@@ -79,3 +126,24 @@ def test_a_flip_leaks_only_if_it_is_small(size):
     assert flip.ok
     assert ("flippable" in judge(replace(NOTHING, flips=(flip,))).leaks) == (flip.relative_size <= SMALL_FLIP)
     assert (flip.relative_size <= SMALL_FLIP) == (size < 1)
+
+
+def test_one_copy_for_all_parts_of_the_record():
+    """A close network that is not verified is the copy everywhere, or nowhere."""
+    known = replace(NOTHING, extraction=unverified(1e-4))
+    assert known.copy is known.extraction
+    assert known.network is known.extraction.network
+    limit = next(name["finding"] for name in names(known, judge(known)) if name["id"] == "AML.M0004")
+    assert limit.startswith("A copy took 100 queries")
+    far = replace(NOTHING, extraction=unverified(0.5))
+    assert far.copy is None
+    limit = next(name["finding"] for name in names(far, judge(far)) if name["id"] == "AML.M0004")
+    assert limit.startswith("Whether a copy can be made was not settled")
+
+
+def test_every_outcome_settles_or_leaves_open():
+    left_open = {outcome.slug for outcome in Outcome if not outcome.settles}
+    assert left_open == {
+        "non-finite", "one-label", "on-boundary", "out-of-budget", "out-of-reach", "partial", "rank-unclear",
+        "span-partial", "target-failed", "too-noisy", "unverified",
+    }  # fmt: skip

@@ -50,6 +50,17 @@ def test_fail_on(leak, status, command, npz):
     assert command("audit", npz, *QUICK, "--fail-on", leak).status == status
 
 
+def test_fail_on_does_not_pass_what_is_not_settled(command, npz):
+    ended = command("audit", npz, *QUICK, "--fail-on", "extractable", "--seconds", 1e-9)
+    assert ended.status == 1
+    assert ended.out.count("Not settled, so --fail-on does not pass: extractable.") == 1
+
+
+@pytest.mark.parametrize(("leak", "step"), [("extractable", "extraction"), ("approximable", "learning")])
+def test_fail_on_needs_its_steps(leak, step, command, npz):
+    assert command("audit", npz, *QUICK, "--fail-on", leak, "--skip", step).status == 2
+
+
 def test_fail_on_may_be_repeated(command, npz):
     assert command("audit", npz, *QUICK, "--fail-on", "span", "--fail-on", "extractable").status == 1
 
@@ -69,6 +80,7 @@ def test_fail_on_may_be_repeated(command, npz):
         ("--domain", "1"),
         ("--budget", "0"),
         ("--skip", "everything"),
+        ("--seconds", "-5"),
     ],
 )
 def test_bad_usage_is_no_audit(arguments, command, npz, folder):

@@ -9,10 +9,12 @@ from reluctant.audit.known import Known, Skip, as_given
 from reluctant.audit.leak import METHODS, NO_DEFENSE, Leak, Rebuilt
 from reluctant.audit.recovered import accuracy_of
 from reluctant.audit.shares import TIMES
-from reluctant.audit.sweep import as_served, sweep
-from reluctant.defenses import HonestCost
+from reluctant.audit.sweep import as_served, digits_given, sweep
+from reluctant.audit.verdict import NEEDS
+from reluctant.defenses import HonestCost, defend
+from reluctant.domains import Domain
 from reluctant.networks.network import LINKS, Link
-from reluctant.oracles import Counting, NetworkOracle, Oracle, Selected, open_oracle
+from reluctant.oracles import Counting, NetworkOracle, Oracle, open_oracle
 from reluctant.oracles.link import AnswerLink
 from reluctant.results import Result
 
@@ -23,13 +25,13 @@ ONE_HIDDEN = 2  # layers of weights
 
 def try_defenses(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """Every default defense on the recovered network, or on the local file. The target is asked nothing."""
-    copy, on = _copy(known)
+    copy, on = _copy(known, oracle.facts.domain)
     served = known.served
     try:
         found = sweep(
             copy, on=on, inputs=known.given.inputs, described=as_given(known, oracle), link=_link(known),
             spread=1.0 if served is None else served.spread,
-            digits="float64" if served is None else served.number_format,
+            digits=digits_given(served),
             undefended=_undefended(known), methods=_methods(known),
             seconds=TIMES["defenses"] * known.given.seconds, rng=seed, watch=known.given.watch,
         )  # fmt: skip
@@ -55,26 +57,32 @@ def _undefended(known: Known) -> Leak | None:
     if known.extraction is None:
         return None
     rows = len(known.given.inputs)
-    runs = [None if run is None else _as_rebuilt(name, run) for name, run in known.runs]
-    return Leak(NO_DEFENSE, HonestCost(0.0, 0.0, 1.0, rows), known.span, *runs)
+    steps = {"extract": "extraction", "learn": "learning"}
+    extracted, learned = (
+        None if run is None else _as_rebuilt(name, run, steps[name] in known.timed_out) for name, run in known.runs
+    )
+    cut = not all(known.settled(step) for step in NEEDS["approximable"])
+    return Leak(NO_DEFENSE, HonestCost(0.0, 0.0, 1.0, rows), known.span, extracted, learned, cut)
 
 
-def _as_rebuilt(name: str, run: Result) -> Rebuilt:
+def _as_rebuilt(name: str, run: Result, timed_out: bool) -> Rebuilt:
     accuracy = accuracy_of(run)
-    return Rebuilt(name, run, accuracy["typical"], accuracy["largest"])
+    return Rebuilt(name, run, accuracy["typical"], accuracy["largest"], undecided=timed_out)
 
 
-def _copy(known: Known) -> tuple[Oracle, str]:
+def _copy(known: Known, domain: Domain) -> tuple[Oracle, str]:
     """What stands for the model, and what it is called: the file only where extraction gave no network."""
     extraction, file, network = known.extraction, known.given.file, known.network
+    if known.given.output is not None and known.link != "identity":
+        raise Skip("One output was looked at, behind its link: defenses act on the answers with all outputs.")
     if network is not None and (file is None or (extraction is not None and extraction.ok)):
         before_link = network.before_link(_written(known))
-        return as_served(NetworkOracle(before_link), known.served), "the recovered network"
+        return open_oracle(as_served(NetworkOracle(before_link), known.served), domain=domain), "the recovered network"
     if file is None:
         raise Skip("There is no local copy: the network was not recovered, and the target is not a file.")
-    opened: Oracle = open_oracle(file, precision=known.given.precision)
-    plain = known.given.output is None or known.link != "identity"
-    return opened if plain else Selected(opened, known.given.output or 0), "the local file"
+    bare: Oracle = open_oracle(file, precision=known.given.precision)
+    opened = open_oracle(defend(bare, *known.given.defense), domain=domain, output=known.given.output)
+    return opened, "the local file"
 
 
 def _written(known: Known) -> Link:

@@ -65,6 +65,7 @@ def audit(
     price: Price | None = None,
     file: str | Path | None = None,
     precision: Precision = "as-served",
+    defense: Sequence[str] = (),
     link: AnswerLink = "identity",
     output: int | None = None,
     seconds: float = SECONDS,
@@ -85,6 +86,7 @@ def audit(
         file: the model's own file, if there is one: for the truth, and for the defense sweep where nothing was
             recovered. No method sees it.
         precision: how that file is evaluated.
+        defense: defenses between that file and the answers, as `defend` takes them.
         link: how to read the answers ("softmax", "sigmoid", ...); probabilities are read through their softmax by
             themselves.
         output: index of the one output to look at; all if not given.
@@ -96,12 +98,13 @@ def audit(
     Ctrl-C ends it early with a record of what is known by then.
     """
     opened, wanted = as_opened(oracle), _wanted(steps)
+    _check(seconds, classes, opened.outputs if output is None else None)
     seen(opened, link, output)  # a link or output that does not fit is found before anything is asked,
     as_generator(rng)  # and so is a seed
     given = Given(
         _honest(inputs, opened, rng), inputs is None, _image(input_shape, opened.dim),
         None if file is None else Path(file), precision, link, output, seconds,
-        partial(watch or _unwatched, "defenses"),
+        partial(watch or _unwatched, "defenses"), tuple(defense),
     )  # fmt: skip
     run = _Run(opened, Known(given, link), budget, rng, watch or _unwatched)
     ended = run.go(wanted)
@@ -120,6 +123,13 @@ def not_opened(target: str, error: ReluctantError, *, seed: int, budget: int, re
     )
     known = Known(Given(np.empty((0, 0))), said={"open": f"The target could not be opened: {error}"})
     return Audit(None, {}, known, steps, ok=False, seed=seed, budget=budget, repeat=repeat, name=target)
+
+
+def _check(seconds: float, classes: Sequence[str], outputs: int | None) -> None:
+    if not (np.isfinite(seconds) and seconds > 0):
+        raise InvalidInput.about("seconds", got=seconds, expected="a positive number")
+    if classes and outputs is not None and len(classes) != outputs:
+        raise InvalidInput.about("classes", got=f"{len(classes)} names", expected=f"one for each of {outputs} outputs")
 
 
 def _unwatched(what: str, done: int, of: int, doing: str) -> None:
@@ -167,6 +177,7 @@ class _Run:
             why = TIME_UP if allowance.time_up else _ending(new)
         except Skip as reason:
             state, why = "skipped", str(reason)
+            self.known = replace(self.known, refused=(*self.known.refused, *([name] if reason.settles else [])))
         except KeyboardInterrupt:
             state, why = "failed", STOPPED
         except Exception as error:  # whatever a target or a method raises, the rest goes on
@@ -209,7 +220,8 @@ def _wanted(steps: Iterable[str] | None) -> Collection[str]:
 
 def _honest(inputs: FloatArray | None, oracle: Counting, rng: int) -> FloatArray:
     if inputs is None:
-        return oracle.facts.domain.sample(as_generator(rng), HONEST_INPUTS, oracle.dim)
+        own = as_generator(rng).spawn(1)[0]  # methods draw from the seed itself: copies are measured on other inputs
+        return oracle.facts.domain.sample(own, HONEST_INPUTS, oracle.dim)
     try:
         rows = np.asarray(inputs, dtype=np.float64)
         rows = rows.reshape(len(rows), -1)

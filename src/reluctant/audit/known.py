@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reluctant.adversarial import Flip
+from reluctant.audit.recovered import best_copy
 from reluctant.audit.sweep import Sweep
 from reluctant.health import Health
 from reluctant.networks import ReLUNetwork
@@ -15,7 +16,7 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.link import AnswerLink
 from reluctant.oracles.opening import Precision
-from reluctant.results import Outcome, Result
+from reluctant.results import Ended, Outcome, Result
 from reluctant.span import Span
 
 __all__ = ["Given", "Known", "Skip", "StepFunction", "as_given", "skip_where"]
@@ -26,8 +27,8 @@ class Given:
     """What an audit is given besides its target.
 
     inputs: honest inputs (n, d); `sampled` if they were drawn from the domain. shape: of an input that is an image.
-    file: a local file of the model, for the truth and for defenses; link: how its answers are to be
-    read; output: the one that is looked at.
+    file: a local file of the model, for the truth and for defenses; defense: what stands before it in the target;
+    link: how its answers are to be read; output: the one that is looked at.
     """
 
     inputs: FloatArray
@@ -39,6 +40,7 @@ class Given:
     output: int | None = None
     seconds: float = 0.0
     watch: Callable[[int, int, str], None] | None = None
+    defense: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,15 +62,27 @@ class Known:
     line: Mapping[str, Any] | None = None
     plane: Mapping[str, Any] | None = None
     errors: tuple[Mapping[str, Any], ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)  # rows without a finite answer, by picture
     truth: Mapping[str, Any] | None = None
     sweep: Sweep | None = None
     said: Mapping[str, str] = field(default_factory=dict)  # why each step ended as it did
     timed_out: tuple[str, ...] = ()  # steps whose time was over before they ended
+    refused: tuple[str, ...] = ()  # steps that have nothing to find in this interface
+
+    def settled(self, step: str) -> bool:
+        """True if the step has come to its end here: one that was left out, failed or was cut short has not."""
+        if step in self.refused or step in self.timed_out:
+            return step not in self.timed_out
+        endings: dict[str, tuple[Ended | None, ...]] = {
+            "span": (self.span,), "extraction": (self.extraction,), "learning": (self.learning,), "flip": self.flips,
+        }  # fmt: skip
+        ended = endings[step]
+        return bool(ended) and all(each is not None and each.outcome.settles for each in ended)
 
     @property
     def copy(self) -> Result | None:
-        """The run that gave a copy of the network: verified, or as accurate as asked for."""
-        return next((run for run in (self.extraction, self.learning) if run is not None and run.ok), None)
+        """The run that gave the best copy: verified, as accurate as asked for, or measured to be close."""
+        return best_copy(run for _, run in self.runs)
 
     @property
     def refusal(self) -> Outcome | None:
@@ -87,7 +101,11 @@ class Known:
 
 
 class Skip(Exception):
-    """A step has nothing to do here; the text says why."""
+    """A step has nothing to do here; the text says why. settles: more rows or time would change nothing about it."""
+
+    def __init__(self, why: str, *, settles: bool = True) -> None:
+        super().__init__(why)
+        self.settles = settles
 
 
 # (the target within the step's share of the budget, what is known, the seed) to what is new, under its name in Known.
@@ -96,8 +114,8 @@ StepFunction = Callable[[Counting, Known, int], Mapping[str, Any]]
 
 def skip_where(known: Known, *refusals: Outcome) -> None:
     """Skip the step where the interface has one of these faults."""
-    if known.refusal in refusals:
-        raise Skip(str(known.refusal))
+    if known.refusal is not None and known.refusal in refusals:
+        raise Skip(str(known.refusal), settles=known.refusal.settles)
 
 
 def as_given(known: Known, oracle: Counting) -> str:

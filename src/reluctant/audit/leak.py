@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.audit.limits import Allowance
+from reluctant.audit.limits import Allowance, Clock
 from reluctant.defenses import HonestCost, defend, honest_cost
 from reluctant.defenses.disclosure import labels_of
 from reluctant.extraction import extract
@@ -27,7 +27,7 @@ __all__ = ["BUDGET", "CLOSE", "METHODS", "NO_DEFENSE", "SECONDS", "Leak", "Rebui
 
 METHODS = ("span", "extract", "learn")
 BUDGET = 200_000  # rows for each method: labels take 60 to 100 for each input of each direction
-SECONDS = 30.0  # of processor time, for each method
+SECONDS = 60.0  # of processor time, for all methods together
 CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good is one, verified or not
 
 # What a defense makes of values, and how one who asks reads it.
@@ -47,7 +47,7 @@ class Rebuilt:
 
     error: root mean square over the inputs, largest: the largest, both relative to the deviation of each output;
     agreement: share of the inputs that get the same label. None where there is no network. undecided: the time was
-    over before the method had ended.
+    over before the method had ended, whatever its outcome is.
     """
 
     method: str
@@ -61,6 +61,14 @@ class Rebuilt:
     def copied(self) -> bool:
         """True if it is a copy: verified, as accurate as asked for, or measured to be close."""
         return self.result.ok or (self.error is not None and self.error <= CLOSE)
+
+    @property
+    def settled(self) -> bool:
+        """True if the method ended by itself: not in time, rows, a fault, or a part of the network."""
+        return not self.undecided and self.result.outcome.settles
+
+    def __str__(self) -> str:
+        return f"{self.method}: {'time over' if self.undecided else self.result.outcome.slug}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -77,32 +85,42 @@ class Rebuilt:
 
 @dataclass(frozen=True)
 class Leak:
-    """What is left of one defense; parts that were not asked for are None."""
+    """What is left of one defense; parts that were not asked for are None. cut: not all was tried to its end."""
 
     defense: str
     honest: HonestCost
     span: Span | None = None
     extracted: Rebuilt | None = None
     learned: Rebuilt | None = None
+    cut: bool = False
+
+    @property
+    def tried(self) -> list[Rebuilt]:
+        """What was tried to rebuild the network."""
+        return [each for each in (self.extracted, self.learned) if each is not None]
 
     @property
     def rebuilt(self) -> Rebuilt | None:
         """The best copy: one that is verified or accurate enough, else the one that errs least."""
-        tried = [each for each in (self.extracted, self.learned) if each is not None]
-        return min(tried, key=_badness, default=None)
+        return min(self.tried, key=_badness, default=None)
 
     @property
     def stopped(self) -> bool | None:
-        """True if no copy was made, None if that is not known: nothing was tried, or the time was over first."""
-        tried = [each for each in (self.extracted, self.learned) if each is not None]
-        if any(each.copied for each in tried):
+        """True if every method came to its end and gave no copy, False if one did, None if that is not settled."""
+        if any(each.copied for each in self.tried):
             return False
-        return True if tried and not any(each.undecided for each in tried) else None
+        return True if self.tried and not self.cut and all(each.settled for each in self.tried) else None
+
+    @property
+    def ending(self) -> str:
+        """How each method ended, in words."""
+        cut = ["not all was tried to its end"] if self.cut else []
+        return ", ".join([*map(str, self.tried), *cut]) or "not tried"
 
     @property
     def queries(self) -> int:
         """Rows spent on the rebuilt network, on every method that was tried."""
-        return sum(each.result.queries for each in (self.extracted, self.learned) if each is not None)
+        return sum(each.result.queries for each in self.tried)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: the documented form of a row of the sweep."""
@@ -141,19 +159,21 @@ def leak(
         inputs: honest inputs (n, d), on which costs and errors are measured.
         link: what undoes the copy's own answers, where it answers probabilities.
         budget: rows that each method may ask.
-        seconds: processor time that each method may take until its last question, None for no limit.
+        seconds: processor time of all methods together, None for no limit; what one does not need is left to the next.
         methods: which to try, of "span", "extract", "learn".
-        every: learn also where extraction succeeded, or took too long.
+        every: learn also where extraction succeeded, or took too long; try all on labels, which refuse them.
         rng: seed of all random choices.
     """
     names = (defense,) if isinstance(defense, str) else tuple(defense)
-    cell = _Cell(oracle, names, inputs, link, budget, seconds, rng)
+    cell = _Cell(oracle, names, inputs, link, budget, Clock(seconds, len(methods)), rng)
     span = cell.span() if "span" in methods else None
+    methods = [name for name in methods if name == "span" or every or not cell.labels]  # none rebuilds from labels
     extracted = cell.rebuild("extract", extract) if "extract" in methods else None
     open_ = extracted is None or not (extracted.result.ok or extracted.undecided)
     wanted = "learn" in methods and cell.learnable and (every or open_)
     learned = cell.rebuild("learn", learn) if wanted else None
-    return Leak(", ".join(names) or NO_DEFENSE, cell.honest(), span, extracted, learned)
+    cut = ("extract" in methods and extracted is None) or (wanted and learned is None)
+    return Leak(", ".join(names) or NO_DEFENSE, cell.honest(), span, extracted, learned, cut)
 
 
 @dataclass(frozen=True)
@@ -165,7 +185,7 @@ class _Cell:
     inputs: FloatArray
     own_link: AnswerLink
     budget: int
-    seconds: float | None
+    clock: Clock
     rng: Rng
 
     @property
@@ -193,21 +213,27 @@ class _Cell:
         """The defended copy as it is asked, with a count of its own."""
         return allowance.of(open_oracle(defend(self.oracle, *self.names), link=link))
 
-    def span(self) -> Span:
-        """From values; where they do not give it, from the labels they stand for."""
-        found = None if self.labels else self.span_by(self.link, labels=False)
+    def span(self) -> Span | None:
+        """From values; where they do not give it, from the labels they stand for. None if there is no time for it."""
+        clock = Clock(self.clock.share(), 1 if self.labels else 2)
+        found = None if self.labels else self.span_by(self.link, clock, labels=False)
         if found is not None and found.ok:
             return found
-        by_labels = self.span_by("identity", labels=True)
-        return by_labels if found is None or by_labels.ok else found
+        by_labels = self.span_by("identity", clock, labels=True)
+        return by_labels if found is None or (by_labels is not None and by_labels.ok) else found
 
-    def span_by(self, link: AnswerLink, *, labels: bool) -> Span:
-        allowance = Allowance(self.budget, self.seconds)
+    def span_by(self, link: AnswerLink, clock: Clock, *, labels: bool) -> Span | None:
+        allowance = Allowance(self.budget, clock.share())
+        if allowance.seconds == 0:
+            return None
         with allowance.running():
             return recover_span(self.open(link, allowance), labels=labels, fine=False, rng=self.rng)
 
-    def rebuild(self, name: str, method: Callable[..., Result]) -> Rebuilt:
-        allowance = Allowance(self.budget, self.seconds)
+    def rebuild(self, name: str, method: Callable[..., Result]) -> Rebuilt | None:
+        """None if there is no time for it."""
+        allowance = Allowance(self.budget, self.clock.share())
+        if allowance.seconds == 0:
+            return None
         with allowance.running():
             result = method(self.open(self.link, allowance), rng=self.rng)
         found = Rebuilt(name, result, undecided=allowance.time_up)

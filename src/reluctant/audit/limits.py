@@ -8,13 +8,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 from reluctant.errors import BudgetExhausted, TimeExhausted
 from reluctant.oracles import Counting
 from reluctant.oracles.guard import guarded
 
-__all__ = ["Allowance"]
+__all__ = ["Allowance", "Clock"]
+
+HANDING_OVER = ("reluctant.audit", "contextlib")  # modules in which a result is on its way, and nothing is computed
+RING_AGAIN = 0.05  # seconds: a ring that came at a bad moment is not the last
+SHORTEST = 1e-6  # seconds that a timer can tell from none
 
 
 @dataclass
@@ -65,19 +70,44 @@ class Allowance:
         with _timer(self.seconds, self._ring):
             yield
 
-    def _ring(self, *_: Any) -> None:
-        if not self._asking:  # else the next question is refused
+    def _ring(self, _: int, frame: FrameType | None) -> None:
+        if not (self._asking or self.time_up or _handing_over(frame)):  # else the next question is refused
             self.stop()
+
+
+class Clock:
+    """Processor time that several parts share: each gets its part of what is left, so that all keep to the whole."""
+
+    def __init__(self, seconds: float | None, parts: int) -> None:
+        self.deadline = None if seconds is None else time.process_time() + seconds
+        self.parts = max(parts, 1)
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the end, None without one."""
+        return None if self.deadline is None else max(0.0, self.deadline - time.process_time())
+
+    def share(self, most: float = 1.0) -> float | None:
+        """Seconds of the next part, `most` times its equal share where that much is left."""
+        left, parts = self.left, self.parts
+        self.parts = max(parts - 1, 1)
+        return None if left is None else min(left, most * left / parts)
+
+
+def _handing_over(frame: FrameType | None) -> bool:
+    """True if the method has returned, or is beside its work for a moment: what it has found must not be lost."""
+    name = "" if frame is None else str(frame.f_globals.get("__name__", ""))
+    return name.startswith(HANDING_OVER)
 
 
 @contextmanager
 def _timer(seconds: float, ring: Any) -> Iterator[None]:
-    """Ring once after so much processor time; not at all off the main thread, or where there are no such timers."""
+    """Ring after so much processor time, and go on ringing; not at all off the main thread or without such timers."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return
     before = signal.signal(signal.SIGVTALRM, ring)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    signal.setitimer(signal.ITIMER_VIRTUAL, max(seconds, SHORTEST), RING_AGAIN)
     try:
         yield
     finally:

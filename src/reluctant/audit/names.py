@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reluctant.audit.known import Known
-from reluctant.audit.verdict import Verdict
+from reluctant.audit.verdict import NEEDS, Verdict
 
 __all__ = ["names"]
 
@@ -34,5 +34,7 @@ def names(known: Known, verdict: Verdict) -> list[dict[str, Any]]:
 
 def _limit(known: Known) -> str:
     if known.copy is None:
-        return "No copy was made, so no limit can be derived from one."
+        settled = all(known.settled(step) for step in NEEDS["approximable"])
+        made = "No copy was made" if settled else "Whether a copy can be made was not settled"
+        return f"{made}, so no limit can be derived from one."
     return f"A copy took {known.copy.queries:,} queries: a limit helps only if it is well below that for each user."

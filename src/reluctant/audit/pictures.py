@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from reluctant.audit.known import Known, Skip, skip_where
+from reluctant.audit.known import Known, Skip
 from reluctant.audit.sections import Section, crossings, polylines
+from reluctant.health.lines import ask
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting
-from reluctant.results import Outcome
 
 __all__ = ["ask_line", "ask_plane", "first_layer", "measure_errors", "rounded"]
 
@@ -23,6 +24,7 @@ ERROR_POINTS = 100  # at each scale
 ERROR_EDGES = 10.0 ** np.arange(-18.0, 2.0)
 BEYOND = 1.0  # how far a line goes on beyond its two inputs, in units of their distance
 MOST_IMAGES = 32
+FEWEST_TOLD = 2  # rows that make a picture
 OTHER_POINTS = 1_000_003  # added to the seed: errors are measured at points that no method has seen
 DIGITS = 6  # of a number that is drawn
 
@@ -36,7 +38,6 @@ def rounded(values: FloatArray, digits: int = DIGITS) -> Any:
 
 def ask_line(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """The target on the line through two inputs, and where the copy has creases on it."""
-    skip_where(known, Outcome.NON_FINITE)
     a, b = _distinct(known.given.inputs, 2)
     length = float(np.linalg.norm(b - a))
     section = Section(a, (b - a)[None] / length)
@@ -44,7 +45,9 @@ def ask_line(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     low, high = -beyond * length, (1 + beyond) * length
     t = np.linspace(low, high, LINE_POINTS)
     with oracle.stage("line picture", expected=LINE_POINTS):
-        answers = oracle.query(_inside(section.points(t[:, None]), oracle))
+        answers = ask(oracle, _inside(section.points(t[:, None]), oracle))
+    told = _told(answers)
+    t, answers = t[told], answers[told]
     creases = None if known.network is None else crossings(section.of(known.network), low, high)
     return {
         "line": {
@@ -52,20 +55,22 @@ def ask_line(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
             "answers": rounded(answers),
             "creases": None if creases is None else rounded(creases / length),
             "length": length,
-        }
+        },
+        **_left_out(known, "line", told),
     }
 
 
 def ask_plane(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """The target on a square of the plane through three inputs, and the copy's creases in it."""
-    skip_where(known, Outcome.NON_FINITE)
     section, size = _plane(oracle, known, seed)
     axis = np.linspace(-size, size, GRID)
     x, y = np.meshgrid(axis, axis)
     with oracle.stage("plane picture", expected=GRID**2):
         rows = section.points(np.column_stack([x.ravel(), y.ravel()]))
-        answers = oracle.query(_inside(rows, oracle))
+        answers = ask(oracle, _inside(rows, oracle))
+    told = _told(answers)
     several = oracle.outputs > 1 or oracle.facts.reference
+    answers = np.clip(answers, answers[told].min(axis=0), answers[told].max(axis=0))  # every place has a value to draw
     scores = np.column_stack([np.zeros(len(answers)), answers]) if oracle.facts.reference else answers
     values = scores.max(axis=1) if several else answers[:, 0]
     creases = [] if known.network is None else polylines(section.of(known.network), size)
@@ -77,7 +82,8 @@ def ask_plane(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
             "classes": scores.argmax(axis=1).reshape(GRID, GRID).tolist() if several else None,
             "creases": [rounded(points) for _, points in creases],
             "layers": [layer + 1 for layer, _ in creases],
-        }
+        },
+        **_left_out(known, "plane", told),
     }
 
 
@@ -90,13 +96,26 @@ def measure_errors(oracle: Counting, known: Known, seed: int) -> Mapping[str, An
     scales = SCALES[:2] if domain.is_box else SCALES
     groups = [domain.sample(rng, ERROR_POINTS, oracle.dim, scale) for scale in scales]
     with oracle.stage("error picture", expected=len(scales) * ERROR_POINTS):
-        answers = oracle.query(np.concatenate(groups))
-    parts = np.split(answers, len(scales))
-    return {
-        "errors": tuple(
-            _histogram(scale, network(rows), true) for scale, rows, true in zip(scales, groups, parts, strict=True)
-        )
-    }
+        answers = ask(oracle, np.concatenate(groups))
+    told = _told(answers)
+    parts = zip(scales, groups, np.split(answers, len(scales)), np.split(told, len(scales)), strict=True)
+    errors = tuple(
+        _histogram(scale, network(rows[kept]), true[kept]) for scale, rows, true, kept in parts if kept.any()
+    )
+    return {"errors": errors, **_left_out(known, "errors", told)}
+
+
+def _told(answers: FloatArray) -> NDArray[np.bool_]:
+    """Rows with finite answers: the log-ratio of a class that is certain to the last digit is infinite."""
+    told = np.asarray(np.isfinite(answers).all(axis=1))
+    if told.sum() < FEWEST_TOLD:
+        raise Skip("The target answers NaN or inf almost everywhere here; its probabilities may be certain.")
+    return told
+
+
+def _left_out(known: Known, picture: str, told: NDArray[np.bool_]) -> dict[str, Any]:
+    """How many rows a picture does without."""
+    return {} if told.all() else {"left_out": {**known.left_out, picture: int((~told).sum())}}
 
 
 def _histogram(scale: float, found: FloatArray, true: FloatArray) -> dict[str, Any]:
@@ -122,9 +141,10 @@ def first_layer(network: ReLUNetwork | None, shape: tuple[int, int] | None) -> d
     if height * width != network.dim or min(height, width) < 2:
         return None
     normals, _ = network.hyperplanes()
-    normals = normals[np.isfinite(normals).all(axis=1)]
+    live = np.isfinite(normals).all(axis=1)
     strength = np.linalg.norm(network.weights[1], axis=0) * np.linalg.norm(network.weights[0], axis=1)
-    order = np.argsort(-strength[: len(normals)], kind="stable")[:MOST_IMAGES]
+    normals, strength = normals[live], strength[live]
+    order = np.argsort(-strength, kind="stable")[:MOST_IMAGES]
     images = [rounded(normals[k], 3) for k in order]
     return {"height": height, "width": width, "images": images, "shown": len(images), "of": len(normals)}
 

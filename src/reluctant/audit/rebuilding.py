@@ -32,8 +32,10 @@ def learn_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any
     """Learning, where exact extraction gave nothing and one hidden layer is still possible."""
     if known.extraction is not None and known.extraction.ok:
         raise Skip("The network was recovered exactly.")
-    if known.health is None or known.refusal is not None:
-        raise Skip(str(known.refusal or "Nothing is known of the interface."))
+    if known.health is None:
+        raise Skip("Nothing is known of the interface.", settles=False)
+    if known.refusal is not None:
+        raise Skip(str(known.refusal), settles=known.refusal.settles)
     if not oracle.facts.domain.is_space:
         raise Skip(f"Learning asks Gaussian inputs, and the domain is {oracle.facts.domain.describe()}.")
     layers = None if known.extraction is None else known.extraction.evidence.get("layers")

@@ -14,7 +14,7 @@ import numpy as np
 from reluctant.audit.known import Known
 from reluctant.audit.names import names
 from reluctant.audit.pictures import first_layer, rounded
-from reluctant.audit.recovered import Price, best_run, cost, recovered
+from reluctant.audit.recovered import Price, cost, recovered
 from reluctant.audit.verdict import LEAKS, Verdict, judge, smallest_flip
 from reluctant.oracles import Facts, Rows
 from reluctant.results import Result
@@ -82,7 +82,7 @@ class Audit:
             "learning": _run_as_data(known.learning),
             "flip": _flip(known),
             "linearity": known.linearity,
-            "recovered": recovered(best_run(known), facts.outputs, self.price),
+            "recovered": recovered(known.copy, facts.outputs, self.price),
             "truth": known.truth,
             "defenses": known.sweep and known.sweep.to_dict(),
             "pictures": _pictures(known),
@@ -159,6 +159,7 @@ def _limits(audit: Audit) -> list[str]:
     said = [
         f"The target was asked in {facts.domain.describe()}, {audit.queries:,} rows of a budget of {audit.budget:,}.",
         "The methods are for fully connected ReLU networks; other models may leak to other methods.",
+        "Training another network on the answers was not tried; it may give a close copy where these methods do not.",
         "A method that did not succeed here may succeed with a larger budget, another seed or more digits.",
     ]
     if known.link != "identity":
@@ -166,6 +167,8 @@ def _limits(audit: Audit) -> list[str]:
     for run in (known.extraction, known.learning):
         evidence = {} if run is None else run.evidence
         said += [str(evidence[part]) for part in ("reach", "limits", "certificate", "risk") if evidence.get(part)]
+    for picture, rows in known.left_out.items():
+        said.append(f'In the picture "{picture}" {rows} rows are left out: they have no finite answer.')
     if known.flips:
         said.append("Flips are steps of one gradient: smaller ones may exist. Sizes are of the input's Euclidean norm.")
     if known.sweep is not None:

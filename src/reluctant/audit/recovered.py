@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from reluctant.audit.known import Known
 from reluctant.audit.leak import CLOSE
 from reluctant.networks import ReLUNetwork
 from reluctant.results import Outcome, Result
 
-__all__ = ["Price", "accuracy_of", "best_run", "cost", "recovered"]
+__all__ = ["Price", "accuracy_of", "best_copy", "cost", "recovered"]
 
 Price = dict[str, Any]  # "per thousand" queries, and the "currency"
 
@@ -38,9 +38,9 @@ def _digits(error: float) -> int:
     return int(-np.log10(max(error, np.finfo(np.float64).eps)))
 
 
-def best_run(known: Known) -> Result | None:
+def best_copy(runs: Iterable[Result | None]) -> Result | None:
     """The run that gave the best copy: verified, as accurate as asked for, or measured to be close."""
-    copies = [run for _, run in known.runs if run is not None and run.network is not None and is_copy(run)]
+    copies = [run for run in runs if run is not None and run.network is not None and is_copy(run)]
     return min(copies, key=_badness, default=None)
 
 

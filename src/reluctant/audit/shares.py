@@ -24,8 +24,10 @@ SHARES = {
     "plane": 1.0,
     "errors": 1.0,
 }
-# Of the processor time; the other steps are quick.
+# Of the processor time.
 TIMES = {"extraction": 0.4, "learning": 0.2, "defenses": 0.4}
+# Steps that are quick, and are stopped where they are not: as a part of the same time, besides it.
+AT_MOST = {"span": 0.4, "flip": 0.1, "linearity": 0.1}
 LOOKS = ("flip", "linearity", "line", "plane", "errors")
 
 
@@ -43,4 +45,5 @@ def share(step: str, left: int, kept: int) -> int:
 
 def seconds_for(step: str, seconds: float) -> float | None:
     """Processor time of a step, None for those that need no limit. The sweep divides its own among defenses."""
-    return None if step not in TIMES or step == "defenses" else TIMES[step] * seconds
+    part = (TIMES | AT_MOST).get(step)
+    return None if part is None or step == "defenses" else part * seconds

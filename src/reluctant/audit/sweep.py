@@ -6,7 +6,6 @@ is asked nothing.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,18 +13,22 @@ from typing import Any
 import numpy as np
 
 from reluctant.audit.leak import BUDGET, METHODS, NO_DEFENSE, SECONDS, Leak, leak
+from reluctant.audit.limits import Clock
 from reluctant.defenses import HonestCost, defend
 from reluctant.health import Health
+from reluctant.health.answers import UNIFORM_SD
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Facts, Kind, Oracle
 from reluctant.oracles.link import AnswerLink
 
-__all__ = ["Sweep", "as_served", "default_defenses", "sweep"]
+__all__ = ["Sweep", "as_served", "default_defenses", "digits_given", "sweep"]
 
 DECIMALS = (6, 3, 2)
 NOISE = 1e-3  # of the answers' deviation
+NOT_TRAINED = "Training a copy on the answers was not tried, and may well succeed."
 MORE_THAN_A_SHARE = 2.0  # of the time left for each defense: most need less than theirs
-LEAST_SECONDS = 1.0
+FLOAT64_DIGITS = -float(np.log10(unit_roundoff("float64")))
+FORMAT_ROUNDINGS = 16.0  # noise that is no more than so many roundings of a format is its own
 
 
 @dataclass(frozen=True)
@@ -49,25 +52,36 @@ class Sweep:
         return min(stopping, key=_cost, default=None) if self.open else None
 
     @property
-    def open(self) -> bool:
-        """True if the model can be copied without any defense."""
-        return any(row.defense == NO_DEFENSE and row.stopped is False for row in self.rows)
+    def open(self) -> bool | None:
+        """True if the model can be copied without any defense, None if that is not settled."""
+        bare = [row.stopped for row in self.rows if row.defense == NO_DEFENSE]
+        return not bare[0] if bare and bare[0] is not None else None
 
     @property
     def sentence(self) -> str:
         """What follows from it, in words."""
         if not self.rows:
             return "No defense could be tried."
-        if not self.open:
-            return "No copy was made even without a defense; only what each leaves of the span was tried."
-        undecided = [row.defense for row in self.rows if row.stopped is None]
-        open_ = f" Not decided in the time given: {'; '.join(undecided)}." if undecided else ""
+        if self.open is not True:
+            return self._nothing_to_stop()
+        undecided = [f"{row.defense} ({row.ending})" for row in self.rows if row.stopped is None]
+        open_ = f" Not decided: {'; '.join(undecided)}." if undecided else ""
         if self.cheapest is None:
-            return f"None of the defenses that were tried is known to stop a copy.{open_}"
+            return f"None of the defenses that were tried is known to stop these methods.{open_} {NOT_TRAINED}"
         return (
-            f"The cheapest defense that stopped a copy is {self.cheapest.defense}, within {BUDGET:,} queries a method; "
-            f"{_for_users(self.cheapest.honest)}. It may not stop methods that are not in this audit.{open_}"
+            f"The cheapest defense that stopped these methods is {self.cheapest.defense} ({self.cheapest.ending}), "
+            f"within {BUDGET:,} queries a method; {_for_users(self.cheapest.honest)}. {NOT_TRAINED}{open_}"
         )
+
+    def _nothing_to_stop(self) -> str:
+        """Without a copy no defense can be seen to stop one."""
+        said = "No copy was made even without a defense"
+        if self.open is None:
+            said = "Whether a copy can be made without a defense is not settled"
+        defended = [row for row in self.rows if row.defense != NO_DEFENSE]
+        if any(row.tried for row in defended):
+            return f"{said}, so none can be said to stop one."
+        return f"{said}; only what each leaves of the span was tried."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -102,6 +116,17 @@ def as_served(copy: Oracle, served: Health | None) -> Oracle:
     return defend(copy, *names)
 
 
+def digits_given(served: Health | None) -> float:
+    """Decimal digits of the answers, of their deviation: what format, rounding and noise leave."""
+    if served is None or not served.spread > 0:
+        return FLOAT64_DIGITS
+    unit = float(unit_roundoff(served.number_format))
+    noise = max(served.noise.absolute, 0.0 if served.deterministic else served.fresh_noise) / served.spread
+    rounding = 0.0 if served.decimals is None else UNIFORM_SD * 10.0**-served.decimals / served.spread
+    noise = noise if noise > FORMAT_ROUNDINGS * unit else 0.0
+    return max(0.0, -float(np.log10(max(unit, rounding, noise))))
+
+
 def default_defenses(facts: Facts, spread: float) -> list[tuple[str, ...]]:
     """The defenses that fit a model with these answers, none at all first."""
     noise = NOISE * spread if np.isfinite(spread) and spread > 0 else NOISE
@@ -124,7 +149,7 @@ def sweep(
     described: str,
     link: AnswerLink = "identity",
     spread: float = 1.0,
-    digits: str = "float64",
+    digits: float = FLOAT64_DIGITS,
     undefended: Leak | None = None,
     methods: Sequence[str] = METHODS,
     seconds: float,
@@ -138,30 +163,29 @@ def sweep(
         inputs: honest inputs (n, d), `described` in words.
         link: what undoes the copy's answers, where they are probabilities.
         spread: deviation of the answers; noise is a part of it.
-        digits: number format of the answers.
+        digits: decimal digits of the answers, of their deviation.
         undefended: the row without any defense, where it is known already.
         methods: what to try.
         seconds: processor time for all of it; what one defense does not need is left to the others.
         watch: told how many of how many are done, and which comes next.
     """
     trials = default_defenses(copy.facts, spread)
-    deadline = time.process_time() + seconds
+    clock = Clock(seconds, len(trials))
     rows, failed = [] if undefended is None else [undefended], []
     for k, names in enumerate(trials):
+        share = clock.share(MORE_THAN_A_SHARE)
         if not names and undefended is not None:
             continue
         if watch is not None:
             watch(k, len(trials), ", ".join(names) or NO_DEFENSE)
-        share = MORE_THAN_A_SHARE * (deadline - time.process_time()) / (len(trials) - k)
-        limit = float(np.clip(share, LEAST_SECONDS, SECONDS))
+        limit = min(SECONDS, share or 0.0)
         try:
             rows.append(leak(copy, names, inputs=inputs, link=link, methods=methods, seconds=limit, rng=rng))
         except Exception as error:  # one cell must not cost the others
             failed.append((", ".join(names) or NO_DEFENSE, f"{type(error).__name__}: {error}"))
     if watch is not None:
         watch(len(trials), len(trials), "")
-    base = -float(np.log10(unit_roundoff(digits)))
-    return Sweep(on, tuple(rows), base, described, tuple(failed))
+    return Sweep(on, tuple(rows), digits, described, tuple(failed))
 
 
 def _for_users(honest: HonestCost) -> str:

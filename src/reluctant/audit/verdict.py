@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from reluctant.adversarial import Flip
 from reluctant.audit.known import Known
-from reluctant.audit.recovered import accuracy_of, best_run
-from reluctant.results import Outcome
+from reluctant.audit.recovered import accuracy_of
+from reluctant.results import Ended, Outcome
 
-__all__ = ["LEAKS", "SMALL_FLIP", "Verdict", "judge", "smallest_flip"]
+__all__ = ["LEAKS", "NEEDS", "SMALL_FLIP", "Verdict", "judge", "smallest_flip"]
 
 LEAKS = ("extractable", "approximable", "span", "flippable")
 SMALL_FLIP = 0.1  # of the input's norm: a step this small that flips the target counts as a leak
-UNFINISHED = (Outcome.OUT_OF_BUDGET, Outcome.TARGET_FAILED)
+
+# The steps that must have come to their end before a leak that was not found may be called absent.
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    "extractable": ("extraction",),
+    "approximable": ("extraction", "learning"),
+    "span": ("span",),
+    "flippable": ("flip",),
+}
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """How much leaks: level "exact", "approximate", "span", "nothing" or "unknown"."""
+    """How much leaks: level "exact", "approximate", "span", "nothing" or "unknown".
+
+    leaks: those that were found; unsettled: those that were neither found nor looked for to the end.
+    """
 
     level: str
     sentence: str
     confidence: str
     leaks: tuple[str, ...]
+    unsettled: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -33,33 +45,55 @@ class Verdict:
             "sentence": self.sentence,
             "confidence": self.confidence,
             "leaks": list(self.leaks),
+            "unsettled": list(self.unsettled),
         }
 
 
 def judge(known: Known) -> Verdict:
     """From what the steps found."""
     leaks = tuple(name for name, leaking in zip(LEAKS, _leaking(known), strict=True) if leaking)
-    if "extractable" in leaks:
-        return Verdict("exact", _copied(known, "The whole network can be taken"), _verified(known), leaks)
-    if "approximable" in leaks:
-        said = _copied(known, "A close copy of the network can be taken")
-        return Verdict("approximate", said, _verified(known), leaks)
-    if "span" in leaks:
-        return Verdict("span", _span_sentence(known), _span_confidence(known), leaks)
-    if known.health is None or any(run is not None and run.outcome in UNFINISHED for _, run in known.runs):
-        said = f"What can be taken could not be settled. {_why_not(known)}"
-        return Verdict("unknown", said.strip(), UNSETTLED, leaks)
-    return Verdict("nothing", f"No copy of the network was made. {_why_not(known)}".strip(), NO_PROOF, leaks)
+    level = next((level for leak, level in LEVELS.items() if leak in leaks), None)
+    unsettled = tuple(leak for leak in LEAKS if leak not in leaks and _open_steps(known, leak))
+    if level is None:
+        level = "unknown" if known.health is None or set(unsettled) & set(LEVELS) else "nothing"
+    return Verdict(level, _sentence(known, level), _confidence(known, level), leaks, unsettled)
+
+
+# What a leak makes of the level, the worst first.
+LEVELS = {"extractable": "exact", "approximable": "approximate", "span": "span"}
+
+
+def _open_steps(known: Known, leak: str) -> list[str]:
+    """The steps that leave open whether this leaks."""
+    return [step for step in NEEDS[leak] if not known.settled(step)]
+
+
+def _sentence(known: Known, level: str) -> str:
+    if level == "exact":
+        return _copied(known, "The whole network can be taken")
+    if level == "approximate":
+        return _copied(known, "A close copy of the network can be taken")
+    if level == "span":
+        return _span_sentence(known)
+    said = "What can be taken could not be settled." if level == "unknown" else "No copy of the network was made."
+    return f"{said} {_why_not(known)}".strip()
+
+
+def _confidence(known: Known, level: str) -> str:
+    if level in ("exact", "approximate"):
+        return _verified(known)
+    return _span_confidence(known) if level == "span" else UNSETTLED if level == "unknown" else NO_PROOF
 
 
 UNSETTLED = "None: the audit could not look far enough. Mend what stopped it, or raise the budget, and run it again."
+GIVE_DOMAIN = " If it answers in some range only, give that: domain=(low, high) (--domain LOW,HIGH)."
 NO_PROOF = (
     "Low: these methods did not succeed with this budget; that is no proof that others would not, or with more queries."
 )
 
 
 def _leaking(known: Known) -> tuple[bool, ...]:
-    copy, flip = best_run(known), smallest_flip(known)
+    copy, flip = known.copy, smallest_flip(known)
     return (
         copy is not None and copy.outcome is Outcome.RECOVERED,
         copy is not None,
@@ -75,7 +109,7 @@ def smallest_flip(known: Known) -> Flip | None:
 
 
 def _copied(known: Known, can_be_taken: str) -> str:
-    run = best_run(known)
+    run = known.copy
     assert run is not None
     assert run.network is not None
     network, accuracy = run.network, accuracy_of(run)
@@ -86,7 +120,7 @@ def _copied(known: Known, can_be_taken: str) -> str:
 
 
 def _verified(known: Known) -> str:
-    run = best_run(known)
+    run = known.copy
     assert run is not None
     said = [run.evidence.get(name) for name in ("precision", "verification", "accuracy", "risk")]
     return " ".join(str(part) for part in said if part) or "Measured, not verified."
@@ -109,13 +143,21 @@ def _span_confidence(known: Known) -> str:
 
 
 def _why_not(known: Known) -> str:
-    """Why there is no copy."""
+    """Why there is no copy, and what else was left open."""
     if known.health is None:
         return known.said.get("open") or known.said.get("health", "")
-    runs = {"extraction": known.extraction, "learning": known.learning}
-    said = [
-        f"The time for {name} ran out." if name in known.timed_out else run.outcome.happened
-        for name, run in runs.items()
-        if run is not None
-    ]
-    return " ".join(dict.fromkeys(said)) or known.said.get("extraction", "")
+    steps = ["extraction", "learning", *_open_steps(known, "span")]
+    return " ".join(dict.fromkeys(said for said in (_how_it_ended(known, step) for step in steps) if said))
+
+
+def _how_it_ended(known: Known, step: str) -> str:
+    run: Ended | None = {"extraction": known.extraction, "learning": known.learning, "span": known.span}[step]
+    if step in known.timed_out:
+        return f"The time for {step} ran out."
+    if run is not None:
+        return f"{run.outcome.happened}{GIVE_DOMAIN if run.outcome is Outcome.OUT_OF_REACH else ''}"
+    if known.settled(step):
+        return known.said.get(step, "") if step == "extraction" else ""
+    if known.refusal is not None:
+        return known.refusal.happened
+    return f"{step.capitalize()} did not come to its end: {known.said.get(step) or 'it was not tried.'}"

@@ -13,6 +13,7 @@ import typer
 from reluctant.audit import LEAKS, STEPS, Audit, not_opened
 from reluctant.audit import audit as audit_target
 from reluctant.audit.shares import BUDGET, SECONDS
+from reluctant.audit.verdict import NEEDS
 from reluctant.cli.console import progress
 from reluctant.cli.files import check_page_path, check_record_path, write_page, write_record
 from reluctant.cli.inputs import read_array
@@ -40,7 +41,9 @@ def audit(
     ] = None,
     fail_on: Annotated[
         list[str] | None,
-        typer.Option(metavar="LEAK", help=f"Exit status 1 if this leaks: {', '.join(LEAKS)}; may be repeated."),
+        typer.Option(
+            metavar="LEAK", help=f"Exit status 1 if this leaks, or is not settled: {', '.join(LEAKS)}; may be repeated."
+        ),
     ] = None,
     price: Annotated[float | None, typer.Option(help="What 1000 queries cost.")] = None,
     currency: Annotated[str, typer.Option(help="The currency of the price.")] = "",
@@ -66,6 +69,7 @@ def audit(
     Example: reluctant audit http://localhost:8000/v2/models/digits --budget 50000 --price 2 --fail-on extractable
     """
     _check(out, options, fail_on or [], price)
+    _check_needed(fail_on or [], skip or [])
     options = replace(options, budget=BUDGET if options.budget is None else options.budget)
     own = {
         "out": out, "inputs": inputs, "fail_on": fail_on, "price": price, "currency": currency, "classes": classes,
@@ -84,6 +88,7 @@ def audit(
     write_page(found.to_dict(), out)
     if options.json != "-":
         print("\n".join([*figures(found), f"Report: {out.resolve()}"]))
+    _say_what_is_open(found, fail_on or [], options)
     return _status(found, fail_on or [])
 
 
@@ -99,6 +104,7 @@ def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str
     with oracle, progress(oracle, options.quiet) as watch:
         return audit_target(
             oracle, budget=budget, rng=options.seed, file=_file(target), repeat=repeat, watch=watch,
+            defense=options.defense or (),
             precision=cast(Precision, options.precision), link=cast(AnswerLink, options.link), output=options.output,
             **settings,
         )  # fmt: skip
@@ -115,7 +121,16 @@ def _status(found: Audit, fail_on: list[str]) -> int:
         return 1
     if not found.ok:
         return INTERRUPTED
-    return 1 if set(fail_on) & set(found.verdict.leaks) else 0
+    return 1 if set(fail_on) & {*found.verdict.leaks, *found.verdict.unsettled} else 0
+
+
+def _say_what_is_open(found: Audit, fail_on: list[str], options: TargetOptions) -> None:
+    """A gate that could not be decided is shut, and says so: on standard output, unless the record is there."""
+    undecided = [name for name in fail_on if name in found.verdict.unsettled]
+    if not undecided or found.facts is None:
+        return
+    said = f"Not settled, so --fail-on does not pass: {', '.join(undecided)}."
+    options.say(said) if options.json == "-" else print(said)
 
 
 def _check(out: Path, options: TargetOptions, fail_on: list[str], price: float | None) -> None:
@@ -127,6 +142,17 @@ def _check(out: Path, options: TargetOptions, fail_on: list[str], price: float |
         raise InvalidInput.about("--fail-on", got=", ".join(unknown), expected="one of " + ", ".join(LEAKS))
     if price is not None and not price >= 0:
         raise InvalidInput.about("--price", got=price, expected="a number, at least 0")
+
+
+def _check_needed(fail_on: list[str], skipped: list[str]) -> None:
+    """What is left out cannot be decided."""
+    for leak in fail_on:
+        missing = [step for step in NEEDS[leak] if step in skipped]
+        if missing:
+            raise InvalidInput.about(
+                "--skip", got=", ".join(missing), expected=f"none that decides --fail-on {leak}",
+                fix="Leave out one of the two options.",
+            )  # fmt: skip
 
 
 def _left(skipped: list[str]) -> list[str]:

@@ -13,7 +13,7 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Oracle
 from reluctant.oracles.checks import as_answers, check_rows
 
-__all__ = ["FINER_STEPS", "NOISE_FALL", "STEP_RATIO", "ShortLines"]
+__all__ = ["FINER_STEPS", "NOISE_FALL", "STEP_RATIO", "ShortLines", "ask"]
 
 # Steps are relative to the size of the input. Asked one after the other while second differences still
 # fall: then creases or curvature are in the way of the noise.

@@ -7,11 +7,11 @@ adaptive subdivision, so that only pieces beside a crease are measured.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.geometry import DistanceNoise, Gradients, Lines, Scan, gradients, scan_lines
+from reluctant.geometry import Creases, DistanceNoise, Gradients, Lines, Scan, gradients, scan_lines
 from reluctant.geometry.samples import TOLERANCE, IntArray
 from reluctant.learning.hyperplanes import Hyperplanes
 from reluctant.numerics import FloatArray, unit_roundoff
@@ -66,7 +66,7 @@ def _scan(ask: Ask, line: Lines, noise: DistanceNoise, rng: np.random.Generator)
     most, places = FIRST_ROWS, _doubling(line.scale)
     for _ in range(MOST_TRIES):
         used = noise
-        scan = scan_lines(ask, line, used, rng, places=places, most=most)
+        scan = _met(scan_lines(ask, line, used, rng, places=places, most=most))
         dusty = len(scan.creases) > 1 and bool(np.median(np.diff(scan.creases.t)) < DUST * line.scale)
         if not scan.open.any() and not (dusty and len(scan.samples) >= most):
             break
@@ -75,6 +75,13 @@ def _scan(ask: Ask, line: Lines, noise: DistanceNoise, rng: np.random.Generator)
         else:
             noise = _at_slopes(noise.times(MORE_NOISE), _wide_slopes(scan, line), line)
     return scan, _at_slopes(used, _wide_slopes(scan, line), line)
+
+
+def _met(scan: Scan) -> Scan:
+    """Without creases at infinity, where coarse answers let pieces of one slope seem to cross."""
+    found = scan.creases
+    kept = np.isfinite(found.t)
+    return replace(scan, creases=Creases(found.line[kept], found.t[kept], found.jump[kept], found.jump_sd[kept]))
 
 
 def _at_slopes(noise: DistanceNoise, slopes: FloatArray, line: Lines) -> DistanceNoise:

@@ -8,6 +8,7 @@ from typing import Any
 
 from reluctant.report.defenses import defense_words, is_close
 from reluctant.report.words import count, duration, money, percent, size
+from reluctant.results import Outcome
 
 __all__ = ["Figure", "Leak", "Level", "leaks", "level_of", "three_figures"]
 
@@ -60,7 +61,7 @@ def level_of(record: Data) -> Level:
 
 
 # Outcomes that say nothing about what a longer run would find.
-UNSETTLED = ("out-of-budget", "target-failed", "partial", "unverified", "span-partial", "rank-unclear")
+UNSETTLED = frozenset(outcome.slug for outcome in Outcome if not outcome.settles)
 
 # What can leak: its name in the verdict, the parts of the record that would have shown it, its words.
 LEAKS = (
@@ -86,7 +87,7 @@ def _state(record: Data, name: str, parts: tuple[str, ...]) -> tuple[str, str]:
         return "all of them", "calm"
     if name == "flippable" and found[0]["ok"]:
         return "by a large one", "good"
-    unsettled = any(each["outcome"] in UNSETTLED for each in found)
+    unsettled = name in record["verdict"].get("unsettled", ()) or any(each["outcome"] in UNSETTLED for each in found)
     return ("not settled", "calm") if unsettled else ("not found", "good")
 
 
