@@ -31,6 +31,7 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MODEL_TOKEN", "secret")
     (tmp_path / "model.onnx").write_bytes(digits_model().read_bytes())
+    (tmp_path / "audit.json").write_bytes((ROOT / "tests" / "report" / "example-audit.json").read_bytes())
     network, f = planted((8, 6, 1), 1), planted((784, 4, 1), 2)
     oracle = rl.open_oracle(network)
     return {

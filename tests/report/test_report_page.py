@@ -220,6 +220,18 @@ def test_a_defense_that_left_a_close_copy_is_not_praised(record):
     assert "close, not verified" in audit_page(record)
 
 
+def test_defenses_that_are_not_decided_are_not_counted_as_useless(record):
+    defenses = record["defenses"]
+    defenses["cheapest"] = None
+    for row in defenses["rows"][1:]:
+        row["rebuilt"] |= {"ok": True, "error": 1e-9}
+    assert str(three_figures(record)[2]) == "Cheapest defense that helps: none (of 8 that were tried)"
+    defenses["rows"][4] |= {"stopped": None}
+    defenses["rows"][4]["rebuilt"] |= {"ok": False, "error": 0.5, "outcome": "out-of-budget"}
+    assert str(three_figures(record)[2]) == "Cheapest defense that helps: not decided (for 1 of 8 that were tried)"
+    assert "not decided" in audit_page(record)
+
+
 def test_a_copy_that_was_not_verified_is_said_to_be_so(record):
     record["recovered"]["verified"] = False
     assert three_figures(record)[0].note.endswith(", not verified")
