@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -126,8 +127,8 @@ def _check(out: Path, options: TargetOptions, fail_on: list[str], price: float |
     unknown = [name for name in fail_on if name not in LEAKS]
     if unknown:
         raise InvalidInput.about("--fail-on", got=", ".join(unknown), expected="one of " + ", ".join(LEAKS))
-    if price is not None and not price >= 0:
-        raise InvalidInput.about("--price", got=price, expected="a number, at least 0")
+    if price is not None and not 0 <= price < inf:
+        raise InvalidInput.about("--price", got=price, expected="a finite number, at least 0")
 
 
 def _left(skipped: list[str]) -> list[str]:
