@@ -106,8 +106,6 @@ def as_answers(raw: object, rows: int, outputs: int | None) -> FloatArray:
 
 def _about_names(raw: object) -> str:
     """Class names are labels too, once they are numbered."""
-    try:
-        are_names = isinstance(raw, np.ndarray | list) and np.asarray(raw).dtype.kind in "USO"
-    except ValueError:  # ragged
-        are_names = False
-    return " Number class names: lambda x: np.searchsorted(model.classes_, model.predict(x))." if are_names else ""
+    if not (isinstance(raw, np.ndarray | list) and np.asarray(raw).dtype.kind in "USO"):
+        return ""
+    return " Number class names: lambda x: np.searchsorted(model.classes_, model.predict(x))."
