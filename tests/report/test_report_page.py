@@ -217,7 +217,8 @@ def test_three_figures_of_a_copied_network(record):
     assert copied.note.startswith("64 → 32 → 10, error at most")
     assert queries.value == f"{record['recovered']['queries']:,}"
     assert queries.note.endswith(", 1.64 EUR")
-    assert defense.name == "Cheapest defense that helps"
+    assert defense.name == "Cheapest defense that stopped these methods"
+    assert defense.note.endswith("training a copy on the answers was not tried, and may succeed")
 
 
 def test_a_defense_that_left_a_close_copy_is_not_praised(record):
@@ -232,10 +233,13 @@ def test_defenses_that_are_not_decided_are_not_counted_as_useless(record):
     defenses["cheapest"] = None
     for row in defenses["rows"][1:]:
         row["rebuilt"] |= {"ok": True, "error": 1e-9}
-    assert str(three_figures(record)[2]) == "Cheapest defense that helps: none (of 8 that were tried)"
+    assert str(three_figures(record)[2]) == "Cheapest defense that stopped these methods: none (of 8 that were tried)"
     defenses["rows"][4] |= {"stopped": None}
     defenses["rows"][4]["rebuilt"] |= {"ok": False, "error": 0.5, "outcome": "out-of-budget"}
-    assert str(three_figures(record)[2]) == "Cheapest defense that helps: not decided (for 1 of 8 that were tried)"
+    assert (
+        str(three_figures(record)[2])
+        == "Cheapest defense that stopped these methods: not decided (for 1 of 8 that were tried)"
+    )
     assert "not decided" in audit_page(record)
 
 
@@ -265,7 +269,7 @@ def test_no_defense_is_named_where_nothing_was_copied(record):
     for row in record["defenses"]["rows"]:
         row["rebuilt"] = None
     record["defenses"]["cheapest"] = None
-    assert "Cheapest defense that helps" not in [figure.name for figure in three_figures(record)]
+    assert "Cheapest defense that stopped these methods" not in [figure.name for figure in three_figures(record)]
 
 
 @pytest.mark.parametrize(

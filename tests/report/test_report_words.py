@@ -195,7 +195,17 @@ def test_the_leak_curve_has_a_gap_where_nothing_is_decided(monkeypatch):
     assert leak_points(rows[1:]) == []
 
 
+def test_labels_that_no_method_reads_are_not_called_safe():
+    labels = row("labels", None, None, ok=False)
+    labels["rebuilt"] |= {"outcome": "piecewise-constant"}
+    cell = defense_table({"on": "the local file", "rows": [labels]}).rows[0][4]
+    assert (cell.text, cell.tone) == ("not tried: no method for labels", "calm")
+
+
 def test_a_defense_that_is_not_decided_is_not_praised():
     undecided = row("decimals=2", 3.0, 0.6, ok=False) | {"stopped": None}
     table = defense_table({"on": "the local file", "rows": [undecided, undecided | {"stopped": True}]})
-    assert [(cells[4].text, cells[4].tone) for cells in table.rows] == [("not decided", "calm"), ("none", "good")]
+    assert [(cells[4].text, cells[4].tone) for cells in table.rows] == [
+        ("not decided", "calm"),
+        ("none by these methods", "calm"),
+    ]

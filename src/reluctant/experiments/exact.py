@@ -236,6 +236,7 @@ def _draw(figure: Any, cells: Sequence[_Cell], expression: str) -> None:
     for cell in cells:
         good = [each for run, each in zip(cell.runs, cell.errors, strict=True) if run.ok]
         error.plot([parameters(cell.widths)] * len(good), good, "o", color="C0", alpha=0.5, markersize=4)
+    cost.set_ylabel("queries")
     error.set_ylabel("largest error")
 
 

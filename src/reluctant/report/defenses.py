@@ -38,6 +38,8 @@ COLUMNS = (
     Column("copy's error", numeric=True),
     Column("queries", numeric=True),
 )
+# Outcomes that mean that nobody has tried: the methods are for other answers.
+NO_METHOD = {"piecewise-constant": "not tried: no method for labels"}
 EXACT = 1e-8  # relative error of a copy that has half the digits of float64 or more
 
 
@@ -104,13 +106,15 @@ def _copy(row: Data) -> Cell:
     rebuilt = row["rebuilt"]
     if not rebuilt:
         return Cell("not tried", "6", "calm")
+    if rebuilt["outcome"] in NO_METHOD:
+        return Cell(NO_METHOD[rebuilt["outcome"]], "6", "calm")
     if is_open(row):
         return Cell("not decided", "5", "calm")
     if rebuilt["ok"]:
         return _good_copy(rebuilt)
     if is_close(rebuilt):
         return Cell("close, not verified", "3", "warn")
-    return Cell("none", "4", "good")
+    return Cell("none by these methods", "4", "calm")
 
 
 def _good_copy(rebuilt: Data) -> Cell:

@@ -13,6 +13,8 @@ __all__ = ["Figure", "Leak", "Level", "leaks", "level_of", "three_figures"]
 
 Data = Mapping[str, Any]
 SHOWN = 3
+DEFENSE = "Cheapest defense that stopped these methods"
+UNTRIED = "training a copy on the answers was not tried, and may succeed"
 
 
 @dataclass(frozen=True)
@@ -140,15 +142,15 @@ def _cheapest(record: Data) -> Figure | None:
     note = f"keeps {percent(kept['labels kept'])} of labels" if kept.get("labels kept") is not None else ""
     if is_close(rebuilt):
         note = f"{note}; a close copy was made all the same, not verified".removeprefix("; ")
-    return Figure("Cheapest defense that helps", defense_words(name), note)
+    return Figure(DEFENSE, defense_words(name), f"{note}; {UNTRIED}".removeprefix("; "))
 
 
 def _no_defense(rows: Sequence[Data]) -> Figure:
     """None that was seen to help; one that is not decided may."""
     tried, undecided = sum(bool(row["rebuilt"]) for row in rows), sum(is_open(row) for row in rows)
     if undecided:
-        return Figure("Cheapest defense that helps", "not decided", f"for {undecided} of {tried} that were tried")
-    return Figure("Cheapest defense that helps", "none", f"of {tried} that were tried")
+        return Figure(DEFENSE, "not decided", f"for {undecided} of {tried} that were tried")
+    return Figure(DEFENSE, "none", f"of {tried} that were tried")
 
 
 def _span(record: Data) -> Figure | None:
