@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from reluctant.optional import require
@@ -49,16 +48,22 @@ class Arrays:
 
     def least_squares(self, design: Array, weights: Array) -> Array:
         """The matrix P for which P @ rows is the weighted least-squares solution."""
+        import scipy.linalg  # not needed to ask a network
+
         q, r = scipy.linalg.qr(design * weights[:, None], mode="economic", check_finite=False)
         return scipy.linalg.solve_triangular(r, q.T * weights, check_finite=False)
 
     def row_pivots(self, matrix: Array, count: int) -> NDArray[np.intp]:
         """Rows that elimination with partial pivoting picks, the first so many: they span much volume."""
+        import scipy.linalg  # not needed to ask a network
+
         factor = scipy.linalg.lapack.get_lapack_funcs(("getrf",), (matrix,))[0]
         return _picked(factor(matrix)[1], len(matrix), count)
 
     def cholesky_solver(self, matrix: Array) -> Callable[[Array], Array]:
         """Solves with a positive definite matrix."""
+        import scipy.linalg  # not needed to ask a network
+
         factor = scipy.linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
         return lambda right: scipy.linalg.cho_solve(factor, right, check_finite=False)
 

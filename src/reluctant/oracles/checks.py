@@ -106,6 +106,6 @@ def as_answers(raw: object, rows: int, outputs: int | None) -> FloatArray:
 
 def _about_names(raw: object) -> str:
     """Class names are labels too, once they are numbered."""
-    if not (isinstance(raw, np.ndarray | list) and np.asarray(raw).dtype.kind in "USO"):
+    if not (isinstance(raw, np.ndarray) and raw.dtype.kind in "USO"):
         return ""
     return " Number class names: lambda x: np.searchsorted(model.classes_, model.predict(x))."

@@ -11,7 +11,7 @@ from reluctant.domains import Domain
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits.inside import look_inside
 from reluctant.extraction.few_digits.star import read_star
-from reluctant.extraction.saturation import readable_box, told_in_steps
+from reluctant.health.saturation import readable_box, told_in_steps
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
 

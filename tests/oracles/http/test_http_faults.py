@@ -76,7 +76,7 @@ def test_retry_after_is_obeyed_by_all_connections() -> None:
         assert time.monotonic() - start >= 1
 
 
-@pytest.mark.parametrize("text", ["7", " 7.0 ", formatdate(time.time() + 7, usegmt=True)])
+@pytest.mark.parametrize("text", ["7", " 7.0 ", formatdate(time.time() + 7, usegmt=True)], ids=["7", "7.0", "a date"])
 def test_retry_after_is_a_number_or_a_date(text: str) -> None:
     assert retry_after({"retry-after": text}) == pytest.approx(7, abs=90 if "GMT" in text else 0)
 
