@@ -27,9 +27,7 @@ def test_an_unreachable_target(unreachable):
     assert "could not be opened" in html
     assert "<h1>http://localhost:9/v2/models/digits</h1>" in html
     assert re.findall('<section id="(.*?)"', html) == ["limits", "steps", "repeat"]  # one short page,
-    assert (
-        re.sub("<[^>]*>", "", html).count("Connection refused") == 2
-    )  # why: at its head and by the step
+    assert re.sub("<[^>]*>", "", html).count("Connection refused") == 2  # why: at its head and by the step
     assert "<svg" not in html
     assert "not tried" in html
     assert len(three_figures(unreachable)) == 3
