@@ -70,6 +70,7 @@ def test_fail_on_may_be_repeated(command, npz):
     [
         ("--fail-on", "everything"),
         ("--price", "-1"),
+        ("--price", "inf"),
         ("--input-shape", "five"),
         ("--input-shape", "2,2"),
         ("--inputs", "missing.npy"),

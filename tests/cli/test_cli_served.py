@@ -53,6 +53,53 @@ def test_a_plain_endpoint_is_asked(command):
     assert "Looks piecewise linear" in ended.out
 
 
+COMMANDS = {
+    "health": [],
+    "extract": ["-o", "copy.npz"],
+    "learn": [],
+    "flip": ["--input", "x.npy"],
+    "span": [],
+    "verify": ["true.npz"],
+    "audit": ["--budget", 3000, "--seconds", 3, "--skip", "defenses"],
+}
+KEY, BODY_KEY = "abcSECRETxyz", "bodySECRETxyz"
+
+
+def no_key_in(folder, ended) -> None:
+    files = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
+    for key in (KEY, BODY_KEY):
+        assert not any(key.encode() in text for text in [*files, ended.out.encode(), ended.err.encode()])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_key_in_an_address_or_a_request_is_written(name, command, folder):
+    NETWORK.save(folder / "true.npz")
+    np.save(folder / "x.npy", np.full(6, 0.3))
+    request = json.dumps({"instances": "$rows", "key": BODY_KEY})
+    how = ["--dim", 6, "--request", request, "--reply", "predictions", "--transcript", "kept", "--json", "r.json"]
+    with ModelServer(NETWORK, 6) as server:
+        ended = command(name, f"{server.plain_url}?token={KEY}", *how, *COMMANDS[name])
+        assert server.rows > 0
+    assert ended.status in (0, 1), ended.err
+    record = json.loads((folder / "r.json").read_text())
+    assert record["target"]["name"] == server.plain_url.removeprefix("http://")
+    no_key_in(folder, ended)
+
+
+def test_the_command_of_an_audit_says_where_something_is_to_be_filled_in(command, folder):
+    request = json.dumps({"instances": "$rows", "key": BODY_KEY})
+    how = ["--dim", 6, "--request", request, "--reply", "predictions", "--json", "r.json"]
+    ended = command("audit", f"http://localhost:9/predict?token={KEY}", *how)
+    assert ended.status == 1
+    record = json.loads((folder / "r.json").read_text())
+    assert record["target"]["name"] == "http://localhost:9/predict"
+    assert "'http://localhost:9/predict?[hidden]'" in record["repeat"]["command"]
+    assert '"key": "[hidden]"' in record["repeat"]["command"]
+    assert '"instances": "$rows"' in record["repeat"]["command"]
+    assert "[hidden]" in (folder / "report.html").read_text()
+    no_key_in(folder, ended)
+
+
 def test_a_wrong_name_is_status_2(command):
     with ModelServer(NETWORK, 6, name="digits") as server:
         ended = command("health", server.url.replace("digits", "letters"))

@@ -6,16 +6,18 @@ import gzip
 import inspect
 import json
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from reluctant.errors import InvalidInput
-from reluctant.experiments import EXPERIMENTS, Check, Finding
+from reluctant.experiments import EXPERIMENTS, Check, Finding, exact, learning_theorem
 from reluctant.experiments.images import check_mnist, digits, mnist
 from reluctant.experiments.papers import PAPERS
 from reluctant.experiments.sweeps.exact import exact_run
 from reluctant.experiments.training import accuracy, before_and_after
+from reluctant.report.only_drawn import is_only_drawn
 from reluctant.testing import planted
 
 SMALL = {
@@ -67,6 +69,7 @@ def test_an_experiment_gives_a_table_a_picture_and_data(name, small, tmp_path):
     assert any(digit in finding.measured for digit in "0123456789")
     svg, text, data = finding.write(tmp_path, seed=0)
     assert svg.read_text().startswith("<svg")
+    assert is_only_drawn(svg.read_text())
     written = json.loads(data.read_text())
     assert written["rows"]
     assert written["paper"]["title"] == EXPERIMENTS[name].paper.title
@@ -77,6 +80,57 @@ def test_an_experiment_gives_a_table_a_picture_and_data(name, small, tmp_path):
 @pytest.mark.parametrize("name", TRUE_WHEN_SMALL)
 def test_what_the_paper_claims_holds(name, small):
     assert [str(check) for check in small(name).checks if not check.ok] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_what_the_paper_claims_holds_at_the_quick_size(name):
+    assert [str(check) for check in EXPERIMENTS[name](size="quick", rng=0).checks if not check.ok] == []
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_checks_are_numbers_each_with_a_name_of_its_own(name, small):
+    checks = small(name).checks
+    assert all(np.isfinite(check.value) for check in checks)
+    assert len({check.name for check in checks}) == len(checks)
+
+
+def test_nothing_is_asked_of_what_is_not_random():
+    finding = EXPERIMENTS["smallest-perturbation"](dim=50, widths=(10, 50), runs=2)
+    assert [check.name for check in finding.checks] == ["z at k = 10"]
+    assert finding.rows[-1][-1] is None
+
+
+def test_a_wide_bump_that_is_missed_fails_the_finding(monkeypatch):
+    real = learning_theorem.paper_run
+    missed = []
+
+    def misses_one(seed, width):
+        run = real(seed, width)
+        if width >= 0.03 and not missed:
+            missed.append(seed)
+            return replace(run, error=1.0)
+        return run
+
+    monkeypatch.setattr(learning_theorem, "paper_run", misses_one)
+    finding = EXPERIMENTS["learn-theorem"](widths=(0.3, 0.1, 0.02), networks=10)
+    assert not finding.ok
+    assert "19 of 20 bumps 0.1 to 0.3 wide and 10 of 10 bumps 0.02 wide" in finding.measured
+
+
+def test_two_layers_that_cost_too_much_fail_the_finding(monkeypatch):
+    real = exact.exact_run
+    slow = lambda true, seed, **more: replace(real(true, seed, **more), queries=30 * len(true.weights[0]) ** 2)  # noqa: E731
+    monkeypatch.setattr(exact, "exact_run", slow)
+    finding = EXPERIMENTS["exact-two-layers"](networks={(10, 10, 10, 1): 1, (24, 24, 10, 1): 1})
+    assert [check.name for check in finding.checks if not check.ok] == [
+        "most queries for each parameter", "power of the parameters that queries follow",
+    ]  # fmt: skip
+
+
+def test_narrow_bumps_are_asked_for_only_where_there_are_any():
+    finding = EXPERIMENTS["learn-bump"](widths=(0.1,), networks=1)
+    assert not any("exact method alone missed" in check.name for check in finding.checks)
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

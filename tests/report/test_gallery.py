@@ -49,6 +49,30 @@ def test_all_of_a_finding_is_on_the_page():
 
 
 @pytest.mark.parametrize(
+    "inside",
+    [
+        HOSTILE,
+        "<path onclick=\"document.title='ran'\"/>",
+        '<image href="http://host/x.png"/>',
+        '<a href="javascript:void(0)"/>',
+        "<foreignObject><body/></foreignObject>",
+        "<style>@import 'x.css';</style>",
+        '<rect style="fill: url(http://host/x)"/>',
+        "<path",
+    ],
+)
+def test_a_picture_that_does_more_than_draw_is_left_out(inside):
+    page = gallery_page([finding("one")], {"one": SVG.replace("<path", f"{inside}<path", 1)})
+    assert 'class="picture"' not in page
+    assert inside not in page
+    assert "The claim." in page
+
+
+def test_a_picture_with_a_document_type_is_left_out():
+    assert 'class="picture"' not in gallery_page([finding("one")], {"one": f"<!DOCTYPE svg>{SVG}"})
+
+
+@pytest.mark.parametrize(
     ("records", "sentence"),
     [
         ([finding("one"), finding("two", **FAILING)], "1 of 2 checks hold."),

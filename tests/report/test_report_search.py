@@ -57,6 +57,7 @@ def test_it_says_what_happened_in_words(search):
     assert svg.count('class="during"') == search.rounds
     assert f"12 creases found in {search.rounds} rounds with {len(search.t)} rows." in svg
     assert "Round 1: 16 rows asked, 0 creases found, 0 in all." in svg
+    assert " 1 creases" not in svg
 
 
 def test_motion_is_for_screens_that_want_it(search):

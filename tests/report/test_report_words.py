@@ -8,16 +8,18 @@ import numpy as np
 import pytest
 
 from reluctant.report import render
-from reluctant.report.defenses import defense_words
+from reluctant.report.defenses import defense_table, defense_words
 from reluctant.report.drawings import (
     draw_errors,
     draw_first_layer,
     draw_flip,
     draw_leak,
+    draw_leak_queries,
     draw_line,
     draw_plane,
     draw_stages,
 )
+from reluctant.report.drawings.drawing import Drawing
 from reluctant.report.drawings.first_layer import _mosaic
 from reluctant.report.drawings.leak import MOST_DIGITS, leak_points
 from reluctant.report.drawings.plane import _finer
@@ -177,3 +179,33 @@ def test_the_leak_curve_has_rows_about_digits_in_their_order():
     assert draw_leak([row("none", 16.0)]) is None
     assert draw_leak([row("none", 16.0), row("decimals=2", 3.0) | {"rebuilt": None}]) is None
     assert draw_leak(None) is None
+
+
+def test_the_leak_curve_has_a_gap_where_nothing_is_decided(monkeypatch):
+    rows = [row("none", 16.0), row("decimals=6", 7.0), row("decimals=2", 3.0, 0.6, ok=False) | {"stopped": None}]
+    figures = []
+    monkeypatch.setattr(Drawing, "of", lambda figure, alt: figures.append((figure, alt)))
+    draw_leak(rows)
+    draw_leak_queries(rows)
+    for figure, _ in figures:
+        curve = next(line for line in figure.axes[0].lines if line.get_linestyle() == "-")
+        assert np.isnan(curve.get_ydata()).tolist() == [True, False, False]
+    assert "2 decimals: not decided" in figures[0][1]
+    assert "2 decimals" not in figures[1][1]
+    assert leak_points(rows[1:]) == []
+
+
+def test_labels_that_no_method_reads_are_not_called_safe():
+    labels = row("labels", None, None, ok=False)
+    labels["rebuilt"] |= {"outcome": "piecewise-constant"}
+    cell = defense_table({"on": "the local file", "rows": [labels]}).rows[0][4]
+    assert (cell.text, cell.tone) == ("not tried: no method for labels", "calm")
+
+
+def test_a_defense_that_is_not_decided_is_not_praised():
+    undecided = row("decimals=2", 3.0, 0.6, ok=False) | {"stopped": None}
+    table = defense_table({"on": "the local file", "rows": [undecided, undecided | {"stopped": True}]})
+    assert [(cells[4].text, cells[4].tone) for cells in table.rows] == [
+        ("not decided", "calm"),
+        ("none by these methods", "calm"),
+    ]

@@ -24,6 +24,7 @@ from reluctant.audit.shares import BUDGET, SECONDS, SHARES, reserve, seconds_for
 from reluctant.errors import InvalidInput, InvalidRows, ReluctantError
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Oracle
+from reluctant.oracles.http import shown_target
 from reluctant.oracles.link import AnswerLink
 from reluctant.oracles.opening import Precision, as_opened
 from reluctant.results import Ended
@@ -122,7 +123,7 @@ def not_opened(target: str, error: ReluctantError, *, seed: int, budget: int, re
         *(StepRecord(name, "skipped", "The target is not open.") for name in STEPS),
     )
     known = Known(Given(np.empty((0, 0))), said={"open": f"The target could not be opened: {error}"})
-    return Audit(None, {}, known, steps, ok=False, seed=seed, budget=budget, repeat=repeat, name=target)
+    return Audit(None, {}, known, steps, ok=False, seed=seed, budget=budget, repeat=repeat, name=shown_target(target))
 
 
 def _check(seconds: float, classes: Sequence[str], outputs: int | None) -> None:

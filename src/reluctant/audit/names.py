@@ -22,9 +22,9 @@ def names(known: Known, verdict: Verdict) -> list[dict[str, Any]]:
         flipped = sum(flip.ok for flip in known.flips)
         said = f"One gradient step flipped {flipped} of {len(known.flips)} inputs."
         entries.append(("AML.T0043.001", "Black-Box Optimization", ATLAS, said))
-    if known.sweep is not None:
-        entries.append(("AML.M0002", "Passive AI Output Obfuscation", ATLAS, known.sweep.sentence))
+    swept = "No defense was tried." if known.sweep is None else known.sweep.sentence
     entries += [
+        ("AML.M0002", "Passive AI Output Obfuscation", ATLAS, swept),
         ("AML.M0004", "Restrict Number of AI Model Queries", ATLAS, _limit(known)),
         ("NIST AI 100-2", "Model extraction", NIST, verdict.sentence),
         ("ML05:2023", "Model Theft", OWASP, verdict.sentence),

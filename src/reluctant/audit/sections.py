@@ -12,6 +12,7 @@ from reluctant.numerics import FloatArray
 __all__ = ["Section", "crossings", "polylines"]
 
 FINE = 121  # points a side of the grid on which deeper creases are followed
+ON_A_LINE = 4001  # points on which changes of side are looked for: more than a page has across
 STRAIGHT = 1e-3  # sine of the angle below which a crease has not bent
 
 
@@ -36,7 +37,7 @@ class Section:
         return ReLUNetwork([first @ self.directions.T, *rest], biases, skip)
 
 
-def crossings(network: ReLUNetwork, low: float, high: float, samples: int = 4001) -> FloatArray:
+def crossings(network: ReLUNetwork, low: float, high: float, samples: int = ON_A_LINE) -> FloatArray:
     """Positions in which a network of one input has a neuron that changes side, all layers."""
     t = np.linspace(low, high, samples)
     found = []

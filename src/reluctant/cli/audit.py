@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -19,6 +20,7 @@ from reluctant.cli.files import check_page_path, check_record_path, write_page, 
 from reluctant.cli.inputs import read_array
 from reluctant.cli.targets import INTERRUPTED, TargetArgument, TargetOptions, with_target_options
 from reluctant.errors import InvalidInput, MissingDependency, TargetError, UnknownTarget, UnsafeFile, UnsupportedModel
+from reluctant.oracles.http import shown_command_target, shown_request
 from reluctant.oracles.link import AnswerLink
 from reluctant.oracles.opening import Precision
 from reluctant.report import three_figures
@@ -140,8 +142,8 @@ def _check(out: Path, options: TargetOptions, fail_on: list[str], price: float |
     unknown = [name for name in fail_on if name not in LEAKS]
     if unknown:
         raise InvalidInput.about("--fail-on", got=", ".join(unknown), expected="one of " + ", ".join(LEAKS))
-    if price is not None and not price >= 0:
-        raise InvalidInput.about("--price", got=price, expected="a number, at least 0")
+    if price is not None and not 0 <= price < inf:
+        raise InvalidInput.about("--price", got=price, expected="a finite number, at least 0")
 
 
 def _check_needed(fail_on: list[str], skipped: list[str]) -> None:
@@ -179,10 +181,11 @@ def _shape(text: str | None) -> tuple[int, int] | None:
 
 
 def _repeat(target: str, options: TargetOptions, own: Mapping[str, Any]) -> str:
-    """The command with every option that is not at its default."""
+    """The command with every option that is not at its default, and without what may be a key."""
     given = {field.name: getattr(options, field.name) for field in fields(options)}
+    given["request"] = None if options.request is None else shown_request(options.request)
     at_default = {field.name: field.default for field in fields(options)} | OWN_DEFAULTS
-    words = ["reluctant", "audit", target]
+    words = ["reluctant", "audit", shown_command_target(target)]
     for name, value in (given | dict(own)).items():
         if name not in NOT_REPEATED and value not in (at_default.get(name), None):
             words += _words(f"--{name.replace('_', '-')}", value)

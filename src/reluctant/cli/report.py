@@ -9,6 +9,7 @@ import typer
 
 from reluctant.cli.files import check_page_path, write_page
 from reluctant.report import read_audit
+from reluctant.report.reading import told_as_a_wrong_record
 
 __all__ = ["report"]
 
@@ -23,7 +24,8 @@ def report(
     """
     check_page_path(out)
     data = read_audit(record)
-    write_page(data, out)
+    with told_as_a_wrong_record(record):
+        write_page(data, out)
     print(data["verdict"]["sentence"])
     print(f"Report: {out.resolve()}")
     return 0

@@ -12,6 +12,7 @@ from typing import Any
 from reluctant.experiments.axes import page_colours, plain_axes
 from reluctant.experiments.papers import Paper
 from reluctant.report.figures import figure_svg, new_figure
+from reluctant.report.words import UNKNOWN
 
 __all__ = ["Check", "Finding", "cell", "write_files"]
 
@@ -134,4 +135,6 @@ def _finite(value: Any) -> Any:
 
 def cell(value: Any) -> str:
     """A value of a table as text."""
+    if value is None:
+        return UNKNOWN
     return f"{value:.4g}" if isinstance(value, float) else str(value)

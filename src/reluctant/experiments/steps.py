@@ -103,20 +103,27 @@ def flip_steps(
         columns=("layers", "d", "networks", "flipped", "median · √d", "corrected · √d"),
         rows=tuple(cell.row() for cell in cells),
         draw=lambda figure: _draw(figure, cells, depths),
-        checks=(
-            *(Check(f"flipped, {c.depth} layers, d = {c.d}", c.flipped, NEARLY_ALL, 1) for c in cells if c.d >= LARGE),
-            *(_slope_check(depth, slopes[depth], errors[depth][1]) for depth in depths),
-            Check("rows beyond d for a flip by questions", max(cell.extra for cell in cells), 0, MOST_EXTRA),
-        ),
-        notes=(
-            "Corrected: the law of the linear step is known, and what its sample median is off by is taken out: "
-            "the slope tests how the true step over the linear one changes with d.",
-            "Standard errors of the slopes, as drawn and corrected: "
-            + ", ".join(f"{k} layers {raw:.2f} and {fine:.3f}" for k, (raw, fine) in errors.items())
-            + ".",
-            "With few inputs deep networks need longer steps than 1/√d, and some do not flip at all; the theorem's "
-            "widths and constants, exponential in depth, are out of reach.",
-        ),
+        checks=_checks(cells, slopes, errors),
+        notes=_notes(errors),
+    )
+
+
+def _checks(cells: list[_Cell], slopes: dict[int, float], errors: dict[int, tuple[float, float]]) -> tuple[Check, ...]:
+    return (
+        *(Check(f"flipped, {c.depth} layers, d = {c.d}", c.flipped, NEARLY_ALL, 1) for c in cells if c.d >= LARGE),
+        *(_slope_check(depth, slopes[depth], errors[depth][1]) for depth in slopes),
+        Check("rows beyond d for a flip by questions", max(cell.extra for cell in cells), 0, MOST_EXTRA),
+    )
+
+
+def _notes(errors: dict[int, tuple[float, float]]) -> tuple[str, ...]:
+    each = ", ".join(f"{k} layers {raw:.2f} and {fine:.3f}" for k, (raw, fine) in errors.items())
+    return (
+        "Corrected: the law of the linear step is known, and what its sample median is off by is taken out: "
+        "the slope tests how the true step over the linear one changes with d.",
+        f"Standard errors of the slopes, as drawn and corrected: {each}.",
+        "With few inputs deep networks need longer steps than 1/√d, and some do not flip at all; the theorem's "
+        "widths and constants, exponential in depth, are out of reach.",
     )
 
 

@@ -40,6 +40,7 @@ Data = Mapping[str, Any]
 
 LONGEST_FILM = 800_000  # characters: of a page of 1.5 MB
 
+NOT_OPENED = ("limits", "steps", "repeat")  # sections about a target that could not be opened
 CONTENTS = (
     ("recovered", "What was recovered"),
     ("defenses", "What would help"),
@@ -61,7 +62,7 @@ def audit_page(record: Data) -> str:
     return render(
         "audit.html",
         record=record,
-        contents=CONTENTS,
+        contents=_contents(record),
         name=target_name(record),
         level=level_of(record),
         figures=three_figures(record),
@@ -75,6 +76,12 @@ def audit_page(record: Data) -> str:
         drawings=_drawings(record),
         **_tables(record),
     )
+
+
+def _contents(record: Data) -> tuple[tuple[str, str], ...]:
+    """All sections; of a target that could not be opened, those that have something to say."""
+    opened = not any(step["step"] == "open" and step["state"] == "failed" for step in record["steps"])
+    return CONTENTS if opened else tuple(part for part in CONTENTS if part[0] in NOT_OPENED)
 
 
 def write_audit_page(path: Path, record: Data) -> None:

@@ -9,7 +9,7 @@ from reluctant.audit.leak import CLOSE
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.words import UNKNOWN, count, percent, size
 
-__all__ = ["defense_table", "defense_words", "is_close"]
+__all__ = ["defense_table", "defense_words", "is_close", "is_open"]
 
 Data = Mapping[str, Any]
 
@@ -38,6 +38,8 @@ COLUMNS = (
     Column("copy's error", numeric=True),
     Column("queries", numeric=True),
 )
+# Outcomes that mean that nobody has tried: the methods are for other answers.
+NO_METHOD = {"piecewise-constant": "not tried: no method for labels"}
 EXACT = 1e-8  # relative error of a copy that has half the digits of float64 or more
 
 
@@ -72,7 +74,7 @@ def _row(row: Data) -> list[Cell]:
         _number(honest.get("error rms"), size),
         _number(honest.get("labels kept"), percent),
         _span(span),
-        _copy(rebuilt),
+        _copy(row),
         _number(rebuilt.get("error"), size),
         _number(rebuilt.get("queries"), count),
     ]
@@ -94,14 +96,25 @@ def is_close(rebuilt: Data) -> bool:
     return error is not None and error <= CLOSE
 
 
-def _copy(rebuilt: Data) -> Cell:
+def is_open(row: Data) -> bool:
+    """True if a copy was tried and not made, and that says nothing: what was tried did not come to its end."""
+    rebuilt = row["rebuilt"]
+    return bool(rebuilt) and row["stopped"] is None and not (rebuilt["ok"] or is_close(rebuilt))
+
+
+def _copy(row: Data) -> Cell:
+    rebuilt = row["rebuilt"]
     if not rebuilt:
-        return Cell("not tried", "5", "calm")
+        return Cell("not tried", "6", "calm")
+    if rebuilt["outcome"] in NO_METHOD:
+        return Cell(NO_METHOD[rebuilt["outcome"]], "6", "calm")
+    if is_open(row):
+        return Cell("not decided", "5", "calm")
     if rebuilt["ok"]:
         return _good_copy(rebuilt)
     if is_close(rebuilt):
         return Cell("close, not verified", "3", "warn")
-    return Cell("none", "4", "good")
+    return Cell("none by these methods", "4", "calm")
 
 
 def _good_copy(rebuilt: Data) -> Cell:

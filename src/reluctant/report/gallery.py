@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reluctant.optional import require
+from reluctant.report.only_drawn import is_only_drawn
 from reluctant.report.rendering import render
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.words import UNKNOWN, count, duration, size
@@ -91,9 +92,10 @@ def gallery_page(records: Sequence[Record], pictures: Mapping[str, str]) -> str:
 
     Arguments:
         records: what `reluctant reproduce` wrote, in the order of the page.
-        pictures: SVG made by this library, by the name of the experiment; it is put in as it is.
+        pictures: SVG by the name of the experiment; left out if it could run or load anything.
     """
-    shown = [_Shown(record, _markup(pictures.get(record["name"], ""))) for record in records]
+    drawn = {name: _markup(svg) for name, svg in pictures.items() if is_only_drawn(svg)}
+    shown = [_Shown(record, drawn.get(record["name"])) for record in records]
     return render(
         "gallery.html",
         summary=Table("All experiments", SUMMARY_COLUMNS, [each.summary() for each in shown]),

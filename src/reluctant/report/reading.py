@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from reluctant.audit import schema
 from reluctant.audit.record import SCHEMA
-from reluctant.errors import InvalidInput
+from reluctant.errors import InvalidInput, ReluctantError
 from reluctant.optional import require
+from reluctant.report.consistency import inconsistencies
 
-__all__ = ["check_audit", "read_audit"]
+__all__ = ["check_audit", "read_audit", "told_as_a_wrong_record"]
 
 EXPECTED = "a record that `reluctant audit --json` wrote"
 LONGEST = 160  # characters of what the schema says
@@ -20,12 +23,16 @@ LONGEST = 160  # characters of what the schema says
 def read_audit(path: Path) -> dict[str, Any]:
     """The record in a file, or an error that says what is wrong with the file."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
     except OSError as error:
         raise InvalidInput.about("RECORD", got=f"'{path}' ({error.strerror})", expected=EXPECTED) from error
     except ValueError as error:  # not JSON, or not text
         raise InvalidInput.about("RECORD", got=f"'{path}', which is no JSON ({error})", expected=EXPECTED) from error
     return check_audit(data, f"'{path}'")
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is no number of JSON")
 
 
 def check_audit(data: Any, name: str = "the record") -> dict[str, Any]:
@@ -39,4 +46,18 @@ def check_audit(data: Any, name: str = "the record") -> dict[str, Any]:
         place = "/".join(str(part) for part in error.absolute_path) or "its top"
         said = error.message if len(error.message) <= LONGEST else error.message[: LONGEST - 1] + "…"
         raise InvalidInput.about("RECORD", got=f"{name}, wrong at {place}: {said}", expected=EXPECTED)
+    for wrong in inconsistencies(data):
+        raise InvalidInput.about("RECORD", got=f"{name}, wrong at {wrong}", expected=EXPECTED)
     return dict(data)
+
+
+@contextmanager
+def told_as_a_wrong_record(path: Path) -> Iterator[None]:
+    """Whatever a page stumbles over in a record from elsewhere is a mistake of the record."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        if isinstance(error, ReluctantError):
+            raise
+        got = f"'{path}', of which no page can be made ({type(error).__name__}: {error})"
+        raise InvalidInput.about("RECORD", got=got, expected=EXPECTED) from error

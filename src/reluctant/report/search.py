@@ -67,7 +67,7 @@ def search_svg(search: LineSearch) -> str:
 
 def summary(search: LineSearch) -> str:
     """What a search found, at what cost."""
-    return f"{len(search.creases)} creases found in {search.rounds} rounds with {len(search.t)} rows."
+    return f"{_creases(len(search.creases))} found in {search.rounds} rounds with {len(search.t)} rows."
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class _Film:
         now = self.search.round == number
         found = self.search.creases[self.found_in == number]
         until = int((self.found_in <= number).sum())
-        said = f"Round {number + 1}: {now.sum()} rows asked, {len(found)} creases found, {until} in all."
+        said = f"Round {number + 1}: {now.sum()} rows asked, {_creases(len(found))} found, {until} in all."
         x = self.x(np.arctan(found / self.search.scale))
         return [
             self.path("asked", number, self.dots(now)),
@@ -161,6 +161,10 @@ class _Film:
             *labels,
             f'<text x="{middle:.0f}" y="{UNITS:.0f}" text-anchor="middle" opacity=".7">{units}</text>',
         ]
+
+
+def _creases(number: int) -> str:
+    return "1 crease" if number == 1 else f"{number} creases"
 
 
 def _stretches(x: FloatArray, y: FloatArray, drawn: BoolArray) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reluctant.report.defenses import defense_words, is_close
+from reluctant.report.defenses import defense_words, is_close, is_open
 from reluctant.report.words import count, duration, money, percent, size
 from reluctant.results import Outcome
 
@@ -14,6 +14,8 @@ __all__ = ["Figure", "Leak", "Level", "leaks", "level_of", "three_figures"]
 
 Data = Mapping[str, Any]
 SHOWN = 3
+DEFENSE = "Cheapest defense that stopped these methods"
+UNTRIED = "training a copy on the answers was not tried, and may succeed"
 
 
 @dataclass(frozen=True)
@@ -135,13 +137,21 @@ def _cheapest(record: Data) -> Figure | None:
         return None  # nothing to defend against that was seen here
     name = defenses.get("cheapest")
     if name is None:
-        return Figure("Cheapest defense that helps", "none", f"of {len(defenses['rows']) - 1} that were tried")
+        return _no_defense([row for row in defenses["rows"] if row["defense"] != "none"])
     row = next((row for row in defenses["rows"] if row["defense"] == name), None)
     kept, rebuilt = ((row or {}).get(part) or {} for part in ("honest", "rebuilt"))
     note = f"keeps {percent(kept['labels kept'])} of labels" if kept.get("labels kept") is not None else ""
     if is_close(rebuilt):
         note = f"{note}; a close copy was made all the same, not verified".removeprefix("; ")
-    return Figure("Cheapest defense that helps", defense_words(name), note)
+    return Figure(DEFENSE, defense_words(name), f"{note}; {UNTRIED}".removeprefix("; "))
+
+
+def _no_defense(rows: Sequence[Data]) -> Figure:
+    """None that was seen to help; one that is not decided may."""
+    tried, undecided = sum(bool(row["rebuilt"]) for row in rows), sum(is_open(row) for row in rows)
+    if undecided:
+        return Figure(DEFENSE, "not decided", f"for {undecided} of {tried} that were tried")
+    return Figure(DEFENSE, "none", f"of {tried} that were tried")
 
 
 def _span(record: Data) -> Figure | None:

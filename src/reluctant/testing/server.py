@@ -240,16 +240,17 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        path, _, _ = self.path.partition("?")
         try:
             self._check_token()
-            if self.path == "/v2/repository/index":
+            if path == "/v2/repository/index":
                 self._send(200, json.dumps([{"name": self.model.name}]).encode())
-            elif self.path == f"/v2/models/{self.model.name}/infer":
+            elif path == f"/v2/models/{self.model.name}/infer":
                 self._question(lambda: self._infer(body))
-            elif self.path == "/predict":
+            elif path == "/predict":
                 self._question(lambda: self._predict(body))
             else:
-                raise _Refusal(404, "Model not found")
+                raise _Refusal(404, f"Model not found: {self.path}")
         except _Refusal as refusal:
             self._refuse(refusal)
 

@@ -21,7 +21,8 @@ from reluctant.optional import require
 from reluctant.oracles.http.options import ServedOptions
 from reluctant.oracles.http.pace import Pace
 from reluctant.oracles.http.replies import Reply, failure_of
-from reluctant.oracles.http.secret import Secret
+from reluctant.oracles.http.secret import Secret, scrub
+from reluctant.oracles.http.shown import hidden_values, shown_url
 
 __all__ = ["Server"]
 
@@ -42,11 +43,12 @@ class Server:
 
     def __init__(self, url: str, options: ServedOptions, timeout: float | None) -> None:
         self._httpx = require("httpx", extra="http", purpose="Asking a served model")
-        self.url, self.shown = url.rstrip("/"), _shown(url)
+        self.url, self.shown = url.rstrip("/"), shown_url(url)
         self.timeout = timeout or TIMEOUT_SECONDS
         self.pace = Pace(options.rate)
         self._auth_env = options.auth_env
         self._secret = None if options.auth_env is None else Secret(options.auth_env)
+        self._hidden = hidden_values(url, options.request)
         self._headers = {} if self._secret is None else self._secret.header(options.auth_header)
         self._trust = _trusted(options.ca)
         self._proxy = _proxy(url)
@@ -66,7 +68,7 @@ class Server:
 
     def failure(self, reply: Reply, method: str, url: str, rows: int) -> TargetError:
         """The error that a reply stands for; all connections keep still if the server asks for it."""
-        error = self.scrubbed(failure_of(reply, f"{method} {_shown(url)}", rows, self._auth_env))
+        error = self.scrubbed(failure_of(reply, f"{method} {shown_url(url)}", rows, self._auth_env))
         if isinstance(error, TargetBusy):
             self.pace.hold(error.retry_after)
         return error
@@ -105,7 +107,7 @@ class Server:
 
     def _exchange(self, client: Any, method: str, url: str, body: bytes, headers: dict[str, str]) -> Reply:
         deadline = time.monotonic() + self.timeout
-        httpx, where = self._httpx, f"{method} {_shown(url)}"
+        httpx, where = self._httpx, f"{method} {shown_url(url)}"
         sent = {"Accept-Encoding": "identity"} | self._headers | headers
         error: ReluctantError
         try:
@@ -131,10 +133,12 @@ class Server:
         raise self.scrubbed(error) from None
 
     def scrubbed(self, error: E) -> E:
-        """The error with the credential taken out of its text."""
-        if self._secret is not None:
-            error.args = tuple(self._secret.scrub(part) if isinstance(part, str) else part for part in error.args)
+        """The error with the credential taken out of its text, and what is hidden of address and request."""
+        error.args = tuple(self._scrub(part) if isinstance(part, str) else part for part in error.args)
         return error
+
+    def _scrub(self, text: str) -> str:
+        return scrub(text if self._secret is None else self._secret.scrub(text), self._hidden)
 
     def __repr__(self) -> str:
         return f"Server({self.shown})"
@@ -182,9 +186,3 @@ def _trusted(ca: str | Path | None) -> ssl.SSLContext:
         except (OSError, ssl.SSLError) as error:
             raise InvalidInput.about("ca", got=f"'{ca}' ({error})", expected="a file of PEM certificates") from error
     return context
-
-
-def _shown(url: str) -> str:
-    """The address without a query, which may hold a key."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reluctant.errors import InvalidAnswer, InvalidInput
+from reluctant.oracles.http.shown import shown_request
 
 __all__ = ["ReplyPath", "RequestTemplate"]
 
@@ -31,12 +32,14 @@ class RequestTemplate:
             data = json.loads(template) if isinstance(template, str) else template
             text = json.dumps(data)
         except (TypeError, ValueError) as error:
-            raise InvalidInput.about("request", got=f"{template!r} ({error})", expected="JSON") from None
+            raise InvalidInput.about("request", got=f"text that is none ({error})", expected="JSON") from None
         places = [(placeholder, text.count(placeholder)) for placeholder in (ROWS, ROW)]
         if sum(count for _, count in places) != 1:
             raise InvalidInput.about(
-                "request", got=repr(template), expected='JSON with "$rows" (or "$row", one row a request) in one place'
-            )
+                "request",
+                got=shown_request(template),
+                expected='JSON with "$rows" (or "$row", one row a request) in one place',
+            )  # fmt: skip
         placeholder = next(placeholder for placeholder, count in places if count)
         before, after = text.encode().split(placeholder.encode())
         return cls(before, after, single=placeholder == ROW)

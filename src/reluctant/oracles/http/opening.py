@@ -11,6 +11,7 @@ from reluctant.oracles.http.endpoint import JsonEndpointOracle
 from reluctant.oracles.http.inference import OpenInferenceOracle
 from reluctant.oracles.http.metadata import MODEL_PATH
 from reluctant.oracles.http.options import ServedOptions
+from reluctant.oracles.http.shown import shown_url
 
 __all__ = ["first_batch", "modest_rows", "open_served"]
 
@@ -28,12 +29,12 @@ def open_served(
     plain = options.request is not None
     if not plain and not MODEL_PATH.match(urlsplit(url).path):
         raise UnknownTarget.about(
-            "target", got=f"'{_without_query(url)}'", expected="http(s)://host:port/v2/models/NAME",
+            "target", got=f"'{shown_url(url)}'", expected="http(s)://host:port/v2/models/NAME",
             fix="For a service of another kind say what to send and where the answers are: "
             """request='{"instances": "$rows"}', reply='predictions' (--request, --reply).""",
         )  # fmt: skip
-    if not plain and urlsplit(url).query:
-        raise InvalidInput.about("target", got=f"'{_without_query(url)}' with a query", expected="one without")
+    if not plain and (urlsplit(url).query or urlsplit(url).fragment):
+        raise InvalidInput.about("target", got=f"'{shown_url(url)}' with more after it", expected="one without")
     server = Server(url, options, timeout)
     try:
         _greet(server)
@@ -67,18 +68,14 @@ def _check(url: str) -> None:
     try:
         parts = urlsplit(url)
         _ = parts.port
-    except ValueError as error:
+    except ValueError:  # its words may repeat a key
         raise UnknownTarget.about(
-            "target", got=f"an address with {error}", expected="http(s)://host:port/..."
+            "target", got="an address that cannot be read", expected="http(s)://host:port/..."
         ) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UnknownTarget.about("target", got=f"'{_without_query(url)}'", expected="an http or https address")
+        raise UnknownTarget.about("target", got=f"'{shown_url(url)}'", expected="an http or https address")
     if parts.username or parts.password:
         raise InvalidInput.about(
             "target", got="an address with credentials in it", expected="one without",
             fix="Put them into an environment variable and name it: auth_env= (--auth-env).",
         )  # fmt: skip
-
-
-def _without_query(url: str) -> str:
-    return url.partition("?")[0].rpartition("@")[2]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from reluctant.errors import InvalidInput
 
-__all__ = ["Secret"]
+__all__ = ["HIDDEN", "Secret", "scrub"]
 
 HIDDEN = "[hidden]"
 
@@ -35,9 +36,7 @@ class Secret:
 
     def scrub(self, text: str) -> str:
         """The text without the credential, nor the token in it."""
-        for part in sorted({self._value, *self._value.split()}, key=len, reverse=True):
-            text = text.replace(part, HIDDEN) if len(part) >= SHORTEST_SCRUBBED else text
-        return text
+        return scrub(text, [self._value, *self._value.split()])
 
     def __repr__(self) -> str:
         return f"Secret({self.name})"
@@ -47,3 +46,10 @@ class Secret:
 
 
 SHORTEST_SCRUBBED = 4  # shorter parts, such as a word like 'Key', are no secret and would spoil every text
+
+
+def scrub(text: str, hidden: Iterable[str]) -> str:
+    """The text without what is to be hidden, the longest first."""
+    for part in sorted({part for part in hidden if len(part) >= SHORTEST_SCRUBBED}, key=len, reverse=True):
+        text = text.replace(part, HIDDEN)
+    return text

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from reluctant.report.defenses import is_open
 from reluctant.report.drawings.drawing import Drawing
 from reluctant.report.figures import COLOURS, HALF, legend_above, log_axis, new_figure
 from reluctant.report.words import count
@@ -37,14 +38,15 @@ class Point:
     copied: float | None
     queries: int | None
     ok: bool
+    open: bool = False  # not decided: there is nothing to draw
 
 
 def leak_points(rows: Sequence[Mapping[str, Any]]) -> list[Point]:
-    """The rows about digits alone, from few to many; nothing where a copy was tried in one of them only."""
+    """The rows about digits alone, from few to many; nothing where it is decided for one of them only."""
     tried = [row for row in rows if row["rebuilt"]]
     given = [row for row in tried if _kind(row["defense"]) in NAMES and row.get("digits") is not None]
     points = [_point(row) for row in sorted(given, key=lambda row: row["digits"])]
-    return points if len(points) > 1 else []
+    return points if sum(not point.open for point in points) > 1 else []
 
 
 def draw_leak(rows: Sequence[Mapping[str, Any]] | None) -> Drawing | None:
@@ -56,7 +58,7 @@ def draw_leak(rows: Sequence[Mapping[str, Any]] | None) -> Drawing | None:
     axes = figure.add_subplot()
     at, ok = np.arange(len(points)), np.array([p.ok for p in points])
     honest = np.array([p.honest for p in points])
-    copied = np.array([0.0 if p.copied is None else p.copied for p in points])
+    copied = np.array([np.nan if p.open else p.copied or 0.0 for p in points])
     axes.plot(at, honest, "--", color=COLOURS[7], linewidth=1.2, label="honest users")
     axes.plot(at, copied, "-", color=COLOURS[6], linewidth=1.5)
     _mark(axes, at, copied, ok, COLOURS[6])
@@ -65,29 +67,29 @@ def draw_leak(rows: Sequence[Mapping[str, Any]] | None) -> Drawing | None:
     axes.set_ylabel("digits right")
     legend_above(figure)
     _name_axis(axes, points)
-    words = "; ".join(f"{_flat(p.given)}: {_digits(p.copied)}" for p in points)
+    words = "; ".join(f"{_flat(p.given)}: {_digits(p)}" for p in points)
     return Drawing.of(figure, f"Leak curve. Digits that the copy gets right, by what answers give: {words}.")
 
 
 def draw_leak_queries(rows: Sequence[Mapping[str, Any]] | None) -> Drawing | None:
     """Queries for the copy, over the same."""
     points = leak_points(rows or ())
-    known = [(k, p) for k, p in enumerate(points) if p.queries]
+    known = [p for p in points if p.queries and not p.open]
     if not known:
         return None
     figure = new_figure(HALF)
     axes = figure.add_subplot()
-    at, ok = np.array([k for k, _ in known]), np.array([p.ok for _, p in known])
-    queries = np.array([float(p.queries or 0) for _, p in known])
+    at, ok = np.arange(len(points)), np.array([p.ok for p in points])
+    queries = np.array([float(p.queries or 0) if p in known else np.nan for p in points])
     axes.plot(at, queries, "-", color=COLOURS[0], linewidth=1.5)
     _mark(axes, at, queries, ok, COLOURS[0])
     axes.set_yscale("log")
-    axes.set_ylim(10 ** np.floor(np.log10(queries.min())), 10 ** np.ceil(np.log10(queries.max() + 1)))
+    axes.set_ylim(10 ** np.floor(np.log10(np.nanmin(queries))), 10 ** np.ceil(np.log10(np.nanmax(queries) + 1)))
     log_axis(axes.yaxis)
     axes.set_ylabel("queries")
     legend_above(figure)
     _name_axis(axes, points)
-    words = "; ".join(f"{_flat(p.given)}: {count(p.queries)}" for _, p in known)
+    words = "; ".join(f"{_flat(p.given)}: {count(p.queries)}" for p in known)
     return Drawing.of(figure, f"Queries spent on the copy, by what answers give: {words}.")
 
 
@@ -105,7 +107,7 @@ def _point(row: Mapping[str, Any]) -> Point:
     rebuilt = row["rebuilt"]
     return Point(
         _name(row["defense"]), row["digits"], _right(rebuilt.get("error")), rebuilt.get("queries"),
-        bool(rebuilt.get("ok")),
+        bool(rebuilt.get("ok")), is_open(row),
     )  # fmt: skip
 
 
@@ -129,5 +131,7 @@ def _flat(name: str) -> str:
     return name.replace("\n", " ")
 
 
-def _digits(value: float | None) -> str:
-    return "none" if value is None else f"{value:.1f}"
+def _digits(point: Point) -> str:
+    if point.open:
+        return "not decided"
+    return "none" if point.copied is None else f"{point.copied:.1f}"
