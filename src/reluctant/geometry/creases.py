@@ -479,7 +479,7 @@ def _bends(pieces: Pieces, left: IntArray) -> BoolArray:
 
 
 def _merge_equal(s: Samples, pieces: Pieces, crowded: bool) -> Pieces:
-    """Join neighbours whose slopes do not differ: one piece that a noisy sample had split. In a crowd all must be straight."""
+    """Join neighbours whose slopes do not differ: a noisy sample had split them. In a crowd all must be straight."""
     while True:
         left = _before_creases(s, pieces)
         equal = left[~_bends(pieces, left)]
