@@ -15,9 +15,12 @@ from reluctant.testing import DEGENERATE, largest_true_error, planted
 from reluctant.testing.faults import Dying, noisy
 
 LARGEST_ERROR = 1e-6
+SLOW_FAMILIES = {"biases about 1e+06"}  # the ladder is climbed to its end before they are refused
 
 
-@pytest.mark.parametrize("family", DEGENERATE)
+@pytest.mark.parametrize(
+    "family", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW_FAMILIES else name for name in DEGENERATE]
+)
 def test_degenerate_networks_are_right_or_refused(family: str, seed: int) -> None:
     true = DEGENERATE[family](300 + seed)
     result = rl.extract(rl.open_oracle(true), rng=seed)
@@ -84,7 +87,7 @@ def test_other_targets_get_a_named_outcome(name: str) -> None:
     assert result.queries > 0
 
 
-@pytest.mark.parametrize("relative", [1e-5, 1e-6, 1e-7])
+@pytest.mark.parametrize("relative", [1e-5, 1e-6, pytest.param(1e-7, marks=pytest.mark.slow)])
 def test_noise_that_grows_with_the_answers_is_never_taken_for_exact(relative: float) -> None:
     """Verification would have to accept errors that no exact network has: right to the noise, or low precision."""
     true, rng = planted((6, 4, 1), 5), np.random.default_rng(0)

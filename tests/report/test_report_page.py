@@ -231,8 +231,9 @@ def test_a_defense_that_left_a_close_copy_is_not_praised(record):
 def test_defenses_that_are_not_decided_are_not_counted_as_useless(record):
     defenses = record["defenses"]
     defenses["cheapest"] = None
+    copied = defenses["rows"][1]["rebuilt"] | {"ok": True, "error": 1e-9}
     for row in defenses["rows"][1:]:
-        row["rebuilt"] |= {"ok": True, "error": 1e-9}
+        row |= {"rebuilt": dict(copied), "stopped": False}
     assert str(three_figures(record)[2]) == "Cheapest defense that stopped these methods: none (of 8 that were tried)"
     defenses["rows"][4] |= {"stopped": None}
     defenses["rows"][4]["rebuilt"] |= {"ok": False, "error": 0.5, "outcome": "out-of-budget"}

@@ -124,9 +124,11 @@ def _candidates(
     values = arrays.put(y) @ arrays.put(g.T) + arrays.put(z)
     room = arrays.get(arrays.xp.amin(arrays.xp.abs(values) / arrays.put(_per_coordinate(known)), axis=1))
     weight = room / noise.at(np.linalg.norm(y, axis=1) + regions.scale)
-    surety = arrays.get(arrays.xp.amin(arrays.xp.abs(values) / arrays.put(known.weight_sd), axis=1))
-    sure = surety > CERTAIN * np.minimum(np.linalg.norm(y, axis=1), np.linalg.norm(climbed, axis=1).max())
-    usable = np.flatnonzero((weight > TOO_CLOSE * np.median(weight[: len(climbed)])) & sure)
+    fit = weight > TOO_CLOSE * np.median(weight[: len(climbed)])
+    if len(z) >= MANY_NEURONS:  # among fewer, what is unsure is a pair of neurons that only a sliver tells apart
+        surety = arrays.get(arrays.xp.amin(arrays.xp.abs(values) / arrays.put(known.weight_sd), axis=1))
+        fit &= surety > CERTAIN * np.minimum(np.linalg.norm(y, axis=1), np.linalg.norm(climbed, axis=1).max())
+    usable = np.flatnonzero(fit)
     needed = _points_needed(len(z), len(outputs))
     if len(usable) < needed:
         reason = "points at which every neuron's state is sure"
@@ -197,11 +199,13 @@ def _determines_all(design: FloatArray, limit: float) -> bool:
 
 
 def _per_coordinate(known: FramedNetwork) -> FloatArray:
-    """Typical size of one coordinate of each neuron's weights; more for one that is known badly.
+    """Typical size of one coordinate of each neuron's weights; among many, more for one that is known badly.
 
     A margin as large as margins are is then also a few times the error of such a neuron's values.
     """
     g = known.network.weights[0]
+    if len(g) < MANY_NEURONS:
+        return np.sqrt((g**2).mean(axis=1))
     return np.hypot(np.sqrt((g**2).mean(axis=1)), SURE * known.weight_sd * len(g) / np.sqrt(g.shape[1]))
 
 
