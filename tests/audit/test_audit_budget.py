@@ -94,9 +94,11 @@ def test_a_question_under_way_is_not_cut():
 
 
 def test_the_time_limit_ends_with_its_block():
-    with Allowance(seconds=0.02).running():
+    allowance = Allowance(seconds=0.02)
+    with allowance.running():
         pass
     _compute(0.06)
+    assert not allowance.time_up
 
 
 def test_a_result_is_not_lost_on_its_way(monkeypatch):

@@ -17,7 +17,7 @@ __all__ = ["SMALLEST", "smallest_perturbation"]
 DIM = 10_000
 WIDTHS = (10, 50, 100, 500, 1000, 5000, 10_000)
 RUNS = 10
-LARGEST_Z = 4.0  # standard errors
+LARGEST_Z = 3.0  # standard errors
 
 Row = tuple[int, float, float, float, float | None]
 
