@@ -26,7 +26,7 @@ from reluctant.span import Span, recover_span
 __all__ = ["BUDGET", "CLOSE", "METHODS", "NO_DEFENSE", "SECONDS", "Leak", "Rebuilt", "leak"]
 
 METHODS = ("span", "extract", "learn")
-BUDGET = 200_000  # rows for each method: labels take 60 to 100 for each input of each direction
+BUDGET = 200_000  # rows for each method: labels take 60 to 150 for each input of each direction
 SECONDS = 60.0  # of processor time, for all methods together
 CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good is one, verified or not
 
