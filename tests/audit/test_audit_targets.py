@@ -188,15 +188,77 @@ def test_copies_are_measured_on_inputs_that_no_method_drew():
     assert not np.isin(given, drawn).any()
 
 
-def test_a_target_that_checks_its_range_is_not_called_safe(record):
-    """Beyond the range it answers NaN; inside, the same methods copy it."""
+def only_where(fits, otherwise):
+    """The network where inputs fit, and something else for the rest."""
 
     def checked(x):
-        values = NETWORK(x)
-        values[np.linalg.norm(x, axis=1) > 50] = np.nan
-        return values
+        return otherwise(NETWORK(x), ~fits(x))
 
-    found = record(checked, 6, steps=["health", "span", "extraction", "learning"])
-    assert found["extraction"]["outcome"] == "out-of-reach"
+    return checked
+
+
+def as_nan(values, wrong):
+    values[wrong] = np.nan
+    return values
+
+
+def as_error(values, wrong):
+    if wrong.any():
+        raise ValueError("out of range")
+    return values
+
+
+@pytest.mark.parametrize("otherwise", [as_nan, as_error])
+def test_a_target_that_checks_its_range_is_copied_inside_it(record, otherwise):
+    """Beyond the range it answers NaN or an error; the audit finds the range, and keeps to it."""
+    target = Rows(only_where(lambda x: np.linalg.norm(x, axis=1) <= 50, otherwise))
+    found = record(target, 6)
+    assert found["target"]["answers only in"] == "[-16, 16] in every coordinate"
+    assert found["verdict"]["level"] == "exact"
+    assert found["recovered"]["widths"] == [6, 8, 3]
+    assert "was asked in [-16, 16] in every coordinate" in found["verdict"]["sentence"]
+    assert any("the audit found that range itself" in sentence for sentence in found["limits"])
+    assert found["queries"]["by stage"]["reach"]["asked"] == 8 * 10  # 1/16 to 16, and 32, which is not answered
+    assert found["queries"]["total"] == target.seen
+    assert found["flip"] is not None
+    assert found["pictures"]["slice"] is not None
+
+
+def test_a_range_of_positive_numbers_is_found(record):
+    found = record(only_where(lambda x: ((x >= 0) & (x <= 4)).all(axis=1), as_nan), 6, steps=["health", "extraction"])
+    assert found["target"]["answers only in"] == "[0, 4] in every coordinate"
+    assert found["verdict"]["level"] == "exact"
+
+
+def test_probabilities_in_a_range_are_asked_where_none_is_certain(record):
+    def checked(x):
+        return as_nan(confident(60.0)(x), np.abs(x).max(axis=1) > 300)
+
+    found = record(checked, 6, steps=["health", "span", "extraction"])
+    assert found["target"]["link"] == "softmax"
+    assert found["target"]["answers only in"] != "[-256, 256] in every coordinate"
+    assert found["verdict"]["level"] == "exact"
+
+
+def test_a_served_model_that_refuses_what_is_out_of_range(record):
+    from reluctant.testing.server import ModelServer
+
+    with ModelServer(NETWORK, dim=6, accepts=(-10, 10)) as server:
+        found = record(server.url, steps=["health", "extraction"])
+        assert found["queries"]["total"] == server.rows
+    assert found["target"]["answers only in"] == "[-8, 8] in every coordinate"
+    assert found["verdict"]["level"] == "exact"
+
+
+def test_a_target_that_answers_nowhere_has_no_range(record):
+    found = record(lambda x: np.full(len(x), np.nan), 6, steps=["health", "extraction"])
+    assert found["target"]["answers only in"] is None
     assert found["verdict"]["level"] == "unknown"
-    assert "--domain" in found["verdict"]["sentence"]
+    assert found["queries"]["by stage"]["reach"]["asked"] == 16
+
+
+def test_given_inputs_outside_the_range_are_not_asked(record):
+    x = np.random.default_rng(0).uniform(-8, 8, (40, 6))
+    x[::2] *= 100
+    found = record(only_where(lambda x: np.abs(x).max(axis=1) <= 9, as_error), 6, inputs=x, steps=["health", "line"])
+    assert step(found, "line")["state"] == "done"

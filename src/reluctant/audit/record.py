@@ -97,7 +97,14 @@ class Audit:
         opened = self.facts is not None
         known = {name: value if opened or name == "name" else None for name, value in facts.items()}
         link, found = self.known.link, self.known.link != self.known.given.link
-        return {**known, "classes": list(self.classes) or None, "link": link, "link found": found}
+        reach = self.known.reach
+        return {
+            **known,
+            "classes": list(self.classes) or None,
+            "link": link,
+            "link found": found,
+            "answers only in": None if reach is None else reach.describe(),
+        }
 
     def to_json(self) -> str:
         """One JSON object."""
@@ -156,12 +163,18 @@ def _limits(audit: Audit) -> list[str]:
     known, facts = audit.known, audit.facts
     if facts is None:
         return ["Nothing was asked: the target could not be opened."]
+    place = (known.reach or facts.domain).describe()
     said = [
-        f"The target was asked in {facts.domain.describe()}, {audit.queries:,} rows of a budget of {audit.budget:,}.",
+        f"The target was asked in {place}, {audit.queries:,} rows of a budget of {audit.budget:,}.",
         "The methods are for fully connected ReLU networks; other models may leak to other methods.",
         "Training another network on the answers was not tried; it may give a close copy where these methods do not.",
         "A method that did not succeed here may succeed with a larger budget, another seed or more digits.",
     ]
+    if known.reach is not None:
+        said.append(
+            f"Beyond {known.reach.describe()} the target does not answer every question; the audit found that range "
+            "itself, and what is said holds inside it. Where the true range is known, give it: --domain LOW,HIGH."
+        )
     if known.link != "identity":
         said.append(f"The answers are probabilities; they were read back through their {known.link}.")
     for run in (known.extraction, known.learning):

@@ -76,7 +76,7 @@ def _sentence(known: Known, level: str) -> str:
     if level == "span":
         return _span_sentence(known)
     said = "What can be taken could not be settled." if level == "unknown" else "No copy of the network was made."
-    return f"{said} {_why_not(known)}".strip()
+    return f"{said} {_why_not(known)}{_where(known)}".strip()
 
 
 def _confidence(known: Known, level: str) -> str:
@@ -115,7 +115,14 @@ def _copied(known: Known, can_be_taken: str) -> str:
     network, accuracy = run.network, accuracy_of(run)
     return (
         f"{can_be_taken} through this interface: {'-'.join(map(str, network.widths))}, {network.parameters:,} "
-        f"parameters, in {run.queries:,} queries, {accuracy['words']}."
+        f"parameters, in {run.queries:,} queries, {accuracy['words']}.{_where(known)}"
+    )
+
+
+def _where(known: Known) -> str:
+    """Where the target answers, if not everywhere."""
+    return (
+        "" if known.reach is None else f" It answers only near the origin, and was asked in {known.reach.describe()}."
     )
 
 
@@ -130,7 +137,7 @@ def _span_sentence(known: Known) -> str:
     assert known.span is not None
     return (
         f"The {known.span.rank} of {known.span.subspace.dim} directions that the network looks at can be taken in "
-        f"{known.span.queries:,} queries; no copy of the network was made. {_why_not(known)}"
+        f"{known.span.queries:,} queries; no copy of the network was made. {_why_not(known)}{_where(known)}"
     )
 
 

@@ -92,6 +92,7 @@ def interface_facts(record: Data) -> Facts:
         ("Number format", target.get("number format")),
         ("Read through", _link(target)),
         ("Domain", target.get("domain")),
+        ("Answers only in", _found(target.get("answers only in"))),
         ("Identity", target.get("identity")),
     ]
     rows += _health(health) if health else []
@@ -103,6 +104,10 @@ def _link(target: Data) -> str | None:
     if not link or link == "identity":
         return None
     return f"{link}, found by the audit" if target.get("link found") else str(link)
+
+
+def _found(place: str | None) -> str | None:
+    return f"{place}, found by the audit" if place else None
 
 
 def _known(value: Any, words: Any) -> str | None:
