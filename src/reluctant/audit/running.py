@@ -12,7 +12,7 @@ from reluctant.audit.limits import Allowance
 from reluctant.audit.looking import seen
 from reluctant.audit.record import StepRecord
 from reluctant.audit.shares import SHARES, reserve, seconds_for, share
-from reluctant.errors import ReluctantError
+from reluctant.errors import ReluctantError, TranscriptMismatch
 from reluctant.oracles import Counting
 from reluctant.results import Ended
 
@@ -80,6 +80,8 @@ class Run:
             return "skipped", str(reason)
         except KeyboardInterrupt:
             return "failed", STOPPED
+        except TranscriptMismatch:
+            raise  # a mistake at the keyboard: every step would stumble over it
         except Exception as error:  # whatever a target or a method raises, the rest goes on
             return "failed", _said(error)
         self.known = replace(self.known, **new)

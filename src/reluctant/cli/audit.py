@@ -18,7 +18,8 @@ from reluctant.audit.verdict import NEEDS
 from reluctant.cli.console import progress
 from reluctant.cli.files import check_page_path, check_record_path, write_page, write_record
 from reluctant.cli.inputs import read_array
-from reluctant.cli.targets import INTERRUPTED, TargetArgument, TargetOptions, with_target_options
+from reluctant.cli.stopping import Stop, stoppable
+from reluctant.cli.targets import TargetArgument, TargetOptions, with_target_options
 from reluctant.errors import InvalidInput, MissingDependency, TargetError, UnknownTarget, UnsafeFile, UnsupportedModel
 from reluctant.oracles.http import shown_command_target, shown_request
 from reluctant.oracles.link import AnswerLink
@@ -91,9 +92,9 @@ def audit(target: TargetArgument, wanted: AuditOptions, options: TargetOptions) 
 
     Health, span, extraction (or learning), one-step flips, local linearity, and a sweep of defenses on a local copy,
     within a budget of queries that the steps share. A step that fails never ends the audit. The report is written also
-    after Ctrl-C, an exhausted budget, or where the target cannot be opened (exit status 1). With --transcript a stopped
-    audit is resumed by running it again. Exit status 0 if the audit ran to its end, whatever it found; use --fail-on in
-    a pipeline.
+    after Ctrl-C or SIGTERM (exit status 130 or 143), an exhausted budget, or where the target cannot be opened (exit
+    status 1). With --transcript a stopped audit is resumed by running it again. Exit status 0 if the audit ran to its
+    end, whatever it found; use --fail-on in a pipeline.
 
     Example: reluctant audit model.onnx -o report.html --json audit.json
 
@@ -102,10 +103,12 @@ def audit(target: TargetArgument, wanted: AuditOptions, options: TargetOptions) 
     wanted.check()
     check_record_path(options.json)
     options = replace(options, budget=BUDGET if options.budget is None else options.budget)
-    found = _run(target, options, _repeat(target, options, wanted), wanted.settings())
-    _write(found, wanted, options)
+    with stoppable() as stop:
+        found = _run(target, options, _repeat(target, options, wanted), wanted.settings())
+        stop.armed = False  # what is found is written whatever happens
+        _write(found, wanted, options)
     _say_what_is_open(found, wanted.gates, options)
-    return _status(found, wanted.gates)
+    return _status(found, wanted.gates, stop)
 
 
 def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str, Any]) -> Audit:
@@ -140,11 +143,11 @@ def figures(found: Audit) -> list[str]:
     return [record["verdict"]["sentence"], *map(str, three_figures(record))]
 
 
-def _status(found: Audit, fail_on: list[str]) -> int:
+def _status(found: Audit, fail_on: list[str], stop: Stop) -> int:
     if found.facts is None:
         return 1
     if not found.ok:
-        return INTERRUPTED
+        return stop.status
     return 1 if set(fail_on) & {*found.verdict.leaks, *found.verdict.unsettled} else 0
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from reluctant.cli.console import note, progress
+from reluctant.cli.stopping import stoppable
 from reluctant.defenses import defend
 from reluctant.errors import InvalidInput
 from reluctant.oracles import Counting, open_oracle
@@ -31,7 +32,6 @@ TargetArgument = Annotated[
 ]
 
 BOUNDS = "a pair of numbers like 0,1"
-INTERRUPTED = 130  # what a shell gives for Ctrl-C
 
 
 @dataclass(frozen=True)
@@ -167,14 +167,14 @@ def _options_of(kind: Any) -> list[inspect.Parameter]:
 
 @contextmanager
 def opened_target(options: TargetOptions, target: str) -> Iterator[Counting]:
-    """Open a target, show progress, and on Ctrl-C say what is kept and how to go on."""
-    with options.open(target) as oracle:
+    """Open a target, show progress, and on Ctrl-C or SIGTERM say what is kept and how to go on."""
+    with stoppable() as stop, options.open(target) as oracle:
         try:
             with progress(oracle, options.quiet):
                 yield oracle
         except KeyboardInterrupt:
             note(_how_to_resume(options, oracle))
-            raise typer.Exit(INTERRUPTED) from None
+            raise typer.Exit(stop.status) from None
         if options.verbose and not options.quiet:
             for stage, rows in oracle.ledger.stages.items():
                 note(f"{stage}: {rows.asked} rows asked, {rows.sent} sent, {rows.replayed} replayed")
