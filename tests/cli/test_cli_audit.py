@@ -156,10 +156,8 @@ def test_resumed_from_a_transcript(command, module, folder):
 
 def test_a_transcript_of_another_target_or_seed_is_a_mistake(command, module, folder):
     """No report is made of it, least of all over one that is there."""
-    first, other = (
-        f"{module(f'from reluctant.testing import planted{chr(10)}target = planted((5, 4, 1), {seed}).__call__')}:target"
-        for seed in (0, 1)
-    )
+    source = "from reluctant.testing import planted\ntarget = planted((5, 4, 1), {}).__call__\n"
+    first, other = (f"{module(source.format(seed))}:target" for seed in (0, 1))
     kept = ("--dim", 5, "-q", "--skip", "defenses", "--skip", "extraction", "--transcript", folder / "kept")
     assert command("audit", first, *kept, "--json", folder / "audit.json").status == 0
     written = [(folder / name).read_bytes() for name in ("report.html", "audit.json")]
