@@ -49,7 +49,9 @@ def test_probabilities_are_read_through_their_softmax(record):
     assert found["verdict"]["level"] == "exact"
     assert found["target"]["link"] == "softmax"
     assert found["target"]["link found"] is True
-    assert found["recovered"]["widths"] == [6, 8, 2]  # log-ratios to the first class
+    assert (found["recovered"]["widths"], found["recovered"]["link"]) == ([6, 8, 3], "softmax")
+    assert found["recovered"]["parameters"] == NETWORK.parameters
+    assert "6-8-3 with a softmax, 83 parameters" in found["verdict"]["sentence"]
     assert any("probabilities" in sentence for sentence in found["limits"])
 
 

@@ -13,6 +13,7 @@ from reluctant.audit.sweep import Sweep
 from reluctant.domains import Domain
 from reluctant.health import Health
 from reluctant.networks import ReLUNetwork
+from reluctant.networks.network import LINKS, Link
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting
 from reluctant.oracles.link import AnswerLink
@@ -104,6 +105,13 @@ class Known:
     def runs(self) -> tuple[tuple[str, Result | None], ...]:
         """The runs that look for a network, by method."""
         return ("extract", self.extraction), ("learn", self.learning)
+
+    @property
+    def written_link(self) -> Link:
+        """What a network is written with, by how its answers were read; one output of many has no link."""
+        if self.given.output is not None:
+            return "identity"
+        return next((link for link in LINKS if link == self.link), "softmax")
 
     @property
     def network(self) -> ReLUNetwork | None:

@@ -52,12 +52,14 @@ def compare_with_truth(oracle: Counting, known: Known, seed: int) -> Mapping[str
     if found is None:
         raise Skip("There is no network to compare.")
     try:
-        true = _as_seen(ReLUNetwork.load(known.given.file), known, oracle)
+        whole = ReLUNetwork.load(known.given.file)
+        true = _as_seen(whole, known, oracle)
     except ReluctantError as error:
         raise Skip(f"The weights in the file cannot be read. {error}") from error
     if (true.dim, true.outputs) != (found.dim, found.outputs):
         raise Skip("The file and the target differ in inputs or outputs.")
-    return {"truth": _beside(found, true, known, seed)}
+    shape = {"widths": list(whole.widths), "parameters": whole.parameters}
+    return {"truth": {"file": known.given.file.name, **shape, **_beside(found, true, seed)}}
 
 
 def _best_network(known: Known) -> ReLUNetwork | None:
@@ -77,8 +79,7 @@ def _as_seen(true: ReLUNetwork, known: Known, oracle: Counting) -> ReLUNetwork:
     return ReLUNetwork([*true.weights[:-1], true.weights[-1][[k]]], [*true.biases[:-1], true.biases[-1][[k]]], skip)
 
 
-def _beside(found: ReLUNetwork, true: ReLUNetwork, known: Known, seed: int) -> dict[str, Any]:
-    assert known.given.file is not None
+def _beside(found: ReLUNetwork, true: ReLUNetwork, seed: int) -> dict[str, Any]:
     aligned = compare(found, true, rng=seed)
     if aligned.neuron_errors:
         near = sum(int((errors <= FOUND).sum()) for errors in aligned.neuron_errors)
@@ -86,9 +87,6 @@ def _beside(found: ReLUNetwork, true: ReLUNetwork, known: Known, seed: int) -> d
     else:
         near, of, which = _first_layer_found(found, true), true.widths[1] if true.depth > 1 else 0, "first hidden layer"
     return {
-        "file": known.given.file.name,
-        "widths": list(true.widths),
-        "parameters": true.parameters,
         "largest error": aligned.output_error,
         "neurons found": near,
         "neurons": of,

@@ -14,6 +14,7 @@ import numpy as np
 from reluctant.audit.known import Known
 from reluctant.audit.names import names
 from reluctant.audit.pictures import first_layer, rounded
+from reluctant.audit.probing import stepped_by
 from reluctant.audit.recovered import Price, cost, recovered
 from reluctant.audit.verdict import LEAKS, Verdict, judge, smallest_flip
 from reluctant.oracles import Facts, Rows
@@ -82,7 +83,7 @@ class Audit:
             "learning": _run_as_data(known.learning),
             "flip": _flip(known),
             "linearity": known.linearity,
-            "recovered": recovered(known.copy, facts.outputs, self.price),
+            "recovered": recovered(known.copy, facts.outputs, self.price, known.written_link),
             "truth": known.truth,
             "defenses": known.sweep and known.sweep.to_dict(),
             "pictures": _pictures(known),
@@ -129,17 +130,22 @@ def _run_as_data(run: Result | None) -> dict[str, Any] | None:
 
 
 def _flip(known: Known) -> dict[str, Any] | None:
-    """The smallest flip, with its inputs where they are small, and how every try went."""
+    """The smallest flip, with its inputs where they are small; how every try went, by what, and the middle size."""
     best = smallest_flip(known)
     if best is None:
         return None
     small = len(best.start) <= SMALL_INPUT
     tries = [flip.to_dict() for flip in known.flips]
     parts = ("outcome", "ok", "relative size", "classes", "queries")
+    by, before = stepped_by(known)
+    sizes = [flip.relative_size for flip in known.flips if flip.ok]
     return best.to_dict() | {
         "start": best.start.tolist() if small else None,
         "x": best.x.tolist() if small and best.x is not None else None,
         "tries": [{part: each[part] for part in parts} for each in tries],
+        "median relative size": float(np.median(sizes)) if sizes else None,
+        "by": by,
+        "queries before": before,
     }
 
 
@@ -177,6 +183,8 @@ def _limits(audit: Audit) -> list[str]:
         )
     if known.link != "identity":
         said.append(f"The answers are probabilities; they were read back through their {known.link}.")
+    if known.network is not None and known.written_link not in ("identity", "sigmoid"):
+        said.append("Probabilities do not tell a value added to every class alike: the first class is taken as 0.")
     for run in (known.extraction, known.learning):
         evidence = {} if run is None else run.evidence
         said += [str(evidence[part]) for part in ("reach", "limits", "certificate", "risk") if evidence.get(part)]

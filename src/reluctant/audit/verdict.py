@@ -8,7 +8,7 @@ from typing import Any
 
 from reluctant.adversarial import Flip
 from reluctant.audit.known import Known
-from reluctant.audit.recovered import accuracy_of
+from reluctant.audit.recovered import accuracy_of, shape_of
 from reluctant.results import Ended, Outcome
 
 __all__ = ["LEAKS", "NEEDS", "SMALL_FLIP", "Verdict", "judge", "smallest_flip"]
@@ -112,9 +112,10 @@ def _copied(known: Known, can_be_taken: str) -> str:
     run = known.copy
     assert run is not None
     assert run.network is not None
-    network, accuracy = run.network, accuracy_of(run)
+    link, accuracy = known.written_link, accuracy_of(run)
+    network = run.network.before_link(link)
     return (
-        f"{can_be_taken} through this interface: {'-'.join(map(str, network.widths))}, {network.parameters:,} "
+        f"{can_be_taken} through this interface: {shape_of(network, link)}, {network.parameters:,} "
         f"parameters, in {run.queries:,} queries, {accuracy['words']}.{_where(known)}"
     )
 
@@ -127,10 +128,22 @@ def _where(known: Known) -> str:
 
 
 def _verified(known: Known) -> str:
+    """How the copy was checked; what was seen of its error stands in the sentence."""
     run = known.copy
     assert run is not None
-    said = [run.evidence.get(name) for name in ("precision", "verification", "accuracy", "risk")]
+    checked, accuracy, risk = (run.evidence.get(name) for name in ("verification", "accuracy", "risk"))
+    said = [accuracy, risk]
+    if checked is not None:
+        said.insert(
+            0, VERIFIED.format(checked) if checked.ok else f"Low: it was compared at {checked.points:,} inputs."
+        )
     return " ".join(str(part) for part in said if part) or "Measured, not verified."
+
+
+VERIFIED = (
+    "High: compared with the target at {0.points:,} new inputs of three sizes, on its creases and beside them. With "
+    "{0.confidence:.0%} confidence fewer than {0.share:.1%} of inputs of one size err by more than {0.tol:.1e}."
+)
 
 
 def _span_sentence(known: Known) -> str:

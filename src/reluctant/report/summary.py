@@ -109,11 +109,22 @@ def _copied(record: Data) -> Figure | None:
     recovered = record.get("recovered")
     if recovered is None:
         return None
-    layers = " → ".join(map(str, recovered["widths"]))
-    error = (recovered.get("error") or {}).get("largest")
-    off = f", error at most {size(error)}" if error is not None else ""
+    layers = " → ".join([*map(str, recovered["widths"]), *_link(recovered)])
     doubt = "" if recovered["verified"] else ", not verified"
-    return Figure("Parameters copied", count(recovered["parameters"]), layers + off + doubt)
+    return Figure("Parameters copied", count(recovered["parameters"]), layers + _off(recovered) + doubt)
+
+
+def _link(recovered: Data) -> list[str]:
+    return [name for name in [recovered.get("link", "identity")] if name != "identity"]
+
+
+def _off(recovered: Data) -> str:
+    """The largest error seen, as the verdict has it; where none was measured one by one, the typical one."""
+    error = recovered.get("error") or {}
+    if error.get("largest") is not None:
+        inputs = error.get("inputs")
+        return f", largest error seen {size(error['largest'])}" + (f" at {count(inputs)} inputs" if inputs else "")
+    return f", error {size(error['typical'])} rms" if error.get("typical") is not None else ""
 
 
 def _queries(record: Data) -> Figure | None:
@@ -167,7 +178,11 @@ def _flip(record: Data) -> Figure | None:
     flip = record.get("flip")
     if not flip or not flip["ok"] or flip.get("relative size") is None:
         return None
-    return Figure("Change that flips an answer", percent(flip["relative size"]), "of the input's norm, in one step")
+    smallest, middle = flip["relative size"], flip.get("median relative size")
+    if middle is None:
+        return Figure("Change that flips an answer", percent(smallest), "of the input's norm, the smallest seen")
+    tried = f"median of {count(sum(one['ok'] for one in flip['tries']))}, the smallest {percent(smallest)}"
+    return Figure("Change that flips an answer", percent(middle), f"of the input's norm, in one step; {tried}")
 
 
 def _digits(record: Data) -> Figure | None:
