@@ -92,9 +92,20 @@ def test_labels_alone_still_give_the_span(record):
     assert found["verdict"]["level"] == "span"
     assert found["verdict"]["leaks"] == ["span"]
     assert found["span"]["rank"] == 4
-    assert found["extraction"]["outcome"] == "piecewise-constant"
+    assert found["extraction"] is None
+    assert "do not change under small steps" in step(found, "extraction")["why"]
     assert found["flip"] is None
     assert found["recovered"] is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_hot_answers_are_labels_in_every_part(record, seed):
+    """The reason of the verdict is that of the interface, whatever the few lines of a step look like."""
+    found = record(lambda x: np.eye(3)[NETWORK(x).argmax(axis=1)], 6, rng=seed, steps=["health", "span", "extraction"])
+    assert found["health"]["shape"] == "piecewise constant"
+    assert "do not change under small steps" in found["verdict"]["sentence"]
+    assert "curved" not in found["verdict"]["sentence"]
+    assert "the same answer everywhere" not in found["verdict"]["sentence"]
 
 
 def test_a_smooth_target_is_not_extracted_but_looked_at(record):

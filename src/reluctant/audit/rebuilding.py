@@ -24,7 +24,7 @@ FOUND = 1e-3  # of a unit weight vector: a neuron this close to the true one is 
 
 def extract_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """Exact extraction with its own verification."""
-    skip_where(known, Outcome.NOT_PIECEWISE_LINEAR)
+    skip_where(known, Outcome.NOT_PIECEWISE_LINEAR, Outcome.PIECEWISE_CONSTANT, Outcome.CONSTANT)
     return {"extraction": extract(oracle, rng=seed)}
 
 

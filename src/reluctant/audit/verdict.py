@@ -176,8 +176,8 @@ def _how_it_ended(known: Known, step: str) -> str:
         return f"The time for {step} ran out."
     if run is not None:
         return f"{run.outcome.happened}{GIVE_DOMAIN if run.outcome is Outcome.OUT_OF_REACH else ''}"
-    if known.settled(step):
-        return known.said.get(step, "") if step == "extraction" else ""
     if known.refusal is not None:
         return known.refusal.happened
+    if known.settled(step):
+        return known.said.get(step, "") if step == "extraction" else ""
     return f"{step.capitalize()} did not come to its end: {known.said.get(step) or 'it was not tried.'}"
