@@ -275,3 +275,27 @@ def test_given_inputs_outside_the_range_are_not_asked(record):
     x[::2] *= 100
     found = record(only_where(lambda x: np.abs(x).max(axis=1) <= 9, as_error), 6, inputs=x, steps=["health", "line"])
     assert step(found, "line")["state"] == "done"
+
+
+def test_a_part_of_a_network_is_told(record):
+    """Extraction without the rows to end: its first layer is known, and confirmed by questions."""
+    from reluctant.report.summary import leaks, level_of, three_figures
+
+    deep = planted((5, 20, 20, 20, 20, 2))
+    found = record(deep, steps=["health", "extraction", "part"], budget=30_000)
+    assert found["recovered"] is None
+    assert found["part"]["confirmed"] == found["part"]["neurons"] == 20
+    assert found["part"]["weights"] == 20 * 6
+    assert found["verdict"]["level"] == "unknown"
+    assert found["verdict"]["sentence"].startswith(
+        f"A part of the network can be taken: 20 neurons of its first layer, 120 weights and biases, in "
+        f"{found['extraction']['queries']:,} queries; the target bends where they say. What else can be taken could not "
+    )
+    assert level_of(found).words == "Part of it copied, the rest not decided"
+    assert (leaks(found)[0].state, three_figures(found)[0].value) == ("a part of it", "20")
+
+
+def test_there_is_no_part_beside_a_whole_copy(record):
+    found = record(NETWORK)
+    assert found["part"] is None
+    assert (step(found, "part")["state"], step(found, "part")["queries"]) == ("skipped", 0)

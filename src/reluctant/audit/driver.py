@@ -14,7 +14,7 @@ from reluctant.audit.known import Given, Known, StepFunction
 from reluctant.audit.looking import look_at_health, look_for_span, seen
 from reluctant.audit.pictures import ask_line, ask_plane, measure_errors
 from reluctant.audit.probing import flip_inputs, look_at_linearity
-from reluctant.audit.rebuilding import compare_with_truth, extract_network, learn_network
+from reluctant.audit.rebuilding import compare_with_truth, confirm_part, extract_network, learn_network
 from reluctant.audit.record import Audit, StepRecord
 from reluctant.audit.recovered import Price
 from reluctant.audit.running import Run, Watch
@@ -32,6 +32,7 @@ STEPS: Mapping[str, StepFunction] = {
     "health": look_at_health,
     "span": look_for_span,
     "extraction": extract_network,
+    "part": confirm_part,
     "learning": learn_network,
     "flip": flip_inputs,
     "linearity": look_at_linearity,

@@ -20,6 +20,7 @@ from reluctant.oracles.link import AnswerLink
 from reluctant.oracles.opening import Precision
 from reluctant.results import Ended, Outcome, Result
 from reluctant.span import Span
+from reluctant.verification.bends import Bends
 
 __all__ = ["Given", "Known", "Skip", "StepFunction", "as_given", "skip_where"]
 
@@ -69,6 +70,7 @@ class Known:
     span: Span | None = None
     extraction: Result | None = None
     learning: Result | None = None
+    part: Bends | None = None
     flips: tuple[Flip, ...] = ()
     linearity: Mapping[str, Any] | None = None
     line: Mapping[str, Any] | None = None

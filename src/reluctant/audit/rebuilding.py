@@ -12,12 +12,13 @@ from reluctant.errors import ReluctantError
 from reluctant.extraction import extract
 from reluctant.learning import learn
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting
 from reluctant.results import Outcome
 from reluctant.verification.alignment import compare
+from reluctant.verification.bends import look_for_bends
 
-__all__ = ["compare_with_truth", "extract_network", "learn_network"]
+__all__ = ["compare_with_truth", "confirm_part", "extract_network", "learn_network"]
 
 FOUND = 1e-3  # of a unit weight vector: a neuron this close to the true one is taken for it
 
@@ -42,6 +43,17 @@ def learn_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any
     if layers is not None and not layers.mostly_straight:
         raise Skip(f"Learning is for one hidden layer. {layers}")
     return {"learning": learn(oracle, rng=seed)}
+
+
+def confirm_part(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
+    """Of a network that extraction found in part: the neurons of its first layer whose creases the target shows."""
+    if known.copy is not None:
+        raise Skip("There is a copy of the whole network.")
+    network = None if known.extraction is None else known.extraction.network
+    if network is None or known.health is None or network.depth < 2:
+        raise Skip("No part of a network was found.")
+    own = as_generator(seed).spawn(1)[0]
+    return {"part": look_for_bends(oracle, network, own, noise=known.health.noise, spread=known.health.spread)}
 
 
 def compare_with_truth(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:

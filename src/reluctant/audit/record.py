@@ -80,6 +80,7 @@ class Audit:
             "health": known.health and known.health.to_dict(),
             "span": known.span and known.span.to_dict(),
             "extraction": _run_as_data(known.extraction),
+            "part": known.part and asdict(known.part),
             "learning": _run_as_data(known.learning),
             "flip": _flip(known),
             "linearity": known.linearity,

@@ -75,7 +75,10 @@ def _sentence(known: Known, level: str) -> str:
         return _copied(known, "A close copy of the network can be taken")
     if level == "span":
         return _span_sentence(known)
-    said = "What can be taken could not be settled." if level == "unknown" else "No copy of the network was made."
+    said = "No copy of the network was made."
+    if level == "unknown":
+        said = f"{_part(known)}What else can be taken" if _part(known) else "What can be taken"
+        said += " could not be settled."
     return f"{said} {_why_not(known)}{_where(known)}".strip()
 
 
@@ -120,6 +123,18 @@ def _copied(known: Known, can_be_taken: str) -> str:
     )
 
 
+def _part(known: Known) -> str:
+    """What is known of the first layer, where there is no copy of the whole."""
+    part, run = known.part, known.extraction
+    if part is None or not part.confirmed or run is None:
+        return ""
+    neurons = "one neuron" if part.confirmed == 1 else f"{part.confirmed:,} neurons"
+    return (
+        f"A part of the network can be taken: {neurons} of its first layer, {part.weights:,} weights and biases, in "
+        f"{run.queries:,} queries; the target bends where they say. "
+    )
+
+
 def _where(known: Known) -> str:
     """Where the target answers, if not everywhere."""
     return (
@@ -150,7 +165,8 @@ def _span_sentence(known: Known) -> str:
     assert known.span is not None
     return (
         f"The {known.span.rank} of {known.span.subspace.dim} directions that the network looks at can be taken in "
-        f"{known.span.queries:,} queries; no copy of the network was made. {_why_not(known)}{_where(known)}"
+        f"{known.span.queries:,} queries; no copy of the network was made. "
+        f"{_part(known)}{_why_not(known)}{_where(known)}"
     )
 
 

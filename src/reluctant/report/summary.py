@@ -10,7 +10,7 @@ from reluctant.report.defenses import defense_words, is_close, is_open
 from reluctant.report.words import count, duration, money, percent, size
 from reluctant.results import Outcome
 
-__all__ = ["Figure", "Leak", "Level", "leaks", "level_of", "three_figures"]
+__all__ = ["Figure", "Leak", "Level", "has_part", "leaks", "level_of", "three_figures"]
 
 Data = Mapping[str, Any]
 SHOWN = 3
@@ -56,10 +56,20 @@ class Figure:
         return f"{self.name}: {self.value}" + (f" ({self.note})" if self.note else "")
 
 
+PART = Level("Part of it copied, the rest not decided", "warn")
+
+
 def level_of(record: Data) -> Level:
     """The level of the verdict; one without a copy is no good news while something else leaks."""
+    if record["verdict"]["level"] == "unknown" and has_part(record):
+        return PART
     level = LEVELS[record["verdict"]["level"]]
     return replace(level, tone="warn") if level.tone == "good" and record["verdict"]["leaks"] else level
+
+
+def has_part(record: Data) -> bool:
+    """True if neurons were found and confirmed where there is no copy of the whole network."""
+    return bool(record.get("part") and record["part"]["confirmed"])
 
 
 # Outcomes that say nothing about what a longer run would find.
@@ -82,6 +92,8 @@ def leaks(record: Data) -> list[Leak]:
 def _state(record: Data, name: str, parts: tuple[str, ...]) -> tuple[str, str]:
     if name in record["verdict"]["leaks"]:
         return "yes", "bad"
+    if name == "extractable" and has_part(record):
+        return "a part of it", "warn"
     found = [record[part] for part in parts if record.get(part)]
     if not found:
         return "not tried", "calm"
@@ -99,7 +111,7 @@ def three_figures(record: Data) -> list[Figure]:
 
 
 def _figures(record: Data) -> Iterator[Figure]:
-    for make in (_copied, _queries, _cheapest, _span, _flip, _digits, _steps, _time):
+    for make in (_copied, _part, _queries, _cheapest, _span, _flip, _digits, _steps, _time):
         figure = make(record)
         if figure is not None:
             yield figure
@@ -112,6 +124,15 @@ def _copied(record: Data) -> Figure | None:
     layers = " → ".join([*map(str, recovered["widths"]), *_link(recovered)])
     doubt = "" if recovered["verified"] else ", not verified"
     return Figure("Parameters copied", count(recovered["parameters"]), layers + _off(recovered) + doubt)
+
+
+def _part(record: Data) -> Figure | None:
+    if not has_part(record):
+        return None
+    part = record["part"]
+    found = f"of {count(part['neurons'])} found, " if part["confirmed"] < part["neurons"] else ""
+    note = f"{found}confirmed at their creases: {count(part['weights'])} weights and biases"
+    return Figure("Neurons of the first layer copied", count(part["confirmed"]), note)
 
 
 def _link(recovered: Data) -> list[str]:
@@ -130,7 +151,11 @@ def _off(recovered: Data) -> str:
 def _queries(record: Data) -> Figure | None:
     recovered = record.get("recovered")
     if recovered is None:
-        return Figure("Queries spent", count(record["queries"]["total"]), "without a copy of the network")
+        return Figure(
+            "Queries spent",
+            count(record["queries"]["total"]),
+            "without a whole copy of the network" if has_part(record) else "without a copy of the network",
+        )
     per = recovered.get("queries per parameter")
     notes = [f"{size(per)} for each parameter"] if per is not None else []
     cost = recovered.get("cost")
