@@ -151,11 +151,8 @@ def _off(recovered: Data) -> str:
 def _queries(record: Data) -> Figure | None:
     recovered = record.get("recovered")
     if recovered is None:
-        return Figure(
-            "Queries spent",
-            count(record["queries"]["total"]),
-            "without a whole copy of the network" if has_part(record) else "without a copy of the network",
-        )
+        without = f"without a {'whole ' if has_part(record) else ''}copy of the network"
+        return Figure("Queries spent", count(record["queries"]["total"]), without)
     per = recovered.get("queries per parameter")
     notes = [f"{size(per)} for each parameter"] if per is not None else []
     cost = recovered.get("cost")
