@@ -130,6 +130,29 @@ def test_a_server_that_takes_few_rows_at_once(command, folder):
     assert read(folder / "audit.json")["verdict"]["level"] == "exact"
 
 
+FEW_ROWS = """
+from reluctant.testing import planted
+
+def target(x):
+    if len(x) > 100:
+        raise ValueError("at most 100 rows")
+    return planted((5, 4, 1))(x)
+"""
+
+
+def test_a_function_that_takes_few_rows_at_once(command, module, folder):
+    target = f"{module(FEW_ROWS)}:target"
+    arguments = ("audit", target, "--dim", 5, *QUICK, "--json", folder / "audit.json")
+    assert command(*arguments).status == 0
+    record = read(folder / "audit.json")
+    assert any("open it with batch= (--batch)" in step["why"] for step in record["steps"])
+    assert command(*arguments, "--batch", 100).status == 0
+    record = read(folder / "audit.json")
+    assert record["verdict"]["level"] == "exact"
+    assert not any(step["state"] == "failed" for step in record["steps"])
+    assert "--batch 100" in record["repeat"]["command"]
+
+
 def test_inputs_and_classes(command, npz, folder):
     np.save(folder / "x.npy", np.random.default_rng(0).uniform(0, 1, (30, 5)))
     command("audit", npz, "-q", "--inputs", folder / "x.npy", "--classes", "<b>yes</b>", "--json", folder / "a.json")

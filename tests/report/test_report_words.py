@@ -7,8 +7,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from reluctant.defenses.words import defense_words
 from reluctant.report import render
-from reluctant.report.defenses import defense_table, defense_words
+from reluctant.report.defenses import defense_table
 from reluctant.report.drawings import (
     draw_errors,
     draw_first_layer,

@@ -252,9 +252,10 @@ class _Cell:
         return values[:, 1:] - values[:, :1] if self.reference else values
 
     def honest(self) -> HonestCost:
-        """Against the answers before the defense; probabilities with probabilities."""
-        first = self.names[:1] if self.kinds[:1] and self.kinds[0] in LINKS and self.kinds[0] != "top" else ()
-        return honest_cost(defend(self.oracle, *first), defend(self.oracle, *self.names), self.inputs)
+        """Against the answers before the defense; where users get answers of another kind there is no error to tell."""
+        found = honest_cost(self.oracle, defend(self.oracle, *self.names), self.inputs)
+        other = any(LINKS.get(kind) == "log-softmax" for kind in self.kinds)  # values too, but of something else
+        return replace(found, rms_error=np.nan, max_error=np.nan) if other else found
 
 
 def _compared(rebuilt: Rebuilt, true: FloatArray, inputs: FloatArray, reference: bool) -> Rebuilt:

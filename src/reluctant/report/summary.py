@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reluctant.report.defenses import defense_words, is_close, is_open
+from reluctant.defenses.words import defense_words
+from reluctant.report.defenses import is_close, is_open
 from reluctant.report.words import count, duration, money, percent, size
 from reluctant.results import Outcome
 
