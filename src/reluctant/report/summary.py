@@ -209,14 +209,26 @@ def _flip(record: Data) -> Figure | None:
 
 
 def _digits(record: Data) -> Figure | None:
+    """What one answer tells; digits say nothing of answers that are all alike, or no numbers."""
     health = record.get("health")
     if not health:
         return None
-    if health.get("answers") == "labels":
-        return Figure("What an answer gives", "a label", f"{health['shape']} at small scale")
+    shape = health["shape"]
+    if shape in TELLING_LITTLE:
+        return Figure("What an answer gives", *TELLING_LITTLE[shape])
+    if shape == "piecewise constant":
+        steps = "a few levels" if health.get("answers") == "values" else "a label"
+        return Figure("What an answer gives", steps, "no change under small steps")
     decimals = health.get("decimals")
     value = str(health["number_format"]) if decimals is None else f"{decimals} decimals"
-    return Figure("Digits in an answer", value, f"{health['shape']} at small scale")
+    return Figure("Digits in an answer", value, f"{shape} at small scale")
+
+
+# Shapes of answers whose digits do not matter, and what they give instead.
+TELLING_LITTLE = {
+    "constant": ("nothing new", "it is the same everywhere"),
+    "unclear": ("nothing clear", "noise, NaN or inf"),
+}
 
 
 def _steps(record: Data) -> Figure:
