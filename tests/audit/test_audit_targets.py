@@ -160,6 +160,7 @@ def test_a_target_that_dies_keeps_what_was_found(record):
     assert found["span"]["ok"]
     assert found["extraction"]["outcome"] == "target-failed"
     assert found["verdict"]["level"] == "span"
+    assert "The target stopped answering properly. target: raised" in found["verdict"]["sentence"]
     assert step(found, "plane")["state"] == "failed"
     assert "died" in step(found, "plane")["why"]
 

@@ -103,6 +103,7 @@ def test_a_target_that_cannot_be_opened_has_a_report(target, command, folder):
     assert "could not be opened" in record["verdict"]["sentence"]
     assert record["target"]["inputs"] is None
     assert record["queries"]["total"] == 0
+    assert ended.out.splitlines()[1:] == [f"Report: {folder / 'report.html'}"]  # no figures of nothing
     assert "could not be opened" in (folder / "report.html").read_text()
 
 

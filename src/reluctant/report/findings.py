@@ -168,7 +168,12 @@ def step_table(record: Data) -> Table:
         Column("queries", True),
         Column("time", True),
     )
-    return Table("What the audit did, in order", columns, [_step(step) for step in record["steps"]])
+    steps = record["steps"]
+    if steps and (steps[0]["step"], steps[0]["state"]) == ("open", "failed"):
+        skipped = Cell("skipped", tone="calm")
+        rest: list[Cell | str] = [f"{len(steps) - 1} others", skipped, "The target is not open.", "", ""]
+        return Table("What the audit did, in order", columns, [_step(steps[0]), rest])
+    return Table("What the audit did, in order", columns, [_step(step) for step in steps])
 
 
 def _step(step: Data) -> list[Cell | str]:

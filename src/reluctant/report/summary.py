@@ -11,7 +11,7 @@ from reluctant.report.defenses import is_close, is_open
 from reluctant.report.words import count, duration, money, percent, size
 from reluctant.results import Outcome
 
-__all__ = ["Figure", "Leak", "Level", "has_part", "leaks", "level_of", "three_figures"]
+__all__ = ["Figure", "Leak", "Level", "has_part", "is_opened", "leaks", "level_of", "three_figures"]
 
 Data = Mapping[str, Any]
 SHOWN = 3
@@ -62,10 +62,17 @@ PART = Level("Part of it copied, the rest not decided", "warn")
 
 def level_of(record: Data) -> Level:
     """The level of the verdict; one without a copy is no good news while something else leaks."""
+    if not is_opened(record):
+        return replace(LEVELS["unknown"], words="Not opened")
     if record["verdict"]["level"] == "unknown" and has_part(record):
         return PART
     level = LEVELS[record["verdict"]["level"]]
     return replace(level, tone="warn") if level.tone == "good" and record["verdict"]["leaks"] else level
+
+
+def is_opened(record: Data) -> bool:
+    """False where the target could not even be opened: there is nothing to show then."""
+    return not any(step["step"] == "open" and step["state"] == "failed" for step in record["steps"])
 
 
 def has_part(record: Data) -> bool:
