@@ -210,6 +210,12 @@ def test_the_cheapest_is_the_one_with_the_smallest_error():
     assert Sweep("", rows, 16.0, "").cheapest.defense == "b"
 
 
+def test_defenses_that_ended_alike_are_told_together():
+    slow = [_leak(name, 1e-3, False, undecided=True) for name in ("decimals=6", "decimals=3")]
+    found = Sweep("", (_leak("none", 0.0, True), *slow), 16.0, "")
+    assert "Not decided: 6 decimals, 3 decimals (extraction: time over)." in found.sentence
+
+
 def test_a_close_copy_is_not_stopped():
     rows = (_leak("none", 0.0, True), _leak("a", 1e-3, False, copied=CLOSE / 2))
     assert Sweep("", rows, 16.0, "").cheapest is None
@@ -219,7 +225,7 @@ def test_what_was_not_decided_is_said():
     rows = (_leak("none", 0.0, True), _leak("slow", 1e-3, False, undecided=True))
     found = Sweep("", rows, 16.0, "")
     assert found.cheapest is None
-    assert "Not decided: slow (extract: time over)." in found.sentence
+    assert "Not decided: slow (extraction: time over)." in found.sentence
 
 
 @pytest.mark.parametrize(
@@ -238,7 +244,7 @@ def test_only_a_method_that_came_to_its_end_was_stopped(outcome, stopped):
     found = Sweep("", (_leak("none", 0.0, True), row), 16.0, "")
     assert row.stopped is stopped
     assert (found.cheapest is row) == (stopped is True)
-    assert f"a (extract: {outcome.slug})" in found.sentence
+    assert f"a (extraction: {outcome.slug.replace('-', ' ')})" in found.sentence
 
 
 @pytest.mark.parametrize("cut", [{"undecided": True}, {"outcome": Outcome.OUT_OF_BUDGET}])

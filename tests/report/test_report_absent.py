@@ -95,3 +95,10 @@ def test_a_target_whose_budget_ran_out():
     html = audit_page(record)
     assert "Not decided" in html
     assert "budget" in section(html, "recovered")
+
+
+def test_a_copy_without_a_search_to_draw_is_no_contradiction(record):
+    record["pictures"]["search"] = None
+    said = section(audit_page(record), "search")
+    assert "there is no search along one line to draw" in said
+    assert "No search for creases was made" not in said

@@ -26,6 +26,7 @@ from reluctant.span import Span, recover_span
 __all__ = ["BUDGET", "CLOSE", "METHODS", "NO_DEFENSE", "SECONDS", "Leak", "Rebuilt", "leak"]
 
 METHODS = ("span", "extract", "learn")
+IN_WORDS = {"extract": "extraction", "learn": "learning"}
 BUDGET = 200_000  # rows for each method: labels take 60 to 150 for each input of each direction
 SECONDS = 60.0  # of processor time, for all methods together
 CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good is one, verified or not
@@ -68,7 +69,8 @@ class Rebuilt:
         return not self.undecided and self.result.outcome.settles
 
     def __str__(self) -> str:
-        return f"{self.method}: {'time over' if self.undecided else self.result.outcome.slug}"
+        ended = "time over" if self.undecided else self.result.outcome.slug.replace("-", " ")
+        return f"{IN_WORDS.get(self.method, self.method)}: {ended}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

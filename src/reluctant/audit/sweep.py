@@ -6,7 +6,7 @@ is asked nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -66,8 +66,8 @@ class Sweep:
             return "No defense could be tried."
         if self.open is not True:
             return self._nothing_to_stop()
-        undecided = [f"{defense_words(row.defense)} ({row.ending})" for row in self.rows if row.stopped is None]
-        open_ = f" Not decided: {'; '.join(undecided)}." if undecided else ""
+        undecided = _by_ending(row for row in self.rows if row.stopped is None)
+        open_ = f" Not decided: {undecided}." if undecided else ""
         if self.cheapest is None:
             return f"None of the defenses that were tried is known to stop these methods.{open_} {NOT_TRAINED}"
         return (
@@ -209,6 +209,14 @@ def _try_each(
 
 def _unwatched(done: int, of: int, doing: str) -> None:
     pass
+
+
+def _by_ending(rows: Iterable[Leak]) -> str:
+    """Defenses in words, those that ended alike together."""
+    alike: dict[str, list[str]] = {}
+    for row in rows:
+        alike.setdefault(row.ending, []).append(defense_words(row.defense))
+    return "; ".join(f"{', '.join(names)} ({ending})" for ending, names in alike.items())
 
 
 def _for_users(row: Leak) -> str:
