@@ -96,10 +96,8 @@ def _confidence(known: Known, level: str) -> str:
     return NO_PROOF
 
 
-OF_THE_PART = (
-    "Of the part high: the target was seen to bend on the creases of these neurons, and not beside them. Else "
-)
-UNSETTLED = "none: the audit could not look far enough. Mend what stopped it, or raise the budget, and run it again."
+OF_THE_PART = "High for the part: the target was seen to bend on its creases, and not beside them. For the rest:"
+UNSETTLED = "None: the audit could not look far enough. Mend what stopped it, or raise the budget, and run it again."
 GIVE_DOMAIN = " If it answers in some range only, give that: domain=(low, high) (--domain LOW,HIGH)."
 LONGEST_QUOTE = 300  # characters of what a target says
 NO_PROOF = (
