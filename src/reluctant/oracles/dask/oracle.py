@@ -1,0 +1,109 @@
+"""Adapter for a target that lives on the workers of a dask cluster.
+
+One call of `answer` is one task, on one worker. `Parallel` above it cuts a question into such calls and keeps several
+under way, so that each is counted, repeated and recorded by itself. The cut depends on the number of rows alone, never
+on the workers: a target whose last bits depend on the size of a batch answers the same on any cluster.
+
+Rows travel inside the task, not as data of their own: the scheduler keeps them until they are answered, and asks
+another worker if one dies. The target travels the same way, once.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from reluctant.engines import Cluster
+from reluctant.errors import TargetUnavailable
+from reluctant.numerics import FloatArray
+from reluctant.optional import require
+from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Oracle
+from reluctant.oracles.dask.fault import Fault
+from reluctant.oracles.dask.parcel import Parcel, answer_rows, describe
+
+__all__ = ["IN_FLIGHT", "SHARDS", "DaskOracle", "shard_rows"]
+
+SHARDS = 32  # into so many parts a question is cut, if they do not become too small or too large
+SHARD_BYTES = 2**22  # of rows, at most, in one task: the scheduler keeps them all
+IN_FLIGHT = 64  # tasks that are given to the scheduler at a time
+LOOK_SECONDS = 5.0  # between two looks whether there is anybody left to wait for
+ALONE_SECONDS = 60.0  # without a single worker, until a question is given up: a nanny starts one again in seconds
+AGAIN = "Run again with the same transcript: what was answered is kept."
+
+
+class DaskOracle(Oracle):
+    """Asks a target of which every worker holds a copy.
+
+    Arguments:
+        cluster: where; closed with the oracle, if it was opened here.
+        sealed: the target, as `seal` gives it.
+    """
+
+    def __init__(self, cluster: Cluster, sealed: bytes) -> None:
+        self._cluster = cluster
+        self._library = require("distributed", extra="dask", purpose="An engine")
+        self._parcel = self._send(sealed)
+        self._facts: Facts = self._ask(0, describe, self._parcel)
+
+    def _send(self, sealed: bytes) -> Any:
+        config = require("dask", extra="dask", purpose="An engine").config
+        with config.set({"distributed.admin.large-graph-warning-threshold": len(sealed) + SHARD_BYTES}):
+            return self._cluster.client.submit(Parcel, sealed, key=f"reluctant-target-{uuid.uuid4()}")
+
+    @property
+    def facts(self) -> Facts:
+        """As the target has them on a worker; outputs of a callable once it has answered."""
+        return self._facts
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """One task on one worker."""
+        answers: FloatArray = self._ask(len(rows), answer_rows, self._parcel, rows)
+        if self._facts.outputs == UNKNOWN_OUTPUTS:
+            self._facts = replace(self._facts, outputs=answers.shape[1])
+        return answers
+
+    def _ask(self, rows: int, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What a task gives; errors of the target as they were raised there, those of the cluster in plain words."""
+        client = self._cluster.client
+        try:
+            answer = self._wait(client.submit(function, *arguments, pure=False))
+        except self._library.KilledWorker as error:
+            raise TargetUnavailable(
+                f"engine: {error.allowed_failures + 1} workers died, one after the other, while they had {rows} rows "
+                f"to answer. Look at their logs; most often it is memory. {AGAIN}"
+            ) from error
+        except self._library.CancelledError as error:
+            raise TargetUnavailable(f"engine: the scheduler was lost or restarted ({error}). {AGAIN}") from error
+        if isinstance(answer, Fault):
+            raise answer.error()
+        return answer
+
+    def _wait(self, future: Any) -> Any:
+        """The result of a task; a cluster without workers is waited for, but not for ever."""
+        alone_since = float("inf")
+        while True:
+            try:
+                return future.result(timeout=LOOK_SECONDS)
+            except TimeoutError:
+                alone_since = float("inf") if self._cluster.workers else min(alone_since, time.monotonic())
+                if time.monotonic() - alone_since > ALONE_SECONDS:
+                    future.cancel()
+                    raise TargetUnavailable(
+                        f"engine: no worker was left, and none came back in {ALONE_SECONDS:g} s. Start workers. {AGAIN}"
+                    ) from None
+
+    def close(self) -> None:
+        """Let go of the copies on the workers, and of the connection if it was made here."""
+        self._parcel.release()
+        self._cluster.close()
+
+    def __repr__(self) -> str:
+        return f"DaskOracle({self._facts.name})"
+
+
+def shard_rows(dim: int) -> int:
+    """Rows of one task at most."""
+    return max(1, SHARD_BYTES // (8 * dim))
