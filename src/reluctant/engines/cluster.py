@@ -22,8 +22,14 @@ __all__ = ["Cluster", "Engine"]
 
 Engine: TypeAlias = Any  # "dask://host:port", or a distributed.Client
 
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
+
+
 SCHEME = "dask"
 PORT = 8786  # where a scheduler listens if nothing else is said
+THIS_PYTHON = _minor(platform.python_version())
 EXPECTED = '"dask://host:port" or a Client of dask.distributed'
 CONNECT_SECONDS = 10.0
 WORKER_SECONDS = 30.0  # for the first worker: clusters that start them on demand need some time
@@ -123,11 +129,7 @@ def _check_python(client: Any) -> None:
     """Functions travel as bytecode, which every minor version of Python writes in its own way."""
     found = client.run(platform.python_version, on_error="return")
     minor = {worker: _minor(version) if isinstance(version, str) else version for worker, version in found.items()}
-    _refuse_others(minor, "Python", _minor(platform.python_version()))
-
-
-def _minor(version: str) -> str:
-    return ".".join(version.split(".")[:2])
+    _refuse_others(minor, "Python", THIS_PYTHON)
 
 
 def _refuse_others(found: Mapping[str, Any], what: str, wanted: str) -> None:

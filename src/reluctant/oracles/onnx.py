@@ -36,11 +36,12 @@ class OnnxOracle(Oracle):
         self.path = Path(path)
         self._precision = precision
         self._session = _session(_graph(self.path, precision), self.path, precision)
-        self._input = self._session.get_inputs()[0]
+        asked = self._session.get_inputs()[0]
+        self._input = asked.name
         self._output = _float_output(self._session, self.path)
-        self._dtype = np.dtype(FLOAT_TYPES[self._input.type])
-        self._shape = _row_shape(self._input)
-        self._batch = self._input.shape[0] if isinstance(self._input.shape[0], int) else None
+        self._dtype = np.dtype(FLOAT_TYPES[asked.type])
+        self._shape = _row_shape(asked)
+        self._batch = asked.shape[0] if isinstance(asked.shape[0], int) else None
         self._facts = self._gather_facts(precision)
 
     def _gather_facts(self, precision: str) -> Facts:
@@ -76,7 +77,7 @@ class OnnxOracle(Oracle):
         return np.concatenate(answers)[: len(rows)]
 
     def _run(self, rows: FloatArray) -> Any:
-        feed = {self._input.name: rows.astype(self._dtype, copy=False).reshape(-1, *self._shape)}
+        feed = {self._input: rows.astype(self._dtype, copy=False).reshape(-1, *self._shape)}
         return call_target(lambda x: self._session.run([self._output], x)[0], feed)
 
     def __getstate__(self) -> dict[str, Any]:

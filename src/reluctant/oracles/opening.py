@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -207,7 +207,8 @@ def _adapt_on_engine(target: Any, options: _Options) -> Oracle:
             fix="A server is asked from here: connections=8 keeps more requests in flight.",
         )  # fmt: skip
     if isinstance(target, str) and _is_module_target(target):
-        return open_on_engine(options.engine, partial(_adapt_name, target, options), target, options.timeout)
+        there = replace(options, engine=None)
+        return open_on_engine(options.engine, partial(_adapt_name, target, there), target, options.timeout)
     adapter = as_sent(_adapt(target, options))
     return open_on_engine(options.engine, partial(_as_it_is, adapter), adapter.facts.name, options.timeout)
 

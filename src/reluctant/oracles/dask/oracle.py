@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from reluctant.engines import Cluster
-from reluctant.errors import TargetUnavailable
+from reluctant.errors import ReluctantError, TargetUnavailable
 from reluctant.numerics import FloatArray
 from reluctant.optional import require
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Oracle
@@ -46,12 +46,23 @@ class DaskOracle(Oracle):
         self._cluster = cluster
         self._library = require("distributed", extra="dask", purpose="An engine")
         self._parcel = self._send(sealed)
-        self._facts: Facts = self._ask(0, describe, self._parcel)
+        self._facts = self._opened_everywhere()
 
     def _send(self, sealed: bytes) -> Any:
         config = require("dask", extra="dask", purpose="An engine").config
         with config.set({"distributed.admin.large-graph-warning-threshold": len(sealed) + SHARD_BYTES}):
             return self._cluster.client.submit(Parcel, sealed, key=f"reluctant-target-{uuid.uuid4()}")
+
+    def _opened_everywhere(self) -> Facts:
+        """Facts, after every worker has opened the target: one that cannot is heard of before anything is asked.
+
+        Each then holds a copy of its own, and none is looked for on a worker that has died.
+        """
+        facts: list[Facts] = [
+            self._value_of(0, describe, self._parcel, workers=[worker], allow_other_workers=True)
+            for worker in self._cluster.client.nthreads()
+        ]
+        return facts[0]
 
     @property
     def facts(self) -> Facts:
@@ -60,23 +71,24 @@ class DaskOracle(Oracle):
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """One task on one worker."""
-        answers: FloatArray = self._ask(len(rows), answer_rows, self._parcel, rows)
+        answers: FloatArray = self._value_of(len(rows), answer_rows, self._parcel, rows)
         if self._facts.outputs == UNKNOWN_OUTPUTS:
             self._facts = replace(self._facts, outputs=answers.shape[1])
         return answers
 
-    def _ask(self, rows: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    def _value_of(self, rows: int, function: Callable[..., Any], *arguments: Any, **where: Any) -> Any:
         """What a task gives; errors of the target as they were raised there, those of the cluster in plain words."""
-        client = self._cluster.client
         try:
-            answer = self._wait(client.submit(function, *arguments, pure=False))
+            answer = self._wait(self._cluster.client.submit(function, *arguments, pure=False, **where))
+        except ReluctantError:
+            raise
         except self._library.KilledWorker as error:
             raise TargetUnavailable(
                 f"engine: {error.allowed_failures + 1} workers died, one after the other, while they had {rows} rows "
                 f"to answer. Look at their logs; most often it is memory. {AGAIN}"
             ) from error
-        except self._library.CancelledError as error:
-            raise TargetUnavailable(f"engine: the scheduler was lost or restarted ({error}). {AGAIN}") from error
+        except (Exception, self._library.CancelledError) as error:  # closed, cut off, restarted: dask has many words
+            raise TargetUnavailable(f"engine: lost ({type(error).__name__}: {error}). {AGAIN}") from error
         if isinstance(answer, Fault):
             raise answer.error()
         return answer
