@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import pkgutil
 import platform
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeAlias
@@ -32,6 +33,8 @@ PORT = 8786  # where a scheduler listens if nothing else is said
 THIS_PYTHON = _minor(platform.python_version())
 EXPECTED = '"dask://host:port" or a Client of dask.distributed'
 CONNECT_SECONDS = 10.0
+LOOK_SECONDS = 5.0  # between two looks whether there is anybody left to wait for
+ALONE_SECONDS = 60.0  # without a single worker, until work is given up: a nanny starts one again in seconds
 WORKER_SECONDS = 30.0  # for the first worker: clusters that start them on demand need some time
 START = (
     "Start one with `dask scheduler`, and on each machine `dask worker HOST:8786 --nworkers 4 --nthreads 1`; "
@@ -61,10 +64,17 @@ class Cluster:
             raise
         return cluster
 
-    @property
-    def workers(self) -> int:
-        """How many there are now."""
-        return len(self.client.nthreads())
+    def patience(self) -> Callable[[], None]:
+        """To be called now and then while something is waited for: raises `TimeoutError` if no worker comes back."""
+        met = time.monotonic()
+
+        def look() -> None:
+            nonlocal met
+            met = time.monotonic() if self.client.nthreads() else met
+            if time.monotonic() - met > ALONE_SECONDS:
+                raise TimeoutError(f"no worker was left, and none came back in {ALONE_SECONDS:g} s")
+
+        return look
 
     def close(self) -> None:
         """Close the connection if it was made here."""

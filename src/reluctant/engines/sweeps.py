@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from reluctant.engines import cluster as clusters
 from reluctant.engines.cluster import Cluster, Engine
 from reluctant.errors import UnusableEngine
 from reluctant.optional import require
@@ -37,41 +38,46 @@ def as_they_end(
     function: Callable[[Item], Value], items: Sequence[Item], *, jobs: int = 1, engine: Engine | None = None
 ) -> Iterator[Numbered[Value]]:
     """As `spread`, but each with its number and as soon as it is there."""
-    numbered = [(k, item) for k, item in enumerate(items)]
     if engine is not None:
-        yield from _on_cluster(function, numbered, engine)
-    elif jobs == 1 or len(items) < 2:
-        yield from (_piece(function, k, item) for k, item in numbered)
-    else:
-        joblib = require("joblib", extra="dask", purpose="Several pieces at a time")
-        yield from _pieces(joblib.Parallel(n_jobs=jobs, **SETTINGS), function, numbered)
+        return _on_cluster(function, items, engine)
+    if jobs == 1 or len(items) < 2:
+        return ((k, function(item)) for k, item in enumerate(items))
+    return _on_processes(function, items, jobs)
 
 
-SETTINGS: dict[str, Any] = {"return_as": "generator_unordered", "batch_size": 1}
+def _on_processes(function: Callable[[Item], Value], items: Sequence[Item], jobs: int) -> Iterator[Numbered[Value]]:
+    joblib = require("joblib", extra="dask", purpose="Several pieces at a time")
+    parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
+    yield from parallel(joblib.delayed(_piece)(function, k, item) for k, item in enumerate(items))
 
 
-def _on_cluster(
-    function: Callable[[Item], Value], numbered: Sequence[tuple[int, Item]], engine: Engine
-) -> Iterator[Numbered[Value]]:
-    joblib = require("joblib", extra="dask", purpose="Sweeps on an engine")
+def _on_cluster(function: Callable[[Item], Value], items: Sequence[Item], engine: Engine) -> Iterator[Numbered[Value]]:
+    """Through the Client itself: joblib's backend for dask waits for ever for a piece whose workers died."""
     library = require("distributed", extra="dask", purpose="An engine")
     with Cluster.reach(engine) as cluster:
-        with joblib.parallel_config("dask", client=cluster.client):
-            parallel = joblib.Parallel(n_jobs=-1, **SETTINGS)
+        tasks = {cluster.client.submit(function, item, pure=False): k for k, item in enumerate(items)}
         try:
-            yield from _pieces(parallel, function, numbered)
-        except library.KilledWorker as error:
+            while tasks:
+                for task in _some_done(library, cluster, list(tasks)):
+                    yield tasks.pop(task), task.result()
+        except (library.KilledWorker, library.CancelledError, library.TimeoutError) as error:
             raise UnusableEngine.about(
-                "engine", got=f"a piece during which {error.allowed_failures + 1} workers died, one after the other",
-                expected="workers that live through it", fix="Look at their logs; most often it is memory.",
+                "engine", got=f"a piece that was not done ({error})", expected="workers that live through it",
+                fix="Look at their logs; most often it is memory.",
             ) from error  # fmt: skip
+        finally:
+            cluster.client.cancel(list(tasks))
 
 
-def _pieces(
-    parallel: Any, function: Callable[[Item], Value], numbered: Sequence[tuple[int, Item]]
-) -> Iterator[Numbered[Value]]:
-    delayed = require("joblib", extra="dask", purpose="Several pieces at a time").delayed
-    yield from parallel(delayed(_piece)(function, k, item) for k, item in numbered)
+def _some_done(library: Any, cluster: Cluster, tasks: list[Any]) -> list[Any]:
+    """Those that are done, once one is."""
+    look = cluster.patience()
+    while True:
+        try:
+            with cluster.client.as_current():
+                return list(library.wait(tasks, timeout=clusters.LOOK_SECONDS, return_when="FIRST_COMPLETED").done)
+        except library.TimeoutError:
+            look()
 
 
 def _piece(function: Callable[[Item], Value], k: int, item: Item) -> Numbered[Value]:

@@ -10,14 +10,14 @@ another worker if one dies. The target travels the same way, once.
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from reluctant.engines import Cluster
-from reluctant.errors import ReluctantError, TargetUnavailable
+from reluctant.engines import cluster as clusters
+from reluctant.errors import TargetUnavailable
 from reluctant.numerics import FloatArray
 from reluctant.optional import require
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Oracle
@@ -29,8 +29,6 @@ __all__ = ["IN_FLIGHT", "SHARDS", "DaskOracle", "shard_rows"]
 SHARDS = 32  # into so many parts a question is cut, if they do not become too small or too large
 SHARD_BYTES = 2**22  # of rows, at most, in one task: the scheduler keeps them all
 IN_FLIGHT = 64  # tasks that are given to the scheduler at a time
-LOOK_SECONDS = 5.0  # between two looks whether there is anybody left to wait for
-ALONE_SECONDS = 60.0  # without a single worker, until a question is given up: a nanny starts one again in seconds
 AGAIN = "Run again with the same transcript: what was answered is kept."
 
 
@@ -80,8 +78,6 @@ class DaskOracle(Oracle):
         """What a task gives; errors of the target as they were raised there, those of the cluster in plain words."""
         try:
             answer = self._wait(self._cluster.client.submit(function, *arguments, pure=False, **where))
-        except ReluctantError:
-            raise
         except self._library.KilledWorker as error:
             raise TargetUnavailable(
                 f"engine: {error.allowed_failures + 1} workers died, one after the other, while they had {rows} rows "
@@ -95,17 +91,12 @@ class DaskOracle(Oracle):
 
     def _wait(self, future: Any) -> Any:
         """The result of a task; a cluster without workers is waited for, but not for ever."""
-        alone_since = float("inf")
+        look = self._cluster.patience()
         while True:
             try:
-                return future.result(timeout=LOOK_SECONDS)
+                return future.result(timeout=clusters.LOOK_SECONDS)
             except TimeoutError:
-                alone_since = float("inf") if self._cluster.workers else min(alone_since, time.monotonic())
-                if time.monotonic() - alone_since > ALONE_SECONDS:
-                    future.cancel()
-                    raise TargetUnavailable(
-                        f"engine: no worker was left, and none came back in {ALONE_SECONDS:g} s. Start workers. {AGAIN}"
-                    ) from None
+                look()
 
     def close(self) -> None:
         """Let go of the copies on the workers, and of the connection if it was made here."""
