@@ -26,9 +26,9 @@ from reluctant.oracles.dask.parcel import Parcel, answer_rows, describe
 
 __all__ = ["IN_FLIGHT", "SHARDS", "DaskOracle", "shard_rows"]
 
-SHARDS = 32  # into so many parts a question is cut, if they do not become too small or too large
+SHARDS = 16  # into so many parts a question is cut, if they do not become too small or too large
 SHARD_BYTES = 2**22  # of rows, at most, in one task: the scheduler keeps them all
-IN_FLIGHT = 64  # tasks that are given to the scheduler at a time
+IN_FLIGHT = 32  # tasks that are given to the scheduler at a time
 AGAIN = "Run again with the same transcript: what was answered is kept."
 
 
