@@ -26,7 +26,7 @@ from reluctant.oracles import Ledger
 from reluctant.oracles.parallel import SMALLEST_SHARE
 from reluctant.testing import planted
 
-WIDTHS = (100, 64, 1)
+WIDTHS = (160, 80, 1)
 SECONDS_A_BATCH = 0.010
 FIRST_SEED = 88_000  # nothing was looked at on these before
 KILLED_AFTER = 0.4  # of the rows

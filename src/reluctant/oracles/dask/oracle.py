@@ -56,10 +56,11 @@ class DaskOracle(Oracle):
 
         Each then holds a copy of its own, and none is looked for on a worker that has died.
         """
-        facts: list[Facts] = [
-            self._value_of(0, describe, self._parcel, workers=[worker], allow_other_workers=True)
+        tasks = [
+            self._task(describe, self._parcel, workers=[worker], allow_other_workers=True)
             for worker in self._cluster.client.nthreads()
         ]
+        facts: list[Facts] = [self._value_of(task, 0) for task in tasks]
         return facts[0]
 
     @property
@@ -69,22 +70,29 @@ class DaskOracle(Oracle):
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """One task on one worker."""
-        answers: FloatArray = self._value_of(len(rows), answer_rows, self._parcel, rows)
+        answers: FloatArray = self._value_of(self._task(answer_rows, self._parcel, rows), len(rows))
         if self._facts.outputs == UNKNOWN_OUTPUTS:
             self._facts = replace(self._facts, outputs=answers.shape[1])
         return answers
 
-    def _value_of(self, rows: int, function: Callable[..., Any], *arguments: Any, **where: Any) -> Any:
+    def _task(self, function: Callable[..., Any], *arguments: Any, **where: Any) -> Any:
+        """Hand a task to the scheduler."""
+        try:
+            return self._cluster.client.submit(function, *arguments, pure=False, **where)
+        except Exception as error:  # a client that is closed, or was closed by its scheduler
+            raise _lost(error) from error
+
+    def _value_of(self, task: Any, rows: int) -> Any:
         """What a task gives; errors of the target as they were raised there, those of the cluster in plain words."""
         try:
-            answer = self._wait(self._cluster.client.submit(function, *arguments, pure=False, **where))
+            answer = self._wait(task)
         except self._library.KilledWorker as error:
             raise TargetUnavailable(
                 f"engine: {error.allowed_failures + 1} workers died, one after the other, while they had {rows} rows "
                 f"to answer. Look at their logs; most often it is memory. {AGAIN}"
             ) from error
         except (Exception, self._library.CancelledError) as error:  # closed, cut off, restarted: dask has many words
-            raise TargetUnavailable(f"engine: lost ({type(error).__name__}: {error}). {AGAIN}") from error
+            raise _lost(error) from error
         if isinstance(answer, Fault):
             raise answer.error()
         return answer
@@ -105,6 +113,10 @@ class DaskOracle(Oracle):
 
     def __repr__(self) -> str:
         return f"DaskOracle({self._facts.name})"
+
+
+def _lost(error: BaseException) -> TargetUnavailable:
+    return TargetUnavailable(f"engine: lost ({type(error).__name__}: {error}). {AGAIN}")
 
 
 def shard_rows(dim: int) -> int:
