@@ -2,7 +2,7 @@
 
     python -m benchmarks honesty survival --engine dask://scheduler:8786
 
-Workers import this package: start them in the root of the repository, `PYTHONPATH=. dask worker scheduler:8786`.
+Scheduler and workers import this package: start both in the root of the repository, with PYTHONPATH=. before `dask`.
 """
 
 from __future__ import annotations

@@ -144,6 +144,21 @@ def test_an_error_of_ours_comes_back_as_it_is(client: Any) -> None:
     assert caught.value.retry_after == 7.0
 
 
+class Unheard(TargetBusy):
+    """Somebody else's, with something that cannot travel."""
+
+
+def test_an_error_of_somebody_elses_comes_back_as_what_it_stems_from(client: Any) -> None:
+    def unheard(x: np.ndarray) -> np.ndarray:
+        error = Unheard("target: never heard of")
+        error.lock = threading.Lock()  # type: ignore[attr-defined]
+        raise error
+
+    with pytest.raises(TargetBusy, match="never heard of") as caught:
+        rl.open_oracle(unheard, dim=6, engine=client)
+    assert type(caught.value) is TargetBusy
+
+
 def test_answers_that_are_not_finite_are_refused_here(client: Any) -> None:
     with rl.open_oracle(lambda x: np.log(np.minimum(x[:, 0], 0) * 0), dim=6, engine=client) as oracle:
         with pytest.raises(rl.errors.NonFiniteAnswer) as caught:

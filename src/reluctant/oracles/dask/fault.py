@@ -25,8 +25,10 @@ class Fault:
     @classmethod
     def of(cls, error: ReluctantError) -> Fault:
         """What it takes to raise it elsewhere; a class of somebody else's becomes the one of ours it stems from."""
-        kind = next(base.__name__ for base in type(error).__mro__ if base.__name__ in (*errors.__all__,))
-        return cls(kind, error.args, dict(vars(error)))
+        kind = next(base for base in type(error).__mro__ if getattr(errors, base.__name__, None) is base)
+        if kind is not type(error):
+            return cls(kind.__name__, (str(error),), {})
+        return cls(kind.__name__, error.args, dict(vars(error)))
 
     def error(self) -> ReluctantError:
         """The error again, without going through a constructor of its own."""

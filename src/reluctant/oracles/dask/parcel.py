@@ -59,8 +59,9 @@ class Parcel:
 
 def seal(make: Callable[[], Oracle], name: str) -> bytes:
     """A function that gives an oracle, as bytes; a target that no bytes can stand for is refused."""
+    pickles = require("cloudpickle", extra="dask", purpose="Sending a target to workers")
     try:
-        return bytes(require("cloudpickle", extra="dask", purpose="Sending a target to workers").dumps(make))
+        return bytes(pickles.dumps(make))
     except Exception as error:  # pickling runs the target's own code
         raise UnusableEngine.about(
             "target", got=f"{name}, which cannot be sent to workers ({type(error).__name__}: {error})",
