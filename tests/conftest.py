@@ -32,7 +32,7 @@ def seed(request: pytest.FixtureRequest) -> int:
     return request.param
 
 
-CLUSTER_SECONDS = 60  # to start, and to be whole again after a worker was killed
+CLUSTER_SECONDS = 180  # to start, and to be whole again after a worker was killed
 
 
 @pytest.fixture(scope="session")
