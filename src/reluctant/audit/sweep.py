@@ -6,17 +6,18 @@ is asked nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from reluctant.audit.leak import BUDGET, METHODS, NO_DEFENSE, SECONDS, Leak, leak
-from reluctant.audit.limits import Clock
+from reluctant.audit.leak import BUDGET, METHODS, NO_DEFENSE, Leak, leak
+from reluctant.audit.trying import Trial, try_in_turn, try_on_engine
 from reluctant.defenses import defend
 from reluctant.defenses.words import defense_words
+from reluctant.engines import Engine
 from reluctant.health import Health
 from reluctant.health.answers import UNIFORM_SD
 from reluctant.numerics import FloatArray, unit_roundoff
@@ -28,7 +29,6 @@ __all__ = ["Sweep", "as_served", "default_defenses", "digits_given", "sweep"]
 DECIMALS = (6, 3, 2)
 NOISE = 1e-3  # of the answers' deviation
 NOT_TRAINED = "Training a copy on the answers was not tried, and may well succeed."
-MORE_THAN_A_SHARE = 2.0  # of the time left for each defense: most need less than theirs
 FLOAT64_DIGITS = -float(np.log10(unit_roundoff("float64")))
 FORMAT_ROUNDINGS = 16.0  # noise that is no more than so many roundings of a format is its own
 
@@ -158,6 +158,7 @@ def sweep(
     seconds: float,
     rng: int = 0,
     watch: Callable[[int, int, str], None] | None = None,
+    engine: Engine | None = None,
 ) -> Sweep:
     """Try every default defense on a copy, within this time.
 
@@ -171,40 +172,15 @@ def sweep(
         methods: what to try.
         seconds: processor time for all of it; what one defense does not need is left to the others.
         watch: told how many of how many are done, and which comes next.
+        engine: "dask://host:port", or a Client: defenses are tried at the same time, on its workers.
     """
     trials = default_defenses(copy.facts, spread)
     known: dict[Trial, Leak] = {} if undefended is None else {(): undefended}
-    try_one = partial(leak, copy, inputs=inputs, link=link, methods=methods, rng=rng)
-    cells = _try_each(trials, known, try_one, Clock(seconds, len(trials)), watch or _unwatched)
+    try_one = partial(leak, inputs=inputs, link=link, methods=methods, rng=rng)
+    try_all = try_in_turn if engine is None else partial(try_on_engine, engine)
+    cells = try_all(copy, trials, known, try_one, seconds, watch or _unwatched)
     rows = tuple(cell for cell in cells if isinstance(cell, Leak))
     return Sweep(on, rows, digits, described, tuple(cell for cell in cells if not isinstance(cell, Leak)))
-
-
-Trial = tuple[str, ...]  # names of defenses, the first next to the model
-
-
-def _try_each(
-    trials: Sequence[Trial],
-    known: Mapping[Trial, Leak],
-    try_one: Callable[..., Leak],
-    clock: Clock,
-    watch: Callable[[int, int, str], None],
-) -> list[Leak | tuple[str, str]]:
-    """A row for each defense, or its name and why it could not be tried."""
-    cells: list[Leak | tuple[str, str]] = []
-    for k, names in enumerate(trials):
-        share = clock.share(MORE_THAN_A_SHARE)
-        if names in known:
-            cells.append(known[names])
-            continue
-        called = ", ".join(names) or NO_DEFENSE
-        watch(k, len(trials), called)
-        try:
-            cells.append(try_one(names, seconds=min(SECONDS, share or 0.0)))
-        except Exception as error:  # one cell must not cost the others
-            cells.append((called, f"{type(error).__name__}: {error}"))
-    watch(len(trials), len(trials), "")
-    return cells
 
 
 def _unwatched(done: int, of: int, doing: str) -> None:
