@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
@@ -48,6 +48,7 @@ class ExactRun:
         seconds: CPU time of the whole run.
         cpu: the same over the target's share of it.
         seed: of the run.
+        stages: rows by stage.
     """
 
     true: ReLUNetwork
@@ -57,6 +58,7 @@ class ExactRun:
     seconds: float
     cpu: float
     seed: int
+    stages: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -118,4 +120,5 @@ def exact_run(
         seconds,
         seconds / target.seconds,
         seed,
+        {stage: rows.queries for stage, rows in result.rows.items()},
     )
