@@ -21,14 +21,15 @@ Features = Callable[[Widths], tuple[float, ...]]
 def accuracy(fit: Fitted, widths: Widths, answers: Answers) -> Range:
     """Largest error over Gaussian inputs to expect, of the output's deviation; sine of the angle for a span.
 
-    The range holds the measured shapes of such a size, each compared with a fit that had not seen it.
+    The range holds the measured shapes of such a size, by a fit to all and by one that had not seen them.
     """
     features = _powers if fit.model is DEPTH_TWO else _constant
     told = [point for point in fit.points if point.out]
     unit = answers.noise if answers.steady_noise else 1.0
     expected = unit * _fitted(features, told)(widths)
     alike = [error.point for error in fit.alike(fit.rows(widths, answers)) if error.point.out]
-    usual, most = zip(*(_error(features, told, point) for point in alike), strict=True)
+    errors = [_error(features, some, point) for point in alike for some in (told, _others(told, point))]
+    usual, most = zip(*errors, strict=True)
     return Range(expected, expected * min(1.0, *usual), expected * max(1.0, *most))
 
 
@@ -53,7 +54,11 @@ def _in_units(point: Point, out: float | None) -> float:
 
 
 def _error(features: Features, points: Sequence[Point], point: Point) -> tuple[float, float]:
-    """Usual and largest error of a point over what a fit without its shape expects."""
-    others = [other for other in points if not other.same_as(point)]
-    expected = _fitted(features, others)(point.widths)
+    """Usual and largest error of a point over what a fit to these points expects."""
+    expected = _fitted(features, points)(point.widths)
     return _in_units(point, point.out) / expected, _in_units(point, point.most_out) / expected
+
+
+def _others(points: Sequence[Point], point: Point) -> list[Point]:
+    """All but those of its shape."""
+    return [other for other in points if not other.same_as(point)]

@@ -21,6 +21,7 @@ from reluctant.verification.check import SCALES
 __all__ = ["DEPTH_TWO", "first_look", "fixed_stages"]
 
 ROWS_OF_OUTPUTS = 2  # a neuron, where there are several outputs
+A_CREASE = 5  # rows of the line, about: what `neurons_on_a_line` says of its cost
 HEALTH = float(ROWS_PER_LINE * HEALTH_LINES)
 
 
@@ -59,7 +60,7 @@ def _weights(d: int, h: int, m: int) -> dict[str, float]:
 
 
 def _verified(stages: dict[str, float], h: int, m: int, small: bool) -> dict[str, float]:
-    points = len(SCALES) * points_worth(int(sum(stages.values())))
+    points = len(SCALES) * points_worth(int(sum(stages.values()) + A_CREASE * h))
     on_creases = h if m == 1 or small else 0  # with several outputs those are kept from before
     return {**stages, "verify": float(points + on_creases + (FAR_POINTS if h <= FEW_NEURONS else 0))}
 

@@ -97,11 +97,14 @@ class Fitted:
     @cached_property
     def errors(self) -> tuple[Error, ...]:
         """How far off a fit without its shape is, for each point."""
-        return tuple(self._error(point) for point in self.points)
+        return tuple(self._error(point, self._without(point)) for point in self.points)
 
-    def _error(self, point: Point) -> Error:
-        others = tuple(other for other in self.points if not other.same_as(point))
-        rows = Fitted(self.model, others).rows(point.widths, point.answers)
+    def _without(self, point: Point) -> Fitted:
+        return Fitted(self.model, tuple(other for other in self.points if not other.same_as(point)))
+
+    @staticmethod
+    def _error(point: Point, fit: Fitted) -> Error:
+        rows = fit.rows(point.widths, point.answers)
         return Error(point, point.queries / rows - 1, point.most_queries / rows - 1)
 
     def alike(self, rows: float) -> Sequence[Error]:
@@ -111,8 +114,9 @@ class Fitted:
         return alike if len(alike) >= FEWEST_ALIKE else by_size[:FEWEST_ALIKE]
 
     def range(self, widths: Widths, answers: Answers) -> Range:
-        """Rows to expect, with the largest errors on shapes of such a size that the model had not seen."""
+        """Rows to expect, with the largest errors on shapes of such a size, whether the model had seen them or not."""
         rows = self.rows(widths, answers)
-        least = min(0.0, *(error.usual for error in self.alike(rows)))
-        most = max(0.0, *(error.most for error in self.alike(rows)))
+        errors = [each for error in self.alike(rows) for each in (error, self._error(error.point, self))]
+        least = min(0.0, *(error.usual for error in errors))
+        most = max(0.0, *(error.most for error in errors))
         return Range(rows, rows * (1 + least), rows * (1 + most))

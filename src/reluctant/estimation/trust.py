@@ -61,9 +61,7 @@ def _outside(widths: Widths, points: Sequence[Point], names: Sequence[str]) -> I
         size = here[name]
         least, most = min(each[name] for each in every), max(each[name] for each in every)
         if size > most:
-            yield (
-                f"{_times(size / most)} more {name} than any measured network ({most:,})" if most else f"{size} {name}"
-            )
+            yield f"{_times(size / most)} more {name} than any measured network ({most:,})"
         elif size < least:
             yield f"fewer {name} than any measured network ({least:,})"
 
@@ -97,7 +95,10 @@ def nearest(widths: Widths, answers: Answers, points: Sequence[Point]) -> list[P
         there = _place(point.widths, point.answers)
         return sum((a - b) ** 2 for a, b in zip(here, there, strict=True))
 
-    return sorted(points, key=distance)[:NEIGHBOURS]
+    best: dict[tuple[Widths, Answers], Point] = {}
+    for point in sorted(points, key=lambda point: point.networks):  # of two results for a shape the one with more
+        best[point.widths, point.answers] = point
+    return sorted(best.values(), key=distance)[:NEIGHBOURS]
 
 
 def _place(widths: Widths, answers: Answers) -> tuple[float, ...]:

@@ -104,10 +104,12 @@ class Estimate:
         """Plain data for JSON."""
         return {
             "shape": self.shape, "widths": list(self.widths), "parameters": self.parameters,
-            "precision": self.precision, "ok": self.ok, "reason": self.reason, "method": self.method, "gives": self.gives, "queries": _plain(self.queries),
-            "answers per parameter": _plain(self.per_parameter), "queries by part": dict(self.parts),
-            "seconds": _plain(self.seconds), "money": _plain(self.money), "arithmetic seconds": dict(self.arithmetic),
-            "memory GiB": self.memory, "transcript bytes": self.transcript, "error": _plain(self.accuracy),
+            "precision": self.precision, "ok": self.ok, "reason": self.reason,
+            "method": self.method, "gives": self.gives,
+            "queries": _plain(self.queries), "answers per parameter": _plain(self.per_parameter),
+            "queries by part": dict(self.parts), "seconds": _plain(self.seconds), "money": _plain(self.money),
+            "arithmetic seconds": dict(self.arithmetic), "memory GiB": self.memory,
+            "transcript bytes": self.transcript, "error": _plain(self.accuracy),
             "recovered": {"networks": self.recovered[1], "ok": self.recovered[0]},
             "trust": None if self.trust is None else {"level": self.trust.level, "reasons": list(self.trust.reasons)},
             "measured": [neighbour.to_dict() for neighbour in self.neighbours],
