@@ -84,7 +84,7 @@ def test_labels_give_a_span_and_no_copy():
 
 def test_neighbours_are_measured_and_near():
     found = rl.estimate("784-120-1")
-    assert [neighbour.point.shape for neighbour in found.neighbours][0] == "784-128-1"
+    assert found.neighbours[0].point.shape == "784-128-1"
     assert len({neighbour.point.shape for neighbour in found.neighbours}) == 3
     assert all(abs(neighbour.error) < 0.01 for neighbour in found.neighbours)
 

@@ -28,3 +28,9 @@ def test_the_gpu_points_are_those_of_the_stored_output():
         assert (row["networks"], row["ok"]) == ((len(costs), len(costs)) if costs else (1, 0))
         if costs:
             assert min(costs) <= row["cost"] <= row["cost_max"] == max(costs)
+
+
+def test_the_tables_of_the_page_are_what_the_model_says():
+    command = [sys.executable, str(ROOT / "scripts" / "estimate_tables.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr

@@ -45,6 +45,7 @@ def _sizes(widths: Widths) -> dict[str, int]:
     """What a shape is measured by."""
     return {
         "parameters": parameters(widths),
+        "parameters with several outputs": parameters(widths) if widths[-1] > 1 else 0,
         "inputs": widths[0],
         "neurons in the first layer": widths[1],
         "neurons in a deeper layer": max(widths[2:-1], default=0),
@@ -61,7 +62,8 @@ def _outside(widths: Widths, points: Sequence[Point], names: Sequence[str]) -> I
         size = here[name]
         least, most = min(each[name] for each in every), max(each[name] for each in every)
         if size > most:
-            yield f"{_times(size / most)} more {name} than any measured network ({most:,})"
+            more = f"{_times(size / most)} more {name}" if most else name
+            yield f"{more} than any measured network ({most:,})"
         elif size < least:
             yield f"fewer {name} than any measured network ({least:,})"
 
