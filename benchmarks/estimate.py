@@ -15,7 +15,7 @@ from reluctant.estimation.few_digits import FLOAT32, FROM_AFAR
 from reluctant.estimation.labels import LABELS
 from reluctant.estimation.model import Model
 from reluctant.estimation.regimes import fitted
-from reluctant.report.words import bytes_, count
+from reluctant.report.words import bytes_, count, duration
 
 MODELS = (DEPTH_TWO, DEPTH_THREE, ANY_DEPTH, FROM_AFAR, FLOAT32, LABELS)
 COUNTS = {
@@ -39,7 +39,6 @@ SIZES = (
     ("784-128-64-10", "labels"),
 )
 RATE, PRICE = 200.0, 0.5
-SECONDS_A_DAY = 86_400
 
 
 def main() -> None:
@@ -71,7 +70,7 @@ def model_row(model: Model) -> tuple[str, ...]:
 
 def size_table() -> Table:
     """Shapes beyond what can be run here."""
-    head = ("shape", "answers", "parameters", "queries", "days", "money", "transcript", "trust")
+    head = ("shape", "answers", "parameters", "queries", "time", "money", "transcript", "trust")
     return head, [size_row(estimate(shape, precision=asked, rate=RATE, price=PRICE)) for shape, asked in SIZES]
 
 
@@ -79,11 +78,9 @@ def size_row(found: Estimate) -> tuple[str, ...]:
     if found.queries is None or found.seconds is None or found.money is None:
         return found.shape, found.precision, count(found.parameters), "none", "", "", "", found.reason
     queries = f"{rounded(found.queries.low)} to {rounded(found.queries.high)}"
-    days = f"{found.seconds.expected / SECONDS_A_DAY:,.2g}"
-    days = days if "e" not in days else f"{found.seconds.expected / SECONDS_A_DAY:,.0f}"
     return (
-        found.shape, found.precision, count(found.parameters), queries, days, count(found.money.expected),
-        bytes_(found.transcript), str(found.trust),
+        found.shape, found.precision, count(found.parameters), queries, duration(found.seconds.expected),
+        count(found.money.expected), bytes_(found.transcript), str(found.trust),
     )  # fmt: skip
 
 

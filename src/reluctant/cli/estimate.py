@@ -21,7 +21,6 @@ __all__ = ["SCHEMA", "estimate"]
 
 SCHEMA = "reluctant-estimate/1"
 LABEL = 28  # characters of a line's name
-DAY, YEAR = 86_400.0, 365 * 86_400.0
 
 
 def estimate(
@@ -109,11 +108,11 @@ def _figures(found: Estimate, given: Given) -> Iterator[tuple[str, str]]:
     yield "queries", _ranged(found.queries, count)
     yield "answers for each parameter", _ranged(found.per_parameter, lambda value: f"{value:.3f}")
     if found.seconds is not None:
-        yield f"at {given.rate:g} rows a second", _ranged(found.seconds, _long)
+        yield f"at {given.rate:g} rows a second", _ranged(found.seconds, duration)
     if found.money is not None:
         priced = f"at {given.price:g} {given.currency}".rstrip()
         yield f"{priced} a thousand", _ranged(found.money, lambda value: money(value, given.currency))
-    yield "target's own arithmetic", ", ".join(f"{_long(time)} on {what}" for what, time in found.arithmetic.items())
+    yield "target's own arithmetic", ", ".join(f"{duration(time)} on {what}" for what, time in found.arithmetic.items())
     yield "our memory", "not measured" if found.memory is None else f"{found.memory:.1f} GiB"
     yield "transcript on disk", bytes_(found.transcript)
     yield "error", _ranged(found.accuracy, lambda value: f"{value:.0e}")
@@ -124,13 +123,6 @@ def _ranged(value: Range | None, written: Callable[[float], str]) -> str:
     if value is None:
         return UNKNOWN
     return f"{written(value.expected)}  ({written(value.low)} to {written(value.high)})"
-
-
-def _long(seconds: float) -> str:
-    """A time that may be years."""
-    if seconds >= YEAR:
-        return f"{seconds / YEAR:,.1f} years"
-    return f"{seconds / DAY:,.1f} days" if seconds >= 2 * DAY else duration(seconds)
 
 
 def _table(neighbours: Sequence[Neighbour]) -> Iterator[str]:

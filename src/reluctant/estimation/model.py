@@ -16,6 +16,7 @@ from reluctant.numerics import FloatArray
 
 __all__ = ["Error", "Fitted", "Model", "Range"]
 
+LEAST_SHARE = 0.01  # of all rows: an error that small counts no more where hardly any are not fixed
 SMALLER = 0.1  # of the rows: shapes that took as many or more tell how good an estimate is
 FEWEST_ALIKE = 4  # of them; else the largest there are
 
@@ -69,7 +70,7 @@ class Error:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A model and the points that it was fitted to: errors count relative to the rows of each."""
+    """A model and the points that it was fitted to: errors count relative to the rows that are not fixed."""
 
     model: Model
     points: tuple[Point, ...]
@@ -80,7 +81,8 @@ class Fitted:
         rows = np.array([point.queries for point in self.points])
         fixed = np.array([self._fixed(point.widths, point.answers) for point in self.points])
         features = np.array([self.model.features(point.widths, point.answers) for point in self.points])
-        return np.asarray(nnls(features / rows[:, None], (rows - fixed) / rows)[0])
+        unit = np.maximum(rows - fixed, LEAST_SHARE * rows)
+        return np.asarray(nnls(features / unit[:, None], (rows - fixed) / unit)[0])
 
     def rows(self, widths: Widths, answers: Answers) -> float:
         """Rows to expect."""

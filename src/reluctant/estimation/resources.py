@@ -45,5 +45,5 @@ def memory(model: Model, points: Sequence[Point], widths: Widths) -> float | Non
 
 
 def _features(widths: Widths) -> tuple[float, float, float]:
-    d, h, *_ = widths
-    return 1.0, h * h / MILLION, h * d / MILLION
+    d, h, m = widths
+    return 1.0, h * h / MILLION, (h + m) * d / MILLION

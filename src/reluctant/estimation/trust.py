@@ -61,9 +61,8 @@ def _outside(widths: Widths, points: Sequence[Point], names: Sequence[str]) -> I
     for name in names or here:
         size = here[name]
         least, most = min(each[name] for each in every), max(each[name] for each in every)
-        if size > most:
-            more = f"{_times(size / most)} more {name}" if most else name
-            yield f"{more} than any measured network ({most:,})"
+        if size > most > 0:  # where no measured network has several outputs, their number says so
+            yield f"{_times(size / most)} more {name} than any measured network ({most:,})"
         elif size < least:
             yield f"fewer {name} than any measured network ({least:,})"
 
