@@ -14,7 +14,7 @@ def test_what_it_prints(command):
     assert "queries                     103," in ended.out
     assert "at 200 rows a second        8.6 min" in ended.out
     assert "at 0.5 EUR a thousand       51.6" in ended.out
-    assert "trust                       Measured." in ended.out
+    assert "trust                       Measured: this very shape was run." in ended.out
     assert "784-128-1          20 of 20   103,247" in ended.out
     assert ended.err == ""
 

@@ -46,7 +46,7 @@ def test_memory_is_that_of_measured_runs():
 @pytest.mark.parametrize(
     ("shape", "precision", "said"),
     [
-        ("784-128-1", "float64", "Measured."),
+        ("784-128-1", "float64", "Measured: this very shape was run."),
         ("784-100-1", "float64", "Between measured shapes."),
         ("78400-8192-1", "float64", "100× more parameters than any measured network (6,438,913)"),
         ("3072-16384-1", "float64", "3072-16384-1 was tried and not recovered (the line had shown 16,383 of 16,384"),
