@@ -70,7 +70,7 @@ def model_row(model: Model) -> tuple[str, ...]:
 
 def size_table() -> Table:
     """Shapes beyond what can be run here."""
-    head = ("shape", "answers", "parameters", "queries", "time", "money", "transcript", "trust")
+    head = ("shape", "answers", "parameters", "queries", "time", "money", "transcript", "beyond measured shapes by")
     return head, [size_row(estimate(shape, precision=asked, rate=RATE, price=PRICE)) for shape, asked in SIZES]
 
 
@@ -80,8 +80,15 @@ def size_row(found: Estimate) -> tuple[str, ...]:
     queries = f"{rounded(found.queries.low)} to {rounded(found.queries.high)}"
     return (
         found.shape, found.precision, count(found.parameters), queries, duration(found.seconds.expected),
-        count(found.money.expected), bytes_(found.transcript), str(found.trust),
+        count(found.money.expected), bytes_(found.transcript), farthest(found),
     )  # fmt: skip
+
+
+def farthest(found: Estimate) -> str:
+    """How far it is from measured shapes: the way in which it is farthest, the others counted."""
+    assert found.trust is not None
+    first, *others = found.trust.reasons or (found.trust.level,)
+    return f"{first.replace(' than any measured network', '')}" + (f", and {len(others)} more" if others else "")
 
 
 def rounded(rows: float) -> str:
