@@ -23,7 +23,7 @@ COUNTS = {
     DEPTH_THREE: ("first weights", "h·(h + k)", "neurons"),
     ANY_DEPTH: ("weights after the first", "neurons × later layers", "first weights of 50 inputs and more"),
     FROM_AFAR: ("neurons",),
-    FLOAT32: ("neurons", "neurons × spare lines"),
+    FLOAT32: ("neurons", "neurons × spare lines", "a run"),
     LABELS: ("k·(n − k)", "k³", "a run"),
 }
 SIZES = (

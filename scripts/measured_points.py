@@ -19,7 +19,14 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.results import read_results  # noqa: E402
 
 MEASURED = ROOT / "src" / "reluctant" / "estimation" / "measured.json"
-EXACT = ("depth-two", "growth", "large", "gpu", "depth-three", "calibration")  # values in float64, but for labels
+EXACT = (
+    "depth-two",
+    "growth",
+    "large",
+    "gpu",
+    "depth-three",
+    "calibration",
+)  # float64 if a row does not say another kind
 TRAINED = {"digits": [64, 32, 16, 10]}  # networks that are not called by their shape
 NAMED = re.compile(r"(\d+(?:-\d+)+)")
 FEW_DIGITS = re.compile(r"(\d+) decimals|noise (\S+)|(float32)$")
@@ -32,7 +39,7 @@ def points() -> Iterator[Row]:
     """All points, in the order of the benchmarks."""
     for source in EXACT:
         for name, row in read_results(source).items():
-            yield point(name, row, source, "labels" if row.get("kind") == "labels" else "float64")
+            yield point(name, row, source, row.get("kind", "float64"))
     for name, row in read_results("precision").items():
         if asked := answers(name):
             yield point(name, row, "precision", asked)

@@ -12,7 +12,7 @@ from reluctant.estimation.depth_two import HEALTH, fixed_stages
 from reluctant.estimation.model import Model
 from reluctant.estimation.shapes import Widths
 from reluctant.extraction.depth_two.assemble import refit_rows
-from reluctant.extraction.driver import points_worth
+from reluctant.extraction.driver import FAR_POINTS, FEW_NEURONS, points_worth
 from reluctant.extraction.few_digits.bases import starting_points
 from reluctant.extraction.few_digits.far import SPREAD_ROWS, exact_distance, nearby_shares
 from reluctant.extraction.few_digits.lines import CROWDED, MOST_SPARE, ROWS_A_WEIGHT, SPARE_SHARE
@@ -26,6 +26,7 @@ from reluctant.extraction.few_digits.method import (
 from reluctant.extraction.few_digits.noise import LINES, POINTS
 from reluctant.numerics import unit_roundoff
 from reluctant.verification.check import SCALES
+from reluctant.verification.precision import FAR_POINTS as HELD_OUT_FAR
 from reluctant.verification.precision import PER_NEURON
 from reluctant.verification.precision import POINTS as HELD_OUT
 
@@ -36,7 +37,7 @@ A_LINE, A_SUBSPACE = 75.0, 105.0  # rows a neuron, about: what `read_line` and t
 
 
 def _noise_and_precision(h: int, looks: int) -> dict[str, float]:
-    held_out = len(SCALES) * HELD_OUT + (1 + PER_NEURON) * h
+    held_out = len(SCALES) * HELD_OUT + HELD_OUT_FAR + (1 + PER_NEURON) * h
     return {"noise": float(looks * LOOK + SPREAD_ROWS), "precision": float(held_out)}
 
 
@@ -55,7 +56,8 @@ def _fixed_float32(widths: Widths, answers: Answers) -> dict[str, float]:
     share = MANY_RANDOM_SHARE if h * (d + 1 + m) >= MANY_PARAMETERS else RANDOM_SHARE
     spent = extension + (A_LINE + A_SUBSPACE) * h
     polish = max(share * h * (d + 1 + m) / m, SHARE_OF_SPENT * spent)
-    verify = float(len(SCALES) * points_worth(int(spent + polish)) + h)
+    far = FAR_POINTS if h <= FEW_NEURONS else 0
+    verify = float(len(SCALES) * points_worth(int(spent + polish)) + h + far)
     return {
         "health": HEALTH, **_noise_and_precision(h, 3), "extension": extension, "polish": polish, "verify": verify,
     }  # fmt: skip
@@ -65,7 +67,7 @@ def _features_float32(widths: Widths, answers: Answers) -> tuple[float, ...]:
     """Neurons once for the line that is grown, and once for each that is read to choose from."""
     d, h, _ = widths
     spare = int(min(MOST_SPARE, SPARE_SHARE * ROWS_A_WEIGHT * d / A_LINE)) if h >= CROWDED else 0
-    return float(h), float(h * spare)
+    return float(h), float(h * spare), 1.0
 
 
 FROM_AFAR = Model(
@@ -79,6 +81,6 @@ FLOAT32 = Model(
     "extraction from float32",
     "a copy as exact as float32 allows",
     _fixed_float32,
-    ("line and subspace", "lines to choose from"),
+    ("line and subspace", "lines to choose from", "whatever the width"),
     _features_float32,
 )
