@@ -20,7 +20,7 @@ import reluctant as rl
 from reluctant.numerics import FloatArray
 from reluctant.testing import in_float32, labelled, planted
 
-FIRST_SEED = 340_000
+FIRST_SEED = 350_000
 BIAS = 0.5
 SHAPES = 6
 DECIMALS = 4

@@ -47,8 +47,12 @@ def first_look(d: int, creases: int, m: int) -> dict[str, float]:
 
 
 def _regions(creases: int, m: int) -> float:
-    """Pieces of the line that are looked at."""
-    return creases + 1 if m == 1 else 1 + 2 * creases / sum(stretch_of_regions(m))
+    """Pieces of the line that are looked at: with several outputs the first, the last, and some between."""
+    if m == 1:
+        return creases + 1
+    nearest, farthest = stretch_of_regions(m)
+    between = 2 * (creases - farthest) / (nearest + farthest)
+    return 2 + max(1.0, between) if between > 0 else 2
 
 
 def _weights(d: int, h: int, m: int) -> dict[str, float]:
