@@ -26,9 +26,7 @@ from reluctant.extraction.few_digits.method import (
 from reluctant.extraction.few_digits.noise import LINES, POINTS
 from reluctant.numerics import unit_roundoff
 from reluctant.verification.check import SCALES
-from reluctant.verification.precision import FAR_POINTS as HELD_OUT_FAR
-from reluctant.verification.precision import PER_NEURON
-from reluctant.verification.precision import POINTS as HELD_OUT
+from reluctant.verification.precision import rows_held_out
 
 __all__ = ["FLOAT32", "FROM_AFAR"]
 
@@ -37,8 +35,7 @@ A_LINE, A_SUBSPACE = 75.0, 105.0  # rows a neuron, about: what `read_line` and t
 
 
 def _noise_and_precision(h: int, looks: int) -> dict[str, float]:
-    held_out = len(SCALES) * HELD_OUT + HELD_OUT_FAR + (1 + PER_NEURON) * h
-    return {"noise": float(looks * LOOK + SPREAD_ROWS), "precision": float(held_out)}
+    return {"noise": float(looks * LOOK + SPREAD_ROWS), "precision": float(rows_held_out(h))}
 
 
 def _fixed_from_afar(widths: Widths, answers: Answers) -> dict[str, float]:
