@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -42,6 +43,16 @@ def test_a_fresh_network_is_within_the_range(seed):
     found = rl.estimate((120, 50, 1))
     queries = rl.extract(rl.open_oracle(planted((120, 50, 1), 9_100 + seed, bias=0.5)), rng=seed).queries
     assert found.queries.low <= queries <= found.queries.high
+
+
+def test_the_check_at_a_targets_own_precision_is_as_long_as_in_a_run(seed):
+    network = planted((30, 10, 1), 9_200 + seed, bias=0.5)
+    result = rl.extract(rl.open_oracle(lambda x: np.round(network(x), 4), dim=30), rng=seed)
+    parts = rl.estimate((30, 10, 1), precision="decimals=4").parts
+    assert result.ok
+    for stage in ("health", "noise", "scaffold", "precision", "verify"):
+        assert parts[stage] == result.rows[stage].queries, stage
+    assert parts["biases"] + parts["biases nearby"] == result.rows["biases"].queries
 
 
 @pytest.mark.parametrize("point", POINTS, ids=lambda point: f"{point.name} {point.source}")
