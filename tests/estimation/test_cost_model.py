@@ -50,7 +50,7 @@ def test_the_check_at_a_targets_own_precision_is_as_long_as_in_a_run(seed):
     result = rl.extract(rl.open_oracle(lambda x: np.round(network(x), 4), dim=30), rng=seed)
     parts = rl.estimate((30, 10, 1), precision="decimals=4").parts
     assert result.ok
-    for stage in ("health", "noise", "scaffold", "precision", "verify"):
+    for stage in ("noise", "scaffold", "precision", "verify"):
         assert parts[stage] == result.rows[stage].queries, stage
     assert parts["biases"] + parts["biases nearby"] == result.rows["biases"].queries
 
