@@ -26,6 +26,9 @@ class Arrays:
     xp: ClassVar[Any] = np
     cells: ClassVar[int] = 2**19  # numbers worked on together: they stay in the processor's cache
 
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return "HOST"  # there is one, on every machine
+
     def put(self, array: NDArray[Any]) -> Array:
         """The array, moved to where large ones live."""
         return array
@@ -76,6 +79,9 @@ class TorchArrays(Arrays):
     def __init__(self, device: Any) -> None:
         self._torch = require("torch", extra="torch", purpose="Arrays on a device")
         self.device = self._torch.device(device)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return TorchArrays, (str(self.device),)
 
     @property
     def xp(self) -> Any:

@@ -21,6 +21,7 @@ from reluctant.audit.rebuilding import compare_with_truth, extract_network, lear
 from reluctant.audit.record import Audit, StepRecord
 from reluctant.audit.recovered import Price
 from reluctant.audit.shares import BUDGET, SECONDS, SHARES, reserve, seconds_for, share
+from reluctant.engines import Engine
 from reluctant.errors import InvalidInput, InvalidRows, ReluctantError
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Oracle
@@ -73,6 +74,7 @@ def audit(
     steps: Iterable[str] | None = None,
     repeat: str = "",
     watch: Watch | None = None,
+    engine: Engine | None = None,
 ) -> Audit:
     """Find out what can be taken from a model through its answers.
 
@@ -95,6 +97,7 @@ def audit(
         steps: some of `STEPS`; all if not given.
         repeat: the command that repeats it, for the record.
         watch: told of progress.
+        engine: "dask://host:port", or a Client of dask.distributed: defenses are tried on its workers.
 
     Ctrl-C ends it early with a record of what is known by then.
     """
@@ -105,7 +108,7 @@ def audit(
     given = Given(
         _honest(inputs, opened, rng), inputs is None, _image(input_shape, opened.dim),
         None if file is None else Path(file), precision, link, output, seconds,
-        partial(watch or _unwatched, "defenses"), tuple(defense),
+        partial(watch or _unwatched, "defenses"), tuple(defense), engine,
     )  # fmt: skip
     run = _Run(opened, Known(given, link), budget, rng, watch or _unwatched)
     ended = run.go(wanted)

@@ -10,6 +10,7 @@ from typing import Any
 from reluctant.adversarial import Flip
 from reluctant.audit.recovered import best_copy
 from reluctant.audit.sweep import Sweep
+from reluctant.engines import Engine
 from reluctant.health import Health
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
@@ -28,7 +29,7 @@ class Given:
 
     inputs: honest inputs (n, d); `sampled` if they were drawn from the domain. shape: of an input that is an image.
     file: a local file of the model, for the truth and for defenses; defense: what stands before it in the target;
-    link: how its answers are to be read; output: the one that is looked at.
+    link: how its answers are to be read; output: the one that is looked at. engine: where defenses are tried.
     """
 
     inputs: FloatArray
@@ -41,6 +42,7 @@ class Given:
     seconds: float = 0.0
     watch: Callable[[int, int, str], None] | None = None
     defense: tuple[str, ...] = ()
+    engine: Engine | None = None
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from reluctant.audit.leak import BUDGET, METHODS, NO_DEFENSE, SECONDS, Leak, leak
-from reluctant.audit.limits import Clock
+from reluctant.audit.leak import BUDGET, METHODS, NO_DEFENSE, Leak, leak
+from reluctant.audit.trying import Trial, try_in_turn, try_on_engine
 from reluctant.defenses import HonestCost, defend
+from reluctant.engines import Engine
 from reluctant.health import Health
 from reluctant.health.answers import UNIFORM_SD
 from reluctant.numerics import FloatArray, unit_roundoff
@@ -26,7 +28,6 @@ __all__ = ["Sweep", "as_served", "default_defenses", "digits_given", "sweep"]
 DECIMALS = (6, 3, 2)
 NOISE = 1e-3  # of the answers' deviation
 NOT_TRAINED = "Training a copy on the answers was not tried, and may well succeed."
-MORE_THAN_A_SHARE = 2.0  # of the time left for each defense: most need less than theirs
 FLOAT64_DIGITS = -float(np.log10(unit_roundoff("float64")))
 FORMAT_ROUNDINGS = 16.0  # noise that is no more than so many roundings of a format is its own
 
@@ -155,6 +156,7 @@ def sweep(
     seconds: float,
     rng: int = 0,
     watch: Callable[[int, int, str], None] | None = None,
+    engine: Engine | None = None,
 ) -> Sweep:
     """Try every default defense on a copy, within this time.
 
@@ -168,24 +170,19 @@ def sweep(
         methods: what to try.
         seconds: processor time for all of it; what one defense does not need is left to the others.
         watch: told how many of how many are done, and which comes next.
+        engine: "dask://host:port", or a Client: defenses are tried at the same time, on its workers.
     """
     trials = default_defenses(copy.facts, spread)
-    clock = Clock(seconds, len(trials))
-    rows, failed = [] if undefended is None else [undefended], []
-    for k, names in enumerate(trials):
-        share = clock.share(MORE_THAN_A_SHARE)
-        if not names and undefended is not None:
-            continue
-        if watch is not None:
-            watch(k, len(trials), ", ".join(names) or NO_DEFENSE)
-        limit = min(SECONDS, share or 0.0)
-        try:
-            rows.append(leak(copy, names, inputs=inputs, link=link, methods=methods, seconds=limit, rng=rng))
-        except Exception as error:  # one cell must not cost the others
-            failed.append((", ".join(names) or NO_DEFENSE, f"{type(error).__name__}: {error}"))
-    if watch is not None:
-        watch(len(trials), len(trials), "")
-    return Sweep(on, tuple(rows), digits, described, tuple(failed))
+    known: dict[Trial, Leak] = {} if undefended is None else {(): undefended}
+    try_one = partial(leak, inputs=inputs, link=link, methods=methods, rng=rng)
+    try_all = try_in_turn if engine is None else partial(try_on_engine, engine)
+    cells = try_all(copy, trials, known, try_one, seconds, watch or _unwatched)
+    rows = tuple(cell for cell in cells if isinstance(cell, Leak))
+    return Sweep(on, rows, digits, described, tuple(cell for cell in cells if not isinstance(cell, Leak)))
+
+
+def _unwatched(done: int, of: int, doing: str) -> None:
+    pass
 
 
 def _for_users(honest: HonestCost) -> str:
