@@ -85,7 +85,7 @@ def audit(
         "seconds": seconds,
         "steps": _left(skip or []),
     }
-    found = _run(target, options, _repeat(target, options, own), settings)
+    found = replace(_run(target, options, _repeat(target, options, own), settings), rate=options.rate)
     write_record(found, options.json)
     write_page(found.to_dict(), out)
     if options.json != "-":
