@@ -23,10 +23,11 @@ def recovered_facts(record: Data) -> Facts:
     rows = [
         ("Method", recovered.get("method")),
         ("Verified", "yes" if recovered["verified"] else "no: measured to be close"),
-        ("Parameters", count(recovered["parameters"])),
-        ("Largest error", _error(error.get("largest"))),
-        ("Typical error", _error(error.get("typical"))),
-        ("Accuracy", _first_capital(error.get("words"))),
+        ("Parameters", _parameters(recovered)),
+        ("Answers through", None if recovered.get("link", "identity") == "identity" else recovered["link"]),
+        ("Largest error seen", _seen(error)),
+        ("Typical error (root mean square)", _error(error.get("typical"))),
+        ("In words", _first_capital(error.get("words"))),
         ("Queries", _queries(recovered)),
         ("Cost", _cost(recovered, record.get("price"))),
         ("What an attack would cost", _expected(record.get("expected"), record.get("price"))),
@@ -34,8 +35,18 @@ def recovered_facts(record: Data) -> Facts:
     return [(name, str(value)) for name, value in rows if value is not None]
 
 
+def _parameters(recovered: Data) -> str:
+    linear = ", with those of a linear part from input to output" if recovered.get("linear part") else ""
+    return count(recovered["parameters"]) + linear
+
+
 def _first_capital(text: str | None) -> str | None:
     return powers(text[:1].upper() + text[1:]) if text else None
+
+
+def _seen(error: Data) -> str | None:
+    said, inputs = _error(error.get("largest")), error.get("inputs")
+    return f"{said}, at {count(inputs)} inputs" if said and inputs else said
 
 
 def _error(value: Any) -> str | None:
@@ -110,6 +121,7 @@ def interface_facts(record: Data) -> Facts:
         ("Number format", target.get("number format")),
         ("Read through", _link(target)),
         ("Domain", target.get("domain")),
+        ("Answers only in", _found(target.get("answers only in"))),
         ("Identity", target.get("identity")),
     ]
     rows += _health(health) if health else []
@@ -121,6 +133,10 @@ def _link(target: Data) -> str | None:
     if not link or link == "identity":
         return None
     return f"{link}, found by the audit" if target.get("link found") else str(link)
+
+
+def _found(place: str | None) -> str | None:
+    return f"{place}, found by the audit" if place else None
 
 
 def _known(value: Any, words: Any) -> str | None:
@@ -175,7 +191,12 @@ def step_table(record: Data) -> Table:
         Column("queries", True),
         Column("time", True),
     )
-    return Table("What the audit did, in order", columns, [_step(step) for step in record["steps"]])
+    steps = record["steps"]
+    if steps and (steps[0]["step"], steps[0]["state"]) == ("open", "failed"):
+        skipped = Cell("skipped", tone="calm")
+        rest: list[Cell | str] = [f"{len(steps) - 1} others", skipped, "The target is not open.", "", ""]
+        return Table("What the audit did, in order", columns, [_step(steps[0]), rest])
+    return Table("What the audit did, in order", columns, [_step(step) for step in steps])
 
 
 def _step(step: Data) -> list[Cell | str]:

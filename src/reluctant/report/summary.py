@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reluctant.report.defenses import defense_words, is_close, is_open
+from reluctant.defenses.words import defense_words
+from reluctant.report.defenses import is_close, is_open
 from reluctant.report.words import count, duration, money, percent, size
 from reluctant.results import Outcome
 
-__all__ = ["Figure", "Leak", "Level", "leaks", "level_of", "three_figures"]
+__all__ = ["Figure", "Leak", "Level", "has_part", "is_opened", "leaks", "level_of", "three_figures"]
 
 Data = Mapping[str, Any]
 SHOWN = 3
@@ -56,10 +57,27 @@ class Figure:
         return f"{self.name}: {self.value}" + (f" ({self.note})" if self.note else "")
 
 
+PART = Level("Part of it copied, the rest not decided", "warn")
+
+
 def level_of(record: Data) -> Level:
     """The level of the verdict; one without a copy is no good news while something else leaks."""
+    if not is_opened(record):
+        return replace(LEVELS["unknown"], words="Not opened")
+    if record["verdict"]["level"] == "unknown" and has_part(record):
+        return PART
     level = LEVELS[record["verdict"]["level"]]
     return replace(level, tone="warn") if level.tone == "good" and record["verdict"]["leaks"] else level
+
+
+def is_opened(record: Data) -> bool:
+    """False where the target could not even be opened: there is nothing to show then."""
+    return not any(step["step"] == "open" and step["state"] == "failed" for step in record["steps"])
+
+
+def has_part(record: Data) -> bool:
+    """True if neurons were found and confirmed where there is no copy of the whole network."""
+    return bool(record.get("part") and record["part"]["confirmed"])
 
 
 # Outcomes that say nothing about what a longer run would find.
@@ -82,6 +100,8 @@ def leaks(record: Data) -> list[Leak]:
 def _state(record: Data, name: str, parts: tuple[str, ...]) -> tuple[str, str]:
     if name in record["verdict"]["leaks"]:
         return "yes", "bad"
+    if name == "extractable" and has_part(record):
+        return "a part of it", "warn"
     found = [record[part] for part in parts if record.get(part)]
     if not found:
         return "not tried", "calm"
@@ -99,7 +119,7 @@ def three_figures(record: Data) -> list[Figure]:
 
 
 def _figures(record: Data) -> Iterator[Figure]:
-    for make in (_copied, _queries, _cheapest, _span, _flip, _digits, _steps, _time):
+    for make in (_copied, _part, _queries, _cheapest, _span, _flip, _digits, _steps, _time):
         figure = make(record)
         if figure is not None:
             yield figure
@@ -109,17 +129,38 @@ def _copied(record: Data) -> Figure | None:
     recovered = record.get("recovered")
     if recovered is None:
         return None
-    layers = " → ".join(map(str, recovered["widths"]))
-    error = (recovered.get("error") or {}).get("largest")
-    off = f", error at most {size(error)}" if error is not None else ""
+    layers = " → ".join([*map(str, recovered["widths"]), *_link(recovered)])
     doubt = "" if recovered["verified"] else ", not verified"
-    return Figure("Parameters copied", count(recovered["parameters"]), layers + off + doubt)
+    return Figure("Parameters copied", count(recovered["parameters"]), layers + _off(recovered) + doubt)
+
+
+def _part(record: Data) -> Figure | None:
+    if not has_part(record):
+        return None
+    part = record["part"]
+    found = f"of {count(part['neurons'])} found, " if part["confirmed"] < part["neurons"] else ""
+    note = f"{found}confirmed at their creases: {count(part['weights'])} weights and biases"
+    return Figure("Neurons of the first layer copied", count(part["confirmed"]), note)
+
+
+def _link(recovered: Data) -> list[str]:
+    return [name for name in [recovered.get("link", "identity")] if name != "identity"]
+
+
+def _off(recovered: Data) -> str:
+    """The largest error seen, as the verdict has it; where none was measured one by one, the typical one."""
+    error = recovered.get("error") or {}
+    if error.get("largest") is not None:
+        inputs = error.get("inputs")
+        return f", largest error seen {size(error['largest'])}" + (f" at {count(inputs)} inputs" if inputs else "")
+    return f", error {size(error['typical'])} rms" if error.get("typical") is not None else ""
 
 
 def _queries(record: Data) -> Figure | None:
     recovered = record.get("recovered")
     if recovered is None:
-        return Figure("Queries spent", count(record["queries"]["total"]), "without a copy of the network")
+        without = f"without a {'whole ' if has_part(record) else ''}copy of the network"
+        return Figure("Queries spent", count(record["queries"]["total"]), without)
     per = recovered.get("queries per parameter")
     notes = [f"{size(per)} for each parameter"] if per is not None else []
     cost = recovered.get("cost")
@@ -167,18 +208,34 @@ def _flip(record: Data) -> Figure | None:
     flip = record.get("flip")
     if not flip or not flip["ok"] or flip.get("relative size") is None:
         return None
-    return Figure("Change that flips an answer", percent(flip["relative size"]), "of the input's norm, in one step")
+    smallest, middle = flip["relative size"], flip.get("median relative size")
+    if middle is None:
+        return Figure("Change that flips an answer", percent(smallest), "of the input's norm, the smallest seen")
+    tried = f"median of {count(sum(one['ok'] for one in flip['tries']))}, the smallest {percent(smallest)}"
+    return Figure("Change that flips an answer", percent(middle), f"of the input's norm, in one step; {tried}")
 
 
 def _digits(record: Data) -> Figure | None:
+    """What one answer tells; digits say nothing of answers that are all alike, or no numbers."""
     health = record.get("health")
     if not health:
         return None
-    if health.get("answers") == "labels":
-        return Figure("What an answer gives", "a label", f"{health['shape']} at small scale")
+    shape = health["shape"]
+    if shape in TELLING_LITTLE:
+        return Figure("What an answer gives", *TELLING_LITTLE[shape])
+    if shape == "piecewise constant":
+        steps = "a few levels" if health.get("answers") == "values" else "a label"
+        return Figure("What an answer gives", steps, "no change under small steps")
     decimals = health.get("decimals")
     value = str(health["number_format"]) if decimals is None else f"{decimals} decimals"
-    return Figure("Digits in an answer", value, f"{health['shape']} at small scale")
+    return Figure("Digits in an answer", value, f"{shape} at small scale")
+
+
+# Shapes of answers whose digits do not matter, and what they give instead.
+TELLING_LITTLE = {
+    "constant": ("nothing new", "it is the same everywhere"),
+    "unclear": ("nothing clear", "noise, NaN or inf"),
+}
 
 
 def _steps(record: Data) -> Figure:

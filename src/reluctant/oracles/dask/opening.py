@@ -28,9 +28,10 @@ def open_on_engine(engine: Engine, make: Callable[[], Oracle], name: str, timeou
         raise
 
 
-def in_shards(sender: Oracle) -> Parallel:
-    """Questions cut into tasks, several under way; the cut is the same on every cluster."""
-    return Parallel(sender, IN_FLIGHT, shard_rows(sender.dim), spread=SHARDS)
+def in_shards(sender: Oracle, most: int | None = None) -> Parallel:
+    """Questions cut into tasks of at most so many rows, several under way; the cut is the same on every cluster."""
+    size = shard_rows(sender.dim)
+    return Parallel(sender, IN_FLIGHT, size if most is None else min(size, most), spread=SHARDS)
 
 
 def as_sent(oracle: Oracle) -> Oracle:
