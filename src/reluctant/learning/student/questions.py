@@ -1,0 +1,54 @@
+"""What a student is trained on: inputs at the scale of use, asked in blocks, as many as budget and time allow."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from reluctant.errors import BudgetExhausted
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting
+
+__all__ = ["HELD_OUT", "Asked", "ask", "drawn"]
+
+HELD_OUT = 0.1  # of the rows
+BLOCK = 4096  # rows asked at a time
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Rows and answers to train on, and others that are held out. short: not all that was wanted was answered."""
+
+    rows: FloatArray
+    answers: FloatArray
+    held_rows: FloatArray
+    held_answers: FloatArray
+    short: str = ""
+
+
+def drawn(oracle: Counting, n: int, inputs: FloatArray | None, rng: np.random.Generator) -> FloatArray:
+    """n rows of the domain at the scale of use; of inputs that are given, as many of them, in random order."""
+    if inputs is None:
+        return oracle.facts.domain.sample(rng, n, oracle.dim)
+    return np.asarray(inputs[rng.permutation(len(inputs))[:n]])
+
+
+def ask(oracle: Counting, rows: FloatArray, seconds: float | None) -> Asked:
+    """Ask the held-out rows first, then those to train on, until all are answered or budget or time end."""
+    held = max(1, int(HELD_OUT * len(rows)))
+    start, answers, short = time.process_time(), [], ""
+    with oracle.stage("training", expected=len(rows)):
+        held_answers = oracle.query(rows[:held])
+        for k in range(held, len(rows), BLOCK):
+            if seconds is not None and time.process_time() - start > seconds:
+                short = f"The time for questions was over after {k} of {len(rows)} rows."
+                break
+            try:
+                answers.append(oracle.query(rows[k : k + BLOCK]))
+            except BudgetExhausted as error:
+                short = str(error)
+                break
+    told = np.concatenate([*answers, held_answers[:0]])
+    return Asked(rows[held : held + len(told)], told, rows[:held], held_answers, short)
