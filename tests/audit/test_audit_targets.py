@@ -49,7 +49,9 @@ def test_probabilities_are_read_through_their_softmax(record):
     assert found["verdict"]["level"] == "exact"
     assert found["target"]["link"] == "softmax"
     assert found["target"]["link found"] is True
-    assert found["recovered"]["widths"] == [6, 8, 2]  # log-ratios to the first class
+    assert (found["recovered"]["widths"], found["recovered"]["link"]) == ([6, 8, 3], "softmax")
+    assert found["recovered"]["parameters"] == NETWORK.parameters
+    assert "6-8-3 with a softmax, 83 parameters" in found["verdict"]["sentence"]
     assert any("probabilities" in sentence for sentence in found["limits"])
 
 
@@ -90,9 +92,20 @@ def test_labels_alone_still_give_the_span(record):
     assert found["verdict"]["level"] == "span"
     assert found["verdict"]["leaks"] == ["span"]
     assert found["span"]["rank"] == 4
-    assert found["extraction"]["outcome"] == "piecewise-constant"
+    assert found["extraction"] is None
+    assert "do not change under small steps" in step(found, "extraction")["why"]
     assert found["flip"] is None
     assert found["recovered"] is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_hot_answers_are_labels_in_every_part(record, seed):
+    """The reason of the verdict is that of the interface, whatever the few lines of a step look like."""
+    found = record(lambda x: np.eye(3)[NETWORK(x).argmax(axis=1)], 6, rng=seed, steps=["health", "span", "extraction"])
+    assert found["health"]["shape"] == "piecewise constant"
+    assert "do not change under small steps" in found["verdict"]["sentence"]
+    assert "curved" not in found["verdict"]["sentence"]
+    assert "the same answer everywhere" not in found["verdict"]["sentence"]
 
 
 def test_a_smooth_target_is_not_extracted_but_looked_at(record):
@@ -188,15 +201,101 @@ def test_copies_are_measured_on_inputs_that_no_method_drew():
     assert not np.isin(given, drawn).any()
 
 
-def test_a_target_that_checks_its_range_is_not_called_safe(record):
-    """Beyond the range it answers NaN; inside, the same methods copy it."""
+def only_where(fits, otherwise):
+    """The network where inputs fit, and something else for the rest."""
 
     def checked(x):
-        values = NETWORK(x)
-        values[np.linalg.norm(x, axis=1) > 50] = np.nan
-        return values
+        return otherwise(NETWORK(x), ~fits(x))
 
-    found = record(checked, 6, steps=["health", "span", "extraction", "learning"])
-    assert found["extraction"]["outcome"] == "out-of-reach"
+    return checked
+
+
+def as_nan(values, wrong):
+    values[wrong] = np.nan
+    return values
+
+
+def as_error(values, wrong):
+    if wrong.any():
+        raise ValueError("out of range")
+    return values
+
+
+@pytest.mark.parametrize("otherwise", [as_nan, as_error])
+def test_a_target_that_checks_its_range_is_copied_inside_it(record, otherwise):
+    """Beyond the range it answers NaN or an error; the audit finds the range, and keeps to it."""
+    target = Rows(only_where(lambda x: np.linalg.norm(x, axis=1) <= 50, otherwise))
+    found = record(target, 6)
+    assert found["target"]["answers only in"] == "[-16, 16] in every coordinate"
+    assert found["verdict"]["level"] == "exact"
+    assert found["recovered"]["widths"] == [6, 8, 3]
+    assert "was asked in [-16, 16] in every coordinate" in found["verdict"]["sentence"]
+    assert any("the audit found that range itself" in sentence for sentence in found["limits"])
+    assert found["queries"]["by stage"]["reach"]["asked"] == 8 * 10  # 1/16 to 16, and 32, which is not answered
+    assert found["queries"]["total"] == target.seen
+    assert found["flip"] is not None
+    assert found["pictures"]["slice"] is not None
+
+
+def test_a_range_of_positive_numbers_is_found(record):
+    found = record(only_where(lambda x: ((x >= 0) & (x <= 4)).all(axis=1), as_nan), 6, steps=["health", "extraction"])
+    assert found["target"]["answers only in"] == "[0, 4] in every coordinate"
+    assert found["verdict"]["level"] == "exact"
+
+
+def test_probabilities_in_a_range_are_asked_where_none_is_certain(record):
+    def checked(x):
+        return as_nan(confident(60.0)(x), np.abs(x).max(axis=1) > 300)
+
+    found = record(checked, 6, steps=["health", "span", "extraction"])
+    assert found["target"]["link"] == "softmax"
+    assert found["target"]["answers only in"] != "[-256, 256] in every coordinate"
+    assert found["verdict"]["level"] == "exact"
+
+
+def test_a_served_model_that_refuses_what_is_out_of_range(record):
+    from reluctant.testing.server import ModelServer
+
+    with ModelServer(NETWORK, dim=6, accepts=(-10, 10)) as server:
+        found = record(server.url, steps=["health", "extraction"])
+        assert found["queries"]["total"] == server.rows
+    assert found["target"]["answers only in"] == "[-8, 8] in every coordinate"
+    assert found["verdict"]["level"] == "exact"
+
+
+def test_a_target_that_answers_nowhere_has_no_range(record):
+    found = record(lambda x: np.full(len(x), np.nan), 6, steps=["health", "extraction"])
+    assert found["target"]["answers only in"] is None
     assert found["verdict"]["level"] == "unknown"
-    assert "--domain" in found["verdict"]["sentence"]
+    assert found["queries"]["by stage"]["reach"]["asked"] == 16
+
+
+def test_given_inputs_outside_the_range_are_not_asked(record):
+    x = np.random.default_rng(0).uniform(-8, 8, (40, 6))
+    x[::2] *= 100
+    found = record(only_where(lambda x: np.abs(x).max(axis=1) <= 9, as_error), 6, inputs=x, steps=["health", "line"])
+    assert step(found, "line")["state"] == "done"
+
+
+def test_a_part_of_a_network_is_told(record):
+    """Extraction without the rows to end: its first layer is known, and confirmed by questions."""
+    from reluctant.report.summary import leaks, level_of, three_figures
+
+    deep = planted((5, 20, 20, 20, 20, 2))
+    found = record(deep, steps=["health", "extraction", "part"], budget=30_000)
+    assert found["recovered"] is None
+    assert found["part"]["confirmed"] == found["part"]["neurons"] == 20
+    assert found["part"]["weights"] == 20 * 6
+    assert found["verdict"]["level"] == "unknown"
+    assert found["verdict"]["sentence"].startswith(
+        f"A part of the network can be taken: 20 neurons of its first layer, 120 weights and biases, in "
+        f"{found['extraction']['queries']:,} queries; the target bends where they say. What else can be taken"
+    )
+    assert level_of(found).words == "Part of it copied, the rest not decided"
+    assert (leaks(found)[0].state, three_figures(found)[0].value) == ("a part of it", "20")
+
+
+def test_there_is_no_part_beside_a_whole_copy(record):
+    found = record(NETWORK)
+    assert found["part"] is None
+    assert (step(found, "part")["state"], step(found, "part")["queries"]) == ("skipped", 0)

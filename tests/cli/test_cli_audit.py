@@ -42,7 +42,7 @@ def test_one_json_object_on_standard_output(command, module, folder):
     assert ended.status == 0
     assert json.loads(ended.out)["verdict"]["level"] == "nothing"
     assert (folder / "report.html").is_file()
-    assert "audit 1/11: health" in ended.err
+    assert "audit 1/12: health" in ended.err
 
 
 @pytest.mark.parametrize(("leak", "status"), [("extractable", 1), ("approximable", 1), ("span", 0)])
@@ -154,6 +154,20 @@ def test_resumed_from_a_transcript(command, module, folder):
     assert again["pictures"] == first["pictures"]
 
 
+def test_a_transcript_of_another_target_or_seed_is_a_mistake(command, module, folder):
+    """No report is made of it, least of all over one that is there."""
+    source = "from reluctant.testing import planted\ntarget = planted((5, 4, 1), {}).__call__\n"
+    first, other = (f"{module(source.format(seed))}:target" for seed in (0, 1))
+    kept = ("--dim", 5, "-q", "--skip", "defenses", "--skip", "extraction", "--transcript", folder / "kept")
+    assert command("audit", first, *kept, "--json", folder / "audit.json").status == 0
+    written = [(folder / name).read_bytes() for name in ("report.html", "audit.json")]
+    for wrong in ((other,), (first, "--seed", 7)):
+        ended = command("audit", *wrong, *kept, "--json", folder / "audit.json")
+        assert (ended.status, ended.out) == (2, "")
+        assert "[transcript-mismatch]" in ended.err
+    assert [(folder / name).read_bytes() for name in ("report.html", "audit.json")] == written
+
+
 HANGING = """
 import time
 from pathlib import Path
@@ -171,7 +185,8 @@ def target(x):
 """
 
 
-def test_ctrl_c_writes_the_report(main, folder):
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_it_with_a_report(sent, status, main, folder):
     (folder / "slow.py").write_text(HANGING)
     arguments = ["audit", "slow:target", "--dim", "5", "--json", "audit.json"]
     process = subprocess.Popen(
@@ -181,13 +196,17 @@ def test_ctrl_c_writes_the_report(main, folder):
         end = time.monotonic() + 30
         while not (folder / "hanging").exists() and time.monotonic() < end:
             time.sleep(0.02)
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.send_signal(sent)
+        _, err = process.communicate(timeout=30)
     finally:
         process.kill()
-    assert process.returncode == 130
+    assert process.returncode == status
     record = read(folder / "audit.json")
     assert record["ok"] is False
     assert record["health"] is not None
-    assert any(step["why"] == "Stopped by the user." for step in record["steps"])
+    why = [step["why"] for step in record["steps"]]
+    stopped = why.index("Stopped by the user.")
+    assert set(why[stopped:]) == {"Stopped by the user."}
+    assert f"audit {stopped + 1}/12: " in err
+    assert f"audit {stopped + 2}/12: " not in err  # nothing is announced that is not begun
     assert (folder / "report.html").is_file()

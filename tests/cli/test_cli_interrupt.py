@@ -30,8 +30,8 @@ def target(x):
 PATIENCE = 20.0
 
 
-def interrupt(main: list[str], folder: Path, *arguments: str) -> tuple[int, str, str]:
-    """Start the command, wait until its target hangs, send Ctrl-C."""
+def interrupt(main: list[str], folder: Path, *arguments: str, by: int = signal.SIGINT) -> tuple[int, str, str]:
+    """Start the command, wait until its target hangs, send Ctrl-C or another signal."""
     process = subprocess.Popen(
         [*main, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -39,7 +39,7 @@ def interrupt(main: list[str], folder: Path, *arguments: str) -> tuple[int, str,
         end = time.monotonic() + PATIENCE
         while not (folder / "hanging").exists() and time.monotonic() < end:
             time.sleep(0.02)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(by)
         out, err = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
@@ -69,3 +69,10 @@ def test_ctrl_c_without_a_transcript_says_what_to_do_next_time(health, main, fol
     status, out, err = interrupt(main, folder, *health)
     assert (status, out) == (130, "")
     assert "They are not kept; next time give --transcript DIR." in err
+
+
+def test_sigterm_is_treated_like_ctrl_c(health, main, folder):
+    status, out, err = interrupt(main, folder, *health, "--transcript", "kept", by=signal.SIGTERM)
+    assert (status, out) == (143, "")
+    assert "run the same command again to go on." in err
+    assert "Traceback" not in err

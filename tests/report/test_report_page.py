@@ -214,7 +214,7 @@ def test_three_figures_of_a_copied_network(record):
     record["recovered"]["cost"] = 1.638
     copied, queries, defense = three_figures(record)
     assert copied.value == "2,410"
-    assert copied.note.startswith("64 → 32 → 10, error at most")
+    assert copied.note.startswith("64 → 32 → 10, largest error seen")
     assert queries.value == f"{record['recovered']['queries']:,}"
     assert queries.note.endswith(", 1.64 EUR")
     assert defense.name == "Cheapest defense that stopped these methods"

@@ -13,7 +13,6 @@ from reluctant.audit.sweep import as_served, digits_given, sweep
 from reluctant.audit.verdict import NEEDS
 from reluctant.defenses import HonestCost, defend
 from reluctant.domains import Domain
-from reluctant.networks.network import LINKS, Link
 from reluctant.oracles import Counting, NetworkOracle, Oracle, open_oracle
 from reluctant.oracles.link import AnswerLink
 from reluctant.results import Result
@@ -76,17 +75,10 @@ def _copy(known: Known, domain: Domain) -> tuple[Oracle, str]:
     if known.given.output is not None and known.link != "identity":
         raise Skip("One output was looked at, behind its link: defenses act on the answers with all outputs.")
     if network is not None and (file is None or (extraction is not None and extraction.ok)):
-        before_link = network.before_link(_written(known))
+        before_link = network.before_link(known.written_link)
         return open_oracle(as_served(NetworkOracle(before_link), known.served), domain=domain), "the recovered network"
     if file is None:
         raise Skip("There is no local copy: the network was not recovered, and the target is not a file.")
     bare: Oracle = open_oracle(file, precision=known.given.precision)
     opened = open_oracle(defend(bare, *known.given.defense), domain=domain, output=known.given.output)
     return opened, "the local file"
-
-
-def _written(known: Known) -> Link:
-    """What a network is written with, by how its answers were read; one output of many has no link."""
-    if known.given.output is not None:
-        return "identity"
-    return next((link for link in LINKS if link == known.link), "softmax")

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from reluctant.adversarial import Flip
 from reluctant.audit.recovered import best_copy
 from reluctant.audit.sweep import Sweep
+from reluctant.domains import Domain
 from reluctant.health import Health
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.networks.network import LINKS, Link
+from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting
 from reluctant.oracles.link import AnswerLink
 from reluctant.oracles.opening import Precision
 from reluctant.results import Ended, Outcome, Result
 from reluctant.span import Span
+from reluctant.verification.bends import Bends
 
 __all__ = ["Given", "Known", "Skip", "StepFunction", "as_given", "skip_where"]
 
@@ -42,21 +45,32 @@ class Given:
     watch: Callable[[int, int, str], None] | None = None
     defense: tuple[str, ...] = ()
 
+    def inside(self, box: Domain, seed: int) -> Given:
+        """The same with inputs that lie in a range: those given that do, or some drawn from it."""
+        within = self.inputs[[box.contains(row) for row in self.inputs]]
+        if len(within) and not self.sampled:
+            return replace(self, inputs=within)
+        own = as_generator(seed).spawn(1)[0]
+        return replace(self, inputs=box.sample(own, *self.inputs.shape), sampled=True)
+
 
 @dataclass(frozen=True)
 class Known:
     """Findings so far; None where a step has not run or has found nothing.
 
-    link: how the answers are read, as given or as found. served: the interface as it answers; health: as it is read.
+    link: how the answers are read, as given or as found. reach: the range in which the target answers, where it
+    does not everywhere. served: the interface as it answers; health: as it is read.
     """
 
     given: Given
     link: AnswerLink = "identity"
+    reach: Domain | None = None
     served: Health | None = None
     health: Health | None = None
     span: Span | None = None
     extraction: Result | None = None
     learning: Result | None = None
+    part: Bends | None = None
     flips: tuple[Flip, ...] = ()
     linearity: Mapping[str, Any] | None = None
     line: Mapping[str, Any] | None = None
@@ -93,6 +107,13 @@ class Known:
     def runs(self) -> tuple[tuple[str, Result | None], ...]:
         """The runs that look for a network, by method."""
         return ("extract", self.extraction), ("learn", self.learning)
+
+    @property
+    def written_link(self) -> Link:
+        """What a network is written with, by how its answers were read; one output of many has no link."""
+        if self.given.output is not None:
+            return "identity"
+        return next((link for link in LINKS if link == self.link), "softmax")
 
     @property
     def network(self) -> ReLUNetwork | None:

@@ -13,8 +13,9 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting, Kind
 from reluctant.results import Outcome
+from reluctant.span import Span
 
-__all__ = ["INPUTS", "flip_inputs", "look_at_linearity"]
+__all__ = ["INPUTS", "flip_inputs", "look_at_linearity", "stepped_by"]
 
 INPUTS = 5  # that are tried
 
@@ -22,9 +23,20 @@ INPUTS = 5  # that are tried
 def flip_inputs(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """One gradient step at a few inputs: on the copy where there is one, else with the span, else by questions."""
     _skip_without_gradient(known)
-    span = known.span if known.span is not None and known.span.ok and known.span.rank else None
-    by: dict[str, Any] = {"network": known.network} if known.network is not None else {"span": span}
+    by: dict[str, Any] = {"network": known.network} if known.network is not None else {"span": _usable_span(known)}
     return {"flips": tuple(flip_sign(oracle, x, rng=seed, **by) for x in known.given.inputs[:INPUTS])}
+
+
+def stepped_by(known: Known) -> tuple[str, int]:
+    """What the gradient was taken from, and the queries that this had taken before any input was tried."""
+    if known.copy is not None:
+        return "the recovered network", known.copy.queries
+    span = _usable_span(known)
+    return ("questions", 0) if span is None else ("questions inside the recovered span", span.queries)
+
+
+def _usable_span(known: Known) -> Span | None:
+    return known.span if known.span is not None and known.span.ok and known.span.rank else None
 
 
 def look_at_linearity(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:

@@ -12,19 +12,20 @@ from reluctant.errors import ReluctantError
 from reluctant.extraction import extract
 from reluctant.learning import learn
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting
 from reluctant.results import Outcome
 from reluctant.verification.alignment import compare
+from reluctant.verification.bends import look_for_bends
 
-__all__ = ["compare_with_truth", "extract_network", "learn_network"]
+__all__ = ["compare_with_truth", "confirm_part", "extract_network", "learn_network"]
 
 FOUND = 1e-3  # of a unit weight vector: a neuron this close to the true one is taken for it
 
 
 def extract_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """Exact extraction with its own verification."""
-    skip_where(known, Outcome.NOT_PIECEWISE_LINEAR)
+    skip_where(known, Outcome.NOT_PIECEWISE_LINEAR, Outcome.PIECEWISE_CONSTANT, Outcome.CONSTANT)
     return {"extraction": extract(oracle, rng=seed)}
 
 
@@ -44,6 +45,17 @@ def learn_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any
     return {"learning": learn(oracle, rng=seed)}
 
 
+def confirm_part(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
+    """Of a network that extraction found in part: the neurons of its first layer whose creases the target shows."""
+    if known.copy is not None:
+        raise Skip("There is a copy of the whole network.")
+    network = None if known.extraction is None else known.extraction.network
+    if network is None or known.health is None or network.depth < 2:
+        raise Skip("No part of a network was found.")
+    own = as_generator(seed).spawn(1)[0]
+    return {"part": look_for_bends(oracle, network, own, noise=known.health.noise, spread=known.health.spread)}
+
+
 def compare_with_truth(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """The recovered network beside the weights in the file. No queries."""
     found = _best_network(known)
@@ -52,12 +64,14 @@ def compare_with_truth(oracle: Counting, known: Known, seed: int) -> Mapping[str
     if found is None:
         raise Skip("There is no network to compare.")
     try:
-        true = _as_seen(ReLUNetwork.load(known.given.file), known, oracle)
+        whole = ReLUNetwork.load(known.given.file)
+        true = _as_seen(whole, known, oracle)
     except ReluctantError as error:
         raise Skip(f"The weights in the file cannot be read. {error}") from error
     if (true.dim, true.outputs) != (found.dim, found.outputs):
         raise Skip("The file and the target differ in inputs or outputs.")
-    return {"truth": _beside(found, true, known, seed)}
+    shape = {"widths": list(whole.widths), "parameters": whole.parameters}
+    return {"truth": {"file": known.given.file.name, **shape, **_beside(found, true, seed)}}
 
 
 def _best_network(known: Known) -> ReLUNetwork | None:
@@ -77,8 +91,7 @@ def _as_seen(true: ReLUNetwork, known: Known, oracle: Counting) -> ReLUNetwork:
     return ReLUNetwork([*true.weights[:-1], true.weights[-1][[k]]], [*true.biases[:-1], true.biases[-1][[k]]], skip)
 
 
-def _beside(found: ReLUNetwork, true: ReLUNetwork, known: Known, seed: int) -> dict[str, Any]:
-    assert known.given.file is not None
+def _beside(found: ReLUNetwork, true: ReLUNetwork, seed: int) -> dict[str, Any]:
     aligned = compare(found, true, rng=seed)
     if aligned.neuron_errors:
         near = sum(int((errors <= FOUND).sum()) for errors in aligned.neuron_errors)
@@ -86,9 +99,6 @@ def _beside(found: ReLUNetwork, true: ReLUNetwork, known: Known, seed: int) -> d
     else:
         near, of, which = _first_layer_found(found, true), true.widths[1] if true.depth > 1 else 0, "first hidden layer"
     return {
-        "file": known.given.file.name,
-        "widths": list(true.widths),
-        "parameters": true.parameters,
         "largest error": aligned.output_error,
         "neurons found": near,
         "neurons": of,

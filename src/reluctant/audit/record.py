@@ -14,6 +14,7 @@ import numpy as np
 from reluctant.audit.known import Known
 from reluctant.audit.names import names
 from reluctant.audit.pictures import first_layer, rounded
+from reluctant.audit.probing import stepped_by
 from reluctant.audit.recovered import Price, cost, recovered
 from reluctant.audit.verdict import LEAKS, Verdict, judge, smallest_flip
 from reluctant.oracles import Facts, Rows
@@ -79,10 +80,11 @@ class Audit:
             "health": known.health and known.health.to_dict(),
             "span": known.span and known.span.to_dict(),
             "extraction": _run_as_data(known.extraction),
+            "part": known.part and asdict(known.part),
             "learning": _run_as_data(known.learning),
             "flip": _flip(known),
             "linearity": known.linearity,
-            "recovered": recovered(known.copy, facts.outputs, self.price),
+            "recovered": recovered(known.copy, facts.outputs, self.price, known.written_link),
             "truth": known.truth,
             "defenses": known.sweep and known.sweep.to_dict(),
             "pictures": _pictures(known),
@@ -97,7 +99,14 @@ class Audit:
         opened = self.facts is not None
         known = {name: value if opened or name == "name" else None for name, value in facts.items()}
         link, found = self.known.link, self.known.link != self.known.given.link
-        return {**known, "classes": list(self.classes) or None, "link": link, "link found": found}
+        reach = self.known.reach
+        return {
+            **known,
+            "classes": list(self.classes) or None,
+            "link": link,
+            "link found": found,
+            "answers only in": None if reach is None else reach.describe(),
+        }
 
     def to_json(self) -> str:
         """One JSON object."""
@@ -122,17 +131,22 @@ def _run_as_data(run: Result | None) -> dict[str, Any] | None:
 
 
 def _flip(known: Known) -> dict[str, Any] | None:
-    """The smallest flip, with its inputs where they are small, and how every try went."""
+    """The smallest flip, with its inputs where they are small; how every try went, by what, and the middle size."""
     best = smallest_flip(known)
     if best is None:
         return None
     small = len(best.start) <= SMALL_INPUT
     tries = [flip.to_dict() for flip in known.flips]
     parts = ("outcome", "ok", "relative size", "classes", "queries")
+    by, before = stepped_by(known)
+    sizes = [flip.relative_size for flip in known.flips if flip.ok]
     return best.to_dict() | {
         "start": best.start.tolist() if small else None,
         "x": best.x.tolist() if small and best.x is not None else None,
         "tries": [{part: each[part] for part in parts} for each in tries],
+        "median relative size": float(np.median(sizes)) if sizes else None,
+        "by": by,
+        "queries before": before,
     }
 
 
@@ -156,14 +170,22 @@ def _limits(audit: Audit) -> list[str]:
     known, facts = audit.known, audit.facts
     if facts is None:
         return ["Nothing was asked: the target could not be opened."]
+    place = (known.reach or facts.domain).describe()
     said = [
-        f"The target was asked in {facts.domain.describe()}, {audit.queries:,} rows of a budget of {audit.budget:,}.",
+        f"The target was asked in {place}, {audit.queries:,} rows of a budget of {audit.budget:,}.",
         "The methods are for fully connected ReLU networks; other models may leak to other methods.",
         "Training another network on the answers was not tried; it may give a close copy where these methods do not.",
         "A method that did not succeed here may succeed with a larger budget, another seed or more digits.",
     ]
+    if known.reach is not None:
+        said.append(
+            f"Beyond {known.reach.describe()} the target does not answer every question; the audit found that range "
+            "itself, and what is said holds inside it. Where the true range is known, give it: --domain LOW,HIGH."
+        )
     if known.link != "identity":
         said.append(f"The answers are probabilities; they were read back through their {known.link}.")
+    if known.network is not None and known.written_link not in ("identity", "sigmoid"):
+        said.append("Probabilities do not tell a value added to every class alike: the first class is taken as 0.")
     for run in (known.extraction, known.learning):
         evidence = {} if run is None else run.evidence
         said += [str(evidence[part]) for part in ("reach", "limits", "certificate", "risk") if evidence.get(part)]

@@ -9,29 +9,38 @@ import numpy as np
 
 from reluctant.audit.leak import CLOSE
 from reluctant.networks import ReLUNetwork
+from reluctant.networks.network import Link
 from reluctant.results import Outcome, Result
 
-__all__ = ["Price", "accuracy_of", "best_copy", "cost", "recovered"]
+__all__ = ["Price", "accuracy_of", "best_copy", "cost", "recovered", "shape_of"]
 
 Price = dict[str, Any]  # "per thousand" queries, and the "currency"
 
 
 def accuracy_of(run: Result) -> dict[str, Any]:
-    """Errors of a run's network relative to the output's deviation: the largest, the typical one (rms), in words."""
+    """Errors of a run's network relative to the output's deviation: the largest seen, at how many inputs, the typical
+    one (rms), in words.
+    """
     verification, precision = run.evidence.get("verification"), run.evidence.get("precision")
     accuracy = run.evidence.get("accuracy")
     largest, rms = (None, None) if verification is None else (verification.max_error, verification.rms_error)
+    found = {"largest": largest, "typical": rms, "inputs": None if verification is None else verification.points}
     if precision is not None:
-        words = f"as exactly as its answers have digits (error at most {precision.error:.1e} of the output's deviation)"
-        return {"largest": largest, "typical": precision.error, "words": words}
+        return found | {"typical": precision.error, "words": f"as exactly as its answers have digits{_seen(found)}"}
     if run.outcome is Outcome.RECOVERED and largest is not None:
-        words = f"to {_digits(largest)} digits (largest error {largest:.1e} of the output's deviation)"
-        return {"largest": largest, "typical": rms, "words": words}
+        return found | {"words": f"to {_digits(largest)} digits{_seen(found)}"}
     if accuracy is not None:
         typical = float(np.sqrt(accuracy.error))
         words = f"to an error of {typical:.1e} of the output's deviation, root mean square"
-        return {"largest": largest, "typical": typical, "words": words}
-    return {"largest": largest, "typical": rms, "words": "by a network that was not verified"}
+        return found | {"typical": typical, "words": words}
+    return found | {"words": f"by a network that was not verified{_seen(found)}"}
+
+
+def _seen(found: dict[str, Any]) -> str:
+    """The one figure for how far off a copy is: no bound, but what was met."""
+    if found["largest"] is None:
+        return ""
+    return f" (largest error seen {found['largest']:.1e} of the output's deviation, at {found['inputs']:,} inputs)"
 
 
 def _digits(error: float) -> int:
@@ -56,14 +65,20 @@ def _badness(run: Result) -> tuple[bool, bool, float]:
     return not run.ok, run.outcome is not Outcome.RECOVERED, np.inf if typical is None else typical
 
 
-def recovered(run: Result | None, outputs: int, price: Price | None) -> dict[str, Any] | None:
-    """The copy as data, None without one."""
+def shape_of(network: ReLUNetwork, link: Link) -> str:
+    """Layers in words: 6-8-3 with a softmax."""
+    return "-".join(map(str, network.widths)) + ("" if link == "identity" else f" with a {link}")
+
+
+def recovered(run: Result | None, outputs: int, price: Price | None, link: Link = "identity") -> dict[str, Any] | None:
+    """The copy as data, with the link it is written with: a classifier has its classes back. None without one."""
     if run is None or run.network is None:
         return None
-    network: ReLUNetwork = run.network
+    network = run.network.before_link(link)
     return {
         "method": _method(run),
         "verified": run.ok,
+        "link": link,
         "widths": list(network.widths),
         "parameters": network.parameters,
         "error": accuracy_of(run),

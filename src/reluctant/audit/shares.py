@@ -17,6 +17,7 @@ SHARES = {
     "health": 1.0,
     "span": 0.35,
     "extraction": 0.75,
+    "part": 0.5,
     "learning": 1.0,
     "flip": 0.6,
     "linearity": 0.6,

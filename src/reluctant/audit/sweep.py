@@ -6,8 +6,9 @@ is asked nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -170,22 +171,42 @@ def sweep(
         watch: told how many of how many are done, and which comes next.
     """
     trials = default_defenses(copy.facts, spread)
-    clock = Clock(seconds, len(trials))
-    rows, failed = [] if undefended is None else [undefended], []
+    known: dict[Trial, Leak] = {} if undefended is None else {(): undefended}
+    try_one = partial(leak, copy, inputs=inputs, link=link, methods=methods, rng=rng)
+    cells = _try_each(trials, known, try_one, Clock(seconds, len(trials)), watch or _unwatched)
+    rows = tuple(cell for cell in cells if isinstance(cell, Leak))
+    return Sweep(on, rows, digits, described, tuple(cell for cell in cells if not isinstance(cell, Leak)))
+
+
+Trial = tuple[str, ...]  # names of defenses, the first next to the model
+
+
+def _try_each(
+    trials: Sequence[Trial],
+    known: Mapping[Trial, Leak],
+    try_one: Callable[..., Leak],
+    clock: Clock,
+    watch: Callable[[int, int, str], None],
+) -> list[Leak | tuple[str, str]]:
+    """A row for each defense, or its name and why it could not be tried."""
+    cells: list[Leak | tuple[str, str]] = []
     for k, names in enumerate(trials):
         share = clock.share(MORE_THAN_A_SHARE)
-        if not names and undefended is not None:
+        if names in known:
+            cells.append(known[names])
             continue
-        if watch is not None:
-            watch(k, len(trials), ", ".join(names) or NO_DEFENSE)
-        limit = min(SECONDS, share or 0.0)
+        called = ", ".join(names) or NO_DEFENSE
+        watch(k, len(trials), called)
         try:
-            rows.append(leak(copy, names, inputs=inputs, link=link, methods=methods, seconds=limit, rng=rng))
+            cells.append(try_one(names, seconds=min(SECONDS, share or 0.0)))
         except Exception as error:  # one cell must not cost the others
-            failed.append((", ".join(names) or NO_DEFENSE, f"{type(error).__name__}: {error}"))
-    if watch is not None:
-        watch(len(trials), len(trials), "")
-    return Sweep(on, tuple(rows), digits, described, tuple(failed))
+            cells.append((called, f"{type(error).__name__}: {error}"))
+    watch(len(trials), len(trials), "")
+    return cells
+
+
+def _unwatched(done: int, of: int, doing: str) -> None:
+    pass
 
 
 def _for_users(honest: HonestCost) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from reluctant.adversarial import Flip
 from reluctant.audit.known import Known
-from reluctant.audit.recovered import accuracy_of
+from reluctant.audit.recovered import accuracy_of, shape_of
 from reluctant.results import Ended, Outcome
 
 __all__ = ["LEAKS", "NEEDS", "SMALL_FLIP", "Verdict", "judge", "smallest_flip"]
@@ -75,8 +75,11 @@ def _sentence(known: Known, level: str) -> str:
         return _copied(known, "A close copy of the network can be taken")
     if level == "span":
         return _span_sentence(known)
-    said = "What can be taken could not be settled." if level == "unknown" else "No copy of the network was made."
-    return f"{said} {_why_not(known)}".strip()
+    said = "No copy of the network was made."
+    if level == "unknown":
+        said = f"{_part(known)}What else can be taken" if _part(known) else "What can be taken"
+        said += " could not be settled."
+    return f"{said} {_why_not(known)}{_where(known)}".strip()
 
 
 def _confidence(known: Known, level: str) -> str:
@@ -112,25 +115,58 @@ def _copied(known: Known, can_be_taken: str) -> str:
     run = known.copy
     assert run is not None
     assert run.network is not None
-    network, accuracy = run.network, accuracy_of(run)
+    link, accuracy = known.written_link, accuracy_of(run)
+    network = run.network.before_link(link)
     return (
-        f"{can_be_taken} through this interface: {'-'.join(map(str, network.widths))}, {network.parameters:,} "
-        f"parameters, in {run.queries:,} queries, {accuracy['words']}."
+        f"{can_be_taken} through this interface: {shape_of(network, link)}, {network.parameters:,} "
+        f"parameters, in {run.queries:,} queries, {accuracy['words']}.{_where(known)}"
+    )
+
+
+def _part(known: Known) -> str:
+    """What is known of the first layer, where there is no copy of the whole."""
+    part, run = known.part, known.extraction
+    if part is None or not part.confirmed or run is None:
+        return ""
+    neurons = "one neuron" if part.confirmed == 1 else f"{part.confirmed:,} neurons"
+    return (
+        f"A part of the network can be taken: {neurons} of its first layer, {part.weights:,} weights and biases, in "
+        f"{run.queries:,} queries; the target bends where they say. "
+    )
+
+
+def _where(known: Known) -> str:
+    """Where the target answers, if not everywhere."""
+    return (
+        "" if known.reach is None else f" It answers only near the origin, and was asked in {known.reach.describe()}."
     )
 
 
 def _verified(known: Known) -> str:
+    """How the copy was checked; what was seen of its error stands in the sentence."""
     run = known.copy
     assert run is not None
-    said = [run.evidence.get(name) for name in ("precision", "verification", "accuracy", "risk")]
+    checked, accuracy, risk = (run.evidence.get(name) for name in ("verification", "accuracy", "risk"))
+    said = [accuracy, risk]
+    if checked is not None:
+        said.insert(
+            0, VERIFIED.format(checked) if checked.ok else f"Low: it was compared at {checked.points:,} inputs."
+        )
     return " ".join(str(part) for part in said if part) or "Measured, not verified."
+
+
+VERIFIED = (
+    "High: compared with the target at {0.points:,} new inputs of three sizes, on its creases and beside them. With "
+    "{0.confidence:.0%} confidence fewer than {0.share:.1%} of inputs of one size err by more than {0.tol:.1e}."
+)
 
 
 def _span_sentence(known: Known) -> str:
     assert known.span is not None
     return (
         f"The {known.span.rank} of {known.span.subspace.dim} directions that the network looks at can be taken in "
-        f"{known.span.queries:,} queries; no copy of the network was made. {_why_not(known)}"
+        f"{known.span.queries:,} queries; no copy of the network was made. "
+        f"{_part(known)}{_why_not(known)}{_where(known)}"
     )
 
 
@@ -156,8 +192,8 @@ def _how_it_ended(known: Known, step: str) -> str:
         return f"The time for {step} ran out."
     if run is not None:
         return f"{run.outcome.happened}{GIVE_DOMAIN if run.outcome is Outcome.OUT_OF_REACH else ''}"
-    if known.settled(step):
-        return known.said.get(step, "") if step == "extraction" else ""
     if known.refusal is not None:
         return known.refusal.happened
+    if known.settled(step):
+        return known.said.get(step, "") if step == "extraction" else ""
     return f"{step.capitalize()} did not come to its end: {known.said.get(step) or 'it was not tried.'}"

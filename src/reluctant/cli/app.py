@@ -1,7 +1,7 @@
 """The application: commands registered, errors caught once, exit status returned.
 
 Exit status: 0 done and verified, 1 not recovered or a check failed, 2 bad usage or bad input, 130 stopped
-by the user.
+by the user (Ctrl-C), 143 by SIGTERM.
 """
 
 from __future__ import annotations

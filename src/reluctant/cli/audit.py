@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -18,7 +18,8 @@ from reluctant.audit.verdict import NEEDS
 from reluctant.cli.console import progress
 from reluctant.cli.files import check_page_path, check_record_path, write_page, write_record
 from reluctant.cli.inputs import read_array
-from reluctant.cli.targets import INTERRUPTED, TargetArgument, TargetOptions, with_target_options
+from reluctant.cli.stopping import Stop, stoppable
+from reluctant.cli.targets import TargetArgument, TargetOptions, with_target_options
 from reluctant.errors import InvalidInput, MissingDependency, TargetError, UnknownTarget, UnsafeFile, UnsupportedModel
 from reluctant.oracles.http import shown_command_target, shown_request
 from reluctant.oracles.link import AnswerLink
@@ -33,65 +34,81 @@ FILES = (".onnx", ".npz")
 NOT_REPEATED = {"json", "quiet", "verbose"}  # options that do not change what is found
 
 
-@with_target_options
-def audit(
-    target: TargetArgument,
-    options: TargetOptions,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Write the report: one HTML file.")] = Path("report.html"),
+@dataclass(frozen=True)
+class AuditOptions:
+    """Options of the audit besides those of its target."""
+
+    out: Annotated[Path, typer.Option("--out", "-o", help="Write the report: one HTML file.")] = Path("report.html")
     inputs: Annotated[
         Path | None, typer.Option(help="Honest inputs, a .npy file (n, d): what defenses cost is measured on them.")
-    ] = None,
+    ] = None
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
             metavar="LEAK", help=f"Exit status 1 if this leaks, or is not settled: {', '.join(LEAKS)}; may be repeated."
         ),
-    ] = None,
-    price: Annotated[float | None, typer.Option(help="What 1000 queries cost.")] = None,
-    currency: Annotated[str, typer.Option(help="The currency of the price.")] = "",
-    classes: Annotated[str | None, typer.Option(metavar="A,B,...", help="Names of the outputs.")] = None,
+    ] = None
+    price: Annotated[float | None, typer.Option(help="What 1000 queries cost.")] = None
+    currency: Annotated[str, typer.Option(help="The currency of the price.")] = ""
+    classes: Annotated[str | None, typer.Option(metavar="A,B,...", help="Names of the outputs.")] = None
     input_shape: Annotated[
         str | None, typer.Option(metavar="HEIGHT,WIDTH", help="Shape of inputs that are images.")
-    ] = None,
+    ] = None
     skip: Annotated[
         list[str] | None, typer.Option(metavar="STEP", help=f"Leave out: {', '.join(STEPS)}; may be repeated.")
-    ] = None,
-    seconds: Annotated[float, typer.Option(help="Processor time for extraction, learning and defenses.")] = SECONDS,
-) -> int:
+    ] = None
+    seconds: Annotated[float, typer.Option(help="Processor time for extraction, learning and defenses.")] = SECONDS
+
+    @property
+    def gates(self) -> list[str]:
+        """Leaks that must not be found."""
+        return self.fail_on or []
+
+    def check(self) -> None:
+        """What cannot be written or understood is found before anything is asked."""
+        check_page_path(self.out)
+        unknown = [name for name in self.gates if name not in LEAKS]
+        if unknown:
+            raise InvalidInput.about("--fail-on", got=", ".join(unknown), expected="one of " + ", ".join(LEAKS))
+        if self.price is not None and not 0 <= self.price < inf:
+            raise InvalidInput.about("--price", got=self.price, expected="a finite number, at least 0")
+        _check_needed(self.gates, self.skip or [])
+
+    def settings(self) -> dict[str, Any]:
+        """As `audit` takes them."""
+        return {
+            "inputs": None if self.inputs is None else read_array("--inputs", self.inputs),
+            "input_shape": _shape(self.input_shape),
+            "classes": () if self.classes is None else tuple(name.strip() for name in self.classes.split(",")),
+            "price": None if self.price is None else {"per thousand": self.price, "currency": self.currency},
+            "seconds": self.seconds,
+            "steps": _left(self.skip or []),
+        }
+
+
+@with_target_options
+def audit(target: TargetArgument, wanted: AuditOptions, options: TargetOptions) -> int:
     """Find out what can be taken from a model through its answers, and what would help.
 
     Health, span, extraction (or learning), one-step flips, local linearity, and a sweep of defenses on a local copy,
     within a budget of queries that the steps share. A step that fails never ends the audit. The report is written also
-    after Ctrl-C, an exhausted budget, or where the target cannot be opened (exit status 1). With --transcript a stopped
-    audit is resumed by running it again. Exit status 0 if the audit ran to its end, whatever it found; use --fail-on in
-    a pipeline.
+    after Ctrl-C or SIGTERM (exit status 130 or 143), an exhausted budget, or where the target cannot be opened (exit
+    status 1). With --transcript a stopped audit is resumed by running it again. Exit status 0 if the audit ran to its
+    end, whatever it found; use --fail-on in a pipeline.
 
     Example: reluctant audit model.onnx -o report.html --json audit.json
 
     Example: reluctant audit http://localhost:8000/v2/models/digits --budget 50000 --price 2 --fail-on extractable
     """
-    _check(out, options, fail_on or [], price)
-    _check_needed(fail_on or [], skip or [])
+    wanted.check()
+    check_record_path(options.json)
     options = replace(options, budget=BUDGET if options.budget is None else options.budget)
-    own = {
-        "out": out, "inputs": inputs, "fail_on": fail_on, "price": price, "currency": currency, "classes": classes,
-        "input_shape": input_shape, "skip": skip, "seconds": seconds,
-    }  # fmt: skip
-    settings: dict[str, Any] = {
-        "inputs": None if inputs is None else read_array("--inputs", inputs),
-        "input_shape": _shape(input_shape),
-        "classes": () if classes is None else tuple(name.strip() for name in classes.split(",")),
-        "price": None if price is None else {"per thousand": price, "currency": currency},
-        "seconds": seconds,
-        "steps": _left(skip or []),
-    }
-    found = _run(target, options, _repeat(target, options, own), settings)
-    write_record(found, options.json)
-    write_page(found.to_dict(), out)
-    if options.json != "-":
-        print("\n".join([*figures(found), f"Report: {out.resolve()}"]))
-    _say_what_is_open(found, fail_on or [], options)
-    return _status(found, fail_on or [])
+    with stoppable() as stop:
+        found = _run(target, options, _repeat(target, options, wanted), wanted.settings())
+        stop.armed = False  # what is found is written whatever happens
+        _write(found, wanted, options)
+    _say_what_is_open(found, wanted.gates, options)
+    return _status(found, wanted.gates, stop)
 
 
 def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str, Any]) -> Audit:
@@ -112,17 +129,25 @@ def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str
         )  # fmt: skip
 
 
+def _write(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
+    """The record, the page, and in words what matters most."""
+    write_record(found, options.json)
+    write_page(found.to_dict(), wanted.out)
+    if options.json != "-":
+        print("\n".join([*figures(found), f"Report: {wanted.out.resolve()}"]))
+
+
 def figures(found: Audit) -> list[str]:
     """The verdict, and the figures that matter."""
     record = found.to_dict()
     return [record["verdict"]["sentence"], *map(str, three_figures(record))]
 
 
-def _status(found: Audit, fail_on: list[str]) -> int:
+def _status(found: Audit, fail_on: list[str], stop: Stop) -> int:
     if found.facts is None:
         return 1
     if not found.ok:
-        return INTERRUPTED
+        return stop.status
     return 1 if set(fail_on) & {*found.verdict.leaks, *found.verdict.unsettled} else 0
 
 
@@ -133,17 +158,6 @@ def _say_what_is_open(found: Audit, fail_on: list[str], options: TargetOptions) 
         return
     said = f"Not settled, so --fail-on does not pass: {', '.join(undecided)}."
     options.say(said) if options.json == "-" else print(said)
-
-
-def _check(out: Path, options: TargetOptions, fail_on: list[str], price: float | None) -> None:
-    """What cannot be written or understood is found before anything is asked."""
-    check_record_path(options.json)
-    check_page_path(out)
-    unknown = [name for name in fail_on if name not in LEAKS]
-    if unknown:
-        raise InvalidInput.about("--fail-on", got=", ".join(unknown), expected="one of " + ", ".join(LEAKS))
-    if price is not None and not 0 <= price < inf:
-        raise InvalidInput.about("--price", got=price, expected="a finite number, at least 0")
 
 
 def _check_needed(fail_on: list[str], skipped: list[str]) -> None:
@@ -180,19 +194,19 @@ def _shape(text: str | None) -> tuple[int, int] | None:
     return height, width
 
 
-def _repeat(target: str, options: TargetOptions, own: Mapping[str, Any]) -> str:
+def _repeat(target: str, options: TargetOptions, wanted: AuditOptions) -> str:
     """The command with every option that is not at its default, and without what may be a key."""
-    given = {field.name: getattr(options, field.name) for field in fields(options)}
-    given["request"] = None if options.request is None else shown_request(options.request)
-    at_default = {field.name: field.default for field in fields(options)} | OWN_DEFAULTS
+    shown = None if options.request is None else shown_request(options.request)
     words = ["reluctant", "audit", shown_command_target(target)]
-    for name, value in (given | dict(own)).items():
-        if name not in NOT_REPEATED and value not in (at_default.get(name), None):
-            words += _words(f"--{name.replace('_', '-')}", value)
+    for group in (replace(options, request=shown), wanted):
+        for field in fields(group):
+            value, default = getattr(group, field.name), DEFAULTS.get(field.name, field.default)
+            if field.name not in NOT_REPEATED and value not in (default, None):
+                words += _words(f"--{field.name.replace('_', '-')}", value)
     return shlex.join(words)
 
 
-OWN_DEFAULTS = {"budget": BUDGET, "out": Path("report.html"), "currency": "", "seconds": SECONDS}
+DEFAULTS = {"budget": BUDGET}  # where the audit has its own
 
 
 def _words(option: str, value: Any) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -13,6 +13,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from reluctant.cli.console import note, progress
+from reluctant.cli.stopping import stoppable
 from reluctant.defenses import defend
 from reluctant.errors import InvalidInput
 from reluctant.oracles import Counting, open_oracle
@@ -31,7 +32,6 @@ TargetArgument = Annotated[
 ]
 
 BOUNDS = "a pair of numbers like 0,1"
-INTERRUPTED = 130  # what a shell gives for Ctrl-C
 
 
 @dataclass(frozen=True)
@@ -135,37 +135,46 @@ class TargetOptions:
 
 
 def with_target_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command every field of `TargetOptions` as an option, passed to it as one `options` argument."""
-    fields = inspect.signature(TargetOptions).parameters.values()
-    options = [field.replace(kind=inspect.Parameter.KEYWORD_ONLY) for field in fields]
-    signature = inspect.signature(command, eval_str=True)
-    own = [parameter for name, parameter in signature.parameters.items() if name != "options"]
-    names = {option.name for option in options}
+    """Give a command every field of its dataclasses of options as an option; it is called with the dataclasses.
+
+    What else it takes comes first, then the fields of its dataclasses, in the order of its signature.
+    """
+    parameters = inspect.signature(command, eval_str=True).parameters.values()
+    groups: dict[str, Any] = {each.name: each.annotation for each in parameters if is_dataclass(each.annotation)}
+    own = [each for each in parameters if each.name not in groups]
+    names = {group: _options_of(kind) for group, kind in groups.items()}
 
     @wraps(command)
     def with_options(**arguments: Any) -> Any:
-        settings = {name: arguments.pop(name) for name in names}
-        return command(**arguments, options=TargetOptions(**settings))
+        made = {
+            group: groups[group](**{each.name: arguments.pop(each.name) for each in options})
+            for group, options in names.items()
+        }
+        return command(**arguments, **made)
 
-    hints = {
-        name: hint for name, hint in inspect.get_annotations(TargetOptions, eval_str=True).items() if name in names
-    }
-    typed = [option.replace(annotation=hints[option.name]) for option in options]
-    with_options.__signature__ = signature.replace(parameters=[*own, *typed])  # type: ignore[attr-defined]
-    with_options.__annotations__ = {p.name: p.annotation for p in (*own, *typed)}
+    shown = [*own, *(each for options in names.values() for each in options)]
+    with_options.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {each.name: each.annotation for each in shown}
     return with_options
+
+
+def _options_of(kind: Any) -> list[inspect.Parameter]:
+    """The fields of a dataclass as options of a command."""
+    hints = inspect.get_annotations(kind, eval_str=True)
+    fields = inspect.signature(kind).parameters.values()
+    return [each.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[each.name]) for each in fields]
 
 
 @contextmanager
 def opened_target(options: TargetOptions, target: str) -> Iterator[Counting]:
-    """Open a target, show progress, and on Ctrl-C say what is kept and how to go on."""
-    with options.open(target) as oracle:
+    """Open a target, show progress, and on Ctrl-C or SIGTERM say what is kept and how to go on."""
+    with stoppable() as stop, options.open(target) as oracle:
         try:
             with progress(oracle, options.quiet):
                 yield oracle
         except KeyboardInterrupt:
             note(_how_to_resume(options, oracle))
-            raise typer.Exit(INTERRUPTED) from None
+            raise typer.Exit(stop.status) from None
         if options.verbose and not options.quiet:
             for stage, rows in oracle.ledger.stages.items():
                 note(f"{stage}: {rows.asked} rows asked, {rows.sent} sent, {rows.replayed} replayed")

@@ -7,7 +7,7 @@ import numpy as np
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import Kind
 
-__all__ = ["answer_kind", "find_decimals", "narrowest_format", "rounding_noise"]
+__all__ = ["answer_kind", "find_decimals", "is_one_hot", "narrowest_format", "rounding_noise"]
 
 MOST_DECIMALS = 12
 FEWEST_VALUES = 5  # below this many different answers a grid could be chance
@@ -68,3 +68,11 @@ def answer_kind(values: FloatArray) -> Kind:
     if finite.shape[1] > 1 and in_unit and np.all(np.abs(finite.sum(axis=1) - 1) < SUM_SLACK):
         return Kind.PROBABILITIES
     return Kind.VALUES
+
+
+def is_one_hot(values: FloatArray) -> bool:
+    """True if every answer has one 1 among 0s: labels, written as probabilities."""
+    finite = values[np.isfinite(values).all(axis=1)]
+    return bool(
+        len(finite) and finite.shape[1] > 1 and np.isin(finite, (0.0, 1.0)).all() and (finite.sum(1) == 1).all()
+    )

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from reluctant.errors import InvalidInput, TargetError
-from reluctant.health.answers import answer_kind, find_decimals, narrowest_format, rounding_noise
+from reluctant.health.answers import answer_kind, find_decimals, is_one_hot, narrowest_format, rounding_noise
 from reluctant.health.lines import FINER_STEPS, ShortLines, ask
 from reluctant.health.noise import SECOND_DIFFERENCE_GAIN, NoiseReading, noise_model, read_noise
 from reluctant.health.shape import STEPS, classify_shape
@@ -68,7 +68,7 @@ def _summarise(near: ShortLines, repeated: FloatArray, far: dict[float, ShortLin
     near_noise, far_noise = _near_reading(near), _far_reading(far)
     answers = answer_kind(near.answers)
     shape = _shape(near, near_noise)
-    if answers is Kind.LABELS and shape is not Shape.CONSTANT:
+    if (answers is Kind.LABELS or is_one_hot(near.answers)) and shape is not Shape.CONSTANT:
         shape = Shape.PIECEWISE_CONSTANT
     finite = near.finite_answers
     answered = [1.0, *(scale for scale, lines in far.items() if np.isfinite(lines.answers).all())]

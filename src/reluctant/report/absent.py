@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from reluctant.report.sentences import also_found
+from reluctant.report.summary import has_part
+from reluctant.report.words import count
 
 __all__ = ["absences"]
 
@@ -30,10 +32,20 @@ SECTIONS = {
 def absences(record: Data) -> dict[str, str]:
     """For every section the sentence that stands in it when there is nothing to show."""
     said = " ".join(also_found(record))  # stands in the first section anyway
-    return {
-        name: _sentence(record, steps, first, said if name == "recovered" else "")
-        for name, (steps, first) in SECTIONS.items()
-    }
+    found = {name: _sentence(record, steps, first, "") for name, (steps, first) in SECTIONS.items()}
+    steps, first = SECTIONS["recovered"]
+    return found | {"recovered": _sentence(record, steps, _part(record) or first, said)}
+
+
+def _part(record: Data) -> str:
+    """What there is of the network, where there is no whole one."""
+    if not has_part(record):
+        return ""
+    part = record["part"]
+    return (
+        f"No whole network was recovered, but a part: {count(part['neurons'])} neurons of its first layer. The target "
+        f"was seen to bend at {count(part['confirmed'])} of them ({count(part['weights'])} weights and biases)."
+    )
 
 
 def _sentence(record: Data, steps: tuple[str, ...], first: str, said: str) -> str:

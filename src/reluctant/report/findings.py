@@ -24,9 +24,10 @@ def recovered_facts(record: Data) -> Facts:
         ("Method", recovered.get("method")),
         ("Verified", "yes" if recovered["verified"] else "no: measured to be close"),
         ("Parameters", count(recovered["parameters"])),
-        ("Largest error", _error(error.get("largest"))),
-        ("Typical error", _error(error.get("typical"))),
-        ("Accuracy", _first_capital(error.get("words"))),
+        ("Answers through", None if recovered.get("link", "identity") == "identity" else recovered["link"]),
+        ("Largest error seen", _seen(error)),
+        ("Typical error (root mean square)", _error(error.get("typical"))),
+        ("In words", _first_capital(error.get("words"))),
         ("Queries", _queries(recovered)),
         ("Cost", _cost(recovered, record.get("price"))),
     ]
@@ -35,6 +36,11 @@ def recovered_facts(record: Data) -> Facts:
 
 def _first_capital(text: str | None) -> str | None:
     return powers(text[:1].upper() + text[1:]) if text else None
+
+
+def _seen(error: Data) -> str | None:
+    said, inputs = _error(error.get("largest")), error.get("inputs")
+    return f"{said}, at {count(inputs)} inputs" if said and inputs else said
 
 
 def _error(value: Any) -> str | None:
@@ -92,6 +98,7 @@ def interface_facts(record: Data) -> Facts:
         ("Number format", target.get("number format")),
         ("Read through", _link(target)),
         ("Domain", target.get("domain")),
+        ("Answers only in", _found(target.get("answers only in"))),
         ("Identity", target.get("identity")),
     ]
     rows += _health(health) if health else []
@@ -103,6 +110,10 @@ def _link(target: Data) -> str | None:
     if not link or link == "identity":
         return None
     return f"{link}, found by the audit" if target.get("link found") else str(link)
+
+
+def _found(place: str | None) -> str | None:
+    return f"{place}, found by the audit" if place else None
 
 
 def _known(value: Any, words: Any) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -45,21 +45,41 @@ def _span(span: Data | None) -> list[str]:
 
 
 def flip_sentence(record: Data) -> str:
-    """What one gradient step did to an answer."""
+    """What one gradient step did to the answers, what it was taken from and what that had cost."""
     flip = record.get("flip")
     if not flip:
         return ""
     if not flip["ok"]:
         return str(flip["text"])
-    labels = shown_classes(record)
-    change = f"{labels[0]} becomes {labels[1]}" if labels else "The sign of the answer changes"
-    relative = flip.get("relative size")
-    by = f" with a change of {percent(relative)} of the input's norm" if relative is not None else ""
+    flipped = [one for one in flip["tries"] if one["ok"]]
+    said = f"One gradient step flips {count(len(flipped))} of {count(len(flip['tries']))} inputs that were tried"
+    return f"{said}{_sizes(record, flip)}.{_taken_from(flip, flipped)}{_beside_random(flip)}"
+
+
+def _sizes(record: Data, flip: Data) -> str:
+    """The middle size, and what the smallest step did."""
+    labels, smallest, middle = shown_classes(record), flip.get("relative size"), flip.get("median relative size")
+    change = f"{labels[0]} becomes {labels[1]}" if labels else "the sign of the answer changes"
+    if smallest is None:
+        return f": {change}"
+    if middle is None:
+        return f"; the smallest change is {percent(smallest)} of the input's norm: {change}"
+    return f", with {percent(middle)} of the input's norm in the median; with {percent(smallest)}, the least, {change}"
+
+
+def _taken_from(flip: Data, flipped: Sequence[Data]) -> str:
+    spent = sorted(one["queries"] for one in flipped)
+    each = count(spent[0]) if spent[0] == spent[-1] else f"{count(spent[0])} to {count(spent[-1])}"
+    by, before = flip.get("by"), flip.get("queries before")
+    if not by:
+        return f" Each took {each} queries."
+    first = f", which had taken {count(before)} queries" if before else ""
+    return f" The gradient is from {by}{first}; each input then took {each} more."
+
+
+def _beside_random(flip: Data) -> str:
     scaled = flip.get("relative size times root of inputs")
-    beside = (
-        f" That is {size(scaled)}/√d; random networks flip at about {TYPICAL:.2f}/√d." if scaled is not None else ""
-    )
-    return f"One gradient step flips the answer: {change}{by}, in {count(flip['queries'])} queries.{beside}"
+    return "" if scaled is None else f" The least is {size(scaled)}/√d; random networks flip at about {TYPICAL:.2f}/√d."
 
 
 def shown_classes(record: Data) -> tuple[str, str] | None:

@@ -10,7 +10,7 @@ from reluctant.report.defenses import defense_words, is_close, is_open
 from reluctant.report.words import count, duration, money, percent, size
 from reluctant.results import Outcome
 
-__all__ = ["Figure", "Leak", "Level", "leaks", "level_of", "three_figures"]
+__all__ = ["Figure", "Leak", "Level", "has_part", "leaks", "level_of", "three_figures"]
 
 Data = Mapping[str, Any]
 SHOWN = 3
@@ -56,10 +56,20 @@ class Figure:
         return f"{self.name}: {self.value}" + (f" ({self.note})" if self.note else "")
 
 
+PART = Level("Part of it copied, the rest not decided", "warn")
+
+
 def level_of(record: Data) -> Level:
     """The level of the verdict; one without a copy is no good news while something else leaks."""
+    if record["verdict"]["level"] == "unknown" and has_part(record):
+        return PART
     level = LEVELS[record["verdict"]["level"]]
     return replace(level, tone="warn") if level.tone == "good" and record["verdict"]["leaks"] else level
+
+
+def has_part(record: Data) -> bool:
+    """True if neurons were found and confirmed where there is no copy of the whole network."""
+    return bool(record.get("part") and record["part"]["confirmed"])
 
 
 # Outcomes that say nothing about what a longer run would find.
@@ -82,6 +92,8 @@ def leaks(record: Data) -> list[Leak]:
 def _state(record: Data, name: str, parts: tuple[str, ...]) -> tuple[str, str]:
     if name in record["verdict"]["leaks"]:
         return "yes", "bad"
+    if name == "extractable" and has_part(record):
+        return "a part of it", "warn"
     found = [record[part] for part in parts if record.get(part)]
     if not found:
         return "not tried", "calm"
@@ -99,7 +111,7 @@ def three_figures(record: Data) -> list[Figure]:
 
 
 def _figures(record: Data) -> Iterator[Figure]:
-    for make in (_copied, _queries, _cheapest, _span, _flip, _digits, _steps, _time):
+    for make in (_copied, _part, _queries, _cheapest, _span, _flip, _digits, _steps, _time):
         figure = make(record)
         if figure is not None:
             yield figure
@@ -109,17 +121,38 @@ def _copied(record: Data) -> Figure | None:
     recovered = record.get("recovered")
     if recovered is None:
         return None
-    layers = " → ".join(map(str, recovered["widths"]))
-    error = (recovered.get("error") or {}).get("largest")
-    off = f", error at most {size(error)}" if error is not None else ""
+    layers = " → ".join([*map(str, recovered["widths"]), *_link(recovered)])
     doubt = "" if recovered["verified"] else ", not verified"
-    return Figure("Parameters copied", count(recovered["parameters"]), layers + off + doubt)
+    return Figure("Parameters copied", count(recovered["parameters"]), layers + _off(recovered) + doubt)
+
+
+def _part(record: Data) -> Figure | None:
+    if not has_part(record):
+        return None
+    part = record["part"]
+    found = f"of {count(part['neurons'])} found, " if part["confirmed"] < part["neurons"] else ""
+    note = f"{found}confirmed at their creases: {count(part['weights'])} weights and biases"
+    return Figure("Neurons of the first layer copied", count(part["confirmed"]), note)
+
+
+def _link(recovered: Data) -> list[str]:
+    return [name for name in [recovered.get("link", "identity")] if name != "identity"]
+
+
+def _off(recovered: Data) -> str:
+    """The largest error seen, as the verdict has it; where none was measured one by one, the typical one."""
+    error = recovered.get("error") or {}
+    if error.get("largest") is not None:
+        inputs = error.get("inputs")
+        return f", largest error seen {size(error['largest'])}" + (f" at {count(inputs)} inputs" if inputs else "")
+    return f", error {size(error['typical'])} rms" if error.get("typical") is not None else ""
 
 
 def _queries(record: Data) -> Figure | None:
     recovered = record.get("recovered")
     if recovered is None:
-        return Figure("Queries spent", count(record["queries"]["total"]), "without a copy of the network")
+        without = f"without a {'whole ' if has_part(record) else ''}copy of the network"
+        return Figure("Queries spent", count(record["queries"]["total"]), without)
     per = recovered.get("queries per parameter")
     notes = [f"{size(per)} for each parameter"] if per is not None else []
     cost = recovered.get("cost")
@@ -167,7 +200,11 @@ def _flip(record: Data) -> Figure | None:
     flip = record.get("flip")
     if not flip or not flip["ok"] or flip.get("relative size") is None:
         return None
-    return Figure("Change that flips an answer", percent(flip["relative size"]), "of the input's norm, in one step")
+    smallest, middle = flip["relative size"], flip.get("median relative size")
+    if middle is None:
+        return Figure("Change that flips an answer", percent(smallest), "of the input's norm, the smallest seen")
+    tried = f"median of {count(sum(one['ok'] for one in flip['tries']))}, the smallest {percent(smallest)}"
+    return Figure("Change that flips an answer", percent(middle), f"of the input's norm, in one step; {tried}")
 
 
 def _digits(record: Data) -> Figure | None:

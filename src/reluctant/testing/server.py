@@ -76,6 +76,7 @@ class ModelServer:
         describes: give inputs and outputs in the metadata.
         binary: speak the binary extension; else such a request is refused with 422, as MLServer does.
         most_rows: rows a request at most; more are refused with 413.
+        accepts: (low, high) of every number of a row; a request with another is refused with 422.
         token: the Authorization header that is asked for.
         faults: what goes wrong with the i-th question.
         certificate: PEM files of certificate and key, to serve over TLS.
@@ -92,6 +93,7 @@ class ModelServer:
         describes: bool = True,
         binary: bool = True,
         most_rows: int | None = None,
+        accepts: tuple[float, float] | None = None,
         token: str | None = None,
         faults: Schedule = lambda i: None,
         certificate: tuple[str, str] | None = None,
@@ -99,7 +101,7 @@ class ModelServer:
         self.function, self.dim, self.name, self.datatype = function, dim, name, datatype
         self.outputs = outputs if outputs is not None else getattr(function, "outputs", 1)
         self.describes, self.binary, self.most_rows, self.token = describes, binary, most_rows, token
-        self.faults, self.certificate = faults, certificate
+        self.accepts, self.faults, self.certificate = accepts, faults, certificate
         self.version = "1"
         self.retry_after: str | None = "0"  # seconds or a date, sent with 429 and 503
         self.slowness = 0.05  # seconds of a slow reply
@@ -316,6 +318,7 @@ class _Handler(BaseHTTPRequestHandler):
         if kind is None or tensor["shape"][1:] != [self.model.dim]:
             raise _Refusal(400, f"rows of {self.model.dim} numbers are wanted, got {tensor['shape']}")
         raw = np.frombuffer(body[int(length) :], kind) if length else np.array(tensor["data"], dtype=np.float64)
+        self._check_range(raw)
         answers = self.model.compute(raw.reshape(tensor["shape"]).astype(np.float64))
         return self._encoded(request.get("id"), answers, bool(length))
 
@@ -334,11 +337,17 @@ class _Handler(BaseHTTPRequestHandler):
     def _predict(self, body: bytes) -> tuple[bytes, dict[str, str]]:
         rows = np.array(json.loads(body)["instances"], dtype=np.float64)
         self._check_size(len(rows))
+        self._check_range(rows)
         return json.dumps({"predictions": self.model.compute(rows).tolist()}).encode(), {}
 
     def _check_size(self, rows: int) -> None:
         if self.model.most_rows is not None and rows > self.model.most_rows:
             raise _Refusal(413, f"at most {self.model.most_rows} rows")
+
+    def _check_range(self, rows: FloatArray) -> None:
+        low, high = self.model.accepts or (-np.inf, np.inf)
+        if rows.min() < low or rows.max() > high:
+            raise _Refusal(422, f"inputs must lie between {low:g} and {high:g}")
 
     # ---- spoilt replies
 

@@ -1,0 +1,110 @@
+"""Steps one after the other, each within its share of the budget; one that fails never ends the rest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from reluctant.audit.known import Known, Skip, StepFunction
+from reluctant.audit.limits import Allowance
+from reluctant.audit.looking import seen
+from reluctant.audit.record import StepRecord
+from reluctant.audit.shares import SHARES, reserve, seconds_for, share
+from reluctant.errors import ReluctantError, TranscriptMismatch
+from reluctant.oracles import Counting
+from reluctant.results import Ended
+
+__all__ = ["Run", "Watch"]
+
+STOPPED = "Stopped by the user."
+TIME_UP = "The time for it ran out; what it had found by then is kept. Allow more (--seconds)."
+LEFT_OUT = "Left out, as asked for."
+EVERYWHERE = ("learning",)  # steps that look at Gaussian inputs, and may find one that is not answered
+NO_ROWS = "No rows of the budget are left."
+
+# Told what begins: "audit" or "defenses", how many parts are done, of how many, and the name of the next one.
+Watch = Callable[[str, int, int, str], None]
+
+
+@dataclass
+class Run:
+    """One audit under way."""
+
+    oracle: Counting
+    known: Known
+    budget: int
+    seed: int
+    watch: Watch
+    steps: list[StepRecord] = field(default_factory=list)
+    passed: int = 0
+
+    def go(self, functions: Mapping[str, StepFunction], wanted: Collection[str]) -> bool:
+        """Run the steps that are wanted; False if the user stopped it."""
+        stopped = False
+        for name, function in functions.items():
+            if not stopped:
+                self.watch("audit", len(self.steps), len(functions), name)
+            if stopped or name not in wanted:
+                record = StepRecord(name, "skipped", STOPPED if stopped else LEFT_OUT)
+            else:
+                record = self.step(name, function)
+            stopped = record.why == STOPPED
+            self.steps.append(record)
+            self.known = replace(self.known, said={**self.known.said, name: record.why})
+        if not stopped:
+            self.watch("audit", len(functions), len(functions), "")
+        return not stopped
+
+    def step(self, name: str, function: StepFunction) -> StepRecord:
+        """One step within its share, and what it spent of it."""
+        rows, before, start = self.share(name), self.oracle.queries, time.perf_counter()
+        if rows == 0 and name in SHARES:
+            return StepRecord(name, "skipped", NO_ROWS, allowed=0)
+        allowance = Allowance(rows, seconds_for(name, self.known.given.seconds))
+        state, why = self.outcome(name, function, allowance)
+        self.passed += allowance.passed
+        if allowance.time_up:
+            self.known = replace(self.known, timed_out=(*self.known.timed_out, name))
+        spent, seconds = self.oracle.queries - before, time.perf_counter() - start
+        return StepRecord(name, state, why, spent, seconds, rows if name in SHARES else None)
+
+    def outcome(self, name: str, function: StepFunction, allowance: Allowance) -> tuple[str, str]:
+        """Run a step: its finding becomes known, its failure a state and a reason."""
+        try:
+            with allowance.running():
+                new = function(allowance.of(self.view(name)), self.known, self.seed)
+        except Skip as reason:
+            self.known = replace(self.known, refused=(*self.known.refused, *([name] if reason.settles else [])))
+            return "skipped", str(reason)
+        except KeyboardInterrupt:
+            return "failed", STOPPED
+        except TranscriptMismatch:
+            raise  # a mistake at the keyboard: every step would stumble over it
+        except Exception as error:  # whatever a target or a method raises, the rest goes on
+            return "failed", _said(error)
+        self.known = replace(self.known, **new)
+        return "done", TIME_UP if allowance.time_up else _ending(new)
+
+    def view(self, name: str) -> Counting:
+        """The target as a step sees it; the first looks at the bare interface."""
+        if name == "health":
+            return self.oracle
+        reach = None if name in EVERYWHERE else self.known.reach
+        return seen(self.oracle, self.known.link, self.known.given.output, reach)
+
+    def share(self, name: str) -> int:
+        """Rows of a step: by what was asked, not sent, so that a replayed audit shares as the first one did."""
+        return share(name, self.budget - self.passed, reserve(self.budget, self.oracle.dim))
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, ReluctantError):
+        return f"{error} [{error.slug}]"
+    return f"{type(error).__name__}: {error}"
+
+
+def _ending(new: Mapping[str, Any]) -> str:
+    """How the method of a step ended, in its own words."""
+    return " ".join(str(value.outcome) for value in new.values() if isinstance(value, Ended))
