@@ -1,7 +1,8 @@
 """Figures 1 and 2 of the span paper: the rank of gradients against their number.
 
-Analytic gradients of the first output at Gaussian inputs, and the paper's rank: singular values above 1e-5 of the
-largest. Beside them stand gradients by queries, and what `recover_span` finds.
+Gradients of the first output at Gaussian inputs, and the paper's rank: singular values above 1e-5 of the largest. The
+gradients are taken twice at the same inputs, from the weights and from answers alone. Beside them stands what
+`recover_span` finds.
 """
 
 from __future__ import annotations
@@ -32,25 +33,39 @@ MODERATE = ((40,), (40, 30), (40, 30, 20), (40, 30, 20, 10))
 FEW, MANY = (20, 40, 60, 80, 90, 100), (300, 1000, 3000)
 NETWORKS, TRAINED = 10, 2
 BLOCK = 50  # gradients computed together
-COLUMNS = ("hidden", "weights", "networks", "dead", *(f"at {count}" for count in (*FEW, *MANY)), "by queries", "span")
+MOST_CROSSED = 5  # of 100 gradients whose difference quotient steps across a crease, and adds a direction to the rank
+CROSSED = (
+    "A gradient by queries is a difference quotient. One whose step crosses a crease points out of the span and adds "
+    "one to the rank: by queries it can come out above the number of neurons. `recover_span` tests for that."
+)
+COUNTS = (*FEW, *MANY)
+COLUMNS = ("hidden", "weights", "networks", "dead", "gradients", *(f"at {count}" for count in COUNTS), "span")
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Median rank of the first gradients for each count; rank by queries and by `recover_span` of the first network."""
+    """Median ranks of the first gradients over networks that are not dead; what `recover_span` says of the first one.
+
+    analytic: for all counts. asked: for the paper's counts, from answers. short, over: by how much the rank from
+    answers falls short of the analytic one and exceeds it, at most.
+    """
 
     hidden: str
     weights: str
     networks: int
     dead: int
-    medians: tuple[float, ...]
-    by_queries: int
-    span: int
-    shape: tuple[int, int]
+    analytic: tuple[float, ...]
+    asked: tuple[float, ...]
+    short: int
+    over: int
+    span: str
+    whole: int
 
-    def row(self) -> tuple[Any, ...]:
-        """One row of the table."""
-        return (self.hidden, self.weights, self.networks, self.dead, *self.medians, self.by_queries, self.span)
+    def rows(self) -> tuple[tuple[Any, ...], ...]:
+        """Two rows of the table."""
+        front = (self.hidden, self.weights, self.networks, self.dead)
+        unasked = ("–",) * len(MANY)
+        return (*front, "analytic", *self.analytic, self.span), (*front, "by queries", *self.asked, *unasked, self.span)
 
 
 def span_thin(
@@ -75,11 +90,13 @@ def span_thin(
         checks=(
             Check("thinnest random networks: median rank at 100, of the whole", _worst(random, len(FEW) - 1), 0, 0.95),
             Check("the same at 3000", _worst(random, -1), 0.99, 1.0),
+            *_by_queries_too(found),
         ),
         notes=(
             "What is missing at 100 gradients is not missing for lack of rank: many gradients of a thin network are "
             "zero, and with more the median network that is not dead gets there. "
             "Medians over networks that are not dead.",
+            CROSSED,
         ),
     )
 
@@ -106,7 +123,9 @@ def span_moderate(
         **_shown(found),
         checks=(
             Check("random networks: smallest median rank at 100, of the whole", _worst(random, len(FEW) - 1), 1.0, 1.0),
+            *_by_queries_too(found),
         ),
+        notes=(CROSSED,),
     )
 
 
@@ -114,13 +133,21 @@ def _shown(found: list[Ranks]) -> dict[str, Any]:
     """Table and picture, which both figures have alike."""
     return {
         "columns": COLUMNS,
-        "rows": tuple(ranks.row() for ranks in found),
+        "rows": tuple(row for ranks in found for row in ranks.rows()),
         "draw": lambda figure: _draw(figure, found),
     }
 
 
 def _worst(found: list[Ranks], count: int) -> float:
-    return min(ranks.medians[count] / ranks.shape[1] for ranks in found)
+    return min(ranks.analytic[count] / ranks.whole for ranks in found)
+
+
+def _by_queries_too(found: list[Ranks]) -> tuple[Check, Check]:
+    """Answers show what the weights show; a difference across a crease shows a direction that is not there."""
+    return (
+        Check("rank by queries: falls short of the analytic one by", max(ranks.short for ranks in found), 0, 0),
+        Check("rank by queries: exceeds the analytic one by", max(ranks.over for ranks in found), 0, MOST_CROSSED),
+    )
 
 
 def _measure(
@@ -150,15 +177,22 @@ def _trained(images: Images, hidden: tuple[int, ...], networks: int, rng: np.ran
 
 
 def _ranks(hidden: tuple[int, ...], weights: str, networks: list[ReLUNetwork], rng: np.random.Generator) -> Ranks:
-    ranks = np.array([_analytic(network, rng) for network in networks])
-    live = ranks[:, -1] > 0
+    points = rng.standard_normal((max(MANY), networks[0].dim))
+    analytic = np.array([_analytic(network, points) for network in networks])
+    asked = np.array([_by_queries(network, points[: FEW[-1]]) for network in networks])
+    live = analytic[:, -1] > 0
     first = networks[int(np.argmax(live))]
-    medians = np.median(ranks[live], axis=0) if live.any() else np.zeros(ranks.shape[1])
+    span = recover_span(open_oracle(first), rng=0, fine=False)
     return Ranks(
-        "-".join(map(str, hidden)), weights, len(networks), int((~live).sum()), tuple(map(float, medians)),
-        _by_queries(first, rng), recover_span(open_oracle(first), rng=0, fine=False).rank,
-        (first.dim, min(first.widths[:2])),
+        "-".join(map(str, hidden)), weights, len(networks), int((~live).sum()), _medians(analytic[live]),
+        _medians(asked[live]), max(0, int((analytic[:, : len(FEW)] - asked).max())),
+        max(0, int((asked - analytic[:, : len(FEW)]).max())),
+        f"{span.rank} ({span.outcome.slug})", min(first.widths[:2]),
     )  # fmt: skip
+
+
+def _medians(ranks: FloatArray) -> tuple[float, ...]:
+    return tuple(map(float, np.median(ranks, axis=0))) if len(ranks) else (0.0,) * ranks.shape[1]
 
 
 def rank_of(gradients: FloatArray) -> int:
@@ -167,28 +201,28 @@ def rank_of(gradients: FloatArray) -> int:
     return int((sizes > RANK_RULE * sizes[0]).sum()) if sizes[0] > 0 else 0
 
 
-def _analytic(network: ReLUNetwork, rng: np.random.Generator) -> list[int]:
-    """Ranks of the first gradients of the first output, for all counts; in coordinates of the span, to be quick."""
+def _analytic(network: ReLUNetwork, points: FloatArray) -> list[int]:
+    """Ranks of the first gradients for all counts, from the weights; in coordinates of the span, to be quick."""
     basis = Subspace.spanned_by(network.weights[0]).basis
-    points = rng.standard_normal((max(MANY), network.dim))
-    blocks = np.array_split(points, max(MANY) // BLOCK)
+    blocks = np.array_split(points, len(points) // BLOCK)
     gradients = np.concatenate([network.local_maps(block).gradients[:, 0] @ basis.T for block in blocks])
-    return [rank_of(gradients[:count]) for count in (*FEW, *MANY)]
+    return [rank_of(gradients[:count]) for count in COUNTS]
 
 
-def _by_queries(network: ReLUNetwork, rng: np.random.Generator) -> int:
-    """Rank of as many gradients as the paper takes, measured along the coordinates (Algorithm 1)."""
+def _by_queries(network: ReLUNetwork, points: FloatArray) -> list[int]:
+    """Ranks for the paper's counts, each gradient measured along the coordinates (Algorithm 1)."""
     oracle = open_oracle(network, output=0)
-    points = rng.standard_normal((FEW[-1], network.dim))
-    return rank_of(np.array([compute_gradient(oracle.query, point) for point in points]))
+    gradients = np.array([compute_gradient(oracle.query, point) for point in points])
+    return [rank_of(gradients[:count]) for count in FEW]
 
 
 def _draw(figure: Any, found: list[Ranks]) -> None:
-    """Random networks left, trained ones right; the axis goes on beyond the paper's 100 gradients."""
+    """Random networks left, trained ones right, rings by queries; the axis goes on beyond the paper's 100 gradients."""
     random, trained = figure.subplots(1, 2)
     for ranks in found:
         axes = random if ranks.weights == "random" else trained
-        axes.plot((*FEW, *MANY), ranks.medians, "o-", markersize=3, linewidth=1.2, label=f"…-{ranks.hidden}")
+        (line,) = axes.plot(COUNTS, ranks.analytic, ".-", markersize=4, linewidth=1.2, label=f"…-{ranks.hidden}")
+        axes.plot(FEW, ranks.asked, "o", markersize=7, markerfacecolor="none", color=line.get_color())
     names = ("random", found[1].weights.partition(",")[0])
     for axes, name in zip((random, trained), names, strict=True):
         axes.axvline(FEW[-1], color="black", linewidth=0.6, linestyle=":")
