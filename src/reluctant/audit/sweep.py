@@ -7,7 +7,7 @@ is asked nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from reluctant.audit.leak import BUDGET, METHODS, NO_DEFENSE, SECONDS, Leak, leak
 from reluctant.audit.limits import Clock
+from reluctant.audit.trained import trained_sentence
 from reluctant.defenses import HonestCost, defend
 from reluctant.health import Health
 from reluctant.health.answers import UNIFORM_SD
@@ -26,7 +27,6 @@ __all__ = ["Sweep", "as_served", "default_defenses", "digits_given", "sweep"]
 
 DECIMALS = (6, 3, 2)
 NOISE = 1e-3  # of the answers' deviation
-NOT_TRAINED = "Training a copy on the answers was not tried, and may well succeed."
 MORE_THAN_A_SHARE = 2.0  # of the time left for each defense: most need less than theirs
 FLOAT64_DIGITS = -float(np.log10(unit_roundoff("float64")))
 FORMAT_ROUNDINGS = 16.0  # noise that is no more than so many roundings of a format is its own
@@ -68,10 +68,12 @@ class Sweep:
         undecided = [f"{row.defense} ({row.ending})" for row in self.rows if row.stopped is None]
         open_ = f" Not decided: {'; '.join(undecided)}." if undecided else ""
         if self.cheapest is None:
-            return f"None of the defenses that were tried is known to stop these methods.{open_} {NOT_TRAINED}"
+            said = "None of the defenses that were tried is known to stop exact recovery."
+            return f"{said}{open_} {trained_sentence(self.rows, None)}"
         return (
-            f"The cheapest defense that stopped these methods is {self.cheapest.defense} ({self.cheapest.ending}), "
-            f"within {BUDGET:,} queries a method; {_for_users(self.cheapest.honest)}. {NOT_TRAINED}{open_}"
+            f"The cheapest defense that stopped exact recovery is {self.cheapest.defense} ({self.cheapest.ending}), "
+            f"within {BUDGET:,} queries a method; {_for_users(self.cheapest.honest)}. "
+            f"{trained_sentence(self.rows, self.cheapest)}{open_}"
         )
 
     def _nothing_to_stop(self) -> str:
@@ -81,8 +83,9 @@ class Sweep:
             said = "Whether a copy can be made without a defense is not settled"
         defended = [row for row in self.rows if row.defense != NO_DEFENSE]
         if any(row.tried for row in defended):
-            return f"{said}, so none can be said to stop one."
-        return f"{said}; only what each leaves of the span was tried."
+            return f"{said}, so none can be said to stop one. {trained_sentence(self.rows, None)}"
+        also = ", and of a network trained on the answers" if any(row.trained for row in defended) else ""
+        return f"{said}; only what each leaves of the span{also} was tried. {trained_sentence(self.rows, None)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -173,7 +176,9 @@ def sweep(
     trials = default_defenses(copy.facts, spread)
     known: dict[Trial, Leak] = {} if undefended is None else {(): undefended}
     try_one = partial(leak, copy, inputs=inputs, link=link, methods=methods, rng=rng)
-    cells = _try_each(trials, known, try_one, Clock(seconds, len(trials)), watch or _unwatched)
+    students = [name for name in methods if name == "train"]
+    row = partial(_row, known=known, try_one=try_one, students=students)
+    cells = _try_each(trials, row, Clock(seconds, len(trials)), watch or _unwatched)
     rows = tuple(cell for cell in cells if isinstance(cell, Leak))
     return Sweep(on, rows, digits, described, tuple(cell for cell in cells if not isinstance(cell, Leak)))
 
@@ -182,27 +187,37 @@ Trial = tuple[str, ...]  # names of defenses, the first next to the model
 
 
 def _try_each(
-    trials: Sequence[Trial],
-    known: Mapping[Trial, Leak],
-    try_one: Callable[..., Leak],
-    clock: Clock,
-    watch: Callable[[int, int, str], None],
+    trials: Sequence[Trial], row: Callable[..., Leak], clock: Clock, watch: Callable[[int, int, str], None]
 ) -> list[Leak | tuple[str, str]]:
     """A row for each defense, or its name and why it could not be tried."""
     cells: list[Leak | tuple[str, str]] = []
+    hidden: Sequence[int] | None = None  # the best shape of a student is looked for once
     for k, names in enumerate(trials):
-        share = clock.share(MORE_THAN_A_SHARE)
-        if names in known:
-            cells.append(known[names])
-            continue
+        seconds = min(SECONDS, clock.share(MORE_THAN_A_SHARE) or 0.0)
         called = ", ".join(names) or NO_DEFENSE
         watch(k, len(trials), called)
         try:
-            cells.append(try_one(names, seconds=min(SECONDS, share or 0.0)))
+            found = row(names, seconds=seconds, hidden=hidden)
+            hidden = hidden or _shape(found)
+            cells.append(found)
         except Exception as error:  # one cell must not cost the others
             cells.append((called, f"{type(error).__name__}: {error}"))
     watch(len(trials), len(trials), "")
     return cells
+
+
+def _row(
+    names: Trial, *, known: Mapping[Trial, Leak], try_one: Callable[..., Leak], students: Sequence[str], **limits: Any
+) -> Leak:
+    """What a defense leaves; of one that is known already, what training makes of it."""
+    if names not in known:
+        return try_one(names, **limits)
+    return replace(known[names], trained=try_one(names, methods=students, **limits).trained)
+
+
+def _shape(row: Leak) -> Sequence[int] | None:
+    training = None if row.trained is None else row.trained.result.evidence.get("training")
+    return None if training is None or training.cut else tuple(training.hidden)
 
 
 def _unwatched(done: int, of: int, doing: str) -> None:

@@ -23,7 +23,7 @@ from reluctant.learning.student.reading import Labels, reading_of
 from reluctant.learning.student.shapes import SHAPES, best_shape
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
-from reluctant.oracles import Counting, Oracle, Rows
+from reluctant.oracles import Counting, Kind, Oracle, Rows
 from reluctant.oracles.opening import as_opened
 from reluctant.results import Outcome, Result, ended_by
 from reluctant.threads import one_blas_thread
@@ -34,6 +34,7 @@ ROWS = 40_000
 EPS, DIFFERING = 1e-4, 0.01  # 1 % of the answers' deviation, root mean square; of labels, 1 % that are others
 STEPS = 8_000
 ASKING, TRYING = 0.5, 0.3  # of the time that is left, at most: for questions, and for the choice of a shape
+HURRIED = "The time was too short for all steps."
 FEWEST = 20  # rows: below, there is nothing to train on
 LIMITS = (
     "It was trained, not verified: how well it does is known for inputs like those that were asked, and nowhere else."
@@ -42,16 +43,23 @@ LIMITS = (
 
 @dataclass(frozen=True)
 class Training:
-    """How a student was trained. cut: why there were fewer rows or steps than wanted, empty if there were not."""
+    """How a student was trained. short: why it had fewer rows than wanted; hurried: it had fewer steps."""
 
     hidden: tuple[int, ...]
     rows: int
     steps: int
-    cut: str = ""
+    short: str = ""
+    hurried: bool = False
+
+    @property
+    def cut(self) -> bool:
+        """True if more rows or time might have made it better."""
+        return bool(self.short) or self.hurried
 
     def __str__(self) -> str:
         widths = "-".join(map(str, self.hidden))
-        return f"Trained on {self.rows} answers in {self.steps} steps, hidden widths {widths}. {self.cut}".strip()
+        said = f"Trained on {self.rows} answers in {self.steps} steps, hidden widths {widths}."
+        return " ".join(part for part in (said, self.short, HURRIED if self.hurried else "") if part)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -129,28 +137,25 @@ class _Run:
         if len(asked.rows) < FEWEST:
             return self.result(Outcome.OUT_OF_BUDGET, error=asked.short)
         if not np.ptp(asked.answers, axis=0).any():
-            one = self.oracle.facts.kind.value == "labels"
-            return self.result(Outcome.ONE_LABEL if one else Outcome.CONSTANT)
+            labels = self.oracle.facts.kind is Kind.LABELS
+            return self.result(Outcome.ONE_LABEL if labels else Outcome.CONSTANT)
         reading, within = reading_of(asked.answers, self.oracle.facts.kind), Coordinates.of(asked.rows, span)
         x, targets = within(asked.rows), reading.targets(asked.answers)
         hidden = best_shape(x, targets, reading, self.time.part(TRYING), self.rng, shapes)
         pace = Pace(STEPS, self.time.part())
         raw = fit(x, targets, reading.slope, hidden, reading.outputs, pace, self.rng)
         measured = measure(raw, reading, within(asked.held_rows), asked.held_answers)
-        cut = " ".join(part for part in (asked.short, HURRIED if pace.hurried else "") if part)
+        missed = Outcome.OUT_OF_BUDGET if asked.short else Outcome.NOT_ACCURATE
         return self.result(
-            Outcome.LEARNED if measured.good_for(self.eps, DIFFERING) else Outcome.NOT_ACCURATE,
-            within.unfolded(reading.finished(raw)),
-            accuracy=measured, training=Training(hidden, len(x), pace.steps, cut), limits=LIMITS,
+            Outcome.LEARNED if measured.good_for(self.eps, DIFFERING) else missed,
+            within.unfolded(reading.finished(raw)), accuracy=measured, limits=LIMITS, answers=reading.kind.value,
+            training=Training(hidden, len(x), pace.steps, asked.short, pace.hurried),
             **({"labels": reading.codes.tolist()} if isinstance(reading, Labels) else {}),
         )  # fmt: skip
 
     def result(self, outcome: Outcome, network: ReLUNetwork | None = None, **evidence: Any) -> Result:
         spent = self.oracle.ledger.since(self.before)
         return Result(outcome, network, spent, self.oracle.ledger.last_stage, {"eps": self.eps, **evidence})
-
-
-HURRIED = "The time was too short for all steps."
 
 
 def _check(rows: int, hidden: Sequence[int] | None, eps: float, seconds: float | None) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.learning.accuracy import CONFIDENCE, DEVIATIONS, UNMET
-from reluctant.learning.student.reading import Labels, Reading
+from reluctant.learning.student.reading import Reading
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
@@ -60,7 +60,7 @@ def measure(network: ReLUNetwork, reading: Reading, rows: FloatArray, answers: F
     differs = (reading.value_labels(reading.finished(network)(rows)) != reading.answer_labels(answers)).astype(
         np.float64
     )
-    error, high = (None, None) if isinstance(reading, Labels) else (float(terms.mean()), _upper(terms))
+    error, high = (float(terms.mean()), _upper(terms)) if reading.sized else (None, None)
     return Measured(error, high, 1 - float(differs.mean()), _upper(differs), CONFIDENCE, len(rows))
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from reluctant.defenses.disclosure import labels_of
-from reluctant.health.answers import SUM_SLACK, answer_kind
+from reluctant.health.answers import SUM_SLACK, answer_kind, is_one_hot
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Kind
 
-__all__ = ["Chances", "Classes", "Labels", "Reading", "Values", "reading_of"]
+__all__ = ["Chances", "Classes", "Labels", "OneHot", "Reading", "Values", "reading_of"]
 
 SMALLEST = np.finfo(np.float32).tiny
 
@@ -26,6 +26,7 @@ class Reading(ABC):
     """One way to read answers, by a network with so many outputs."""
 
     kind: Kind
+    sized = True  # answers have a size, so that errors have one
 
     def __init__(self, outputs: int) -> None:
         self.outputs = outputs
@@ -98,6 +99,7 @@ class Labels(Classes):
     """Labels alone, as classes that are certain. codes: the label of each output of the network."""
 
     kind = Kind.LABELS
+    sized = False
 
     def __init__(self, codes: FloatArray) -> None:
         super().__init__(len(codes))
@@ -110,6 +112,12 @@ class Labels(Classes):
     def value_labels(self, values: FloatArray) -> Any:
         """The code of the largest."""
         return self.codes[values.argmax(axis=1)].astype(int)
+
+
+class OneHot(Classes):
+    """Labels again, written as a probability of one."""
+
+    sized = False
 
 
 class Chances(Reading):
@@ -134,5 +142,7 @@ def reading_of(answers: FloatArray, told: Kind) -> Reading:
     if kind is Kind.VALUES:
         return Values(answers)
     outputs = answers.shape[1]
+    if is_one_hot(answers):
+        return OneHot(outputs)
     each = outputs == 1 or bool((answers.sum(axis=1) > 1 + SUM_SLACK * outputs).any())
     return Chances(outputs) if each else Classes(outputs)

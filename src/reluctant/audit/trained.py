@@ -1,0 +1,44 @@
+"""What networks trained on defended answers amount to, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reluctant.audit.leak import CLOSE, NO_DEFENSE, Leak, Rebuilt
+
+__all__ = ["is_close", "trained_sentence", "trained_words"]
+
+NOT_TRAINED = "Training a copy on the answers was not tried, and may well succeed."
+
+
+def is_close(trained: Rebuilt) -> bool:
+    """True if it was measured to be close at the honest inputs; where it was trained does not count."""
+    return trained.error is not None and trained.error <= CLOSE
+
+
+def trained_words(trained: Rebuilt) -> str:
+    """How far off it is, how often it gives the same label, and whether it might have done better."""
+    if trained.agreement is None:
+        return f"was not made ({trained.result.outcome.slug})"
+    off = "" if trained.error is None else f"is within {trained.error:.1e} of the model and "
+    cut = " (its training was cut short)" if trained.cut else ""
+    return f"{off}gives the same label for {trained.agreement:.1%} of the inputs{cut}"
+
+
+def trained_sentence(rows: Sequence[Leak], cheapest: Leak | None) -> str:
+    """What training reaches behind the cheapest defense, and behind all of them."""
+    behind = [(row.defense, row.trained) for row in rows if row.defense != NO_DEFENSE and row.trained is not None]
+    if not behind:
+        return NOT_TRAINED
+    first = "" if cheapest is None or cheapest.trained is None else f"{_despite(cheapest.trained)} "
+    far = [f"{defense}: it {trained_words(trained)}" for defense, trained in behind if not is_close(trained)]
+    others = f" Not behind {'; '.join(far)}." if far else ""
+    return (
+        f"{first}A trained copy is within {CLOSE:.0%} of the model behind {len(behind) - len(far)} of {len(behind)} "
+        f"defenses.{others}"
+    )
+
+
+def _despite(trained: Rebuilt) -> str:
+    stops = "That does not stop training" if is_close(trained) else "Of training it leaves this"
+    return f"{stops}: a network trained on {trained.result.queries:,} of its answers {trained_words(trained)}."
