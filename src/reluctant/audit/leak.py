@@ -16,8 +16,9 @@ from reluctant.audit.limits import Allowance, Clock
 from reluctant.defenses import HonestCost, defend, honest_cost
 from reluctant.defenses.disclosure import labels_of
 from reluctant.extraction import extract
-from reluctant.learning import learn, train_student
-from reluctant.numerics import FloatArray, Rng
+from reluctant.learning import learn
+from reluctant.learning.student import ROWS, rows_like, train_student
+from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Kind, Oracle, open_oracle
 from reluctant.oracles.link import AnswerLink, Linked
 from reluctant.results import Result
@@ -147,7 +148,7 @@ class Leak:
             },
             "span": None if self.span is None else _span_as_data(self.span),
             "rebuilt": None if rebuilt is None else rebuilt.to_dict() | {"queries": self.queries},
-            "trained": None if self.trained is None else self.trained.to_dict() | {"cut short": self.trained.cut},
+            "trained": None if self.trained is None else _student_as_data(self.trained),
             "stopped": self.stopped,
         }
 
@@ -263,7 +264,9 @@ class _Cell:
         seconds = self.clock.share()
         if seconds == 0:
             return None
-        result = train_student(defend(self.oracle, *self.names), hidden=hidden, seconds=seconds, rng=self.rng)
+        rows = rows_like(self.inputs, self.oracle.facts.domain, ROWS, as_generator(self.rng).spawn(1)[0])
+        defended = defend(self.oracle, *self.names)
+        result = train_student(defended, hidden=hidden, inputs=rows, seconds=seconds, rng=self.rng)
         found = Rebuilt("train", result)
         if result.network is None:
             return found
@@ -324,6 +327,17 @@ def _labels(values: FloatArray, reference: bool) -> Any:
 
 def _badness(rebuilt: Rebuilt) -> tuple[bool, float]:
     return not rebuilt.result.ok, np.inf if rebuilt.error is None else rebuilt.error
+
+
+def _student_as_data(trained: Rebuilt) -> dict[str, Any]:
+    """The same, and how it does at inputs drawn like those that it was trained on."""
+    measured = trained.result.evidence.get("accuracy")
+    error = None if measured is None or measured.error is None else float(np.sqrt(measured.error))
+    return trained.to_dict() | {
+        "held out error": error,
+        "held out labels": None if measured is None else measured.agreement,
+        "cut short": trained.cut,
+    }
 
 
 def _span_as_data(span: Span) -> dict[str, Any]:

@@ -21,8 +21,10 @@ def trained_words(trained: Rebuilt) -> str:
     if trained.agreement is None:
         return f"was not made ({trained.result.outcome.slug})"
     off = "" if trained.error is None else f"is within {trained.error:.1e} of the model and "
-    cut = " (its training was cut short)" if trained.cut else ""
-    return f"{off}gives the same label for {trained.agreement:.1%} of the inputs{cut}"
+    measured = trained.result.evidence.get("accuracy")
+    drawn = "" if trained.error is not None or measured is None else f" ({measured.agreement:.1%} of random ones)"
+    cut = "; its training was cut short" if trained.cut else ""
+    return f"{off}gives the same label for {trained.agreement:.1%} of the inputs{drawn}{cut}"
 
 
 def trained_sentence(rows: Sequence[Leak], cheapest: Leak | None) -> str:
@@ -31,12 +33,9 @@ def trained_sentence(rows: Sequence[Leak], cheapest: Leak | None) -> str:
     if not behind:
         return NOT_TRAINED
     first = "" if cheapest is None or cheapest.trained is None else f"{_despite(cheapest.trained)} "
-    far = [f"{defense}: it {trained_words(trained)}" for defense, trained in behind if not is_close(trained)]
-    others = f" Not behind {'; '.join(far)}." if far else ""
-    return (
-        f"{first}A trained copy is within {CLOSE:.0%} of the model behind {len(behind) - len(far)} of {len(behind)} "
-        f"defenses.{others}"
-    )
+    far = [f"; behind {defense} it {trained_words(trained)}" for defense, trained in behind if not is_close(trained)]
+    close = f"{len(behind) - len(far)} of {len(behind)} defenses" if len(far) < len(behind) else "none of the defenses"
+    return f"{first}A trained copy is within {CLOSE:.0%} of the model behind {close}{''.join(far)}."
 
 
 def _despite(trained: Rebuilt) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 from reluctant.audit.known import Known, Skip, skip_where
 from reluctant.audit.shares import TRAINING
-from reluctant.learning import train_student
-from reluctant.numerics import FloatArray
+from reluctant.learning.student import ROWS, rows_like, train_student
+from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Kind
 from reluctant.results import Outcome, Result
 
@@ -32,7 +32,9 @@ def train_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any
     if known.health is None:
         raise Skip("Nothing is known of the interface.", settles=False)
     skip_where(known, Outcome.CONSTANT, Outcome.NON_FINITE)
-    result = train_student(oracle, span=_span(known), seconds=TRAINING * known.given.seconds, rng=seed)
+    rows = rows_like(known.given.inputs, oracle.facts.domain, ROWS, as_generator(seed).spawn(1)[0])
+    seconds = TRAINING * known.given.seconds
+    result = train_student(oracle, inputs=rows, span=_span(known), seconds=seconds, rng=seed)
     found = {"training": _as_seen(result, known)}
     hurried = "training" in result.evidence and result.evidence["training"].hurried
     return found | ({"timed_out": (*known.timed_out, "training")} if hurried and not result.ok else {})

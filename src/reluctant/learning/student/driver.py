@@ -26,6 +26,7 @@ from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Kind, Oracle, Rows
 from reluctant.oracles.opening import as_opened
 from reluctant.results import Outcome, Result, ended_by
+from reluctant.span import Subspace
 from reluctant.threads import one_blas_thread
 
 __all__ = ["EPS", "ROWS", "Training", "train_student"]
@@ -74,6 +75,7 @@ def train_student(
     inputs: FloatArray | None = None,
     span: FloatArray | None = None,
     eps: float = EPS,
+    steps: int = STEPS,
     seconds: float | None = None,
     rng: Rng = 0,
 ) -> Result:
@@ -86,6 +88,7 @@ def train_student(
         inputs: rows (n, d) to ask instead of random ones at the scale of use.
         span: orthonormal rows (k, d) of the directions that the target looks at, where they are known.
         eps: mean square error allowed, over the variance of the answers; of labels, one in a hundred may differ.
+        steps: of the training, each on 256 answers.
         seconds: processor time; with less than it takes, fewer steps are made. None for no limit.
         rng: seed of all random choices.
 
@@ -96,15 +99,15 @@ def train_student(
 
     Cost: `rows` rows, fewer where the budget ends before.
     """
-    _check(rows, hidden, eps, seconds)
+    _check(rows, hidden, eps, steps, seconds)
     opened = as_opened(oracle)
-    run = _Run(opened, dict(opened.ledger.stages), eps, _Time(seconds), as_generator(rng))
-    given = _rows_to_ask(inputs, opened)
+    run = _Run(opened, dict(opened.ledger.stages), eps, steps, _Time(seconds), as_generator(rng))
+    given, basis = _rows_to_ask(inputs, opened), _directions(span, opened)
     opened.begin("train", rng)
     try:
         asked = ask(opened, drawn(opened, rows, given, run.rng), run.time.part(ASKING))
         with one_blas_thread():
-            return run.train(asked, SHAPES if hidden is None else (tuple(hidden),), span)
+            return run.train(asked, SHAPES if hidden is None else (tuple(hidden),), basis)
     except BudgetExhausted as error:
         return run.result(Outcome.OUT_OF_BUDGET, error=str(error))
     except TargetError as error:
@@ -129,6 +132,7 @@ class _Run:
     oracle: Counting
     before: dict[str, Rows]
     eps: float
+    steps: int
     time: _Time
     rng: np.random.Generator
 
@@ -142,7 +146,7 @@ class _Run:
         reading, within = reading_of(asked.answers, self.oracle.facts.kind), Coordinates.of(asked.rows, span)
         x, targets = within(asked.rows), reading.targets(asked.answers)
         hidden = best_shape(x, targets, reading, self.time.part(TRYING), self.rng, shapes)
-        pace = Pace(STEPS, self.time.part())
+        pace = Pace(self.steps, self.time.part())
         raw = fit(x, targets, reading.slope, hidden, reading.outputs, pace, self.rng)
         measured = measure(raw, reading, within(asked.held_rows), asked.held_answers)
         missed = Outcome.OUT_OF_BUDGET if asked.short else Outcome.NOT_ACCURATE
@@ -158,15 +162,26 @@ class _Run:
         return Result(outcome, network, spent, self.oracle.ledger.last_stage, {"eps": self.eps, **evidence})
 
 
-def _check(rows: int, hidden: Sequence[int] | None, eps: float, seconds: float | None) -> None:
+def _check(rows: int, hidden: Sequence[int] | None, eps: float, steps: int, seconds: float | None) -> None:
     if rows < FEWEST:
         raise InvalidInput.about("rows", got=rows, expected=f"at least {FEWEST}")
     if hidden is not None and not (len(hidden) and all(width >= 1 for width in hidden)):
         raise InvalidInput.about("hidden", got=hidden, expected="one width or more, such as (64,)")
     if not 0 < eps < 1:
         raise InvalidInput.about("eps", got=eps, expected="a number between 0 and 1")
+    if steps < 1:
+        raise InvalidInput.about("steps", got=steps, expected="at least 1")
     if seconds is not None and not seconds >= 0:
         raise InvalidInput.about("seconds", got=seconds, expected="a time of at least 0, or None")
+
+
+def _directions(span: FloatArray | None, oracle: Counting) -> FloatArray | None:
+    if span is None:
+        return None
+    basis = Subspace(span).basis
+    if basis.shape[1] != oracle.dim or not len(basis):
+        raise InvalidInput.about("span", got=f"shape {basis.shape}", expected=f"(k, {oracle.dim}) with k ≥ 1")
+    return basis
 
 
 def _rows_to_ask(inputs: FloatArray | None, oracle: Counting) -> FloatArray | None:

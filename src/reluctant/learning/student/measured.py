@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.learning.accuracy import CONFIDENCE, DEVIATIONS, UNMET
+from reluctant.learning.accuracy import DEVIATIONS, UNMET
 from reluctant.learning.student.reading import Reading
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
@@ -15,32 +15,40 @@ from reluctant.numerics import FloatArray
 __all__ = ["Measured", "measure", "misfit"]
 
 
+EVEN = 2.0  # labels of which one is right for more than half: as many fewer may differ
+
+
 @dataclass(frozen=True)
 class Measured:
     """Errors at fresh inputs, drawn like those of the training.
 
-    error: mean square over the variance of the answers, of probabilities as probabilities; high: its upper end with
-    this confidence. None where answers are labels, which have no size. agreement: share of equal labels; differing:
-    the upper end of the share of others.
+    error: mean square over the variance of the answers, of probabilities as probabilities; high: the same with what
+    chance may hide of it, by which it is judged. None where answers are labels, which have no size. agreement: share
+    of equal labels; differing: share of others, chance included; commonest: what always saying the same label gives.
     """
 
     error: float | None
     high: float | None
     agreement: float
     differing: float
-    confidence: float
+    commonest: float
     points: int
 
     def __str__(self) -> str:
-        size = "" if self.error is None or self.high is None else (
-            f"Relative square error {self.error:.1e} (below {self.high:.1e} with {self.confidence:.0%} confidence) and "
+        size = "" if self.error is None else (
+            f"Relative square error {self.error:.1e} and "
         )  # fmt: skip
-        said = f"{size}the same label for {self.agreement:.1%} of {self.points} inputs that it was not trained on."
+        said = (
+            f"{size}the same label for {self.agreement:.1%} of {self.points} inputs that it was not trained on; the "
+            f"commonest label alone would be right for {self.commonest:.1%}."
+        )
         return said[0].upper() + said[1:]
 
     def good_for(self, eps: float, differing: float) -> bool:
-        """True if the error is at most eps; of labels, if no more than this share differs."""
-        return self.differing <= differing if self.high is None else self.high <= eps
+        """True if the error is at most eps; of labels, if no more than this share differs, or less if few could."""
+        if self.high is None:
+            return self.differing <= differing * min(1.0, EVEN * (1 - self.commonest))
+        return self.high <= eps
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -57,14 +65,17 @@ def misfit(network: ReLUNetwork, reading: Reading, rows: FloatArray, targets: Fl
 def measure(network: ReLUNetwork, reading: Reading, rows: FloatArray, answers: FloatArray) -> Measured:
     """Hold a network that was just trained, in the units of the training, against these answers."""
     terms = misfit(network, reading, rows, reading.targets(answers))
-    differs = (reading.value_labels(reading.finished(network)(rows)) != reading.answer_labels(answers)).astype(
-        np.float64
-    )
-    error, high = (float(terms.mean()), _upper(terms)) if reading.sized else (None, None)
-    return Measured(error, high, 1 - float(differs.mean()), _upper(differs), CONFIDENCE, len(rows))
+    values, labels = reading.finished(network)(rows), reading.answer_labels(answers)
+    differs = (reading.value_labels(values) != labels).astype(np.float64)
+    error, high = (float(terms.mean()), _upper(terms, float(terms.max()))) if reading.sized else (None, None)
+    return Measured(error, high, 1 - float(differs.mean()), _upper(differs, 1.0), _commonest(labels), len(rows))
 
 
-def _upper(terms: FloatArray) -> float:
-    """Upper end of their mean: errors that no sample met may be like the largest that was, if there was any."""
+def _commonest(labels: Any) -> float:
+    return float(np.unique(labels, return_counts=True)[1].max() / len(labels))
+
+
+def _upper(terms: FloatArray, largest: float) -> float:
+    """Upper end of their mean, if no term that was not met is larger than this."""
     n = len(terms)
-    return float(terms.mean() + DEVIATIONS * terms.std() / np.sqrt(n) + UNMET * terms.max() / n)
+    return float(terms.mean() + DEVIATIONS * terms.std() / np.sqrt(n) + UNMET * largest / n)

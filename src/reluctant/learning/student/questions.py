@@ -7,14 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reluctant.domains import Domain
 from reluctant.errors import BudgetExhausted
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
-__all__ = ["HELD_OUT", "Asked", "ask", "drawn"]
+__all__ = ["HELD_OUT", "Asked", "ask", "drawn", "rows_like"]
 
 HELD_OUT = 0.1  # of the rows
-BLOCK = 4096  # rows asked at a time
+OFF_SCALE = 4.0  # times the size of a standard Gaussian input, or of its inverse
+BLOCK = 1024  # rows asked at a time: where the budget ends inside a block, all before it are used
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,20 @@ def drawn(oracle: Counting, n: int, inputs: FloatArray | None, rng: np.random.Ge
     if inputs is None:
         return oracle.facts.domain.sample(rng, n, oracle.dim)
     return np.asarray(inputs[rng.permutation(len(inputs))[:n]])
+
+
+def rows_like(examples: FloatArray, domain: Domain, n: int, rng: np.random.Generator) -> FloatArray | None:
+    """n rows to ask a target that is used on inputs like these (k, d); None if those of the scale of use will do.
+
+    Where inputs are of another size, half of the rows have their mean and deviation. The examples themselves are never
+    among them, so that a network may be measured there.
+    """
+    size = float(np.sqrt(np.mean(examples**2)))
+    if domain.is_box or 1 / OFF_SCALE <= size <= OFF_SCALE:
+        return None
+    dim = examples.shape[1]
+    near = examples.mean(axis=0) + examples.std(axis=0) * rng.standard_normal((n // 2, dim))
+    return np.concatenate([domain.sample(rng, n - len(near), dim), domain.fold(near)])
 
 
 def ask(oracle: Counting, rows: FloatArray, seconds: float | None) -> Asked:
