@@ -2,6 +2,7 @@
 
 python -m benchmarks audit                            the bundled model, in float64 and as served
 PUBLIC_TARGETS=folder python -m benchmarks audit      and every .onnx file of the folder, both ways
+AUDIT_RECORDS=folder                                  where the records are written, to make pages of: reluctant report
 """
 
 from __future__ import annotations
@@ -34,14 +35,18 @@ def main() -> None:
 def one(path: Path, precision: Precision, **settings: Any) -> dict[str, Any]:
     start = time.process_time()
     with rl.open_oracle(path, precision=precision) as oracle:
-        record = audit(oracle, file=path, precision=precision, **settings).to_dict()
-    took = time.process_time() - start
+        found = audit(oracle, file=path, precision=precision, **settings)
+    record, took = found.to_dict(), time.process_time() - start
+    if "AUDIT_RECORDS" in os.environ:
+        found.write(Path(os.environ["AUDIT_RECORDS"]) / f"{path.stem}-{precision}.json")
     verdict, truth = record["verdict"], record["truth"]
     print(f"{path.stem} {precision}: {verdict['level']}, {', '.join(verdict['leaks']) or 'no leak'}")
     print(f"  {record['queries']['total']} queries, {took:.0f} CPU s. {verdict['sentence']}")
     ended = [(name, record[name]["outcome"], record[name]["queries"]) for name in ("span", "extraction", "learning")
              if record[name]]  # fmt: skip
     print("  " + "; ".join(f"{name} {outcome} {queries}" for name, outcome, queries in ended))
+    if record["part"]:
+        print(f"  part: {record['part']['confirmed']} of {record['part']['neurons']} neurons confirmed")
     if truth:
         print(f"  truth: {truth['neurons found']} of {truth['neurons']} neurons ({truth['neurons of']}), "
               f"error {truth['largest error']:.1e}")  # fmt: skip
@@ -55,7 +60,7 @@ def sweep_table(record: dict[str, Any]) -> None:
     for row in record["defenses"]["rows"]:
         honest, span, copy = row["honest"], row["span"], row["rebuilt"] or {}
         seen = "" if not span else f"{span['rank']} ({span['queries']})" if span["ok"] else span["outcome"]
-        users = f"{number(honest['error rms'])} | {honest['labels kept']:.0%}"
+        users = f"{number(honest['error rms']) or 'other answers'} | {honest['labels kept']:.0%}"
         cost = f"{number(copy.get('error'))} | {copy.get('queries', '')}"
         print(f"| `{row['defense']}` | {users} | {seen} | {how(row['stopped'], copy)} | {cost} |")
 

@@ -1,6 +1,6 @@
 """The papers' experiments in their quick size: the table of docs/experiments.md.
 
-python -m benchmarks experiments                  two minutes of CPU time
+python -m benchmarks experiments                  three minutes of CPU time
 EXPERIMENTS_SIZE=full python -m benchmarks experiments
 EXPERIMENTS=folder python -m benchmarks experiments     from what `reluctant reproduce --out folder` wrote
 """

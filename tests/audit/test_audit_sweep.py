@@ -14,6 +14,7 @@ from reluctant.audit.known import Given, Known, Skip
 from reluctant.audit.leak import CLOSE, Leak, Rebuilt
 from reluctant.audit.sweep import Sweep, as_served, default_defenses, digits_given
 from reluctant.defenses import HonestCost
+from reluctant.defenses.words import defense_words
 from reluctant.domains import Domain
 from reluctant.errors import InvalidRows
 from reluctant.health import check_health
@@ -61,9 +62,9 @@ def test_the_cheapest_defense_stops_a_copy(swept):
     defenses = swept[0]["defenses"]
     rows = {row["defense"]: row for row in defenses["rows"]}
     assert rows[defenses["cheapest"]]["stopped"] is True
-    assert defenses["cheapest"] in defenses["sentence"]
+    assert defense_words(defenses["cheapest"]) in defenses["sentence"]
     assert (rows["labels"]["stopped"], rows["labels"]["rebuilt"]) == (None, None)  # no method for labels
-    assert "labels (not tried)" in defenses["sentence"]
+    assert "label alone (not tried)" in defenses["sentence"]
     assert rows["softmax"]["stopped"] is False  # a link undoes it
     assert rows["labels"]["digits"] is None
     digits = [rows[f"decimals={k}"]["digits"] for k in (6, 3, 2)]
@@ -87,7 +88,24 @@ def test_leak_through_a_softmax_is_measured_in_log_ratios():
     found = leak(NetworkOracle(NETWORK), "softmax", inputs=INPUTS, methods=["extract"])
     assert found.extracted.error < 1e-10
     assert found.extracted.agreement == 1.0
-    assert found.honest.rms_error == 0
+    assert np.isnan(found.honest.rms_error)  # other answers, as labels are
+
+
+def test_one_rule_for_what_users_lose():
+    """An error where answers are of the same kind as without the defense, none where they are of another."""
+    values, probabilities = NetworkOracle(NETWORK), NetworkOracle(NETWORK.before_link("softmax"))
+    for copy, defense, told in (
+        (values, ("decimals=3",), True),
+        (values, ("softmax",), False),
+        (values, ("log-softmax",), False),
+        (values, ("softmax", "top=1"), False),
+        (values, ("labels",), False),
+        (probabilities, ("decimals=3",), True),
+        (probabilities, ("top=1",), True),
+        (probabilities, ("labels",), False),
+    ):
+        honest = leak(copy, defense, inputs=INPUTS, methods=[]).honest
+        assert np.isfinite(honest.rms_error) == told
 
 
 def test_leak_of_a_copy_that_answers_probabilities():
@@ -179,9 +197,23 @@ def _leak(name: str, error: float, ok: bool, *, undecided: bool = False, copied:
     return Leak(name, HonestCost(error, error, 1.0, 10), None, rebuilt)
 
 
+def test_other_answers_cost_more_than_an_error_and_labels_most():
+    names = (("labels", np.nan), ("softmax, top=1", np.nan), ("softmax", np.nan), ("decimals=1", 0.5))
+    bare, *stopping = _leak("none", 0.0, True), *(_leak(name, error, False) for name, error in names)
+    for k in range(len(stopping)):
+        assert Sweep("", (bare, *stopping[: k + 1]), 16.0, "").cheapest is stopping[k]
+    assert "honest users get other answers than before" in Sweep("", (bare, stopping[0]), 16.0, "").sentence
+
+
 def test_the_cheapest_is_the_one_with_the_smallest_error():
     rows = (_leak("none", 0.0, True), _leak("a", 1e-2, False), _leak("b", 1e-4, False), _leak("c", 1e-6, True))
     assert Sweep("", rows, 16.0, "").cheapest.defense == "b"
+
+
+def test_defenses_that_ended_alike_are_told_together():
+    slow = [_leak(name, 1e-3, False, undecided=True) for name in ("decimals=6", "decimals=3")]
+    found = Sweep("", (_leak("none", 0.0, True), *slow), 16.0, "")
+    assert "Not decided: 6 decimals, 3 decimals (extraction: time over)." in found.sentence
 
 
 def test_a_close_copy_is_not_stopped():
@@ -193,7 +225,7 @@ def test_what_was_not_decided_is_said():
     rows = (_leak("none", 0.0, True), _leak("slow", 1e-3, False, undecided=True))
     found = Sweep("", rows, 16.0, "")
     assert found.cheapest is None
-    assert "Not decided: slow (extract: time over)." in found.sentence
+    assert "Not decided: slow (extraction: time over)." in found.sentence
 
 
 @pytest.mark.parametrize(
@@ -212,7 +244,7 @@ def test_only_a_method_that_came_to_its_end_was_stopped(outcome, stopped):
     found = Sweep("", (_leak("none", 0.0, True), row), 16.0, "")
     assert row.stopped is stopped
     assert (found.cheapest is row) == (stopped is True)
-    assert f"a (extract: {outcome.slug})" in found.sentence
+    assert f"a (extraction: {outcome.slug.replace('-', ' ')})" in found.sentence
 
 
 @pytest.mark.parametrize("cut", [{"undecided": True}, {"outcome": Outcome.OUT_OF_BUDGET}])

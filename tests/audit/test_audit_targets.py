@@ -66,6 +66,14 @@ def test_one_output_of_many(record):
     assert found["recovered"]["widths"] == [6, 8, 1]
 
 
+def test_a_linear_part_beside_the_layers_is_named(record):
+    whole = planted((8, 6, 1))
+    network = ReLUNetwork(whole.weights, whole.biases, np.ones((1, 8)))
+    found = record(network, steps=["health", "extraction"])
+    assert found["recovered"]["linear part"] is True
+    assert "8-6-1 with a direct linear part, 69 parameters" in found["verdict"]["sentence"]
+
+
 def test_few_digits_are_enough(record):
     found = record(in_float32(planted((8, 6, 1))), 8)
     assert found["verdict"]["level"] == "exact"
@@ -160,6 +168,7 @@ def test_a_target_that_dies_keeps_what_was_found(record):
     assert found["span"]["ok"]
     assert found["extraction"]["outcome"] == "target-failed"
     assert found["verdict"]["level"] == "span"
+    assert "The target stopped answering properly. target: raised" in found["verdict"]["sentence"]
     assert step(found, "plane")["state"] == "failed"
     assert "died" in step(found, "plane")["why"]
 

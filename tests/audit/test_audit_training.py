@@ -73,7 +73,9 @@ def test_the_sentence_tells_what_training_leaves_of_the_cheapest_defense():
     assert "The cheapest defense that stopped exact recovery is float16" in found.sentence
     assert "That does not stop training: a network trained on" in found.sentence
     assert "is within 1.0e-04 of the model and gives the same label for 98.0% of the inputs." in found.sentence
-    assert "behind 1 of 2 defenses; behind labels it gives the same label for 98.0% of the inputs" in found.sentence
+    assert (
+        "behind 1 of 2 defenses; behind label alone it gives the same label for 98.0% of the inputs" in found.sentence
+    )
     assert "(91.0% of random ones)" in found.sentence
     assert NOT_TRAINED not in found.sentence
 

@@ -103,6 +103,7 @@ def test_a_target_that_cannot_be_opened_has_a_report(target, command, folder):
     assert "could not be opened" in record["verdict"]["sentence"]
     assert record["target"]["inputs"] is None
     assert record["queries"]["total"] == 0
+    assert ended.out.splitlines()[1:] == [f"Report: {folder / 'report.html'}"]  # no figures of nothing
     assert "could not be opened" in (folder / "report.html").read_text()
 
 
@@ -128,6 +129,29 @@ def test_a_server_that_takes_few_rows_at_once(command, folder):
         ended = command("audit", server.url, *QUICK, "--json", folder / "audit.json", "--budget", 4000)
     assert ended.status == 0
     assert read(folder / "audit.json")["verdict"]["level"] == "exact"
+
+
+FEW_ROWS = """
+from reluctant.testing import planted
+
+def target(x):
+    if len(x) > 100:
+        raise ValueError("at most 100 rows")
+    return planted((5, 4, 1))(x)
+"""
+
+
+def test_a_function_that_takes_few_rows_at_once(command, module, folder):
+    target = f"{module(FEW_ROWS)}:target"
+    arguments = ("audit", target, "--dim", 5, *QUICK, "--json", folder / "audit.json")
+    assert command(*arguments).status == 0
+    record = read(folder / "audit.json")
+    assert any("open it with batch= (--batch)" in step["why"] for step in record["steps"])
+    assert command(*arguments, "--batch", 100).status == 0
+    record = read(folder / "audit.json")
+    assert record["verdict"]["level"] == "exact"
+    assert not any(step["state"] == "failed" for step in record["steps"])
+    assert "--batch 100" in record["repeat"]["command"]
 
 
 def test_inputs_and_classes(command, npz, folder):

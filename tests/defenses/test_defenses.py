@@ -213,6 +213,14 @@ def test_noise_costs_its_deviation() -> None:
     assert 0.8 < cost.agreement < 1
 
 
+def test_probabilities_instead_of_values_are_other_answers_too():
+    cost = rl.honest_cost(NetworkOracle(NETWORK), defended("softmax"), ROWS)
+    assert np.isnan(cost.rms_error)
+    assert cost.agreement == 1
+    kept = rl.honest_cost(defended("softmax"), rl.defend(defended("softmax"), "decimals=3"), ROWS)
+    assert 0 < kept.rms_error < 1e-2
+
+
 def test_labels_cost_the_values_and_no_label() -> None:
     cost = rl.honest_cost(NetworkOracle(NETWORK), defended("labels"), ROWS)
     assert np.isnan(cost.rms_error)

@@ -23,6 +23,7 @@ from reluctant.oracles import (
     Transcript,
     open_oracle,
 )
+from reluctant.oracles.batches import Batched
 from reluctant.oracles.parallel import Parallel
 from reluctant.oracles.watch import Watched
 from reluctant.testing import planted
@@ -74,6 +75,7 @@ def full_stack(folder: Path) -> Oracle:
         precision="float64",
         timeout=60,
         retries=2,
+        batch=3,
     )
 
 
@@ -104,6 +106,7 @@ WRAPPERS: dict[str, Maker] = {
     "Counting": lambda folder: Counting(network_oracle(folder), Ledger()),
     "Metered": lambda folder: Metered(network_oracle(folder), Ledger(), budget=10_000),
     "Retrying": lambda folder: Retrying(network_oracle(folder), 3),
+    "Batched": lambda folder: Batched(network_oracle(folder), 2),
     "Parallel": lambda folder: Parallel(network_oracle(folder), connections=3, batch=2),
     "Watched": lambda folder: Watched(network_oracle(folder), every=2),
     "Timed": lambda folder: Timed(network_oracle(folder), 60),

@@ -562,3 +562,54 @@ def test_oracle_of_ones_own_is_opened() -> None:
 def test_network_of_one_layer_is_opened() -> None:
     network = ReLUNetwork([[[1.0, -1.0]]], [[0.5]])
     assert open_oracle(network).query([[2, 1]]).item() == 1.5
+
+
+# ---- few rows at once
+
+
+def few(most: int, sizes: list[int]):
+    """The network, as one that refuses more than so many rows."""
+
+    def target(x):
+        sizes.append(len(x))
+        if len(x) > most:
+            raise ValueError(f"at most {most} rows")
+        return NETWORK(x)
+
+    return target
+
+
+def test_a_local_target_is_asked_in_batches(tmp_path) -> None:
+    rows = np.random.default_rng(0).standard_normal((25, NETWORK.dim))
+    for kept in ({}, {"transcript": tmp_path}):
+        sizes: list[int] = []
+        with open_oracle(few(10, sizes), dim=NETWORK.dim, batch=10, **kept) as oracle:
+            opening = len(sizes)
+            np.testing.assert_array_equal(oracle.query(rows), NETWORK(rows))
+            assert sizes[opening:] == [10, 10, 5]
+
+
+def test_a_batch_that_failed_is_repeated_alone() -> None:
+    sizes: list[int] = []
+    failing = iter([False, False, True, False, False])
+
+    def target(x):
+        sizes.append(len(x))
+        if next(failing):
+            raise RuntimeError("now and then")
+        return NETWORK(x)
+
+    with open_oracle(target, dim=NETWORK.dim, batch=4, retries=1) as oracle:
+        oracle.query(np.zeros((8, NETWORK.dim)))
+    assert sizes == [1, 4, 4, 4]
+
+
+def test_a_target_that_takes_few_rows_says_what_to_do() -> None:
+    with open_oracle(few(10, []), dim=NETWORK.dim) as oracle, pytest.raises(TargetUnavailable, match="--batch"):
+        oracle.query(np.zeros((25, NETWORK.dim)))
+
+
+@pytest.mark.parametrize("batch", [0, -1, 2.5, True, "many"])
+def test_a_batch_is_a_number_of_rows(batch) -> None:
+    with pytest.raises(InvalidInput, match="batch"):
+        open_oracle(NETWORK, batch=batch)

@@ -26,11 +26,12 @@ def test_an_unreachable_target(unreachable):
     html = audit_page(check_audit(unreachable))
     assert "could not be opened" in html
     assert "<h1>http://localhost:9/v2/models/digits</h1>" in html
-    assert re.findall('<section id="(.*?)"', html) == ["limits", "steps", "repeat"]  # one short page,
+    assert re.findall('<section id="(.*?)"', html) == ["steps", "repeat"]  # one short page,
     assert re.sub("<[^>]*>", "", html).count("Connection refused") == 2  # why: at its head and by the step
+    assert unreachable["verdict"]["sentence"] == "The target could not be opened: nothing is known of it."
+    assert re.sub("<[^>]*>", "", html).count("The target is not open.") == 1
     assert "<svg" not in html
-    assert "not tried" in html
-    assert len(three_figures(unreachable)) == 3
+    assert 'class="figures"' not in html
 
 
 @pytest.mark.parametrize("missing", [PARTS[::3], PARTS[1::3], PARTS[2::3]])
@@ -94,3 +95,10 @@ def test_a_target_whose_budget_ran_out():
     html = audit_page(record)
     assert "Not decided" in html
     assert "budget" in section(html, "recovered")
+
+
+def test_a_copy_without_a_search_to_draw_is_no_contradiction(record):
+    record["pictures"]["search"] = None
+    said = section(audit_page(record), "search")
+    assert "there is no search along one line to draw" in said
+    assert "No search for creases was made" not in said

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ from matplotlib.image import imread
 
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1280, "height": 900}
+FILM = "document.querySelector('.film .scroll')"
 
 
 @pytest.fixture
@@ -140,3 +144,22 @@ def marks(picture) -> int:
     """Pixels in the colour of a found crease."""
     red, green, blue = (picture[:, :, channel] for channel in range(3))
     return int(((red > 0.65) & (green < 0.4) & (blue < 0.25)).sum())
+
+
+def test_the_search_fits_a_phone(visit, report):
+    page = visit(report, viewport=PHONE)
+    shown, whole = (page.evaluate(f"{FILM}.{which}Width") for which in ("client", "scroll"))
+    assert 250 < whole <= shown
+
+
+@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="no pdftotext: install the Debian package poppler-utils")
+def test_a_table_that_goes_on_overleaf_has_its_heading_again(visit, write_report, record, tmp_path):
+    rows = {"asked": 3, "sent": 3, "replayed": 0}
+    record["queries"]["by stage"] = {f"stage {number}": rows for number in range(120)}
+    page = visit(write_report(record))
+    page.pdf(path=tmp_path / "page.pdf")
+    command = ["pdftotext", "-layout", tmp_path / "page.pdf", "-"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    pages = sum("stage 1" in leaf or "stage 9" in leaf for leaf in text.split("\f"))
+    assert pages > 1
+    assert len(re.findall(r"stage +asked", text)) >= pages

@@ -12,6 +12,7 @@ import pytest
 
 from reluctant.report import audit_page, three_figures
 from reluctant.report.audit import CONTENTS
+from reluctant.report.defenses import defense_table
 from reluctant.report.findings import recovered_facts
 from reluctant.report.summary import leaks, level_of
 
@@ -219,6 +220,14 @@ def test_three_figures_of_a_copied_network(record):
     assert queries.note.endswith(", 1.64 EUR")
     assert defense.name == "Cheapest defense that stopped exact recovery"
     assert defense.note.endswith("training a copy on the answers was not tried, and may succeed")
+
+
+def test_a_verified_copy_that_is_far_off_is_called_rough(record):
+    row = next(row for row in record["defenses"]["rows"] if row["defense"] == "softmax, top=1")
+    row["rebuilt"] = {"method": "extract", "outcome": "recovered", "ok": True, "error": 0.011, "queries": 9}
+    row["stopped"], row["honest"]["error rms"] = False, None
+    cells = next(cells for cells in defense_table(record["defenses"]).rows if cells[0].text == "top probability")
+    assert (cells[1].text, cells[4].text) == ("other answers", "rough")
 
 
 def test_a_defense_that_left_a_close_copy_is_not_praised(record):

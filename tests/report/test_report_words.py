@@ -7,8 +7,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from reluctant.report import render
-from reluctant.report.defenses import defense_table, defense_words
+from reluctant.defenses.words import defense_words
+from reluctant.report import render, three_figures
+from reluctant.report.defenses import defense_table
 from reluctant.report.drawings import (
     draw_errors,
     draw_first_layer,
@@ -209,3 +210,20 @@ def test_a_defense_that_is_not_decided_is_not_praised():
         ("not decided", "calm"),
         ("none by these methods", "calm"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("shape", "answers", "value"),
+    [
+        ("constant", "values", "nothing new"),
+        ("piecewise constant", "probabilities", "a label"),
+        ("piecewise constant", "labels", "a label"),
+        ("piecewise constant", "values", "a few levels"),
+        ("unclear", "values", "nothing clear"),
+        ("piecewise linear", "values", "float16"),
+    ],
+)
+def test_digits_are_told_where_they_matter(shape, answers, value):
+    health = {"shape": shape, "answers": answers, "decimals": None, "number_format": "float16"}
+    record = {"health": health, "steps": [], "queries": {"total": 1}}
+    assert three_figures(record)[1].value == value

@@ -115,7 +115,7 @@ def not_opened(target: str, error: ReluctantError, *, seed: int, budget: int, re
         StepRecord("open", "failed", why),
         *(StepRecord(name, "skipped", "The target is not open.") for name in STEPS),
     )
-    known = Known(Given(np.empty((0, 0))), said={"open": f"The target could not be opened: {error}"})
+    known = Known(Given(np.empty((0, 0))), said={"open": f"None. {error}"})
     return Audit(None, {}, known, steps, ok=False, seed=seed, budget=budget, repeat=repeat, name=shown_target(target))
 
 

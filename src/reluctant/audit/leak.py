@@ -28,6 +28,7 @@ __all__ = ["BUDGET", "CLOSE", "METHODS", "NO_DEFENSE", "SECONDS", "Leak", "Rebui
 
 METHODS = ("span", "extract", "learn", "train")
 FROM_LABELS = ("span", "train")  # what works where labels alone are left
+IN_WORDS = {"extract": "extraction", "learn": "learning", "train": "training"}
 BUDGET = 200_000  # rows for each method: labels take 60 to 150 for each input of each direction
 SECONDS = 60.0  # of processor time, for all methods together
 CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good is one, verified or not
@@ -76,7 +77,8 @@ class Rebuilt:
         return not self.undecided and self.result.outcome.settles
 
     def __str__(self) -> str:
-        return f"{self.method}: {'time over' if self.undecided else self.result.outcome.slug}"
+        ended = "time over" if self.undecided else self.result.outcome.slug.replace("-", " ")
+        return f"{IN_WORDS.get(self.method, self.method)}: {ended}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -294,9 +296,10 @@ class _Cell:
         return values[:, 1:] - values[:, :1] if self.reference else values
 
     def honest(self) -> HonestCost:
-        """Against the answers before the defense; probabilities with probabilities."""
-        first = self.names[:1] if self.kinds[:1] and self.kinds[0] in LINKS and self.kinds[0] != "top" else ()
-        return honest_cost(defend(self.oracle, *first), defend(self.oracle, *self.names), self.inputs)
+        """Against the answers before the defense; where users get answers of another kind there is no error to tell."""
+        found = honest_cost(self.oracle, defend(self.oracle, *self.names), self.inputs)
+        other = any(LINKS.get(kind) == "log-softmax" for kind in self.kinds)  # values too, but of something else
+        return replace(found, rms_error=np.nan, max_error=np.nan) if other else found
 
 
 def _kinds(names: Sequence[str]) -> tuple[str, ...]:

@@ -79,8 +79,12 @@ def _badness(run: Result) -> tuple[bool, bool, float]:
 
 
 def shape_of(network: ReLUNetwork, link: Link) -> str:
-    """Layers in words: 6-8-3 with a softmax."""
-    return "-".join(map(str, network.widths)) + ("" if link == "identity" else f" with a {link}")
+    """Layers in words: 6-8-3 with a softmax; a part that goes past the neurons is named, for it has weights too."""
+    more = [
+        *(["a direct linear part"] if network.skip is not None else []),
+        *([f"a {link}"] if link != "identity" else []),
+    ]
+    return "-".join(map(str, network.widths)) + (f" with {' and '.join(more)}" if more else "")
 
 
 def recovered(run: Result | None, outputs: int, price: Price | None, link: Link = "identity") -> dict[str, Any] | None:
@@ -93,6 +97,7 @@ def recovered(run: Result | None, outputs: int, price: Price | None, link: Link 
         "verified": run.ok,
         "link": link,
         "widths": list(network.widths),
+        "linear part": network.skip is not None,
         "parameters": network.parameters,
         "error": accuracy_of(run),
         "queries": run.queries,

@@ -6,7 +6,7 @@ is asked nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,7 +16,8 @@ import numpy as np
 from reluctant.audit.leak import BUDGET, METHODS, NO_DEFENSE, SECONDS, Leak, leak
 from reluctant.audit.limits import Clock
 from reluctant.audit.trained import trained_sentence
-from reluctant.defenses import HonestCost, defend
+from reluctant.defenses import defend
+from reluctant.defenses.words import defense_words
 from reluctant.health import Health
 from reluctant.health.answers import UNIFORM_SD
 from reluctant.numerics import FloatArray, unit_roundoff
@@ -65,14 +66,14 @@ class Sweep:
             return "No defense could be tried."
         if self.open is not True:
             return self._nothing_to_stop()
-        undecided = [f"{row.defense} ({row.ending})" for row in self.rows if row.stopped is None]
-        open_ = f" Not decided: {'; '.join(undecided)}." if undecided else ""
+        undecided = _by_ending(row for row in self.rows if row.stopped is None)
+        open_ = f" Not decided: {undecided}." if undecided else ""
         if self.cheapest is None:
             said = "None of the defenses that were tried is known to stop exact recovery."
             return f"{said}{open_} {trained_sentence(self.rows, None)}"
         return (
-            f"The cheapest defense that stopped exact recovery is {self.cheapest.defense} ({self.cheapest.ending}), "
-            f"within {BUDGET:,} queries a method; {_for_users(self.cheapest.honest)}. "
+            f"The cheapest defense that stopped exact recovery is {defense_words(self.cheapest.defense)} "
+            f"({self.cheapest.ending}), within {BUDGET:,} queries a method; {_for_users(self.cheapest)}. "
             f"{trained_sentence(self.rows, self.cheapest)}{open_}"
         )
 
@@ -224,9 +225,18 @@ def _unwatched(done: int, of: int, doing: str) -> None:
     pass
 
 
-def _for_users(honest: HonestCost) -> str:
+def _by_ending(rows: Iterable[Leak]) -> str:
+    """Defenses in words, those that ended alike together."""
+    alike: dict[str, list[str]] = {}
+    for row in rows:
+        alike.setdefault(row.ending, []).append(defense_words(row.defense))
+    return "; ".join(f"{', '.join(names)} ({ending})" for ending, names in alike.items())
+
+
+def _for_users(row: Leak) -> str:
+    honest = row.honest
     if np.isnan(honest.rms_error):
-        return f"honest users get nothing but labels, {honest.agreement:.1%} of them unchanged"
+        return f"honest users get other answers than before, and keep {honest.agreement:.1%} of labels"
     if honest.rms_error == 0:
         return "honest users lose no digit of it"
     return (
@@ -235,7 +245,12 @@ def _for_users(honest: HonestCost) -> str:
     )
 
 
-def _cost(row: Leak) -> tuple[bool, float, float]:
-    """Other answers (labels alone) cost most; else the error, then the labels that change."""
-    error = row.honest.rms_error
-    return bool(np.isnan(error)), error, 1 - row.honest.agreement
+# Defenses after which users get other answers, by how much these tell.
+TELLS_LESS = ("softmax", "top", "labels")
+
+
+def _cost(row: Leak) -> tuple[int, float, float]:
+    """Other answers cost more than an error, and most where least is told; then the error, the labels that change."""
+    error, other = row.honest.rms_error, bool(np.isnan(row.honest.rms_error))
+    less = max((k for k, name in enumerate(TELLS_LESS) if name in row.defense), default=0)
+    return (1 + less if other else 0), 0.0 if other else error, 1 - row.honest.agreement

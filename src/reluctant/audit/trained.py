@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reluctant.audit.leak import CLOSE, NO_DEFENSE, Leak, Rebuilt
+from reluctant.defenses.words import defense_words
 
 __all__ = ["is_close", "trained_sentence", "trained_words"]
 
@@ -29,11 +30,12 @@ def trained_words(trained: Rebuilt) -> str:
 
 def trained_sentence(rows: Sequence[Leak], cheapest: Leak | None) -> str:
     """What training reaches behind the cheapest defense, and behind all of them."""
-    behind = [(row.defense, row.trained) for row in rows if row.defense != NO_DEFENSE and row.trained is not None]
+    tried = [row for row in rows if row.defense != NO_DEFENSE]
+    behind = [(defense_words(row.defense), row.trained) for row in tried if row.trained is not None]
     if not behind:
         return NOT_TRAINED
     first = "" if cheapest is None or cheapest.trained is None else f"{_despite(cheapest.trained)} "
-    far = [f"; behind {defense} it {trained_words(trained)}" for defense, trained in behind if not is_close(trained)]
+    far = [f"; behind {name} it {trained_words(trained)}" for name, trained in behind if not is_close(trained)]
     close = f"{len(behind) - len(far)} of {len(behind)} defenses" if len(far) < len(behind) else "none of the defenses"
     return f"{first}A trained copy is within {CLOSE:.0%} of the model behind {close}{''.join(far)}."
 

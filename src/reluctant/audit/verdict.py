@@ -75,6 +75,8 @@ def _sentence(known: Known, level: str) -> str:
         return _copied(known, "A close copy of the network can be taken")
     if level == "span":
         return _span_sentence(known)
+    if "open" in known.said:
+        return "The target could not be opened: nothing is known of it."
     said = "No copy of the network was made."
     if level == "unknown":
         said = f"{_part(known)}What else can be taken" if _part(known) else "What can be taken"
@@ -85,11 +87,14 @@ def _sentence(known: Known, level: str) -> str:
 def _confidence(known: Known, level: str) -> str:
     if level in ("exact", "approximate"):
         return _verified(known)
+    if "open" in known.said:
+        return known.said["open"]
     return _span_confidence(known) if level == "span" else UNSETTLED if level == "unknown" else NO_PROOF
 
 
 UNSETTLED = "None: the audit could not look far enough. Mend what stopped it, or raise the budget, and run it again."
 GIVE_DOMAIN = " If it answers in some range only, give that: domain=(low, high) (--domain LOW,HIGH)."
+LONGEST_QUOTE = 300  # characters of what a target says
 NO_PROOF = (
     "Low: these methods did not succeed with this budget; that is no proof that others would not, or with more queries."
 )
@@ -181,9 +186,16 @@ def _span_confidence(known: Known) -> str:
 def _why_not(known: Known) -> str:
     """Why there is no copy, and what else was left open."""
     if known.health is None:
-        return known.said.get("open") or known.said.get("health", "")
+        return known.said.get("health", "")
     steps = ["extraction", "learning", "training", *_open_steps(known, "span")]
     return " ".join(dict.fromkeys(said for said in (_how_it_ended(known, step) for step in steps) if said))
+
+
+def _more(run: Ended) -> str:
+    """What the target said itself, or what would help."""
+    if run.outcome is Outcome.TARGET_FAILED and run.evidence.get("error"):
+        return f" {str(run.evidence['error'])[:LONGEST_QUOTE]}"
+    return GIVE_DOMAIN if run.outcome is Outcome.OUT_OF_REACH else ""
 
 
 def _how_it_ended(known: Known, step: str) -> str:
@@ -195,7 +207,7 @@ def _how_it_ended(known: Known, step: str) -> str:
     if step in known.timed_out:
         return f"The time for {step} ran out."
     if run is not None:
-        return f"{run.outcome.happened}{GIVE_DOMAIN if run.outcome is Outcome.OUT_OF_REACH else ''}"
+        return f"{run.outcome.happened}{_more(run)}"
     if known.refusal is not None:
         return known.refusal.happened
     if known.settled(step):

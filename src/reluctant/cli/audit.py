@@ -140,6 +140,8 @@ def _write(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
 def figures(found: Audit) -> list[str]:
     """The verdict, and the figures that matter."""
     record = found.to_dict()
+    if found.facts is None:
+        return [record["verdict"]["sentence"]]
     return [record["verdict"]["sentence"], *map(str, three_figures(record))]
 
 

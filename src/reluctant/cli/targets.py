@@ -59,6 +59,10 @@ class TargetOptions:
     retries: Annotated[
         int | None, typer.Option(help="How often a failed call is repeated; if not given 0, 8 for a served model.")
     ] = None
+    batch: Annotated[
+        int | None,
+        typer.Option(help="Most rows in one call or request; a served model learns from refusals if not given."),
+    ] = None
     trust_code: Annotated[
         bool, typer.Option("--trust-code", help="Load model files that can run code (pickle, joblib, torch).")
     ] = False
@@ -68,9 +72,6 @@ class TargetOptions:
     ] = None
     connections: Annotated[int | None, typer.Option(help="Served model: requests in flight at once (4).")] = None
     rate: Annotated[float | None, typer.Option(help="Served model: most rows a second.")] = None
-    batch: Annotated[
-        int | None, typer.Option(help="Served model: most rows a request; learned from refusals if not given.")
-    ] = None
     auth_env: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Served model: environment variable with the credential; never written."),
@@ -104,6 +105,7 @@ class TargetOptions:
             "precision": self.precision,
             "timeout": self.timeout,
             "retries": self.retries,
+            "batch": self.batch,
             "trust_code": self.trust_code,
             **self.served(),
         }

@@ -21,8 +21,8 @@ class HonestCost:
     """Defended answers beside plain ones, on honest inputs.
 
     Errors are relative to the standard deviation of the plain answers, over all outputs; NaN where the defended ones
-    are of another kind (labels) or shape. `agreement` is the share of inputs that keep their label, `rows` how many
-    inputs were compared.
+    are of another kind (labels or probabilities instead of values) or shape. `agreement` is the share of inputs that
+    keep their label, `rows` how many inputs were compared.
     """
 
     rms_error: float
@@ -46,20 +46,19 @@ class HonestCost:
 def honest_cost(plain: Oracle, defended: Oracle, inputs: ArrayLike) -> HonestCost:
     """Ask both the same honest inputs (n, d) and compare.
 
-    Probabilities are compared with probabilities where the first defense makes them: pass the oracle of probabilities
-    as `plain` then. Cost: n rows each.
+    Errors are told between answers of one kind: where a defense makes probabilities of values, pass the oracle of
+    probabilities as `plain` to compare those. Cost: n rows each.
     """
     before, after = plain.query(inputs), defended.query(inputs)
     if plain.facts.kind is Kind.LABELS:
         raise InvalidInput.about("plain", got="labels", expected="the answers before the defense")
     same_label = labels_of(before, plain.facts.kind) == labels_of(after, defended.facts.kind)
-    rms, largest = _errors(before, after, defended.facts.kind)
+    same_kind = plain.facts.kind is defended.facts.kind and before.shape == after.shape
+    rms, largest = _errors(before, after) if same_kind else (float("nan"), float("nan"))
     return HonestCost(rms, largest, float(same_label.mean()), len(before))
 
 
-def _errors(before: FloatArray, after: FloatArray, kind: Kind) -> tuple[float, float]:
-    if kind is Kind.LABELS or before.shape != after.shape:
-        return float("nan"), float("nan")
+def _errors(before: FloatArray, after: FloatArray) -> tuple[float, float]:
     unit = float(before.std()) or 1.0
     difference = np.abs(after - before)
     return float(np.sqrt(np.mean(difference**2))) / unit, float(difference.max()) / unit

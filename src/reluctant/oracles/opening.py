@@ -1,8 +1,8 @@
 """`open_oracle`: find the adapter for a target and put the wrappers around it in their one right order.
 
-    method → Counting → Selected → Linked → Transcript → Retrying → Metered → Timed → adapter → target
+    method → Counting → Selected → Linked → Transcript → Batched → Retrying → Metered → Timed → adapter → target
 
-A served model has Watched and Parallel between Transcript and Retrying, so that each request is retried, counted and
+A served model has Watched and Parallel in the place of Batched, so that each request is retried, counted and
 recorded by itself. Selection and link stand outside the transcript, so that what is on disk is what was paid for: the
 target's own answers, all of them. Metered stands inside the retries, so that every attempt counts.
 """
@@ -24,6 +24,7 @@ from reluctant.errors import InvalidInput, UnknownTarget
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Kind, Oracle
+from reluctant.oracles.batches import Batched
 from reluctant.oracles.budget import Metered
 from reluctant.oracles.callable import CallableOracle
 from reluctant.oracles.counting import Counting
@@ -57,6 +58,7 @@ class _Options:
     kind: Kind
     trust_code: bool
     timeout: float | None
+    batch: int | None
     served: ServedOptions | None
 
 
@@ -75,6 +77,7 @@ def open_oracle(
     kind: Kind | str = Kind.VALUES,
     timeout: float | None = None,
     retries: int | None = None,
+    batch: int | None = None,
     trust_code: bool = False,
     **served: Unpack[ServedKeywords],
 ) -> Counting:
@@ -96,8 +99,9 @@ def open_oracle(
         kind: what a callable answers: "values", "probabilities" or "labels".
         timeout: seconds to wait for each call.
         retries: how often a failed call is repeated; if not said 0, for a served model 8 (a minute and a half).
+        batch: most rows in one call or request; a served model learns from refusals if it is not said.
         trust_code: allow files that can run code when they are loaded.
-        served: for a served model alone: connections, rate, batch, auth_env, auth_header, encoding, datatype, tensor,
+        served: for a served model alone: connections, rate, auth_env, auth_header, encoding, datatype, tensor,
             request, reply, watch, ca; see `reluctant.oracles.http.ServedOptions`.
 
     Cost: one row for a callable, to learn its outputs; with a transcript six when it is made and three when it
@@ -105,10 +109,10 @@ def open_oracle(
     """
     is_served = isinstance(target, str) and is_url(target)
     retries = (SERVED_RETRIES if is_served else 0) if retries is None else retries
-    _check_numbers(budget=budget, timeout=timeout, retries=retries)
+    _check_numbers(budget=budget, timeout=timeout, retries=retries, batch=batch)
     options = _Options(_row_shape(dim, shape), _one_of("precision", precision, ("as-served", "float64")),
                        Kind(_one_of("kind", str(kind), tuple(Kind))), trust_code, timeout,
-                       _served_options(served, is_served))  # fmt: skip
+                       batch, _served_options(served, is_served, batch))  # fmt: skip
     _one_of("link", link, ANSWER_LINKS)
     ledger = Ledger()
     adapter = _adapt(target, options)
@@ -136,7 +140,7 @@ def _sender(adapter: Oracle, ledger: Ledger, budget: int | None, retries: int, o
     sender = Metered(sender, ledger, budget)
     sender = Retrying(sender, retries) if retries else sender
     if served is None:
-        return sender
+        return sender if options.batch is None else Batched(sender, options.batch)
     from reluctant.oracles.http.opening import first_batch
 
     sender = Parallel(sender, served.connections, first_batch(adapter, served))
@@ -269,8 +273,8 @@ ADAPTERS: list[tuple[Callable[[Any], bool], Callable[[Any, _Options], Oracle]]] 
 # ---- checks of the keywords
 
 
-def _served_options(keywords: Mapping[str, Any], is_served: bool) -> ServedOptions | None:
-    options = ServedOptions.of(keywords)
+def _served_options(keywords: Mapping[str, Any], is_served: bool, batch: int | None) -> ServedOptions | None:
+    options = ServedOptions.of({**keywords, "batch": batch})
     if keywords and not is_served:
         raise InvalidInput.about(
             next(iter(keywords)), got="a value for a local target", expected="it for a served model (http://...) alone"
@@ -314,9 +318,10 @@ def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
     return value
 
 
-def _check_numbers(*, budget: int | None, timeout: float | None, retries: int) -> None:
-    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 1):
-        raise InvalidInput.about("budget", got=budget, expected="a whole number of rows, at least 1, or None")
+def _check_numbers(*, budget: int | None, timeout: float | None, retries: int, batch: int | None) -> None:
+    for name, rows in (("budget", budget), ("batch", batch)):
+        if rows is not None and not _is_size(rows):
+            raise InvalidInput.about(name, got=repr(rows), expected="a whole number of rows, at least 1, or None")
     if timeout is not None and (not isinstance(timeout, int | float) or not timeout > 0):
         raise InvalidInput.about("timeout", got=repr(timeout), expected="seconds above 0, or None")
     if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:

@@ -29,11 +29,16 @@ SECTIONS = {
 }
 
 
+NOT_DRAWN = "The method that found the copy asks all over input space; there is no search along one line to draw."
+
+
 def absences(record: Data) -> dict[str, str]:
     """For every section the sentence that stands in it when there is nothing to show."""
     said = " ".join(also_found(record))  # stands in the first section anyway
     found = {name: _sentence(record, steps, first, "") for name, (steps, first) in SECTIONS.items()}
     steps, first = SECTIONS["recovered"]
+    if record.get("recovered"):
+        found["search"] = NOT_DRAWN
     return found | {"recovered": _sentence(record, steps, _part(record) or first, said)}
 
 

@@ -32,7 +32,7 @@ from reluctant.report.sentences import (
     target_name,
     versions_sentence,
 )
-from reluctant.report.summary import leaks, level_of, three_figures
+from reluctant.report.summary import is_opened, leaks, level_of, three_figures
 
 __all__ = ["CONTENTS", "audit_page", "write_audit_page"]
 
@@ -40,7 +40,7 @@ Data = Mapping[str, Any]
 
 LONGEST_FILM = 800_000  # characters: of a page of 1.5 MB
 
-NOT_OPENED = ("limits", "steps", "repeat")  # sections about a target that could not be opened
+NOT_OPENED = ("steps", "repeat")  # sections about a target that could not be opened
 CONTENTS = (
     ("recovered", "What was recovered"),
     ("defenses", "What would help"),
@@ -65,8 +65,8 @@ def audit_page(record: Data) -> str:
         contents=_contents(record),
         name=target_name(record),
         level=level_of(record),
-        figures=three_figures(record),
-        leaks=leaks(record),
+        figures=three_figures(record) if is_opened(record) else [],
+        leaks=leaks(record) if is_opened(record) else [],
         absent=absences(record),
         also=also_found(record),
         flip=flip_sentence(record),
@@ -80,8 +80,7 @@ def audit_page(record: Data) -> str:
 
 def _contents(record: Data) -> tuple[tuple[str, str], ...]:
     """All sections; of a target that could not be opened, those that have something to say."""
-    opened = not any(step["step"] == "open" and step["state"] == "failed" for step in record["steps"])
-    return CONTENTS if opened else tuple(part for part in CONTENTS if part[0] in NOT_OPENED)
+    return CONTENTS if is_opened(record) else tuple(part for part in CONTENTS if part[0] in NOT_OPENED)
 
 
 def write_audit_page(path: Path, record: Data) -> None:

@@ -6,29 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from reluctant.audit.leak import CLOSE
+from reluctant.defenses.words import defense_words
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.words import UNKNOWN, count, percent, size
 
-__all__ = ["defense_table", "defense_words", "is_close", "is_open", "trained_words"]
+__all__ = ["defense_table", "is_close", "is_open", "trained_words"]
 
 Data = Mapping[str, Any]
 
-WORDS = {
-    "none": "no defense",
-    "decimals": "{} decimals",
-    "digits": "{} significant digits",
-    "float32": "float32",
-    "float16": "float16",
-    "gaussian": "Gaussian noise {}",
-    "laplace": "Laplace noise {}",
-    "softmax": "probabilities",
-    "log-softmax": "log-probabilities",
-    "sigmoid": "a probability each",
-    "top": "top {} probabilities",
-    "labels": "label alone",
-    "limit": "at most {} queries",
-    "clip": "inputs clipped to {}",
-}
 COLUMNS = (
     Column("defense"),
     Column("users' error", numeric=True),
@@ -45,24 +30,6 @@ NO_METHOD = {"piecewise-constant": "not tried: no method for labels"}
 EXACT = 1e-8  # relative error of a copy that has half the digits of float64 or more
 
 
-def defense_words(name: str) -> str:
-    """`decimals=3` as "3 decimals"; several one after the other; a name that is not known as it stands."""
-    parts = name.split(", ")
-    if len(parts) > 1 and parts[0] == "softmax" and parts[1].startswith("top="):
-        parts = parts[1:]  # of probabilities, as it says itself
-    return ", ".join(_one(part) for part in parts)
-
-
-def _one(name: str) -> str:
-    head, *settings = name.split(",")
-    kind, _, value = head.partition("=")
-    words = WORDS.get(kind)
-    if words is None:
-        return name
-    words = words.format(value) if value != "1" or kind != "top" else "top probability"
-    return " ".join([words, *(f"({setting})" for setting in settings)])
-
-
 def defense_table(defenses: Data) -> Table:
     """A row for each defense: what honest users lose, what one who asks still gets."""
     caption = f"Each defense tried on {defenses['on']}; the model itself was not asked"
@@ -73,7 +40,7 @@ def _row(row: Data) -> list[Cell]:
     honest, span, rebuilt = (row.get(part) or {} for part in ("honest", "span", "rebuilt"))
     return [
         Cell(defense_words(row["defense"])),
-        _number(honest.get("error rms"), size),
+        _users(honest.get("error rms")),
         _number(honest.get("labels kept"), percent),
         _span(span),
         _copy(row),
@@ -81,6 +48,11 @@ def _row(row: Data) -> list[Cell]:
         _number(rebuilt.get("queries"), count),
         *_trained(row.get("trained") or {}),
     ]
+
+
+def _users(error: float | None) -> Cell:
+    """Errors are told between answers of the same kind; a label or a probability is another answer than a value."""
+    return Cell("other answers", "") if error is None else Cell(size(error), error)
 
 
 def _trained(trained: Data) -> list[Cell]:
@@ -140,8 +112,10 @@ def _copy(row: Data) -> Cell:
 
 
 def _good_copy(rebuilt: Data) -> Cell:
-    """Exact; else to all the digits that answers give, which an owner calls exact too; else close."""
+    """Exact; else to all the digits that answers give, which an owner calls exact too; else close, or not even that."""
     error = rebuilt.get("error")
+    if error is not None and error > CLOSE:
+        return Cell("rough", "3", "warn")
     if rebuilt["method"] != "extract":
         return Cell("close", "2", "bad")
     return Cell("exact", "0", "bad") if error is not None and error <= EXACT else Cell("every digit given", "1", "bad")

@@ -23,7 +23,7 @@ def recovered_facts(record: Data) -> Facts:
     rows = [
         ("Method", recovered.get("method")),
         ("Verified", "yes" if recovered["verified"] else "no: measured to be close"),
-        ("Parameters", count(recovered["parameters"])),
+        ("Parameters", _parameters(recovered)),
         ("Answers through", None if recovered.get("link", "identity") == "identity" else recovered["link"]),
         ("Largest error seen", _seen(error)),
         ("Typical error (root mean square)", _error(error.get("typical"))),
@@ -32,6 +32,11 @@ def recovered_facts(record: Data) -> Facts:
         ("Cost", _cost(recovered, record.get("price"))),
     ]
     return [(name, str(value)) for name, value in rows if value is not None]
+
+
+def _parameters(recovered: Data) -> str:
+    linear = ", with those of a linear part from input to output" if recovered.get("linear part") else ""
+    return count(recovered["parameters"]) + linear
 
 
 def _first_capital(text: str | None) -> str | None:
@@ -168,7 +173,12 @@ def step_table(record: Data) -> Table:
         Column("queries", True),
         Column("time", True),
     )
-    return Table("What the audit did, in order", columns, [_step(step) for step in record["steps"]])
+    steps = record["steps"]
+    if steps and (steps[0]["step"], steps[0]["state"]) == ("open", "failed"):
+        skipped = Cell("skipped", tone="calm")
+        rest: list[Cell | str] = [f"{len(steps) - 1} others", skipped, "The target is not open.", "", ""]
+        return Table("What the audit did, in order", columns, [_step(steps[0]), rest])
+    return Table("What the audit did, in order", columns, [_step(step) for step in steps])
 
 
 def _step(step: Data) -> list[Cell | str]:

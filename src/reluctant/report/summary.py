@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reluctant.report.defenses import defense_words, is_close, is_open, trained_words
+from reluctant.defenses.words import defense_words
+from reluctant.report.defenses import is_close, is_open, trained_words
 from reluctant.report.words import count, duration, money, percent, size
 from reluctant.results import Outcome
 
-__all__ = ["Figure", "Leak", "Level", "has_part", "leaks", "level_of", "three_figures"]
+__all__ = ["Figure", "Leak", "Level", "has_part", "is_opened", "leaks", "level_of", "three_figures"]
 
 Data = Mapping[str, Any]
 SHOWN = 3
@@ -61,10 +62,17 @@ PART = Level("Part of it copied, the rest not decided", "warn")
 
 def level_of(record: Data) -> Level:
     """The level of the verdict; one without a copy is no good news while something else leaks."""
+    if not is_opened(record):
+        return replace(LEVELS["unknown"], words="Not opened")
     if record["verdict"]["level"] == "unknown" and has_part(record):
         return PART
     level = LEVELS[record["verdict"]["level"]]
     return replace(level, tone="warn") if level.tone == "good" and record["verdict"]["leaks"] else level
+
+
+def is_opened(record: Data) -> bool:
+    """False where the target could not even be opened: there is nothing to show then."""
+    return not any(step["step"] == "open" and step["state"] == "failed" for step in record["steps"])
 
 
 def has_part(record: Data) -> bool:
@@ -208,14 +216,26 @@ def _flip(record: Data) -> Figure | None:
 
 
 def _digits(record: Data) -> Figure | None:
+    """What one answer tells; digits say nothing of answers that are all alike, or no numbers."""
     health = record.get("health")
     if not health:
         return None
-    if health.get("answers") == "labels":
-        return Figure("What an answer gives", "a label", f"{health['shape']} at small scale")
+    shape = health["shape"]
+    if shape in TELLING_LITTLE:
+        return Figure("What an answer gives", *TELLING_LITTLE[shape])
+    if shape == "piecewise constant":
+        steps = "a few levels" if health.get("answers") == "values" else "a label"
+        return Figure("What an answer gives", steps, "no change under small steps")
     decimals = health.get("decimals")
     value = str(health["number_format"]) if decimals is None else f"{decimals} decimals"
-    return Figure("Digits in an answer", value, f"{health['shape']} at small scale")
+    return Figure("Digits in an answer", value, f"{shape} at small scale")
+
+
+# Shapes of answers whose digits do not matter, and what they give instead.
+TELLING_LITTLE = {
+    "constant": ("nothing new", "it is the same everywhere"),
+    "unclear": ("nothing clear", "noise, NaN or inf"),
+}
 
 
 def _steps(record: Data) -> Figure:

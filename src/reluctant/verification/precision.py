@@ -21,6 +21,7 @@ from reluctant.verification.points import beside, crease_points
 __all__ = ["NoiseRatio", "Precision", "PrecisionCheck", "examine_precision"]
 
 POINTS = 128  # at each scale
+FAR, FAR_POINTS = 100.0, 64  # creases that far out bend nothing at the scale of use, and may have been missed
 PER_NEURON = 2  # beside each crease
 LARGEST_RATIO = 3.0  # of what is left to the noise, root mean square; noise of float32 differs from place to place
 LARGEST_DEVIATION = 15.0  # of one answer, in deviations of its noise
@@ -95,9 +96,10 @@ class PrecisionCheck:
 def examine_precision(
     oracle: Counting, network: ReLUNetwork, precision: Precision, rng: np.random.Generator, spent: int
 ) -> PrecisionCheck:
-    """Ask fresh rows and compare what is left of them with the noise. Cost: 384 rows and 3 a neuron."""
+    """Ask fresh rows and compare what is left of them with the noise. Cost: 448 rows and 3 a neuron."""
     domain = oracle.facts.domain
-    named = [(f"random, scale {scale:g}", domain.sample(rng, POINTS, oracle.dim, scale)) for scale in SCALES]
+    sizes = [(scale, POINTS) for scale in SCALES] + ([(FAR, FAR_POINTS)] if domain.is_space else [])
+    named = [(f"random, scale {scale:g}", domain.sample(rng, count, oracle.dim, scale)) for scale, count in sizes]
     on = crease_points(network, domain, rng).points
     if len(on):
         named += [("on creases", on), ("beside creases", beside(np.repeat(on, PER_NEURON, axis=0), domain, rng))]

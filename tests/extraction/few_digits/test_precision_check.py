@@ -42,3 +42,17 @@ def test_faults_are_seen(fault: str, seed: int) -> None:
     assert found.ok is (fault == "none")
     assert str(found)
     assert found.to_dict()["ok"] is found.ok
+
+
+def test_a_crease_far_out_is_not_forgotten(seed: int) -> None:
+    true = planted((12, 10, 1), 80 + seed)
+    w, b, a, c = parts(true)
+    w[-1] /= np.linalg.norm(w[-1])
+    b[-1] = -15 * np.sqrt(12)  # off wherever inputs of ten times the usual size are
+    target, true = in_float32(rl.ReLUNetwork([w, a], [b, c]))
+    oracle = rl.open_oracle(target, dim=12)
+    w, b, a, c = parts(true)
+    assert check(true, oracle, seed).ok
+    without = check(rl.ReLUNetwork([w[:-1], a[:, :-1]], [b[:-1], c]), oracle, seed)
+    assert [group.name for group in without.groups if group.rms > 3] == ["random, scale 100"]
+    assert not without.ok

@@ -36,7 +36,7 @@ FEW_DIRECTIONS, MORE_DIRECTIONS, MOST_DIRECTIONS = 3, 5, 10
 MANY_INPUTS = 500  # from here on a direction costs less than 0.2 % of the main pass
 MOST_INPUTS = 2000  # from here on ten directions cost less than 0.5 % of it
 MANY_NEURONS = 500  # from here on there is little room between creases, and more directions have more of it
-CROWD, OTHER_LINES = 1000, 2  # neurons, and lines tried besides the first if there are as many
+CROWD, OTHER_LINES = 1000, 4  # neurons, and lines tried besides the first if there are as many
 FEW_PARAMETERS = 1300  # up to here all inputs are directions of the scaffold, and a fit to all answers follows
 MOST_REMEMBERED = 20_000  # rows: many times what a network with so few parameters takes
 LARGEST_ERROR = 1e-3  # of the answers' deviation, at random inputs before that fit
@@ -122,15 +122,16 @@ class DepthTwo:
         A crowded line may hide a crease, or show neurons too badly: another costs little of the whole.
         """
         for last in (*(False,) * OTHER_LINES, True):
+            crowded = on_line.neurons >= CROWD
             try:
                 known = grow(oracle, on_line, regions, self._directions(oracle, on_line.neurons), noise, rng)
-                if on_line.neurons >= CROWD and oracle.outputs == 1:
+                if crowded and oracle.outputs == 1:
                     known = look_again(oracle, known, on_line.weight_sd, reach_of(known, regions.scale), noise, rng)
                 keep(known.lifted())
-                probe(oracle, known, rng)
+                probe(oracle, known, rng, crowded=crowded)
                 return known, choose_base_points(known, regions, noise, rng, oracle.arrays)
             except StageFailed:
-                if last or on_line.neurons < CROWD:
+                if last or not crowded:
                     raise
             on_line, regions = neurons_on_a_line(oracle, noise, rng)
         raise AssertionError("the last line returns or raises")

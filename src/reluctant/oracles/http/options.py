@@ -25,7 +25,6 @@ class ServedKeywords(TypedDict, total=False):
 
     connections: int
     rate: float | None
-    batch: int | None
     auth_env: str | None
     auth_header: str
     encoding: Encoding

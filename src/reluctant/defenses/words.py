@@ -1,0 +1,40 @@
+"""Defenses as an owner calls them."""
+
+from __future__ import annotations
+
+__all__ = ["defense_words"]
+
+WORDS = {
+    "none": "no defense",
+    "decimals": "{} decimals",
+    "digits": "{} significant digits",
+    "float32": "float32",
+    "float16": "float16",
+    "gaussian": "Gaussian noise {}",
+    "laplace": "Laplace noise {}",
+    "softmax": "probabilities",
+    "log-softmax": "log-probabilities",
+    "sigmoid": "a probability each",
+    "top": "top {} probabilities",
+    "labels": "label alone",
+    "limit": "at most {} queries",
+    "clip": "inputs clipped to {}",
+}
+
+
+def defense_words(name: str) -> str:
+    """`decimals=3` as "3 decimals"; several one after the other; a name that is not known as it stands."""
+    parts = name.split(", ")
+    if len(parts) > 1 and parts[0] == "softmax" and parts[1].startswith("top="):
+        parts = parts[1:]  # of probabilities, as it says itself
+    return ", ".join(_one(part) for part in parts)
+
+
+def _one(name: str) -> str:
+    head, *settings = name.split(",")
+    kind, _, value = head.partition("=")
+    words = WORDS.get(kind)
+    if words is None:
+        return name
+    words = words.format(value) if value != "1" or kind != "top" else "top probability"
+    return " ".join([words, *(f"({setting})" for setting in settings)])
