@@ -36,6 +36,7 @@ from benchmarks import (
     public,
     span,
     span_figures,
+    student,
     survival,
 )
 from benchmarks.results import Results
@@ -62,6 +63,7 @@ BENCHMARKS = {
     "survival": survival.main,
     "audit": audit.main,
     "learning": learning.main,
+    "student": student.main,
     "adversarial": adversarial.main,
     "attacks": attacks.main,
     "learning-theory": learning_theory.main,
