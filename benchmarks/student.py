@@ -1,7 +1,7 @@
 """A network trained on the defended answers of the bundled digits classifier: how close it comes, and what that takes.
 
 Errors on its held-out images are of the model's own values (log-ratios, where answers are probabilities), in units of
-their deviation; "random" are inputs drawn like those of the training, there errors are of the answers as they are given.
+their deviation; "random" are inputs drawn like those of the training, where errors are of the answers as given.
 """
 
 from __future__ import annotations

@@ -41,7 +41,10 @@ def accuracy_of(run: Result) -> dict[str, Any]:
 
 def _of_a_student(measured: Measured) -> dict[str, Any]:
     """Of a network trained on the answers: its error where they have a size, and how often its label is theirs."""
-    same = f"the same label for {measured.agreement:.1%} of inputs that it was not trained on"
+    same = (
+        f"the same label for {measured.agreement:.1%} of inputs that it was not trained on (the commonest label alone: "
+        f"{measured.commonest:.1%})"
+    )
     if measured.error is None:
         return {"typical": None, "inputs": measured.points, "words": f"with {same}"}
     typical = float(np.sqrt(measured.error))

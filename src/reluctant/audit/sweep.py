@@ -218,7 +218,7 @@ def _row(
 
 def _shape(row: Leak) -> Sequence[int] | None:
     training = None if row.trained is None else row.trained.result.evidence.get("training")
-    return None if training is None or training.cut else tuple(training.hidden)
+    return None if training is None else tuple(training.hidden)
 
 
 def _unwatched(done: int, of: int, doing: str) -> None:

@@ -14,25 +14,27 @@ __all__ = ["Coordinates"]
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Input x as x @ maps.T - shift."""
+    """Inputs along directions (k, d), None for their own axes, less a mean and over a unit (k,) each."""
 
-    maps: FloatArray  # (k, d)
-    shift: FloatArray  # (k,)
+    directions: FloatArray | None
+    mean: FloatArray
+    unit: FloatArray
 
     @classmethod
     def of(cls, rows: FloatArray, span: FloatArray | None) -> Coordinates:
         """Those in which these rows have mean 0 and deviation 1; a direction in which they do not differ stays."""
-        directions = np.eye(rows.shape[1]) if span is None else np.asarray(span, dtype=np.float64)
-        along = rows @ directions.T
+        along = rows if span is None else rows @ span.T
         deviation = along.std(axis=0)
-        unit = np.where(deviation > 0, deviation, 1.0)
-        return cls(directions / unit[:, None], along.mean(axis=0) / unit)
+        return cls(span, along.mean(axis=0), np.where(deviation > 0, deviation, 1.0))
 
     def __call__(self, rows: FloatArray) -> FloatArray:
         """Rows (n, d) as coordinates (n, k)."""
-        return np.asarray(rows @ self.maps.T - self.shift)
+        along = rows if self.directions is None else rows @ self.directions.T
+        return np.asarray((along - self.mean) / self.unit)
 
     def unfolded(self, network: ReLUNetwork) -> ReLUNetwork:
         """A network of coordinates as one of inputs."""
         first, *rest = network.weights
-        return ReLUNetwork([first @ self.maps, *rest], [network.biases[0] - first @ self.shift, *network.biases[1:]])
+        scaled = first / self.unit
+        weights = scaled if self.directions is None else scaled @ self.directions
+        return ReLUNetwork([weights, *rest], [network.biases[0] - scaled @ self.mean, *network.biases[1:]])

@@ -16,6 +16,7 @@ __all__ = ["HELD_OUT", "Asked", "ask", "drawn", "rows_like"]
 
 HELD_OUT = 0.1  # of the rows
 OFF_SCALE = 4.0  # times the size of a standard Gaussian input, or of its inverse
+MOST_NUMBERS = 2**25  # of all rows together: a quarter of a gigabyte, and as much again in other units
 BLOCK = 1024  # rows asked at a time: where the budget ends inside a block, all before it are used
 
 
@@ -31,7 +32,11 @@ class Asked:
 
 
 def drawn(oracle: Counting, n: int, inputs: FloatArray | None, rng: np.random.Generator) -> FloatArray:
-    """n rows of the domain at the scale of use; of inputs that are given, as many of them, in random order."""
+    """n rows of the domain at the scale of use; of inputs that are given, as many of them, in random order.
+
+    Fewer where inputs are so wide that all would not fit in memory.
+    """
+    n = min(n, MOST_NUMBERS // oracle.dim)
     if inputs is None:
         return oracle.facts.domain.sample(rng, n, oracle.dim)
     return np.asarray(inputs[rng.permutation(len(inputs))[:n]])
@@ -43,7 +48,7 @@ def rows_like(examples: FloatArray, domain: Domain, n: int, rng: np.random.Gener
     Where inputs are of another size, half of the rows have their mean and deviation. The examples themselves are never
     among them, so that a network may be measured there.
     """
-    size = float(np.sqrt(np.mean(examples**2)))
+    n, size = min(n, MOST_NUMBERS // examples.shape[1]), float(np.sqrt(np.mean(examples**2)))
     if domain.is_box or 1 / OFF_SCALE <= size <= OFF_SCALE:
         return None
     dim = examples.shape[1]
