@@ -48,8 +48,8 @@ def one(path: Path, precision: Precision, **settings: Any) -> dict[str, Any]:
     if record["part"]:
         print(f"  part: {record['part']['confirmed']} of {record['part']['neurons']} neurons confirmed")
     if truth:
-        print(f"  truth: {truth['neurons found']} of {truth['neurons']} neurons ({truth['neurons of']}), "
-              f"error {truth['largest error']:.1e}")  # fmt: skip
+        error = "" if truth["largest error"] is None else f", error {truth['largest error']:.1e}"
+        print(f"  truth: {truth['neurons found']} of {truth['neurons']} neurons ({truth['neurons of']}){error}")
     if record["defenses"]:
         print(f"  {record['defenses']['sentence']}", flush=True)
     return record

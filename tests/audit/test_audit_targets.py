@@ -300,6 +300,8 @@ def test_a_part_of_a_network_is_told(record):
         f"A part of the network can be taken: 20 neurons of its first layer, 120 weights and biases, in "
         f"{found['extraction']['queries']:,} queries; the target bends where they say. What else can be taken"
     )
+    assert "Only a part" not in found["verdict"]["sentence"]
+    assert found["verdict"]["confidence"].startswith("High for the part: ")
     assert level_of(found).words == "Part of it copied, the rest not decided"
     assert (leaks(found)[0].state, three_figures(found)[0].value) == ("a part of it", "20")
 

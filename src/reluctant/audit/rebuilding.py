@@ -71,7 +71,9 @@ def compare_with_truth(oracle: Counting, known: Known, seed: int) -> Mapping[str
     if (true.dim, true.outputs) != (found.dim, found.outputs):
         raise Skip("The file and the target differ in inputs or outputs.")
     shape = {"widths": list(whole.widths), "parameters": whole.parameters}
-    return {"truth": {"file": known.given.file.name, **shape, **_beside(found, true, seed)}}
+    return {
+        "truth": {"file": known.given.file.name, **shape, **_beside(found, true, seed, whole=known.copy is not None)}
+    }
 
 
 def _best_network(known: Known) -> ReLUNetwork | None:
@@ -91,7 +93,8 @@ def _as_seen(true: ReLUNetwork, known: Known, oracle: Counting) -> ReLUNetwork:
     return ReLUNetwork([*true.weights[:-1], true.weights[-1][[k]]], [*true.biases[:-1], true.biases[-1][[k]]], skip)
 
 
-def _beside(found: ReLUNetwork, true: ReLUNetwork, seed: int) -> dict[str, Any]:
+def _beside(found: ReLUNetwork, true: ReLUNetwork, seed: int, *, whole: bool) -> dict[str, Any]:
+    """Neurons and weights compared; a part gives no answers to compare."""
     aligned = compare(found, true, rng=seed)
     if aligned.neuron_errors:
         near = sum(int((errors <= FOUND).sum()) for errors in aligned.neuron_errors)
@@ -99,7 +102,7 @@ def _beside(found: ReLUNetwork, true: ReLUNetwork, seed: int) -> dict[str, Any]:
     else:
         near, of, which = _first_layer_found(found, true), true.widths[1] if true.depth > 1 else 0, "first hidden layer"
     return {
-        "largest error": aligned.output_error,
+        "largest error": aligned.output_error if whole else None,
         "neurons found": near,
         "neurons": of,
         "neurons of": which,

@@ -89,10 +89,17 @@ def _confidence(known: Known, level: str) -> str:
         return _verified(known)
     if "open" in known.said:
         return known.said["open"]
-    return _span_confidence(known) if level == "span" else UNSETTLED if level == "unknown" else NO_PROOF
+    if level == "span":
+        return _span_confidence(known)
+    if level == "unknown":
+        return f"{OF_THE_PART} {UNSETTLED}" if _part(known) else UNSETTLED
+    return NO_PROOF
 
 
-UNSETTLED = "None: the audit could not look far enough. Mend what stopped it, or raise the budget, and run it again."
+OF_THE_PART = (
+    "Of the part high: the target was seen to bend on the creases of these neurons, and not beside them. Else "
+)
+UNSETTLED = "none: the audit could not look far enough. Mend what stopped it, or raise the budget, and run it again."
 GIVE_DOMAIN = " If it answers in some range only, give that: domain=(low, high) (--domain LOW,HIGH)."
 LONGEST_QUOTE = 300  # characters of what a target says
 NO_PROOF = (
@@ -207,7 +214,8 @@ def _how_it_ended(known: Known, step: str) -> str:
     if step in known.timed_out:
         return f"The time for {step} ran out."
     if run is not None:
-        return f"{run.outcome.happened}{_more(run)}"
+        told = run.outcome is Outcome.PARTIAL and _part(known)
+        return "" if told else f"{run.outcome.happened}{_more(run)}"
     if known.refusal is not None:
         return known.refusal.happened
     if known.settled(step):
