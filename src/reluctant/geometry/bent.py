@@ -133,25 +133,38 @@ def without_bridges(s: Samples, pieces: Pieces) -> Pieces:
     touches |= pieces.certified[middle] & unsure
     short = pieces.length[middle] < np.maximum(pieces.length[middle - 1], pieces.length[middle + 1])
     inside = s.line[pieces.last[middle - 1]] == s.line[pieces.first[middle + 1]]
-    first, last, bridges = pieces.first.copy(), pieces.last.copy(), []
-    for k in middle[touches & short & inside]:
-        if k - 1 in bridges:
+    first, last = pieces.first.copy(), pieces.last.copy()
+    bridges: list[int] = []
+    for k, stop in zip(*_explained_by_neighbours(s, pieces, middle[touches & short & inside]), strict=True):
+        if bridges and bridges[-1] == k - 1:
             continue
-        samples = np.arange(pieces.first[k], pieces.last[k] + 1)
-        left, right = (_explains(s, pieces, side, samples) for side in (k - 1, k + 1))
-        stop = len(left) if left.all() else int(np.argmin(left))  # samples that the left neighbour explains
-        if right[stop:].all() and 0 < stop < len(samples):
-            bridges.append(k)
-            last[k - 1], first[k + 1] = samples[stop - 1], samples[stop]
+        bridges.append(k)
+        last[k - 1], first[k + 1] = stop - 1, stop
     if not bridges:
         return pieces
     keep = np.setdiff1d(np.arange(len(pieces)), bridges)
     return Pieces.between(s, first[keep], last[keep], pieces.certified[keep])
 
 
-def _explains(s: Samples, pieces: Pieces, which: int, samples: IntArray) -> BoolArray:
-    """Which samples lie on the line of a piece."""
-    end = pieces.last[which] if samples[0] >= pieces.last[which] else pieces.first[which]
+def _explained_by_neighbours(s: Samples, pieces: Pieces, which: IntArray) -> tuple[list[int], list[int]]:
+    """Those of these pieces whose samples lie on their neighbours' lines, and the first sample on the right one's."""
+    if not len(which):
+        return [], []
+    first = pieces.first[which]
+    counts = pieces.last[which] + 1 - first
+    starts = np.cumsum(counts) - counts
+    place = np.arange(counts.sum()) - np.repeat(starts, counts)
+    samples = np.repeat(first, counts) + place
+    left, right = (_explains(s, pieces, np.repeat(side, counts), samples) for side in (which - 1, which + 1))
+    stop = np.minimum.reduceat(np.where(left, np.repeat(counts, counts), place), starts)
+    rest = np.logical_and.reduceat(right | (place < np.repeat(stop, counts)), starts)
+    good = rest & (stop > 0) & (stop < counts)
+    return which[good].tolist(), (first + stop)[good].tolist()
+
+
+def _explains(s: Samples, pieces: Pieces, which: IntArray, samples: IntArray) -> BoolArray:
+    """Which samples (n,) lie on the lines of these pieces (n,)."""
+    end = np.where(samples >= pieces.last[which], pieces.last[which], pieces.first[which])
     line = s.f[end] + pieces.slope[which] * (s.t[samples] - s.t[end])[:, None]
-    allowed = pieces.tolerance(s, np.full(len(samples), which), s.t[samples], s.sd[samples])
+    allowed = pieces.tolerance(s, which, s.t[samples], s.sd[samples])
     return np.asarray(np.abs(s.f[samples] - line).max(axis=1) <= allowed)

@@ -117,8 +117,11 @@ def scan_lines(
     places: FloatArray | None = None,
     most: int | None = None,
     watch: Callable[[Scan], None] | None = None,
+    ask_at: Callable[[IntArray, FloatArray], FloatArray] | None = None,
 ) -> Scan:
     """Find every crease on every line, from limit to limit; `watch` is shown what is known after every round.
+
+    `ask` answers rows; `ask_at`, if given, positions t on lines of these indices: rows need not be written out here.
 
     Every line is also looked at in `places` (p,), positions where something narrow is known to be. After `most`
     rows the search ends as it stands, with intervals open.
@@ -126,7 +129,7 @@ def scan_lines(
     Cost: about five rows a crease, and 16 a line; 5 a line where `few` creases are expected.
     """
     with np.errstate(divide="ignore", invalid="ignore"):  # positions that rounding makes one give no slope
-        return _scan(_Search(ask, lines, noise), rng, few, places, most, watch)
+        return _scan(_Search(ask_at or _by_rows(ask, lines), lines, noise), rng, few, places, most, watch)
 
 
 def _scan(
@@ -187,11 +190,17 @@ def _too_many(samples: Samples, lines: int) -> bool:
     return len(samples) > MOST_PER_CREASE * (certified + CREASES_AT_FIRST * lines)
 
 
+def _by_rows(ask: Callable[[FloatArray], FloatArray], lines: Lines) -> Callable[[IntArray, FloatArray], FloatArray]:
+    return lambda line, t: ask(lines.points(line, t))
+
+
 class _Search:
     """One search; `round` takes samples and says what to ask next."""
 
-    def __init__(self, ask: Callable[[FloatArray], FloatArray], lines: Lines, noise: DistanceNoise) -> None:
-        self.ask, self.lines, self.noise = ask, lines, noise
+    def __init__(
+        self, ask_at: Callable[[IntArray, FloatArray], FloatArray], lines: Lines, noise: DistanceNoise
+    ) -> None:
+        self.ask_at, self.lines, self.noise = ask_at, lines, noise
         self.numbers = 0  # of pairs and checks given out so far
         self.rounds = 0
 
@@ -263,7 +272,7 @@ class _Search:
 
     def ask_all(self, wanted: _Wanted) -> Samples:
         line, t = np.concatenate(wanted.line), np.concatenate(wanted.t)
-        f = self.ask(self.lines.points(line, t))
+        f = self.ask_at(line, t)
         sd = np.hypot(self.sd(t), roundings(np.abs(f).max(axis=1)))
         self.rounds += 1
         numbers = np.concatenate(wanted.pair), np.concatenate(wanted.check), np.full(len(t), self.rounds - 1)

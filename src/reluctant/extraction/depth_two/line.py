@@ -13,6 +13,7 @@ from reluctant.geometry.samples import IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
+from reluctant.oracles.moves import Moves
 
 __all__ = ["NoCrease", "Regions", "neurons_on_a_line"]
 
@@ -53,8 +54,12 @@ def neurons_on_a_line(
     def show(scan: Scan) -> None:
         oracle.ledger.show(LineSearch.of(lines, scan))
 
+    def ask_at(line: IntArray, t: FloatArray) -> FloatArray:
+        return oracle.query_moves(Moves(lines.origins, line, t, line, lines.directions))
+
+    watch = show if oracle.ledger.viewer else None
     with oracle.stage("line"):
-        scan = scan_lines(oracle.query, lines, noise, rng, watch=show if oracle.ledger.viewer else None)
+        scan = scan_lines(oracle.query, lines, noise, rng, watch=watch, ask_at=ask_at)
         show(scan)
     if not len(scan.creases):
         raise NoCrease
