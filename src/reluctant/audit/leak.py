@@ -24,13 +24,14 @@ from reluctant.oracles.link import AnswerLink, Linked
 from reluctant.results import Result
 from reluctant.span import Span, recover_span
 
-__all__ = ["BUDGET", "CLOSE", "METHODS", "NO_DEFENSE", "SECONDS", "Leak", "Rebuilt", "leak"]
+__all__ = ["BUDGET", "CLOSE", "METHODS", "NO_DEFENSE", "SECONDS", "Leak", "Rebuilt", "leak", "narrow_basis"]
 
 METHODS = ("span", "extract", "learn", "train")
 FROM_LABELS = ("span", "train")  # what works where labels alone are left
 IN_WORDS = {"extract": "extraction", "learn": "learning", "train": "training"}
 BUDGET = 200_000  # rows for each method: labels take 60 to 150 for each input of each direction
 SECONDS = 60.0  # of processor time, for all methods together
+NARROW = 0.25  # of the inputs: training in so few directions of a span pays for finding them
 CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good is one, verified or not
 
 # What a defense makes of values, and how one who asks reads it.
@@ -150,7 +151,7 @@ class Leak:
             },
             "span": None if self.span is None else _span_as_data(self.span),
             "rebuilt": None if rebuilt is None else rebuilt.to_dict() | {"queries": self.queries},
-            "trained": None if self.trained is None else _student_as_data(self.trained),
+            "trained": None if self.trained is None else _student_as_data(self.trained, self.span),
             "stopped": self.stopped,
         }
 
@@ -166,6 +167,7 @@ def leak(
     methods: Sequence[str] = METHODS,
     every: bool = False,
     hidden: Sequence[int] | None = None,
+    span: Span | None = None,
     rng: Rng = 0,
 ) -> Leak:
     """Try what one defense leaves of a local copy.
@@ -180,19 +182,20 @@ def leak(
         methods: which to try, of "span", "extract", "learn", "train".
         every: learn also where extraction succeeded, or took too long; try all on labels, which refuse them.
         hidden: hidden widths of a trained network; if not given, the best of a few shapes.
+        span: the one behind this defense, where it is known and not to be tried.
         rng: seed of all random choices.
     """
     names = (defense,) if isinstance(defense, str) else tuple(defense)
     left = FROM_LABELS if _only_labels(oracle, names) and not every else METHODS
     methods = [name for name in methods if name in left]
     cell = _Cell(oracle, names, inputs, link, budget, Clock(seconds, len(methods)), rng)
-    span = cell.span() if "span" in methods else None
+    span = cell.span() if "span" in methods else span
     extracted = cell.rebuild("extract", extract) if "extract" in methods else None
     open_ = extracted is None or not (extracted.result.ok or extracted.undecided)
     wanted = "learn" in methods and cell.learnable and (every or open_)
     learned = cell.rebuild("learn", learn) if wanted else None
     cut = ("extract" in methods and extracted is None) or (wanted and learned is None)
-    trained = cell.train(hidden) if "train" in methods else None
+    trained = cell.train(hidden, span) if "train" in methods else None
     return Leak(", ".join(names) or NO_DEFENSE, cell.honest(), span, extracted, learned, cut, trained)
 
 
@@ -261,14 +264,18 @@ class _Cell:
             return found
         return _compared(found, self.values(), result.network(self.inputs), self.reference)
 
-    def train(self, hidden: Sequence[int] | None) -> Rebuilt | None:
-        """A network trained on the defended answers as they are. None if there is no time for it."""
+    def train(self, hidden: Sequence[int] | None, span: Span | None) -> Rebuilt | None:
+        """A network trained on the defended answers as they are, inside a span that is much smaller than all inputs.
+
+        None if there is no time for it.
+        """
         seconds = self.clock.share()
         if seconds == 0:
             return None
         rows = rows_like(self.inputs, self.oracle.facts.domain, ROWS, as_generator(self.rng).spawn(1)[0])
         defended = defend(self.oracle, *self.names)
-        result = train_student(defended, hidden=hidden, inputs=rows, seconds=seconds, rng=self.rng)
+        basis = narrow_basis(span)
+        result = train_student(defended, hidden=hidden, inputs=rows, span=basis, seconds=seconds, rng=self.rng)
         found = Rebuilt("train", result)
         if result.network is None:
             return found
@@ -332,11 +339,18 @@ def _badness(rebuilt: Rebuilt) -> tuple[bool, float]:
     return not rebuilt.result.ok, np.inf if rebuilt.error is None else rebuilt.error
 
 
-def _student_as_data(trained: Rebuilt) -> dict[str, Any]:
-    """The same, and how it does at inputs drawn like those that it was trained on."""
-    measured = trained.result.evidence.get("accuracy")
+def narrow_basis(span: Span | None) -> FloatArray | None:
+    """Directions (k, d) that are worth training in: all that count, and few of those there are."""
+    narrow = span is not None and span.ok and 0 < span.rank <= NARROW * span.subspace.dim
+    return span.basis if span is not None and narrow else None
+
+
+def _student_as_data(trained: Rebuilt, span: Span | None) -> dict[str, Any]:
+    """The same with the queries for a span that was used, and how it does at inputs like those of its training."""
+    measured, used = trained.result.evidence.get("accuracy"), narrow_basis(span) is not None
     error = None if measured is None or measured.error is None else float(np.sqrt(measured.error))
     return trained.to_dict() | {
+        "queries": trained.result.queries + (span.queries if span is not None and used else 0),
         "held out error": error,
         "held out labels": None if measured is None else measured.agreement,
         "cut short": trained.cut,

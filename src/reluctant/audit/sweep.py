@@ -213,7 +213,7 @@ def _row(
     """What a defense leaves; of one that is known already, what training makes of it."""
     if names not in known:
         return try_one(names, **limits)
-    return replace(known[names], trained=try_one(names, methods=students, **limits).trained)
+    return replace(known[names], trained=try_one(names, methods=students, span=known[names].span, **limits).trained)
 
 
 def _shape(row: Leak) -> Sequence[int] | None:

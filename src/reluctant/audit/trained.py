@@ -20,7 +20,8 @@ def is_close(trained: Rebuilt) -> bool:
 def trained_words(trained: Rebuilt) -> str:
     """How far off it is, how often it gives the same label, and whether it might have done better."""
     if trained.agreement is None:
-        return f"was not made ({trained.result.outcome.slug})"
+        ended = trained.result.outcome
+        return "was not made: rows or time ran out" if not ended.settles else f"was not made ({ended.slug})"
     off = "" if trained.error is None else f"is within {trained.error:.1e} of the model and "
     measured = trained.result.evidence.get("accuracy")
     drawn = "" if trained.error is not None or measured is None else f" ({measured.agreement:.1%} of random ones)"

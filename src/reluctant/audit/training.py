@@ -7,15 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from reluctant.audit.known import Known, Skip, skip_where
+from reluctant.audit.leak import narrow_basis
 from reluctant.audit.shares import TRAINING
-from reluctant.learning.student import ROWS, rows_like, train_student
-from reluctant.numerics import FloatArray, as_generator
+from reluctant.learning.student import ROWS, STEPS, rows_like, train_student
+from reluctant.numerics import as_generator
 from reluctant.oracles import Counting, Kind
 from reluctant.results import Outcome, Result
 
 __all__ = ["train_network", "training_limits"]
 
 TO_REFERENCE = ("softmax", "log-softmax", "top-k")
+LONGER = 2  # than in the sweep, where there is one for each defense
 NOT_TRIED = (
     "Training another network on the answers was not tried; it may give a close copy where these methods do not."
 )
@@ -34,7 +36,8 @@ def train_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any
     skip_where(known, Outcome.CONSTANT, Outcome.NON_FINITE)
     rows = rows_like(known.given.inputs, oracle.facts.domain, ROWS, as_generator(seed).spawn(1)[0])
     seconds = TRAINING * known.given.seconds
-    result = train_student(oracle, inputs=rows, span=_span(known), seconds=seconds, rng=seed)
+    basis = narrow_basis(known.span)
+    result = train_student(oracle, inputs=rows, span=basis, steps=LONGER * STEPS, seconds=seconds, rng=seed)
     found = {"training": _as_seen(result, known)}
     hurried = "training" in result.evidence and result.evidence["training"].hurried
     return found | ({"timed_out": (*known.timed_out, "training")} if hurried and not result.ok else {})
@@ -44,12 +47,6 @@ def training_limits(known: Known) -> str:
     """What can be said of training, in a sentence."""
     swept = known.sweep is not None and any(row.trained is not None for row in known.sweep.rows)
     return ONE_RECIPE if swept or known.training is not None else NOT_TRIED
-
-
-def _span(known: Known) -> FloatArray | None:
-    """The directions that count, where they are fewer than all."""
-    span = known.span
-    return span.basis if span is not None and span.ok and 0 < span.rank < span.subspace.dim else None
 
 
 def _as_seen(result: Result, known: Known) -> Result:
