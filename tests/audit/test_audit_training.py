@@ -110,7 +110,7 @@ def test_a_smooth_model_is_approximated(valid):
     with open_oracle(lambda x: np.tanh(x @ a.T) @ b, dim=2) as oracle:
         record = valid(audit(oracle, steps=["health", "extraction", "learning", "training", "errors"]).to_dict())
     assert (record["verdict"]["level"], record["recovered"]["method"]) == ("approximate", "training on the answers")
-    assert record["verdict"]["sentence"].startswith("A close copy of the network can be taken")
+    assert record["verdict"]["sentence"].startswith("A close copy of the network can be trained on its answers")
     assert "extractable" not in record["verdict"]["leaks"]
     assert record["recovered"]["error"]["typical"] <= CLOSE
     assert record["pictures"]["errors"][1]["largest"] < 0.2  # the copy stands for the target in later steps

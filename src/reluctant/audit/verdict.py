@@ -72,7 +72,8 @@ def _sentence(known: Known, level: str) -> str:
     if level == "exact":
         return _copied(known, "The whole network can be taken")
     if level == "approximate":
-        return _copied(known, "A close copy of the network can be taken")
+        trained = known.copy is known.training
+        return _copied(known, f"A close copy of the network can be {'trained on its answers' if trained else 'taken'}")
     if level == "span":
         return _span_sentence(known)
     if "open" in known.said:
