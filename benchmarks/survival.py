@@ -6,8 +6,8 @@
 A cell says how many of the runs ended well (else the outcome), the median error, and the median number of rows.
 Error: the largest angle to the true span; of a network the root mean square over Gaussian inputs, relative to each
 output's deviation (log-ratios behind a softmax). An error in brackets is that of a network that is not called good.
-Wrong: said to be good and off: a span of another rank or off by more than 0.01, an extracted network that errs by more
-than five times what the defense itself does, a learned one by more than it was asked to.
+Wrong: said to be good and off: a span of another rank, or off by more than 0.01 and than it says; an extracted network
+that errs by more than five times what the defense itself does; a learned one by more than it was asked to.
 """
 
 from __future__ import annotations
@@ -114,7 +114,8 @@ def one(target: Target, defense: tuple[str, ...], seed: int) -> tuple[Cell, Cell
 def of_span(span: Span, target: Target) -> Cell:
     true = target.span
     angle = float(true.angles(span.subspace).max(initial=0.0)) if span.rank else None
-    wrong = span.ok and (span.rank != true.rank or angle is None or angle > WRONG_ANGLE)
+    told = max(WRONG_ANGLE, span.angle)  # what the span says of itself
+    wrong = span.ok and (span.rank != true.rank or angle is None or angle > told)
     return Cell(span.outcome.slug, span.ok, angle, span.queries, wrong)
 
 

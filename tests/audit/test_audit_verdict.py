@@ -152,3 +152,9 @@ def test_every_outcome_settles_or_leaves_open():
         "non-finite", "one-label", "on-boundary", "out-of-budget", "out-of-reach", "partial", "rank-unclear",
         "span-partial", "target-failed", "too-noisy", "unverified",
     }  # fmt: skip
+
+
+def test_a_copy_that_is_not_accurate_enough_tells_its_error():
+    known = replace(SETTLED, learning=unverified(0.5, Outcome.NOT_ACCURATE))
+    rms = known.learning.evidence["verification"].rms_error
+    assert f"the best one is given, with its error. It is {rms:.1e} of the output's deviation" in judge(known).sentence

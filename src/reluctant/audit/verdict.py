@@ -9,7 +9,7 @@ from typing import Any
 from reluctant.adversarial import Flip
 from reluctant.audit.known import Known
 from reluctant.audit.recovered import accuracy_of, shape_of
-from reluctant.results import Ended, Outcome
+from reluctant.results import Ended, Outcome, Result
 
 __all__ = ["LEAKS", "NEEDS", "SMALL_FLIP", "Verdict", "judge", "smallest_flip"]
 
@@ -97,10 +97,8 @@ def _confidence(known: Known, level: str) -> str:
     return NO_PROOF
 
 
-OF_THE_PART = (
-    "Of the part high: the target was seen to bend on the creases of these neurons, and not beside them. Else "
-)
-UNSETTLED = "none: the audit could not look far enough. Mend what stopped it, or raise the budget, and run it again."
+OF_THE_PART = "High for the part: the target was seen to bend on its creases, and not beside them. For the rest:"
+UNSETTLED = "None: the audit could not look far enough. Mend what stopped it, or raise the budget, and run it again."
 GIVE_DOMAIN = " If it answers in some range only, give that: domain=(low, high) (--domain LOW,HIGH)."
 LONGEST_QUOTE = 300  # characters of what a target says
 NO_PROOF = (
@@ -201,6 +199,9 @@ def _why_not(known: Known) -> str:
 
 def _more(run: Ended) -> str:
     """What the target said itself, or what would help."""
+    if run.outcome is Outcome.NOT_ACCURATE and isinstance(run, Result):
+        typical = accuracy_of(run)["typical"]
+        return "" if typical is None else f" It is {typical:.1e} of the output's deviation, root mean square."
     if run.outcome is Outcome.TARGET_FAILED and run.evidence.get("error"):
         return f" {str(run.evidence['error'])[:LONGEST_QUOTE]}"
     return GIVE_DOMAIN if run.outcome is Outcome.OUT_OF_REACH else ""

@@ -15,6 +15,7 @@ from reluctant.span.inputs import Ask, Inputs
 __all__ = ["Ask", "Ground", "as_long_as_allowed", "guarded", "moves_outside"]
 
 UNCLEAR_MARGIN = 1 / 3  # a rank whose margin is worse is not told
+UNCLEAR_ANGLE = 0.1  # directions that may be off by more, as a sine, are not known
 RULE_OF_THREE = 3.0  # nothing in n looks: with 95 % confidence its share is below 3 / n
 WITHIN = 0.9  # of the way to a bound
 

@@ -13,7 +13,7 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.results import Outcome
 from reluctant.span.found import Found
-from reluctant.span.ground import RULE_OF_THREE, UNCLEAR_MARGIN
+from reluctant.span.ground import RULE_OF_THREE, UNCLEAR_ANGLE, UNCLEAR_MARGIN
 from reluctant.span.inputs import Inputs
 from reluctant.span.look import Look, look
 from reluctant.span.oversampled import oversampled
@@ -198,6 +198,8 @@ def _verified(oracle: Counting, seen: Look, found: Found, rng: np.random.Generat
         found = replace(found, leak=leak, limit=strength, margin=max(found.margin, strength / found.kept))
         silent = silent and bool((slope <= allowed).all())
     if found.margin > UNCLEAR_MARGIN and np.isfinite(found.margin):
+        return Outcome.RANK_UNCLEAR, found
+    if silent and found.rank < oracle.dim and found.angle > UNCLEAR_ANGLE:
         return Outcome.RANK_UNCLEAR, found
     if not (silent and np.isfinite(found.margin) and _all_matter(oracle, seen, found)):
         return Outcome.SPAN_PARTIAL, found

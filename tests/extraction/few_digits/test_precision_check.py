@@ -56,3 +56,19 @@ def test_a_crease_far_out_is_not_forgotten(seed: int) -> None:
     without = check(rl.ReLUNetwork([w[:-1], a[:, :-1]], [b[:-1], c]), oracle, seed)
     assert [group.name for group in without.groups if group.rms > 3] == ["random, scale 100"]
     assert not without.ok
+
+
+def test_two_parallel_creases_are_not_taken_for_one(seed: int) -> None:
+    true = planted((12, 10, 1), 80 + seed)
+    w, b, a, c = parts(true)
+    w[1], b[1], a[:, 1] = w[0], b[0] + 2e-3 * np.linalg.norm(w[0]), -0.2 * a[:, 0]
+    target, true = in_float32(rl.ReLUNetwork([w, a], [b, c]))
+    oracle = rl.open_oracle(target, dim=12)
+    assert check(true, oracle, seed).ok
+    w, b, a, c = parts(true)
+    both = a[:, 0] + a[:, 1]
+    b[0] = ((a[:, 0] * b[0] + a[:, 1] * b[1]) / both).item()  # right on either side of the two
+    a[:, 0] = both
+    merged = check(rl.ReLUNetwork([np.delete(w, 1, 0), np.delete(a, 1, 1)], [np.delete(b, 1), c]), oracle, seed)
+    assert [group.name for group in merged.groups if group.largest > 15] == ["across creases"]
+    assert not merged.ok
