@@ -1,10 +1,12 @@
 """Run all benchmarks, or those named, such as: python -m benchmarks depth-two honesty.
 
-With --save the rows are kept in benchmarks/results, where the tables of the README come from.
+With --save the rows are kept in benchmarks/results, where the tables of the README come from. With --engine
+dask://host:port the runs of honesty and survival, whose figures are no times, are spread over a cluster.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 
@@ -17,6 +19,7 @@ from benchmarks import (
     attacks,
     audit,
     bounded,
+    dask,
     defenses,
     depth_three,
     depth_two,
@@ -40,6 +43,7 @@ from benchmarks import (
     survival,
 )
 from benchmarks.results import Results
+from benchmarks.sweeping import Sweeping
 
 BENCHMARKS = {
     "oracles": oracles.main,
@@ -56,6 +60,7 @@ BENCHMARKS = {
     "precision": precision.main,
     "growth": growth.main,
     "gpu": gpu.main,
+    "dask": dask.main,
     "honesty": honesty.main,
     "honesty-float32": honesty.float32,
     "probabilities": probabilities.main,
@@ -73,9 +78,18 @@ BENCHMARKS = {
 }
 
 
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("--save", action="store_true", help="keep the rows in benchmarks/results")
+    parser.add_argument("--engine", metavar="dask://HOST:PORT", help="spread runs whose figures are no times")
+    return parser.parse_args()
+
+
 def main() -> None:
-    Results.saved = "--save" in sys.argv
-    names = [name for name in sys.argv[1:] if name != "--save"] or list(BENCHMARKS)
+    given = arguments()
+    Results.saved, Sweeping.engine = given.save, given.engine
+    names = given.names or list(BENCHMARKS)
     unknown = set(names) - set(BENCHMARKS)
     if unknown:
         sys.exit(f"unknown benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")

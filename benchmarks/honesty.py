@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 import reluctant as rl
+from benchmarks.sweeping import Sweeping
 from reluctant.testing import DEGENERATE, largest_true_error
 from reluctant.testing.faults import in_float32
-from reluctant.testing.planted import Family
 
 WRONG = 1e-6
 OWN = 5.0  # times the target's own error
@@ -53,18 +53,19 @@ def in_single(true: rl.ReLUNetwork) -> tuple[Answers | rl.ReLUNetwork, rl.ReLUNe
 def report(seeds: int, kind: Callable[[rl.ReLUNetwork], Any]) -> None:
     total: Counter[str] = Counter()
     print(f"{'family':<38}{'exact':>7}{'refused':>9}{'wrong':>7}{'largest error':>15}")
-    for family, make in DEGENERATE.items():
-        count, worst = one_family(make, seeds, kind)
+    families = [(family, seeds, kind) for family in DEGENERATE]
+    for (family, *_), (count, worst) in zip(families, Sweeping.over(one_family, families), strict=True):
         total += count
         print(f"{family:<38}{count['exact']:>7}{count['refused']:>9}{count['wrong']:>7}{worst:>15.1e}", flush=True)
     runs = total.total()
     print(f"{runs} networks: {total['exact'] / runs:.1%} exact, {total['refused']} refused, {total['wrong']} wrong")
 
 
-def one_family(make: Family, seeds: int, kind: Callable[[rl.ReLUNetwork], Any]) -> tuple[Counter[str], float]:
+def one_family(family: tuple[str, int, Callable[[rl.ReLUNetwork], Any]]) -> tuple[Counter[str], float]:
+    name, seeds, kind = family
     count, worst = Counter[str](), 0.0
     for seed in range(seeds):
-        target, true, limit, attempts = kind(make(FIRST_SEED + seed))
+        target, true, limit, attempts = kind(DEGENERATE[name](FIRST_SEED + seed))
         result = rl.extract(rl.open_oracle(target, dim=true.dim), rng=seed, attempts=attempts)
         if not result.ok or result.network is None:
             count["refused"] += 1

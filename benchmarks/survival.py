@@ -16,10 +16,12 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
 import reluctant as rl
+from benchmarks.sweeping import Sweeping
 from reluctant.audit.leak import Leak, Rebuilt, leak
 from reluctant.bundled import digits_model
 from reluctant.learning.driver import EPS
@@ -94,15 +96,19 @@ def main() -> None:
     for target in targets():
         print(f"\n{target.name}; {SEEDS} seeds")
         print(f"| {'defense':<25} | {'span':<38} | {'extract':<38} | {'learn':<38} |")
-        for name, defense in defenses(target):
-            runs = [one(target, defense, FIRST_SEED + seed) for seed in range(SEEDS)]
+        tried = defenses(target)
+        cells = [(target, defense, FIRST_SEED + seed) for _, defense in tried for seed in range(SEEDS)]
+        ended = Sweeping.over(one, cells)
+        for name, _ in tried:
+            runs = list(islice(ended, SEEDS))
             columns = [summary([run[k] for run in runs]) for k in range(3)]
             wrong += sum(cell.wrong for run in runs for cell in run if cell is not None)
             print(f"| {name:<25} | " + " | ".join(f"{column:<38}" for column in columns) + " |", flush=True)
     print(f"\nwrong, and said to be good: {wrong}")
 
 
-def one(target: Target, defense: tuple[str, ...], seed: int) -> tuple[Cell, Cell | None, Cell | None]:
+def one(cell: tuple[Target, tuple[str, ...], int]) -> tuple[Cell, Cell | None, Cell | None]:
+    target, defense, seed = cell
     found = leak(
         rl.open_oracle(target.network), defense, inputs=target.inputs, budget=BUDGET, seconds=METHODS * SECONDS,
         every=True, rng=seed,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -29,3 +30,29 @@ def _wanted_seeds() -> Sequence[int]:
 def seed(request: pytest.FixtureRequest) -> int:
     """One seed by default; RELUCTANT_SEEDS=all or RELUCTANT_SEEDS=3,5 for others."""
     return request.param
+
+
+CLUSTER_SECONDS = 180  # to start, and to be whole again after a worker was killed
+
+
+@pytest.fixture(scope="session")
+def local_cluster() -> Iterator[Any]:
+    """A scheduler in this process and two workers in processes of their own, each under a nanny."""
+    from distributed import Client, LocalCluster
+
+    settings = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+    with LocalCluster(**settings) as cluster, Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+@pytest.fixture
+def client(local_cluster: Any) -> Any:
+    """A Client of a real dask cluster with two worker processes, both alive."""
+    local_cluster.wait_for_workers(2, timeout=CLUSTER_SECONDS)
+    return local_cluster
+
+
+@pytest.fixture
+def address(client: Any) -> str:
+    """The same cluster by its address."""
+    return client.scheduler.address.replace("tcp://", "dask://")

@@ -26,6 +26,9 @@ class Arrays:
     xp: ClassVar[Any] = np
     cells: ClassVar[int] = 2**19  # numbers worked on together: they stay in the processor's cache
 
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return "HOST"  # there is one, on every machine
+
     def put(self, array: NDArray[Any]) -> Array:
         """The array, moved to where large ones live."""
         return array
@@ -77,6 +80,9 @@ class TorchArrays(Arrays):
         self._torch = require("torch", extra="torch", purpose="Arrays on a device")
         self.device = self._torch.device(device)
 
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return TorchArrays, (str(self.device),)
+
     @property
     def xp(self) -> Any:
         """The namespace: torch."""
@@ -113,7 +119,9 @@ class TorchArrays(Arrays):
 
     def row_pivots(self, matrix: Array, count: int) -> NDArray[np.intp]:
         """Rows that elimination with partial pivoting picks, the first so many: they span much volume."""
-        swaps = self._torch.linalg.lu_factor_ex(matrix)[1]
+        # Columns of zeros change none of these pivots, and torch factors a square matrix ten times faster.
+        square = self._torch.nn.functional.pad(matrix, (0, max(0, len(matrix) - matrix.shape[1])))
+        swaps = self._torch.linalg.lu_factor_ex(square)[1]
         return _picked(self.get(swaps) - 1, len(matrix), count)
 
     def cholesky_solver(self, matrix: Array) -> Callable[[Array], Array]:

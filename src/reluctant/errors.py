@@ -6,7 +6,8 @@ ReluctantError
 │   │   └── OutsideDomain            a row leaves the domain the target was opened with
 │   ├── UnknownTarget                no adapter knows how to open this target
 │   ├── UnsafeFile                   the file can run code and trust_code was not given
-│   └── UnsupportedModel             a model that cannot be read; the message names the node
+│   ├── UnsupportedModel             a model that cannot be read; the message names the node
+│   └── UnusableEngine               nobody answers there, no workers, or the target cannot go to them
 ├── MissingDependency (ImportError)  an extra is not installed; the message gives the pip line
 ├── TargetError                      the target misbehaved
 │   ├── TargetUnavailable            it raised or dropped the call: worth a retry
@@ -61,6 +62,7 @@ __all__ = [
     "UnknownTarget",
     "UnsafeFile",
     "UnsupportedModel",
+    "UnusableEngine",
 ]
 
 
@@ -110,6 +112,12 @@ class UnsupportedModel(InvalidInput):
     """A model file that cannot be read, or not in the way that was asked for."""
 
     slug = "unsupported-model"
+
+
+class UnusableEngine(InvalidInput):
+    """An engine that cannot be reached, has no workers, another version, or workers that cannot hold the target."""
+
+    slug = "unusable-engine"
 
 
 class MissingDependency(ReluctantError, ImportError):

@@ -182,7 +182,7 @@ def test_one_defense_that_fails_does_not_cost_the_others():
 
         def answer(self, rows):
             Strange.answered += 1
-            if Strange.answered == 1:
+            if Strange.answered <= 2:  # the student without a defense comes before the rows
                 raise RuntimeError("broken")
             return super().answer(rows)
 

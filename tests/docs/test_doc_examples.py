@@ -15,6 +15,7 @@ from reluctant.testing import planted
 from reluctant.testing.server import ModelServer
 
 SHOWN = [page for page in PAGES if python_examples(page)]
+SCHEDULER = "scheduler:8786"
 SERVED = ("http://host:8080/v2/models/mlp", "https://host/v2/models/mlp")
 
 
@@ -53,10 +54,12 @@ def _classifier() -> Any:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a list of ways to open closes nothing
 @pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_examples_run(page: Path, names: dict[str, Any], served: ModelServer) -> None:
+def test_examples_run(page: Path, names: dict[str, Any], served: ModelServer, request: pytest.FixtureRequest) -> None:
     for number, example in enumerate(python_examples(page)):
         for address in SERVED:
             example = example.replace(address, served.url)
+        if SCHEDULER in example:
+            example = example.replace(SCHEDULER, request.getfixturevalue("address").removeprefix("dask://"))
         exec(compile(example, f"{page.name}, example {number + 1}", "exec"), names)
 
 

@@ -97,11 +97,18 @@ def test_other_files_of_the_folder_are_left_alone(tmp_path):
     assert (tmp_path / "bad.json").read_text() == "not json"
 
 
-def test_several_at_a_time_give_the_same(tmp_path):
-    for jobs in (1, 2):
-        (tmp_path / str(jobs)).mkdir()
-        list(run_experiments(["good", "bad", "broken"], Plan(tmp_path / str(jobs)), jobs))
+@pytest.mark.parametrize("elsewhere", ["processes", "cluster"])
+def test_several_at_a_time_give_the_same(elsewhere, tmp_path, request):
+    there = {"jobs": 2} if elsewhere == "processes" else {"engine": request.getfixturevalue("client")}
+    for folder, where in (("here", {}), ("there", there)):
+        (tmp_path / folder).mkdir()
+        records = list(run_experiments(["good", "bad", "broken"], Plan(tmp_path / folder), **where))
+        assert [record["name"] for record in records] == ["good", "bad", "broken"]
     for name in ("good", "bad"):
-        one, two = (json.loads((tmp_path / jobs / f"{name}.json").read_text()) for jobs in "12")
+        one, two = (json.loads((tmp_path / folder / f"{name}.json").read_text()) for folder in ("here", "there"))
         assert one | {"seconds": 0} == two | {"seconds": 0}
-    assert names_in(tmp_path / "1") == names_in(tmp_path / "2")
+        for suffix in (".svg", ".txt"):
+            assert (tmp_path / "here" / f"{name}{suffix}").read_text() == (
+                tmp_path / "there" / f"{name}{suffix}"
+            ).read_text()
+    assert names_in(tmp_path / "here") == names_in(tmp_path / "there")

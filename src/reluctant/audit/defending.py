@@ -32,6 +32,7 @@ def try_defenses(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]
             digits=digits_given(served),
             undefended=_undefended(known), methods=_methods(known),
             seconds=TIMES["defenses"] * known.given.seconds, rng=seed, watch=known.given.watch,
+            engine=known.given.engine,
         )  # fmt: skip
     finally:
         copy.close()

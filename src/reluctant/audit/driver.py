@@ -20,6 +20,7 @@ from reluctant.audit.recovered import Price
 from reluctant.audit.running import Run, Watch
 from reluctant.audit.shares import BUDGET, SECONDS
 from reluctant.audit.training import train_network
+from reluctant.engines import Engine
 from reluctant.errors import ReluctantError
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Oracle
@@ -64,6 +65,7 @@ def audit(
     steps: Iterable[str] | None = None,
     repeat: str = "",
     watch: Watch | None = None,
+    engine: Engine | None = None,
 ) -> Audit:
     """Find out what can be taken from a model through its answers.
 
@@ -86,6 +88,7 @@ def audit(
         steps: some of `STEPS`; all if not given.
         repeat: the command that repeats it, for the record.
         watch: told of progress.
+        engine: "dask://host:port", or a Client of dask.distributed: defenses are tried on its workers.
 
     Ctrl-C ends it early with a record of what is known by then.
     """
@@ -98,7 +101,7 @@ def audit(
     given = Given(
         honest_inputs(inputs, opened, rng), inputs is None, image_shape(input_shape, opened.dim),
         None if file is None else Path(file), precision, link, output, seconds,
-        partial(watch or _unwatched, "defenses"), tuple(defense),
+        partial(watch or _unwatched, "defenses"), tuple(defense), engine,
     )  # fmt: skip
     run = Run(opened, Known(given, link), budget, rng, watch or _unwatched)
     ended = run.go(STEPS, wanted)

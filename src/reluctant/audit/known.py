@@ -11,6 +11,7 @@ from reluctant.adversarial import Flip
 from reluctant.audit.recovered import best_copy
 from reluctant.audit.sweep import Sweep
 from reluctant.domains import Domain
+from reluctant.engines import Engine
 from reluctant.health import Health
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import LINKS, Link
@@ -31,7 +32,7 @@ class Given:
 
     inputs: honest inputs (n, d); `sampled` if they were drawn from the domain. shape: of an input that is an image.
     file: a local file of the model, for the truth and for defenses; defense: what stands before it in the target;
-    link: how its answers are to be read; output: the one that is looked at.
+    link: how its answers are to be read; output: the one that is looked at. engine: where defenses are tried.
     """
 
     inputs: FloatArray
@@ -44,6 +45,7 @@ class Given:
     seconds: float = 0.0
     watch: Callable[[int, int, str], None] | None = None
     defense: tuple[str, ...] = ()
+    engine: Engine | None = None
 
     def inside(self, box: Domain, seed: int) -> Given:
         """The same with inputs that lie in a range: those given that do, or some drawn from it."""

@@ -6,18 +6,20 @@ is asked nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from reluctant.audit.leak import BUDGET, METHODS, NO_DEFENSE, SECONDS, Leak, leak
+from reluctant.audit.leak import BUDGET, METHODS, NO_DEFENSE, Leak, leak
 from reluctant.audit.limits import Clock
-from reluctant.audit.trained import trained_sentence
+from reluctant.audit.trained import first_student, hidden_of, trained_sentence
+from reluctant.audit.trying import MORE_THAN_A_SHARE, Trial, try_in_turn, try_on_engine
 from reluctant.defenses import defend
 from reluctant.defenses.words import defense_words
+from reluctant.engines import Engine
 from reluctant.health import Health
 from reluctant.health.answers import UNIFORM_SD
 from reluctant.numerics import FloatArray, unit_roundoff
@@ -28,7 +30,6 @@ __all__ = ["Sweep", "as_served", "default_defenses", "digits_given", "sweep"]
 
 DECIMALS = (6, 3, 2)
 NOISE = 1e-3  # of the answers' deviation
-MORE_THAN_A_SHARE = 2.0  # of the time left for each defense: most need less than theirs
 FLOAT64_DIGITS = -float(np.log10(unit_roundoff("float64")))
 FORMAT_ROUNDINGS = 16.0  # noise that is no more than so many roundings of a format is its own
 
@@ -160,6 +161,7 @@ def sweep(
     seconds: float,
     rng: int = 0,
     watch: Callable[[int, int, str], None] | None = None,
+    engine: Engine | None = None,
 ) -> Sweep:
     """Try every default defense on a copy, within this time.
 
@@ -173,52 +175,21 @@ def sweep(
         methods: what to try.
         seconds: processor time for all of it; what one defense does not need is left to the others.
         watch: told how many of how many are done, and which comes next.
+        engine: "dask://host:port", or a Client: defenses are tried at the same time, on its workers.
     """
     trials = default_defenses(copy.facts, spread)
     known: dict[Trial, Leak] = {} if undefended is None else {(): undefended}
-    try_one = partial(leak, copy, inputs=inputs, link=link, methods=methods, rng=rng)
-    students = [name for name in methods if name == "train"]
-    row = partial(_row, known=known, try_one=try_one, students=students)
-    cells = _try_each(trials, row, Clock(seconds, len(trials)), watch or _unwatched)
+    try_one, watch = partial(leak, inputs=inputs, link=link, methods=methods, rng=rng), watch or _unwatched
+    clock = Clock(seconds, len(trials) + 1)
+    if "train" in methods:
+        watch(0, len(trials), NO_DEFENSE)
+        student = first_student(copy, try_one, undefended, clock.share(MORE_THAN_A_SHARE))
+        known = {names: replace(row, trained=student) for names, row in known.items()}
+        try_one = partial(try_one, hidden=hidden_of(student))
+    try_all = try_in_turn if engine is None else partial(try_on_engine, engine)
+    cells = try_all(copy, trials, known, try_one, clock.left or 0.0, watch)
     rows = tuple(cell for cell in cells if isinstance(cell, Leak))
     return Sweep(on, rows, digits, described, tuple(cell for cell in cells if not isinstance(cell, Leak)))
-
-
-Trial = tuple[str, ...]  # names of defenses, the first next to the model
-
-
-def _try_each(
-    trials: Sequence[Trial], row: Callable[..., Leak], clock: Clock, watch: Callable[[int, int, str], None]
-) -> list[Leak | tuple[str, str]]:
-    """A row for each defense, or its name and why it could not be tried."""
-    cells: list[Leak | tuple[str, str]] = []
-    hidden: Sequence[int] | None = None  # the best shape of a student is looked for once
-    for k, names in enumerate(trials):
-        seconds = min(SECONDS, clock.share(MORE_THAN_A_SHARE) or 0.0)
-        called = ", ".join(names) or NO_DEFENSE
-        watch(k, len(trials), called)
-        try:
-            found = row(names, seconds=seconds, hidden=hidden)
-            hidden = hidden or _shape(found)
-            cells.append(found)
-        except Exception as error:  # one cell must not cost the others
-            cells.append((called, f"{type(error).__name__}: {error}"))
-    watch(len(trials), len(trials), "")
-    return cells
-
-
-def _row(
-    names: Trial, *, known: Mapping[Trial, Leak], try_one: Callable[..., Leak], students: Sequence[str], **limits: Any
-) -> Leak:
-    """What a defense leaves; of one that is known already, what training makes of it."""
-    if names not in known:
-        return try_one(names, **limits)
-    return replace(known[names], trained=try_one(names, methods=students, span=known[names].span, **limits).trained)
-
-
-def _shape(row: Leak) -> Sequence[int] | None:
-    training = None if row.trained is None else row.trained.result.evidence.get("training")
-    return None if training is None else tuple(training.hidden)
 
 
 def _unwatched(done: int, of: int, doing: str) -> None:

@@ -1,15 +1,34 @@
-"""What networks trained on defended answers amount to, in words."""
+"""Networks trained on defended answers: the first one, whose shape is that of all, and what they amount to in words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import deepcopy
 
 from reluctant.audit.leak import CLOSE, NO_DEFENSE, Leak, Rebuilt
 from reluctant.defenses.words import defense_words
+from reluctant.oracles import Oracle
 
-__all__ = ["is_close", "trained_sentence", "trained_words"]
+__all__ = ["first_student", "hidden_of", "is_close", "trained_sentence", "trained_words"]
 
 NOT_TRAINED = "Training a copy on the answers was not tried, and may well succeed."
+
+
+def first_student(
+    copy: Oracle, try_one: Callable[..., Leak], undefended: Leak | None, seconds: float | None
+) -> Rebuilt | None:
+    """The one without a defense, trained before all others; inside the span, if that is known to be narrow."""
+    span = None if undefended is None else undefended.span
+    try:
+        return try_one(deepcopy(copy), (), methods=("train",), span=span, seconds=seconds).trained
+    except Exception:  # the row of this defense will say why
+        return None
+
+
+def hidden_of(student: Rebuilt | None) -> Sequence[int] | None:
+    """Its hidden widths, None where there is none."""
+    training = None if student is None else student.result.evidence.get("training")
+    return None if training is None else tuple(training.hidden)
 
 
 def is_close(trained: Rebuilt) -> bool:

@@ -125,7 +125,7 @@ def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str
             oracle, budget=budget, rng=options.seed, file=_file(target), repeat=repeat, watch=watch,
             defense=options.defense or (),
             precision=cast(Precision, options.precision), link=cast(AnswerLink, options.link), output=options.output,
-            **settings,
+            engine=options.engine, **settings,
         )  # fmt: skip
 
 

@@ -47,6 +47,13 @@ def reproduce(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Experiments that run at the same time.")] = 1,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="dask://HOST:PORT",
+            help="Run them on the workers of a dask cluster instead; files are written here, MNIST is read there.",
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Results alone: nothing on standard error.")] = False,
 ) -> int:
     """Run the papers' experiments again: for each the claim, what was measured, a table, a picture and checks.
@@ -55,6 +62,8 @@ def reproduce(
     number is not within the bounds that were asked of it, or an experiment did not run.
 
     Example: reluctant reproduce all --out figures --jobs 2
+
+    Example: reluctant reproduce all --size full --engine dask://scheduler:8786
     """
     if not names:
         print(_listing())
@@ -64,7 +73,8 @@ def reproduce(
     say = _nothing if quiet else note
     say(f"{_counted(len(chosen))}, {size.value} size, into {out.resolve()}")
     records = []
-    for number, record in enumerate(run_experiments(chosen, Plan(out, size.value, seed, mnist), jobs), 1):
+    plan = Plan(out, size.value, seed, mnist)
+    for number, record in enumerate(run_experiments(chosen, plan, jobs, engine), 1):
         records.append(record)
         say(f"[{number}/{len(chosen)}] {_line(record)}")
         print(_text(out, record), flush=True)

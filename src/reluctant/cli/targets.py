@@ -66,6 +66,13 @@ class TargetOptions:
     trust_code: Annotated[
         bool, typer.Option("--trust-code", help="Load model files that can run code (pickle, joblib, torch).")
     ] = False
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="dask://HOST:PORT",
+            help="Ask the target on the workers of a dask cluster, each of which holds a copy of it.",
+        ),
+    ] = None
     defense: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Put a defense before the target, such as decimals=3; may be repeated."),
@@ -107,6 +114,7 @@ class TargetOptions:
             "retries": self.retries,
             "batch": self.batch,
             "trust_code": self.trust_code,
+            "engine": self.engine,
             **self.served(),
         }
         asking: dict[str, Any] = {

@@ -114,8 +114,12 @@ class Finding:
             folder: where; it exists.
             about: more of the run that the JSON file has to say.
         """
+        return write_files(folder, self.name, self.files(**about))
+
+    def files(self, **about: Any) -> dict[str, str]:
+        """What is written, by suffix."""
         data = json.dumps({**self.to_dict(), **about}, indent=2, allow_nan=False)
-        return write_files(folder, self.name, dict(zip(SUFFIXES, (self.svg(), self.table(), data), strict=True)))
+        return dict(zip(SUFFIXES, (self.svg(), self.table(), data), strict=True))
 
 
 def write_files(folder: Path, name: str, texts: Mapping[str, str]) -> list[Path]:

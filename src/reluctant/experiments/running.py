@@ -11,16 +11,17 @@ import json
 import shlex
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from reluctant._version import __version__
+from reluctant.engines import Engine, as_they_end, in_order
 from reluctant.experiments.experiment import Experiment, Size
 from reluctant.experiments.finding import write_files
 from reluctant.experiments.gallery import EXPERIMENTS
-from reluctant.optional import require
 from reluctant.report.gallery import gallery_page
 
 __all__ = ["PAGE", "SCHEMA", "Plan", "read_records", "run_experiments", "write_gallery"]
@@ -53,37 +54,33 @@ class Plan:
         return f"reluctant reproduce {name} --size {self.size} --seed {self.seed}{images}"
 
 
-def run_experiments(names: Sequence[str], plan: Plan, jobs: int = 1) -> Iterator[Record]:
-    """Run experiments, several at a time if asked; give the record of each as it ends, the page already written."""
-    for record in _records(names, plan, jobs):
-        write_gallery(plan.folder)
-        yield record
+def run_experiments(names: Sequence[str], plan: Plan, jobs: int = 1, engine: Engine | None = None) -> Iterator[Record]:
+    """Run experiments and give their records, in the order of the names.
+
+    Files and page are written as soon as an experiment ends, always here: `jobs` processes, or the workers of an
+    engine ("dask://host:port", or a Client), only measure.
+    """
+    ended = as_they_end(partial(_measured, plan), [EXPERIMENTS[name] for name in names], jobs=jobs, engine=engine)
+    return in_order((number, _kept(plan.folder, record, files)) for number, (record, files) in ended)
 
 
-def _records(names: Sequence[str], plan: Plan, jobs: int) -> Iterator[Record]:
-    if jobs == 1 or len(names) == 1:
-        yield from (_run(EXPERIMENTS[name], plan) for name in names)
-        return
-    joblib = require("joblib", extra="sklearn", purpose="Several experiments at a time")
-    parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
-    yield from parallel(joblib.delayed(_run)(EXPERIMENTS[name], plan) for name in names)
+def _kept(folder: Path, record: Record, files: Mapping[str, str]) -> Record:
+    write_files(folder, record["name"], files)
+    write_gallery(folder)
+    return record
 
 
-def _run(experiment: Experiment, plan: Plan) -> Record:
-    """One experiment, measured and written; an error of its own is written in its place."""
+def _measured(plan: Plan, experiment: Experiment) -> tuple[Record, Mapping[str, str]]:
+    """One experiment: its record, and its files by suffix; an error of its own stands in their place."""
     start = time.process_time()
-    finding, error = None, None
     try:
         finding = experiment(size=plan.size, mnist_folder=plan.mnist, rng=plan.seed)
     except Exception:  # the others go on; the whole error is kept
-        error = traceback.format_exc()
-    about = _about(experiment, plan, error, time.process_time() - start)
-    if finding is None:
+        about = _about(experiment, plan, traceback.format_exc(), time.process_time() - start)
         record = {**experiment.unknown(), **about}
-        write_files(plan.folder, experiment.name, {".json": json.dumps(record, indent=2, allow_nan=False)})
-        return record
-    finding.write(plan.folder, **about)
-    return {**finding.to_dict(), **about}
+        return record, {".json": json.dumps(record, indent=2, allow_nan=False)}
+    about = _about(experiment, plan, None, time.process_time() - start)
+    return {**finding.to_dict(), **about}, finding.files(**about)
 
 
 def _about(experiment: Experiment, plan: Plan, error: str | None, seconds: float) -> Record:

@@ -203,6 +203,7 @@ class _Search:
         self.ask_at, self.lines, self.noise = ask_at, lines, noise
         self.numbers = 0  # of pairs and checks given out so far
         self.rounds = 0
+        self.crowded = False
 
     def start(self, rng: np.random.Generator) -> Samples:
         """Pairs evenly spread in angle on every line, and one at each of its ends."""
@@ -262,8 +263,10 @@ class _Search:
         return s.chosen(np.flatnonzero(keep)) + self.ask_all(wanted)
 
     def is_crowded(self, s: Samples) -> bool:
-        """More creases than a line usually has."""
-        return len(s) > CROWDED * len(self.lines) and len(find_pieces(s)) > CROWDED * len(self.lines)
+        """More creases than a line usually has; once found so it stays so."""
+        most = CROWDED * len(self.lines)
+        self.crowded = self.crowded or (len(s) > most and len(find_pieces(s)) > most)
+        return self.crowded
 
     def cells(self, count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """First and last angle of each line, and its part for each of so many cells."""

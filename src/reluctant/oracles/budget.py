@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from reluctant.errors import BudgetExhausted, TargetBusy, TargetRefused
 from reluctant.numerics import FloatArray
@@ -29,6 +30,13 @@ class Metered(Wrapper):
         self.ledger = ledger
         self.budget = budget
         self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy, on another machine perhaps, has a lock of its own."""
+        return {**vars(self), "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Refuse or count, then send."""

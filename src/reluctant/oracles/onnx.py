@@ -34,12 +34,14 @@ class OnnxOracle(Oracle):
 
     def __init__(self, path: str | Path, precision: Literal["as-served", "float64"] = "as-served") -> None:
         self.path = Path(path)
-        self._session = _session(self.path, precision)
-        self._input = self._session.get_inputs()[0]
+        self._precision = precision
+        self._session = _session(_graph(self.path, precision), self.path, precision)
+        asked = self._session.get_inputs()[0]
+        self._input = asked.name
         self._output = _float_output(self._session, self.path)
-        self._dtype = np.dtype(FLOAT_TYPES[self._input.type])
-        self._shape = _row_shape(self._input)
-        self._batch = self._input.shape[0] if isinstance(self._input.shape[0], int) else None
+        self._dtype = np.dtype(FLOAT_TYPES[asked.type])
+        self._shape = _row_shape(asked)
+        self._batch = asked.shape[0] if isinstance(asked.shape[0], int) else None
         self._facts = self._gather_facts(precision)
 
     def _gather_facts(self, precision: str) -> Facts:
@@ -75,22 +77,33 @@ class OnnxOracle(Oracle):
         return np.concatenate(answers)[: len(rows)]
 
     def _run(self, rows: FloatArray) -> Any:
-        feed = {self._input.name: rows.astype(self._dtype, copy=False).reshape(-1, *self._shape)}
+        feed = {self._input: rows.astype(self._dtype, copy=False).reshape(-1, *self._shape)}
         return call_target(lambda x: self._session.run([self._output], x)[0], feed)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the model in the place of the session that runs it: it may go where the file is not."""
+        return {**vars(self), "_session": _graph(self.path, self._precision)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._session = _session(state["_session"], self.path, self._precision)
 
     def __repr__(self) -> str:
         return f"OnnxOracle({self._facts.name})"
 
 
-def _session(path: Path, precision: str) -> Any:
-    runtime = require("onnxruntime", extra="onnx", purpose="Asking an .onnx file")
+def _graph(path: Path, precision: str) -> bytes:
+    """The model, serialised, in the precision it is asked in."""
     model = load_onnx_model(path)
-    if precision == "float64":
-        model = recast_to_double(model)
+    return bytes((recast_to_double(model) if precision == "float64" else model).SerializeToString())
+
+
+def _session(graph: bytes, path: Path, precision: str) -> Any:
+    runtime = require("onnxruntime", extra="onnx", purpose="Asking an .onnx file")
     options = runtime.SessionOptions()
     options.log_severity_level = QUIET
     try:
-        session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        session = runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
     except Exception as error:
         where = " in float64 (a torch module can be re-cast instead)" if precision == "float64" else ""
         raise UnsupportedModel.about(

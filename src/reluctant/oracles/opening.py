@@ -2,9 +2,10 @@
 
     method → Counting → Selected → Linked → Transcript → Batched → Retrying → Metered → Timed → adapter → target
 
-A served model has Watched and Parallel in the place of Batched, so that each request is retried, counted and
-recorded by itself. Selection and link stand outside the transcript, so that what is on disk is what was paid for: the
-target's own answers, all of them. Metered stands inside the retries, so that every attempt counts.
+A served model has Watched and Parallel in the place of Batched, one on an engine has Parallel there, so that each
+request is retried, counted and recorded by itself. Selection and link stand outside the transcript, so that what is on
+disk is what was paid for: the target's own answers, all of them. Metered stands inside the retries, so that every
+attempt counts.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any, Literal, Unpack
@@ -20,6 +22,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from reluctant.domains import Domain
+from reluctant.engines import Engine
 from reluctant.errors import InvalidInput, UnknownTarget
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
@@ -60,6 +63,7 @@ class _Options:
     timeout: float | None
     batch: int | None
     served: ServedOptions | None
+    engine: Engine | None = None
 
 
 def open_oracle(
@@ -79,6 +83,7 @@ def open_oracle(
     retries: int | None = None,
     batch: int | None = None,
     trust_code: bool = False,
+    engine: Engine | None = None,
     **served: Unpack[ServedKeywords],
 ) -> Counting:
     """Open a target for questions.
@@ -101,6 +106,7 @@ def open_oracle(
         retries: how often a failed call is repeated; if not said 0, for a served model 8 (a minute and a half).
         batch: most rows in one call or request; a served model learns from refusals if it is not said.
         trust_code: allow files that can run code when they are loaded.
+        engine: "dask://host:port", or a Client of dask.distributed: its workers hold the target and share the rows.
         served: for a served model alone: connections, rate, auth_env, auth_header, encoding, datatype, tensor,
             request, reply, watch, ca; see `reluctant.oracles.http.ServedOptions`.
 
@@ -112,17 +118,17 @@ def open_oracle(
     _check_numbers(budget=budget, timeout=timeout, retries=retries, batch=batch)
     options = _Options(_row_shape(dim, shape), _one_of("precision", precision, ("as-served", "float64")),
                        Kind(_one_of("kind", str(kind), tuple(Kind))), trust_code, timeout,
-                       batch, _served_options(served, is_served, batch))  # fmt: skip
+                       batch, _served_options(served, is_served, batch), engine)  # fmt: skip
     _one_of("link", link, ANSWER_LINKS)
     ledger = Ledger()
-    adapter = _adapt(target, options)
+    adapter = _adapt(target, options) if engine is None else _adapt_on_engine(target, options)
     try:
         _check_dim(adapter, options)
         bounds = _bounds(domain, adapter)
         sender = _sender(adapter, ledger, budget, retries, options)
         recorder = _with_transcript(sender, ledger, transcript, keep_rows, bounds)
     except BaseException:
-        if options.served is not None:
+        if options.served is not None or engine is not None:
             adapter.close()  # another one may be the caller's own
         raise
     try:
@@ -134,11 +140,16 @@ def open_oracle(
 
 
 def _sender(adapter: Oracle, ledger: Ledger, budget: int | None, retries: int, options: _Options) -> Oracle:
-    """What sends rows: timed, counted, repeated; a served model over several connections, and watched."""
-    served = options.served
-    sender: Oracle = adapter if served or options.timeout is None else Timed(adapter, options.timeout)
+    """What sends rows: timed, counted, repeated; a served model by connections, an engine in tasks."""
+    served, engine = options.served, options.engine
+    timed_there = served or engine is not None
+    sender: Oracle = adapter if timed_there or options.timeout is None else Timed(adapter, options.timeout)
     sender = Metered(sender, ledger, budget)
     sender = Retrying(sender, retries) if retries else sender
+    if engine is not None:
+        from reluctant.oracles.dask import in_shards
+
+        return in_shards(sender, options.batch)
     if served is None:
         return sender if options.batch is None else Batched(sender, options.batch)
     from reluctant.oracles.http.opening import first_batch
@@ -190,6 +201,30 @@ def _adapt(target: Any, options: _Options) -> Oracle:
     )  # fmt: skip
 
 
+def _adapt_on_engine(target: Any, options: _Options) -> Oracle:
+    """A copy of the target on each worker: opened here and sent, or imported there by its name."""
+    from reluctant.oracles.dask import as_sent, open_on_engine
+
+    if options.served is not None:
+        raise InvalidInput.about(
+            "engine", got="one for a served model", expected="a target that is computed by whoever asks",
+            fix="A server is asked from here: connections=8 keeps more requests in flight.",
+        )  # fmt: skip
+    if isinstance(target, str) and _is_module_target(target):
+        there = replace(options, engine=None)
+        return open_on_engine(options.engine, partial(_adapt_name, target, there), target, options.timeout)
+    adapter = as_sent(_adapt(target, options))
+    return open_on_engine(options.engine, partial(_as_it_is, adapter), adapter.facts.name, options.timeout)
+
+
+def _as_it_is(adapter: Oracle) -> Oracle:
+    return adapter
+
+
+def _is_module_target(name: str) -> bool:
+    return not Path(name).exists() and MODULE_TARGET.match(name) is not None
+
+
 def _adapt_name(name: str, options: _Options) -> Oracle:
     path = Path(name)
     if options.served is not None:
@@ -197,7 +232,7 @@ def _adapt_name(name: str, options: _Options) -> Oracle:
 
         _refuse_recast(options, "a served model")
         return open_served(name, options.served, options.shape, options.kind, options.timeout)
-    if not path.exists() and MODULE_TARGET.match(name):
+    if _is_module_target(name):
         return _adapt(import_target(name), options)
     if not path.is_file():
         raise UnknownTarget.about(

@@ -31,14 +31,17 @@ Answered = tuple[slice, "FloatArray | BaseException"]
 class Parallel(Wrapper):
     """Splits rows into batches of at most `batch` and keeps up to `connections` of them in flight.
 
+    A question is cut into `spread` batches if these are neither too small nor too large; None: one a connection.
+
     A batch that the target refuses (`BatchRefused`) is asked again in halves, and no larger one is sent from then on.
     """
 
     transparent = True
 
-    def __init__(self, inner: Oracle, connections: int, batch: int) -> None:
+    def __init__(self, inner: Oracle, connections: int, batch: int, spread: int | None = None) -> None:
         super().__init__(inner)
         self.connections = connections
+        self.spread = connections if spread is None else spread
         self.batch = batch
 
     def answer(self, rows: FloatArray) -> FloatArray:
@@ -54,7 +57,7 @@ class Parallel(Wrapper):
 
     def answer_parts(self, rows: FloatArray, size: int) -> Iterator[tuple[slice, FloatArray]]:
         """Batches as they come in, not in order; `size` is an upper bound."""
-        share = max(-(-len(rows) // self.connections), SMALLEST_SHARE)
+        share = max(-(-len(rows) // self.spread), SMALLEST_SHARE)
         batches = _slices(len(rows), min(size, share, self.batch))
         if self.inner.outputs == UNKNOWN_OUTPUTS:
             first = batches.popleft()

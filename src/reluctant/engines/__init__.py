@@ -1,0 +1,6 @@
+"""Where work is done besides this process: a dask cluster, and sweeps over processes or over its workers."""
+
+from reluctant.engines.cluster import Cluster, Engine
+from reluctant.engines.sweeps import as_they_end, in_order, spread
+
+__all__ = ["Cluster", "Engine", "as_they_end", "in_order", "spread"]

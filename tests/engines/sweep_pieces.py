@@ -1,0 +1,21 @@
+"""Pieces of sweeps, importable on workers."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+
+def squared_somewhere(number: int) -> tuple[int, int]:
+    return number**2, os.getpid()
+
+
+def failing(number: int) -> int:
+    if number == 3:
+        raise ValueError(f"not {number}")
+    return number
+
+
+def fatal(number: int) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return number
