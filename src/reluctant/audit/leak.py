@@ -17,7 +17,7 @@ from reluctant.defenses import HonestCost, defend, honest_cost
 from reluctant.defenses.disclosure import labels_of
 from reluctant.extraction import extract
 from reluctant.learning import learn
-from reluctant.learning.student import ROWS, rows_like, train_student
+from reluctant.learning.student import FEWEST, ROWS, rows_like, train_student
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Kind, Oracle, open_oracle
 from reluctant.oracles.link import AnswerLink, Linked
@@ -267,15 +267,16 @@ class _Cell:
     def train(self, hidden: Sequence[int] | None, span: Span | None) -> Rebuilt | None:
         """A network trained on the defended answers as they are, inside a span that is much smaller than all inputs.
 
-        None if there is no time for it.
+        None if there is no time for it, or hardly any rows.
         """
-        seconds = self.clock.share()
-        if seconds == 0:
+        seconds, most = self.clock.share(), min(ROWS, self.budget)
+        if seconds == 0 or most < FEWEST:
             return None
-        rows = rows_like(self.inputs, self.oracle.facts.domain, ROWS, as_generator(self.rng).spawn(1)[0])
-        defended = defend(self.oracle, *self.names)
-        basis = narrow_basis(span)
-        result = train_student(defended, hidden=hidden, inputs=rows, span=basis, seconds=seconds, rng=self.rng)
+        rows = rows_like(self.inputs, self.oracle.facts.domain, most, as_generator(self.rng).spawn(1)[0])
+        result = train_student(
+            defend(self.oracle, *self.names), rows=most, hidden=hidden, inputs=rows, span=narrow_basis(span),
+            seconds=seconds, rng=self.rng,
+        )  # fmt: skip
         found = Rebuilt("train", result)
         if result.network is None:
             return found
