@@ -2,6 +2,7 @@
 
     python -m benchmarks gpu                              needs a CUDA device; three shapes
     GPU_SHAPES=784-8192-1 GPU_FIRST=1 GPU_SEEDS=3 python -m benchmarks gpu    networks 1, 2 and 3
+    python -m benchmarks gpu --save                       keeps the rows; without a device those of the stored output
 
 `limit` is the time the target's own arithmetic takes, 2P operations a query, at the rate of a large float64 product
 measured in the same run. `out` is the largest error over 10 000 Gaussian inputs relative to the output's deviation.
@@ -12,9 +13,13 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import time
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
+from statistics import median
 from typing import Any
 
 # The target's own layers: with a bias fused in, torch 2.11 picks float64 products of half the speed.
@@ -23,6 +28,7 @@ os.environ.setdefault("DISABLE_ADDMM_CUDA_LT", "1")
 import numpy as np
 
 import reluctant as rl
+from benchmarks.results import Results
 from reluctant.arrays import TorchArrays
 from reluctant.networks.evaluation import evaluate
 from reluctant.testing import planted
@@ -32,6 +38,13 @@ FIRST_SEED = 70_000
 BIAS = 0.5
 PRODUCT = 8192  # rows and columns of the product that is timed
 POINTS = 10_000
+STORED = Path(__file__).parent / "gpu-h200.txt"
+RESULTS = Results("gpu")
+HEAD = re.compile(r"^(\S+), (.+), torch \S+, Python (\S+); float64 products at ([\d.]+) TFLOP/s", re.MULTILINE)
+ROW = re.compile(r"^([\d-]+) +([\d,]+) +(yes|NO) +([\d.]+) +(\S+) +([\d.]+) +[\d.]+ +[\d.]+ +([\d.]+)", re.MULTILINE)
+FAILED = re.compile(
+    r"Not recovered[^:]*: ([\d-]+) \([\d,]+ parameters\)\.[^:]*?spent ([\d,]+) rows.*?: (the.+?)\.", re.S
+)
 
 
 @dataclass(frozen=True)
@@ -51,17 +64,45 @@ def main() -> None:
 
     if not torch.cuda.is_available():
         print("No CUDA device here: nothing was run. The last run is in benchmarks/gpu-h200.txt.")
+        keep(STORED.read_text(encoding="utf-8"))
         return
     rate = product_rate(torch)
     versions = f"torch {torch.__version__}, Python {platform.python_version()}"
-    print(f"{date.today()}, {torch.cuda.get_device_name()}, {versions}; float64 products at {rate / 1e12:.1f} TFLOP/s")
+    said = [
+        f"{date.today()}, {torch.cuda.get_device_name()}, {versions}; float64 products at {rate / 1e12:.1f} TFLOP/s"
+    ]
+    print(said[0])
     print(
         f"{'network':<14}{'parameters':>12}{'ok':>5}{'q/P':>9}{'out':>10}{'seconds':>10}{'limit':>8}{'times':>7}{'GiB':>7}"
     )
     for name in os.environ.get("GPU_SHAPES", SHAPES).split(","):
         first, widths = int(os.environ.get("GPU_FIRST", "0")), tuple(map(int, name.split("-")))
         for seed in range(first, first + int(os.environ.get("GPU_SEEDS", "1"))):
-            print(row(widths, one(torch, widths, seed), rate), flush=True)
+            said.append(row(widths, one(torch, widths, seed), rate))
+            print(said[-1], flush=True)
+    keep("\n".join(said))
+
+
+def keep(output: str) -> None:
+    """Keep what an output of this benchmark says: a row for each shape, the rate of the device in each."""
+    day, device, python, rate = HEAD.findall(output)[0]
+    made = {"device": device, "rate": float(rate) * 1e12, "date": day, "numpy": None, "python": python}
+    shapes = defaultdict(list)
+    for shape, *figures in ROW.findall(output):
+        shapes[shape].append(figures)
+    for shape, runs in shapes.items():
+        cost, out, seconds, memory = ([float(run[column]) for run in runs] for column in (2, 3, 4, 5))
+        RESULTS.keep(
+            shape, networks=len(runs), ok=sum(run[1] == "yes" for run in runs), parameters=_whole(runs[0][0]),
+            cost=median(cost), cost_max=max(cost), out=median(out), out_max=max(out), seconds=min(seconds),
+            memory=max(memory), **made,
+        )  # fmt: skip
+    for shape, rows, why in FAILED.findall(output):
+        RESULTS.keep(shape, networks=1, ok=0, queries=_whole(rows), why=" ".join(why.split()), **made)
+
+
+def _whole(text: str) -> int:
+    return int(text.replace(",", ""))
 
 
 def product_rate(torch: Any) -> float:

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import reluctant as rl
+from benchmarks.results import Results
 from reluctant.bundled import digits_model
 from reluctant.numerics import FloatArray
 from reluctant.testing import planted
@@ -32,6 +33,7 @@ FIRST_SEED = 70_000  # nothing was tuned on these
 POINTS = 10_000
 WRONG = 5.0
 BIAS = 0.5
+RESULTS = Results("precision")
 
 Made = tuple[Any, rl.ReLUNetwork]  # what is asked, and what it should be
 
@@ -126,11 +128,23 @@ def one_row(row: Row, seeds: int) -> str:
     largest = {key: max((run[key] for run in good), default=float("nan")) for key in ("out", "own", "ratio")}
     wrong = sum(run["ok"] and run["out"] > WRONG * run["own"] for run in runs)
     cost, answers, cpu = (float(np.mean([run[key] for run in runs])) for key in ("q", "qm", "cpu"))
+    keep(row.name, runs, wrong)
     ended = ", ".join(f"{count} {name}" for name, count in Counter(run["outcome"] for run in runs).most_common())
     return (
         f"{row.name:<30}{len(good):>7}/{seeds:<2}{wrong:>6}{largest['out']:>9.1e}{largest['own']:>9.1e}"
         f"{cost:>7.2f}{answers:>7.2f}{largest['ratio']:>6.2f}×{cpu:>7.1f}  {ended}"
     )
+
+
+def keep(name: str, runs: list[dict[str, Any]], wrong: int) -> None:
+    """Keep a row: rows asked of those that were recovered, or of all if none was."""
+    good = [run for run in runs if run["ok"]]
+    queries, outs = ([run[key] for run in good or runs] for key in ("queries", "out"))
+    RESULTS.keep(
+        name, widths=runs[0]["widths"], networks=len(runs), ok=len(good), wrong=wrong,
+        parameters=runs[0]["parameters"], queries=np.median(queries), queries_max=max(queries), out=np.median(outs),
+        out_max=max(outs), own_max=max(run["own"] for run in runs), seconds=np.median([run["cpu"] for run in runs]),
+    )  # fmt: skip
 
 
 def reported(row: Row, seed: int) -> dict[str, Any]:
@@ -139,7 +153,7 @@ def reported(row: Row, seed: int) -> dict[str, Any]:
     print(
         row.name,
         seed,
-        {key: value if isinstance(value, str) else float(f"{value:.3g}") for key, value in run.items()},
+        {key: float(f"{value:.3g}") if isinstance(value, float) else value for key, value in run.items()},
         file=sys.stderr,
         flush=True,
     )
@@ -159,5 +173,6 @@ def one(target: Any, true: rl.ReLUNetwork, seed: int) -> dict[str, Any]:
     ratio = check.ratio if check is not None else float("nan")
     return {
         "ok": result.ok, "out": out, "own": own, "q": cost, "qm": cost * true.outputs, "cpu": cpu, "ratio": ratio,
-        "outcome": result.outcome.slug,
+        "outcome": result.outcome.slug, "queries": result.queries, "widths": list(true.widths),
+        "parameters": true.parameters,
     }  # fmt: skip

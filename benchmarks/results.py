@@ -34,7 +34,7 @@ class Results:
         if not Results.saved:
             return
         rows = read_results(self.benchmark)
-        rows[name] = {key: _plain(value) for key, value in values.items()} | _made()
+        rows[name] = _stamped({key: _plain(value) for key, value in values.items()})
         FOLDER.mkdir(exist_ok=True)
         text = json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False)
         (FOLDER / f"{self.benchmark}.json").write_text(text + "\n", encoding="utf-8")
@@ -44,6 +44,11 @@ def read_results(benchmark: str) -> dict[str, dict[str, Any]]:
     """The rows of a benchmark by name, none if it was never saved."""
     path = FOLDER / f"{benchmark}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def _stamped(row: dict[str, Any]) -> dict[str, Any]:
+    """With date and versions at its end, unless it brings its own: it may have been measured elsewhere."""
+    return row | {key: value for key, value in _made().items() if key not in row}
 
 
 def _made() -> dict[str, str]:

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.results import read_results  # noqa: E402
+from marked import markdown_table, write_marked  # noqa: E402
 
 README = ROOT / "README.md"
 Row = tuple[str, ...]
@@ -41,29 +42,8 @@ TABLES: dict[str, tuple[Row, Callable[[str, dict[str, Any]], Row]]] = {
 def table(benchmark: str) -> str:
     """One table in Markdown."""
     head, cells = TABLES[benchmark]
-    rows = [cells(name, row) for name, row in read_results(benchmark).items()]
-    lines = [head, ("---",) * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def filled(text: str) -> str:
-    """The text with every marked table replaced."""
-    for benchmark in TABLES:
-        start, end = f"<!-- results: {benchmark} -->\n", "<!-- end -->"
-        if text.count(start) != 1:
-            sys.exit(f"README.md: the mark {start.strip()} was found {text.count(start)} times, expected once")
-        before, _, rest = text.partition(start)
-        text = before + start + table(benchmark) + "\n" + end + rest.partition(end)[2]
-    return text
-
-
-def main() -> None:
-    old = README.read_text(encoding="utf-8")
-    new = filled(old)
-    if "--check" in sys.argv:
-        sys.exit(0 if new == old else "README.md is not what benchmarks/results says: python scripts/readme_tables.py")
-    README.write_text(new, encoding="utf-8")
+    return markdown_table(head, [cells(name, row) for name, row in read_results(benchmark).items()])
 
 
 if __name__ == "__main__":
-    main()
+    write_marked(README, {name: table(name) for name in TABLES}, "python scripts/readme_tables.py")

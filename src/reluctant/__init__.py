@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from reluctant.defenses import HonestCost, defend, honest_cost
     from reluctant.domains import Domain
     from reluctant.errors import ReluctantError
+    from reluctant.estimation import Estimate, estimate
     from reluctant.extraction import AnyDepth, DepthThree, DepthTwo, FewDigits, extract
     from reluctant.health import Health, check_health
     from reluctant.learning import learn, train_student
@@ -30,6 +31,7 @@ __all__ = [
     "DepthThree",
     "DepthTwo",
     "Domain",
+    "Estimate",
     "Facts",
     "FewDigits",
     "Flip",
@@ -52,6 +54,7 @@ __all__ = [
     "compare",
     "defend",
     "equivalent",
+    "estimate",
     "extract",
     "flip_sign",
     "honest_cost",
@@ -70,6 +73,7 @@ _HOMES = {
     "DepthThree": "extraction",
     "DepthTwo": "extraction",
     "Domain": "domains",
+    "Estimate": "estimation",
     "Facts": "oracles",
     "FewDigits": "extraction",
     "Flip": "adversarial",
@@ -91,6 +95,7 @@ _HOMES = {
     "compare": "verification.alignment",
     "defend": "defenses",
     "equivalent": "networks",
+    "estimate": "estimation",
     "extract": "extraction",
     "flip_sign": "adversarial",
     "honest_cost": "defenses",

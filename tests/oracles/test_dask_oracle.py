@@ -63,6 +63,11 @@ def test_a_question_is_cut_alike_on_one_worker_and_on_two(client: Any, one_worke
     assert len(np.unique(answers[0] - SHALLOW(rows))) > 1, "the whole question went in one batch"
 
 
+def test_no_task_has_more_rows_than_a_batch(client: Any) -> None:
+    with rl.open_oracle(lambda x: np.full(len(x), float(len(x))), dim=3, engine=client, batch=7) as oracle:
+        assert oracle.query(gaussian_rows(100, 3)).max() == 7
+
+
 def test_one_worker_two_workers_and_none_find_the_same_network(client: Any, one_worker: Any) -> None:
     found = [rl.extract(rl.open_oracle(SHALLOW, engine=engine), rng=0) for engine in (client, one_worker, None)]
     assert all(result.ok for result in found)

@@ -26,7 +26,7 @@ from reluctant.report.drawings.leak import MOST_DIGITS, leak_points
 from reluctant.report.drawings.plane import _finer
 from reluctant.report.figures import figure_svg, new_figure
 from reluctant.report.tables import Cell, Column, Table
-from reluctant.report.words import NO_BREAK, count, duration, money, percent, powers, size
+from reluctant.report.words import NO_BREAK, bytes_, count, duration, money, percent, powers, size
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,8 @@ def test_shares_are_not_rounded_up_to_all():
 def test_counts_times_and_money():
     assert [count(value) for value in (0, 1234567, None)] == ["0", "1,234,567", "–"]
     assert [duration(value) for value in (0.04, 12, 90, 7200, None)] == ["< 0.1 s", "12 s", "1.5 min", "2.0 h", "–"]
+    assert [duration(days * 86_400) for days in (1.5, 3, 3650)] == ["36.0 h", "3.0 days", "10.0 years"]
+    assert [bytes_(value) for value in (0, 999, 24e5, 1e12, None)] == ["0 bytes", "999 bytes", "2.4 MB", "1.0 TB", "–"]
     assert [money(value, "EUR") for value in (0, 0.0026, 1.5, None)] == ["0.00 EUR", "0.0026 EUR", "1.50 EUR", "–"]
 
 

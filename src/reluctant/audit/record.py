@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from reluctant.audit.expected import expected
 from reluctant.audit.known import Known
 from reluctant.audit.names import names
 from reluctant.audit.pictures import first_layer, rounded
@@ -55,6 +56,7 @@ class Audit:
     classes: tuple[str, ...] = ()
     repeat: str = ""
     name: str = "target"
+    rate: float | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -87,6 +89,7 @@ class Audit:
             "flip": _flip(known),
             "linearity": known.linearity,
             "recovered": recovered(known.copy, facts.outputs, self.price, known.written_link),
+            "expected": expected(known, facts, self.price, self.rate),
             "truth": known.truth,
             "defenses": known.sweep and known.sweep.to_dict(),
             "pictures": _pictures(known),

@@ -11,6 +11,7 @@ from reluctant.oracles import Oracle
 
 __all__ = ["first_student", "hidden_of", "is_close", "trained_sentence", "trained_words"]
 
+MOST_NAMED = 2  # defenses in a sentence
 NOT_TRAINED = "Training a copy on the answers was not tried, and may well succeed."
 
 
@@ -57,7 +58,8 @@ def trained_sentence(rows: Sequence[Leak], cheapest: Leak | None) -> str:
     first = "" if cheapest is None or cheapest.trained is None else f"{_despite(cheapest.trained)} "
     far = [f"; behind {name} it {trained_words(trained)}" for name, trained in behind if not is_close(trained)]
     close = f"{len(behind) - len(far)} of {len(behind)} defenses" if len(far) < len(behind) else "none of the defenses"
-    return f"{first}A trained copy is within {CLOSE:.0%} of the model behind {close}{''.join(far)}."
+    rest = "; the table has the others" if len(far) > MOST_NAMED else ""
+    return f"{first}A trained copy is within {CLOSE:.0%} of the model behind {close}{''.join(far[:MOST_NAMED])}{rest}."
 
 
 def _despite(trained: Rebuilt) -> str:

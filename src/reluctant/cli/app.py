@@ -17,6 +17,7 @@ from reluctant.cli.audit import audit
 from reluctant.cli.commands import extract, health, verify
 from reluctant.cli.console import note
 from reluctant.cli.demo import demo
+from reluctant.cli.estimate import estimate
 from reluctant.cli.flip import flip
 from reluctant.cli.learn import learn
 from reluctant.cli.report import report
@@ -51,7 +52,7 @@ def _exiting(command: Callable[..., int]) -> Callable[..., Any]:
     return run_and_exit
 
 
-for _command in (demo, audit, report, extract, learn, span, flip, verify, health, reproduce):
+for _command in (demo, audit, report, extract, learn, span, flip, verify, health, estimate, reproduce):
     app.command()(_exiting(_command))
 
 

@@ -105,6 +105,7 @@ def audit(target: TargetArgument, wanted: AuditOptions, options: TargetOptions) 
     options = replace(options, budget=BUDGET if options.budget is None else options.budget)
     with stoppable() as stop:
         found = _run(target, options, _repeat(target, options, wanted), wanted.settings())
+        found = replace(found, rate=options.rate)
         stop.armed = False  # what is found is written whatever happens
         _write(found, wanted, options)
     _say_what_is_open(found, wanted.gates, options)

@@ -34,7 +34,16 @@ from reluctant.verification.check import MOST_TOLERANCE, NOISE_FACTOR, Verificat
 from reluctant.verification.check import examine as examine_network
 from reluctant.verification.precision import Precision, examine_precision
 
-__all__ = ["Method", "exact_refusal", "extract"]
+__all__ = [
+    "FAR_POINTS",
+    "FEW_NEURONS",
+    "HEALTH_LINES",
+    "POINTS_FOR_DEEP",
+    "Method",
+    "exact_refusal",
+    "extract",
+    "points_worth",
+]
 
 HEALTH_LINES = 4
 VERIFICATION_SHARE = 5e-4  # random points at each scale, of the rows spent; creases are looked at besides
@@ -243,9 +252,7 @@ class _Run:
 
     def verification_points(self) -> int:
         spent = sum(self.spent().values(), Rows()).asked  # not sent: a retry must not change what is asked
-        if spent < FEW_ROWS:
-            return POINTS_FOR_FEW_ROWS
-        return int(np.clip(VERIFICATION_SHARE * spent, FEWEST_POINTS, MOST_POINTS))
+        return points_worth(spent)
 
     def spent(self) -> dict[str, Rows]:
         """Rows of this run, by stage."""
@@ -254,6 +261,13 @@ class _Run:
     def result(self, outcome: Outcome, network: ReLUNetwork | None, **evidence: Any) -> Result:
         views = {f"{stage} search": view for stage, view in self.oracle.ledger.views.items()}
         return Result(outcome, network, self.spent(), self.oracle.ledger.last_stage, self.evidence | views | evidence)
+
+
+def points_worth(spent: int) -> int:
+    """Random points at each scale that a network is verified at, after so many rows."""
+    if spent < FEW_ROWS:
+        return POINTS_FOR_FEW_ROWS
+    return int(np.clip(VERIFICATION_SHARE * spent, FEWEST_POINTS, MOST_POINTS))
 
 
 def answered_far_out(health: Health) -> bool:

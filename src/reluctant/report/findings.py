@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from reluctant.report.tables import Cell, Column, Table
@@ -30,6 +30,7 @@ def recovered_facts(record: Data) -> Facts:
         ("In words", _first_capital(error.get("words"))),
         ("Queries", _queries(recovered)),
         ("Cost", _cost(recovered, record.get("price"))),
+        ("What an attack would cost", _expected(record.get("expected"), record.get("price"))),
     ]
     return [(name, str(value)) for name, value in rows if value is not None]
 
@@ -63,6 +64,23 @@ def _cost(recovered: Data, price: Data | None) -> str | None:
         return None
     currency = str(price.get("currency") or "")
     return f"{money(recovered['cost'], currency)} at {money(price['per thousand'], currency)} for a thousand queries"
+
+
+def _expected(expected: Data | None, price: Data | None) -> str | None:
+    """What such a shape is expected to take, by the cost model; None in a record that does not say."""
+    if not expected:
+        return None
+    if not expected.get("queries"):
+        return expected.get("reason") or None
+    currency = str((price or {}).get("currency") or "")
+    figures = [f"{_between(expected['queries'], count)} queries for {expected['shape']}"]
+    figures += [_between(expected["cost"], lambda value: money(value, currency))] if expected.get("cost") else []
+    figures += [f"{_between(expected['seconds'], duration)} at the rate given"] if expected.get("seconds") else []
+    return f"{'; '.join(figures)}. {expected['trust']}"
+
+
+def _between(value: Data, written: Callable[[float], str]) -> str:
+    return f"{written(value['expected'])} ({written(value['low'])} to {written(value['high'])})"
 
 
 def truth_facts(truth: Data) -> Facts:

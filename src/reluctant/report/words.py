@@ -6,15 +6,16 @@ import math
 import re
 from typing import Any
 
-__all__ = ["NO_BREAK", "UNKNOWN", "count", "duration", "money", "percent", "powers", "size", "superscript"]
+__all__ = ["NO_BREAK", "UNKNOWN", "bytes_", "count", "duration", "money", "percent", "powers", "size", "superscript"]
 
 UNKNOWN = "–"
 NO_BREAK = "\N{NO-BREAK SPACE}"
 SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 SCIENTIFIC = re.compile(r"(?<![\w.])-?\d(?:\.\d+)?e[+-]?\d+(?!\w)")  # 2.0e-13
 PLAIN = range(-3, 5)  # decimal exponents that are written out
-SHORTEST, MINUTE, HOUR = 0.1, 60.0, 3600.0
+SHORTEST, MINUTE, HOUR, DAY, YEAR = 0.1, 60.0, 3600.0, 86_400.0, 365 * 86_400.0
 SMALL = 0.001  # shares below this have one digit that says something
+BYTES = ("bytes", "kB", "MB", "GB", "TB", "PB")
 CERTAIN = 0.9995  # shares beyond this are not rounded up to all
 
 
@@ -53,7 +54,7 @@ def percent(value: Any) -> str:
 
 
 def duration(seconds: Any) -> str:
-    """Seconds, minutes or hours."""
+    """Seconds, minutes or hours; days and years where it is many of them."""
     if seconds is None:
         return UNKNOWN
     if seconds < SHORTEST:
@@ -62,7 +63,17 @@ def duration(seconds: Any) -> str:
         return f"{seconds:.1f} s" if seconds < MINUTE / 6 else f"{seconds:.0f} s"
     if seconds < HOUR:
         return f"{seconds / MINUTE:.1f} min"
-    return f"{seconds / HOUR:.1f} h"
+    if seconds < 2 * DAY:
+        return f"{seconds / HOUR:.1f} h"
+    return f"{seconds / DAY:,.1f} days" if seconds < YEAR else f"{seconds / YEAR:,.1f} years"
+
+
+def bytes_(value: Any) -> str:
+    """A size on disk."""
+    if value is None:
+        return UNKNOWN
+    power = min(int(math.log(max(value, 1), 1000)), len(BYTES) - 1)
+    return f"{value / 1000**power:.{1 if power else 0}f} {BYTES[power]}"
 
 
 def money(value: Any, currency: str = "") -> str:

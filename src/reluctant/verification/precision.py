@@ -18,7 +18,7 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles.counting import Counting
 from reluctant.verification.points import crease_points
 
-__all__ = ["NoiseRatio", "Precision", "PrecisionCheck", "examine_precision"]
+__all__ = ["NoiseRatio", "Precision", "PrecisionCheck", "examine_precision", "rows_held_out"]
 
 POINTS = {0.1: 64, 1.0: 128, 10.0: 64}  # at each scale
 FAR, FAR_POINTS = 100.0, 64  # creases that far out bend nothing at the scale of use, and may have been missed
@@ -118,6 +118,11 @@ def examine_precision(
     cost = (spent + len(rows)) * oracle.outputs / network.parameters
     errors = _errors(left[at_use], answers[at_use], precision.least_at(rows[at_use]))
     return PrecisionCheck(ok, *errors, groups, cost)
+
+
+def rows_held_out(neurons: int) -> int:
+    """Rows that this check asks of a target in all of space."""
+    return sum(POINTS.values()) + FAR_POINTS + (1 + 2 * STEPS) * neurons
 
 
 def _across_creases(network: ReLUNetwork, precision: Precision, domain: Domain, rng: np.random.Generator) -> FloatArray:

@@ -18,7 +18,7 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.verification import HeldOut
 
-__all__ = ["assemble", "refine_outputs", "refit_biases"]
+__all__ = ["assemble", "refine_outputs", "refit_biases", "refit_rows"]
 
 REFIT_SHARE = 1.5  # inputs for each unknown
 REFIT_EXTRA = 10
@@ -118,11 +118,16 @@ def refit_biases(
     Cost: `share` rows for every m unknowns, and 10.
     """
     h, m = network.widths[1], network.outputs
-    count = int(share * (h + m) / m) + REFIT_EXTRA
+    count = refit_rows(h, m, share)
     rows = rng.standard_normal((count, oracle.dim))
     with oracle.stage("biases", expected=count):
         answers = oracle.query(rows)
     return _BiasFit(network, rows, answers, oracle.arrays).run()
+
+
+def refit_rows(h: int, m: int, share: float = REFIT_SHARE) -> int:
+    """Rows that a fit of the biases of h neurons and m outputs asks."""
+    return int(share * (h + m) / m) + REFIT_EXTRA
 
 
 class _BiasFit:

@@ -22,7 +22,7 @@ from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.samples import IntArray
 from reluctant.numerics import FloatArray
 
-__all__ = ["BasePoints", "choose_base_points", "climb", "reach_of"]
+__all__ = ["BasePoints", "choose_base_points", "climb", "points_needed", "reach_of"]
 
 SingleArray: TypeAlias = NDArray[np.float32]
 
@@ -95,7 +95,7 @@ def choose_base_points(
 ) -> BasePoints:
     """Points whose patterns determine all neurons, with room around them."""
     m, h = known.network.outputs, known.neurons
-    needed, many = _points_needed(h, m), m == 1 and h >= MANY_NEURONS
+    needed, many = points_needed(h, m), m == 1 and h >= MANY_NEURONS
     count = max(int((POOL_FOR_MANY if many else POOL) * needed), FEWEST_CANDIDATES)
     candidates = _candidates(known, regions, noise, climb(known, regions.scale, count, rng, arrays), arrays)
     found = _by_elimination(candidates, needed) if many else None
@@ -129,7 +129,7 @@ def _candidates(
         surety = arrays.get(arrays.xp.amin(arrays.xp.abs(values) / arrays.put(known.weight_sd), axis=1))
         fit &= surety > CERTAIN * np.minimum(np.linalg.norm(y, axis=1), np.linalg.norm(climbed, axis=1).max())
     usable = np.flatnonzero(fit)
-    needed = _points_needed(len(z), len(outputs))
+    needed = points_needed(len(z), len(outputs))
     if len(usable) < needed:
         reason = "points at which every neuron's state is sure"
         raise StageFailed("base points", reason, number=len(usable), limit=needed, partial=known.lifted())
@@ -176,8 +176,8 @@ def _by_pivots(candidates: _Candidates, needed: int) -> BasePoints | None:
     return None
 
 
-def _points_needed(h: int, m: int) -> int:
-    """As many as there are unknowns; each gives m rows."""
+def points_needed(h: int, m: int) -> int:
+    """Base points for h neurons and m outputs: as many as there are unknowns; each gives m equations."""
     return h + 1 if m == 1 else -(-(h + m + SPARE_ROWS) // m)
 
 

@@ -30,7 +30,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
-__all__ = ["DepthTwo"]
+__all__ = ["FEW_PARAMETERS", "POLISHED_SHARE", "DepthTwo", "directions_worth"]
 
 FEW_DIRECTIONS, MORE_DIRECTIONS, MOST_DIRECTIONS = 3, 5, 10
 MANY_INPUTS = 500  # from here on a direction costs less than 0.2 % of the main pass
@@ -137,10 +137,14 @@ class DepthTwo:
         raise AssertionError("the last line returns or raises")
 
     def _directions(self, oracle: Counting, neurons: int) -> int:
-        worth_ten = oracle.outputs > 1 or neurons >= MANY_NEURONS or oracle.dim >= MOST_INPUTS
-        generous = MOST_DIRECTIONS if worth_ten else MORE_DIRECTIONS
-        wanted = self.directions or (generous if oracle.dim >= MANY_INPUTS else FEW_DIRECTIONS)
-        return min(wanted, oracle.dim - 1)
+        return min(self.directions or directions_worth(oracle.dim, oracle.outputs, neurons), oracle.dim - 1)
+
+
+def directions_worth(dim: int, outputs: int, neurons: int) -> int:
+    """How many dimensions of the subspace are worth their rows, besides the line."""
+    worth_ten = outputs > 1 or neurons >= MANY_NEURONS or dim >= MOST_INPUTS
+    generous = MOST_DIRECTIONS if worth_ten else MORE_DIRECTIONS
+    return generous if dim >= MANY_INPUTS else FEW_DIRECTIONS
 
 
 def _check_random_inputs(network: ReLUNetwork, memory: Memory) -> None:

@@ -19,13 +19,14 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.moves import Moves
 
-__all__ = ["grow"]
+__all__ = ["grow", "stretch_of_regions"]
 
 STEP = 0.03  # of half a region's width: few steps cross a crease, and digits are left
 STEEPER = 3.0  # times as steep as the line's slope says may the usual neuron be in other directions
 STEEPEST = 0.01  # shorter steps than that are made only where they are needed
 SHORTER = 4.0
 MOST_ROUNDS = 14
+NEAREST, FARTHEST = 0.45, 0.85  # neurons for each output between two regions that are looked at, at least and at most
 INDEPENDENT = 0.02  # smallest singular value of the outputs, of norm one, of neurons measured together
 
 
@@ -73,13 +74,18 @@ def _enough_regions(regions: Regions, outputs: FloatArray) -> IntArray:
     if m == 1:
         return np.arange(len(regions))
     chosen, last = [0], len(regions) - 1
-    nearest, farthest = max(1, int(0.45 * m)), max(1, int(0.85 * m))
+    nearest, farthest = stretch_of_regions(m)
     while chosen[-1] < last:
         start = chosen[-1]
         stop = start + _told_apart(outputs[:, start : start + farthest])
         stretch = np.arange(min(start + nearest, stop), stop + 1)
         chosen.append(int(stretch[np.argmax(regions.width[stretch])]) if stop < last else last)
     return np.array(chosen)
+
+
+def stretch_of_regions(m: int) -> tuple[int, int]:
+    """Fewest and most neurons between two regions that are looked at, with m outputs."""
+    return max(1, int(NEAREST * m)), max(1, int(FARTHEST * m))
 
 
 def _told_apart(outputs: FloatArray) -> int:

@@ -16,7 +16,7 @@ from reluctant.extraction.few_digits.view import View
 from reluctant.geometry import FramedNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["Bases", "choose_bases"]
+__all__ = ["Bases", "choose_bases", "starting_points"]
 
 SHARE, SPARE = 1.3, 6  # points for each unknown with one output, as many with several
 LONG_SHARE, LONG_SPARE = 1.2, 6  # random points for each unknown; several outputs tell several at once
@@ -37,7 +37,7 @@ def choose_bases(known: FramedNetwork, view: View, rng: np.random.Generator) -> 
     """Points whose patterns determine every neuron, those with the most room first."""
     (g, _), (z, c) = known.network.weights, known.network.biases
     h, m, k = len(z), len(c), g.shape[1]
-    count = int(np.ceil(SHARE * (h + 1))) + SPARE
+    count, long = starting_points(h, m)
     y = np.concatenate([climb(known, view.size, max(POOL * count, FEWEST_CANDIDATES), rng), _line_middles(known, view)])
     y = view.pulled_in(known.frame, y)
     values = known.network.preactivations(y)[0]
@@ -48,9 +48,14 @@ def choose_bases(known: FramedNetwork, view: View, rng: np.random.Generator) -> 
     rest = np.setdiff1d(np.argsort(-weight), order, assume_unique=True)
     by_room = rest[np.argsort(-weight[rest])]
     chosen = np.concatenate([order, by_room])[:count]
-    long = int(np.ceil(LONG_SHARE * (h + m) / min(m, COUNTED_OUTPUTS))) + LONG_SPARE
     anywhere = rng.standard_normal((long, k)) * view.size / np.sqrt(k)
     return Bases(y[chosen], view.pulled_in(known.frame, anywhere))
+
+
+def starting_points(h: int, m: int) -> tuple[int, int]:
+    """How many points short steps start from, and how many long ones."""
+    short = int(np.ceil(SHARE * (h + 1))) + SPARE
+    return short, int(np.ceil(LONG_SHARE * (h + m) / min(m, COUNTED_OUTPUTS))) + LONG_SPARE
 
 
 def _line_middles(known: FramedNetwork, view: View) -> FloatArray:

@@ -24,7 +24,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting, Oracle, Wrapper
 
-__all__ = ["Distance", "choose_distance", "exactly_from_afar", "refitted_nearby"]
+__all__ = ["Distance", "choose_distance", "exact_distance", "exactly_from_afar", "nearby_shares", "refitted_nearby"]
 
 FARTHEST = 1e6  # where a health check still asks
 GROWN = 3.0  # times the noise nearby: noise that grows with the answers has shown
@@ -59,10 +59,14 @@ def choose_distance(near: View, rng: np.random.Generator) -> Distance:
     if rounding == 0:
         raise StageFailed("noise", "answers that never differ", number=0.0, limit=0.0)
     if far <= GROWN * noise:
-        biases_drown = noise / rounding
-        return Distance(_power_of_two(min(biases_drown / BIAS_DIGITS, LARGEST_SCALE)), exact=True)
+        return Distance(exact_distance(noise / rounding), exact=True)
     same = FARTHEST * noise / far  # here both kinds of noise are as large
     return Distance(_power_of_two(BEYOND * same) if same > ABSOLUTE else 1.0, exact=False)
+
+
+def exact_distance(noise: float) -> float:
+    """From how far a target is looked at whose noise is so many roundings of float64: biases drown as far out."""
+    return _power_of_two(min(noise / BIAS_DIGITS, LARGEST_SCALE))
 
 
 def _power_of_two(scale: float) -> float:
@@ -114,12 +118,21 @@ def refitted_nearby(oracle: Counting, network: ReLUNetwork, scale: float, rng: n
 
     One step all the way would start with too many neurons in the wrong state.
     """
-    while scale > CLOSER:
+    *on_the_way, last = nearby_shares(scale, oracle.dim)
+    for share in on_the_way:
         scale /= CLOSER
         from_there = brought_near(network, 1 / scale)
-        network = brought_near(refit_biases(_seen_from(oracle, scale), from_there, rng, share=SHARE_ON_THE_WAY), scale)
-    share = float(np.clip(REFIT_SHARE * oracle.dim, FEWEST_SHARE, MOST_SHARE))
-    return refit_biases(oracle, network, rng, share=share)
+        network = brought_near(refit_biases(_seen_from(oracle, scale), from_there, rng, share=share), scale)
+    return refit_biases(oracle, network, rng, share=last)
+
+
+def nearby_shares(scale: float, dim: int) -> list[float]:
+    """Rows for each bias in every refit from this scale to the scale of use."""
+    shares = []
+    while scale > CLOSER:
+        scale /= CLOSER
+        shares.append(SHARE_ON_THE_WAY)
+    return [*shares, float(np.clip(REFIT_SHARE * dim, FEWEST_SHARE, MOST_SHARE))]
 
 
 def _seen_from(oracle: Counting, scale: float) -> Counting:

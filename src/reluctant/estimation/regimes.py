@@ -1,0 +1,65 @@
+"""Which model is for which target, and where there is none: no number without measured points."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from reluctant.estimation.answers import Answers
+from reluctant.estimation.deeper import ANY_DEPTH, DEPTH_THREE
+from reluctant.estimation.depth_two import DEPTH_TWO
+from reluctant.estimation.few_digits import FLOAT32, FROM_AFAR
+from reluctant.estimation.labels import LABELS
+from reluctant.estimation.measured import Point, measured
+from reluctant.estimation.model import Fitted, Model
+from reluctant.estimation.shapes import Widths
+
+__all__ = ["NotMeasured", "failed_tries", "fitted", "model_for"]
+
+MOST_HIDDEN = 3  # layers of any network that was measured
+
+
+class NotMeasured(Exception):
+    """There is no number for such a target, and why."""
+
+
+def model_for(widths: Widths, answers: Answers) -> Model:
+    """The model of what `extract` would do, or `recover_span` from labels; NotMeasured where there is none."""
+    hidden = len(widths) - 2
+    if answers.kind == "labels":
+        return LABELS
+    if answers.all_digits:
+        return _exact(widths, hidden)
+    if answers.kind == "float16":
+        raise NotMeasured("float16 has three digits: extraction refuses such answers (low-precision).")
+    if hidden > 1:
+        raise NotMeasured(
+            f"With {hidden} hidden layers and few digits extraction refuses (low-precision): only one hidden layer has "
+            "been recovered from such answers."
+        )
+    return FLOAT32 if answers.kind == "float32" else FROM_AFAR
+
+
+def _exact(widths: Widths, hidden: int) -> Model:
+    if hidden > MOST_HIDDEN:
+        raise NotMeasured(
+            f"Not measured: {hidden} hidden layers. Extraction tries any depth, but no network with more than "
+            f"{MOST_HIDDEN} hidden layers is among the measured ones, and what it costs grows in no way that is known."
+        )
+    if hidden == 1:
+        return DEPTH_TWO
+    return DEPTH_THREE if hidden == 2 and widths[1] <= widths[0] else ANY_DEPTH
+
+
+@cache
+def fitted(model: Model) -> Fitted:
+    """The model with all points of its kind."""
+    return model.fitted(tuple(point for point in measured().points if _is_of(point, model)))
+
+
+def failed_tries(model: Model) -> tuple[Point, ...]:
+    """Shapes of this kind that were tried and not recovered."""
+    return tuple(point for point in measured().failed if _is_of(point, model))
+
+
+def _is_of(point: Point, model: Model) -> bool:
+    return model_for(point.widths, point.answers) is model

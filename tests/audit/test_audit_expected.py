@@ -1,0 +1,64 @@
+"""What an attack would cost: in the record, and on the page."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from audit_kit import QUICK
+
+from reluctant import open_oracle
+from reluctant.audit import audit
+from reluctant.report.findings import recovered_facts
+from reluctant.testing import planted
+
+NETWORK = planted((40, 12, 1), 3)
+PRICE = {"per thousand": 2.0, "currency": "EUR"}
+
+
+def row_of(record):
+    return dict(recovered_facts(record)).get("What an attack would cost")
+
+
+def test_beside_what_was_spent(record):
+    found = record(NETWORK, price=PRICE)
+    expected, spent = found["expected"], found["recovered"]["queries"]
+    assert expected["shape"] == "40-12-1"
+    assert expected["queries"]["low"] <= spent <= expected["queries"]["high"]
+    assert expected["cost"]["expected"] == pytest.approx(expected["queries"]["expected"] * 2 / 1000)
+    assert expected["seconds"] is None
+    assert f"{expected['queries']['expected']:,.0f} (" in row_of(found)
+    assert "EUR" in row_of(found)
+
+
+def test_at_the_rate_given(valid):
+    from dataclasses import replace
+
+    found = replace(audit(open_oracle(NETWORK), steps=QUICK), rate=10.0)
+    record = valid(found.to_dict())
+    assert record["expected"]["seconds"]["expected"] == pytest.approx(record["expected"]["queries"]["expected"] / 10)
+    assert "at the rate given" in row_of(record)
+
+
+def test_rounded_answers(record):
+    found = record(lambda x: np.round(NETWORK(x), 5), dim=40)
+    assert found["expected"]["precision"] == "decimals=5"
+    assert found["expected"]["queries"]["expected"] > 1.2 * record(NETWORK)["expected"]["queries"]["expected"]
+
+
+def test_no_number_inside_a_box(valid):
+    with open_oracle(NETWORK, domain=(-1.0, 1.0)) as oracle:
+        record = valid(audit(oracle, steps=QUICK).to_dict())
+    assert record["recovered"] is not None
+    assert record["expected"]["queries"] is None
+    assert "inside a box" in row_of(record)
+
+
+def test_nothing_without_a_copy(record):
+    found = record(lambda x: np.tanh(x.sum(axis=1)), dim=5)
+    assert found["expected"] is None
+
+
+def test_records_without_it_still_make_a_page(record):
+    found = record(NETWORK)
+    del found["expected"]
+    assert row_of(found) is None

@@ -1,0 +1,71 @@
+"""`reluctant estimate`: what it prints, writes and returns."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+def test_what_it_prints(command):
+    ended = command("estimate", "784-128-1", "--rate", "200", "--price", "0.5", "--currency", "EUR")
+    assert ended.status == 0
+    assert "784-128-1: 100,609 parameters, answers in float64" in ended.out
+    assert "queries                     103," in ended.out
+    assert "at 200 rows a second        8.6 min" in ended.out
+    assert "at 0.5 EUR a thousand       51.6" in ended.out
+    assert "trust                       Measured: this very shape was run." in ended.out
+    assert "784-128-1          20 of 20   103,247" in ended.out
+    assert ended.err == ""
+
+
+def test_several_shapes(command):
+    ended = command("estimate", "784-128-10", "784-32-1")
+    assert ended.status == 0
+    assert ended.out.count("measured nearby") == 2
+
+
+def test_no_number_is_status_one(command):
+    ended = command("estimate", "784-128-1", "64-32-16-1", "--precision", "float32")
+    assert ended.status == 1
+    assert "No estimate. With 2 hidden layers and few digits" in ended.out
+    assert "784-128-1: 100,609 parameters, answers in float32" in ended.out
+
+
+def test_json_to_standard_output(command):
+    ended = command("estimate", "784-128-1", "20-20-20-20-20-1", "--json", "-")
+    data = json.loads(ended.out)
+    assert data["schema"] == "reluctant-estimate/1"
+    assert [each["ok"] for each in data["estimates"]] == [True, False]
+    assert data["estimates"][0]["queries"]["low"] < 103_247 < data["estimates"][0]["queries"]["high"]
+
+
+def test_json_to_a_file(command, folder):
+    assert command("estimate", "784-128-1", "--json", "cost.json").status == 0
+    assert json.loads((folder / "cost.json").read_text())["estimates"][0]["parameters"] == 100_609
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["784"], "such as 784-128-1"),
+        (["784x128x1"], "'784x128x1'"),
+        (["784-0-1"], "at least 1 neuron in every layer"),
+        (["784-128-1", "--precision", "double"], "float64, float32, float16, labels, decimals=K, noise=S"),
+        (["784-128-1", "--rate", "0"], "rate"),
+        (["784-128-1", "--price", "-1"], "price"),
+        (["784-128-1", "--json", "nowhere/cost.json"], "an existing folder"),
+        ([], "SHAPE"),
+    ],
+)
+def test_bad_input_is_status_two(command, arguments, said):
+    ended = command("estimate", *arguments)
+    assert ended.status == 2
+    assert said in ended.err
+    assert ended.out == ""
+
+
+def test_help_teaches(command):
+    said = command("estimate", "--help").out
+    for word in ("SHAPE", "--rate", "--price", "--precision", "reluctant estimate 784-128-1", "exit status 1"):
+        assert word in said

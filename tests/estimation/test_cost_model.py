@@ -1,0 +1,117 @@
+"""The cost model: against runs made here, against every measured point, and how it grows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import reluctant as rl
+from reluctant.estimation.answers import Answers
+from reluctant.estimation.deeper import ANY_DEPTH, DEPTH_THREE
+from reluctant.estimation.depth_two import DEPTH_TWO
+from reluctant.estimation.few_digits import FLOAT32, FROM_AFAR
+from reluctant.estimation.labels import LABELS
+from reluctant.estimation.measured import measured
+from reluctant.estimation.regimes import fitted, model_for
+from reluctant.testing import planted
+
+MODELS = (DEPTH_TWO, DEPTH_THREE, ANY_DEPTH, FLOAT32, FROM_AFAR, LABELS)
+POINTS = measured().points
+VERIFICATION_STEPS = (
+    100  # rows that verification may ask less after a larger network: points are a share of what is spent
+)
+ROUNDED_DOWN, ROUNDED_UP = 1 - 1e-9, 1 + 1e-9  # the range ends at measured points
+LARGEST_ERROR = {DEPTH_TWO: 0.06, DEPTH_THREE: 0.15, ANY_DEPTH: 0.2, FLOAT32: 0.1, FROM_AFAR: 0.02, LABELS: 0.6}
+
+
+@pytest.mark.parametrize("widths", [(64, 40, 1), (30, 30, 1), (300, 20, 1), (64, 32, 10), (10, 5, 2), (200, 60, 3)])
+def test_stages_are_those_of_a_run(widths, seed):
+    """Each stage that the settings fix is as long as in a run; one base point more may be needed."""
+    result = rl.extract(rl.open_oracle(planted(widths, 9_000 + seed, bias=0.5)), rng=seed)
+    assert result.ok
+    parts = rl.estimate(widths).parts
+    told = {stage: rows.queries for stage, rows in result.rows.items()}
+    assert set(told) == set(parts) - {"close creases"}
+    for stage, rows in told.items():
+        room = widths[0] + 1 if stage == "main pass" and widths[-1] > 1 else 0.15 * rows + 12
+        assert abs(parts[stage] - rows) <= room, stage
+
+
+def test_a_fresh_network_is_within_the_range(seed):
+    found = rl.estimate((120, 50, 1))
+    queries = rl.extract(rl.open_oracle(planted((120, 50, 1), 9_100 + seed, bias=0.5)), rng=seed).queries
+    assert found.queries.low <= queries <= found.queries.high
+
+
+def test_the_check_at_a_targets_own_precision_is_as_long_as_in_a_run(seed):
+    network = planted((30, 10, 1), 9_200 + seed, bias=0.5)
+    result = rl.extract(rl.open_oracle(lambda x: np.round(network(x), 4), dim=30), rng=seed)
+    parts = rl.estimate((30, 10, 1), precision="decimals=4").parts
+    assert result.ok
+    for stage in ("noise", "scaffold", "precision", "verify"):
+        assert parts[stage] == result.rows[stage].queries, stage
+    assert parts["biases"] + parts["biases nearby"] == result.rows["biases"].queries
+
+
+@pytest.mark.parametrize("point", POINTS, ids=lambda point: f"{point.name} {point.source}")
+def test_every_measured_point_is_within_its_range(point):
+    found = rl.estimate(point.widths, precision=str(point.answers))
+    assert ROUNDED_DOWN * found.queries.low <= point.queries <= point.most_queries <= ROUNDED_UP * found.queries.high
+    assert found.trust.level == "measured"
+    if point.out is not None:
+        low, high = ROUNDED_DOWN * found.accuracy.low, ROUNDED_UP * found.accuracy.high
+        assert low <= point.out <= point.most_out <= high
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_shapes_it_has_not_seen(model):
+    """Without its own point every measured shape is still predicted."""
+    errors = fitted(model).errors
+    assert len(errors) > len(model.terms)
+    assert max(abs(error.usual) for error in errors) <= LARGEST_ERROR[model]
+
+
+def test_a_large_network_costs_one_answer_a_parameter():
+    for shape in ("784-1024-1", "3072-2048-1", "1500-1500-1", "3072-16384-1"):
+        assert 1.0 < rl.estimate(shape).per_parameter.expected < 1.03
+
+
+def test_every_point_belongs_to_one_model():
+    assert sum(len(fitted(model).points) for model in MODELS) == len(POINTS)
+    assert {model_for(point.widths, point.answers) for point in POINTS} == set(MODELS)
+
+
+inputs, neurons, outputs = st.integers(1, 4000), st.integers(1, 3000), st.integers(1, 20)
+answers = st.sampled_from(["float64", "float32", "decimals=4", "noise=1e-5", "labels"])
+
+
+@settings(deadline=None)
+@given(inputs, neurons, outputs, answers, st.integers(0, 500), st.integers(0, 500))
+def test_wider_networks_cost_more(d, h, m, precision, more_d, more_h):
+    small, large = (rl.estimate(widths, precision=precision) for widths in ((d, h, m), (d + more_d, h + more_h, m)))
+    assert large.queries.expected >= small.queries.expected - VERIFICATION_STEPS
+    doubled = rl.estimate((2 * d, 2 * h, m), precision=precision)
+    assert doubled.queries.expected > small.queries.expected
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 60), min_size=2, max_size=3), st.integers(1, 900))
+def test_deeper_networks_cost_more_when_they_are_wider(hidden, d):
+    once, twice = (rl.estimate((d, *(times * width for width in hidden), 1)) for times in (1, 2))
+    assert twice.queries.expected > once.queries.expected
+
+
+@settings(deadline=None)
+@given(inputs, neurons, outputs, answers)
+def test_a_range_holds_what_is_expected(d, h, m, precision):
+    found = rl.estimate((d, h, m), precision=precision)
+    for value in (found.queries, found.per_parameter, found.accuracy):
+        assert 0 < value.low <= value.expected <= value.high
+    assert sum(found.parts.values()) == pytest.approx(found.queries.expected)
+
+
+def test_decimals_beyond_all_that_is_noticed_are_read_like_float64():
+    assert rl.estimate("784-128-1", precision="decimals=12").queries == rl.estimate("784-128-1").queries
+    assert Answers.parse("decimals=8").steady_noise

@@ -1,0 +1,118 @@
+"""Estimates: what follows from the rows, how far they are trusted, where there is none."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import reluctant as rl
+from reluctant.errors import InvalidInput
+from reluctant.estimation.measured import measured
+
+
+def test_time_and_money_follow_from_the_rows():
+    found = rl.estimate("784-128-1", rate=200, price=0.5)
+    assert found.seconds.expected == pytest.approx(found.queries.expected / 200)
+    assert found.money.high == pytest.approx(found.queries.high / 1000 * 0.5)
+    assert rl.estimate("784-128-1").seconds is None is rl.estimate("784-128-1").money
+
+
+def test_arithmetic_and_transcript():
+    found = rl.estimate((784, 128, 10), flops=1e12)
+    assert found.arithmetic == {"the speed given": pytest.approx(2 * 101_770 * found.queries.expected / 1e12)}
+    assert found.transcript == pytest.approx(96 * found.queries.expected)
+    assert set(rl.estimate("784-128-1").arithmetic) == set(measured().speeds)
+
+
+def test_a_transcript_is_as_large_as_that(tmp_path):
+    """A run with a transcript beside the estimate of its own rows."""
+    from reluctant.estimation.resources import transcript_bytes
+    from reluctant.testing import planted
+
+    with rl.open_oracle(planted((20, 10, 3)), transcript=tmp_path / "kept") as oracle:
+        queries = rl.extract(oracle).queries
+    size = (tmp_path / "kept" / "transcript.log").stat().st_size
+    assert transcript_bytes(queries, 3) <= size < 1.2 * transcript_bytes(queries, 3) + 2000
+
+
+def test_memory_is_that_of_measured_runs():
+    for point in measured().points:
+        if point.memory is not None:
+            assert rl.estimate(point.widths).memory == pytest.approx(point.memory, rel=0.3)
+    assert rl.estimate("20-10-10-1").memory is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "precision", "said"),
+    [
+        ("784-128-1", "float64", "Measured: this very shape was run."),
+        ("784-100-1", "float64", "Between measured shapes."),
+        ("78400-8192-1", "float64", "100× more parameters than any measured network (6,438,913)"),
+        ("3072-16384-1", "float64", "3072-16384-1 was tried and not recovered (the line had shown 16,383 of 16,384"),
+        ("784-128-1000", "float64", "100× more outputs than any measured network (10)"),
+        ("3-60-1", "float64", "fewer inputs than any measured network (10)"),
+        ("784-32-1", "noise=1e-2", "noise of 1.0e-02 where"),
+    ],
+)
+def test_how_far_it_is_from_what_was_measured(shape, precision, said):
+    assert said in str(rl.estimate(shape, precision=precision).trust)
+
+
+@pytest.mark.parametrize(
+    ("shape", "precision", "why"),
+    [
+        ("64-32-16-1", "float32", "only one hidden layer has been recovered from such answers"),
+        ("64-32-16-1", "decimals=3", "2 hidden layers and few digits"),
+        ("20-20-20-20-20-1", "float64", "Not measured: 4 hidden layers"),
+        ("784-128-1", "float16", "float16 has three digits"),
+    ],
+)
+def test_no_number_where_nothing_was_measured(shape, precision, why):
+    found = rl.estimate(shape, precision=precision, rate=1, price=1)
+    assert not found.ok
+    assert why in found.reason
+    assert found.queries is found.per_parameter is found.seconds is found.money is found.accuracy is None
+    assert found.to_dict()["queries"] is None
+
+
+def test_labels_give_a_span_and_no_copy():
+    found = rl.estimate("784-20-20-1", precision="labels")
+    assert "no copy" in found.gives
+    assert found.queries.expected > 10 * rl.estimate("784-20-20-1").queries.expected
+
+
+def test_neighbours_are_measured_and_near():
+    found = rl.estimate("784-120-1")
+    assert found.neighbours[0].point.shape == "784-128-1"
+    assert len({neighbour.point.shape for neighbour in found.neighbours}) == 3
+    assert all(abs(neighbour.error) < 0.01 for neighbour in found.neighbours)
+
+
+def test_success_counts_those_that_failed():
+    found = rl.estimate("784-128-1")
+    assert found.recovered[0] < found.recovered[1]
+
+
+def test_it_is_plain_data():
+    data = rl.estimate("784-128-1", rate=10, price=2).to_dict()
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+    assert data["measured"][0]["shape"] == "784-128-1"
+
+
+@pytest.mark.parametrize("shape", ["784", "784-1", "784-0-1", "784-x-1", "", "784--1", "7.5-3-1", (5, 3), (5, -1, 1)])
+def test_a_shape_that_is_none(shape):
+    with pytest.raises(InvalidInput, match="shape"):
+        rl.estimate(shape)
+
+
+@pytest.mark.parametrize("precision", ["float8", "decimals", "decimals=0", "decimals=99", "noise=0", "noise=x", ""])
+def test_an_unknown_precision(precision):
+    with pytest.raises(InvalidInput, match="precision"):
+        rl.estimate("784-128-1", precision=precision)
+
+
+@pytest.mark.parametrize("setting", [{"rate": 0}, {"rate": float("nan")}, {"price": -1}, {"flops": float("inf")}])
+def test_numbers_that_make_no_sense(setting):
+    with pytest.raises(InvalidInput, match=next(iter(setting))):
+        rl.estimate("784-128-1", **setting)
