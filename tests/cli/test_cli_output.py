@@ -94,7 +94,7 @@ def test_a_run_on_a_larger_budget_pays_only_the_rest(command, npz, folder):
 # ---- help
 
 
-COMMANDS = ["audit", "demo", "extract", "flip", "health", "learn", "report", "reproduce", "span", "verify"]
+COMMANDS = ["audit", "demo", "estimate", "extract", "flip", "health", "learn", "report", "reproduce", "span", "verify"]
 
 
 def test_the_commands_are_those_that_work(command):
