@@ -43,6 +43,7 @@ from benchmarks import (
     public,
     span,
     span_figures,
+    student,
     survival,
 )
 from benchmarks.results import Results
@@ -75,6 +76,7 @@ BENCHMARKS = {
     "survival": survival.main,
     "audit": audit.main,
     "learning": learning.main,
+    "student": student.main,
     "adversarial": adversarial.main,
     "attacks": attacks.main,
     "learning-theory": learning_theory.main,

@@ -42,8 +42,8 @@ def one(path: Path, precision: Precision, **settings: Any) -> dict[str, Any]:
     verdict, truth = record["verdict"], record["truth"]
     print(f"{path.stem} {precision}: {verdict['level']}, {', '.join(verdict['leaks']) or 'no leak'}")
     print(f"  {record['queries']['total']} queries, {took:.0f} CPU s. {verdict['sentence']}")
-    ended = [(name, record[name]["outcome"], record[name]["queries"]) for name in ("span", "extraction", "learning")
-             if record[name]]  # fmt: skip
+    methods = ("span", "extraction", "learning", "training")
+    ended = [(name, record[name]["outcome"], record[name]["queries"]) for name in methods if record[name]]
     print("  " + "; ".join(f"{name} {outcome} {queries}" for name, outcome, queries in ended))
     if record["part"]:
         print(f"  part: {record['part']['confirmed']} of {record['part']['neurons']} neurons confirmed")
@@ -56,13 +56,16 @@ def one(path: Path, precision: Precision, **settings: Any) -> dict[str, Any]:
 
 
 def sweep_table(record: dict[str, Any]) -> None:
-    print("| defense | users: error | labels kept | span | copy | its error | queries |\n|---|---|---|---|---|---|---|")
+    print("| defense | users: error | labels kept | span | copy | its error | queries | trained copy | its labels |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for row in record["defenses"]["rows"]:
         honest, span, copy = row["honest"], row["span"], row["rebuilt"] or {}
         seen = "" if not span else f"{span['rank']} ({span['queries']})" if span["ok"] else span["outcome"]
         users = f"{number(honest['error rms']) or 'other answers'} | {honest['labels kept']:.0%}"
         cost = f"{number(copy.get('error'))} | {copy.get('queries', '')}"
-        print(f"| `{row['defense']}` | {users} | {seen} | {how(row['stopped'], copy)} | {cost} |")
+        trained = row["trained"]
+        student = f"{number(trained['error'])} | {trained['labels kept']:.0%}" if trained else " | "
+        print(f"| `{row['defense']}` | {users} | {seen} | {how(row['stopped'], copy)} | {cost} | {student} |")
 
 
 def how(stopped: bool | None, copy: dict[str, Any]) -> str:

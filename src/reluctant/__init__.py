@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reluctant.estimation import Estimate, estimate
     from reluctant.extraction import AnyDepth, DepthThree, DepthTwo, FewDigits, extract
     from reluctant.health import Health, check_health
-    from reluctant.learning import learn
+    from reluctant.learning import learn, train_student
     from reluctant.networks import ReLUNetwork, equivalent
     from reluctant.oracles import Facts, Oracle, Wrapper, open_oracle
     from reluctant.results import Outcome, Result
@@ -64,6 +64,7 @@ __all__ = [
     "open_oracle",
     "random_network",
     "recover_span",
+    "train_student",
     "verify",
 ]
 
@@ -104,6 +105,7 @@ _HOMES = {
     "open_oracle": "oracles",
     "random_network": "adversarial",
     "recover_span": "span",
+    "train_student": "learning",
     "verify": "verification",
 }
 

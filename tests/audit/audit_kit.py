@@ -8,6 +8,7 @@ from typing import Any
 from reluctant.audit import STEPS
 
 QUICK = tuple(name for name in STEPS if name != "defenses")
+UNTRAINED = [name for name in QUICK if name != "training"]
 
 
 class Rows:

@@ -44,7 +44,7 @@ def swept():
 
 def test_the_real_target_is_asked_nothing(swept):
     record, begun, end = swept
-    assert len(begun) == 8  # defenses tried; the row without one is the audit's own
+    assert len(begun) == 9  # the row without a defense too: what the audit found, and a network trained on a copy
     assert set(begun) == {end}
     assert step(record, "defenses")["queries"] == 0
 
@@ -117,7 +117,7 @@ def test_leak_of_a_copy_that_answers_probabilities():
 def test_labels_leave_the_span_alone():
     network = planted((12, 4, 2))
     inputs = np.random.default_rng(0).standard_normal((50, 12))
-    found = leak(NetworkOracle(network), "labels", inputs=inputs)
+    found = leak(NetworkOracle(network), "labels", inputs=inputs, methods=["span", "extract", "learn"])
     assert (found.span.ok, found.span.rank) == (True, 4)
     assert (found.stopped, found.ending) == (None, "not tried")
     assert np.isnan(found.honest.rms_error)
@@ -125,7 +125,7 @@ def test_labels_leave_the_span_alone():
 
 def test_a_budget_for_each_method():
     found = leak(NetworkOracle(NETWORK), "float32", inputs=INPUTS, budget=300)
-    for ended in (found.span, found.extracted.result, found.learned.result):
+    for ended in (found.span, found.extracted.result, found.learned.result, found.trained.result):
         assert ended.queries <= 300
     assert found.extracted.result.outcome is Outcome.OUT_OF_BUDGET
     assert found.stopped is None  # more might have been enough
@@ -186,7 +186,8 @@ def test_one_defense_that_fails_does_not_cost_the_others():
                 raise RuntimeError("broken")
             return super().answer(rows)
 
-    found = sweep(Strange(planted((3, 2, 1))), on="the local file", inputs=INPUTS[:, :3], described="", seconds=20)
+    copy, tried = Strange(planted((3, 2, 1))), ("span", "extract", "learn")
+    found = sweep(copy, on="the local file", inputs=INPUTS[:, :3], described="", seconds=20, methods=tried)
     assert found.failed[0][0] == "none"
     assert len(found.rows) == 6
 

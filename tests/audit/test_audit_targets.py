@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from audit_kit import Rows, step
+from audit_kit import UNTRAINED, Rows, step
 
 from reluctant import ReLUNetwork, open_oracle
 from reluctant.audit import LEAKS, audit
@@ -96,7 +96,7 @@ def test_inside_a_box_nothing_outside_is_asked(valid, seed):
 
 
 def test_labels_alone_still_give_the_span(record):
-    found = record(lambda x: WIDE_INPUT(x).argmax(axis=1), 12)
+    found = record(lambda x: WIDE_INPUT(x).argmax(axis=1), 12, steps=UNTRAINED)
     assert found["verdict"]["level"] == "span"
     assert found["verdict"]["leaks"] == ["span"]
     assert found["span"]["rank"] == 4
@@ -118,7 +118,7 @@ def test_one_hot_answers_are_labels_in_every_part(record, seed):
 
 def test_a_smooth_target_is_not_extracted_but_looked_at(record):
     target = Rows(lambda x: np.tanh(x @ np.arange(12.0).reshape(4, 3)))
-    found = record(target, 4)
+    found = record(target, 4, steps=UNTRAINED)
     assert found["verdict"]["level"] == "span"
     assert found["health"]["refusal"] == "not-piecewise-linear"
     assert step(found, "extraction")["state"] == "skipped"

@@ -38,7 +38,10 @@ def refused(outcome: Outcome = Outcome.LOW_PRECISION) -> Result:
 
 
 # Every step that looks for a copy or the span has come to its end, and found none.
-SETTLED = replace(NOTHING, extraction=refused(), learning=refused(Outcome.NOT_ACCURATE), refused=("span",))
+SETTLED = replace(
+    NOTHING, extraction=refused(), learning=refused(Outcome.NOT_ACCURATE), training=refused(Outcome.NOT_ACCURATE),
+    refused=("span",),
+)  # fmt: skip
 
 
 def test_nothing_was_tried():
@@ -57,6 +60,8 @@ def test_nothing_leaks_only_where_every_step_came_to_its_end():
     [
         ({"extraction": None}, ("extractable", "approximable", "flippable")),
         ({"learning": None}, ("approximable", "flippable")),
+        ({"training": None}, ("approximable", "flippable")),
+        ({"timed_out": ("training",)}, ("approximable", "flippable")),
         ({"refused": ()}, ("span", "flippable")),
         ({"timed_out": ("extraction",)}, ("extractable", "approximable", "flippable")),
         ({"timed_out": ("learning",)}, ("approximable", "flippable")),

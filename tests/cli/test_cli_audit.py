@@ -42,7 +42,7 @@ def test_one_json_object_on_standard_output(command, module, folder):
     assert ended.status == 0
     assert json.loads(ended.out)["verdict"]["level"] == "nothing"
     assert (folder / "report.html").is_file()
-    assert "audit 1/12: health" in ended.err
+    assert "audit 1/13: health" in ended.err
 
 
 @pytest.mark.parametrize(("leak", "status"), [("extractable", 1), ("approximable", 1), ("span", 0)])
@@ -231,6 +231,6 @@ def test_a_signal_ends_it_with_a_report(sent, status, main, folder):
     why = [step["why"] for step in record["steps"]]
     stopped = why.index("Stopped by the user.")
     assert set(why[stopped:]) == {"Stopped by the user."}
-    assert f"audit {stopped + 1}/12: " in err
-    assert f"audit {stopped + 2}/12: " not in err  # nothing is announced that is not begun
+    assert f"audit {stopped + 1}/13: " in err
+    assert f"audit {stopped + 2}/13: " not in err  # nothing is announced that is not begun
     assert (folder / "report.html").is_file()

@@ -218,8 +218,12 @@ def test_three_figures_of_a_copied_network(record):
     assert copied.note.startswith("64 → 32 → 10, largest error seen")
     assert queries.value == f"{record['recovered']['queries']:,}"
     assert queries.note.endswith(", 1.64 EUR")
-    assert defense.name == "Cheapest defense that stopped these methods"
-    assert defense.note.endswith("training a copy on the answers was not tried, and may succeed")
+    assert defense.name == "Cheapest defense that stopped exact recovery"
+    assert "a network trained on its answers is within" in defense.note
+    for row in record["defenses"]["rows"]:
+        row["trained"] = None
+    assert three_figures(record)[2].note.endswith("training a copy on the answers was not tried, and may succeed")
+    assert "was not tried, and may well succeed" in audit_page(record)
 
 
 def test_a_verified_copy_that_is_far_off_is_called_rough(record):
@@ -243,12 +247,12 @@ def test_defenses_that_are_not_decided_are_not_counted_as_useless(record):
     copied = defenses["rows"][1]["rebuilt"] | {"ok": True, "error": 1e-9}
     for row in defenses["rows"][1:]:
         row |= {"rebuilt": dict(copied), "stopped": False}
-    assert str(three_figures(record)[2]) == "Cheapest defense that stopped these methods: none (of 8 that were tried)"
+    assert str(three_figures(record)[2]) == "Cheapest defense that stopped exact recovery: none (of 8 that were tried)"
     defenses["rows"][4] |= {"stopped": None}
     defenses["rows"][4]["rebuilt"] |= {"ok": False, "error": 0.5, "outcome": "out-of-budget"}
     assert (
         str(three_figures(record)[2])
-        == "Cheapest defense that stopped these methods: not decided (for 1 of 8 that were tried)"
+        == "Cheapest defense that stopped exact recovery: not decided (for 1 of 8 that were tried)"
     )
     assert "not decided" in audit_page(record)
 
@@ -279,7 +283,7 @@ def test_no_defense_is_named_where_nothing_was_copied(record):
     for row in record["defenses"]["rows"]:
         row["rebuilt"] = None
     record["defenses"]["cheapest"] = None
-    assert "Cheapest defense that stopped these methods" not in [figure.name for figure in three_figures(record)]
+    assert "Cheapest defense that stopped exact recovery" not in [figure.name for figure in three_figures(record)]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from reluctant.audit.leak import METHODS, NO_DEFENSE, Leak, Rebuilt
 from reluctant.audit.recovered import accuracy_of
 from reluctant.audit.shares import TIMES
 from reluctant.audit.sweep import as_served, digits_given, sweep
-from reluctant.audit.verdict import NEEDS
 from reluctant.defenses import HonestCost, defend
 from reluctant.domains import Domain
 from reluctant.oracles import Counting, NetworkOracle, Oracle, open_oracle
@@ -41,10 +40,10 @@ def try_defenses(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]
 
 
 def _methods(known: Known) -> Sequence[str]:
-    """What may still succeed: learning with one hidden layer, nothing but the span where there is no copy at all."""
-    if known.network is None:
-        return METHODS[:1]
-    return METHODS if known.network.depth <= ONE_HIDDEN else METHODS[:2]
+    """What may still succeed: learning with one hidden layer; the span and training where nothing was rebuilt."""
+    if known.network is None or known.copy is known.training:
+        return "span", "train"
+    return METHODS if known.network.depth <= ONE_HIDDEN else tuple(name for name in METHODS if name != "learn")
 
 
 def _link(known: Known) -> AnswerLink:
@@ -57,11 +56,9 @@ def _undefended(known: Known) -> Leak | None:
     if known.extraction is None:
         return None
     rows = len(known.given.inputs)
-    steps = {"extract": "extraction", "learn": "learning"}
-    extracted, learned = (
-        None if run is None else _as_rebuilt(name, run, steps[name] in known.timed_out) for name, run in known.runs
-    )
-    cut = not all(known.settled(step) for step in NEEDS["approximable"])
+    extracted = _as_rebuilt("extract", known.extraction, "extraction" in known.timed_out)
+    learned = None if known.learning is None else _as_rebuilt("learn", known.learning, "learning" in known.timed_out)
+    cut = not (known.settled("extraction") and known.settled("learning"))
     return Leak(NO_DEFENSE, HonestCost(0.0, 0.0, 1.0, rows), known.span, extracted, learned, cut)
 
 

@@ -19,6 +19,7 @@ from reluctant.audit.record import Audit, StepRecord
 from reluctant.audit.recovered import Price
 from reluctant.audit.running import Run, Watch
 from reluctant.audit.shares import BUDGET, SECONDS
+from reluctant.audit.training import train_network
 from reluctant.engines import Engine
 from reluctant.errors import ReluctantError
 from reluctant.numerics import FloatArray, as_generator
@@ -35,6 +36,7 @@ STEPS: Mapping[str, StepFunction] = {
     "extraction": extract_network,
     "part": confirm_part,
     "learning": learn_network,
+    "training": train_network,
     "flip": flip_inputs,
     "linearity": look_at_linearity,
     "line": ask_line,

@@ -26,6 +26,8 @@ def expected(known: Known, facts: Facts, price: Price | None, rate: float | None
     network, health = known.network, known.health
     if network is None or health is None or len(network.widths) < FEWEST_LAYERS:
         return None
+    if known.copy is known.training:  # a student has a shape of its own
+        return None
     per_thousand = None if price is None else float(price["per thousand"])
     found = estimate(network.widths, precision=answers_of(health), price=per_thousand, rate=rate)
     inside = not facts.domain.is_space or (known.copy is not None and "reach" in known.copy.evidence)

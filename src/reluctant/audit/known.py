@@ -72,6 +72,7 @@ class Known:
     span: Span | None = None
     extraction: Result | None = None
     learning: Result | None = None
+    training: Result | None = None
     part: Bends | None = None
     flips: tuple[Flip, ...] = ()
     linearity: Mapping[str, Any] | None = None
@@ -90,7 +91,8 @@ class Known:
         if step in self.refused or step in self.timed_out:
             return step not in self.timed_out
         endings: dict[str, tuple[Ended | None, ...]] = {
-            "span": (self.span,), "extraction": (self.extraction,), "learning": (self.learning,), "flip": self.flips,
+            "span": (self.span,), "extraction": (self.extraction,), "learning": (self.learning,),
+            "training": (self.training,), "flip": self.flips,
         }  # fmt: skip
         ended = endings[step]
         return bool(ended) and all(each is not None and each.outcome.settles for each in ended)
@@ -108,7 +110,7 @@ class Known:
     @property
     def runs(self) -> tuple[tuple[str, Result | None], ...]:
         """The runs that look for a network, by method."""
-        return ("extract", self.extraction), ("learn", self.learning)
+        return ("extract", self.extraction), ("learn", self.learning), ("train", self.training)
 
     @property
     def written_link(self) -> Link:
@@ -119,8 +121,8 @@ class Known:
 
     @property
     def network(self) -> ReLUNetwork | None:
-        """The network of that run."""
-        return None if self.copy is None else self.copy.network
+        """The network of that run; None of one whose values are not those of the interface, as of labels."""
+        return None if self.copy is None or self.copy.evidence.get("apart") else self.copy.network
 
 
 class Skip(Exception):

@@ -17,18 +17,21 @@ from reluctant.defenses import HonestCost, defend, honest_cost
 from reluctant.defenses.disclosure import labels_of
 from reluctant.extraction import extract
 from reluctant.learning import learn
-from reluctant.numerics import FloatArray, Rng
+from reluctant.learning.student import FEWEST, ROWS, rows_like, train_student
+from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Kind, Oracle, open_oracle
 from reluctant.oracles.link import AnswerLink, Linked
 from reluctant.results import Result
 from reluctant.span import Span, recover_span
 
-__all__ = ["BUDGET", "CLOSE", "METHODS", "NO_DEFENSE", "SECONDS", "Leak", "Rebuilt", "leak"]
+__all__ = ["BUDGET", "CLOSE", "METHODS", "NO_DEFENSE", "SECONDS", "Leak", "Rebuilt", "leak", "narrow_basis"]
 
-METHODS = ("span", "extract", "learn")
-IN_WORDS = {"extract": "extraction", "learn": "learning"}
+METHODS = ("span", "extract", "learn", "train")
+FROM_LABELS = ("span", "train")  # what works where labels alone are left
+IN_WORDS = {"extract": "extraction", "learn": "learning", "train": "training"}
 BUDGET = 200_000  # rows for each method: labels take 60 to 150 for each input of each direction
 SECONDS = 60.0  # of processor time, for all methods together
+NARROW = 0.25  # of the inputs: training in so few directions of a span pays for finding them
 CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good is one, verified or not
 
 # What a defense makes of values, and how one who asks reads it.
@@ -59,6 +62,12 @@ class Rebuilt:
     undecided: bool = False
 
     @property
+    def cut(self) -> bool:
+        """True if a training had fewer rows or steps than it wanted."""
+        training = self.result.evidence.get("training")
+        return training is not None and training.cut
+
+    @property
     def copied(self) -> bool:
         """True if it is a copy: verified, as accurate as asked for, or measured to be close."""
         return self.result.ok or (self.error is not None and self.error <= CLOSE)
@@ -87,7 +96,11 @@ class Rebuilt:
 
 @dataclass(frozen=True)
 class Leak:
-    """What is left of one defense; parts that were not asked for are None. cut: not all was tried to its end."""
+    """What is left of one defense; parts that were not asked for are None. cut: not all was tried to its end.
+
+    trained: a network trained on the answers. It decides nothing about what is stopped: that is said of methods that
+    rebuild the network itself.
+    """
 
     defense: str
     honest: HonestCost
@@ -95,6 +108,7 @@ class Leak:
     extracted: Rebuilt | None = None
     learned: Rebuilt | None = None
     cut: bool = False
+    trained: Rebuilt | None = None
 
     @property
     def tried(self) -> list[Rebuilt]:
@@ -137,6 +151,7 @@ class Leak:
             },
             "span": None if self.span is None else _span_as_data(self.span),
             "rebuilt": None if rebuilt is None else rebuilt.to_dict() | {"queries": self.queries},
+            "trained": None if self.trained is None else _student_as_data(self.trained, self.span),
             "stopped": self.stopped,
         }
 
@@ -151,6 +166,8 @@ def leak(
     seconds: float | None = SECONDS,
     methods: Sequence[str] = METHODS,
     every: bool = False,
+    hidden: Sequence[int] | None = None,
+    span: Span | None = None,
     rng: Rng = 0,
 ) -> Leak:
     """Try what one defense leaves of a local copy.
@@ -162,20 +179,24 @@ def leak(
         link: what undoes the copy's own answers, where it answers probabilities.
         budget: rows that each method may ask.
         seconds: processor time of all methods together, None for no limit; what one does not need is left to the next.
-        methods: which to try, of "span", "extract", "learn".
+        methods: which to try, of "span", "extract", "learn", "train".
         every: learn also where extraction succeeded, or took too long; try all on labels, which refuse them.
+        hidden: hidden widths of a trained network; if not given, the best of a few shapes.
+        span: the one behind this defense, where it is known and not to be tried.
         rng: seed of all random choices.
     """
     names = (defense,) if isinstance(defense, str) else tuple(defense)
+    left = FROM_LABELS if _only_labels(oracle, names) and not every else METHODS
+    methods = [name for name in methods if name in left]
     cell = _Cell(oracle, names, inputs, link, budget, Clock(seconds, len(methods)), rng)
-    span = cell.span() if "span" in methods else None
-    methods = [name for name in methods if name == "span" or every or not cell.labels]  # none rebuilds from labels
+    span = cell.span() if "span" in methods else span
     extracted = cell.rebuild("extract", extract) if "extract" in methods else None
     open_ = extracted is None or not (extracted.result.ok or extracted.undecided)
     wanted = "learn" in methods and cell.learnable and (every or open_)
     learned = cell.rebuild("learn", learn) if wanted else None
     cut = ("extract" in methods and extracted is None) or (wanted and learned is None)
-    return Leak(", ".join(names) or NO_DEFENSE, cell.honest(), span, extracted, learned, cut)
+    trained = cell.train(hidden, span) if "train" in methods else None
+    return Leak(", ".join(names) or NO_DEFENSE, cell.honest(), span, extracted, learned, cut, trained)
 
 
 @dataclass(frozen=True)
@@ -193,12 +214,12 @@ class _Cell:
     @property
     def kinds(self) -> tuple[str, ...]:
         """Names of the defenses without their settings."""
-        return tuple(name.partition(",")[0].partition("=")[0].strip() for name in self.names)
+        return _kinds(self.names)
 
     @property
     def labels(self) -> bool:
         """True if labels alone are left."""
-        return "labels" in self.kinds or self.oracle.facts.kind is Kind.LABELS
+        return _only_labels(self.oracle, self.names)
 
     @property
     def link(self) -> AnswerLink:
@@ -239,7 +260,36 @@ class _Cell:
         with allowance.running():
             result = method(self.open(self.link, allowance), rng=self.rng)
         found = Rebuilt(name, result, undecided=allowance.time_up)
-        return found if result.network is None else _compared(found, self.values(), self.inputs, self.reference)
+        if result.network is None:
+            return found
+        return _compared(found, self.values(), result.network(self.inputs), self.reference)
+
+    def train(self, hidden: Sequence[int] | None, span: Span | None) -> Rebuilt | None:
+        """A network trained on the defended answers as they are, inside a span that is much smaller than all inputs.
+
+        None if there is no time for it, or hardly any rows.
+        """
+        seconds, most = self.clock.share(), min(ROWS, self.budget)
+        if seconds == 0 or most < FEWEST:
+            return None
+        rows = rows_like(self.inputs, self.oracle.facts.domain, most, as_generator(self.rng).spawn(1)[0])
+        result = train_student(
+            defend(self.oracle, *self.names), rows=most, hidden=hidden, inputs=rows, span=narrow_basis(span),
+            seconds=seconds, rng=self.rng,
+        )  # fmt: skip
+        found = Rebuilt("train", result)
+        if result.network is None:
+            return found
+        if self.labels:
+            return self.labelled(found, result.network(self.inputs))
+        network = result.network.log_ratios() if self.reference else result.network
+        return _compared(found, self.values(), network(self.inputs), self.reference)
+
+    def labelled(self, found: Rebuilt, values: FloatArray) -> Rebuilt:
+        """Of a network trained on labels: how often it gives the same one."""
+        codes = np.asarray(found.result.evidence["labels"])
+        true = labels_of(self.oracle.query(self.inputs), self.oracle.facts.kind)
+        return replace(found, agreement=float((codes[values.argmax(axis=1)] == true).mean()))
 
     @property
     def reference(self) -> bool:
@@ -260,13 +310,20 @@ class _Cell:
         return replace(found, rms_error=np.nan, max_error=np.nan) if other else found
 
 
-def _compared(rebuilt: Rebuilt, true: FloatArray, inputs: FloatArray, reference: bool) -> Rebuilt:
-    network = rebuilt.result.network
-    assert network is not None
+def _kinds(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name.partition(",")[0].partition("=")[0].strip() for name in names)
+
+
+def _only_labels(oracle: Oracle, names: Sequence[str]) -> bool:
+    return "labels" in _kinds(names) or oracle.facts.kind is Kind.LABELS
+
+
+def _compared(rebuilt: Rebuilt, true: FloatArray, found: FloatArray, reference: bool) -> Rebuilt:
+    """What the network gives at the inputs beside what it should give."""
     told = np.isfinite(true).all(axis=1)  # an infinite log-ratio is a class that is certain to the last digit
     if not told.any():
         return rebuilt
-    true, found = true[told], network(inputs[told])
+    true, found = true[told], found[told]
     spread = true.std(axis=0)
     errors = np.abs(found - true) / np.where(spread > 0, spread, 1.0)
     same = _labels(found, reference) == _labels(true, reference)
@@ -281,6 +338,24 @@ def _labels(values: FloatArray, reference: bool) -> Any:
 
 def _badness(rebuilt: Rebuilt) -> tuple[bool, float]:
     return not rebuilt.result.ok, np.inf if rebuilt.error is None else rebuilt.error
+
+
+def narrow_basis(span: Span | None) -> FloatArray | None:
+    """Directions (k, d) that are worth training in: all that count, and few of those there are."""
+    narrow = span is not None and span.ok and 0 < span.rank <= NARROW * span.subspace.dim
+    return span.basis if span is not None and narrow else None
+
+
+def _student_as_data(trained: Rebuilt, span: Span | None) -> dict[str, Any]:
+    """The same with the queries for a span that was used, and how it does at inputs like those of its training."""
+    measured, used = trained.result.evidence.get("accuracy"), narrow_basis(span) is not None
+    error = None if measured is None or measured.error is None else float(np.sqrt(measured.error))
+    return trained.to_dict() | {
+        "queries": trained.result.queries + (span.queries if span is not None and used else 0),
+        "held out error": error,
+        "held out labels": None if measured is None else measured.agreement,
+        "cut short": trained.cut,
+    }
 
 
 def _span_as_data(span: Span) -> dict[str, Any]:

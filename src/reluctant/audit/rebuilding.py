@@ -78,8 +78,8 @@ def compare_with_truth(oracle: Counting, known: Known, seed: int) -> Mapping[str
 
 def _best_network(known: Known) -> ReLUNetwork | None:
     """The copy, or the part that there is."""
-    runs = [run for run in (known.copy, known.extraction, known.learning) if run is not None]
-    return next((run.network for run in runs if run.network is not None), None)
+    parts = [run.network for run in (known.extraction, known.learning) if run is not None]
+    return next((network for network in (known.network, *parts) if network is not None), None)
 
 
 def _as_seen(true: ReLUNetwork, known: Known, oracle: Counting) -> ReLUNetwork:

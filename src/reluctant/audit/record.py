@@ -17,6 +17,7 @@ from reluctant.audit.names import names
 from reluctant.audit.pictures import first_layer, rounded
 from reluctant.audit.probing import stepped_by
 from reluctant.audit.recovered import Price, cost, recovered
+from reluctant.audit.training import training_limits
 from reluctant.audit.verdict import LEAKS, Verdict, judge, smallest_flip
 from reluctant.oracles import Facts, Rows
 from reluctant.results import Result
@@ -84,6 +85,7 @@ class Audit:
             "extraction": _run_as_data(known.extraction),
             "part": known.part and asdict(known.part),
             "learning": _run_as_data(known.learning),
+            "training": _run_as_data(known.training),
             "flip": _flip(known),
             "linearity": known.linearity,
             "recovered": recovered(known.copy, facts.outputs, self.price, known.written_link),
@@ -177,7 +179,7 @@ def _limits(audit: Audit) -> list[str]:
     said = [
         f"The target was asked in {place}, {audit.queries:,} rows of a budget of {audit.budget:,}.",
         "The methods are for fully connected ReLU networks; other models may leak to other methods.",
-        "Training another network on the answers was not tried; it may give a close copy where these methods do not.",
+        training_limits(known),
         "A method that did not succeed here may succeed with a larger budget, another seed or more digits.",
     ]
     if known.reach is not None:
@@ -189,7 +191,7 @@ def _limits(audit: Audit) -> list[str]:
         said.append(f"The answers are probabilities; they were read back through their {known.link}.")
     if known.network is not None and known.written_link not in ("identity", "sigmoid"):
         said.append("Probabilities do not tell a value added to every class alike: the first class is taken as 0.")
-    for run in (known.extraction, known.learning):
+    for run in (known.extraction, known.learning, known.training):
         evidence = {} if run is None else run.evidence
         said += [str(evidence[part]) for part in ("reach", "limits", "certificate", "risk") if evidence.get(part)]
     for picture, rows in known.left_out.items():

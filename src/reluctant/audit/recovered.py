@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.audit.leak import CLOSE
+from reluctant.learning.student.measured import Measured
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
 from reluctant.results import Outcome, Result
@@ -29,11 +30,26 @@ def accuracy_of(run: Result) -> dict[str, Any]:
         return found | {"typical": precision.error, "words": f"as exactly as its answers have digits{_seen(found)}"}
     if run.outcome is Outcome.RECOVERED and largest is not None:
         return found | {"words": f"to {_digits(largest)} digits{_seen(found)}"}
+    if isinstance(accuracy, Measured):
+        return found | _of_a_student(accuracy)
     if accuracy is not None:
         typical = float(np.sqrt(accuracy.error))
         words = f"to an error of {typical:.1e} of the output's deviation, root mean square"
         return found | {"typical": typical, "words": words}
     return found | {"words": f"by a network that was not verified{_seen(found)}"}
+
+
+def _of_a_student(measured: Measured) -> dict[str, Any]:
+    """Of a network trained on the answers: its error where they have a size, and how often its label is theirs."""
+    same = (
+        f"the same label for {measured.agreement:.1%} of inputs that it was not trained on (the commonest label alone: "
+        f"{measured.commonest:.1%})"
+    )
+    if measured.error is None:
+        return {"typical": None, "inputs": measured.points, "words": f"with {same}"}
+    typical = float(np.sqrt(measured.error))
+    words = f"to an error of {typical:.1e} of the answers' deviation, root mean square, and {same}"
+    return {"typical": typical, "inputs": measured.points, "words": words}
 
 
 def _seen(found: dict[str, Any]) -> str:
@@ -100,6 +116,8 @@ def cost(queries: int, price: Price | None) -> float | None:
 
 
 def _method(run: Result) -> str:
+    if "training" in run.evidence:
+        return "training on the answers"
     if "eps" in run.evidence:
         return "learning"
     return "extraction from few digits" if run.evidence.get("precision") is not None else "exact extraction"

@@ -22,6 +22,7 @@ STOPPED = "Stopped by the user."
 TIME_UP = "The time for it ran out; what it had found by then is kept. Allow more (--seconds)."
 LEFT_OUT = "Left out, as asked for."
 EVERYWHERE = ("learning",)  # steps that look at Gaussian inputs, and may find one that is not answered
+AS_ANSWERED = ("training",)  # steps that take probabilities as they are: where one is certain, others say more
 NO_ROWS = "No rows of the budget are left."
 
 # Told what begins: "audit" or "defenses", how many parts are done, of how many, and the name of the next one.
@@ -91,8 +92,9 @@ class Run:
         """The target as a step sees it; the first looks at the bare interface."""
         if name == "health":
             return self.oracle
-        reach = None if name in EVERYWHERE else self.known.reach
-        return seen(self.oracle, self.known.link, self.known.given.output, reach)
+        reach, output = None if name in EVERYWHERE else self.known.reach, self.known.given.output
+        as_answered = name in AS_ANSWERED and output is None
+        return seen(self.oracle, "identity" if as_answered else self.known.link, output, reach)
 
     def share(self, name: str) -> int:
         """Rows of a step: by what was asked, not sent, so that a replayed audit shares as the first one did."""

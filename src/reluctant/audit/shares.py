@@ -5,7 +5,7 @@ from __future__ import annotations
 from reluctant.audit.pictures import ERROR_POINTS, GRID, LINE_POINTS, SCALES
 from reluctant.audit.probing import INPUTS
 
-__all__ = ["BUDGET", "SECONDS", "SHARES", "TIMES", "reserve", "seconds_for", "share"]
+__all__ = ["BUDGET", "SECONDS", "SHARES", "TIMES", "TRAINING", "reserve", "seconds_for", "share"]
 
 BUDGET = 300_000
 SECONDS = 180.0  # of processor time
@@ -18,7 +18,8 @@ SHARES = {
     "span": 0.35,
     "extraction": 0.75,
     "part": 0.5,
-    "learning": 1.0,
+    "learning": 0.6,
+    "training": 1.0,
     "flip": 0.6,
     "linearity": 0.6,
     "line": 1.0,
@@ -29,6 +30,7 @@ SHARES = {
 TIMES = {"extraction": 0.4, "learning": 0.2, "defenses": 0.4}
 # Steps that are quick, and are stopped where they are not: as a part of the same time, besides it.
 AT_MOST = {"span": 0.4, "flip": 0.1, "linearity": 0.1}
+TRAINING = 0.15  # of the same time, besides it: training keeps to it by itself, and takes fewer steps
 LOOKS = ("flip", "linearity", "line", "plane", "errors")
 
 

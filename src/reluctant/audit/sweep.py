@@ -7,14 +7,16 @@ is asked nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from reluctant.audit.leak import BUDGET, METHODS, NO_DEFENSE, Leak, leak
-from reluctant.audit.trying import Trial, try_in_turn, try_on_engine
+from reluctant.audit.limits import Clock
+from reluctant.audit.trained import first_student, hidden_of, trained_sentence
+from reluctant.audit.trying import MORE_THAN_A_SHARE, Trial, try_in_turn, try_on_engine
 from reluctant.defenses import defend
 from reluctant.defenses.words import defense_words
 from reluctant.engines import Engine
@@ -28,7 +30,6 @@ __all__ = ["Sweep", "as_served", "default_defenses", "digits_given", "sweep"]
 
 DECIMALS = (6, 3, 2)
 NOISE = 1e-3  # of the answers' deviation
-NOT_TRAINED = "Training a copy on the answers was not tried, and may well succeed."
 FLOAT64_DIGITS = -float(np.log10(unit_roundoff("float64")))
 FORMAT_ROUNDINGS = 16.0  # noise that is no more than so many roundings of a format is its own
 
@@ -69,11 +70,12 @@ class Sweep:
         undecided = _by_ending(row for row in self.rows if row.stopped is None)
         open_ = f" Not decided: {undecided}." if undecided else ""
         if self.cheapest is None:
-            return f"None of the defenses that were tried is known to stop these methods.{open_} {NOT_TRAINED}"
+            said = "None of the defenses that were tried is known to stop exact recovery."
+            return f"{said}{open_} {trained_sentence(self.rows, None)}"
         return (
-            f"The cheapest defense that stopped these methods is {defense_words(self.cheapest.defense)} "
-            f"({self.cheapest.ending}), "
-            f"within {BUDGET:,} queries a method; {_for_users(self.cheapest)}. {NOT_TRAINED}{open_}"
+            f"The cheapest defense that stopped exact recovery is {defense_words(self.cheapest.defense)} "
+            f"({self.cheapest.ending}), within {BUDGET:,} queries a method; {_for_users(self.cheapest)}. "
+            f"{trained_sentence(self.rows, self.cheapest)}{open_}"
         )
 
     def _nothing_to_stop(self) -> str:
@@ -83,8 +85,9 @@ class Sweep:
             said = "Whether a copy can be made without a defense is not settled"
         defended = [row for row in self.rows if row.defense != NO_DEFENSE]
         if any(row.tried for row in defended):
-            return f"{said}, so none can be said to stop one."
-        return f"{said}; only what each leaves of the span was tried."
+            return f"{said}, so none can be said to stop one. {trained_sentence(self.rows, None)}"
+        also = ", and of a network trained on the answers" if any(row.trained for row in defended) else ""
+        return f"{said}; only what each leaves of the span{also} was tried. {trained_sentence(self.rows, None)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -176,9 +179,15 @@ def sweep(
     """
     trials = default_defenses(copy.facts, spread)
     known: dict[Trial, Leak] = {} if undefended is None else {(): undefended}
-    try_one = partial(leak, inputs=inputs, link=link, methods=methods, rng=rng)
+    try_one, watch = partial(leak, inputs=inputs, link=link, methods=methods, rng=rng), watch or _unwatched
+    clock = Clock(seconds, len(trials) + 1)
+    if "train" in methods:
+        watch(0, len(trials), NO_DEFENSE)
+        student = first_student(copy, try_one, undefended, clock.share(MORE_THAN_A_SHARE))
+        known = {names: replace(row, trained=student) for names, row in known.items()}
+        try_one = partial(try_one, hidden=hidden_of(student))
     try_all = try_in_turn if engine is None else partial(try_on_engine, engine)
-    cells = try_all(copy, trials, known, try_one, seconds, watch or _unwatched)
+    cells = try_all(copy, trials, known, try_one, clock.left or 0.0, watch)
     rows = tuple(cell for cell in cells if isinstance(cell, Leak))
     return Sweep(on, rows, digits, described, tuple(cell for cell in cells if not isinstance(cell, Leak)))
 

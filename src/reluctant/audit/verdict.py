@@ -19,7 +19,7 @@ SMALL_FLIP = 0.1  # of the input's norm: a step this small that flips the target
 # The steps that must have come to their end before a leak that was not found may be called absent.
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "extractable": ("extraction",),
-    "approximable": ("extraction", "learning"),
+    "approximable": ("extraction", "learning", "training"),
     "span": ("span",),
     "flippable": ("flip",),
 }
@@ -72,7 +72,8 @@ def _sentence(known: Known, level: str) -> str:
     if level == "exact":
         return _copied(known, "The whole network can be taken")
     if level == "approximate":
-        return _copied(known, "A close copy of the network can be taken")
+        trained = known.copy is known.training
+        return _copied(known, f"A close copy of the network can be {'trained on its answers' if trained else 'taken'}")
     if level == "span":
         return _span_sentence(known)
     if "open" in known.said:
@@ -192,7 +193,7 @@ def _why_not(known: Known) -> str:
     """Why there is no copy, and what else was left open."""
     if known.health is None:
         return known.said.get("health", "")
-    steps = ["extraction", "learning", *_open_steps(known, "span")]
+    steps = ["extraction", "learning", "training", *_open_steps(known, "span")]
     return " ".join(dict.fromkeys(said for said in (_how_it_ended(known, step) for step in steps) if said))
 
 
@@ -207,7 +208,11 @@ def _more(run: Ended) -> str:
 
 
 def _how_it_ended(known: Known, step: str) -> str:
-    run: Ended | None = {"extraction": known.extraction, "learning": known.learning, "span": known.span}[step]
+    if step == "training" and known.training is not None and known.training.network is not None:
+        return f"A network trained on the answers comes {accuracy_of(known.training)['words']}."
+    run: Ended | None = {
+        "extraction": known.extraction, "learning": known.learning, "training": known.training, "span": known.span,
+    }[step]  # fmt: skip
     if step in known.timed_out:
         return f"The time for {step} ran out."
     if run is not None:

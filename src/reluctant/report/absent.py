@@ -15,7 +15,7 @@ Data = Mapping[str, Any]
 
 # A section, the steps that fill it, and what to say before their reasons.
 SECTIONS = {
-    "recovered": (("open", "extraction", "learning"), "No network was recovered from the answers."),
+    "recovered": (("open", "extraction", "learning", "training"), "No network was recovered from the answers."),
     "search": (("open", "extraction"), "No search for creases was made."),
     "function": (("open", "line", "plane", "errors"), "There is nothing to draw."),
     "defenses": (("open", "defenses"), "No defenses were tried."),

@@ -10,7 +10,7 @@ from reluctant.defenses.words import defense_words
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.words import UNKNOWN, count, percent, size
 
-__all__ = ["defense_table", "is_close", "is_open"]
+__all__ = ["defense_table", "is_close", "is_open", "trained_words"]
 
 Data = Mapping[str, Any]
 
@@ -22,6 +22,8 @@ COLUMNS = (
     Column("copy"),
     Column("copy's error", numeric=True),
     Column("queries", numeric=True),
+    Column("trained copy's error", numeric=True),
+    Column("its labels", numeric=True),
 )
 # Outcomes that mean that nobody has tried: the methods are for other answers.
 NO_METHOD = {"piecewise-constant": "not tried: no method for labels"}
@@ -44,12 +46,32 @@ def _row(row: Data) -> list[Cell]:
         _copy(row),
         _number(rebuilt.get("error"), size),
         _number(rebuilt.get("queries"), count),
+        *_trained(row.get("trained") or {}),
     ]
 
 
 def _users(error: float | None) -> Cell:
     """Errors are told between answers of the same kind; a label or a probability is another answer than a value."""
     return Cell("other answers", "") if error is None else Cell(size(error), error)
+
+
+def _trained(trained: Data) -> list[Cell]:
+    """Error and equal labels of a network trained on the answers."""
+    error, labels = trained.get("error"), trained.get("labels kept")
+    tone = "bad" if is_close(trained) else ""
+    return [
+        Cell(UNKNOWN, "") if error is None else Cell(size(error), error, tone),
+        Cell(UNKNOWN, "") if labels is None else Cell(percent(labels), labels, tone),
+    ]
+
+
+def trained_words(row: Data) -> str:
+    """What training on the defended answers reaches, in a few words; empty where it was not tried."""
+    trained = row.get("trained") or {}
+    if trained.get("labels kept") is None:
+        return ""
+    error = "" if trained.get("error") is None else f"is within {size(trained['error'])} and "
+    return f"a network trained on its answers {error}gives {percent(trained['labels kept'])} of labels"
 
 
 def _number(value: Any, words: Any) -> Cell:

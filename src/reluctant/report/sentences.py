@@ -21,9 +21,9 @@ def target_name(record: Data) -> str:
 
 
 def also_found(record: Data) -> list[str]:
-    """What other methods said: extraction and learning where they are not what was recovered, and the span."""
+    """What other methods said: extraction, learning and training where they are not what was recovered; the span."""
     sentences = []
-    for part, words in (("extraction", "Exact extraction"), ("learning", "Learning")):
+    for part, words in (("extraction", "Exact extraction"), ("learning", "Learning"), ("training", "Training")):
         found = record.get(part)
         if found and not found["ok"]:
             sentences.append(f"{words}: {found['text']}")

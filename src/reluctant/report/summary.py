@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reluctant.defenses.words import defense_words
-from reluctant.report.defenses import is_close, is_open
+from reluctant.report.defenses import is_close, is_open, trained_words
 from reluctant.report.words import count, duration, money, percent, size
 from reluctant.results import Outcome
 
@@ -15,7 +15,7 @@ __all__ = ["Figure", "Leak", "Level", "has_part", "is_opened", "leaks", "level_o
 
 Data = Mapping[str, Any]
 SHOWN = 3
-DEFENSE = "Cheapest defense that stopped these methods"
+DEFENSE = "Cheapest defense that stopped exact recovery"
 UNTRIED = "training a copy on the answers was not tried, and may succeed"
 
 
@@ -86,7 +86,7 @@ UNSETTLED = frozenset(outcome.slug for outcome in Outcome if not outcome.settles
 # What can leak: its name in the verdict, the parts of the record that would have shown it, its words.
 LEAKS = (
     ("extractable", ("extraction",), "Exact copy"),
-    ("approximable", ("learning", "extraction"), "Close copy"),
+    ("approximable", ("learning", "extraction", "training"), "Close copy"),
     ("span", ("span",), "Directions it looks at"),
     ("flippable", ("flip",), "Flip by one small step"),
 )
@@ -184,7 +184,7 @@ def _cheapest(record: Data) -> Figure | None:
     note = f"keeps {percent(kept['labels kept'])} of labels" if kept.get("labels kept") is not None else ""
     if is_close(rebuilt):
         note = f"{note}; a close copy was made all the same, not verified".removeprefix("; ")
-    return Figure(DEFENSE, defense_words(name), f"{note}; {UNTRIED}".removeprefix("; "))
+    return Figure(DEFENSE, defense_words(name), f"{note}; {trained_words(row or {}) or UNTRIED}".removeprefix("; "))
 
 
 def _no_defense(rows: Sequence[Data]) -> Figure:

@@ -15,7 +15,7 @@ import numpy as np
 from reluctant.adversarial import Flip, flip_sign, local_linearity
 from reluctant.extraction import AnyDepth, DepthTwo, FewDigits, extract
 from reluctant.health import check_health
-from reluctant.learning import learn
+from reluctant.learning import learn, train_student
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
 from reluctant.results import Result
@@ -59,6 +59,7 @@ METHODS: tuple[Method, ...] = (
     Method("extract", lambda oracle, candidate: _comparable(extract(oracle, rng=0))),
     Method("extract, DepthTwo", lambda oracle, candidate: _comparable(extract(oracle, DepthTwo(directions=2), rng=0))),
     Method("learn", lambda oracle, candidate: _comparable(learn(oracle, rng=0, narrowest=0.1))),
+    Method("train", lambda oracle, candidate: _comparable(train_student(oracle, rows=400, hidden=(8,), rng=0))),
     Method("extract, AnyDepth", lambda oracle, candidate: _comparable(extract(oracle, AnyDepth(), rng=0, attempts=1))),
     Method("span", lambda oracle, candidate: _comparable_span(recover_span(oracle, rng=0))),
     Method("extract, FewDigits", lambda oracle, candidate: _comparable(extract(oracle, FewDigits(), attempts=1))),

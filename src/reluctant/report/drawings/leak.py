@@ -31,7 +31,7 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Point:
-    """One setting: its name, digits that honest users and the copy have right, queries for the copy."""
+    """One setting: its name, digits that honest users, the copy and a trained copy have right, queries for the copy."""
 
     given: str
     honest: float
@@ -39,6 +39,7 @@ class Point:
     queries: int | None
     ok: bool
     open: bool = False  # not decided: there is nothing to draw
+    trained: float | None = None  # digits that a network trained on the answers has right
 
 
 def leak_points(rows: Sequence[Mapping[str, Any]]) -> list[Point]:
@@ -62,12 +63,15 @@ def draw_leak(rows: Sequence[Mapping[str, Any]] | None) -> Drawing | None:
     axes.plot(at, honest, "--", color=COLOURS[7], linewidth=1.2, label="honest users")
     axes.plot(at, copied, "-", color=COLOURS[6], linewidth=1.5)
     _mark(axes, at, copied, ok, COLOURS[6])
+    if any(p.trained is not None for p in points):
+        trained = [np.nan if p.trained is None else p.trained for p in points]
+        axes.plot(at, trained, "-s", color=COLOURS[0], linewidth=1.5, markersize=4, label="trained copy")
     axes.set_ylim(bottom=-0.6)
     axes.yaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel("digits right")
     legend_above(figure)
     _name_axis(axes, points)
-    words = "; ".join(f"{_flat(p.given)}: {_digits(p)}" for p in points)
+    words = "; ".join(f"{_flat(p.given)}: {_digits(p)}{_trained_digits(p)}" for p in points)
     return Drawing.of(figure, f"Leak curve. Digits that the copy gets right, by what answers give: {words}.")
 
 
@@ -107,7 +111,7 @@ def _point(row: Mapping[str, Any]) -> Point:
     rebuilt = row["rebuilt"]
     return Point(
         _name(row["defense"]), row["digits"], _right(rebuilt.get("error")), rebuilt.get("queries"),
-        bool(rebuilt.get("ok")), is_open(row),
+        bool(rebuilt.get("ok")), is_open(row), _right((row.get("trained") or {}).get("error")),
     )  # fmt: skip
 
 
@@ -135,3 +139,7 @@ def _digits(point: Point) -> str:
     if point.open:
         return "not decided"
     return "none" if point.copied is None else f"{point.copied:.1f}"
+
+
+def _trained_digits(point: Point) -> str:
+    return "" if point.trained is None else f" (trained: {point.trained:.1f})"

@@ -1,0 +1,52 @@
+"""A network trained on the defended answers of the bundled digits classifier: how close it comes, and what that takes.
+
+Errors on its held-out images are of the model's own values (log-ratios, where answers are probabilities), in units of
+their deviation; "random" are inputs drawn like those of the training, where errors are of the answers as given.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+import reluctant as rl
+from reluctant.audit import leak
+from reluctant.bundled import digits_inputs, digits_model
+from reluctant.learning.student.measured import Measured
+
+DEFENSES: tuple[tuple[str, ...], ...] = (
+    (), ("decimals=3",), ("decimals=2",), ("float16",), ("gaussian=0.01",), ("gaussian=0.1",), ("softmax",),
+    ("softmax", "decimals=6"), ("softmax", "decimals=3"), ("softmax", "top=1"), ("labels",),
+)  # fmt: skip
+ROWS = (2_500, 10_000, 40_000, 160_000)
+
+
+def main() -> None:
+    copy = rl.open_oracle(digits_model(), precision="float64")
+    images = np.load(digits_inputs())
+    print("| defense | error, images | same label | error, random | same label | queries | CPU s |")
+    print("|---|---|---|---|---|---|---|")
+    for names in DEFENSES:
+        start = time.process_time()
+        row = leak(copy, names, inputs=images, methods=["train"]).to_dict()["trained"]
+        took, seen = time.process_time() - start, f"{number(row['error'])} | {row['labels kept']:.1%}"
+        held = f"{number(row['held out error'])} | {row['held out labels']:.1%}"
+        called = ", ".join(names) or "none"
+        print(f"| `{called}` | {seen} | {held} | {row['queries']:,} | {took:.1f} |", flush=True)
+    print(
+        "\n| queries | float16: error, random | top probability: same label | labels: same label |\n|---|---|---|---|"
+    )
+    for rows in ROWS:
+        found = [train(copy, names, rows) for names in (("float16",), ("softmax", "top=1"), ("labels",))]
+        error = number(float(np.sqrt(found[0].error or np.nan)))
+        print(f"| {rows:,} | {error} | {found[1].agreement:.1%} | {found[2].agreement:.1%} |", flush=True)
+
+
+def train(copy: rl.Oracle, names: tuple[str, ...], rows: int) -> Measured:
+    found: Measured = rl.train_student(rl.defend(copy, *names), rows=rows, hidden=(64,)).evidence["accuracy"]
+    return found
+
+
+def number(value: float | None) -> str:
+    return "" if value is None else f"{value:.1e}"

@@ -1,0 +1,193 @@
+"""`train_student`: a network trained on answers, as anyone would do it who knows nothing of how targets are built.
+
+Random inputs are asked at the scale of use; a few shapes of network are tried for a short while, and the best one is
+trained. It works from values, probabilities, the largest probability alone and labels, and is never exact: what it is
+worth is measured on answers that it was not trained on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from reluctant.errors import BudgetExhausted, InvalidInput, InvalidRows, TargetError
+from reluctant.learning.student.coordinates import Coordinates
+from reluctant.learning.student.fitting import Pace, fit
+from reluctant.learning.student.measured import measure
+from reluctant.learning.student.questions import Asked, ask, drawn
+from reluctant.learning.student.reading import Labels, reading_of
+from reluctant.learning.student.shapes import SHAPES, best_shape
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray, Rng, as_generator
+from reluctant.oracles import Counting, Kind, Oracle, Rows
+from reluctant.oracles.opening import as_opened
+from reluctant.results import Outcome, Result, ended_by
+from reluctant.span import Subspace
+from reluctant.threads import one_blas_thread
+
+__all__ = ["EPS", "ROWS", "Training", "train_student"]
+
+ROWS = 40_000
+EPS, DIFFERING = 1e-4, 0.01  # 1 % of the answers' deviation, root mean square; of labels, 1 % that are others
+STEPS = 8_000
+ASKING, TRYING = 0.5, 0.3  # of the time that is left, at most: for questions, and for the choice of a shape
+HURRIED = "The time was too short for all steps."
+FEWEST = 20  # rows: below, there is nothing to train on
+LIMITS = (
+    "It was trained, not verified: how well it does is known for inputs like those that were asked, and nowhere else."
+)
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a student was trained. short: why it had fewer rows than wanted; hurried: it had fewer steps."""
+
+    hidden: tuple[int, ...]
+    rows: int
+    steps: int
+    short: str = ""
+    hurried: bool = False
+
+    @property
+    def cut(self) -> bool:
+        """True if more rows or time might have made it better."""
+        return bool(self.short) or self.hurried
+
+    def __str__(self) -> str:
+        widths = "-".join(map(str, self.hidden))
+        said = f"Trained on {self.rows} answers in {self.steps} steps, hidden widths {widths}."
+        return " ".join(part for part in (said, self.short, HURRIED if self.hurried else "") if part)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+def train_student(
+    oracle: Oracle,
+    *,
+    rows: int = ROWS,
+    hidden: Sequence[int] | None = None,
+    inputs: FloatArray | None = None,
+    span: FloatArray | None = None,
+    eps: float = EPS,
+    steps: int = STEPS,
+    seconds: float | None = None,
+    rng: Rng = 0,
+) -> Result:
+    """Train a ReLU network on the answers of a target.
+
+    Arguments:
+        oracle: the target; it may answer values, probabilities (also the largest few alone) or labels.
+        rows: most rows to ask; a tenth of them is held out.
+        hidden: hidden widths; if not given, the best of a few shapes.
+        inputs: rows (n, d) to ask instead of random ones at the scale of use.
+        span: orthonormal rows (k, d) of the directions that the target looks at, where they are known.
+        eps: mean square error allowed, over the variance of the answers; of labels, one in a hundred may differ.
+        steps: of the training, each on 256 answers.
+        seconds: processor time; with less than it takes, fewer steps are made. None for no limit.
+        rng: seed of all random choices.
+
+    The outcome is `learned` if the error on held-out answers is at most eps, `not-accurate-enough` if it is not; the
+    network is given either way, and evidence["accuracy"] has the error and the share of equal labels. Where answers are
+    probabilities or labels it gives values before the softmax or sigmoid; of labels, evidence["labels"] says what each
+    output stands for.
+
+    Cost: `rows` rows, fewer where the budget ends before.
+    """
+    _check(rows, hidden, eps, steps, seconds)
+    opened = as_opened(oracle)
+    run = _Run(opened, dict(opened.ledger.stages), eps, steps, _Time(seconds), as_generator(rng))
+    given, basis = _rows_to_ask(inputs, opened), _directions(span, opened)
+    opened.begin("train", rng)
+    try:
+        asked = ask(opened, drawn(opened, rows, given, run.rng), run.time.part(ASKING))
+        with one_blas_thread():
+            return run.train(asked, SHAPES if hidden is None else (tuple(hidden),), basis)
+    except BudgetExhausted as error:
+        return run.result(Outcome.OUT_OF_BUDGET, error=str(error))
+    except TargetError as error:
+        return run.result(ended_by(error, opened), error=str(error))
+
+
+class _Time:
+    """Processor time that is left."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self.end = None if seconds is None else time.process_time() + seconds
+
+    def part(self, share: float = 1.0) -> float | None:
+        """So much of it, None without a limit."""
+        return None if self.end is None else share * max(0.0, self.end - time.process_time())
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One call of `train_student`."""
+
+    oracle: Counting
+    before: dict[str, Rows]
+    eps: float
+    steps: int
+    time: _Time
+    rng: np.random.Generator
+
+    def train(self, asked: Asked, shapes: Sequence[tuple[int, ...]], span: FloatArray | None) -> Result:
+        """Choose a shape, train it, and measure it."""
+        if len(asked.rows) < FEWEST:
+            return self.result(Outcome.OUT_OF_BUDGET, error=asked.short)
+        if not np.ptp(asked.answers, axis=0).any():
+            labels = self.oracle.facts.kind is Kind.LABELS
+            return self.result(Outcome.ONE_LABEL if labels else Outcome.CONSTANT)
+        reading, within = reading_of(asked.answers, self.oracle.facts.kind), Coordinates.of(asked.rows, span)
+        x, targets = within(asked.rows), reading.targets(asked.answers)
+        hidden = best_shape(x, targets, reading, self.time.part(TRYING), self.rng, shapes)
+        pace = Pace(self.steps, self.time.part())
+        raw = fit(x, targets, reading.slope, hidden, reading.outputs, pace, self.rng)
+        measured = measure(raw, reading, within(asked.held_rows), asked.held_answers)
+        missed = Outcome.OUT_OF_BUDGET if asked.short else Outcome.NOT_ACCURATE
+        return self.result(
+            Outcome.LEARNED if measured.good_for(self.eps, DIFFERING) else missed,
+            within.unfolded(reading.finished(raw)), accuracy=measured, limits=LIMITS, answers=reading.kind.value,
+            training=Training(hidden, len(x), pace.steps, asked.short, pace.hurried),
+            **({"labels": reading.codes.tolist()} if isinstance(reading, Labels) else {}),
+        )  # fmt: skip
+
+    def result(self, outcome: Outcome, network: ReLUNetwork | None = None, **evidence: Any) -> Result:
+        spent = self.oracle.ledger.since(self.before)
+        return Result(outcome, network, spent, self.oracle.ledger.last_stage, {"eps": self.eps, **evidence})
+
+
+def _check(rows: int, hidden: Sequence[int] | None, eps: float, steps: int, seconds: float | None) -> None:
+    if rows < FEWEST:
+        raise InvalidInput.about("rows", got=rows, expected=f"at least {FEWEST}")
+    if hidden is not None and not (len(hidden) and all(width >= 1 for width in hidden)):
+        raise InvalidInput.about("hidden", got=hidden, expected="one width or more, such as (64,)")
+    if not 0 < eps < 1:
+        raise InvalidInput.about("eps", got=eps, expected="a number between 0 and 1")
+    if steps < 1:
+        raise InvalidInput.about("steps", got=steps, expected="at least 1")
+    if seconds is not None and not seconds >= 0:
+        raise InvalidInput.about("seconds", got=seconds, expected="a time of at least 0, or None")
+
+
+def _directions(span: FloatArray | None, oracle: Counting) -> FloatArray | None:
+    if span is None:
+        return None
+    basis = Subspace(span).basis
+    if basis.shape[1] != oracle.dim or not len(basis):
+        raise InvalidInput.about("span", got=f"shape {basis.shape}", expected=f"(k, {oracle.dim}) with k ≥ 1")
+    return basis
+
+
+def _rows_to_ask(inputs: FloatArray | None, oracle: Counting) -> FloatArray | None:
+    if inputs is None:
+        return None
+    rows = np.asarray(inputs, dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != oracle.dim or len(rows) < FEWEST:
+        raise InvalidRows.about("inputs", got=f"shape {rows.shape}", expected=f"(n, {oracle.dim}) with n ≥ {FEWEST}")
+    return rows

@@ -1,0 +1,148 @@
+"""What a network is trained to say, by what the answers are: values, probabilities of classes, chances, labels.
+
+A reading turns answers into targets, gives the slope of its loss, and turns what was trained into the network that is
+given back: values in the units of the answers, or the values before a softmax or sigmoid.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from reluctant.defenses.disclosure import labels_of
+from reluctant.health.answers import SUM_SLACK, answer_kind, is_one_hot
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+from reluctant.oracles.base import Kind
+
+__all__ = ["Chances", "Classes", "Labels", "OneHot", "Reading", "Values", "reading_of"]
+
+SMALLEST = np.finfo(np.float32).tiny
+
+
+class Reading(ABC):
+    """One way to read answers, by a network with so many outputs."""
+
+    kind: Kind
+    sized = True  # answers have a size, so that errors have one
+
+    def __init__(self, outputs: int) -> None:
+        self.outputs = outputs
+
+    @abstractmethod
+    def targets(self, answers: FloatArray) -> FloatArray:
+        """What the network is trained on (n, outputs)."""
+
+    @abstractmethod
+    def slope(self, values: Any, targets: Any) -> Any:
+        """Derivative of the loss by the values (n, outputs): what they say less what they should say."""
+
+    def finished(self, network: ReLUNetwork) -> ReLUNetwork:
+        """The network as it is given back."""
+        return network
+
+    def answer_labels(self, answers: FloatArray) -> Any:
+        """The label of each answer."""
+        return labels_of(answers, self.kind)
+
+    def value_labels(self, values: FloatArray) -> Any:
+        """The label that values of the network stand for."""
+        return labels_of(values, Kind.VALUES)
+
+
+class Values(Reading):
+    """Numbers, by least squares, each output in units of its deviation."""
+
+    kind = Kind.VALUES
+
+    def __init__(self, answers: FloatArray) -> None:
+        super().__init__(answers.shape[1])
+        deviation = answers.std(axis=0)
+        self.mean, self.unit = answers.mean(axis=0), np.where(deviation > 0, deviation, 1.0)
+
+    def targets(self, answers: FloatArray) -> FloatArray:
+        """In units."""
+        return np.asarray((answers - self.mean) / self.unit)
+
+    def slope(self, values: Any, targets: Any) -> Any:
+        """Of half the square."""
+        return values - targets
+
+    def finished(self, network: ReLUNetwork) -> ReLUNetwork:
+        """In the units of the answers again."""
+        weights = [*network.weights[:-1], self.unit[:, None] * network.weights[-1]]
+        return ReLUNetwork(weights, [*network.biases[:-1], self.unit * network.biases[-1] + self.mean])
+
+
+class Classes(Reading):
+    """Probabilities of classes, by cross-entropy. Those that are not told (0) share what the others leave of 1."""
+
+    kind = Kind.PROBABILITIES
+
+    def targets(self, answers: FloatArray) -> FloatArray:
+        """As they are."""
+        return np.maximum(answers, 0.0)
+
+    def slope(self, values: Any, targets: Any) -> Any:
+        """What the network says less what was told; of classes not told, less their part of what is left."""
+        said = np.exp(values - values.max(axis=1, keepdims=True))
+        said /= said.sum(axis=1, keepdims=True)
+        untold = np.where(targets > 0, 0, said)
+        left = np.maximum(1 - targets.sum(axis=1, keepdims=True), 0)
+        share = untold / np.maximum(untold.sum(axis=1, keepdims=True), SMALLEST)
+        return said - targets - left * share
+
+
+class Labels(Classes):
+    """Labels alone, as classes that are certain. codes: the label of each output of the network."""
+
+    kind = Kind.LABELS
+    sized = False
+
+    def __init__(self, codes: FloatArray) -> None:
+        super().__init__(len(codes))
+        self.codes = codes
+
+    def targets(self, answers: FloatArray) -> FloatArray:
+        """One for the label, none for the others."""
+        return (answers[:, :1] == self.codes).astype(np.float64)
+
+    def value_labels(self, values: FloatArray) -> Any:
+        """The code of the largest."""
+        return self.codes[values.argmax(axis=1)].astype(int)
+
+
+class OneHot(Classes):
+    """Labels again, written as a probability of one."""
+
+    sized = False
+
+
+class Chances(Reading):
+    """A probability of its own for every output, by cross-entropy."""
+
+    kind = Kind.PROBABILITIES
+
+    def targets(self, answers: FloatArray) -> FloatArray:
+        """As they are."""
+        return answers
+
+    def slope(self, values: Any, targets: Any) -> Any:
+        """Probability less probability."""
+        return (1 + np.tanh(values / 2)) / 2 - targets
+
+
+def reading_of(answers: FloatArray, told: Kind) -> Reading:
+    """How to read answers (n, m); what the target says of itself is believed where that is not "values"."""
+    kind = answer_kind(answers) if told is Kind.VALUES else told
+    if kind is Kind.LABELS:
+        return Labels(np.unique(answers[:, 0]))
+    if kind is Kind.VALUES:
+        return Values(answers)
+    outputs = answers.shape[1]
+    if is_one_hot(answers):
+        return OneHot(outputs)
+    each = outputs == 1 or bool((answers.sum(axis=1) > 1 + SUM_SLACK * outputs).any())
+    return Chances(outputs) if each else Classes(outputs)

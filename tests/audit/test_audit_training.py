@@ -1,0 +1,150 @@
+"""Networks trained on the answers: in the sweep beside what was rebuilt, and as the audit's last resort."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from audit_kit import step
+
+from reluctant import ReLUNetwork, open_oracle
+from reluctant.audit import audit, leak
+from reluctant.audit.leak import CLOSE, Leak, Rebuilt
+from reluctant.audit.sweep import Sweep
+from reluctant.audit.trained import NOT_TRAINED, trained_sentence
+from reluctant.defenses import HonestCost
+from reluctant.learning.student.driver import Training
+from reluctant.learning.student.measured import Measured
+from reluctant.oracles import NetworkOracle
+from reluctant.results import Outcome, Result
+from reluctant.testing import planted
+
+DRAWN = planted((6, 5, 3))
+MIDDLE = np.median(DRAWN(np.random.default_rng(0).standard_normal((2000, 6))), axis=0)
+NETWORK = ReLUNetwork(DRAWN.weights, [DRAWN.biases[0], DRAWN.biases[1] - MIDDLE])  # every label is common
+INPUTS = np.random.default_rng(3).standard_normal((200, 6))
+TRAINING = ["health", "training"]
+
+
+def trained(*defenses, **settings):
+    return leak(NetworkOracle(NETWORK), defenses, inputs=INPUTS, methods=["train"], hidden=(32,), **settings)
+
+
+@pytest.mark.parametrize("defenses", [("float16",), ("softmax", "decimals=6")])
+def test_what_stops_exact_methods_leaves_a_trained_copy(defenses):
+    found = trained(*defenses)
+    assert found.trained.error < 0.05
+    assert found.trained.agreement >= 0.98
+    assert (found.tried, found.stopped) == ([], None)  # a trained copy decides nothing about exact recovery
+    row = found.to_dict()["trained"]
+    assert (row["method"], row["queries"], row["cut short"]) == ("train", 40_000, False)
+    network = found.trained.result.network
+    if defenses == ("float16",):
+        true = NETWORK(INPUTS)
+        assert found.trained.error == pytest.approx(
+            np.sqrt(np.mean(((network(INPUTS) - true) / true.std(axis=0)) ** 2))
+        )
+
+
+def test_labels_leave_labels():
+    found = trained("labels", seconds=3.0)
+    assert found.trained.error is None
+    assert found.trained.agreement >= 0.9
+    assert found.to_dict()["trained"]["held out error"] is None
+
+
+def test_without_time_nothing_is_trained():
+    assert trained("float16", seconds=0.0).trained is None
+    assert trained("float16", seconds=0.1).trained.cut
+
+
+def _row(name: str, *, error: float | None, ok: bool = False, agreement: float = 0.98) -> Leak:
+    """A row that stops exact methods, unless ok, and leaves such a trained copy."""
+    outcome = Outcome.RECOVERED if ok else Outcome.LOW_PRECISION
+    measured = Measured(None if error is None else error**2, None, 0.91, 0.1, 0.5, 100)
+    evidence = {"accuracy": measured, "training": Training((8,), 100, 10)}
+    student = Rebuilt("train", Result(Outcome.LEARNED, None, {}, evidence=evidence), error, error, agreement)
+    rebuilt = Rebuilt("extract", Result(outcome, None, {}), 1.0)
+    return Leak(name, HonestCost(1e-3, 1e-3, 1.0, 10), None, rebuilt, trained=student)
+
+
+def test_the_sentence_tells_what_training_leaves_of_the_cheapest_defense():
+    bare = _row("none", error=1e-5, ok=True)
+    found = Sweep("", (bare, _row("float16", error=1e-4), _row("labels", error=None)), 16.0, "")
+    assert "The cheapest defense that stopped exact recovery is float16" in found.sentence
+    assert "That does not stop training: a network trained on" in found.sentence
+    assert "is within 1.0e-04 of the model and gives the same label for 98.0% of the inputs." in found.sentence
+    assert (
+        "behind 1 of 2 defenses; behind label alone it gives the same label for 98.0% of the inputs" in found.sentence
+    )
+    assert "(91.0% of random ones)" in found.sentence
+    assert NOT_TRAINED not in found.sentence
+
+
+def test_a_copy_that_is_far_off_is_not_called_one():
+    rows = (_row("none", error=1e-5, ok=True), _row("noise", error=0.5))
+    said = Sweep("", rows, 16.0, "").sentence
+    assert "Of training it leaves this: a network trained on" in said
+    assert f"A trained copy is within {CLOSE:.0%} of the model behind none of the defenses" in said
+
+
+def test_where_nothing_was_trained_that_is_said():
+    bare = Leak("none", HonestCost(0.0, 0.0, 1.0, 10), None, Rebuilt("extract", Result(Outcome.RECOVERED, None, {})))
+    assert trained_sentence((bare,), None) == NOT_TRAINED
+    with open_oracle(NETWORK, dim=6) as oracle:
+        limits = audit(oracle, steps=["health"]).to_dict()["limits"]
+    assert any("was not tried; it may give a close copy" in said for said in limits)
+
+
+def test_a_copy_needs_no_student(valid):
+    with open_oracle(NETWORK, dim=6) as oracle:
+        record = valid(audit(oracle, steps=["health", "extraction", "training"]).to_dict())
+    assert step(record, "training")["why"] == "There is a copy already."
+    assert record["training"] is None
+    assert "approximable" in record["verdict"]["leaks"]
+
+
+def test_a_smooth_model_is_approximated(valid):
+    """No method here rebuilds tanh units; a network trained on the answers comes close, and is told as no more."""
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((2, 2)) / 2, rng.standard_normal((2, 2))
+    with open_oracle(lambda x: np.tanh(x @ a.T) @ b, dim=2) as oracle:
+        record = valid(audit(oracle, steps=["health", "extraction", "learning", "training", "errors"]).to_dict())
+    assert (record["verdict"]["level"], record["recovered"]["method"]) == ("approximate", "training on the answers")
+    assert record["verdict"]["sentence"].startswith("A close copy of the network can be trained on its answers")
+    assert "extractable" not in record["verdict"]["leaks"]
+    assert record["recovered"]["error"]["typical"] <= CLOSE
+    assert record["pictures"]["errors"][1]["largest"] < 0.2  # the copy stands for the target in later steps
+    assert any("trained, not verified" in said for said in record["limits"])
+
+
+def test_a_student_of_labels_is_told_and_stands_apart(valid):
+    with open_oracle(lambda x: NETWORK(x).argmax(axis=1), dim=6) as oracle:
+        found = audit(oracle, steps=[*TRAINING, "extraction", "learning", "errors"])
+    record = valid(found.to_dict())
+    assert found.known.network is None
+    accuracy = record["training"]["evidence"]["accuracy"]
+    assert accuracy["agreement"] > 0.95 > accuracy["commonest"] + 0.3
+    assert "with the same label for" in record["verdict"]["sentence"]
+    assert ("approximable" in record["verdict"]["leaks"]) == record["training"]["ok"]
+    assert record["pictures"]["errors"] is None
+
+
+def test_a_span_makes_training_easier(valid):
+    wide = planted((80, 3, 2))
+    with open_oracle(lambda x: wide(x).astype(np.float32), dim=80) as oracle:
+        found = audit(oracle, steps=["health", "span", "training"])
+    assert found.known.span.rank == 3
+    basis = found.known.span.basis
+    first = found.known.training.network.weights[0]
+    assert np.allclose(first @ basis.T @ basis, first)
+    assert valid(found.to_dict())["verdict"]["level"] == "approximate"
+
+
+def test_training_left_out_leaves_a_close_copy_open():
+    def smooth(x):
+        return np.tanh(x @ np.ones((3, 1))) + np.tanh(x[:, :1])
+
+    with open_oracle(smooth, dim=3) as oracle:
+        verdict = audit(oracle, steps=["health", "extraction", "learning"]).verdict
+    assert "approximable" in verdict.unsettled
+    assert "Training did not come to its end" in verdict.sentence or verdict.level == "unknown"

@@ -1,0 +1,201 @@
+"""Students: networks trained on answers of every kind, told by what they do on answers they were not trained on."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from reluctant import Outcome, ReLUNetwork, defend, open_oracle, train_student
+from reluctant.domains import Domain
+from reluctant.errors import InvalidInput, InvalidRows
+from reluctant.learning.student.driver import DIFFERING, EPS
+from reluctant.learning.student.questions import BLOCK, rows_like
+from reluctant.oracles import NetworkOracle
+from reluctant.testing import planted
+
+DRAWN = planted((6, 5, 3))
+MIDDLE = np.median(DRAWN(np.random.default_rng(0).standard_normal((2000, 6))), axis=0)
+TEACHER = ReLUNetwork(DRAWN.weights, [DRAWN.biases[0], DRAWN.biases[1] - MIDDLE])  # every label is common
+FRESH = np.random.default_rng(9).standard_normal((4000, 6))
+SMALL = {"rows": 8000, "hidden": (32,)}
+
+
+def behind(*defenses, **settings):
+    return train_student(defend(NetworkOracle(TEACHER), *defenses), **(SMALL | settings))
+
+
+def same_labels(found):
+    return float((found.network(FRESH).argmax(axis=1) == TEACHER(FRESH).argmax(axis=1)).mean())
+
+
+@pytest.fixture(scope="module")
+def of_values():
+    return behind("float16")
+
+
+def test_a_student_of_values_is_as_close_as_it_says(of_values):
+    accuracy, true = of_values.evidence["accuracy"], TEACHER(FRESH)
+    error = np.mean(((of_values.network(FRESH) - true) / true.std(axis=0)) ** 2)
+    assert of_values.outcome is Outcome.LEARNED
+    assert accuracy.high <= EPS
+    assert error <= 10 * accuracy.error  # rare inputs that err most may be among either
+    assert accuracy.points == 800
+    assert same_labels(of_values) >= 0.99
+    assert accuracy.agreement >= 0.99
+
+
+def test_every_row_is_counted(of_values):
+    assert of_values.queries == 8000
+    assert {stage: rows.asked for stage, rows in of_values.rows.items()} == {"training": 8000}
+    assert of_values.evidence["training"].rows == 7200
+
+
+@pytest.mark.parametrize(
+    ("defenses", "least"),
+    [(("softmax",), 0.99), (("softmax", "decimals=6"), 0.99), (("softmax", "top=1"), 0.98), (("labels",), 0.95)],
+)
+def test_a_student_of_less_than_values(defenses, least):
+    found = behind(*defenses)
+    assert same_labels(found) >= least
+    assert found.evidence["accuracy"].agreement == pytest.approx(same_labels(found), abs=0.02)
+    if "labels" in defenses:
+        assert found.evidence["accuracy"].error is None
+        assert found.evidence["labels"] == [0.0, 1.0, 2.0]
+        assert found.ok == (found.evidence["accuracy"].differing <= DIFFERING)
+    elif "top=1" not in defenses:  # a class that is never the largest has no known size
+        ratios, true = found.network.log_ratios()(FRESH), TEACHER.log_ratios()(FRESH)
+        assert np.sqrt(np.mean(((ratios - true) / true.std(axis=0)) ** 2)) < 0.1
+
+
+def test_a_chance_for_every_output():
+    found = behind("sigmoid")
+    true = TEACHER(FRESH)
+    assert np.sqrt(np.mean(((found.network(FRESH) - true) / true.std(axis=0)) ** 2)) < 0.1
+
+
+def test_what_cannot_be_learned_is_told():
+    def noise(x):
+        return np.floor(1e5 * x[:, 0]) % 3
+
+    labels = defend(open_oracle(lambda x: np.eye(3)[noise(x).astype(int)], dim=6), "labels")
+    found = train_student(labels, rows=4000, hidden=(16,), steps=1000)
+    assert not found.ok
+    assert found.outcome is Outcome.NOT_ACCURATE
+    assert 0.2 < found.evidence["accuracy"].agreement < 0.5
+    values = train_student(
+        open_oracle(lambda x: noise(x)[:, None] + 0.1 * x[:, :1], dim=6), rows=4000, hidden=(16,), steps=1000
+    )
+    assert values.outcome is Outcome.NOT_ACCURATE
+    assert values.evidence["accuracy"].error > 0.5
+
+
+def test_what_the_budget_paid_for_is_used():
+    found = train_student(open_oracle(TEACHER, dim=6, budget=5000), hidden=(8,), rows=10_000, seconds=0.5)
+    assert found.queries == 1000 + 3 * BLOCK
+    assert found.evidence["training"].rows == 3 * BLOCK
+    assert "budget" in found.evidence["training"].short
+    assert found.outcome in (Outcome.LEARNED, Outcome.OUT_OF_BUDGET)
+    nothing = train_student(open_oracle(TEACHER, dim=6, budget=10))
+    assert (nothing.outcome, nothing.network, nothing.queries) == (Outcome.OUT_OF_BUDGET, None, 0)
+
+
+def test_time_makes_fewer_steps_and_is_kept():
+    start = time.process_time()
+    found = behind(seconds=0.2, hidden=None)
+    assert time.process_time() - start < 1.5
+    assert found.evidence["training"].hurried
+    assert found.evidence["training"].steps < 8000
+    assert found.network is not None
+
+
+def test_the_seed_decides_everything():
+    first, again = (behind(rows=500, hidden=(4,), rng=3, steps=300).network for _ in range(2))
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(first.weights, again.weights, strict=True))
+    other = behind(rows=500, hidden=(4,), rng=4, steps=300).network
+    assert not np.allclose(first.weights[0], other.weights[0])
+
+
+def test_a_box_is_not_left():
+    oracle = open_oracle(TEACHER, dim=6, domain=(0.0, 1.0))  # refuses rows outside
+    found = train_student(oracle, **SMALL)
+    inside = np.random.default_rng(2).uniform(0, 1, (500, 6))
+    true = TEACHER(inside)
+    assert found.ok
+    assert np.sqrt(np.mean(((found.network(inside) - true) / true.std(axis=0)) ** 2)) < 1e-2
+
+
+def test_inside_a_span_nothing_else_is_looked_at():
+    wide = planted((60, 3, 2))
+    span = np.linalg.svd(wide.weights[0], full_matrices=False)[2]
+    found = train_student(NetworkOracle(wide), rows=3000, hidden=(16,), steps=4000, span=span)
+    assert found.ok
+    assert np.allclose(found.network.weights[0] @ span.T @ span, found.network.weights[0])
+
+
+def test_two_hidden_layers_are_found_by_themselves():
+    deep = planted((4, 8, 8, 3))
+    found = train_student(NetworkOracle(deep), rows=8000, steps=100)
+    assert len(found.evidence["training"].hidden) == 2
+
+
+def test_rows_given_are_the_rows_asked():
+    asked = []
+
+    def target(x):
+        asked.append(x.copy())
+        return TEACHER(x)
+
+    rows = 5 + np.random.default_rng(0).standard_normal((300, 6))
+    oracle = open_oracle(target, dim=6)
+    asked.clear()
+    found = train_student(oracle, inputs=rows, hidden=(4,), seconds=0.2)
+    assert found.queries == 300
+    assert set(map(bytes, np.concatenate(asked))) == set(map(bytes, rows))
+
+
+@pytest.mark.parametrize(
+    ("target", "kind", "outcome"),
+    [(lambda x: np.ones((len(x), 2)), None, Outcome.CONSTANT), (lambda x: x[:, :1] < 9, "labels", Outcome.ONE_LABEL)],
+)
+def test_nothing_to_learn(target, kind, outcome):
+    oracle = open_oracle(lambda x: np.asarray(target(x), dtype=float), dim=3)
+    oracle = defend(oracle, "labels") if kind else oracle
+    assert train_student(oracle, rows=200).outcome is outcome
+
+
+def test_rows_like_examples_of_another_size():
+    rng = np.random.default_rng(0)
+    pixels = rng.uniform(0, 255, (50, 4))
+    rows = rows_like(pixels, Domain(), 1000, rng)
+    assert rows.shape == (1000, 4)
+    assert (np.abs(rows).max(axis=1) > 20).mean() == pytest.approx(0.5, abs=0.05)
+    assert rows_like(pixels / 255, Domain(), 1000, rng) is None
+    assert rows_like(pixels, Domain(0, 255), 1000, rng) is None  # a box is used as a whole
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"rows": 3}, InvalidInput),
+        ({"hidden": ()}, InvalidInput),
+        ({"hidden": (4, 0)}, InvalidInput),
+        ({"eps": 0.0}, InvalidInput),
+        ({"steps": 0}, InvalidInput),
+        ({"seconds": -1.0}, InvalidInput),
+        ({"inputs": np.zeros((50, 5))}, InvalidRows),
+        ({"span": np.zeros((2, 5))}, InvalidInput),
+    ],
+)
+def test_bad_settings_are_refused(settings, error):
+    with pytest.raises(error):
+        train_student(NetworkOracle(ReLUNetwork([np.eye(6)], [np.zeros(6)])), **settings)
+
+
+def test_one_label_nearly_everywhere_is_no_copy():
+    """Equal labels say nothing where the commonest one alone is right as often."""
+    rare = defend(open_oracle(lambda x: np.column_stack([x[:, 0] - 2.65, 0 * x[:, 0]]), dim=4), "labels")
+    found = train_student(rare, rows=4000, hidden=(4,), steps=100)
+    assert found.evidence["accuracy"].agreement > 0.99
+    assert not found.ok

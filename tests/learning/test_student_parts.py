@@ -1,0 +1,94 @@
+"""Parts of a student: slopes are those of the losses, answers are read as what they are, fits depend on their seed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reluctant.learning.student.coordinates import Coordinates
+from reluctant.learning.student.fitting import LOOK_EVERY, Pace, fit
+from reluctant.learning.student.measured import measure
+from reluctant.learning.student.reading import Chances, Classes, Labels, OneHot, Values, reading_of
+from reluctant.networks import ReLUNetwork
+from reluctant.oracles import Kind
+
+RNG = np.random.default_rng(1)
+PROBABILITIES = RNG.dirichlet(np.ones(4), 50)
+TOP = np.where(PROBABILITIES.max(axis=1, keepdims=True) == PROBABILITIES, PROBABILITIES, 0.0)
+
+
+def cross_entropy(values, told):
+    """Of what was told, the rest being one event."""
+    said = np.exp(values - values.max(axis=1, keepdims=True))
+    said /= said.sum(axis=1, keepdims=True)
+    rest, left = np.where(told > 0, 0, said).sum(axis=1), 1 - told.sum(axis=1)
+    known = -(told * np.log(said)).sum(axis=1)
+    return known - np.where(rest > 0, left * np.log(np.where(rest > 0, rest, 1)), 0)
+
+
+@pytest.mark.parametrize("told", [PROBABILITIES, TOP, np.eye(4)[RNG.integers(4, size=50)]], ids=["all", "top", "label"])
+def test_the_slope_is_the_derivative_of_the_cross_entropy(told):
+    values, step = RNG.standard_normal(told.shape), 1e-6
+    slope = Classes(4).slope(values, told)
+    for k in range(4):
+        move = step * np.eye(4)[k]
+        by_steps = (cross_entropy(values + move, told) - cross_entropy(values - move, told)) / (2 * step)
+        np.testing.assert_allclose(slope[:, k], by_steps, atol=1e-7)
+
+
+def test_the_slope_of_chances():
+    values, told = RNG.standard_normal((20, 2)), RNG.uniform(size=(20, 2))
+    np.testing.assert_allclose(Chances(2).slope(values, told), 1 / (1 + np.exp(-values)) - told, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("answers", "told", "reading"),
+    [
+        (RNG.standard_normal((30, 2)), Kind.VALUES, Values),
+        (PROBABILITIES, Kind.VALUES, Classes),
+        (TOP, Kind.PROBABILITIES, Classes),
+        (np.eye(4)[RNG.integers(4, size=50)], Kind.VALUES, OneHot),
+        (RNG.integers(3, size=(50, 1)).astype(float), Kind.VALUES, Labels),
+        (RNG.uniform(size=(50, 1)), Kind.PROBABILITIES, Chances),
+        (RNG.uniform(0.5, 1, size=(50, 3)), Kind.PROBABILITIES, Chances),
+    ],
+)
+def test_answers_are_read_as_what_they_are(answers, told, reading):
+    assert type(reading_of(answers, told)) is reading
+
+
+def test_labels_keep_their_names():
+    reading = Labels(np.array([-1.0, 1.0, 7.0]))
+    np.testing.assert_array_equal(reading.targets(np.array([[7.0], [-1.0]])), [[0, 0, 1], [1, 0, 0]])
+    np.testing.assert_array_equal(reading.value_labels(np.array([[0, 3, 1.0], [5, 1, 2.0]])), [1, -1])
+
+
+def test_a_network_of_coordinates_is_one_of_inputs():
+    rows = 3 + 2 * RNG.standard_normal((100, 4))
+    span = np.linalg.qr(RNG.standard_normal((4, 2)))[0].T
+    network = ReLUNetwork([RNG.standard_normal((3, 2)), np.ones((1, 3))], [np.ones(3), np.zeros(1)])
+    for within in (Coordinates.of(rows, span), Coordinates.of(rows[:, :2], None)):
+        x = rows[:, :2] if within.directions is None else rows
+        assert np.allclose(within(x).mean(axis=0), 0)
+        assert np.allclose(within(x).std(axis=0), 1)
+        np.testing.assert_allclose(within.unfolded(network)(x), network(within(x)))
+
+
+def test_a_pace_without_a_clock_is_its_steps():
+    pace = Pace(10)
+    assert [pace.at(step) for step in (0, 5, 10)] == [0.0, 0.5, 1.0]
+    hurried = Pace(10**9, seconds=0.0)
+    hurried.at(LOOK_EVERY)
+    assert hurried.hurried
+    assert hurried.steps == LOOK_EVERY
+
+
+def test_a_fit_lowers_the_error_it_is_measured_by():
+    x = RNG.standard_normal((500, 2))
+    answers = np.abs(x[:, :1])
+    reading = Values(answers)
+    targets, errors = reading.targets(answers), []
+    for steps in (1, 1000):
+        network = fit(x, targets, reading.slope, (8,), 1, Pace(steps), np.random.default_rng(0))
+        errors.append(measure(network, reading, x, answers).error)
+    assert errors[1] < 1e-3 < errors[0]
