@@ -45,6 +45,7 @@ ROW = re.compile(r"^([\d-]+) +([\d,]+) +(yes|NO) +([\d.]+) +(\S+) +([\d.]+) +[\d
 FAILED = re.compile(
     r"Not recovered[^:]*: ([\d-]+) \([\d,]+ parameters\)\.[^:]*?spent ([\d,]+) rows.*?: (the.+?)\.", re.S
 )
+UNENDED = re.compile(r"^Not ended [^:]*: ([\d-]+), network", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -87,13 +88,14 @@ def keep(output: str) -> None:
     """Keep what an output of this benchmark says: a row for each shape, the rate of the device in each."""
     day, device, python, rate = HEAD.findall(output)[0]
     made = {"device": device, "rate": float(rate) * 1e12, "date": day, "numpy": None, "python": python}
-    shapes = defaultdict(list)
+    shapes, unended = defaultdict(list), UNENDED.findall(output)
     for shape, *figures in ROW.findall(output):
         shapes[shape].append(figures)
     for shape, runs in shapes.items():
         cost, out, seconds, memory = ([float(run[column]) for run in runs] for column in (2, 3, 4, 5))
         RESULTS.keep(
-            shape, networks=len(runs), ok=sum(run[1] == "yes" for run in runs), parameters=_whole(runs[0][0]),
+            shape, networks=len(runs) + unended.count(shape), ok=sum(run[1] == "yes" for run in runs),
+            parameters=_whole(runs[0][0]),
             cost=median(cost), cost_max=max(cost), out=median(out), out_max=max(out), seconds=min(seconds),
             memory=max(memory), **made,
         )  # fmt: skip

@@ -22,7 +22,7 @@ def test_the_demo_writes_a_report_and_a_record(command, folder):
     assert json.loads((folder / "out" / "audit.json").read_text())["ok"] is True
     assert str(folder / "out" / "report.html") in ended.out
     assert "The whole network can be taken through this interface: 64-32-10, 2,410 parameters" in ended.out
-    assert "Cheapest defense that stopped these methods: " in ended.out
+    assert "Cheapest defense that stopped exact recovery" in ended.out
     assert "right on held-out images" in ended.err
 
 

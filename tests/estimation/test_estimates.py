@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -48,8 +49,7 @@ def test_memory_is_that_of_measured_runs():
     [
         ("784-128-1", "float64", "Measured: this very shape was run."),
         ("784-100-1", "float64", "Between measured shapes."),
-        ("78400-8192-1", "float64", "100× more parameters than any measured network (6,438,913)"),
-        ("3072-16384-1", "float64", "3072-16384-1 was tried and not recovered (the line had shown 16,383 of 16,384"),
+        ("307200-16384-1", "float64", "100× more parameters than any measured network (50,364,417)"),
         ("784-128-1000", "float64", "100× more outputs than any measured network (10)"),
         ("3-60-1", "float64", "fewer inputs than any measured network (10)"),
         ("784-32-1", "noise=1e-2", "noise of 1.0e-02 where"),
@@ -87,6 +87,13 @@ def test_neighbours_are_measured_and_near():
     assert found.neighbours[0].point.shape == "784-128-1"
     assert len({neighbour.point.shape for neighbour in found.neighbours}) == 3
     assert all(abs(neighbour.error) < 0.01 for neighbour in found.neighbours)
+
+
+def test_a_shape_that_was_tried_in_vain_is_told(monkeypatch):
+    tried = replace(measured().points[0], widths=(3072, 40_000, 1), networks=1, ok=0, why="the line hid a neuron")
+    monkeypatch.setattr("reluctant.estimation.costs.failed_tries", lambda model: (tried,))
+    found = rl.estimate("3072-40000-1")
+    assert "3072-40000-1 was tried and not recovered (the line hid a neuron)" in str(found.trust)
 
 
 def test_success_counts_those_that_failed():
