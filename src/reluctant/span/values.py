@@ -122,7 +122,7 @@ def _many_digits(
 def _few_digits(
     oracle: Counting, seen: Look, rng: np.random.Generator, keep: Callable[[FloatArray], None], fine: bool
 ) -> tuple[Outcome, Found]:
-    """All directions together; as long as verification still sees others, by twice as many gradients.
+    """All directions together; as long as verification still sees others, finely and by twice as many gradients.
 
     The first of them where long steps change the answers: a rare direction in one gradient alone looks like a crease.
     """
@@ -134,6 +134,9 @@ def _few_digits(
         outcome, found = _verified(oracle, seen, found, rng)
         if outcome is not Outcome.SPAN_PARTIAL:
             break
+        if not fine:  # what is left may be the error of coarse directions: fine ones cost less than twice as many
+            fine = True
+            continue
         gradients = max(found.gradients, 1)
         with oracle.stage("gradients"):
             seen = _where_loud(seen, found, rng)
