@@ -188,3 +188,11 @@ def test_a_stopped_audit_goes_on_from_its_transcript(tmp_path):
                 each.pop(counted, None)
         found.pop("queries"), found.pop("limits"), found.pop("target")
     assert same[0] == same[1]
+
+
+@pytest.mark.parametrize("price", [-1, float("inf"), float("nan"), "2", None])
+def test_a_price_is_looked_at_before_anything_is_asked(price):
+    target = Rows(NETWORK)
+    with open_oracle(target, dim=12) as oracle, pytest.raises(InvalidInput, match="price"):
+        audit(oracle, price={"per thousand": price, "currency": "EUR"})
+    assert target.seen <= 1  # one row to open a callable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from reluctant.errors import InvalidAnswer, InvalidInput, TargetUnavailable, Uns
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import CallableOracle, Kind, NetworkOracle, open_oracle
 from reluctant.oracles.base import UNKNOWN_OUTPUTS
+from reluctant.oracles.onnx import OnnxOracle
 from reluctant.testing import planted
 
 NETWORK = single_precision(planted((6, 20, 10, 3), 1))
@@ -484,3 +486,11 @@ def test_skip_term_survives_onnx(tmp_path: Path) -> None:
     network.save(tmp_path / "model.onnx")
     answers = open_oracle(tmp_path / "model.onnx").query(ROWS)
     np.testing.assert_allclose(answers, network(ROWS), rtol=0, atol=FLOAT64_CLOSE)
+
+
+def test_a_copy_is_of_the_model_that_was_opened(tmp_path: Path) -> None:
+    path = save_onnx(NETWORK, tmp_path / "model.onnx", "float64")
+    oracle = OnnxOracle(path)
+    before = oracle.answer(ROWS)
+    save_onnx(planted(NETWORK.widths, 99), path, "float64")
+    assert_same(copy.deepcopy(oracle).answer(ROWS), before)

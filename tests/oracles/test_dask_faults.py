@@ -204,3 +204,12 @@ def test_a_lost_scheduler_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TargetUnavailable, match=r"^engine: lost .*transcript"):
         oracle.query(ROWS)
     client.close()
+
+
+@pytest.mark.parametrize(
+    "engine", ["dask://user:s3cret@host:8786", "dask://host:8786?token=s3cret", "dask://host#s3cret"]
+)
+def test_what_may_be_a_secret_is_not_repeated(engine: str) -> None:
+    with pytest.raises(UnusableEngine) as refused:
+        scheduler_address(engine)
+    assert "s3cret" not in str(refused.value)

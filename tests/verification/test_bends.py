@@ -55,3 +55,11 @@ def test_nothing_outside_a_domain_is_asked():
         return DEEP(x)
 
     assert 0 < found(first_layer(DEEP.weights[0]), inside, dim=5, domain=(-1, 1)).confirmed <= 12
+
+
+@pytest.mark.parametrize("noise", [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3])
+def test_noise_confirms_nothing_that_is_not_there(noise):
+    rng = np.random.default_rng(3)
+    wrong = np.random.default_rng(9).standard_normal(DEEP.weights[0].shape)
+    bends = found(first_layer(wrong), lambda x: DEEP(x) + noise * rng.standard_normal((len(x), 3)), dim=5)
+    assert bends.confirmed == 0

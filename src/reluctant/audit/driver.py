@@ -9,7 +9,15 @@ from pathlib import Path
 import numpy as np
 
 from reluctant.audit.defending import try_defenses
-from reluctant.audit.given import HONEST_INPUTS, check_classes, check_seconds, honest_inputs, image_shape, wanted_steps
+from reluctant.audit.given import (
+    HONEST_INPUTS,
+    check_classes,
+    check_price,
+    check_seconds,
+    honest_inputs,
+    image_shape,
+    wanted_steps,
+)
 from reluctant.audit.known import Given, Known, StepFunction
 from reluctant.audit.looking import look_at_health, look_for_span, seen
 from reluctant.audit.pictures import ask_line, ask_plane, measure_errors
@@ -94,6 +102,7 @@ def audit(
     """
     opened, wanted = as_opened(oracle), wanted_steps(list(STEPS if steps is None else steps), STEPS)
     check_seconds(seconds)
+    check_price(price)
     if output is None:
         check_classes(classes, opened.outputs)
     seen(opened, link, output)  # a link or output that does not fit is found before anything is asked,

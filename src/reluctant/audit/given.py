@@ -6,11 +6,20 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from reluctant.audit.recovered import Price
 from reluctant.errors import InvalidInput, InvalidRows
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting
 
-__all__ = ["HONEST_INPUTS", "check_classes", "check_seconds", "honest_inputs", "image_shape", "wanted_steps"]
+__all__ = [
+    "HONEST_INPUTS",
+    "check_classes",
+    "check_price",
+    "check_seconds",
+    "honest_inputs",
+    "image_shape",
+    "wanted_steps",
+]
 
 HONEST_INPUTS = 1000  # drawn from the domain where none are given
 
@@ -19,6 +28,13 @@ def check_seconds(seconds: float) -> None:
     """A time that can run out."""
     if not (np.isfinite(seconds) and seconds > 0):
         raise InvalidInput.about("seconds", got=seconds, expected="a positive number")
+
+
+def check_price(price: Price | None) -> None:
+    """A price for a thousand queries, before anything is spent."""
+    each = None if price is None else price.get("per thousand")
+    if price is not None and not (isinstance(each, int | float) and 0 <= each < np.inf):
+        raise InvalidInput.about("price", got=each, expected="{'per thousand': a finite number, at least 0}")
 
 
 def check_classes(classes: Sequence[str], outputs: int) -> None:

@@ -94,7 +94,6 @@ def look_for_span(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any
     labels = known.refusal in FROM_LABELS
     if labels and oracle.outputs == 1 and known.health is not None and known.health.answers is not Kind.LABELS:
         raise Skip(f"{known.refusal} One output has no label to look at.")
-    few = (
-        known.health is not None and known.health.number_format != "float64"
-    )  # coarse directions of few digits do not verify
+    # Coarse directions of few digits do not pass verification, and finding them anew costs more.
+    few = known.health is not None and known.health.number_format != "float64"
     return {"span": recover_span(oracle, labels=labels, fine=few, rng=seed)}

@@ -29,7 +29,7 @@ def flip_inputs(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
 
 def stepped_by(known: Known) -> tuple[str, int]:
     """What the gradient was taken from, and the queries that this had taken before any input was tried."""
-    if known.copy is not None:
+    if known.copy is not None and known.network is not None:
         return "the recovered network", known.copy.queries
     span = _usable_span(known)
     return ("questions", 0) if span is None else ("questions inside the recovered span", span.queries)

@@ -39,6 +39,8 @@ def learn_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any
         raise Skip(str(known.refusal), settles=known.refusal.settles)
     if not oracle.facts.domain.is_space:
         raise Skip(f"Learning asks Gaussian inputs, and the domain is {oracle.facts.domain.describe()}.")
+    if known.reach is not None:
+        raise Skip(f"Learning asks Gaussian inputs, and the target answers only in {known.reach.describe()}.")
     layers = None if known.extraction is None else known.extraction.evidence.get("layers")
     if layers is not None and not layers.mostly_straight:
         raise Skip(f"Learning is for one hidden layer. {layers}")

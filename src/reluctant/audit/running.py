@@ -21,7 +21,6 @@ __all__ = ["Run", "Watch"]
 STOPPED = "Stopped by the user."
 TIME_UP = "The time for it ran out; what it had found by then is kept. Allow more (--seconds)."
 LEFT_OUT = "Left out, as asked for."
-EVERYWHERE = ("learning",)  # steps that look at Gaussian inputs, and may find one that is not answered
 AS_ANSWERED = ("training",)  # steps that take probabilities as they are: where one is certain, others say more
 NO_ROWS = "No rows of the budget are left."
 
@@ -92,7 +91,7 @@ class Run:
         """The target as a step sees it; the first looks at the bare interface."""
         if name == "health":
             return self.oracle
-        reach, output = None if name in EVERYWHERE else self.known.reach, self.known.given.output
+        reach, output = self.known.reach, self.known.given.output
         as_answered = name in AS_ANSWERED and output is None
         return seen(self.oracle, "identity" if as_answered else self.known.link, output, reach)
 

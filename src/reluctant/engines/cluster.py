@@ -97,6 +97,8 @@ def scheduler_address(engine: str) -> str:
         host, port = parts.hostname, parts.port or PORT
     except ValueError:  # a port that is none
         host, port = None, PORT
+    if any(mark in engine for mark in "@?#"):  # not repeated here: it may be a secret
+        raise UnusableEngine.about("engine", got="an address with a user, a query or a fragment", expected=EXPECTED)
     if host is None or parts.scheme != SCHEME or parts.path not in ("", "/"):
         raise UnusableEngine.about("engine", got=f"'{engine}'", expected=EXPECTED)
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

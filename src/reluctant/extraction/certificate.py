@@ -26,6 +26,7 @@ class Certificate:
     condition: condition number of the first layer, where layers above were found through its inverse; they lose
         the digits of it.
     layer: which layer's neurons these are, where there is more than one.
+    estimated: errors are standard errors of a fit to answers of few digits, and not bounds.
     sums: units that stand for neurons that are always active, or carry others on: no answer tells more than their sum.
     """
 
@@ -35,6 +36,7 @@ class Certificate:
     condition: float | None = None
     sums: int = 0
     layer: str = ""
+    estimated: bool = False
 
     @property
     def width(self) -> int:
@@ -45,9 +47,12 @@ class Certificate:
         largest = self.weight_errors.max(initial=0)
         far = f", or farther out than {self.radius:.1e}," if np.isfinite(self.radius) else ""
         where = f" in the {self.layer} layer" if self.layer else ""
+        known = f"weights to {largest:.1e} at worst"
+        if self.estimated:
+            known = f"weights to a standard error of {largest:.1e}; some are off by ten times that, and biases by more"
         return (
-            f"{self.width} neurons{where} up to equivalence, weights to {largest:.1e} at worst. A neuron that bends "
-            f"the function by less than {self.resolution:.1e}{far} could be missing."
+            f"{self.width} neurons{where} up to equivalence, {known}. A neuron that bends the function by less than "
+            f"{self.resolution:.1e}{far} could be missing."
         ) + self._of_two_layers()
 
     def _of_two_layers(self) -> str:

@@ -35,7 +35,8 @@ class OnnxOracle(Oracle):
     def __init__(self, path: str | Path, precision: Literal["as-served", "float64"] = "as-served") -> None:
         self.path = Path(path)
         self._precision = precision
-        self._session = _session(_graph(self.path, precision), self.path, precision)
+        self._graph = _graph(self.path, precision)  # the file may change: copies must be of what was opened
+        self._session = _session(self._graph, self.path, precision)
         asked = self._session.get_inputs()[0]
         self._input = asked.name
         self._output = _float_output(self._session, self.path)
@@ -82,11 +83,11 @@ class OnnxOracle(Oracle):
 
     def __getstate__(self) -> dict[str, Any]:
         """With the model in the place of the session that runs it: it may go where the file is not."""
-        return {**vars(self), "_session": _graph(self.path, self._precision)}
+        return {name: value for name, value in vars(self).items() if name != "_session"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._session = _session(state["_session"], self.path, self._precision)
+        self._session = _session(self._graph, self.path, self._precision)
 
     def __repr__(self) -> str:
         return f"OnnxOracle({self._facts.name})"

@@ -22,6 +22,8 @@ PLACES = 6  # on the crease of each neuron
 ENOUGH = 2  # of them: elsewhere a neuron of a deeper layer may hide it
 STEP = 1e-5  # across the crease, of the size of the point: other creases are hardly ever as near by chance
 STEP_IN_NOISE = 1e4  # of the answers' deviation: the step is so much longer than noise asks for
+LONGEST_STEP = 4e-3  # longer ones meet other creases: where noise asks for them, nothing can be confirmed
+TIMES_BESIDE = 2.0  # as much as beside it has a target to bend on a crease
 BESIDE = 5.0  # steps away, where nothing may bend
 NOISE_FACTOR = 8.0  # a second difference above this many standard deviations is no noise
 SECOND_DIFFERENCE = np.array([1.0, -2.0, 1.0])
@@ -39,10 +41,15 @@ class Bends:
 def look_for_bends(
     oracle: Counting, network: ReLUNetwork, rng: np.random.Generator, *, noise: Noise, spread: float
 ) -> Bends:
-    """Ask on the crease of every neuron of the first layer, and beside it. Cost: at most 36 rows a neuron."""
+    """Ask on the crease of every neuron of the first layer, and beside it. Cost: at most 36 rows a neuron.
+
+    None is confirmed where answers are too noisy for a step that meets no other crease.
+    """
     width = network.widths[1] if network.depth > 1 else 0
-    points, owners = _on_creases(oracle, network, rng)
     step = max(STEP, STEP_IN_NOISE * noise.at(spread) / spread)
+    if step > LONGEST_STEP:
+        return Bends(width, 0, 0)
+    points, owners = _on_creases(oracle, network, rng)
     bending = _bends(oracle, points, network.hyperplanes()[0][owners], step, noise)
     confirmed = int((np.bincount(owners[bending], minlength=width) >= ENOUGH).sum())
     return Bends(width, confirmed, confirmed * (network.dim + 1))
@@ -76,5 +83,5 @@ def _bends(oracle: Counting, points: FloatArray, normals: FloatArray, step: floa
     floor = (
         NOISE_FACTOR * np.linalg.norm(SECOND_DIFFERENCE) * np.hypot(noise.absolute, noise.relative * np.abs(answers))
     )
-    bending[inside] = ((on > floor.max(axis=0)) & (on > 2 * beside)).any(axis=1)
+    bending[inside] = ((on > floor.max(axis=0)) & (on > TIMES_BESIDE * beside)).any(axis=1)
     return bending

@@ -23,6 +23,14 @@ def parts(network: rl.ReLUNetwork) -> tuple[np.ndarray, ...]:
     return w.copy(), b.copy(), a.copy(), c.copy()
 
 
+def test_standard_errors_are_not_called_bounds() -> None:
+    target, true = in_float32(planted((12, 6, 1), 3))
+    kinds = (target, lambda x: np.round(true(x), 4), true)
+    told = [str(rl.extract(rl.open_oracle(kind, dim=12)).evidence["certificate"]) for kind in kinds]
+    assert ["standard error" in words for words in told] == [True, True, False]
+    assert ["at worst" in words for words in told] == [False, False, True]
+
+
 @pytest.mark.parametrize("fault", ["none", "missing", "merged", "wrong sign"])
 def test_faults_are_seen(fault: str, seed: int) -> None:
     true = planted((12, 10, 1), 80 + seed)

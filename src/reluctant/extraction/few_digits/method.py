@@ -73,14 +73,14 @@ class FewDigits:
             candidate = self._from(view, rng, keep)
         if distance.scale > 1 and not distance.exact:
             candidate = replace(candidate, network=refitted_nearby(oracle, candidate.network, distance.scale, rng))
-        return replace(candidate, precision=near.precision)
+        return _told(candidate, near)
 
     def _inside(self, oracle: Counting, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]) -> Candidate:
         """All stages inside a box."""
         near, before = look_inside(oracle, rng), oracle.queries
         with one_blas_thread():
             view, known = self._star(near, rng)
-        return replace(_everywhere(view, known, before, rng, keep), precision=near.precision)
+        return _told(_everywhere(view, known, before, rng, keep), near)
 
     def _from(self, view: View, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]) -> Candidate:
         """All stages at one distance."""
@@ -111,6 +111,12 @@ class FewDigits:
             except StageFailed as stuck:
                 failure = stuck
         raise failure
+
+
+def _told(candidate: Candidate, near: View) -> Candidate:
+    """With the precision of the target, and errors called what they are."""
+    certificate = candidate.certificate and replace(candidate.certificate, estimated=True)
+    return replace(candidate, precision=near.precision, certificate=certificate)
 
 
 def _everywhere(

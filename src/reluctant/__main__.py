@@ -1,0 +1,5 @@
+"""python -m reluctant is the command."""
+
+from reluctant.cli import main
+
+main()
