@@ -107,6 +107,14 @@ def test_a_target_that_cannot_be_opened_has_a_report(target, command, folder):
     assert "could not be opened" in (folder / "report.html").read_text()
 
 
+def test_a_page_is_not_lost_to_a_target_that_was_mistyped(command, folder):
+    (folder / "report.html").write_text("an earlier page")
+    ended = command("audit", "missing.onnx")
+    assert ended.status == 1
+    assert ended.out.splitlines()[1:] == [f"Kept as it was: {folder / 'report.html'}"]
+    assert (folder / "report.html").read_text() == "an earlier page"
+
+
 def test_a_served_model(command, folder):
     with ModelServer(planted((5, 6, 2)), dim=5, outputs=2) as server:
         ended = command("audit", server.url, *QUICK, "--json", folder / "audit.json", "--price", 3, "--currency", "EUR")

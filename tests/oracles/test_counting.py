@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle_models import Asked, gaussian_rows
 
+from reluctant.defenses import defend
 from reluctant.errors import BudgetExhausted, InvalidRows, TargetUnavailable
 from reluctant.oracles import Counting, Ledger, Metered, NetworkOracle, Retrying, Rows, open_oracle
 from reluctant.oracles.transcript import CHUNK_ROWS
@@ -223,3 +224,19 @@ def test_metered_counts_on_its_own() -> None:
     ledger = Ledger()
     Metered(NetworkOracle(NETWORK), ledger).query(rows(5))
     assert ledger.total == Rows(sent=5)
+
+
+def test_rows_that_a_budget_below_refused_are_not_counted() -> None:
+    seen = []
+
+    def target(rows: np.ndarray) -> np.ndarray:
+        seen.append(len(rows))
+        return rows[:, :1]
+
+    oracle = open_oracle(defend(open_oracle(target, dim=3, budget=100), "float16"))
+    oracle.query(np.ones((60, 3)))
+    before = oracle.queries
+    with pytest.raises(BudgetExhausted):
+        oracle.query(np.ones((60, 3)))
+    assert oracle.queries == before == 60
+    assert sum(seen) <= 61  # one row to open a callable

@@ -131,11 +131,13 @@ def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str
 
 
 def _write(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
-    """The record, the page, and in words what matters most."""
+    """The record, the page, and in words what matters most; a page is not lost to a target that was mistyped."""
     write_record(found, options.json)
-    write_page(found.to_dict(), wanted.out)
+    kept = found.facts is None and wanted.out.exists()
+    if not kept:
+        write_page(found.to_dict(), wanted.out)
     if options.json != "-":
-        print("\n".join([*figures(found), f"Report: {wanted.out.resolve()}"]))
+        print("\n".join([*figures(found), f"{'Kept as it was' if kept else 'Report'}: {wanted.out.resolve()}"]))
 
 
 def figures(found: Audit) -> list[str]:

@@ -18,9 +18,9 @@ __all__ = ["Metered"]
 class Metered(Wrapper):
     """Enters each row in the ledger as it goes out, every attempt of a retry included.
 
-    Rows that a server sends back without having looked at them (too busy, too many) are taken off again. The budget
-    covers what was paid in earlier sittings of a transcript too, so that a resumed run ends where an undisturbed
-    one would. Several threads may ask at once.
+    Rows that come back without having been looked at (too busy, too many, over a budget below) are taken off again.
+    The budget covers what was paid in earlier sittings of a transcript too, so that a resumed run ends where an
+    undisturbed one would. Several threads may ask at once.
     """
 
     transparent = True
@@ -54,7 +54,7 @@ class Metered(Wrapper):
             self.ledger.enter(Rows(sent=count))
         try:
             return send()
-        except (TargetBusy, TargetRefused):
+        except (TargetBusy, TargetRefused, BudgetExhausted):  # a budget below this one, behind a defense
             with self._lock:
                 self.ledger.enter(Rows(sent=-count))
             raise

@@ -120,7 +120,7 @@ def interface_facts(record: Data) -> Facts:
         ("Answers", target.get("kind")),
         ("Number format", target.get("number format")),
         ("Read through", _link(target)),
-        ("Domain", target.get("domain")),
+        ("Domain", None if target.get("answers only in") else target.get("domain")),
         ("Answers only in", _found(target.get("answers only in"))),
         ("Identity", target.get("identity")),
     ]
