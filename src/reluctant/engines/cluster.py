@@ -36,10 +36,8 @@ CONNECT_SECONDS = 10.0
 LOOK_SECONDS = 5.0  # between two looks whether there is anybody left to wait for
 ALONE_SECONDS = 60.0  # without a single worker, until work is given up: a nanny starts one again in seconds
 WORKER_SECONDS = 30.0  # for the first worker: clusters that start them on demand need some time
-START = (
-    "Start one with `dask scheduler`, and on each machine `dask worker HOST:8786 --nworkers 4 --nthreads 1`; "
-    "check host, port and firewall."
-)
+WORKER = "`dask worker HOST:8786 --nworkers 4 --nthreads 1`"
+START = f"Start one with `dask scheduler`, and on each machine {WORKER}; check host, port and firewall."
 SAME = "Install the same version where the scheduler and the workers run: pip install 'reluctant[dask]=={}'."
 
 
@@ -121,7 +119,9 @@ def _check(client: Any) -> None:
         client.wait_for_workers(1, timeout=WORKER_SECONDS)
     except TimeoutError as error:
         got = f"a scheduler without workers, for {WORKER_SECONDS:g} s"
-        raise UnusableEngine.about("engine", got=got, expected="at least one", fix=START) from error
+        raise UnusableEngine.about(
+            "engine", got=got, expected="at least one", fix=f"Start some on each machine: {WORKER}."
+        ) from error
     _check_version(client)
     _check_python(client)
 
