@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from audit_kit import QUICK
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 
 from reluctant import estimate, open_oracle
 from reluctant.audit import audit
@@ -59,13 +59,22 @@ def test_answers_that_are_rounded_and_still_read_as_exact(record):
 def test_a_classifier_by_its_classes(record):
     """Two classes are read as one ratio: the rows are those of one output, the shape has both."""
     logits = planted((40, 12, 2), 5)
-    found = record(lambda x: softmax(logits(x), axis=1), dim=40)
+    found = record(lambda x: log_softmax(logits(x), axis=1), dim=40, link="log-softmax")
     expected, copy = found["expected"], found["recovered"]
     assert expected["shape"] == "40-12-2" == "-".join(map(str, copy["widths"]))
     assert expected["queries"] == estimate("40-12-1").to_dict()["queries"]
+    assert expected["queries"]["low"] <= copy["queries"] <= expected["queries"]["high"]
     each = expected["answers per parameter"]["expected"]
     assert each == pytest.approx(2 * expected["queries"]["expected"] / copy["parameters"])
     assert "Read as 40-12-1. " in row_of(found)
+
+
+def test_a_softmax_by_its_classes(record):
+    """Probabilities saturate far out, so that there is no number: the shape is that of the record all the same."""
+    logits = planted((6, 8, 3), 1)
+    found = record(lambda x: softmax(logits(x), axis=1), dim=6)
+    assert found["recovered"]["widths"] == [6, 8, 3]
+    assert found["expected"]["shape"] == "6-8-3"
 
 
 def test_a_learned_copy_has_a_shape_of_its_own():
