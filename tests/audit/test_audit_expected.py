@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from audit_kit import QUICK
+from scipy.special import log_softmax, softmax
 
-from reluctant import open_oracle
+from reluctant import estimate, open_oracle
 from reluctant.audit import audit
+from reluctant.audit.expected import expected
 from reluctant.report.findings import recovered_facts
+from reluctant.results import Outcome
 from reluctant.testing import planted
 
 NETWORK = planted((40, 12, 1), 3)
@@ -31,8 +36,6 @@ def test_beside_what_was_spent(record):
 
 
 def test_at_the_rate_given(valid):
-    from dataclasses import replace
-
     found = replace(audit(open_oracle(NETWORK), steps=QUICK), rate=10.0)
     record = valid(found.to_dict())
     assert record["expected"]["seconds"]["expected"] == pytest.approx(record["expected"]["queries"]["expected"] / 10)
@@ -43,6 +46,44 @@ def test_rounded_answers(record):
     found = record(lambda x: np.round(NETWORK(x), 5), dim=40)
     assert found["expected"]["precision"] == "decimals=5"
     assert found["expected"]["queries"]["expected"] > 1.2 * record(NETWORK)["expected"]["queries"]["expected"]
+
+
+def test_answers_that_are_rounded_and_still_read_as_exact(record):
+    found = record(lambda x: np.round(NETWORK(x), 11), dim=40)
+    assert found["recovered"] is not None
+    assert found["expected"]["precision"] == "decimals=11"
+    assert found["expected"]["queries"] is None
+    assert "answers rounded to 11 decimals" in row_of(found)
+
+
+def test_a_classifier_by_its_classes(record):
+    """Two classes are read as one ratio: the rows are those of one output, the shape has both."""
+    logits = planted((40, 12, 2), 5)
+    found = record(lambda x: log_softmax(logits(x), axis=1), dim=40, link="log-softmax")
+    expected, copy = found["expected"], found["recovered"]
+    assert expected["shape"] == "40-12-2" == "-".join(map(str, copy["widths"]))
+    assert expected["queries"] == estimate("40-12-1").to_dict()["queries"]
+    assert expected["queries"]["low"] <= copy["queries"] <= expected["queries"]["high"]
+    each = expected["answers per parameter"]["expected"]
+    assert each == pytest.approx(2 * expected["queries"]["expected"] / copy["parameters"])
+    assert "Read as 40-12-1. " in row_of(found)
+
+
+def test_a_softmax_by_its_classes(record):
+    """Probabilities saturate far out, so that there is no number: the shape is that of the record all the same."""
+    logits = planted((6, 8, 3), 1)
+    found = record(lambda x: softmax(logits(x), axis=1), dim=6)
+    assert found["recovered"]["widths"] == [6, 8, 3]
+    assert found["expected"]["shape"] == "6-8-3"
+
+
+def test_a_learned_copy_has_a_shape_of_its_own():
+    """The same network: with an estimate where it was recovered, without one where it was learned."""
+    done = audit(open_oracle(NETWORK), steps=QUICK)
+    learned = replace(done.known.extraction, outcome=Outcome.LEARNED)
+    facts = open_oracle(NETWORK).facts
+    assert expected(done.known, facts, None, None) is not None
+    assert expected(replace(done.known, extraction=learned), facts, None, None) is None
 
 
 def test_no_number_inside_a_box(valid):

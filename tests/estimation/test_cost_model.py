@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reluctant as rl
-from reluctant.estimation.answers import Answers
 from reluctant.estimation.deeper import ANY_DEPTH, DEPTH_THREE
 from reluctant.estimation.depth_two import DEPTH_TWO
 from reluctant.estimation.few_digits import FLOAT32, FROM_AFAR
@@ -110,8 +109,3 @@ def test_a_range_holds_what_is_expected(d, h, m, precision):
     for value in (found.queries, found.per_parameter, found.accuracy):
         assert 0 < value.low <= value.expected <= value.high
     assert sum(found.parts.values()) == pytest.approx(found.queries.expected)
-
-
-def test_decimals_beyond_all_that_is_noticed_are_read_like_float64():
-    assert rl.estimate("784-128-1", precision="decimals=12").queries == rl.estimate("784-128-1").queries
-    assert Answers.parse("decimals=8").steady_noise

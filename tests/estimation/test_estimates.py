@@ -45,6 +45,16 @@ def test_memory_is_that_of_measured_runs():
 
 
 @pytest.mark.parametrize(
+    ("near", "far"),
+    [("784-2900-1", "784-3100-1"), ("5900-1500-1", "6100-1500-1"), ("784-128-4", "784-128-5")],
+)
+def test_no_memory_beyond_four_times_what_was_measured(near, far):
+    assert rl.estimate(near).memory > 0
+    assert rl.estimate(far).memory is None
+    assert rl.estimate(far).queries.expected > 0
+
+
+@pytest.mark.parametrize(
     ("shape", "precision", "said"),
     [
         ("784-128-1", "float64", "Measured: this very shape was run."),
@@ -53,6 +63,12 @@ def test_memory_is_that_of_measured_runs():
         ("784-128-1000", "float64", "100× more outputs than any measured network (10)"),
         ("3-60-1", "float64", "fewer inputs than any measured network (10)"),
         ("784-32-1", "noise=1e-2", "noise of 1.0e-02 where"),
+        ("784-32-1", "decimals=8", "noise of 2.9e-09 where"),
+        ("10-300-1", "float64", "Measured: this very shape was run."),
+        ("10-1500-1", "float64", "Extrapolated: 5.0× more neurons for each input than any measured network (30)."),
+        ("784-20-2-1", "labels", "Between measured shapes."),
+        ("784-20-20-10", "labels", "Extrapolated: 10× more outputs than any measured network (1)."),
+        ("784-20-20-20-1", "labels", "Extrapolated: 1.5× more hidden layers than any measured network (2)."),
     ],
 )
 def test_how_far_it_is_from_what_was_measured(shape, precision, said):
@@ -66,6 +82,9 @@ def test_how_far_it_is_from_what_was_measured(shape, precision, said):
         ("64-32-16-1", "decimals=3", "2 hidden layers and few digits"),
         ("20-20-20-20-20-1", "float64", "Not measured: 4 hidden layers"),
         ("784-128-1", "float16", "float16 has three digits"),
+        ("64-40-1", "decimals=9", "answers rounded to 9 decimals"),
+        ("64-40-1", "decimals=15", "answers rounded to 15 decimals"),
+        ("64-32-16-1", "decimals=12", "answers rounded to 12 decimals"),
     ],
 )
 def test_no_number_where_nothing_was_measured(shape, precision, why):
@@ -113,7 +132,9 @@ def test_a_shape_that_is_none(shape):
         rl.estimate(shape)
 
 
-@pytest.mark.parametrize("precision", ["float8", "decimals", "decimals=0", "decimals=99", "noise=0", "noise=x", ""])
+@pytest.mark.parametrize(
+    "precision", ["float8", "decimals", "decimals=0", "decimals=99", "decimals=³", "noise=0", "noise=x", ""]
+)
 def test_an_unknown_precision(precision):
     with pytest.raises(InvalidInput, match="precision"):
         rl.estimate("784-128-1", precision=precision)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from reluctant.audit.known import Known
 from reluctant.audit.recovered import Price
 from reluctant.estimation import Estimate, estimate
+from reluctant.estimation.answers import UNMEASURED_DECIMALS
 from reluctant.estimation.shapes import FEWEST_LAYERS
 from reluctant.extraction.driver import exact_refusal
 from reluctant.health import Health
@@ -19,25 +21,28 @@ INSIDE = "What is inside a box or an orthant costs was measured for few shapes: 
 
 
 def expected(known: Known, facts: Facts, price: Price | None, rate: float | None) -> dict[str, Any] | None:
-    """The estimate for the shape that was recovered, None where none was.
+    """The estimate for the shape that was recovered; None where none was: a learned copy has a shape of its own.
 
-    At the price and the rate, if they were given. `reason` says why there is no number.
+    At the price and the rate, if they were given. `reason` says why there is no number. Rows are those for the values
+    that are read, the shape is that of the network before its link.
     """
-    network, health = known.network, known.health
-    if network is None or health is None or len(network.widths) < FEWEST_LAYERS:
+    run, network, health = known.copy, known.network, known.health
+    if run is None or run.outcome is not Outcome.RECOVERED:
         return None
-    if known.copy is known.training:  # a student has a shape of its own
+    if network is None or health is None or len(network.widths) < FEWEST_LAYERS:
         return None
     per_thousand = None if price is None else float(price["per thousand"])
     found = estimate(network.widths, precision=answers_of(health), price=per_thousand, rate=rate)
-    inside = not facts.domain.is_space or (known.copy is not None and "reach" in known.copy.evidence)
-    return _without_number(found, INSIDE) if inside else _as_data(found)
+    written = replace(found, widths=network.before_link(known.written_link).widths)
+    inside = not facts.domain.is_space or "reach" in run.evidence
+    return _without_number(written, INSIDE) if inside else {**_as_data(written), "trust": _trust(found, written)}
 
 
 def answers_of(health: Health) -> str:
     """What the answers give, as an estimate is asked for it."""
     if exact_refusal(health) is not Outcome.LOW_PRECISION:
-        return "float64"
+        rounded = health.decimals is not None and health.decimals >= UNMEASURED_DECIMALS
+        return f"decimals={health.decimals}" if rounded else "float64"
     if health.number_format != "float64":
         return health.number_format
     if health.decimals is not None and health.decimals > 0:
@@ -49,6 +54,13 @@ def _as_data(found: Estimate) -> dict[str, Any]:
     parts = ("shape", "precision", "reason", "queries", "answers per parameter", "seconds")
     data = found.to_dict()
     return {**{part: data[part] for part in parts}, "cost": data["money"], "trust": str(found.trust or "")}
+
+
+def _trust(found: Estimate, written: Estimate) -> str:
+    """How far what was read lies from measured shapes: a softmax with three classes is read as two ratios."""
+    if found.trust is None:
+        return ""
+    return str(found.trust) if found.shape == written.shape else f"Read as {found.shape}. {found.trust}"
 
 
 def _without_number(found: Estimate, reason: str) -> dict[str, Any]:

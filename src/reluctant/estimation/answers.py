@@ -14,7 +14,7 @@ PLAIN = (FLOAT64, FLOAT32, FLOAT16, LABELS)
 KINDS = (*PLAIN, "decimals=K", "noise=S")
 MOST_DECIMALS = 15
 OF_ROUNDING = 1 / math.sqrt(12)  # deviation of an error that is even between two neighbours, of their distance
-ALL_DIGITS = 9  # decimals from which on answers are read like float64
+UNMEASURED_DECIMALS = 9  # from here on neither noisy enough to be looked at from afar nor as exact as float64
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Answers:
         name, _, value = text.strip().partition("=")
         if text.strip() in PLAIN:
             return cls(text.strip())
-        if name == DECIMALS and value.isdigit() and 1 <= int(value) <= MOST_DECIMALS:
+        if name == DECIMALS and value.isdecimal() and 1 <= int(value) <= MOST_DECIMALS:
             return cls(DECIMALS, float(value))
         amount = _number(value) if name == NOISE else math.nan
         if 0 < amount < 1:
@@ -51,12 +51,12 @@ class Answers:
     @property
     def steady_noise(self) -> bool:
         """True for noise that is the same however large the answer is, and too large for exact methods."""
-        return self.kind == NOISE or (self.kind == DECIMALS and self.amount < ALL_DIGITS)
+        return self.kind == NOISE or (self.kind == DECIMALS and not self.between)
 
     @property
-    def all_digits(self) -> bool:
-        """True if exact methods can read them."""
-        return self.kind == FLOAT64 or (self.kind == DECIMALS and self.amount >= ALL_DIGITS)
+    def between(self) -> bool:
+        """True for decimals so many that exact methods begin, and so few that they see the rounding."""
+        return self.kind == DECIMALS and self.amount >= UNMEASURED_DECIMALS
 
 
 def _number(text: str) -> float:

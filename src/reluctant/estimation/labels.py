@@ -25,5 +25,5 @@ LABELS = Model(
     lambda widths, answers: {},
     ("outside the span", "inside the span", "boundary and verification"),
     _features,
-    sizes=("inputs", "neurons in the first layer"),
+    sizes=("inputs", "neurons in the first layer", "hidden layers", "outputs"),
 )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 
-from reluctant.estimation.answers import Answers
+from reluctant.estimation.answers import FLOAT16, FLOAT32, FLOAT64, Answers
+from reluctant.estimation.answers import LABELS as LABELS_ALONE
 from reluctant.estimation.deeper import ANY_DEPTH, DEPTH_THREE
 from reluctant.estimation.depth_two import DEPTH_TWO
-from reluctant.estimation.few_digits import FLOAT32, FROM_AFAR
+from reluctant.estimation.few_digits import FLOAT32 as SINGLE
+from reluctant.estimation.few_digits import FROM_AFAR
 from reluctant.estimation.labels import LABELS
 from reluctant.estimation.measured import Point, measured
 from reluctant.estimation.model import Fitted, Model
@@ -25,18 +27,23 @@ class NotMeasured(Exception):
 def model_for(widths: Widths, answers: Answers) -> Model:
     """The model of what `extract` would do, or `recover_span` from labels; NotMeasured where there is none."""
     hidden = len(widths) - 2
-    if answers.kind == "labels":
+    if answers.kind == LABELS_ALONE:
         return LABELS
-    if answers.all_digits:
+    if answers.kind == FLOAT64:
         return _exact(widths, hidden)
-    if answers.kind == "float16":
+    if answers.between:
+        raise NotMeasured(
+            f"Not measured: answers rounded to {answers.amount:.0f} decimals. Exact methods begin on them and may not "
+            "end: what that costs is not known. There are numbers for fewer decimals and for float64."
+        )
+    if answers.kind == FLOAT16:
         raise NotMeasured("float16 has three digits: extraction refuses such answers (low-precision).")
     if hidden > 1:
         raise NotMeasured(
             f"With {hidden} hidden layers and few digits extraction refuses (low-precision): only one hidden layer has "
             "been recovered from such answers."
         )
-    return FLOAT32 if answers.kind == "float32" else FROM_AFAR
+    return SINGLE if answers.kind == FLOAT32 else FROM_AFAR
 
 
 def _exact(widths: Widths, hidden: int) -> Model:

@@ -18,6 +18,7 @@ __all__ = ["GIVEN_SPEED", "arithmetic_seconds", "memory", "transcript_bytes"]
 OPERATIONS_A_WEIGHT = 2  # a product and a sum
 ANSWER_BYTES = 8
 MILLION = 1e6
+FARTHEST = 4.0  # times the largest measured run: beyond, memory is not known
 GIVEN_SPEED = "the speed given"
 
 
@@ -33,7 +34,7 @@ def transcript_bytes(rows: float, outputs: int) -> float:
 
 
 def memory(model: Model, points: Sequence[Point], widths: Widths) -> float | None:
-    """GiB of the whole process on a host, None where that was not measured.
+    """GiB of the whole process on a host, None where that was not measured, nor anything near.
 
     Base points are chosen among some for each neuron, with a number for each neuron; gradients have one for each input.
     """
@@ -41,7 +42,17 @@ def memory(model: Model, points: Sequence[Point], widths: Widths) -> float | Non
     if model is not DEPTH_TWO or not told:
         return None
     sizes = nnls(np.array([_features(point.widths) for point in told]), np.array([point.memory for point in told]))[0]
-    return float(np.dot(sizes, _features(widths)))
+    return float(np.dot(sizes, _features(widths))) if _is_near(widths, told) else None
+
+
+def _is_near(widths: Widths, points: Sequence[Point]) -> bool:
+    """True if nothing that memory could grow with, outputs included, is far beyond the measured runs."""
+    largest = np.max([_grows(point.widths) for point in points], axis=0)
+    return bool(np.all(np.array(_grows(widths)) <= FARTHEST * largest))
+
+
+def _grows(widths: Widths) -> tuple[float, ...]:
+    return (*_features(widths), float(widths[-1]))
 
 
 def _features(widths: Widths) -> tuple[float, float, float]:

@@ -54,17 +54,27 @@ def _sizes(widths: Widths) -> dict[str, int]:
     }
 
 
+def _compared(widths: Widths) -> dict[str, float]:
+    """Sizes, and for one hidden layer how wide it is for its inputs: each may be measured, and not the two together."""
+    hidden = len(widths) - 2
+    return {**_sizes(widths), "neurons for each input": widths[1] / widths[0] if hidden == 1 else 0}
+
+
 def _outside(widths: Widths, points: Sequence[Point], names: Sequence[str]) -> Iterator[str]:
     """Each size that no measured shape reaches, or that all of them pass."""
-    every = [_sizes(point.widths) for point in points]
-    here = _sizes(widths)
+    every = [_compared(point.widths) for point in points]
+    here = _compared(widths)
     for name in names or here:
         size = here[name]
         least, most = min(each[name] for each in every), max(each[name] for each in every)
         if size > most > 0:  # where no measured network has several outputs, their number says so
-            yield f"{_times(size / most)} more {name} than any measured network ({most:,})"
+            yield f"{_times(size / most)} more {name} than any measured network ({_number(most)})"
         elif size < least:
-            yield f"fewer {name} than any measured network ({least:,})"
+            yield f"fewer {name} than any measured network ({_number(least)})"
+
+
+def _number(size: float) -> str:
+    return f"{size:,}" if isinstance(size, int) else f"{size:.2g}"
 
 
 def _times(factor: float) -> str:
