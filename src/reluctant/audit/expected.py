@@ -34,7 +34,7 @@ def expected(known: Known, facts: Facts, price: Price | None, rate: float | None
     per_thousand = None if price is None else float(price["per thousand"])
     found = estimate(network.widths, precision=answers_of(health), price=per_thousand, rate=rate)
     written = replace(found, widths=network.before_link(known.written_link).widths)
-    inside = not facts.domain.is_space or "reach" in run.evidence
+    inside = not facts.domain.is_space or known.reach is not None or "reach" in run.evidence
     return _without_number(written, INSIDE) if inside else {**_as_data(written), "trust": _trust(found, written)}
 
 
