@@ -110,6 +110,8 @@ def test_a_smooth_model_is_approximated(valid):
     with open_oracle(lambda x: np.tanh(x @ a.T) @ b, dim=2) as oracle:
         record = valid(audit(oracle, steps=["health", "extraction", "learning", "training", "errors"]).to_dict())
     assert (record["verdict"]["level"], record["recovered"]["method"]) == ("approximate", "training on the answers")
+    assert record["training"]["ok"]
+    assert record["recovered"]["verified"] is False
     assert record["verdict"]["sentence"].startswith("A close copy of the network can be trained on its answers")
     assert "extractable" not in record["verdict"]["leaks"]
     assert record["recovered"]["error"]["typical"] <= CLOSE
@@ -148,3 +150,35 @@ def test_training_left_out_leaves_a_close_copy_open():
         verdict = audit(oracle, steps=["health", "extraction", "learning"]).verdict
     assert "approximable" in verdict.unsettled
     assert "Training did not come to its end" in verdict.sentence or verdict.level == "unknown"
+
+
+@pytest.mark.parametrize("link", ["sigmoid", "log-softmax"])
+def test_a_student_of_answers_is_not_taken_for_values_behind_a_link(valid, link):
+    """A plain function does not say that its answers are probabilities: the student gives these, not the logits."""
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((2, 2)) / 2, rng.standard_normal((2, 3))
+
+    def target(x):
+        values = np.tanh(x @ a.T) @ b
+        if link == "sigmoid":
+            return 1 / (1 + np.exp(-values[:, :1]))
+        return values - np.log(np.exp(values).sum(axis=1, keepdims=True))
+
+    with open_oracle(target, dim=2) as oracle:
+        found = audit(oracle, link=link, budget=30_000, steps=[*TRAINING, "errors"])
+    record, x = valid(found.to_dict()), rng.standard_normal((500, 2))
+    copy, true = found.known.training.network, target(x)
+    assert np.sqrt(np.mean(((copy(x) - true) / true.std(axis=0)) ** 2)) < 0.1  # of the answers as they are
+    assert found.known.network is None
+    assert record["recovered"]["link"] == "identity"
+    assert record["recovered"]["widths"] == list(copy.widths)
+    assert link not in record["verdict"]["sentence"]
+    assert record["pictures"]["errors"] is None
+
+
+def test_a_small_budget_is_trained_on():
+    with open_oracle(lambda x: np.tanh(x @ np.ones((3, 1))), dim=3) as oracle:
+        found = audit(oracle, budget=5000, steps=TRAINING)
+    training = next(each for each in found.steps if each.step == "training")
+    assert training.queries == training.allowed
+    assert found.known.training.network is not None

@@ -261,6 +261,9 @@ def test_a_copy_that_was_not_verified_is_said_to_be_so(record):
     record["recovered"]["verified"] = False
     assert three_figures(record)[0].note.endswith(", not verified")
     assert ("Verified", "no: measured to be close") in recovered_facts(record)
+    record["recovered"]["method"] = "training on the answers"
+    assert three_figures(record)[0].note.endswith(", measured")
+    assert ("Verified", "no: measured") in recovered_facts(record)
 
 
 def states(record) -> list[str]:
