@@ -93,8 +93,8 @@ def train_student(
 
     The outcome is `learned` if the error on held-out answers is at most eps, `not-accurate-enough` if it is not; the
     network is given either way, and evidence["accuracy"] has the error and the share of equal labels. Where answers are
-    probabilities or labels it gives values before the softmax or sigmoid; of labels, evidence["labels"] says what each
-    output stands for.
+    probabilities or labels it gives values before the softmax or sigmoid, which evidence["link"] names; of labels,
+    evidence["labels"] says what each output stands for.
 
     Cost: `rows` rows, fewer where the budget ends before.
     """
@@ -152,6 +152,7 @@ class _Run:
         return self.result(
             Outcome.LEARNED if measured.good_for(self.eps, DIFFERING) else missed,
             within.unfolded(reading.finished(raw)), accuracy=measured, limits=LIMITS, answers=reading.kind.value,
+            link=reading.link,
             training=Training(hidden, len(x), pace.steps, asked.short, pace.hurried),
             **({"labels": reading.codes.tolist()} if isinstance(reading, Labels) else {}),
         )  # fmt: skip
