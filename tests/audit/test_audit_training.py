@@ -10,8 +10,8 @@ from reluctant import ReLUNetwork, open_oracle
 from reluctant.audit import audit, leak
 from reluctant.audit.leak import CLOSE, Leak, Rebuilt
 from reluctant.audit.sweep import Sweep
-from reluctant.audit.trained import NOT_TRAINED, trained_sentence
-from reluctant.defenses import HonestCost
+from reluctant.audit.trained import NOT_TRAINED, trained_sentence, trained_words
+from reluctant.defenses import HonestCost, defend
 from reluctant.learning.student.driver import Training
 from reluctant.learning.student.measured import Measured
 from reluctant.oracles import NetworkOracle
@@ -50,6 +50,40 @@ def test_labels_leave_labels():
     assert found.trained.error is None
     assert found.trained.agreement >= 0.9
     assert found.to_dict()["trained"]["held out error"] is None
+
+
+def test_equal_labels_are_told_beside_the_commonest_one():
+    rare = ReLUNetwork([np.eye(4)[:1], np.eye(1)], [np.zeros(1), np.array([-1.5])])  # positive for few inputs
+    inputs = np.random.default_rng(1).standard_normal((500, 4))
+    found = leak(NetworkOracle(rare), "labels", inputs=inputs, methods=["train"], hidden=(8,), seconds=2.0)
+    alone = float((inputs[:, 0] <= 1.5).mean())
+    assert found.to_dict()["trained"]["commonest label"] == pytest.approx(alone)
+    assert f"(one label alone: {alone:.1%}; " in trained_words(found.trained)
+    values = leak(NetworkOracle(rare), (), inputs=inputs, methods=["train"], hidden=(8,), seconds=2.0)
+    assert values.trained.commonest == pytest.approx(alone)
+
+
+@pytest.mark.parametrize("kind", ["softmax", "sigmoid"])
+def test_probabilities_are_held_against_probabilities(kind):
+    """The student gives values before the link, and nobody undid that of the copy."""
+    copy = defend(NetworkOracle(NETWORK), kind, "decimals=3")
+    found = leak(copy, (), inputs=INPUTS, link="identity", methods=["train"], hidden=(32,))
+    assert found.trained.error < 0.05
+    assert found.trained.agreement >= 0.98
+
+
+def test_a_chance_that_was_learned_as_a_value_is_held_against_it():
+    """A plain function does not say that its one answer is a probability, though the one who asks reads it so."""
+
+    def chance(x):
+        return 1 / (1 + np.exp(-NETWORK(x)[:, :1]))
+
+    found = leak(open_oracle(chance, dim=6), (), inputs=INPUTS, link="sigmoid", methods=["train"], hidden=(32,))
+    assert found.trained.result.evidence["answers"] == "values"
+    assert found.trained.error < 0.05
+    assert found.trained.agreement >= 0.95
+    likely = float((chance(INPUTS) > 0.5).mean())
+    assert found.trained.commonest == pytest.approx(max(likely, 1 - likely))
 
 
 def test_without_time_nothing_is_trained():
@@ -110,6 +144,8 @@ def test_a_smooth_model_is_approximated(valid):
     with open_oracle(lambda x: np.tanh(x @ a.T) @ b, dim=2) as oracle:
         record = valid(audit(oracle, steps=["health", "extraction", "learning", "training", "errors"]).to_dict())
     assert (record["verdict"]["level"], record["recovered"]["method"]) == ("approximate", "training on the answers")
+    assert record["training"]["ok"]
+    assert record["recovered"]["verified"] is False
     assert record["verdict"]["sentence"].startswith("A close copy of the network can be trained on its answers")
     assert "extractable" not in record["verdict"]["leaks"]
     assert record["recovered"]["error"]["typical"] <= CLOSE
@@ -148,3 +184,35 @@ def test_training_left_out_leaves_a_close_copy_open():
         verdict = audit(oracle, steps=["health", "extraction", "learning"]).verdict
     assert "approximable" in verdict.unsettled
     assert "Training did not come to its end" in verdict.sentence or verdict.level == "unknown"
+
+
+@pytest.mark.parametrize("link", ["sigmoid", "log-softmax"])
+def test_a_student_of_answers_is_not_taken_for_values_behind_a_link(valid, link):
+    """A plain function does not say that its answers are probabilities: the student gives these, not the logits."""
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((2, 2)) / 2, rng.standard_normal((2, 3))
+
+    def target(x):
+        values = np.tanh(x @ a.T) @ b
+        if link == "sigmoid":
+            return 1 / (1 + np.exp(-values[:, :1]))
+        return values - np.log(np.exp(values).sum(axis=1, keepdims=True))
+
+    with open_oracle(target, dim=2) as oracle:
+        found = audit(oracle, link=link, budget=30_000, steps=[*TRAINING, "errors"])
+    record, x = valid(found.to_dict()), rng.standard_normal((500, 2))
+    copy, true = found.known.training.network, target(x)
+    assert np.sqrt(np.mean(((copy(x) - true) / true.std(axis=0)) ** 2)) < 0.1  # of the answers as they are
+    assert found.known.network is None
+    assert record["recovered"]["link"] == "identity"
+    assert record["recovered"]["widths"] == list(copy.widths)
+    assert link not in record["verdict"]["sentence"]
+    assert record["pictures"]["errors"] is None
+
+
+def test_a_small_budget_is_trained_on():
+    with open_oracle(lambda x: np.tanh(x @ np.ones((3, 1))), dim=3) as oracle:
+        found = audit(oracle, budget=5000, steps=TRAINING)
+    training = next(each for each in found.steps if each.step == "training")
+    assert training.queries == training.allowed
+    assert found.known.training.network is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import zlib
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from reluctant import Outcome, ReLUNetwork, defend, open_oracle, train_student
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, InvalidRows
 from reluctant.learning.student.driver import DIFFERING, EPS
-from reluctant.learning.student.questions import BLOCK, rows_like
+from reluctant.learning.student.questions import FEWEST, rows_like
 from reluctant.oracles import NetworkOracle
 from reluctant.testing import planted
 
@@ -91,13 +92,19 @@ def test_what_cannot_be_learned_is_told():
     assert values.evidence["accuracy"].error > 0.5
 
 
-def test_what_the_budget_paid_for_is_used():
-    found = train_student(open_oracle(TEACHER, dim=6, budget=5000), hidden=(8,), rows=10_000, seconds=0.5)
-    assert found.queries == 1000 + 3 * BLOCK
-    assert found.evidence["training"].rows == 3 * BLOCK
+@pytest.mark.parametrize("settings", [{}, {"batch": 300}])
+def test_what_the_budget_paid_for_is_used(settings):
+    oracle = open_oracle(TEACHER, dim=6, budget=2500, **settings)
+    found = train_student(oracle, hidden=(8,), rows=40_000, seconds=0.5)
+    assert found.queries == 2500  # less than a tenth of the rows wanted
+    assert found.evidence["training"].rows == 2250
+    assert found.evidence["accuracy"].points == 250
     assert "budget" in found.evidence["training"].short
     assert found.outcome in (Outcome.LEARNED, Outcome.OUT_OF_BUDGET)
-    nothing = train_student(open_oracle(TEACHER, dim=6, budget=10))
+
+
+def test_too_few_rows_are_not_paid_for():
+    nothing = train_student(open_oracle(TEACHER, dim=6, budget=FEWEST - 1))
     assert (nothing.outcome, nothing.network, nothing.queries) == (Outcome.OUT_OF_BUDGET, None, 0)
 
 
@@ -153,6 +160,21 @@ def test_rows_given_are_the_rows_asked():
     found = train_student(oracle, inputs=rows, hidden=(4,), seconds=0.2)
     assert found.queries == 300
     assert set(map(bytes, np.concatenate(asked))) == set(map(bytes, rows))
+
+
+def test_equal_rows_are_asked_once():
+    """Where nothing can be learned, rows that were trained on would look like a copy."""
+
+    def digest(x):
+        return np.array([[zlib.crc32(row.tobytes()) / 2**32] for row in x])
+
+    base = np.random.default_rng(0).standard_normal((60, 3))
+    inputs = np.repeat(base, 60, axis=0)
+    found = train_student(open_oracle(digest, dim=3), inputs=inputs, hidden=(64,), steps=500)
+    assert found.queries == len(base)
+    assert found.outcome is Outcome.NOT_ACCURATE
+    with pytest.raises(InvalidRows):
+        train_student(open_oracle(digest, dim=3), inputs=inputs[: 60 * (FEWEST - 1)])
 
 
 @pytest.mark.parametrize(

@@ -234,6 +234,14 @@ def test_a_verified_copy_that_is_far_off_is_called_rough(record):
     assert (cells[1].text, cells[4].text) == ("other answers", "rough")
 
 
+def test_equal_labels_stand_beside_those_of_one_label_alone(record):
+    row = next(row for row in record["defenses"]["rows"] if row["defense"] == record["defenses"]["cheapest"])
+    row["trained"] |= {"labels kept": 0.997, "commonest label": 0.994}
+    said = "99.7% (one label alone: 99.4%)"
+    assert any(cells[-1].text == said for cells in defense_table(record["defenses"]).rows)
+    assert "99.7% of labels (one label alone: 99.4%)" in three_figures(record)[2].note
+
+
 def test_a_defense_that_left_a_close_copy_is_not_praised(record):
     row = next(row for row in record["defenses"]["rows"] if row["defense"] == record["defenses"]["cheapest"])
     row["rebuilt"] = {"method": "extract", "outcome": "out-of-budget", "ok": False, "error": 1e-12, "queries": 9}
@@ -261,6 +269,9 @@ def test_a_copy_that_was_not_verified_is_said_to_be_so(record):
     record["recovered"]["verified"] = False
     assert three_figures(record)[0].note.endswith(", not verified")
     assert ("Verified", "no: measured to be close") in recovered_facts(record)
+    record["recovered"]["method"] = "training on the answers"
+    assert three_figures(record)[0].note.endswith(", measured")
+    assert ("Verified", "no: measured") in recovered_facts(record)
 
 
 def states(record) -> list[str]:

@@ -114,15 +114,20 @@ class Known:
 
     @property
     def written_link(self) -> Link:
-        """What a network is written with, by how its answers were read; one output of many has no link."""
-        if self.given.output is not None:
+        """What a network is written with, by how its answers were read; one output of many, or one apart, has none."""
+        if self.given.output is not None or self.apart:
             return "identity"
         return next((link for link in LINKS if link == self.link), "softmax")
 
     @property
     def network(self) -> ReLUNetwork | None:
         """The network of that run; None of one whose values are not those of the interface, as of labels."""
-        return None if self.copy is None or self.copy.evidence.get("apart") else self.copy.network
+        return None if self.copy is None or self.apart else self.copy.network
+
+    @property
+    def apart(self) -> bool:
+        """True if the copy's values are not those that other steps see."""
+        return self.copy is not None and bool(self.copy.evidence.get("apart"))
 
 
 class Skip(Exception):

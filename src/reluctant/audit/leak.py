@@ -17,10 +17,11 @@ from reluctant.defenses import HonestCost, defend, honest_cost
 from reluctant.defenses.disclosure import labels_of
 from reluctant.extraction import extract
 from reluctant.learning import learn
-from reluctant.learning.student import FEWEST, ROWS, rows_like, train_student
+from reluctant.learning.student import FEWEST, ROWS, commonest_share, rows_like, train_student
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Kind, Oracle, open_oracle
 from reluctant.oracles.link import AnswerLink, Linked
+from reluctant.oracles.network import LINK_FUNCTIONS
 from reluctant.results import Result
 from reluctant.span import Span, recover_span
 
@@ -50,8 +51,8 @@ class Rebuilt:
     """A network rebuilt from defended answers beside the undefended copy.
 
     error: root mean square over the inputs, largest: the largest, both relative to the deviation of each output;
-    agreement: share of the inputs that get the same label. None where there is no network. undecided: the time was
-    over before the method had ended, whatever its outcome is.
+    agreement: share of the inputs that get the same label; commonest: what always saying one label gives. None where
+    there is no network. undecided: the time was over before the method had ended, whatever its outcome is.
     """
 
     method: str
@@ -60,6 +61,7 @@ class Rebuilt:
     largest: float | None = None
     agreement: float | None = None
     undecided: bool = False
+    commonest: float | None = None
 
     @property
     def cut(self) -> bool:
@@ -282,14 +284,29 @@ class _Cell:
             return found
         if self.labels:
             return self.labelled(found, result.network(self.inputs))
+        if self.as_probabilities(result):
+            return self.by_probabilities(found, result.network(self.inputs))
         network = result.network.log_ratios() if self.reference else result.network
         return _compared(found, self.values(), network(self.inputs), self.reference)
+
+    def as_probabilities(self, student: Result) -> bool:
+        """True if the answers are probabilities, and either the student undid a link or the one who asks, not both."""
+        undone = student.evidence["link"] != "identity"
+        return undone if self.link == "identity" else self.link == "sigmoid" and not undone
+
+    def by_probabilities(self, found: Rebuilt, values: FloatArray) -> Rebuilt:
+        """Beside the answers as they are; of one-hot ones the labels alone."""
+        true, said = self.oracle.query(self.inputs), LINK_FUNCTIONS[found.result.evidence["link"]](values)
+        compared = _compared(found, true, said, False, Kind.PROBABILITIES)
+        sized = found.result.evidence["accuracy"].error is not None
+        return compared if sized else replace(compared, error=None, largest=None)
 
     def labelled(self, found: Rebuilt, values: FloatArray) -> Rebuilt:
         """Of a network trained on labels: how often it gives the same one."""
         codes = np.asarray(found.result.evidence["labels"])
         true = labels_of(self.oracle.query(self.inputs), self.oracle.facts.kind)
-        return replace(found, agreement=float((codes[values.argmax(axis=1)] == true).mean()))
+        same = codes[values.argmax(axis=1)] == true
+        return replace(found, agreement=float(same.mean()), commonest=commonest_share(true))
 
     @property
     def reference(self) -> bool:
@@ -318,7 +335,9 @@ def _only_labels(oracle: Oracle, names: Sequence[str]) -> bool:
     return "labels" in _kinds(names) or oracle.facts.kind is Kind.LABELS
 
 
-def _compared(rebuilt: Rebuilt, true: FloatArray, found: FloatArray, reference: bool) -> Rebuilt:
+def _compared(
+    rebuilt: Rebuilt, true: FloatArray, found: FloatArray, reference: bool, kind: Kind = Kind.VALUES
+) -> Rebuilt:
     """What the network gives at the inputs beside what it should give."""
     told = np.isfinite(true).all(axis=1)  # an infinite log-ratio is a class that is certain to the last digit
     if not told.any():
@@ -326,14 +345,15 @@ def _compared(rebuilt: Rebuilt, true: FloatArray, found: FloatArray, reference: 
     true, found = true[told], found[told]
     spread = true.std(axis=0)
     errors = np.abs(found - true) / np.where(spread > 0, spread, 1.0)
-    same = _labels(found, reference) == _labels(true, reference)
-    rms = float(np.sqrt(np.mean(errors**2)))
-    return replace(rebuilt, error=rms, largest=float(errors.max()), agreement=float(same.mean()))
+    labels = _labels(true, reference, kind)
+    same = float((_labels(found, reference, kind) == labels).mean())
+    rms, largest = float(np.sqrt(np.mean(errors**2))), float(errors.max())
+    return replace(rebuilt, error=rms, largest=largest, agreement=same, commonest=commonest_share(labels))
 
 
-def _labels(values: FloatArray, reference: bool) -> Any:
+def _labels(values: FloatArray, reference: bool, kind: Kind) -> Any:
     with_first = np.column_stack([np.zeros(len(values)), values]) if reference else values
-    return labels_of(with_first, Kind.VALUES)
+    return labels_of(with_first, kind)
 
 
 def _badness(rebuilt: Rebuilt) -> tuple[bool, float]:
@@ -352,6 +372,7 @@ def _student_as_data(trained: Rebuilt, span: Span | None) -> dict[str, Any]:
     error = None if measured is None or measured.error is None else float(np.sqrt(measured.error))
     return trained.to_dict() | {
         "queries": trained.result.queries + (span.queries if span is not None and used else 0),
+        "commonest label": trained.commonest,
         "held out error": error,
         "held out labels": None if measured is None else measured.agreement,
         "cut short": trained.cut,

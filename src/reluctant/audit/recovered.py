@@ -97,7 +97,7 @@ def recovered(run: Result | None, outputs: int, price: Price | None, link: Link 
     network = run.network.before_link(link)
     return {
         "method": _method(run),
-        "verified": run.ok,
+        "verified": run.outcome is Outcome.RECOVERED,
         "link": link,
         "widths": list(network.widths),
         "linear part": network.skip is not None,

@@ -44,9 +44,11 @@ def trained_words(trained: Rebuilt) -> str:
         return "was not made: rows or time ran out" if not ended.settles else f"was not made ({ended.slug})"
     off = "" if trained.error is None else f"is within {trained.error:.1e} of the model and "
     measured = trained.result.evidence.get("accuracy")
-    drawn = "" if trained.error is not None or measured is None else f" ({measured.agreement:.1%} of random ones)"
+    alone = [] if trained.commonest is None else [f"one label alone: {trained.commonest:.1%}"]
+    drawn = [] if trained.error is not None or measured is None else [f"{measured.agreement:.1%} of random ones"]
+    beside = f" ({'; '.join([*alone, *drawn])})" if alone or drawn else ""
     cut = "; its training was cut short" if trained.cut else ""
-    return f"{off}gives the same label for {trained.agreement:.1%} of the inputs{drawn}{cut}"
+    return f"{off}gives the same label for {trained.agreement:.1%} of the inputs{beside}{cut}"
 
 
 def trained_sentence(rows: Sequence[Leak], cheapest: Leak | None) -> str:

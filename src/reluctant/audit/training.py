@@ -52,7 +52,8 @@ def training_limits(known: Known) -> str:
 def _as_seen(result: Result, known: Known) -> Result:
     """The student as other steps see the target: log-ratios behind a softmax; apart where they see no values."""
     reads = result.evidence.get("answers")
-    if result.network is None or reads == Kind.VALUES.value:
+    as_they_are = known.link == "identity" or known.given.output is not None
+    if result.network is None or (reads == Kind.VALUES.value and as_they_are):
         return result
     if reads == Kind.PROBABILITIES.value and known.link in TO_REFERENCE and result.network.outputs > 1:
         return replace(result, network=result.network.log_ratios())

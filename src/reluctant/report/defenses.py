@@ -61,8 +61,14 @@ def _trained(trained: Data) -> list[Cell]:
     tone = "bad" if is_close(trained) else ""
     return [
         Cell(UNKNOWN, "") if error is None else Cell(size(error), error, tone),
-        Cell(UNKNOWN, "") if labels is None else Cell(percent(labels), labels, tone),
+        Cell(UNKNOWN, "") if labels is None else Cell(percent(labels) + _alone(trained), labels, tone),
     ]
+
+
+def _alone(trained: Data) -> str:
+    """What always saying the commonest label gives, to be read beside equal labels."""
+    alone = trained.get("commonest label")
+    return "" if alone is None else f" (one label alone: {percent(alone)})"
 
 
 def trained_words(row: Data) -> str:
@@ -71,7 +77,7 @@ def trained_words(row: Data) -> str:
     if trained.get("labels kept") is None:
         return ""
     error = "" if trained.get("error") is None else f"is within {size(trained['error'])} and "
-    return f"a network trained on its answers {error}gives {percent(trained['labels kept'])} of labels"
+    return f"a network trained on its answers {error}gives {percent(trained['labels kept'])} of labels{_alone(trained)}"
 
 
 def _number(value: Any, words: Any) -> Cell:

@@ -8,11 +8,20 @@ from typing import Any
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.words import count, duration, money, powers, size
 
-__all__ = ["interface_facts", "name_table", "query_table", "recovered_facts", "step_table", "truth_facts"]
+__all__ = [
+    "interface_facts",
+    "is_measured",
+    "name_table",
+    "query_table",
+    "recovered_facts",
+    "step_table",
+    "truth_facts",
+]
 
 Data = Mapping[str, Any]
 Facts = list[tuple[str, str]]
 
+MEASURED = ("learning", "training on the answers")  # methods whose networks are never verified
 STATES = {"done": "good", "skipped": "calm", "failed": "bad"}
 
 
@@ -22,7 +31,7 @@ def recovered_facts(record: Data) -> Facts:
     error = recovered.get("error") or {}
     rows = [
         ("Method", recovered.get("method")),
-        ("Verified", "yes" if recovered["verified"] else "no: measured to be close"),
+        ("Verified", _verified(recovered)),
         ("Parameters", _parameters(recovered)),
         ("Answers through", None if recovered.get("link", "identity") == "identity" else recovered["link"]),
         ("Largest error seen", _seen(error)),
@@ -33,6 +42,17 @@ def recovered_facts(record: Data) -> Facts:
         ("What an attack would cost", _expected(record.get("expected"), record.get("price"))),
     ]
     return [(name, str(value)) for name, value in rows if value is not None]
+
+
+def _verified(recovered: Data) -> str:
+    if recovered["verified"]:
+        return "yes"
+    return "no: measured" if is_measured(recovered) else "no: measured to be close"
+
+
+def is_measured(recovered: Data) -> bool:
+    """True of a network that was learned or trained: its error is measured, and no more is asked of it."""
+    return recovered.get("method") in MEASURED
 
 
 def _parameters(recovered: Data) -> str:

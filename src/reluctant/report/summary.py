@@ -8,6 +8,7 @@ from typing import Any
 
 from reluctant.defenses.words import defense_words
 from reluctant.report.defenses import is_close, is_open, trained_words
+from reluctant.report.findings import is_measured
 from reluctant.report.words import count, duration, money, percent, size
 from reluctant.results import Outcome
 
@@ -130,7 +131,7 @@ def _copied(record: Data) -> Figure | None:
     if recovered is None:
         return None
     layers = " → ".join([*map(str, recovered["widths"]), *_link(recovered)])
-    doubt = "" if recovered["verified"] else ", not verified"
+    doubt = "" if recovered["verified"] else ", measured" if is_measured(recovered) else ", not verified"
     return Figure("Parameters copied", count(recovered["parameters"]), layers + _off(recovered) + doubt)
 
 

@@ -18,7 +18,7 @@ from reluctant.errors import BudgetExhausted, InvalidInput, InvalidRows, TargetE
 from reluctant.learning.student.coordinates import Coordinates
 from reluctant.learning.student.fitting import Pace, fit
 from reluctant.learning.student.measured import measure
-from reluctant.learning.student.questions import Asked, ask, drawn
+from reluctant.learning.student.questions import FEWEST, Asked, ask, drawn
 from reluctant.learning.student.reading import Labels, reading_of
 from reluctant.learning.student.shapes import SHAPES, best_shape
 from reluctant.networks import ReLUNetwork
@@ -36,7 +36,6 @@ EPS, DIFFERING = 1e-4, 0.01  # 1 % of the answers' deviation, root mean square; 
 STEPS = 8_000
 ASKING, TRYING = 0.5, 0.3  # of the time that is left, at most: for questions, and for the choice of a shape
 HURRIED = "The time was too short for all steps."
-FEWEST = 20  # rows: below, there is nothing to train on
 LIMITS = (
     "It was trained, not verified: how well it does is known for inputs like those that were asked, and nowhere else."
 )
@@ -83,9 +82,9 @@ def train_student(
 
     Arguments:
         oracle: the target; it may answer values, probabilities (also the largest few alone) or labels.
-        rows: most rows to ask; a tenth of them is held out.
+        rows: most rows to ask; a tenth of those answered is held out.
         hidden: hidden widths; if not given, the best of a few shapes.
-        inputs: rows (n, d) to ask instead of random ones at the scale of use.
+        inputs: rows (n, d) to ask instead of random ones at the scale of use; equal ones are asked once.
         span: orthonormal rows (k, d) of the directions that the target looks at, where they are known.
         eps: mean square error allowed, over the variance of the answers; of labels, one in a hundred may differ.
         steps: of the training, each on 256 answers.
@@ -94,8 +93,8 @@ def train_student(
 
     The outcome is `learned` if the error on held-out answers is at most eps, `not-accurate-enough` if it is not; the
     network is given either way, and evidence["accuracy"] has the error and the share of equal labels. Where answers are
-    probabilities or labels it gives values before the softmax or sigmoid; of labels, evidence["labels"] says what each
-    output stands for.
+    probabilities or labels it gives values before the softmax or sigmoid, which evidence["link"] names; of labels,
+    evidence["labels"] says what each output stands for.
 
     Cost: `rows` rows, fewer where the budget ends before.
     """
@@ -138,7 +137,7 @@ class _Run:
 
     def train(self, asked: Asked, shapes: Sequence[tuple[int, ...]], span: FloatArray | None) -> Result:
         """Choose a shape, train it, and measure it."""
-        if len(asked.rows) < FEWEST:
+        if len(asked.rows) + len(asked.held_rows) < FEWEST:
             return self.result(Outcome.OUT_OF_BUDGET, error=asked.short)
         if not np.ptp(asked.answers, axis=0).any():
             labels = self.oracle.facts.kind is Kind.LABELS
@@ -153,6 +152,7 @@ class _Run:
         return self.result(
             Outcome.LEARNED if measured.good_for(self.eps, DIFFERING) else missed,
             within.unfolded(reading.finished(raw)), accuracy=measured, limits=LIMITS, answers=reading.kind.value,
+            link=reading.link,
             training=Training(hidden, len(x), pace.steps, asked.short, pace.hurried),
             **({"labels": reading.codes.tolist()} if isinstance(reading, Labels) else {}),
         )  # fmt: skip
@@ -188,6 +188,9 @@ def _rows_to_ask(inputs: FloatArray | None, oracle: Counting) -> FloatArray | No
     if inputs is None:
         return None
     rows = np.asarray(inputs, dtype=np.float64)
-    if rows.ndim != 2 or rows.shape[1] != oracle.dim or len(rows) < FEWEST:
-        raise InvalidRows.about("inputs", got=f"shape {rows.shape}", expected=f"(n, {oracle.dim}) with n ≥ {FEWEST}")
-    return rows
+    if rows.ndim != 2 or rows.shape[1] != oracle.dim:
+        raise InvalidRows.about("inputs", got=f"shape {rows.shape}", expected=f"(n, {oracle.dim})")
+    others = np.unique(rows + 0.0, axis=0)  # a row that is held out must not be trained on too; -0 is 0
+    if len(others) < FEWEST:
+        raise InvalidRows.about("inputs", got=f"{len(others)} rows that differ", expected=f"at least {FEWEST}")
+    return others

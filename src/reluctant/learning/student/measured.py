@@ -12,7 +12,7 @@ from reluctant.learning.student.reading import Reading
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["Measured", "measure", "misfit"]
+__all__ = ["Measured", "commonest_share", "measure", "misfit"]
 
 
 EVEN = 2.0  # labels of which one is right for more than half: as many fewer may differ
@@ -68,10 +68,11 @@ def measure(network: ReLUNetwork, reading: Reading, rows: FloatArray, answers: F
     values, labels = reading.finished(network)(rows), reading.answer_labels(answers)
     differs = (reading.value_labels(values) != labels).astype(np.float64)
     error, high = (float(terms.mean()), _upper(terms, float(terms.max()))) if reading.sized else (None, None)
-    return Measured(error, high, 1 - float(differs.mean()), _upper(differs, 1.0), _commonest(labels), len(rows))
+    return Measured(error, high, 1 - float(differs.mean()), _upper(differs, 1.0), commonest_share(labels), len(rows))
 
 
-def _commonest(labels: Any) -> float:
+def commonest_share(labels: Any) -> float:
+    """How often always saying the commonest label is right."""
     return float(np.unique(labels, return_counts=True)[1].max() / len(labels))
 
 

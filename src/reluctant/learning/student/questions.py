@@ -8,16 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.errors import BudgetExhausted
+from reluctant.errors import BudgetExhausted, TimeExhausted
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
-__all__ = ["HELD_OUT", "Asked", "ask", "drawn", "rows_like"]
+__all__ = ["FEWEST", "HELD_OUT", "Asked", "ask", "drawn", "rows_like"]
 
-HELD_OUT = 0.1  # of the rows
+FEWEST = 20  # rows: below, there is nothing to train on
+HELD_OUT = 10  # one of so many that were answered
 OFF_SCALE = 4.0  # times the size of a standard Gaussian input, or of its inverse
 MOST_NUMBERS = 2**25  # of all rows together: a quarter of a gigabyte, and as much again in other units
-BLOCK = 1024  # rows asked at a time: where the budget ends inside a block, all before it are used
+BLOCK = 1024  # rows asked at a time: where the budget ends inside a block, the last is as small as need be
 
 
 @dataclass(frozen=True)
@@ -57,19 +58,37 @@ def rows_like(examples: FloatArray, domain: Domain, n: int, rng: np.random.Gener
 
 
 def ask(oracle: Counting, rows: FloatArray, seconds: float | None) -> Asked:
-    """Ask the held-out rows first, then those to train on, until all are answered or budget or time end."""
-    held = max(1, int(HELD_OUT * len(rows)))
-    start, answers, short = time.process_time(), [], ""
+    """Ask until all are answered or budget or time end; every tenth of what was answered is held out."""
     with oracle.stage("training", expected=len(rows)):
-        held_answers = oracle.query(rows[:held])
-        for k in range(held, len(rows), BLOCK):
-            if seconds is not None and time.process_time() - start > seconds:
-                short = f"The time for questions was over after {k} of {len(rows)} rows."
-                break
-            try:
-                answers.append(oracle.query(rows[k : k + BLOCK]))
-            except BudgetExhausted as error:
-                short = str(error)
-                break
-    told = np.concatenate([*answers, held_answers[:0]])
-    return Asked(rows[held : held + len(told)], told, rows[:held], held_answers, short)
+        told, short = _answers(oracle, rows, seconds)
+    rows, held = rows[: len(told)], np.arange(len(told)) % HELD_OUT == 0
+    return Asked(rows[~held], told[~held], rows[held], told[held], short)
+
+
+def _answers(oracle: Counting, rows: FloatArray, seconds: float | None) -> tuple[FloatArray, str]:
+    """Answers of the first rows, and why not of all. Raise `BudgetExhausted` if there are none."""
+    answers: list[FloatArray] = []
+    start = time.process_time()
+    size = min(BLOCK, oracle.batch_rows)  # of batches asked together those before the last would be paid and lost
+    for k in range(0, len(rows), size):
+        if k > 0 and seconds is not None and time.process_time() - start > seconds:
+            return np.concatenate(answers), f"The time for questions was over after {k} of {len(rows)} rows."
+        try:
+            answers.append(oracle.query(rows[k : k + size]))
+        except BudgetExhausted as error:
+            answers += _remainder(oracle, rows[k:], error, enough=FEWEST - k)
+            if not answers:
+                raise
+            return np.concatenate(answers), str(error)
+    return np.concatenate(answers), ""
+
+
+def _remainder(oracle: Counting, rows: FloatArray, error: BudgetExhausted, enough: int) -> list[FloatArray]:
+    """What the budget still covers, where it is enough to train on."""
+    left = 0 if isinstance(error, TimeExhausted) else error.budget - error.spent
+    if left < max(enough, 1):
+        return []
+    try:
+        return [oracle.query(rows[:left])]
+    except BudgetExhausted:  # others ask too
+        return []

@@ -14,6 +14,7 @@ import numpy as np
 from reluctant.defenses.disclosure import labels_of
 from reluctant.health.answers import SUM_SLACK, answer_kind, is_one_hot
 from reluctant.networks import ReLUNetwork
+from reluctant.networks.network import Link
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Kind
 
@@ -26,6 +27,7 @@ class Reading(ABC):
     """One way to read answers, by a network with so many outputs."""
 
     kind: Kind
+    link: Link = "identity"  # what makes answers of the network's values
     sized = True  # answers have a size, so that errors have one
 
     def __init__(self, outputs: int) -> None:
@@ -80,6 +82,7 @@ class Classes(Reading):
     """Probabilities of classes, by cross-entropy. Those that are not told (0) share what the others leave of 1."""
 
     kind = Kind.PROBABILITIES
+    link = "softmax"
 
     def targets(self, answers: FloatArray) -> FloatArray:
         """As they are."""
@@ -124,6 +127,7 @@ class Chances(Reading):
     """A probability of its own for every output, by cross-entropy."""
 
     kind = Kind.PROBABILITIES
+    link = "sigmoid"
 
     def targets(self, answers: FloatArray) -> FloatArray:
         """As they are."""
