@@ -1,5 +1,8 @@
 """python -m reluctant is the command."""
 
-from reluctant.cli import main
+from __future__ import annotations
 
-main()
+if __name__ == "__main__":
+    from reluctant.cli import main
+
+    main()
