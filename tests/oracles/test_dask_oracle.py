@@ -20,6 +20,7 @@ from reluctant.oracles.dask.oracle import SHARDS
 from reluctant.oracles.parallel import SMALLEST_SHARE
 from reluctant.oracles.transcript import Transcript
 
+MOST_SECONDS = 30.0  # until both workers of a cluster have answered
 MANY = 3 * SHARDS * SMALLEST_SHARE + 17  # more rows than shards of the smallest size hold
 
 
@@ -50,8 +51,15 @@ def test_order_is_kept_and_every_row_counts_once(n: int, client: Any) -> None:
 
 
 def test_both_workers_answer(client: Any) -> None:
-    with rl.open_oracle(lambda x: np.full(len(x), float(os.getpid())), dim=3, engine=client) as oracle:
-        pids = {int(pid) for _ in range(5) for pid in oracle.query(gaussian_rows(2000, 3))[:, 0]}
+    def who(x: np.ndarray) -> np.ndarray:
+        time.sleep(0.02)  # long enough for a task to be given to the other worker
+        return np.full(len(x), float(os.getpid()))
+
+    pids: set[int] = set()
+    end = time.monotonic() + MOST_SECONDS
+    with rl.open_oracle(who, dim=3, engine=client) as oracle:
+        while len(pids) < 2 and time.monotonic() < end:  # a worker that has just been started opens the target first
+            pids |= {int(pid) for pid in oracle.query(gaussian_rows(2000, 3))[:, 0]}
     assert pids == set(client.run(os.getpid).values())
 
 
