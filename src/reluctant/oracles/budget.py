@@ -18,7 +18,8 @@ __all__ = ["Metered"]
 class Metered(Wrapper):
     """Enters each row in the ledger as it goes out, every attempt of a retry included.
 
-    Rows that come back without having been looked at (too busy, too many, over a budget below) are taken off again.
+    Rows that come back without having been looked at (too busy, too many) are taken off again, and so is what an
+    opened target below this one, behind a defense, did not send for its own budget.
     The budget covers what was paid in earlier sittings of a transcript too, so that a resumed run ends where an
     undisturbed one would. Several threads may ask at once.
     """
@@ -52,9 +53,24 @@ class Metered(Wrapper):
             if self.budget is not None and spent + count > self.budget:
                 raise BudgetExhausted(budget=self.budget, spent=spent, asked=count)
             self.ledger.enter(Rows(sent=count))
+            before = _reached(self.inner)
         try:
             return send()
-        except (TargetBusy, TargetRefused, BudgetExhausted):  # a budget below this one, behind a defense
+        except (TargetBusy, TargetRefused):
             with self._lock:
                 self.ledger.enter(Rows(sent=-count))
             raise
+        except BudgetExhausted:
+            with self._lock:
+                self.ledger.enter(Rows(sent=_reached(self.inner) - before - count))
+            raise
+
+
+def _reached(oracle: Oracle | None) -> int:
+    """Rows that reached the target by the count of an opened one below, 0 if there is none."""
+    while oracle is not None:
+        queries = getattr(oracle, "queries", None)
+        if queries is not None:
+            return int(queries)
+        oracle = getattr(oracle, "inner", None)
+    return 0
