@@ -114,6 +114,7 @@ def scan_lines(
     rng: np.random.Generator,
     *,
     few: bool = False,
+    close: bool = False,
     places: FloatArray | None = None,
     most: int | None = None,
     watch: Callable[[Scan], None] | None = None,
@@ -124,12 +125,14 @@ def scan_lines(
     `ask` answers rows; `ask_at`, if given, positions t on lines of these indices: rows need not be written out here.
 
     Every line is also looked at in `places` (p,), positions where something narrow is known to be. After `most`
-    rows the search ends as it stands, with intervals open.
+    rows the search ends as it stands, with intervals open. `close` creases, with little between them for their noise,
+    are looked for as carefully as in a crowd.
 
     Cost: about five rows a crease, and 16 a line; 5 a line where `few` creases are expected.
     """
     with np.errstate(divide="ignore", invalid="ignore"):  # positions that rounding makes one give no slope
-        return _scan(_Search(ask_at or _by_rows(ask, lines), lines, noise), rng, few, places, most, watch)
+        search = _Search(ask_at or _by_rows(ask, lines), lines, noise, crowded=close)
+        return _scan(search, rng, few, places, most, watch)
 
 
 def _scan(
@@ -198,12 +201,17 @@ class _Search:
     """One search; `round` takes samples and says what to ask next."""
 
     def __init__(
-        self, ask_at: Callable[[IntArray, FloatArray], FloatArray], lines: Lines, noise: DistanceNoise
+        self,
+        ask_at: Callable[[IntArray, FloatArray], FloatArray],
+        lines: Lines,
+        noise: DistanceNoise,
+        *,
+        crowded: bool,
     ) -> None:
         self.ask_at, self.lines, self.noise = ask_at, lines, noise
         self.numbers = 0  # of pairs and checks given out so far
         self.rounds = 0
-        self.crowded = False
+        self.crowded = crowded
 
     def start(self, rng: np.random.Generator) -> Samples:
         """Pairs evenly spread in angle on every line, and one at each of its ends."""

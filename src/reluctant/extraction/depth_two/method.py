@@ -14,6 +14,7 @@ from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.depth_two.assemble import assemble, refine_outputs, refit_biases
 from reluctant.extraction.depth_two.base_points import BasePoints, choose_base_points, reach_of
+from reluctant.extraction.depth_two.close_creases import tell_close_creases_apart
 from reluctant.extraction.depth_two.line import NoCrease, Regions, neurons_on_a_line
 from reluctant.extraction.depth_two.main_pass import measure_gradients
 from reluctant.extraction.depth_two.probe import probe
@@ -126,6 +127,7 @@ class DepthTwo:
             try:
                 known = grow(oracle, on_line, regions, self._directions(oracle, on_line.neurons), noise, rng)
                 if crowded and oracle.outputs == 1:
+                    known = tell_close_creases_apart(oracle, known, on_line.weight_sd, noise, rng)
                     known = look_again(oracle, known, on_line.weight_sd, reach_of(known, regions.scale), noise, rng)
                 keep(known.lifted())
                 probe(oracle, known, rng, crowded=crowded)

@@ -7,14 +7,14 @@ gradients on the two sides of the crease there differ by the neuron alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from reluctant.arrays import Arrays
+from reluctant.extraction.depth_two.close_creases import replaced
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.samples import TOLERANCE, IntArray
-from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.moves import Moves
@@ -93,14 +93,20 @@ def _views(known: FramedNetwork, neurons: IntArray, reach: float, rng: np.random
 
 
 def _room(known: FramedNetwork, points: FloatArray, neurons: IntArray, arrays: Arrays) -> FloatArray:
-    """Distance from each point to the nearest crease of another neuron than its own."""
+    """Distance from each point to the nearest place where the crease of another neuron than its own may be.
+
+    Every crease is known where it meets the line, and may be off by more the farther from there.
+    """
     g, z = known.network.weights[0], known.network.biases[0]
     lengths, found = np.linalg.norm(g, axis=1), []
     normals, offsets = arrays.put((g / lengths[:, None]).T), arrays.put(z / lengths)
+    tilt, beside = arrays.put(CLEAR * known.weight_sd / lengths), np.linalg.norm(points[:, 1:], axis=1)
     size = max(1, arrays.cells // len(z))
     for start in range(0, len(points), size):
-        values = arrays.xp.abs(arrays.put(points[start : start + size]) @ normals + offsets)
-        own = neurons[start : start + size]
+        part = slice(start, start + size)
+        values = arrays.xp.abs(arrays.put(points[part]) @ normals + offsets)
+        values -= arrays.put(beside[part])[:, None] * tilt
+        own = neurons[part]
         values[arrays.put(np.arange(len(own))), arrays.put(own)] = np.inf
         found.append(arrays.get(arrays.xp.amin(values, axis=1)))
     return np.concatenate(found)
@@ -123,7 +129,7 @@ def _measured(
     surer = np.abs(weights - own).max(axis=1) < TOLERANCE * np.hypot(known.weight_sd[views.neurons], sd)
     surer &= np.abs(weights - own)[:, 0] < TOLERANCE * np.hypot(slope_sd[views.neurons], sd)
     surer &= sd < known.weight_sd[views.neurons]
-    return _replaced(known, views.neurons[surer], weights[surer], sd[surer])
+    return replaced(known, views.neurons[surer], weights[surer], sd[surer])
 
 
 def _gradients(oracle: Counting, points: FloatArray, steps: FloatArray, directions: FloatArray) -> FloatArray:
@@ -131,13 +137,3 @@ def _gradients(oracle: Counting, points: FloatArray, steps: FloatArray, directio
     moves = Moves.from_each(points, steps, np.arange(len(directions)), directions)
     answers = oracle.query_moves(moves).reshape(len(points), -1)
     return np.asarray((answers - oracle.query(points)) / steps[:, None])
-
-
-def _replaced(known: FramedNetwork, neurons: IntArray, weights: FloatArray, sd: FloatArray) -> FramedNetwork:
-    """The network with these weights of neurons; where their creases meet the line stays what it is."""
-    (g, a), (z, c) = known.network.weights, known.network.biases
-    g, z, weight_sd = g.copy(), z.copy(), known.weight_sd.copy()
-    z[neurons] *= weights[:, 0] / g[neurons, 0]
-    g[neurons] = weights
-    weight_sd[neurons] = sd
-    return replace(known, network=ReLUNetwork([g, a], [z, c], known.network.skip), weight_sd=weight_sd)
