@@ -137,7 +137,12 @@ def _nearest(t: FloatArray, which: IntArray) -> IntArray:
 
 
 def _short_lines(
-    oracle: Counting, known: FramedNetwork, place: _Place, distance: float, noise: DistanceNoise, rng: np.random.Generator
+    oracle: Counting,
+    known: FramedNetwork,
+    place: _Place,
+    distance: float,
+    noise: DistanceNoise,
+    rng: np.random.Generator,
 ) -> tuple[Lines, Scan]:
     """Lines along the first, each this far from it in one direction of the frame, and what they show."""
     directions = len(known.frame.basis) - 1
