@@ -2,7 +2,8 @@
 
 Where two creases of the line are very close there is hardly room for a step, and the weights of the two neurons are
 known badly in the other directions. A little way off the line, along such a neuron's own crease, there is room: the
-gradients on the two sides of the crease there differ by the neuron alone.
+gradients on the two sides of the crease there differ by the neuron alone. A neuron that is not known well enough to
+tell where its crease goes is looked at from the line first, with steps as long as what is known allows.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ DRAWS = 200  # points of a neuron's crease that are looked at for one with room
 NEAREST, FARTHEST = 0.1, 0.3  # distance from the line, of that at which the crease could be anywhere in its room
 CLEAR = 1.0  # rooms must hold the error of the crease's place so often
 STEP = 0.1  # of the room
+VAGUE = 0.2  # error of a neuron's weights, of their length: with more its crease cannot be followed
 MOST_ROUNDS = 5  # what is still known badly is looked at from farther out
 
 
@@ -45,7 +47,10 @@ def look_again(
         badly = _badly_known(known, reach)
         if not len(badly):
             return known
-        views = _views(known, badly, reach, rng, oracle.arrays)
+        vague = known.weight_sd[badly] > VAGUE * np.linalg.norm(known.network.weights[0][badly], axis=1)
+        views = _views(known, badly[~vague], reach, rng, oracle.arrays) + _from_the_line(
+            known, badly[vague], oracle.arrays
+        )
         if not len(views.neurons):
             return known
         with oracle.stage("second look"):
@@ -62,15 +67,16 @@ def _badly_known(known: FramedNetwork, reach: float) -> IntArray:
 
 @dataclass(frozen=True)
 class _Views:
-    """Points of the frame on creases of neurons, and the room around each: no other crease is nearer."""
+    """For each neuron a point of the frame on either side of its crease, and how long steps from there may be."""
 
     neurons: IntArray
-    points: FloatArray
-    room: FloatArray
+    on: FloatArray  # where it is on
+    off: FloatArray
+    steps: FloatArray
 
-    def chosen(self, which: IntArray) -> _Views:
-        """These only."""
-        return _Views(self.neurons[which], self.points[which], self.room[which])
+    def __add__(self, other: _Views) -> _Views:
+        parts = ((self.neurons, other.neurons), (self.on, other.on), (self.off, other.off), (self.steps, other.steps))
+        return _Views(*map(np.concatenate, parts))
 
 
 def _views(known: FramedNetwork, neurons: IntArray, reach: float, rng: np.random.Generator, arrays: Arrays) -> _Views:
@@ -89,7 +95,33 @@ def _views(known: FramedNetwork, neurons: IntArray, reach: float, rng: np.random
     room = _room(known, points.reshape(-1, g.shape[1]), np.repeat(neurons, DRAWS), arrays).reshape(distance.shape)
     room[room < CLEAR * tilt[:, None] * distance] = 0
     best, each = room.argmax(axis=1), np.arange(len(neurons))
-    return _Views(neurons, points[each, best], room[each, best]).chosen(np.flatnonzero(room[each, best] > 0))
+    points, room = points[each, best], room[each, best]
+    aside = 0.5 * (room / lengths[neurons])[:, None] * own
+    seen = np.flatnonzero(room > 0)
+    return _Views(neurons[seen], (points + aside)[seen], (points - aside)[seen], STEP * room[seen])
+
+
+def _from_the_line(known: FramedNetwork, neurons: IntArray, arrays: Arrays) -> _Views:
+    """For each neuron the middles of the line's regions on its two sides."""
+    g, z = known.network.weights[0], known.network.biases[0]
+    at = -z / g[:, 0]
+    neurons = neurons[(neurons > 0) & (neurons < len(z) - 1)]
+    middles = [np.zeros((len(neurons), g.shape[1])) for _ in range(2)]
+    for points, beside in zip(middles, (neurons + 1, neurons - 1), strict=True):
+        points[:, 0] = (at[neurons] + at[beside]) / 2
+    on, off = (_sure_room(known, points, arrays) for points in middles)
+    return _Views(neurons, *middles, STEP * np.minimum(on, off))
+
+
+def _sure_room(known: FramedNetwork, points: FloatArray, arrays: Arrays) -> FloatArray:
+    """Distance from points of the line to the nearest crease, each neuron as steep as it may well be."""
+    g, z = known.network.weights[0], known.network.biases[0]
+    lengths, found = arrays.put(np.linalg.norm(g, axis=1) + 2 * CLEAR * known.weight_sd), []
+    normals, offsets, size = arrays.put(g.T), arrays.put(z), max(1, arrays.cells // len(z))
+    for start in range(0, len(points), size):
+        values = arrays.xp.abs(arrays.put(points[start : start + size]) @ normals + offsets) / lengths
+        found.append(arrays.get(arrays.xp.amin(values, axis=1)))
+    return np.concatenate(found) if found else np.empty(0)
 
 
 def _room(known: FramedNetwork, points: FloatArray, neurons: IntArray, arrays: Arrays) -> FloatArray:
@@ -109,7 +141,7 @@ def _room(known: FramedNetwork, points: FloatArray, neurons: IntArray, arrays: A
         own = neurons[part]
         values[arrays.put(np.arange(len(own))), arrays.put(own)] = np.inf
         found.append(arrays.get(arrays.xp.amin(values, axis=1)))
-    return np.concatenate(found)
+    return np.concatenate(found) if found else np.empty(0)
 
 
 def _measured(
@@ -117,15 +149,12 @@ def _measured(
 ) -> FramedNetwork:
     """Gradients on both sides of each crease; their difference is the neuron, if it agrees with what is sure."""
     (g, a), frame = known.network.weights, known.frame
-    own = g[views.neurons]
-    normals = own / np.linalg.norm(own, axis=1, keepdims=True)
-    steps = STEP * views.room
-    sides = np.concatenate([views.points + 0.5 * views.room[:, None] * normals * side for side in (1, -1)])
-    found = _gradients(oracle, frame.points(sides), np.tile(steps, 2), frame.basis)
+    own, steps = g[views.neurons], views.steps
+    found = _gradients(oracle, frame.points(np.concatenate([views.on, views.off])), np.tile(steps, 2), frame.basis)
     n = len(views.neurons)
     outputs = a[0, views.neurons]
     weights = outputs[:, None] * (found[:n] - found[n:])
-    sd = 2 * noise.at(np.linalg.norm(frame.points(views.points), axis=1)) / steps
+    sd = 2 * noise.at(np.linalg.norm(frame.points(views.on), axis=1)) / steps
     surer = np.abs(weights - own).max(axis=1) < TOLERANCE * np.hypot(known.weight_sd[views.neurons], sd)
     surer &= np.abs(weights - own)[:, 0] < TOLERANCE * np.hypot(slope_sd[views.neurons], sd)
     surer &= sd < known.weight_sd[views.neurons]
