@@ -166,7 +166,7 @@ def _rounds(
         if watch is not None:
             watch(search.so_far(samples))
         samples, wanted, left = search.round(samples)
-        too_many = _too_many(samples, len(search.lines)) or (most is not None and len(samples) >= most)
+        too_many = search.too_many(samples) or (most is not None and len(samples) >= most)
         if not wanted:
             break
         left = _Places(np.concatenate([left.line, *wanted.line]), np.concatenate([left.t, *wanted.t]))
@@ -185,12 +185,6 @@ def _joined(low: FloatArray, high: FloatArray) -> list[tuple[float, float]]:
         else:
             joined.append((start, stop))
     return joined
-
-
-def _too_many(samples: Samples, lines: int) -> bool:
-    """True if the search is not getting anywhere: a curved function splits for ever."""
-    certified = int(find_pieces(samples).certified.sum())
-    return len(samples) > MOST_PER_CREASE * (certified + CREASES_AT_FIRST * lines)
 
 
 def _by_rows(ask: Callable[[FloatArray], FloatArray], lines: Lines) -> Callable[[IntArray, FloatArray], FloatArray]:
@@ -269,6 +263,13 @@ class _Search:
                 wanted.add(np.full(FIRST_PAIRS, line), first, pair)
                 wanted.add(np.full(FIRST_PAIRS, line), first + PAIR_WIDTH * cell, pair)
         return s.chosen(np.flatnonzero(keep)) + self.ask_all(wanted)
+
+    def too_many(self, s: Samples) -> bool:
+        """True if the search is not getting anywhere: a curved function splits for ever."""
+        allowed = CREASES_AT_FIRST * len(self.lines)
+        if len(s) <= MOST_PER_CREASE * allowed:
+            return False
+        return len(s) > MOST_PER_CREASE * (int(find_pieces(s).certified.sum()) + allowed)
 
     def is_crowded(self, s: Samples) -> bool:
         """More creases than a line usually has; once found so it stays so."""

@@ -8,7 +8,7 @@ tell where its crease goes is looked at from the line first, with steps as long 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -48,9 +48,8 @@ def look_again(
         if not len(badly):
             return known
         vague = known.weight_sd[badly] > VAGUE * np.linalg.norm(known.network.weights[0][badly], axis=1)
-        views = _views(known, badly[~vague], reach, rng, oracle.arrays) + _from_the_line(
-            known, badly[vague], oracle.arrays
-        )
+        views = _views(known, badly[~vague], reach, rng, oracle.arrays)
+        views += _from_the_line(known, badly[vague], oracle.arrays)
         if not len(views.neurons):
             return known
         with oracle.stage("second look"):
@@ -75,8 +74,7 @@ class _Views:
     steps: FloatArray
 
     def __add__(self, other: _Views) -> _Views:
-        parts = ((self.neurons, other.neurons), (self.on, other.on), (self.off, other.off), (self.steps, other.steps))
-        return _Views(*map(np.concatenate, parts))
+        return _Views(*(np.concatenate([getattr(side, part.name) for side in (self, other)]) for part in fields(self)))
 
 
 def _views(known: FramedNetwork, neurons: IntArray, reach: float, rng: np.random.Generator, arrays: Arrays) -> _Views:
@@ -106,11 +104,10 @@ def _from_the_line(known: FramedNetwork, neurons: IntArray, arrays: Arrays) -> _
     g, z = known.network.weights[0], known.network.biases[0]
     at = -z / g[:, 0]
     neurons = neurons[(neurons > 0) & (neurons < len(z) - 1)]
-    middles = [np.zeros((len(neurons), g.shape[1])) for _ in range(2)]
-    for points, beside in zip(middles, (neurons + 1, neurons - 1), strict=True):
-        points[:, 0] = (at[neurons] + at[beside]) / 2
-    on, off = (_sure_room(known, points, arrays) for points in middles)
-    return _Views(neurons, *middles, STEP * np.minimum(on, off))
+    on, off = np.zeros((2, len(neurons), g.shape[1]))
+    on[:, 0], off[:, 0] = (at[neurons] + at[neurons + 1]) / 2, (at[neurons] + at[neurons - 1]) / 2
+    room = np.minimum(_sure_room(known, on, arrays), _sure_room(known, off, arrays))
+    return _Views(neurons, on, off, STEP * room)
 
 
 def _sure_room(known: FramedNetwork, points: FloatArray, arrays: Arrays) -> FloatArray:
