@@ -21,8 +21,8 @@ from reluctant.oracles.moves import Moves
 
 __all__ = ["TorchOracle"]
 
-DEVICE_SHARE = 0.2  # of a device's free memory that rows and what a module makes of them may take
-DEVICE_BYTES = 2**35  # and at most: more makes nothing faster
+DEVICE_SHARE = 0.1  # of a device's free memory that rows and what a module makes of them may take
+DEVICE_BYTES = 2**33  # and at most: more makes nothing faster
 TENSORS_PER_LAYER = 3  # of a layer's width, alive at once
 SHRINK = 8  # a batch that does not fit is asked again in so many parts
 

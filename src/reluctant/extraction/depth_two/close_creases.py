@@ -1,8 +1,9 @@
-"""Neurons of a crowded line whose creases all but meet there, told apart on short lines beside it.
+"""Neurons of a crowded line that are unknown beside it, looked for on short lines there.
 
 Between two creases that are closer than a step can use nothing can be measured, and only what the two neurons give
-together is known. A little beside the line, along any direction of the frame, the creases have moved apart, each by its
-neuron's own weight in that direction: a short line there shows where they are, and by how much each bends the function.
+together is known; a weak neuron may be lost between others in the same way. A little beside the line, along any
+direction of the frame, a crease has moved by its neuron's own weight in that direction: a short line there shows where
+it is, and tells it from others by how much it bends the function.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import permutations
+from math import perm
 
 import numpy as np
 
@@ -23,11 +25,12 @@ __all__ = ["replaced", "tell_close_creases_apart"]
 
 UNKNOWN = 0.05  # error of a neuron's weights, of their length: from here on nothing is known beside the line
 MOST_TOGETHER = 3  # neurons whose creases meet in one place
-MOST_CREASES = 6  # on a short line: with more, those of other neurons have come in
+MOST_ORDERS = 120  # in which creases of a short line may belong to neurons: with more, too many others have come in
+AROUND = 4  # creases on either side of one that is looked for alone
 BESIDE = (0.05, 0.005, 0.0005)  # how far from the line, in the room around the place; nearer where that is too far
 HALF_LENGTH = 0.5  # of a short line, in that room
 APART = 30.0  # how far from the line at least, in distances between the creases
-ROUNDINGS = 4.0  # noises of an answer in where two pieces of a short line meet
+LEVER = 30.0  # noises of an answer in where two pieces of a short line meet: they are short for how far apart
 
 
 def tell_close_creases_apart(
@@ -38,18 +41,25 @@ def tell_close_creases_apart(
     Neurons are in the order of their creases along the line, and the function has one output. Cost: about 40 rows for
     each direction of the frame and place.
     """
-    for place in _places(known, slope_sd):
-        for share in BESIDE:
-            distance = share * place.room
-            if distance < APART * place.width:
-                break
-            with oracle.stage("close creases"):
-                lines, scan = _short_lines(oracle, known, place, distance, noise, rng)
-            weights = place.told_apart(lines, scan, distance)
-            if weights is not None:
-                sd = ROUNDINGS * float(_noise(known, place, noise).near) / distance
-                known = replaced(known, place.neurons, weights, np.full(len(weights), sd))
-                break
+    for places in (_close_ones, _single_ones):
+        for place in list(places(known, slope_sd)):
+            known = _looked_at(oracle, known, place, noise, rng)
+    return known
+
+
+def _looked_at(
+    oracle: Counting, known: FramedNetwork, place: _Place, noise: DistanceNoise, rng: np.random.Generator
+) -> FramedNetwork:
+    """The network with the neurons of one place measured anew, if short lines tell them in one way."""
+    for distance in place.room * np.array(BESIDE):
+        if distance < APART * place.width:
+            break
+        with oracle.stage("close creases"):
+            lines, scan = _short_lines(oracle, known, place, distance, noise, rng)
+        weights = place.told_apart(lines, scan, distance)
+        if weights is not None:
+            sd = LEVER * _noise(known, place, noise).near / distance
+            return replaced(known, place.neurons, weights, np.full(len(weights), sd))
     return known
 
 
@@ -109,15 +119,19 @@ class _Place:
 
 def _orders(creases: IntArray, neurons: IntArray) -> Iterator[IntArray]:
     """The ways in which creases may belong to neurons."""
-    if len(neurons) <= len(creases) <= MOST_CREASES:
+    if len(neurons) <= len(creases) and perm(len(creases), len(neurons)) <= MOST_ORDERS:
         yield from map(np.array, permutations(creases, len(neurons)))
 
 
-def _places(known: FramedNetwork, slope_sd: FloatArray) -> Iterator[_Place]:
-    """Places of the line where neighbouring neurons are unknown beside it."""
+def _unknown(known: FramedNetwork) -> IntArray:
+    return np.flatnonzero(known.weight_sd > UNKNOWN * np.linalg.norm(known.network.weights[0], axis=1))
+
+
+def _close_ones(known: FramedNetwork, slope_sd: FloatArray) -> Iterator[_Place]:
+    """Places where neighbouring neurons are unknown: what they give together is not."""
     g, a = known.network.weights
     t, last = -known.network.biases[0] / g[:, 0], known.neurons - 1
-    unknown = np.flatnonzero(known.weight_sd > UNKNOWN * np.linalg.norm(g, axis=1))
+    unknown = _unknown(known)
     unknown = np.union1d(unknown, _nearest(t, unknown))
     for neurons in np.split(unknown, np.flatnonzero(np.diff(unknown) > 1) + 1):
         if not 2 <= len(neurons) <= MOST_TOGETHER or neurons[0] == 0 or neurons[-1] == last:
@@ -128,6 +142,16 @@ def _places(known: FramedNetwork, slope_sd: FloatArray) -> Iterator[_Place]:
             neurons, t[neurons], float(room), outputs @ g[neurons],
             float(np.hypot(known.weight_sd[before], known.weight_sd[after])), outputs, g[neurons, 0], slope_sd[neurons],
         )  # fmt: skip
+
+
+def _single_ones(known: FramedNetwork, slope_sd: FloatArray) -> Iterator[_Place]:
+    """Places of single neurons, with the creases of a few others around."""
+    g, a = known.network.weights
+    t, unknown = -known.network.biases[0] / g[:, 0], _unknown(known)
+    for neuron in unknown[(unknown >= AROUND) & (unknown < len(t) - AROUND)]:
+        own = np.array([neuron])
+        room = float(min(t[neuron + AROUND] - t[neuron], t[neuron] - t[neuron - AROUND]))
+        yield _Place(own, t[own], room, g[neuron], np.inf, a[0, own], g[own, 0], slope_sd[own])
 
 
 def _nearest(t: FloatArray, which: IntArray) -> IntArray:

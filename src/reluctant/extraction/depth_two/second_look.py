@@ -24,11 +24,14 @@ __all__ = ["look_again"]
 
 BADLY_KNOWN = 0.05  # error of a neuron's value where base points are, of its usual margin there
 DRAWS = 200  # points of a neuron's crease that are looked at for one with room
-NEAREST, FARTHEST = 0.1, 0.3  # distance from the line, of that at which the crease could be anywhere in its room
-CLEAR = 1.0  # rooms must hold the error of the crease's place so often
+NEAREST, FARTHEST = 0.1, 0.1  # distance from the line, of that at which the crease could be anywhere in its room
+CLEAR = 6.0  # rooms must hold the error of a crease's place so often: half of one is left on each side
 STEP = 0.1  # of the room
+STEEPER = 2.0  # errors by which a neuron may be steeper than it is known to be
+NEAREST_REGIONS = 3  # of the line, on each side of a neuron's crease
+WELL_KNOWN = 0.1  # of a neuron's error, that of others that are taken as they are
 VAGUE = 0.2  # error of a neuron's weights, of their length: with more its crease cannot be followed
-MOST_ROUNDS = 5  # what is still known badly is looked at from farther out
+MOST_ROUNDS = 8  # what is still known badly is looked at from farther out
 
 
 def look_again(
@@ -100,20 +103,36 @@ def _views(known: FramedNetwork, neurons: IntArray, reach: float, rng: np.random
 
 
 def _from_the_line(known: FramedNetwork, neurons: IntArray, arrays: Arrays) -> _Views:
-    """For each neuron the middles of the line's regions on its two sides."""
-    g, z = known.network.weights[0], known.network.biases[0]
-    at = -z / g[:, 0]
-    neurons = neurons[(neurons > 0) & (neurons < len(z) - 1)]
-    on, off = np.zeros((2, len(neurons), g.shape[1]))
-    on[:, 0], off[:, 0] = (at[neurons] + at[neurons + 1]) / 2, (at[neurons] + at[neurons - 1]) / 2
-    room = np.minimum(_sure_room(known, on, arrays), _sure_room(known, off, arrays))
-    return _Views(neurons, on, off, STEP * room)
+    """For each neuron the roomiest of the line's nearest regions on its two sides, well known neurons in between."""
+    at = -known.network.biases[0] / known.network.weights[0][:, 0]
+    neurons = neurons[(neurons >= NEAREST_REGIONS) & (neurons < len(at) - NEAREST_REGIONS)]
+    beyond = np.arange(NEAREST_REGIONS)
+    on, on_room = _roomiest(known, neurons, at, neurons[:, None] + beyond, arrays)
+    off, off_room = _roomiest(known, neurons, at, neurons[:, None] - 1 - beyond, arrays)
+    return _Views(neurons, on, off, STEP * np.minimum(on_room, off_room))
+
+
+def _roomiest(
+    known: FramedNetwork, neurons: IntArray, at: FloatArray, regions: IntArray, arrays: Arrays
+) -> tuple[FloatArray, FloatArray]:
+    """For each neuron the middle of one of these regions (n, r), nearest first; region i is after crease i.
+
+    A region is only as good as the neurons before it are known.
+    """
+    points = np.zeros((regions.size, known.network.dim))
+    points[:, 0] = ((at[regions] + at[regions + 1]) / 2).reshape(-1)
+    room = _sure_room(known, points, arrays).reshape(regions.shape)
+    between = np.where(regions >= neurons[:, None], regions, regions + 1)
+    passed = np.maximum.accumulate(known.weight_sd[between], axis=1)
+    room[:, 1:][passed[:, 1:] > WELL_KNOWN * known.weight_sd[neurons, None]] = 0
+    best, each = room.argmax(axis=1), np.arange(len(neurons))
+    return points.reshape(*regions.shape, known.network.dim)[each, best], room[each, best]
 
 
 def _sure_room(known: FramedNetwork, points: FloatArray, arrays: Arrays) -> FloatArray:
     """Distance from points of the line to the nearest crease, each neuron as steep as it may well be."""
     g, z = known.network.weights[0], known.network.biases[0]
-    lengths, found = arrays.put(np.linalg.norm(g, axis=1) + 2 * CLEAR * known.weight_sd), []
+    lengths, found = arrays.put(np.linalg.norm(g, axis=1) + STEEPER * known.weight_sd), []
     normals, offsets, size = arrays.put(g.T), arrays.put(z), max(1, arrays.cells // len(z))
     for start in range(0, len(points), size):
         values = arrays.xp.abs(arrays.put(points[start : start + size]) @ normals + offsets) / lengths
@@ -146,16 +165,24 @@ def _measured(
 ) -> FramedNetwork:
     """Gradients on both sides of each crease; their difference is the neuron, if it agrees with what is sure."""
     (g, a), frame = known.network.weights, known.frame
-    own, steps = g[views.neurons], views.steps
+    own, steps, n = g[views.neurons], views.steps, len(views.neurons)
     found = _gradients(oracle, frame.points(np.concatenate([views.on, views.off])), np.tile(steps, 2), frame.basis)
-    n = len(views.neurons)
-    outputs = a[0, views.neurons]
-    weights = outputs[:, None] * (found[:n] - found[n:])
+    others = _changed(known, views)
+    weights = a[0, views.neurons][:, None] * (found[:n] - found[n:] - (others * a[0]) @ g)
     sd = 2 * noise.at(np.linalg.norm(frame.points(views.on), axis=1)) / steps
+    sd = np.hypot(sd, np.linalg.norm(others * known.weight_sd, axis=1))
     surer = np.abs(weights - own).max(axis=1) < TOLERANCE * np.hypot(known.weight_sd[views.neurons], sd)
     surer &= np.abs(weights - own)[:, 0] < TOLERANCE * np.hypot(slope_sd[views.neurons], sd)
     surer &= sd < known.weight_sd[views.neurons]
     return replaced(known, views.neurons[surer], weights[surer], sd[surer])
+
+
+def _changed(known: FramedNetwork, views: _Views) -> FloatArray:
+    """Which other neurons (n, h) are on at the one point of a view and off at the other: 1, or -1 the other way."""
+    on, off = (known.network.patterns(points)[0].astype(float) for points in (views.on, views.off))
+    changed = on - off
+    changed[np.arange(len(views.neurons)), views.neurons] = 0
+    return changed
 
 
 def _gradients(oracle: Counting, points: FloatArray, steps: FloatArray, directions: FloatArray) -> FloatArray:
