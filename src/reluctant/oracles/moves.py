@@ -47,28 +47,17 @@ class Moves:
         """Length of a row."""
         return int(self.points.shape[1])
 
-    def rows(self) -> FloatArray:
-        """Written out, (n, d)."""
-        return self.writer()(slice(None))
-
-    def writer(self, put: Callable[[Any], Any] = lambda array: array) -> Callable[[slice], Any]:
-        """Writes out a part of the rows, as an array of the kind that `put` makes of numpy's; all is put once."""
-        points, which, steps, along = map(put, (self.points, self.which, self.steps, self.along))
+    def rows(self, put: Callable[[Any], Any] = lambda array: array) -> Any:
+        """Written out, (n, d), as an array of the kind that `put` makes of numpy's."""
+        rows = put(self.points)[put(self.which)]
         if self.directions is None:
-            return lambda part: _along_coordinates(points[which[part]], steps[part], along[part])
-        directions = put(self.directions)
-        return lambda part: points[which[part]] + steps[part][:, None] * directions[along[part]]
+            rows.reshape(-1)[put(np.arange(len(self)) * self.dim + self.along)] += put(self.steps)
+        else:
+            rows += put(self.steps)[:, None] * put(self.directions)[put(self.along)]
+        return rows
 
     def part(self, rows: slice) -> Moves:
         """Some of the rows, with the points they need."""
         which = self.which[rows]
         points = self.points[which[0] : which[-1] + 1]
         return Moves(points, which - which[0], self.steps[rows], self.along[rows], self.directions)
-
-
-def _along_coordinates(rows: Any, steps: Any, along: Any) -> Any:
-    """The rows (n, d), moved by a step (n,) each along a coordinate (n,)."""
-    if isinstance(rows, np.ndarray):
-        rows[np.arange(len(rows)), along] += steps
-        return rows
-    return rows.scatter_add_(1, along[:, None], steps[:, None])

@@ -24,7 +24,6 @@ __all__ = ["TorchOracle"]
 DEVICE_SHARE = 0.1  # of a device's free memory that rows and what a module makes of them may take
 DEVICE_BYTES = 2**33  # and at most: more makes nothing faster
 TENSORS_PER_LAYER = 3  # of a layer's width, alive at once
-ROUND = 8  # batches under way before the first answer is looked at
 SHRINK = 8  # a batch that does not fit is asked again in so many parts
 
 
@@ -92,44 +91,38 @@ class TorchOracle(Oracle):
 
     @property
     def batch_rows(self) -> int:
-        """As many as fit beside the module, several times: while it answers some, the next can be written out."""
-        return self._batch if self._arrays is HOST else ROUND * self._batch
+        """As many as fit beside the module."""
+        return self._batch
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Evaluate the module."""
         if self._arrays is HOST:
             return self._evaluate(self._torch.tensor(rows, dtype=self._dtype, device=self._device))
-        return self._in_parts(len(rows), lambda part: self._ask(self._arrays.put(rows[part])))
+        return self._in_parts(len(rows), lambda part: self._evaluate(self._arrays.put(rows[part])))
 
     def answer_moves(self, moves: Moves) -> FloatArray:
         """Evaluate the module at rows that are written out beside it."""
         if self._arrays is HOST:
             return super().answer_moves(moves)
-        write = moves.writer(self._arrays.put)
-        return self._in_parts(len(moves), lambda part: self._ask(write(part)))
+        put = self._arrays.put
+        return self._in_parts(len(moves), lambda part: self._evaluate(moves.part(part).rows(put)))
 
     def _evaluate(self, batch: Any) -> FloatArray:
-        return self._answers(self._ask(batch), len(batch))
-
-    def _ask(self, batch: Any) -> Any:
-        """What the module answers, where it lives: nothing waits for it."""
         with self._torch.no_grad():
-            return call_target(self._module, batch.to(self._dtype).reshape(-1, *self._shape))
+            raw = call_target(self._module, batch.to(self._dtype).reshape(-1, *self._shape))
+            return as_answers(self._to_numpy(raw), len(batch), self._facts.outputs)
 
-    def _answers(self, raw: Any, rows: int) -> FloatArray:
-        return as_answers(self._to_numpy(raw), rows, self._facts.outputs)
-
-    def _in_parts(self, rows: int, ask: Callable[[slice], Any]) -> FloatArray:
+    def _in_parts(self, rows: int, evaluate: Callable[[slice], FloatArray]) -> FloatArray:
         """As many rows at a time as fit; fewer, once, if memory runs out all the same."""
-        raw, start = [], 0
+        answers, start = np.empty((rows, self._facts.outputs)), 0
         while start < rows:
             part = slice(start, min(start + self._batch, rows))
             try:
-                raw.append((ask(part), part.stop - start))
+                answers[part] = evaluate(part)
                 start = part.stop
             except (self._torch.OutOfMemoryError, TargetUnavailable) as error:
                 self._shrink(error, part.stop - start)
-        return np.concatenate([self._answers(*one) for one in raw])
+        return answers
 
     def _shrink(self, error: Exception, rows: int) -> None:
         """Fewer rows from now on, if it was memory that ran out and this is the first time; else raise."""

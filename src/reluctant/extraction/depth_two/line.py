@@ -20,6 +20,7 @@ __all__ = ["CROWD", "NoCrease", "Regions", "neurons_on_a_line"]
 # Two creases this close are of neurons that are nearly parallel: of the scale, and of what a neuron adds there.
 SLIVER, SHALLOW = 1e-6, 3e-9
 CROWD, MOST_LINES = 1000, 5  # creases, and lines looked at until one with as many can be resolved
+FEW_OPEN = 0.01  # of the creases of such a line: with more, the target is curved
 CROWDED = 3000  # neurons: with more, creases of any two may be that close by chance
 OUTERMOST = 2.0  # how far beyond the outermost crease a region is looked at, in its distance or the scale
 
@@ -53,7 +54,7 @@ def neurons_on_a_line(
     for _ in range(MOST_LINES):
         lines, scan = _scan_a_line(oracle, noise, rng)
         unresolved = _unresolved(scan)
-        if not unresolved or len(scan.creases) < CROWD:
+        if len(scan.creases) < CROWD or not 0 < unresolved < FEW_OPEN * len(scan.creases):
             break
     if not len(scan.creases):
         raise NoCrease
