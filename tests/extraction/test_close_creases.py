@@ -1,4 +1,4 @@
-"""Neurons of a crowded line that only short lines beside it tell: creases that all but meet, weak neurons among others."""
+"""Neurons of a crowded line that only short lines beside it tell: creases that all but meet, weak neurons."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LINE = 17  # seed of the line that the network is planted around
 
 
 def pair_and_weak_neuron() -> ReLUNetwork:
-    """Two creases 3e-7 of the scale apart on the line, and elsewhere one of a neuron with a hundredth of the others' weight."""
+    """Two creases 3e-7 of the scale apart on the line, and elsewhere that of a neuron of little weight."""
     plain = planted((DIM, NEURONS, 1), 5, bias=0.5)
     (w, a), (b, c) = (list(map(np.array, part)) for part in (plain.weights, plain.biases))
     line = Lines.random(np.random.default_rng(LINE), 1, DIM)
