@@ -126,12 +126,9 @@ class DepthTwo:
             crowded = on_line.neurons >= CROWD
             try:
                 known = grow(oracle, on_line, regions, self._directions(oracle, on_line.neurons), noise, rng)
-                if crowded and oracle.outputs == 1:
-                    known = tell_close_creases_apart(oracle, known, on_line.weight_sd, noise, rng)
-                    known = look_again(oracle, known, on_line.weight_sd, reach_of(known, regions.scale), noise, rng)
-                keep(known.lifted())
-                probe(oracle, known, rng, crowded=crowded)
-                return known, choose_base_points(known, regions, noise, rng, oracle.arrays)
+                if not crowded or oracle.outputs > 1:
+                    return _checked(oracle, known, regions, noise, rng, keep)
+                return _looked_at_again(oracle, known, on_line, regions, noise, rng, keep)
             except StageFailed:
                 if last or not crowded:
                     raise
@@ -140,6 +137,42 @@ class DepthTwo:
 
     def _directions(self, oracle: Counting, neurons: int) -> int:
         return min(self.directions or directions_worth(oracle.dim, oracle.outputs, neurons), oracle.dim - 1)
+
+
+def _looked_at_again(
+    oracle: Counting,
+    known: FramedNetwork,
+    on_line: FramedNetwork,
+    regions: Regions,
+    noise: DistanceNoise,
+    rng: np.random.Generator,
+    keep: Callable[[ReLUNetwork], None],
+) -> tuple[FramedNetwork, BasePoints]:
+    """In a crowd: neurons that are known badly are measured anew, where that is not enough on short lines first."""
+    for on_short_lines in (False, True):
+        if on_short_lines:
+            known = tell_close_creases_apart(oracle, known, on_line.weight_sd, noise, rng)
+        better = look_again(oracle, known, on_line.weight_sd, reach_of(known, regions.scale), noise, rng)
+        try:
+            return _checked(oracle, better, regions, noise, rng, keep)
+        except StageFailed:
+            if on_short_lines:
+                raise
+    raise AssertionError("the second time returns or raises")
+
+
+def _checked(
+    oracle: Counting,
+    known: FramedNetwork,
+    regions: Regions,
+    noise: DistanceNoise,
+    rng: np.random.Generator,
+    keep: Callable[[ReLUNetwork], None],
+) -> tuple[FramedNetwork, BasePoints]:
+    """What is known, if it explains random points, and base points."""
+    keep(known.lifted())
+    probe(oracle, known, rng, crowded=known.neurons >= CROWD)
+    return known, choose_base_points(known, regions, noise, rng, oracle.arrays)
 
 
 def directions_worth(dim: int, outputs: int, neurons: int) -> int:
