@@ -17,7 +17,7 @@ from reluctant.results import Outcome
 
 __all__ = ["answers_of", "expected"]
 
-INSIDE = "What is inside a box or an orthant costs was measured for few shapes: there is no estimate."
+INSIDE = "What recovery costs inside a box or an orthant was measured for few shapes: there is no estimate."
 
 
 def expected(known: Known, facts: Facts, price: Price | None, rate: float | None) -> dict[str, Any] | None:

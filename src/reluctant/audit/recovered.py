@@ -13,7 +13,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
 from reluctant.results import Outcome, Result
 
-__all__ = ["Price", "accuracy_of", "best_copy", "cost", "recovered", "shape_of"]
+__all__ = ["Price", "accuracy_of", "best_copy", "cost", "recovered", "shape_of", "student_words"]
 
 Price = dict[str, Any]  # "per thousand" queries, and the "currency"
 
@@ -27,7 +27,7 @@ def accuracy_of(run: Result) -> dict[str, Any]:
     largest, rms = (None, None) if verification is None else (verification.max_error, verification.rms_error)
     found = {"largest": largest, "typical": rms, "inputs": None if verification is None else verification.points}
     if precision is not None:
-        return found | {"typical": precision.error, "words": f"as exactly as its answers have digits{_seen(found)}"}
+        return found | {"typical": precision.error, "words": f"in every digit that its answers give{_seen(found)}"}
     if run.outcome is Outcome.RECOVERED and largest is not None:
         return found | {"words": f"to {_digits(largest)} digits{_seen(found)}"}
     if isinstance(accuracy, Measured):
@@ -39,12 +39,24 @@ def accuracy_of(run: Result) -> dict[str, Any]:
     return found | {"words": f"by a network that was not verified{_seen(found)}"}
 
 
-def _of_a_student(measured: Measured) -> dict[str, Any]:
-    """Of a network trained on the answers: its error where they have a size, and how often its label is theirs."""
-    same = (
+def student_words(run: Result) -> str:
+    """What a network that was trained on the answers gives, and whether it might have done better."""
+    measured, training = run.evidence["accuracy"], run.evidence.get("training")
+    off = "" if measured.error is None else f"is off by {np.sqrt(measured.error):.1e} of their deviation (rms) and "
+    cut = "; its training was cut short" if training is not None and training.cut else ""
+    return f"{off}gives {_same_labels(measured)}{cut}"
+
+
+def _same_labels(measured: Measured) -> str:
+    return (
         f"the same label for {measured.agreement:.1%} of inputs that it was not trained on (the commonest label alone: "
         f"{measured.commonest:.1%})"
     )
+
+
+def _of_a_student(measured: Measured) -> dict[str, Any]:
+    """Of a network trained on the answers: its error where they have a size, and how often its label is theirs."""
+    same = _same_labels(measured)
     if measured.error is None:
         return {"typical": None, "inputs": measured.points, "words": f"with {same}"}
     typical = float(np.sqrt(measured.error))

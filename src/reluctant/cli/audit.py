@@ -145,7 +145,8 @@ def figures(found: Audit) -> list[str]:
     record = found.to_dict()
     if found.facts is None:
         return [record["verdict"]["sentence"]]
-    return [record["verdict"]["sentence"], *map(str, three_figures(record))]
+    stopped = [record["stopped"]] if record["stopped"] else []
+    return [record["verdict"]["sentence"], *map(str, three_figures(record)), *stopped]
 
 
 def _status(found: Audit, fail_on: list[str], stop: Stop) -> int:

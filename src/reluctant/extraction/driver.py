@@ -150,6 +150,7 @@ class _Run:
             if box is None:
                 break
             self.oracle = Counting(space.inner, space.ledger, box)
+            self.evidence["inside"] = box.describe()
             self.evidence["reach"] = f"Far out probabilities saturate: asked and recovered inside {box.describe()}."
             health = self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
             if told_in_steps(self.oracle, self.rng):
