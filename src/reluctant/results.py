@@ -84,7 +84,8 @@ class Outcome(Enum):
     )
     LOW_PRECISION = (
         "low-precision",
-        "The answers carry too few digits for exact extraction: float32, rounding or noise.",
+        "The answers carry too few digits to recover the network: the method for few digits (float32, rounding, noise) "
+        "could not be used on them, or did not succeed.",
         "If the target is a local model, open it with precision='float64' (--precision float64).",
     )
     OUT_OF_REACH = (

@@ -27,7 +27,7 @@ from reluctant.verification.bends import Bends
 __all__ = ["NOT_BEGUN", "STOPPED", "Given", "Known", "Skip", "StepFunction", "as_given", "skip_where"]
 
 STOPPED = "Stopped from outside while it ran."
-NOT_BEGUN = "Not begun: the audit was stopped before."
+NOT_BEGUN = "Not begun."
 NOTHING_TO_DO = "nothing that this step could work with"
 
 

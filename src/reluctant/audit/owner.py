@@ -12,7 +12,7 @@ from reluctant.health import Health
 from reluctant.oracles import Kind
 from reluctant.results import Outcome
 
-__all__ = ["GIVE_DOMAIN", "lacks", "reason", "told"]
+__all__ = ["GIVE_DOMAIN", "LABELS", "lacks", "reason", "told"]
 
 GIVE_DOMAIN = "If it answers in some range only, give that: domain=(low, high) (--domain LOW,HIGH)."
 
@@ -40,6 +40,7 @@ GIVES: Mapping[Outcome, str] = {
     Outcome.PIECEWISE_CONSTANT: "Answers that do not change under small steps",
     Outcome.TOO_NOISY: "Answers with so much noise",
 }
+LABELS = "Labels"
 ARE_LABELS = "The answers are labels: they do not change under small steps."
 
 
@@ -60,4 +61,4 @@ def lacks(health: Health, missing: str) -> str:
     """What a step misses in an interface that is refused: "Labels have no creases to find."."""
     labels = health.answers is Kind.LABELS and health.refusal is not Outcome.CONSTANT
     given = GIVES.get(health.refusal, "Such answers") if health.refusal is not None else "Such answers"
-    return f"{'Labels' if labels else given} have {missing}."
+    return f"{LABELS if labels else given} have {missing}."

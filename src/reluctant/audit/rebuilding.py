@@ -37,7 +37,7 @@ def learn_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any
     if known.health is None:
         raise Skip("Nothing is known of the interface.", settles=False)
     if known.refusal is not None:
-        skip_where(known, known.refusal, missing="no straight pieces to learn from")
+        skip_where(known, known.refusal, missing="no creases to find")
     if not oracle.facts.domain.is_space:
         raise Skip(f"Learning asks Gaussian inputs, and the domain is {oracle.facts.domain.describe()}.")
     if known.reach is not None:

@@ -12,7 +12,7 @@ from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, 
 from reluctant.cli.words import advise_transcript, ending, spent
 from reluctant.errors import InvalidInput
 from reluctant.extraction import extract as extract_network
-from reluctant.extraction.driver import exact_refusal
+from reluctant.extraction.driver import what_extraction_would_do
 from reluctant.health import check_health
 from reluctant.networks import ReLUNetwork
 from reluctant.results import Result
@@ -32,11 +32,10 @@ def health(target: TargetArgument, options: TargetOptions) -> int:
     with opened_target(options, target) as oracle:
         found = check_health(oracle, rng=options.seed)
         record = Record.of(oracle, "health", options.seed, found.refusal is None, health=found)
+        extraction = what_extraction_would_do(found, oracle)
     write_record(record, options.json)
     if options.json != "-":
-        refusal = exact_refusal(found)
-        exact = [f"Exact extraction would refuse this target. {refusal}"] if refusal and found.refusal is None else []
-        print("\n".join([*found.sentences(), *exact, f"{record.queries} queries."]))
+        print("\n".join([*found.sentences(), *([extraction] if extraction else []), f"{record.queries} queries."]))
     return 0 if record.ok else 1
 
 

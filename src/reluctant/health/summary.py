@@ -77,11 +77,16 @@ class Health:
     def sentences(self) -> list[str]:
         """The findings in words, most important first."""
         return [
-            f"Looks {self.shape} at small scale." + (f" {self.refusal}" if self.refusal else ""),
+            f"Looks {self.shape} at small scale{self._all_the_same()}." + (f" {self.refusal}" if self.refusal else ""),
             "Deterministic." if self.deterministic else f"Not deterministic: fresh noise of {self.fresh_noise:.1e}.",
             *([] if self.answers is Kind.LABELS else self._sizes()),
             *self._warnings(),
         ]
+
+    def _all_the_same(self) -> str:
+        """Why it is refused as curved where it does not look so."""
+        hidden = self.refusal is Outcome.NOT_PIECEWISE_LINEAR and self.shape is Shape.PIECEWISE_LINEAR
+        return ", but these are probabilities, whose curves the noise hides" if hidden else ""
 
     def _sizes(self) -> list[str]:
         """Digits and noise, which labels do not have."""
@@ -101,7 +106,8 @@ class Health:
         if self.largest_scale is not None and self.largest_scale < FAR_ENOUGH:
             found.append(f"Inputs beyond scale {self.largest_scale:g} are not answered.")
         if self.constant_beyond is not None and self.answers is not Kind.LABELS:  # labels stay the same on most rays
-            found.append(f"Answers no longer change beyond scale {self.constant_beyond:g}: inputs may be clipped.")
+            why = "they saturate" if self.answers is Kind.PROBABILITIES else "inputs may be clipped"
+            found.append(f"Answers no longer change beyond scale {self.constant_beyond:g}: {why}.")
         return found
 
     def to_dict(self) -> dict[str, Any]:

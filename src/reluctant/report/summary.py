@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reluctant.audit.known import NOT_BEGUN
+from reluctant.audit.owner import LABELS
 from reluctant.defenses.words import defense_words
 from reluctant.report.defenses import is_close, is_open, trained_words
 from reluctant.report.findings import is_measured
@@ -128,7 +129,8 @@ def _untried(record: Data, parts: tuple[str, ...]) -> str:
         return "broken off"
     if any(step.get("why") == NOT_BEGUN for step in steps):
         return "not begun"
-    return "not tried"
+    refused = any(str(step.get("why")).startswith(LABELS) for step in steps)
+    return "no method for labels" if refused else "not tried"
 
 
 def three_figures(record: Data) -> list[Figure]:

@@ -118,7 +118,7 @@ def _point(row: Mapping[str, Any]) -> Point:
 
 def _told(row: Mapping[str, Any]) -> tuple[bool, float, float]:
     """What the answers give: all of it without a defense; where users lose the same, more decimals are more."""
-    kind, _, value = row["defense"].partition("=")
+    kind, _, value = row["defense"].partition(",")[0].partition("=")
     return kind == "none", row["digits"], float(value) if kind in ("decimals", "digits") else np.inf
 
 
