@@ -229,7 +229,7 @@ def test_a_signal_ends_it_with_a_report(sent, status, main, folder):
         while not (folder / "hanging").exists() and time.monotonic() < end:
             time.sleep(0.02)
         process.send_signal(sent)
-        _, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=30)
     finally:
         process.kill()
     assert process.returncode == status
@@ -237,8 +237,9 @@ def test_a_signal_ends_it_with_a_report(sent, status, main, folder):
     assert record["ok"] is False
     assert record["health"] is not None
     why = [step["why"] for step in record["steps"]]
-    stopped = why.index("Stopped by the user.")
-    assert set(why[stopped:]) == {"Stopped by the user."}
+    stopped = why.index("Stopped from outside while it ran.")
+    assert set(why[stopped + 1 :]) == {"Not begun."}
+    assert record["stopped"] in out.splitlines()[-2]  # before the place of the report
     assert f"audit {stopped + 1}/13: " in err
     assert f"audit {stopped + 2}/13: " not in err  # nothing is announced that is not begun
     assert (folder / "report.html").is_file()

@@ -65,7 +65,8 @@ def _what_is_known(known: Known, verdict: Verdict) -> str:
         return f"{known.part.confirmed:,} neurons of the first layer: {known.part.weights:,} weights and biases."
     if verdict.level == "span" and known.span is not None:
         return f"No weights; {known.span.rank} of {known.span.subspace.dim} directions of the input."
-    return "Not settled." if verdict.level == "unknown" else "Neither architecture nor weights."
+    settled = "" if verdict.level != "unknown" else " so far: not settled"
+    return f"Neither architecture nor weights{settled}."
 
 
 def _theft(known: Known, verdict: Verdict) -> str:
@@ -81,7 +82,10 @@ def _obfuscation(sweep: Sweep | None) -> str:
         return "Without a copy no defense can be seen to stop one."
     if sweep.cheapest is None:
         return "None of those that were tried is known to stop exact recovery."
-    return f"{defense_words(sweep.cheapest.defense)} stopped exact recovery, at least cost to honest users."
+    trained = sweep.cheapest.trained
+    despite = "; a close copy could be trained all the same" if trained is not None and trained.copied else ""
+    name = defense_words(sweep.cheapest.defense)
+    return f"Exact recovery was stopped, at the least cost to users by {name}{despite}."
 
 
 def _limit(known: Known) -> str:

@@ -61,6 +61,7 @@ class Figure:
         return f"{self.name}: {self.value}" + (f" ({self.note})" if self.note else "")
 
 
+MOST_LABELS = Level("No close copy was made, but most labels can be copied", "warn")
 PART = Level("Part of it copied, the rest not decided", "warn")
 
 
@@ -72,7 +73,9 @@ def level_of(record: Data) -> Level:
         return PART
     level, student = LEVELS[record["verdict"]["level"]], student_of(record)
     if level.tone == "good" and student is not None and student.telling:
-        return Level("No close copy was made, but one that gives most labels", "warn")
+        return MOST_LABELS
+    if level == LEVELS["span"] and student is not None and student.telling:
+        return replace(level, words=f"{level.words}, and most labels can be copied")
     return replace(level, tone="warn") if level.tone == "good" and record["verdict"]["leaks"] else level
 
 
@@ -130,7 +133,7 @@ def _untried(record: Data, parts: tuple[str, ...]) -> str:
     if any(step.get("why") == NOT_BEGUN for step in steps):
         return "not begun"
     refused = any(str(step.get("why")).startswith(LABELS) for step in steps)
-    return "no method for labels" if refused else "not tried"
+    return "no method here" if refused else "not tried"
 
 
 def three_figures(record: Data) -> list[Figure]:
@@ -168,7 +171,7 @@ def _trained(record: Data) -> Figure | None:
     if student is None or not student.telling:
         return None
     note = f"{student.shape}; one label alone: {percent(student.alone)}; at inputs that it was not trained on"
-    return Figure("Labels that a trained network gives", percent(student.labels), note)
+    return Figure("The same label from a trained network", percent(student.labels), note)
 
 
 def _link(recovered: Data) -> list[str]:
