@@ -14,8 +14,7 @@ from reluctant.audit.names import names
 from reluctant.audit.owner import told
 from reluctant.audit.recovered import recovered
 from reluctant.audit.verdict import LEAKS, SMALL_FLIP, judge
-from reluctant.learning.student.driver import Training
-from reluctant.learning.student.measured import Measured
+from reluctant.learning.student import train_student
 from reluctant.oracles import Rows
 from reluctant.results import Outcome, Result
 from reluctant.testing import planted
@@ -158,10 +157,13 @@ def test_every_outcome_settles_or_leaves_open():
     }  # fmt: skip
 
 
+STUDENT = train_student(open_oracle(lambda x: NETWORK(x).argmax(axis=1), dim=8), rows=400, hidden=(4,), steps=20, rng=0)
+
+
 def trained(labels: float, *, error: float | None = None, hurried: bool = False) -> Result:
     """A network trained on 40,000 answers that is no copy."""
-    how = Training((8,), 36_000, 100, hurried=hurried)
-    evidence = {"accuracy": Measured(error, error, labels, 1.0 - labels, 0.6, 4000), "training": how}
+    accuracy = replace(STUDENT.evidence["accuracy"], error=error, agreement=labels, commonest=0.6)
+    evidence = {"accuracy": accuracy, "training": replace(STUDENT.evidence["training"], short="", hurried=hurried)}
     return Result(Outcome.NOT_ACCURATE, off_by(0.5), {"training": Rows(40_000, 40_000)}, evidence=evidence)
 
 
@@ -173,7 +175,7 @@ def test_a_trained_network_is_told_before_that_no_closer_copy_was_made():
     )
     span = recover_span(open_oracle(NETWORK))
     seen = judge(replace(SETTLED, training=trained(0.97, error=0.04, hurried=True), span=span))
-    assert "is off by 2.0e-01 of their deviation (rms) and gives the same label for 97.0%" in seen.sentence
+    assert "comes to an error of 2.0e-01 of the answers' deviation, root mean square, and the same" in seen.sentence
     assert "; its training was cut short. No closer copy was made." in seen.sentence
     assert "no copy of the network was made" not in seen.sentence
     assert "Measured for the trained network" in seen.confidence

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from reluctant.audit.known import Known
-from reluctant.audit.recovered import shape_of
 from reluctant.audit.sweep import Sweep
 from reluctant.audit.verdict import NEEDS, Verdict
 from reluctant.defenses.words import defense_words
@@ -60,7 +59,7 @@ def _what_is_known(known: Known, verdict: Verdict) -> str:
     if run is not None and run.network is not None:
         network = run.network.before_link(known.written_link)
         what = "Architecture and weights" if verdict.level == "exact" else "A network that answers nearly alike"
-        return f"{what}: {shape_of(network, known.written_link)}, {network.parameters:,} parameters."
+        return f"{what}: {'-'.join(map(str, network.widths))}, {network.parameters:,} parameters."
     if known.part is not None and known.part.confirmed:
         return f"{known.part.confirmed:,} neurons of the first layer: {known.part.weights:,} weights and biases."
     if verdict.level == "span" and known.span is not None:

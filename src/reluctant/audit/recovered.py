@@ -13,7 +13,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
 from reluctant.results import Outcome, Result
 
-__all__ = ["Price", "accuracy_of", "best_copy", "cost", "recovered", "shape_of", "student_words"]
+__all__ = ["Price", "accuracy_of", "best_copy", "cost", "recovered", "shape_of"]
 
 Price = dict[str, Any]  # "per thousand" queries, and the "currency"
 
@@ -39,24 +39,12 @@ def accuracy_of(run: Result) -> dict[str, Any]:
     return found | {"words": f"by a network that was not verified{_seen(found)}"}
 
 
-def student_words(run: Result) -> str:
-    """What a network that was trained on the answers gives, and whether it might have done better."""
-    measured, training = run.evidence["accuracy"], run.evidence.get("training")
-    off = "" if measured.error is None else f"is off by {np.sqrt(measured.error):.1e} of their deviation (rms) and "
-    cut = "; its training was cut short" if training is not None and training.cut else ""
-    return f"{off}gives {_same_labels(measured)}{cut}"
-
-
-def _same_labels(measured: Measured) -> str:
-    return (
+def _of_a_student(measured: Measured) -> dict[str, Any]:
+    """Of a network trained on the answers: its error where they have a size, and how often its label is theirs."""
+    same = (
         f"the same label for {measured.agreement:.1%} of inputs that it was not trained on (the commonest label alone: "
         f"{measured.commonest:.1%})"
     )
-
-
-def _of_a_student(measured: Measured) -> dict[str, Any]:
-    """Of a network trained on the answers: its error where they have a size, and how often its label is theirs."""
-    same = _same_labels(measured)
     if measured.error is None:
         return {"typical": None, "inputs": measured.points, "words": f"with {same}"}
     typical = float(np.sqrt(measured.error))

@@ -9,7 +9,7 @@ from typing import Any
 from reluctant.adversarial import Flip
 from reluctant.audit.known import NOT_BEGUN, STOPPED, Known
 from reluctant.audit.owner import GIVE_DOMAIN, reason
-from reluctant.audit.recovered import accuracy_of, shape_of, student_words
+from reluctant.audit.recovered import accuracy_of, shape_of
 from reluctant.audit.stopped import is_stopped, left_by_a_stop
 from reluctant.results import Ended, Outcome, Result
 
@@ -154,7 +154,10 @@ def _trained(known: Known) -> str:
     run = known.training
     if run is None or run.network is None or run is known.copy:
         return ""
-    return f"A network trained on {run.queries:,} answers {student_words(run)}. "
+    said, training = str(accuracy_of(run)["words"]), run.evidence.get("training")
+    gives = said.replace("with", "gives", 1) if said.startswith("with") else f"comes {said}"
+    cut = "; its training was cut short" if training is not None and training.cut else ""
+    return f"A network trained on {run.queries:,} answers {gives}{cut}. "
 
 
 def _where(known: Known) -> str:

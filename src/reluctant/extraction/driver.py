@@ -299,10 +299,10 @@ def what_extraction_would_do(health: Health, oracle: Oracle) -> str:
     return f"Exact extraction would refuse this target. {refusal}"
 
 
-IN_A_BOX = "Far out its probabilities saturate: `extract` looks by itself inside a box in which they do not."
+IN_A_BOX = "Far out its probabilities saturate: extract looks by itself inside a box in which they do not."
 WITH_FEW_DIGITS = (
-    "Too few digits for exact weights: `extract` takes its method for few digits by itself, which recovers one hidden "
-    "layer in every digit that the answers give, and refuses what it cannot verify."
+    "Too few digits for exact extraction: extract takes its method for few digits by itself, which recovers one hidden "
+    "layer as exactly as the answers are. A local model may have more: --precision float64."
 )
 
 

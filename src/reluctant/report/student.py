@@ -6,26 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reluctant.report.words import count, percent, size
+from reluctant.report.words import count, percent
 
 __all__ = ["Student", "student_of"]
 
 Data = Mapping[str, Any]
 
-TELLING = (
-    0.5  # of the labels that the commonest one alone gets wrong: a network that gives so many has learned something
-)
+TELLING = 0.5  # of the labels that the commonest one alone gets wrong: who gives so many of them has learned something
 
 
 @dataclass(frozen=True)
 class Student:
-    """Its shape, the share of labels it gives, what one label alone would give, its error where answers have a size."""
+    """Its shape, the share of labels it gives, and what one label alone would give; the verdict has its error."""
 
     shape: str
     queries: int
     labels: float
     alone: float
-    error: float | None
     cut: bool
 
     @property
@@ -41,10 +38,9 @@ class Student:
     @property
     def sentence(self) -> str:
         """What it gives, and that this is not called a copy."""
-        off = "" if self.error is None else f"is off by {size(self.error)} of the answers' deviation (rms) and "
         cut = " Its training was cut short." if self.cut else ""
         return (
-            f"Training: a network of {self.shape}, trained on {count(self.queries)} answers, {off}gives {self.same} at "
+            f"Training: a network of {self.shape}, trained on {count(self.queries)} answers, gives {self.same} at "
             f"inputs that it was not trained on. That is not close enough to be called a copy here.{cut}"
         )
 
@@ -58,9 +54,7 @@ def student_of(record: Data) -> Student | None:
     measured, how = evidence.get("accuracy"), evidence.get("training") or {}
     if not measured or measured.get("agreement") is None:
         return None
-    square = measured.get("error")
     return Student(
         "-".join(map(str, training["network"]["widths"])), training["queries"], measured["agreement"],
-        measured["commonest"], None if square is None else float(square) ** 0.5,
-        bool(how.get("short") or how.get("hurried")),
+        measured["commonest"], bool(how.get("short") or how.get("hurried")),
     )  # fmt: skip
