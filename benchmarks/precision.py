@@ -108,7 +108,7 @@ def rows() -> list[Row]:
     ]
     folder = os.environ.get("PUBLIC_TARGETS")
     paths = sorted(Path(folder).glob("*.onnx")) if folder else []
-    found += [served(path.stem, path) for path in paths if rl.ReLUNetwork.load(path).depth == 2]
+    found += [served(f"{path.stem}, float32", path) for path in paths if rl.ReLUNetwork.load(path).depth == 2]
     only = os.environ.get("PRECISION_ONLY", "")
     return [row for row in found if only in row.name]
 
