@@ -18,7 +18,7 @@ ReluctantError
 │   ├── TargetChanged                old rows are answered otherwise now: another model is served
 │   └── InvalidAnswer                it answered with the wrong shape, type or number of rows
 │       ├── NonFiniteAnswer          NaN or inf where a number was expected
-│       └── WrongLink                answers that are not what the link says
+│       └── LinkMismatch             answers that are not what the link says
 ├── BudgetExhausted                  the next rows would pass the budget; they were not sent
 │   └── TimeExhausted                the time given to this part of a run is over; they were not sent
 ├── TranscriptError
@@ -44,6 +44,7 @@ __all__ = [
     "InvalidAnswer",
     "InvalidInput",
     "InvalidRows",
+    "LinkMismatch",
     "MissingDependency",
     "NonFiniteAnswer",
     "NotRecovered",
@@ -64,7 +65,6 @@ __all__ = [
     "UnsafeFile",
     "UnsupportedModel",
     "UnusableEngine",
-    "WrongLink",
 ]
 
 
@@ -180,10 +180,10 @@ class InvalidAnswer(TargetError):
     slug = "invalid-answer"
 
 
-class WrongLink(InvalidAnswer):
+class LinkMismatch(InvalidAnswer):
     """The target's answers are not what the link says: values instead of probabilities, or of another kind."""
 
-    slug = "wrong-link"
+    slug = "link-mismatch"
 
 
 class NonFiniteAnswer(InvalidAnswer):

@@ -9,7 +9,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Self
 
-from reluctant.errors import NonFiniteAnswer, NotRecovered, TargetError, WrongLink
+from reluctant.errors import LinkMismatch, NonFiniteAnswer, NotRecovered, TargetError
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles.base import Oracle
 from reluctant.oracles.ledger import Rows
@@ -177,7 +177,7 @@ OPEN = frozenset(
 
 def ended_by(error: TargetError, oracle: Oracle) -> Outcome:
     """The outcome of a run that an error of the target ended; saturated probabilities and wrong links are its own."""
-    if isinstance(error, WrongLink):
+    if isinstance(error, LinkMismatch):
         return Outcome.WRONG_LINK
     saturated = isinstance(error, NonFiniteAnswer) and oracle.facts.saturates
     return Outcome.OUT_OF_REACH if saturated else Outcome.TARGET_FAILED

@@ -10,7 +10,7 @@ import typer
 from reluctant.cli.files import check_network_path, check_record_path, write_network, write_record
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.cli.words import advise_transcript, ending, shown_network, spent
-from reluctant.errors import InvalidInput, WrongLink
+from reluctant.errors import InvalidInput, LinkMismatch
 from reluctant.extraction import extract as extract_network
 from reluctant.extraction.driver import exact_refusal
 from reluctant.health import check_health
@@ -136,7 +136,7 @@ def _as_the_file_says(oracle: Counting, candidate: ReLUNetwork, options: TargetO
     read = Counting(Linked(oracle.inner, candidate.link), oracle.ledger, oracle.facts.domain)
     try:
         read.answer(oracle.facts.domain.sample(as_generator(options.seed), LINK_ROWS, oracle.dim))
-    except WrongLink:
+    except LinkMismatch:
         return oracle  # values, as the network gives them when it is called
     options.say(f"The network was written with a {candidate.link}: the target's answers are read through it.")
     return read

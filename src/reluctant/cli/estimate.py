@@ -20,7 +20,7 @@ from reluctant.report.words import UNKNOWN, bytes_, count, duration, money
 __all__ = ["SCHEMA", "estimate"]
 
 SCHEMA = "reluctant-estimate/1"
-LABEL = 28  # characters of a line's name
+LABEL = 28  # characters of a line's name, at least
 WHOLE = 100.0  # from here on decimals say nothing
 
 
@@ -110,8 +110,9 @@ def _lines(found: Estimate, given: Given) -> Iterator[str]:
         return
     yield f"{found.method[0].upper()}{found.method[1:]}: {found.gives}."
     yield ""
-    yield from (f"{name:<{LABEL}}{value}" for name, value in _figures(found, given))
-    yield f"{'trust':<{LABEL}}{found.trust}"
+    figures = [*_figures(found, given), ("trust", str(found.trust))]
+    width = max(LABEL, *(len(name) + 2 for name, _ in figures))
+    yield from (f"{name:<{width}}{value}" for name, value in figures)
     yield ""
     yield from _table(found.neighbours)
 

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from reluctant.errors import InvalidInput, WrongLink
+from reluctant.errors import InvalidInput, LinkMismatch
 from reluctant.networks.network import LINKS, Link
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, Wrapper
@@ -90,13 +90,13 @@ class Linked(Wrapper):
             bad = bad | (np.abs(total - 1) > slack * p.shape[1])
         if bad.any():
             row = int(np.flatnonzero(bad.any(axis=1))[0])
-            raise WrongLink(
+            raise LinkMismatch(
                 f"link: got {np.array2string(answers[row], threshold=6, precision=4)} in row {row}, expected "
                 f"{'log-' if self.link == 'log-softmax' else ''}probabilities for link='{self.link}'. "
                 "Leave the link out (link='identity') if the target answers values."
             )
         if self.link == "sigmoid" and _is_softmax(p):
-            raise WrongLink(
+            raise LinkMismatch(
                 f"link: got {p.shape[1]} probabilities that sum to one, expected independent ones for link='sigmoid'. "
                 "Use link='softmax' (--link softmax)."
             )
