@@ -29,9 +29,9 @@ def model_for(widths: Widths, answers: Answers, link: str = "identity") -> Model
     hidden = len(widths) - 2
     if link != "identity" and answers.kind != LABELS_ALONE:
         raise NotMeasured(
-            f"Not modelled: answers behind a {link}. Values are read from probabilities inside a box, for farther out "
-            "they saturate, and that costs some times as many rows as values do: they were measured for few shapes "
-            "(python -m benchmarks probabilities). Without a link there are numbers for the values."
+            f"Not modelled: answers behind a {link}. Where probabilities saturate, values are read inside a box, which "
+            "takes some times as many rows; that was measured for few shapes (python -m benchmarks probabilities). "
+            "Without a link there are numbers for the values."
         )
     if answers.kind == LABELS_ALONE:
         return LABELS
