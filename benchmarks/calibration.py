@@ -75,7 +75,10 @@ def main() -> None:
         runs = [few_digits(precision, widths, seed) for seed in range(MORE_NETWORKS)]
         print(deep_row(widths, runs, precision), flush=True)
     for widths in chosen(LABELS if "labels" in parts else ()):
-        spans = [label_network(widths, ACTIVATIONS[seed % 3], FIRST_SEED + seed, seed) for seed in range(NETWORKS)]
+        spans = [
+            label_network(widths, ACTIVATIONS[seed % len(ACTIVATIONS)], FIRST_SEED + seed, seed)
+            for seed in range(NETWORKS)
+        ]
         print(label_row(widths, spans), flush=True)
 
 
