@@ -66,6 +66,11 @@ def test_an_unreachable_scheduler_is_given_up_soon(monkeypatch: pytest.MonkeyPat
     assert issubclass(UnusableEngine, InvalidInput)
 
 
+def test_tls_without_certificates() -> None:
+    with pytest.raises(UnusableEngine, match=r"^engine: got a tls:// address, and no certificates"):
+        rl.open_oracle(SHALLOW, engine="tls://127.0.0.1:9")
+
+
 @pytest.fixture
 def empty_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     from distributed import Client, LocalCluster

@@ -117,12 +117,23 @@ def scheduler_address(engine: str) -> str:
 def _connect(engine: str) -> Any:
     library = require("distributed", extra="dask", purpose="An engine")
     address = scheduler_address(engine)
+    if address.startswith("tls:"):
+        _check_certificates(library)
     try:
         return library.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
         raise UnusableEngine.about(
             "engine", got=f"'{engine}', where nobody answers ({error})", expected="a running scheduler", fix=START
         ) from error
+
+
+def _check_certificates(library: Any) -> None:
+    """What dask's own configuration says: without certificates a Client to tls:// is left half open."""
+    if library.Security().get_connection_args("client").get("ssl_context") is None:
+        raise UnusableEngine.about(
+            "engine", got="a tls:// address, and no certificates", expected="those of distributed.comm.tls in dask's "
+            "configuration", fix="Name them there (DASK_DISTRIBUTED__COMM__TLS__CA_FILE ...), or give a Client.",
+        )  # fmt: skip
 
 
 def _check(client: Any) -> None:
