@@ -24,7 +24,7 @@ COUNTS = {
     ANY_DEPTH: ("weights after the first", "neurons × later layers", "first weights of 50 inputs and more"),
     FROM_AFAR: ("neurons",),
     FLOAT32: ("neurons", "neurons × spare lines", "a run"),
-    ROUNDED_FLOAT32: ("neurons", "neurons × spare lines", "a run"),
+    ROUNDED_FLOAT32: ("neurons", "a run"),
     LABELS: ("k·(n − k)", "k³", "a run"),
 }
 SIZES = (

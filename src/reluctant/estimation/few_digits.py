@@ -64,8 +64,12 @@ def _nearby(widths: Widths, distance: float) -> float:
 
 def _fixed_rounded(widths: Widths, answers: Answers) -> dict[str, float]:
     distance = rounded_distance(answers.noise, unit_roundoff("float32"))
-    again = {**_noise_and_precision(widths[1], FROM_THERE), "biases nearby": _nearby(widths, distance)}
-    return {**_fixed_float32(widths, answers), **again}
+    return {
+        **_fixed_float32(widths, answers),
+        **_noise_and_precision(widths[1], FROM_THERE),
+        "biases nearby": _nearby(widths, distance),
+        "lines to choose from": A_LINE * widths[1] * _spare_lines(widths),
+    }
 
 
 def _fixed_float32(widths: Widths, answers: Answers) -> dict[str, float]:
@@ -86,9 +90,13 @@ def _fixed_float32(widths: Widths, answers: Answers) -> dict[str, float]:
 
 def _features_float32(widths: Widths, answers: Answers) -> tuple[float, ...]:
     """Neurons once for the line that is grown, and once for each that is read to choose from."""
+    return float(widths[1]), float(widths[1] * _spare_lines(widths)), 1.0
+
+
+def _spare_lines(widths: Widths) -> int:
+    """Lines that are read besides the one that is grown."""
     d, h, _ = widths
-    spare = int(min(MOST_SPARE, SPARE_SHARE * ROWS_A_WEIGHT * d / A_LINE)) if h >= CROWDED else 0
-    return float(h), float(h * spare), 1.0
+    return int(min(MOST_SPARE, SPARE_SHARE * ROWS_A_WEIGHT * d / A_LINE)) if h >= CROWDED else 0
 
 
 FROM_AFAR = Model(
@@ -109,6 +117,6 @@ ROUNDED_FLOAT32 = Model(
     "extraction from float32 of few decimals, looked at from afar",
     "a copy as exact as the decimals allow",
     _fixed_rounded,
-    ("line and subspace", "lines to choose from", "whatever the width"),
-    _features_float32,
+    ("line and subspace", "whatever the width"),
+    lambda widths, answers: (float(widths[1]), 1.0),
 )
