@@ -156,15 +156,6 @@ def test_a_wrong_link_is_told_as_that(target, link, said, classifier, command):
     assert said in ended.out
 
 
-@pytest.mark.parametrize(
-    ("defense", "said"),
-    [("float32", "extract takes its method for few digits"), ("float16", "would refuse this target")],
-)
-def test_health_says_what_extraction_would_do(defense, said, target, command):
-    assert said in command("health", target, "--defense", defense).out
-    assert "xtract" not in command("health", target).out
-
-
 def test_a_target_that_raises_outside_a_box_is_told_to_get_a_domain(classifier, command):
     ended = command("extract", f"{classifier}:boxed", "--dim", 4)
     assert ended.status == 1

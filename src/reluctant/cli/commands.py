@@ -13,20 +13,16 @@ from reluctant.cli.words import advise_transcript, ending, shown_network, spent
 from reluctant.errors import InvalidInput, LinkMismatch
 from reluctant.extraction import extract as extract_network
 from reluctant.extraction.driver import exact_refusal
-from reluctant.health import Health, check_health
+from reluctant.health import check_health
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import as_generator
 from reluctant.oracles import Counting, Linked
-from reluctant.results import Outcome, Result
+from reluctant.results import Result
 from reluctant.runs import Record
 from reluctant.verification import verify as verify_network
 
 __all__ = ["extract", "health", "verify"]
 
-FEW_DIGITS = (
-    "Too few digits for exact extraction: extract takes its method for few digits by itself, which recovers one hidden "
-    "layer as exactly as the answers are. A local model may have more: --precision float64."
-)
 LINK_ROWS = 3  # asked to see whether answers are what a network was written with
 
 
@@ -42,17 +38,10 @@ def health(target: TargetArgument, options: TargetOptions) -> int:
         record = Record.of(oracle, "health", options.seed, found.refusal is None, health=found)
     write_record(record, options.json)
     if options.json != "-":
-        print("\n".join([*found.sentences(), *_what_extraction_would_do(found), f"{record.queries} queries."]))
+        refusal = exact_refusal(found)
+        exact = [f"Exact extraction would refuse this target. {refusal}"] if refusal and found.refusal is None else []
+        print("\n".join([*found.sentences(), *exact, f"{record.queries} queries."]))
     return 0 if record.ok else 1
-
-
-def _what_extraction_would_do(found: Health) -> list[str]:
-    """A word where exact methods would refuse; few digits are a matter for another method, unless they are too few."""
-    refusal = exact_refusal(found)
-    if refusal is None or found.refusal is not None:
-        return []
-    few = refusal is Outcome.LOW_PRECISION and found.number_format != "float16"
-    return [FEW_DIGITS if few else f"Exact extraction would refuse this target. {refusal}"]
 
 
 @with_target_options
