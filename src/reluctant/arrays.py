@@ -18,6 +18,7 @@ from reluctant.optional import require
 __all__ = ["HOST", "Array", "Arrays", "TorchArrays"]
 
 Array = Any  # an array of numpy or of torch
+SEEDS = 2**63  # of a generator on a device
 
 
 class Arrays:
@@ -36,6 +37,10 @@ class Arrays:
     def get(self, array: Array) -> NDArray[Any]:
         """The array, as one of numpy."""
         return np.asarray(array)
+
+    def normals(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        """Standard normal numbers."""
+        return rng.standard_normal(shape)
 
     def single(self, array: Array) -> Array:
         """In single precision."""
@@ -96,6 +101,11 @@ class TorchArrays(Arrays):
         """Back to the host."""
         found: NDArray[Any] = array.cpu().numpy()
         return found
+
+    def normals(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        """Standard normal numbers, drawn on the device; the generator gives the seed."""
+        drawing = self._torch.Generator(self.device).manual_seed(int(rng.integers(SEEDS)))
+        return self._torch.randn(shape, generator=drawing, dtype=self._torch.float64, device=self.device)
 
     def single(self, array: Array) -> Array:
         """In single precision."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
+from reluctant.arrays import TorchArrays
 from reluctant.geometry import DistanceNoise, Lines, scan_lines
 from reluctant.testing import planted
 
@@ -29,6 +30,16 @@ def test_arrays_beside_the_target_give_the_same_network(widths: tuple[int, int, 
     assert there.queries == pytest.approx(here.queries, rel=0.01)
     assert there.network is not None
     assert rl.compare(there.network, true).output_error < 1e-8
+
+
+def test_numbers_drawn_beside_the_target_follow_the_generator() -> None:
+    pytest.importorskip("torch")
+    arrays = TorchArrays("cpu")
+    one, same, other = (arrays.get(arrays.normals(np.random.default_rng(seed), (500, 40))) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, same)
+    assert np.abs(one - other).max() > 1
+    assert abs(one.mean()) < 0.03
+    assert abs(one.std() - 1) < 0.03
 
 
 def test_every_crease_of_a_crowded_line_is_found(seed: int) -> None:

@@ -16,6 +16,7 @@ from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
+from reluctant.extraction.depth_two.line import CROWD
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.layers import look_for_layers
@@ -202,6 +203,8 @@ class _Run:
             yield from repeat(FewDigits()) if self.oracle.facts.domain.is_space else map(FewDigits, MORE_DIRECTIONS)
             return
         yield DepthTwo()
+        if self.part is not None and self.part.depth == 2 and self.part.widths[1] >= CROWD:
+            yield DepthTwo()  # of other lines one may do, and what follows costs far more in a crowd
         if not self.oracle.facts.domain.is_space or self.oracle.dim == 1:
             yield from repeat(DepthTwo())
         kinds = self.evidence["layers"] = look_for_layers(self.oracle, noise, self.rng)

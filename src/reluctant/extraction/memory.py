@@ -8,6 +8,7 @@ import numpy as np
 
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting, Oracle, Wrapper
+from reluctant.oracles.moves import Moves
 
 __all__ = ["Memory", "remember"]
 
@@ -16,18 +17,23 @@ class Memory:
     """Rows with their answers, in the order in which they were asked; nothing once there are more than `most`."""
 
     def __init__(self, most: int | None = None) -> None:
-        self.rows: list[FloatArray] = []
         self.answers: list[FloatArray] = []
+        self._asked: list[FloatArray | Moves] = []
         self._most, self._seen = most, 0
 
-    def keep(self, rows: FloatArray, answers: FloatArray) -> None:
+    def keep(self, rows: FloatArray | Moves, answers: FloatArray) -> None:
         """Keep copies."""
         self._seen += len(rows)
         if self._most is not None and self._seen > self._most:
-            self.rows, self.answers = [], []
+            self._asked, self.answers = [], []
             return
-        self.rows.append(rows.copy())
+        self._asked.append(rows if isinstance(rows, Moves) else rows.copy())
         self.answers.append(answers.copy())
+
+    @property
+    def rows(self) -> list[FloatArray]:
+        """Written out."""
+        return [asked.rows() if isinstance(asked, Moves) else asked for asked in self._asked]
 
     def listening(self, ask: Callable[[FloatArray], FloatArray]) -> Callable[[FloatArray], FloatArray]:
         """The same question; what it is asked and answers is kept."""
@@ -62,6 +68,12 @@ class _Remembering(Wrapper):
     def answer(self, rows: FloatArray) -> FloatArray:
         """Pass on, keep a copy."""
         return self.memory.listening(self.inner.answer)(rows)
+
+    def answer_moves(self, moves: Moves) -> FloatArray:
+        """Pass on as they are described, keep what describes them."""
+        answers = self.inner.answer_moves(moves)
+        self.memory.keep(moves, answers)
+        return answers
 
 
 def remember(oracle: Counting, most: int | None = None) -> tuple[Counting, Memory]:

@@ -114,6 +114,7 @@ def scan_lines(
     rng: np.random.Generator,
     *,
     few: bool = False,
+    close: bool = False,
     places: FloatArray | None = None,
     most: int | None = None,
     watch: Callable[[Scan], None] | None = None,
@@ -124,12 +125,14 @@ def scan_lines(
     `ask` answers rows; `ask_at`, if given, positions t on lines of these indices: rows need not be written out here.
 
     Every line is also looked at in `places` (p,), positions where something narrow is known to be. After `most`
-    rows the search ends as it stands, with intervals open.
+    rows the search ends as it stands, with intervals open. `close` creases, with little between them for their noise,
+    are looked for as carefully as in a crowd.
 
     Cost: about five rows a crease, and 16 a line; 5 a line where `few` creases are expected.
     """
     with np.errstate(divide="ignore", invalid="ignore"):  # positions that rounding makes one give no slope
-        return _scan(_Search(ask_at or _by_rows(ask, lines), lines, noise), rng, few, places, most, watch)
+        search = _Search(ask_at or _by_rows(ask, lines), lines, noise, crowded=close)
+        return _scan(search, rng, few, places, most, watch)
 
 
 def _scan(
@@ -163,7 +166,7 @@ def _rounds(
         if watch is not None:
             watch(search.so_far(samples))
         samples, wanted, left = search.round(samples)
-        too_many = _too_many(samples, len(search.lines)) or (most is not None and len(samples) >= most)
+        too_many = search.too_many(samples) or (most is not None and len(samples) >= most)
         if not wanted:
             break
         left = _Places(np.concatenate([left.line, *wanted.line]), np.concatenate([left.t, *wanted.t]))
@@ -184,12 +187,6 @@ def _joined(low: FloatArray, high: FloatArray) -> list[tuple[float, float]]:
     return joined
 
 
-def _too_many(samples: Samples, lines: int) -> bool:
-    """True if the search is not getting anywhere: a curved function splits for ever."""
-    certified = int(find_pieces(samples).certified.sum())
-    return len(samples) > MOST_PER_CREASE * (certified + CREASES_AT_FIRST * lines)
-
-
 def _by_rows(ask: Callable[[FloatArray], FloatArray], lines: Lines) -> Callable[[IntArray, FloatArray], FloatArray]:
     return lambda line, t: ask(lines.points(line, t))
 
@@ -198,12 +195,17 @@ class _Search:
     """One search; `round` takes samples and says what to ask next."""
 
     def __init__(
-        self, ask_at: Callable[[IntArray, FloatArray], FloatArray], lines: Lines, noise: DistanceNoise
+        self,
+        ask_at: Callable[[IntArray, FloatArray], FloatArray],
+        lines: Lines,
+        noise: DistanceNoise,
+        *,
+        crowded: bool,
     ) -> None:
         self.ask_at, self.lines, self.noise = ask_at, lines, noise
         self.numbers = 0  # of pairs and checks given out so far
         self.rounds = 0
-        self.crowded = False
+        self.crowded = crowded
 
     def start(self, rng: np.random.Generator) -> Samples:
         """Pairs evenly spread in angle on every line, and one at each of its ends."""
@@ -261,6 +263,13 @@ class _Search:
                 wanted.add(np.full(FIRST_PAIRS, line), first, pair)
                 wanted.add(np.full(FIRST_PAIRS, line), first + PAIR_WIDTH * cell, pair)
         return s.chosen(np.flatnonzero(keep)) + self.ask_all(wanted)
+
+    def too_many(self, s: Samples) -> bool:
+        """True if the search is not getting anywhere: a curved function splits for ever."""
+        allowed = CREASES_AT_FIRST * len(self.lines)
+        if len(s) <= MOST_PER_CREASE * allowed:
+            return False
+        return len(s) > MOST_PER_CREASE * (int(find_pieces(s).certified.sum()) + allowed)
 
     def is_crowded(self, s: Samples) -> bool:
         """More creases than a line usually has; once found so it stays so."""

@@ -51,7 +51,7 @@ class Moves:
         """Written out, (n, d), as an array of the kind that `put` makes of numpy's."""
         rows = put(self.points)[put(self.which)]
         if self.directions is None:
-            rows[put(np.arange(len(self))), put(self.along)] += put(self.steps)
+            rows.reshape(-1)[put(np.arange(len(self)) * self.dim + self.along)] += put(self.steps)
         else:
             rows += put(self.steps)[:, None] * put(self.directions)[put(self.along)]
         return rows

@@ -208,7 +208,7 @@ def _plan(
     named = [(_scale_name(scale), domain.sample(rng, points, oracle.dim, scale)) for scale in SCALES]
     if not creases:
         return named, 0
-    on = crease_points(network, domain, rng)
+    on = crease_points(network, domain, rng, oracle.arrays)
     if len(on.points):
         named.append(("on creases", on.points))
         if per_neuron:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reluctant.arrays import HOST, Arrays
 from reluctant.domains import Domain
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
@@ -38,16 +39,21 @@ class CreasePoints:
     missed: int
 
 
-def crease_points(network: ReLUNetwork, domain: Domain, rng: np.random.Generator) -> CreasePoints:
+def crease_points(
+    network: ReLUNetwork, domain: Domain, rng: np.random.Generator, arrays: Arrays = HOST
+) -> CreasePoints:
     """One random point on the crease of every hidden neuron whose crease passes the scale of use."""
     points, neurons, missed = [], [], 0
     for layer, width in enumerate(network.widths[1:-1]):
         found = np.full((width, network.dim), np.nan)
         for _ in range(DRAWS):
             open_ = np.flatnonzero(np.isnan(found[:, 0]))
-            if len(open_):
-                find = _project_to_first if layer == 0 and domain.is_space else _cross_deeper
-                found[open_] = find(network, layer, open_, domain, rng)
+            if not len(open_):
+                break
+            if layer == 0 and domain.is_space:
+                found[open_] = _project_to_first(network, open_, rng, arrays)
+            else:
+                found[open_] = _cross_deeper(network, layer, open_, domain, rng)
         hit = np.flatnonzero(~np.isnan(found[:, 0]))
         points.append(found[hit])
         neurons.append(np.column_stack([np.full(len(hit), layer), hit]))
@@ -59,23 +65,26 @@ def crease_points(network: ReLUNetwork, domain: Domain, rng: np.random.Generator
 
 def _starts(n: int, dim: int, domain: Domain, rng: np.random.Generator) -> FloatArray:
     """Random points, each at a scale of its own."""
-    low, high = np.log(SCALE_OF_USE)
-    scale = np.exp(rng.uniform(low, high, (n, 1)))
+    scale = _scales(n, rng)
     return domain.sample(rng, n, dim) if domain.is_box else domain.fold(scale * rng.standard_normal((n, dim)))
 
 
+def _scales(n: int, rng: np.random.Generator) -> FloatArray:
+    low, high = np.log(SCALE_OF_USE)
+    return np.exp(rng.uniform(low, high, (n, 1)))
+
+
 def _project_to_first(
-    network: ReLUNetwork, layer: int, neurons: NDArray[np.intp], domain: Domain, rng: np.random.Generator
+    network: ReLUNetwork, neurons: NDArray[np.intp], rng: np.random.Generator, arrays: Arrays
 ) -> FloatArray:
     """Drop random points onto the hyperplanes of the first layer; NaN where that leaves the scale of use."""
-    normals, offsets = (part[neurons] for part in network.hyperplanes())
-    points = _starts(len(neurons), network.dim, domain, rng)
-    points = points - ((points * normals).sum(axis=1) + offsets)[:, None] * normals
-    limit = np.inf if domain.is_box else 2 * SCALE_OF_USE[1] * np.sqrt(network.dim)
-    far = ~(np.linalg.norm(points, axis=1) <= limit)
-    outside = ((points < domain.low) | (points > domain.high)).any(axis=1)
-    points[far | outside] = np.nan
-    return points
+    normals, offsets = (arrays.put(part[neurons]) for part in network.hyperplanes())
+    scale = _scales(len(neurons), rng)
+    points = arrays.put(scale) * arrays.normals(rng, (len(neurons), network.dim))
+    points -= ((points * normals).sum(axis=1) + offsets)[:, None] * normals
+    sizes = arrays.xp.linalg.norm(points, axis=1)
+    points[~(sizes <= 2 * SCALE_OF_USE[1] * float(np.sqrt(network.dim)))] = np.nan
+    return arrays.get(points)
 
 
 def _cross_deeper(

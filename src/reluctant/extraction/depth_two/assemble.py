@@ -119,7 +119,7 @@ def refit_biases(
     """
     h, m = network.widths[1], network.outputs
     count = refit_rows(h, m, share)
-    rows = rng.standard_normal((count, oracle.dim))
+    rows = oracle.arrays.get(oracle.arrays.normals(rng, (count, oracle.dim)))
     with oracle.stage("biases", expected=count):
         answers = oracle.query(rows)
     return _BiasFit(network, rows, answers, oracle.arrays).run()

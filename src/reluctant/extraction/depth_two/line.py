@@ -15,10 +15,12 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.moves import Moves
 
-__all__ = ["NoCrease", "Regions", "neurons_on_a_line"]
+__all__ = ["CROWD", "NoCrease", "Regions", "neurons_on_a_line"]
 
 # Two creases this close are of neurons that are nearly parallel: of the scale, and of what a neuron adds there.
 SLIVER, SHALLOW = 1e-6, 3e-9
+CROWD, MOST_LINES = 1000, 5  # creases, and lines looked at until one with as many can be resolved
+FEW_OPEN = 0.01  # of the creases of such a line: with more, the target is curved
 CROWDED = 3000  # neurons: with more, creases of any two may be that close by chance
 OUTERMOST = 2.0  # how far beyond the outermost crease a region is looked at, in its distance or the scale
 
@@ -48,7 +50,23 @@ class Regions:
 def neurons_on_a_line(
     oracle: Counting, noise: DistanceNoise, rng: np.random.Generator
 ) -> tuple[FramedNetwork, Regions]:
-    """Scan one random line. Cost: about five rows a neuron."""
+    """Scan one random line, another where a crowd cannot be told apart. Cost: about five rows a neuron."""
+    for _ in range(MOST_LINES):
+        lines, scan = _scan_a_line(oracle, noise, rng)
+        unresolved = _unresolved(scan)
+        if len(scan.creases) < CROWD or not 0 < unresolved < FEW_OPEN * len(scan.creases):
+            break
+    if not len(scan.creases):
+        raise NoCrease
+    if unresolved:
+        raise StageFailed("line", "creases too close to each other to be told apart", number=unresolved, limit=0)
+    usual = float(np.median(np.linalg.norm(scan.creases.jump, axis=1)))
+    least = lines.scale * min(1.0, (CROWDED / len(scan.creases)) ** 2)
+    scan = merge_slivers(scan, SLIVER * least, SHALLOW * least * usual)
+    return _network(scan, lines), _regions(scan, lines)
+
+
+def _scan_a_line(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> tuple[Lines, Scan]:
     lines = Lines.random(rng, 1, oracle.dim)
 
     def show(scan: Scan) -> None:
@@ -61,14 +79,13 @@ def neurons_on_a_line(
     with oracle.stage("line"):
         scan = scan_lines(oracle.query, lines, noise, rng, watch=watch, ask_at=ask_at)
         show(scan)
-    if not len(scan.creases):
-        raise NoCrease
-    if scan.open.any() or np.any(np.diff(scan.creases.t) <= 0) or not scan.creases.jump.any(axis=1).all():
-        raise StageFailed("line", "creases too close to each other to be told apart", number=scan.open.sum(), limit=0)
-    usual = float(np.median(np.linalg.norm(scan.creases.jump, axis=1)))
-    least = lines.scale * min(1.0, (CROWDED / len(scan.creases)) ** 2)
-    scan = merge_slivers(scan, SLIVER * least, SHALLOW * least * usual)
-    return _network(scan, lines), _regions(scan, lines)
+    return lines, scan
+
+
+def _unresolved(scan: Scan) -> int:
+    """Places of the line that stay open, creases that are not in order, and such that bend nothing."""
+    creases = scan.creases
+    return int(scan.open.sum() + (np.diff(creases.t) <= 0).sum() + (~creases.jump.any(axis=1)).sum())
 
 
 def _network(scan: Scan, lines: Lines) -> FramedNetwork:

@@ -14,7 +14,8 @@ from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.depth_two.assemble import assemble, refine_outputs, refit_biases
 from reluctant.extraction.depth_two.base_points import BasePoints, choose_base_points, reach_of
-from reluctant.extraction.depth_two.line import NoCrease, Regions, neurons_on_a_line
+from reluctant.extraction.depth_two.close_creases import tell_close_creases_apart
+from reluctant.extraction.depth_two.line import CROWD, NoCrease, Regions, neurons_on_a_line
 from reluctant.extraction.depth_two.main_pass import measure_gradients
 from reluctant.extraction.depth_two.probe import probe
 from reluctant.extraction.depth_two.scaffold import grow
@@ -36,7 +37,7 @@ FEW_DIRECTIONS, MORE_DIRECTIONS, MOST_DIRECTIONS = 3, 5, 10
 MANY_INPUTS = 500  # from here on a direction costs less than 0.2 % of the main pass
 MOST_INPUTS = 2000  # from here on ten directions cost less than 0.5 % of it
 MANY_NEURONS = 500  # from here on there is little room between creases, and more directions have more of it
-CROWD, OTHER_LINES = 1000, 4  # neurons, and lines tried besides the first if there are as many
+OTHER_LINES = 4  # tried besides the first, in a crowd
 FEW_PARAMETERS = 1300  # up to here all inputs are directions of the scaffold, and a fit to all answers follows
 MOST_REMEMBERED = 20_000  # rows: many times what a network with so few parameters takes
 LARGEST_ERROR = 1e-3  # of the answers' deviation, at random inputs before that fit
@@ -126,6 +127,7 @@ class DepthTwo:
             try:
                 known = grow(oracle, on_line, regions, self._directions(oracle, on_line.neurons), noise, rng)
                 if crowded and oracle.outputs == 1:
+                    known = tell_close_creases_apart(oracle, known, on_line.weight_sd, noise, rng)
                     known = look_again(oracle, known, on_line.weight_sd, reach_of(known, regions.scale), noise, rng)
                 keep(known.lifted())
                 probe(oracle, known, rng, crowded=crowded)
