@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.audit.leak import CLOSE
+from reluctant.estimation.costs import PER_PRICE
 from reluctant.learning.student.measured import Measured
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
@@ -112,7 +113,7 @@ def recovered(run: Result | None, outputs: int, price: Price | None, link: Link 
 
 def cost(queries: int, price: Price | None) -> float | None:
     """What so many queries cost, None without a price."""
-    return None if price is None else queries / 1000 * float(price["per thousand"])
+    return None if price is None else queries / PER_PRICE * float(price["per thousand"])
 
 
 def _method(run: Result) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import Kind
 
-__all__ = ["answer_kind", "find_decimals", "is_one_hot", "narrowest_format", "rounding_noise"]
+__all__ = ["UNIFORM_SD", "answer_kind", "find_decimals", "is_one_hot", "narrowest_format", "rounding_noise"]
 
 MOST_DECIMALS = 12
 FEWEST_VALUES = 5  # below this many different answers a grid could be chance
