@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reluctant.audit.known import Known, Skip, as_given
-from reluctant.audit.leak import METHODS, NO_DEFENSE, Leak, Rebuilt
+from reluctant.audit.leak import NO_DEFENSE, Leak, Rebuilt
+from reluctant.audit.leaking import METHODS
 from reluctant.audit.recovered import accuracy_of
 from reluctant.audit.shares import TIMES
 from reluctant.audit.sweep import as_served, digits_given, sweep

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.audit.leak import BUDGET, METHODS, NO_DEFENSE, Leak, leak
+from reluctant.audit.leak import NO_DEFENSE, Leak
+from reluctant.audit.leaking import BUDGET, METHODS, leak
 from reluctant.audit.limits import Clock
 from reluctant.audit.trained import first_student, hidden_of, trained_sentence
 from reluctant.audit.trying import MORE_THAN_A_SHARE, Trial, try_in_turn, try_on_engine

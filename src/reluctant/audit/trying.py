@@ -11,7 +11,8 @@ from copy import deepcopy
 from functools import partial
 from typing import TypeAlias
 
-from reluctant.audit.leak import NO_DEFENSE, SECONDS, Leak
+from reluctant.audit.leak import NO_DEFENSE, Leak
+from reluctant.audit.leaking import SECONDS
 from reluctant.audit.limits import Clock
 from reluctant.engines import Engine, as_they_end, in_order
 from reluctant.oracles import Oracle
