@@ -13,7 +13,7 @@ import numpy as np
 import reluctant as rl
 from reluctant.audit import leak
 from reluctant.bundled import digits_inputs, digits_model
-from reluctant.learning.student.measured import Measured
+from reluctant.learning.student.measured import HeldOut
 
 DEFENSES: tuple[tuple[str, ...], ...] = (
     (), ("decimals=3",), ("decimals=2",), ("float16",), ("gaussian=0.01",), ("gaussian=0.1",), ("softmax",),
@@ -43,8 +43,8 @@ def main() -> None:
         print(f"| {rows:,} | {error} | {found[1].agreement:.1%} | {found[2].agreement:.1%} |", flush=True)
 
 
-def train(copy: rl.Oracle, names: tuple[str, ...], rows: int) -> Measured:
-    found: Measured = rl.train_student(rl.defend(copy, *names), rows=rows, hidden=(64,)).evidence["accuracy"]
+def train(copy: rl.Oracle, names: tuple[str, ...], rows: int) -> HeldOut:
+    found: HeldOut = rl.train_student(rl.defend(copy, *names), rows=rows, hidden=(64,)).evidence["accuracy"]
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.audit.leak import CLOSE
-from reluctant.learning.student.measured import Measured
+from reluctant.learning.student.measured import HeldOut
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
 from reluctant.results import Outcome, Result
@@ -30,7 +30,7 @@ def accuracy_of(run: Result) -> dict[str, Any]:
         return found | {"typical": precision.error, "words": f"as exactly as its answers have digits{_seen(found)}"}
     if run.outcome is Outcome.RECOVERED and largest is not None:
         return found | {"words": f"to {_digits(largest)} digits{_seen(found)}"}
-    if isinstance(accuracy, Measured):
+    if isinstance(accuracy, HeldOut):
         return found | _of_a_student(accuracy)
     if accuracy is not None:
         typical = float(np.sqrt(accuracy.error))
@@ -39,7 +39,7 @@ def accuracy_of(run: Result) -> dict[str, Any]:
     return found | {"words": f"by a network that was not verified{_seen(found)}"}
 
 
-def _of_a_student(measured: Measured) -> dict[str, Any]:
+def _of_a_student(measured: HeldOut) -> dict[str, Any]:
     """Of a network trained on the answers: its error where they have a size, and how often its label is theirs."""
     same = (
         f"the same label for {measured.agreement:.1%} of inputs that it was not trained on (the commonest label alone: "
