@@ -9,15 +9,19 @@ import numpy as np
 
 from reluctant.defenses import HonestCost
 from reluctant.numerics import FloatArray
-from reluctant.results import Result
+from reluctant.results import Outcome, Result
 from reluctant.span import Span
 
-__all__ = ["CLOSE", "NO_DEFENSE", "Leak", "Rebuilt", "narrow_basis"]
+__all__ = ["CLOSE", "NO_DEFENSE", "NO_METHOD", "Leak", "Rebuilt", "is_close", "narrow_basis"]
 
+# Outcomes that leave a question open elsewhere, and not behind a defense: it is the defense that they are about.
+BY_NOISE = (Outcome.TOO_NOISY,)
+BY_MISSING = (Outcome.OUT_OF_REACH, Outcome.NON_FINITE)  # where a link has nothing to read: 0, 1, or not told
 IN_WORDS = {"extract": "extraction", "learn": "learning", "train": "training"}
 NARROW = 0.25  # of the inputs: training in so few directions of a span pays for finding them
 CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good is one, verified or not
 NO_DEFENSE = "none"
+NO_METHOD = "no exact method here takes labels"
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,8 @@ class Rebuilt:
 
     error: root mean square over the inputs, largest: the largest, both relative to the deviation of each output;
     agreement: share of the inputs that get the same label; commonest: what always saying one label gives. None where
-    there is no network. undecided: the time was over before the method had ended, whatever its outcome is.
+    there is no network. undecided: the time was over before the method had ended, whatever its outcome is. linked:
+    answers were read through a link. reused: trained without the defense, whose answers hardly differ.
     """
 
     method: str
@@ -36,6 +41,8 @@ class Rebuilt:
     agreement: float | None = None
     undecided: bool = False
     commonest: float | None = None
+    linked: bool = False
+    reused: bool = False
 
     @property
     def cut(self) -> bool:
@@ -46,12 +53,25 @@ class Rebuilt:
     @property
     def copied(self) -> bool:
         """True if it is a copy: verified, as accurate as asked for, or measured to be close."""
-        return self.result.ok or (self.error is not None and self.error <= CLOSE)
+        return self.result.ok or is_close(self.error)
 
     @property
     def settled(self) -> bool:
-        """True if the method ended by itself: not in time, rows, a fault, or a part of the network."""
-        return not self.undecided and self.result.outcome.settles
+        """True if the method ended by itself, or in what the defense left: not in time, rows, a fault, or a part."""
+        outcome = self.result.outcome
+        by_defense = outcome in BY_NOISE or (self.linked and outcome in BY_MISSING)
+        return not self.undecided and (outcome.settles or by_defense)
+
+    @property
+    def refused(self) -> bool:
+        """True if a look at the answers was enough to see that there is nothing to find in them."""
+        return self.settled and self.result.network is None
+
+    @property
+    def ending(self) -> str:
+        """How it ended, and after how many answers."""
+        after = "refused after a look at" if self.refused else "after"
+        return f"{self}, {after} {self.result.queries:,} answers"
 
     def __str__(self) -> str:
         ended = "time over" if self.undecided else self.result.outcome.slug.replace("-", " ")
@@ -75,7 +95,7 @@ class Leak:
     """What is left of one defense; parts that were not asked for are None. cut: not all was tried to its end.
 
     trained: a network trained on the answers. It decides nothing about what is stopped: that is said of methods that
-    rebuild the network itself.
+    rebuild the network itself. no_method: none of these takes what is left, labels alone.
     """
 
     defense: str
@@ -85,6 +105,7 @@ class Leak:
     learned: Rebuilt | None = None
     cut: bool = False
     trained: Rebuilt | None = None
+    no_method: bool = False
 
     @property
     def tried(self) -> list[Rebuilt]:
@@ -98,16 +119,25 @@ class Leak:
 
     @property
     def stopped(self) -> bool | None:
-        """True if every method came to its end and gave no copy, False if one did, None if that is not settled."""
+        """True if every method came to its end and gave no copy, or none is there; False if one did, else None."""
         if any(each.copied for each in self.tried):
             return False
+        if self.no_method:
+            return True
         return True if self.tried and not self.cut and all(each.settled for each in self.tried) else None
 
     @property
     def ending(self) -> str:
         """How each method ended, in words."""
+        if self.no_method:
+            return NO_METHOD
         cut = ["not all was tried to its end"] if self.cut else []
         return ", ".join([*map(str, self.tried), *cut]) or "not tried"
+
+    @property
+    def ending_in_full(self) -> str:
+        """The same with the answers that each method took."""
+        return NO_METHOD if self.no_method else "; ".join(each.ending for each in self.tried)
 
     @property
     def queries(self) -> int:
@@ -132,6 +162,11 @@ class Leak:
         }
 
 
+def is_close(error: float | None) -> bool:
+    """True if a copy with this error is one, verified or not."""
+    return error is not None and error <= CLOSE
+
+
 def _badness(rebuilt: Rebuilt) -> tuple[bool, float]:
     return not rebuilt.result.ok, np.inf if rebuilt.error is None else rebuilt.error
 
@@ -145,13 +180,14 @@ def narrow_basis(span: Span | None) -> FloatArray | None:
 def _student_as_data(trained: Rebuilt, span: Span | None) -> dict[str, Any]:
     """The same with the queries for a span that was used, and how it does at inputs like those of its training."""
     measured, used = trained.result.evidence.get("accuracy"), narrow_basis(span) is not None
-    error = None if measured is None or measured.error is None else float(np.sqrt(measured.error))
+    error = None if measured is None or measured.of_copy is None else float(np.sqrt(measured.of_copy))
     return trained.to_dict() | {
         "queries": trained.result.queries + (span.queries if span is not None and used else 0),
         "commonest label": trained.commonest,
         "held out error": error,
         "held out labels": None if measured is None else measured.agreement,
         "cut short": trained.cut,
+        "as undefended": trained.reused,
     }
 
 

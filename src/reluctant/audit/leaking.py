@@ -14,6 +14,7 @@ import numpy as np
 from reluctant.audit.comparing import compared
 from reluctant.audit.leak import NO_DEFENSE, Leak, Rebuilt, narrow_basis
 from reluctant.audit.limits import Allowance, Clock
+from reluctant.audit.tidied import Tidied
 from reluctant.defenses import HonestCost, defend, honest_cost
 from reluctant.defenses.disclosure import labels_of
 from reluctant.extraction import extract
@@ -26,12 +27,13 @@ from reluctant.oracles.network import LINK_FUNCTIONS
 from reluctant.results import Result
 from reluctant.span import Span, recover_span
 
-__all__ = ["BUDGET", "METHODS", "SECONDS", "leak"]
+__all__ = ["BUDGET", "METHODS", "SECONDS", "TO_REFERENCE", "leak"]
 
 METHODS = ("span", "extract", "learn", "train")
 FROM_LABELS = ("span", "train")  # what works where labels alone are left
 BUDGET = 200_000  # rows for each method: labels take 60 to 150 for each input of each direction
 SECONDS = 60.0  # of processor time, for all methods together
+KEPT_FOR_TRAINING = 0.5  # of it: the other methods may take the rest and no more
 
 # What a defense makes of values, and how one who asks reads it.
 LINKS: dict[str, AnswerLink] = {
@@ -40,6 +42,8 @@ LINKS: dict[str, AnswerLink] = {
     "sigmoid": "sigmoid",
     "top": "top-k",
 }
+OTHER_ANSWERS = ("log-softmax", "top")  # of the same kind or shape as before, and yet of something else, or less of it
+HARDLY = 0.1  # of a network's error: answers that differ by less lead to one with the same error
 TO_REFERENCE = ("softmax", "log-softmax", "top-k")  # links that leave log-ratios to the first class
 
 
@@ -55,6 +59,8 @@ def leak(
     every: bool = False,
     hidden: Sequence[int] | None = None,
     span: Span | None = None,
+    yardstick: Oracle | None = None,
+    first: Rebuilt | None = None,
     rng: Rng = 0,
 ) -> Leak:
     """Try what one defense leaves of a local copy.
@@ -65,25 +71,28 @@ def leak(
         inputs: honest inputs (n, d), on which costs and errors are measured.
         link: what undoes the copy's own answers, where it answers probabilities.
         budget: rows that each method may ask.
-        seconds: processor time of all methods together, None for no limit; what one does not need is left to the next.
+        seconds: processor time of all methods together, None for no limit; what one does not need is left to the next,
+            and half of it is kept for training.
         methods: which to try, of "span", "extract", "learn", "train".
         every: learn also where extraction succeeded, or took too long; try all on labels, which refuse them.
         hidden: hidden widths of a trained network; if not given, the best of a few shapes.
         span: the one behind this defense, where it is known and not to be tried.
+        yardstick: the same copy with all its digits, which networks are held against; if not given, the copy.
+        first: the network trained without a defense; it is taken where answers hardly differ from those it knows.
         rng: seed of all random choices.
     """
     names = (defense,) if isinstance(defense, str) else tuple(defense)
+    no_method = _only_labels(oracle, names) and not every and "extract" in methods
     left = FROM_LABELS if _only_labels(oracle, names) and not every else METHODS
     methods = [name for name in methods if name in left]
-    cell = _Cell(oracle, names, inputs, link, budget, Clock(seconds, len(methods)), rng)
+    whole, kept = Clock(seconds, 1), KEPT_FOR_TRAINING if "train" in methods else 0.0
+    clock = Clock(None if seconds is None else (1 - kept) * seconds, len(set(methods) - {"train"}))
+    cell = _Cell(oracle, yardstick or oracle, names, inputs, link, budget, clock, rng)
     span = cell.span() if "span" in methods else span
-    extracted = cell.rebuild("extract", extract) if "extract" in methods else None
-    open_ = extracted is None or not (extracted.result.ok or extracted.undecided)
-    wanted = "learn" in methods and cell.learnable and (every or open_)
-    learned = cell.rebuild("learn", learn) if wanted else None
-    cut = ("extract" in methods and extracted is None) or (wanted and learned is None)
-    trained = cell.train(hidden, span) if "train" in methods else None
-    return Leak(", ".join(names) or NO_DEFENSE, cell.honest(), span, extracted, learned, cut, trained)
+    extracted, learned, cut = cell.rebuild_all(methods, every)
+    trained = cell.train(hidden, span, whole.left, first) if "train" in methods else None
+    called = ", ".join(names) or NO_DEFENSE
+    return Leak(called, cell.honest(), span, extracted, learned, cut, trained, no_method)
 
 
 @dataclass(frozen=True)
@@ -91,6 +100,7 @@ class _Cell:
     """One defense on one copy."""
 
     oracle: Oracle
+    yardstick: Oracle
     names: tuple[str, ...]
     inputs: FloatArray
     own_link: AnswerLink
@@ -121,7 +131,8 @@ class _Cell:
 
     def open(self, link: AnswerLink, allowance: Allowance) -> Counting:
         """The defended copy as it is asked, with a count of its own."""
-        return allowance.of(open_oracle(defend(self.oracle, *self.names), link=link))
+        defended = defend(self.oracle, *self.names)
+        return allowance.of(open_oracle(defended if link == "identity" else Tidied(defended, link), link=link))
 
     def span(self) -> Span | None:
         """From values; where they do not give it, from the labels they stand for. None if there is no time for it."""
@@ -139,6 +150,14 @@ class _Cell:
         with allowance.running():
             return recover_span(self.open(link, allowance), labels=labels, fine=False, rng=self.rng)
 
+    def rebuild_all(self, methods: Sequence[str], every: bool) -> tuple[Rebuilt | None, Rebuilt | None, bool]:
+        """By extraction and, where that did not succeed, by learning; True if there was no time for one of them."""
+        extracted = self.rebuild("extract", extract) if "extract" in methods else None
+        open_ = extracted is None or not (extracted.result.ok or extracted.undecided)
+        wanted = "learn" in methods and self.learnable and (every or open_)
+        learned = self.rebuild("learn", learn) if wanted else None
+        return extracted, learned, ("extract" in methods and extracted is None) or (wanted and learned is None)
+
     def rebuild(self, name: str, method: Callable[..., Result]) -> Rebuilt | None:
         """None if there is no time for it."""
         allowance = Allowance(self.budget, self.clock.share())
@@ -146,17 +165,21 @@ class _Cell:
             return None
         with allowance.running():
             result = method(self.open(self.link, allowance), rng=self.rng)
-        found = Rebuilt(name, result, undecided=allowance.time_up)
+        found = Rebuilt(name, result, undecided=allowance.time_up, linked=self.link != "identity")
         if result.network is None:
             return found
         return compared(found, self.values(), result.network(self.inputs), self.reference)
 
-    def train(self, hidden: Sequence[int] | None, span: Span | None) -> Rebuilt | None:
+    def train(
+        self, hidden: Sequence[int] | None, span: Span | None, seconds: float | None, first: Rebuilt | None
+    ) -> Rebuilt | None:
         """A network trained on the defended answers as they are, inside a span that is much smaller than all inputs.
 
-        None if there is no time for it, or hardly any rows.
+        The first one again where answers hardly differ. None if there is no time for it, or hardly any rows.
         """
-        seconds, most = self.clock.share(), min(ROWS, self.budget)
+        if first is not None and self.hardly_differs(first):
+            return replace(first, reused=True)
+        most = min(ROWS, self.budget)
         if seconds == 0 or most < FEWEST:
             return None
         rows = rows_like(self.inputs, self.oracle.facts.domain, most, as_generator(self.rng).spawn(1)[0])
@@ -164,15 +187,24 @@ class _Cell:
             defend(self.oracle, *self.names), rows=most, hidden=hidden, inputs=rows, span=narrow_basis(span),
             seconds=seconds, rng=self.rng,
         )  # fmt: skip
-        found = Rebuilt("train", result)
-        if result.network is None:
+        return self.beside_model(Rebuilt("train", result))
+
+    def hardly_differs(self, first: Rebuilt) -> bool:
+        """True if what the defense changes in the answers is far below what a network without it is off by."""
+        changed = self.honest().rms_error
+        return bool(self.names) and first.error is not None and changed <= HARDLY * first.error
+
+    def beside_model(self, found: Rebuilt) -> Rebuilt:
+        """A trained network, held against the model in the terms in which it was trained."""
+        network = found.result.network
+        if network is None:
             return found
         if self.labels:
-            return self.labelled(found, result.network(self.inputs))
-        if self.as_probabilities(result):
-            return self.by_probabilities(found, result.network(self.inputs))
-        network = result.network.log_ratios() if self.reference else result.network
-        return compared(found, self.values(), network(self.inputs), self.reference)
+            return self.labelled(found, network(self.inputs))
+        if self.as_probabilities(found.result):
+            return self.by_probabilities(found, network(self.inputs))
+        given = network.log_ratios() if self.reference else network
+        return compared(found, self.values(), given(self.inputs), self.reference)
 
     def as_probabilities(self, student: Result) -> bool:
         """True if the answers are probabilities, and either the student undid a link or the one who asks, not both."""
@@ -181,7 +213,7 @@ class _Cell:
 
     def by_probabilities(self, found: Rebuilt, values: FloatArray) -> Rebuilt:
         """Beside the answers as they are; of one-hot ones the labels alone."""
-        true, said = self.oracle.query(self.inputs), LINK_FUNCTIONS[found.result.evidence["link"]](values)
+        true, said = self.yardstick.query(self.inputs), LINK_FUNCTIONS[found.result.evidence["link"]](values)
         beside = compared(found, true, said, False, Kind.PROBABILITIES)
         sized = found.result.evidence["accuracy"].error is not None
         return beside if sized else replace(beside, error=None, largest=None)
@@ -189,7 +221,7 @@ class _Cell:
     def labelled(self, found: Rebuilt, values: FloatArray) -> Rebuilt:
         """Of a network trained on labels: how often it gives the same one."""
         codes = np.asarray(found.result.evidence["labels"])
-        true = labels_of(self.oracle.query(self.inputs), self.oracle.facts.kind)
+        true = labels_of(self.yardstick.query(self.inputs), self.yardstick.facts.kind)
         same = codes[values.argmax(axis=1)] == true
         return replace(found, agreement=float(same.mean()), commonest=commonest_share(true))
 
@@ -201,14 +233,14 @@ class _Cell:
     def values(self) -> FloatArray:
         """What the rebuilt network should give at the inputs."""
         if self.own_link != "identity":
-            return Linked(self.oracle, self.own_link).answer(self.inputs)
-        values = self.oracle.query(self.inputs)
+            return Linked(Tidied(self.yardstick, self.own_link), self.own_link).answer(self.inputs)
+        values = self.yardstick.query(self.inputs)
         return values[:, 1:] - values[:, :1] if self.reference else values
 
     def honest(self) -> HonestCost:
         """Against the answers before the defense; where users get answers of another kind there is no error to tell."""
         found = honest_cost(self.oracle, defend(self.oracle, *self.names), self.inputs)
-        other = any(LINKS.get(kind) == "log-softmax" for kind in self.kinds)  # values too, but of something else
+        other = any(kind in OTHER_ANSWERS for kind in self.kinds)
         return replace(found, rms_error=np.nan, max_error=np.nan) if other else found
 
 

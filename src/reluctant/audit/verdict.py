@@ -8,7 +8,7 @@ from typing import Any
 
 from reluctant.adversarial import Flip
 from reluctant.audit.known import Known
-from reluctant.audit.recovered import accuracy_of, shape_of
+from reluctant.audit.recovered import accuracy_of, as_written, shape_of
 from reluctant.results import Ended, Outcome, Result
 
 __all__ = ["LEAKS", "NEEDS", "SMALL_FLIP", "Verdict", "judge", "smallest_flip"]
@@ -126,10 +126,9 @@ def _copied(known: Known, can_be_taken: str) -> str:
     run = known.copy
     assert run is not None
     assert run.network is not None
-    link, accuracy = known.written_link, accuracy_of(run)
-    network = run.network.before_link(link)
+    network, accuracy = as_written(run, known.written_link), accuracy_of(run)
     return (
-        f"{can_be_taken} through this interface: {shape_of(network, link)}, {network.parameters:,} "
+        f"{can_be_taken} through this interface: {shape_of(network)}, {network.parameters:,} "
         f"parameters, in {run.queries:,} queries, {accuracy['words']}.{_where(known)}"
     )
 
