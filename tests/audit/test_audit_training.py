@@ -86,6 +86,24 @@ def test_a_chance_that_was_learned_as_a_value_is_held_against_it():
     assert found.trained.commonest == pytest.approx(max(likely, 1 - likely))
 
 
+def test_a_student_is_trained_once_for_answers_that_hardly_differ():
+    first = trained().trained
+    again = trained("decimals=6", first=first).trained
+    assert again.reused
+    assert again.result is first.result
+    assert "as without the defense, whose answers hardly differ" in trained_words(again)
+    assert trained("decimals=6", first=first).to_dict()["trained"]["as undefended"]
+    for other in ("decimals=1", "softmax", "labels"):
+        assert not trained(other, first=first, seconds=0.5).trained.reused
+
+
+def test_half_of_the_time_is_kept_for_training():
+    """A network too deep for the methods takes all that they may; the student makes its steps all the same."""
+    deep, inputs = NetworkOracle(planted((8, 20, 20, 20, 3))), np.random.default_rng(0).standard_normal((50, 8))
+    found = leak(deep, "decimals=3", inputs=inputs, hidden=(8,), seconds=4.0)
+    assert found.trained.result.evidence["training"].steps == 8000
+
+
 def test_without_time_nothing_is_trained():
     assert trained("float16", seconds=0.0).trained is None
     assert trained("float16", seconds=0.1).trained.cut
@@ -208,6 +226,25 @@ def test_a_student_of_answers_is_not_taken_for_values_behind_a_link(valid, link)
     assert record["recovered"]["widths"] == list(copy.widths)
     assert link not in record["verdict"]["sentence"]
     assert record["pictures"]["errors"] is None
+
+
+def test_a_student_that_stands_apart_has_its_own_link(valid):
+    """Nobody reads this interface through a softmax; the network that was trained on it has one."""
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((2, 2)) / 2, rng.standard_normal((2, 3))
+
+    def target(x):
+        values = np.exp(np.tanh(x @ a.T) @ b)
+        return values / values.sum(axis=1, keepdims=True)
+
+    with open_oracle(target, dim=2) as oracle:
+        found = audit(oracle, link="identity", budget=30_000, steps=TRAINING)
+    if not found.known.apart:
+        pytest.skip("read through its link after all")
+    record = valid(found.to_dict())
+    assert record["recovered"]["link"] == "softmax"
+    assert record["recovered"]["widths"][-1] == 3
+    assert "with a softmax" in record["verdict"]["sentence"]
 
 
 def test_a_small_budget_is_trained_on():
