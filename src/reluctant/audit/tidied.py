@@ -34,9 +34,9 @@ class Tidied(Wrapper):
         return np.asarray(p / self.scale(p))
 
     def scale(self, p: FloatArray) -> FloatArray:
-        """What to divide each row of probabilities by: 1 where rounding explains what they add up to."""
+        """What to divide each row of probabilities by: 1 where rounding explains their sum, NaN where nothing is left."""
         slack, total = ROUNDED_PROBABILITY_SLACK, p.sum(axis=1, keepdims=True)
         off = (total > 1 + slack * p.shape[1]) | (p.max(axis=1, keepdims=True) > 1 + slack)
         if self.link != "top-k":  # of the largest few there may be less
             off |= total < 1 - slack * p.shape[1]
-        return np.where(off & (total > 0), total, 1.0)
+        return np.where(total > 0, np.where(off, total, 1.0), np.nan)

@@ -10,6 +10,7 @@ from reluctant.audit.leak import is_close as is_near
 from reluctant.defenses.words import defense_words
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.words import UNKNOWN, count, percent, size
+from reluctant.results import Outcome
 
 __all__ = ["defense_table", "is_close", "is_open", "trained_words"]
 
@@ -108,8 +109,10 @@ def is_open(row: Data) -> bool:
 
 def _copy(row: Data) -> Cell:
     rebuilt = row["rebuilt"]
+    if "labels" in row["defense"] and (not rebuilt or rebuilt["outcome"] == Outcome.PIECEWISE_CONSTANT.slug):
+        return Cell(NO_METHOD, "6", "calm")
     if not rebuilt:
-        return Cell(NO_METHOD if row["stopped"] else "not tried", "6", "calm")
+        return Cell("not tried", "6", "calm")
     if is_open(row):
         return Cell("not decided", "5", "calm")
     if rebuilt["ok"]:
