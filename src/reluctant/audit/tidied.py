@@ -34,7 +34,7 @@ class Tidied(Wrapper):
         return np.asarray(p / self.scale(p))
 
     def scale(self, p: FloatArray) -> FloatArray:
-        """What to divide each row of probabilities by: 1 where rounding explains their sum, NaN where nothing is left."""
+        """What to divide each row by: 1 where rounding explains what it adds up to, NaN where nothing is left."""
         slack, total = ROUNDED_PROBABILITY_SLACK, p.sum(axis=1, keepdims=True)
         off = (total > 1 + slack * p.shape[1]) | (p.max(axis=1, keepdims=True) > 1 + slack)
         if self.link != "top-k":  # of the largest few there may be less
