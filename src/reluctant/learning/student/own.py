@@ -16,6 +16,7 @@ from reluctant.numerics import FloatArray
 
 __all__ = ["Own", "apart_from_noise", "apart_from_rounding", "spread_of", "upper_end"]
 
+SEEN = 0.5  # of the upper end: a smaller error may be chance
 LEAST_SIGNAL = 0.5  # of the answers' variance: with less, noise is most of what there is to learn
 
 
@@ -30,7 +31,7 @@ class Own:
     @property
     def is_seen(self) -> bool:
         """True if the error stands out from what chance makes of none; else only its upper end can be told."""
-        return 2 * self.error > self.high
+        return self.error > SEEN * self.high
 
 
 def apart_from_noise(off: FloatArray, again: FloatArray, targets: FloatArray, others: FloatArray) -> Own | None:
