@@ -40,9 +40,9 @@ def main() -> None:
         "\n| queries | float16: error, random | top probability: same label | labels: same label |\n|---|---|---|---|"
     )
     for rows in ROWS:
-        found = [train(copy, names, rows) for names in (("float16",), ("softmax", "top=1"), ("labels",))]
-        error = number(float(np.sqrt(found[0].error or np.nan)))
-        print(f"| {rows:,} | {error} | {found[1].agreement:.1%} | {found[2].agreement:.1%} |", flush=True)
+        told = [train(copy, names, rows) for names in (("float16",), ("softmax", "top=1"), ("labels",))]
+        error = number(float(np.sqrt(told[0].of_copy or np.nan)))
+        print(f"| {rows:,} | {error} | {told[1].agreement:.1%} | {told[2].agreement:.1%} |", flush=True)
 
 
 def is_bound(found: Leak) -> bool:
