@@ -12,7 +12,7 @@ from reluctant import Outcome, ReLUNetwork, defend, open_oracle, train_student
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, InvalidRows
 from reluctant.learning.student.driver import DIFFERING, EPS
-from reluctant.learning.student.questions import FEWEST, rows_like
+from reluctant.learning.student.questions import FEWEST, ask, drawn, rows_like
 from reluctant.oracles import NetworkOracle
 from reluctant.testing import planted
 
@@ -281,3 +281,27 @@ def test_labels_that_change_are_told():
     found = train_student(oracle, rows=4000, hidden=(8,), steps=500)
     assert 0.7 < found.evidence["accuracy"].repeated < 0.95
     assert "asked twice, the answers themselves agree for" in str(found.evidence["accuracy"])
+
+
+@pytest.mark.parametrize("settings", [{"rows": 90}, {"rows": 300}, {"rows": 5000}, {"inputs": FRESH[:330]}])
+def test_every_row_that_is_held_out_is_asked_twice(settings):
+    """By a target that tells how often it was asked: both answers are of the same row, and of no other."""
+    seen: dict[bytes, int] = {}
+
+    def target(x):
+        answers = np.empty((len(x), 2))
+        for answer, row in zip(answers, x, strict=True):
+            seen[row.tobytes()] = seen.get(row.tobytes(), 0) + 1
+            answer[:] = row[0], seen[row.tobytes()]
+        return answers
+
+    rows = drawn(open_oracle(target, dim=6), settings.get("rows", 0), settings.get("inputs"), np.random.default_rng(1))
+    seen.clear()
+    most = settings.get("rows", 40_000)
+    asked = ask(open_oracle(target, dim=6), rows if len(rows) else settings["inputs"], most, None)
+    assert sum(seen.values()) <= most + 1  # and one to see how many outputs there are
+    assert len(asked.again) >= 0.8 * len(asked.held_rows)
+    np.testing.assert_array_equal(asked.again[:, 0], asked.held_answers[: len(asked.again), 0])
+    assert (asked.held_answers[:, 1] == 1).all()
+    assert (asked.again[:, 1] == 2).all()
+    np.testing.assert_array_equal(asked.answers[:, 0], asked.rows[:, 0])

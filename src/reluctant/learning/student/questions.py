@@ -24,7 +24,7 @@ HELD_OUT = 10  # one of so many that were answered
 OFF_SCALE = 4.0  # times the size of a standard Gaussian input, or of its inverse
 MOST_NUMBERS = 2**25  # of all rows together: a quarter of a gigabyte, and as much again in other units
 BLOCK = 1024  # rows asked at a time: where the budget ends inside a block, the last is as small as need be
-TURN = 1000  # rows, after which those of them that are held out are asked again
+TURN = 100  # rows held out, after which they are asked again
 MOST_PROBED, ONE_PROBED_OF = 20, 20  # rows that are asked twice to see whether answers differ, one of so many
 UNNOTICED = 1e-5  # of the largest answer: the order of sums may change so much, and no student comes as close
 
@@ -81,18 +81,20 @@ def ask(oracle: Counting, rows: FloatArray, most: int, seconds: float | None) ->
     with oracle.stage("training", expected=min(most, len(rows) + probed)):
         asking.go(np.tile(np.arange(probed), 2))
         twice = asking.differs()
-        order = probed + _order(most - 2 * probed, twice)
+        order = _order(most - 2 * probed, twice, start=probed)
         asking.go(order[order < len(rows)])
     return asking.asked(twice)
 
 
-def _order(n: int, twice: bool) -> IntArray:
+def _order(n: int, twice: bool, start: int) -> IntArray:
     """Which row each of n questions is about: one after the other; with `twice`, held-out ones again after a while."""
     questions = np.arange(n)
     if not twice:
-        return questions
-    turn, place = np.divmod(questions, TURN + TURN // HELD_OUT)
-    return np.asarray(turn * TURN + np.where(place < TURN, place, (place - TURN) * HELD_OUT))
+        return start + questions
+    turn = HELD_OUT * int(np.clip(n // (HELD_OUT + 1), 1, TURN))
+    done, place = np.divmod(questions, turn + turn // HELD_OUT)
+    again = (place - turn) * HELD_OUT + -start % HELD_OUT  # every tenth of all rows, wherever these begin
+    return np.asarray(start + done * turn + np.where(place < turn, place, again))
 
 
 class _Asking:
