@@ -191,8 +191,9 @@ class _Cell:
 
     def hardly_differs(self, first: Rebuilt) -> bool:
         """True if what the defense changes in the answers is far below what a network without it is off by."""
-        changed = self.honest().rms_error
-        return bool(self.names) and first.error is not None and changed <= HARDLY * first.error
+        accuracy, changed = first.result.evidence.get("accuracy"), self.honest().rms_error
+        error = None if accuracy is None else accuracy.of_copy  # of the answers, not of what a link makes of them
+        return bool(self.names) and error is not None and changed <= HARDLY * np.sqrt(error)
 
     def beside_model(self, found: Rebuilt) -> Rebuilt:
         """A trained network, held against the model in the terms in which it was trained."""
