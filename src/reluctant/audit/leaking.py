@@ -11,23 +11,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.audit.comparing import compared
+from reluctant.audit.comparing import Beside
 from reluctant.audit.leak import NO_DEFENSE, Leak, Rebuilt, narrow_basis
 from reluctant.audit.limits import Allowance, Clock
 from reluctant.audit.tidied import Tidied
 from reluctant.defenses import HonestCost, defend, honest_cost
-from reluctant.defenses.disclosure import labels_of
 from reluctant.extraction import extract
 from reluctant.learning import learn
-from reluctant.learning.student import FEWEST, ROWS, commonest_share, rows_like, train_student
+from reluctant.learning.student import FEWEST, ROWS, rows_like, train_student
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Kind, Oracle, open_oracle
-from reluctant.oracles.link import AnswerLink, Linked
-from reluctant.oracles.network import LINK_FUNCTIONS
+from reluctant.oracles.link import AnswerLink
 from reluctant.results import Result
 from reluctant.span import Span, recover_span
 
-__all__ = ["BUDGET", "METHODS", "SECONDS", "TO_REFERENCE", "leak"]
+__all__ = ["BUDGET", "METHODS", "SECONDS", "leak"]
 
 METHODS = ("span", "extract", "learn", "train")
 FROM_LABELS = ("span", "train")  # what works where labels alone are left
@@ -44,7 +42,6 @@ LINKS: dict[str, AnswerLink] = {
 }
 OTHER_ANSWERS = ("log-softmax", "top")  # of the same kind or shape as before, and yet of something else, or less of it
 HARDLY = 0.1  # of a network's error: answers that differ by less lead to one with the same error
-TO_REFERENCE = ("softmax", "log-softmax", "top-k")  # links that leave log-ratios to the first class
 
 
 def leak(
@@ -125,6 +122,11 @@ class _Cell:
         return "identity" if self.labels else made[-1] if made else self.own_link
 
     @property
+    def beside(self) -> Beside:
+        """What networks are held against."""
+        return Beside(self.yardstick, self.inputs, self.own_link, self.link, self.labels)
+
+    @property
     def learnable(self) -> bool:
         """Learning looks at Gaussian inputs, in all of space."""
         return self.oracle.facts.domain.is_space
@@ -166,9 +168,7 @@ class _Cell:
         with allowance.running():
             result = method(self.open(self.link, allowance), rng=self.rng)
         found = Rebuilt(name, result, undecided=allowance.time_up, linked=self.link != "identity")
-        if result.network is None:
-            return found
-        return compared(found, self.values(), result.network(self.inputs), self.reference)
+        return self.beside.rebuilt(found)
 
     def train(
         self, hidden: Sequence[int] | None, span: Span | None, seconds: float | None, first: Rebuilt | None
@@ -187,56 +187,13 @@ class _Cell:
             defend(self.oracle, *self.names), rows=most, hidden=hidden, inputs=rows, span=narrow_basis(span),
             seconds=seconds, rng=self.rng,
         )  # fmt: skip
-        return self.beside_model(Rebuilt("train", result))
+        return self.beside.trained(Rebuilt("train", result))
 
     def hardly_differs(self, first: Rebuilt) -> bool:
         """True if what the defense changes in the answers is far below what a network without it is off by."""
         accuracy, changed = first.result.evidence.get("accuracy"), self.honest().rms_error
         error = None if accuracy is None else accuracy.of_copy  # of the answers, not of what a link makes of them
         return bool(self.names) and error is not None and changed <= HARDLY * np.sqrt(error)
-
-    def beside_model(self, found: Rebuilt) -> Rebuilt:
-        """A trained network, held against the model in the terms in which it was trained."""
-        network = found.result.network
-        if network is None:
-            return found
-        if self.labels:
-            return self.labelled(found, network(self.inputs))
-        if self.as_probabilities(found.result):
-            return self.by_probabilities(found, network(self.inputs))
-        given = network.log_ratios() if self.reference else network
-        return compared(found, self.values(), given(self.inputs), self.reference)
-
-    def as_probabilities(self, student: Result) -> bool:
-        """True if the answers are probabilities, and either the student undid a link or the one who asks, not both."""
-        undone = student.evidence["link"] != "identity"
-        return undone if self.link == "identity" else self.link == "sigmoid" and not undone
-
-    def by_probabilities(self, found: Rebuilt, values: FloatArray) -> Rebuilt:
-        """Beside the answers as they are; of one-hot ones the labels alone."""
-        true, said = self.yardstick.query(self.inputs), LINK_FUNCTIONS[found.result.evidence["link"]](values)
-        beside = compared(found, true, said, False, Kind.PROBABILITIES)
-        sized = found.result.evidence["accuracy"].error is not None
-        return beside if sized else replace(beside, error=None, largest=None)
-
-    def labelled(self, found: Rebuilt, values: FloatArray) -> Rebuilt:
-        """Of a network trained on labels: how often it gives the same one."""
-        codes = np.asarray(found.result.evidence["labels"])
-        true = labels_of(self.yardstick.query(self.inputs), self.yardstick.facts.kind)
-        same = codes[values.argmax(axis=1)] == true
-        return replace(found, agreement=float(same.mean()), commonest=commonest_share(true))
-
-    @property
-    def reference(self) -> bool:
-        """True if what is rebuilt are log-ratios to the first class."""
-        return self.link in TO_REFERENCE
-
-    def values(self) -> FloatArray:
-        """What the rebuilt network should give at the inputs."""
-        if self.own_link != "identity":
-            return Linked(Tidied(self.yardstick, self.own_link), self.own_link).answer(self.inputs)
-        values = self.yardstick.query(self.inputs)
-        return values[:, 1:] - values[:, :1] if self.reference else values
 
     def honest(self) -> HonestCost:
         """Against the answers before the defense; where users get answers of another kind there is no error to tell."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from reluctant.audit.comparing import TO_REFERENCE
 from reluctant.audit.known import Known, Skip, skip_where
 from reluctant.audit.leak import narrow_basis
-from reluctant.audit.leaking import TO_REFERENCE
 from reluctant.audit.shares import TRAINING
 from reluctant.learning.student import ROWS, STEPS, rows_like, train_student
 from reluctant.numerics import as_generator
