@@ -132,6 +132,13 @@ def test_the_sentence_tells_what_training_leaves_of_the_cheapest_defense():
     assert NOT_TRAINED not in found.sentence
 
 
+def test_defenses_that_leave_the_same_copy_are_told_together():
+    rows = (_row("none", error=1e-5, ok=True), *(_row(f"decimals={k}", error=0.5) for k in (6, 3)))
+    said = trained_sentence(rows, None)
+    assert "behind none of the defenses; behind 6 decimals, 3 decimals it is within 5.0e-01 of the model" in said
+    assert said.count("5.0e-01") == 1
+
+
 def test_a_copy_that_is_far_off_is_not_called_one():
     rows = (_row("none", error=1e-5, ok=True), _row("noise", error=0.5))
     said = Sweep("", rows, 16.0, "").sentence

@@ -11,7 +11,7 @@ from reluctant.oracles import Oracle
 
 __all__ = ["first_student", "hidden_of", "trained_sentence", "trained_words"]
 
-MOST_NAMED = 2  # defenses in a sentence
+MOST_NAMED = 2  # in a sentence, of defenses that leave different copies
 NOT_TRAINED = "Training a copy on the answers was not tried, and may well succeed."
 
 
@@ -54,10 +54,12 @@ def trained_sentence(rows: Sequence[Leak], cheapest: Leak | None) -> str:
     if not behind:
         return NOT_TRAINED
     first = "" if cheapest is None or cheapest.trained is None else f"{_despite(cheapest.trained)} "
-    far = [f"; behind {name} it {trained_words(trained)}" for name, trained in behind if not is_close(trained.error)]
+    far = [(name, trained_words(trained)) for name, trained in behind if not is_close(trained.error)]
     close = f"{len(behind) - len(far)} of {len(behind)} defenses" if len(far) < len(behind) else "none of the defenses"
-    rest = "; the table has the others" if len(far) > MOST_NAMED else ""
-    return f"{first}A trained copy is within {CLOSE:.0%} of the model behind {close}{''.join(far[:MOST_NAMED])}{rest}."
+    alike = {words: ", ".join(name for name, said in far if said == words) for _, words in far}
+    told = "".join(f"; behind {names} it {words}" for words, names in list(alike.items())[:MOST_NAMED])
+    rest = "; the table has the others" if len(alike) > MOST_NAMED else ""
+    return f"{first}A trained copy is within {CLOSE:.0%} of the model behind {close}{told}{rest}."
 
 
 def _despite(trained: Rebuilt) -> str:
