@@ -97,6 +97,17 @@ def test_a_student_is_trained_once_for_answers_that_hardly_differ():
         assert not trained(other, first=first, seconds=0.5).trained.reused
 
 
+def test_a_student_inside_a_span_is_not_taken_where_the_span_is_lost():
+    """Rounding hides the span: without it training is harder, though answers hardly differ."""
+    wide, inputs = NetworkOracle(planted((40, 3, 2))), np.random.default_rng(0).standard_normal((50, 40))
+    settings = {"inputs": inputs, "methods": ["span", "train"], "hidden": (8,), "seconds": 4.0}
+    first = leak(wide, (), **settings)
+    assert first.trained.narrow
+    assert leak(wide, "decimals=12", first=first.trained, **settings).trained.reused
+    kept = leak(wide, "decimals=9", first=first.trained, **(settings | {"methods": ["train"]})).trained
+    assert (kept.reused, kept.narrow) == (False, False)
+
+
 def test_half_of_the_time_is_kept_for_training():
     """A network too deep for the methods takes all that they may; the student makes its steps all the same."""
     deep, inputs = NetworkOracle(planted((8, 20, 20, 20, 3))), np.random.default_rng(0).standard_normal((50, 8))

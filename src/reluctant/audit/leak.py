@@ -31,7 +31,8 @@ class Rebuilt:
     error: root mean square over the inputs, largest: the largest, both relative to the deviation of each output;
     agreement: share of the inputs that get the same label; commonest: what always saying one label gives. None where
     there is no network. undecided: the time was over before the method had ended, whatever its outcome is. linked:
-    answers were read through a link. reused: trained without the defense, whose answers hardly differ.
+    answers were read through a link. narrow: trained inside a span; reused: trained without the defense, whose answers
+    hardly differ.
     """
 
     method: str
@@ -42,6 +43,7 @@ class Rebuilt:
     undecided: bool = False
     commonest: float | None = None
     linked: bool = False
+    narrow: bool = False
     reused: bool = False
 
     @property

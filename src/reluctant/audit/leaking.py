@@ -177,17 +177,17 @@ class _Cell:
 
         The first one again where answers hardly differ. None if there is no time for it, or hardly any rows.
         """
-        if first is not None and self.hardly_differs(first):
+        basis, most = narrow_basis(span), min(ROWS, self.budget)
+        if first is not None and first.narrow == (basis is not None) and self.hardly_differs(first):
             return replace(first, reused=True)
-        most = min(ROWS, self.budget)
         if seconds == 0 or most < FEWEST:
             return None
         rows = rows_like(self.inputs, self.oracle.facts.domain, most, as_generator(self.rng).spawn(1)[0])
         result = train_student(
-            defend(self.oracle, *self.names), rows=most, hidden=hidden, inputs=rows, span=narrow_basis(span),
+            defend(self.oracle, *self.names), rows=most, hidden=hidden, inputs=rows, span=basis,
             seconds=seconds, rng=self.rng,
         )  # fmt: skip
-        return self.beside.trained(Rebuilt("train", result))
+        return self.beside.trained(Rebuilt("train", result, narrow=basis is not None))
 
     def hardly_differs(self, first: Rebuilt) -> bool:
         """True if what the defense changes in the answers is far below what a network without it is off by."""
