@@ -244,6 +244,7 @@ def test_noise_is_not_taken_for_the_students_error(of_noise):
     assert true <= accuracy.own.high <= noise / 5
     assert accuracy.judged == accuracy.own.high
     assert "the network's own" in str(accuracy)
+    assert (accuracy.to_dict()["of copy"], accuracy.to_dict()["is bound"]) == (accuracy.of_copy, accuracy.is_bound)
 
 
 def test_answers_that_differ_are_asked_twice_within_the_rows(of_noise):

@@ -81,8 +81,8 @@ class HeldOut:
         return self.judged <= eps
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return asdict(self)
+        """Plain data for JSON, with the error to tell of the network and whether it is an upper end."""
+        return asdict(self) | {"of copy": self.of_copy, "is bound": self.is_bound}
 
 
 def misfit(network: ReLUNetwork, reading: Reading, rows: FloatArray, targets: FloatArray) -> FloatArray:
