@@ -250,7 +250,7 @@ def test_labels_that_no_method_reads_are_not_called_safe():
     labels = row("labels", None, None, ok=False)
     labels["rebuilt"] |= {"outcome": "piecewise-constant"}
     cell = defense_table({"on": "the local file", "rows": [labels]}).rows[0][4]
-    assert (cell.text, cell.tone) == ("not tried: no method for labels", "calm")
+    assert (cell.text, cell.tone) == ("no exact method here takes labels", "calm")
 
 
 def test_a_defense_that_is_not_decided_is_not_praised():

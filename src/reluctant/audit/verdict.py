@@ -9,7 +9,7 @@ from typing import Any
 from reluctant.adversarial import Flip
 from reluctant.audit.known import NOT_BEGUN, STOPPED, Known
 from reluctant.audit.owner import GIVE_DOMAIN, reason
-from reluctant.audit.recovered import accuracy_of, shape_of
+from reluctant.audit.recovered import accuracy_of, as_written, shape_of
 from reluctant.audit.stopped import is_stopped, left_by_a_stop
 from reluctant.results import Ended, Outcome, Result
 
@@ -129,10 +129,9 @@ def _copied(known: Known, can_be_taken: str) -> str:
     run = known.copy
     assert run is not None
     assert run.network is not None
-    link, accuracy = known.written_link, accuracy_of(run)
-    network = run.network.before_link(link)
+    network, accuracy = as_written(run, known.written_link), accuracy_of(run)
     return (
-        f"{can_be_taken} through this interface: {shape_of(network, link)}, {network.parameters:,} "
+        f"{can_be_taken} through this interface: {shape_of(network)}, {network.parameters:,} "
         f"parameters, in {run.queries:,} queries, {accuracy['words']}.{_where(known)}"
     )
 

@@ -21,7 +21,7 @@ from reluctant.networks.network import LINKS, Link
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, Wrapper
 
-__all__ = ["ANSWER_LINKS", "AnswerLink", "Linked"]
+__all__ = ["ANSWER_LINKS", "ROUNDED_PROBABILITY_SLACK", "AnswerLink", "Linked"]
 
 AnswerLink: TypeAlias = Link | Literal["top-k"]
 ANSWER_LINKS: tuple[AnswerLink, ...] = (*LINKS, "top-k")
