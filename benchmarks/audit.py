@@ -16,6 +16,7 @@ import numpy as np
 
 import reluctant as rl
 from reluctant.audit import audit
+from reluctant.audit.leak import NO_METHOD
 from reluctant.bundled import digits_inputs, digits_model
 from reluctant.oracles.opening import Precision
 
@@ -71,7 +72,7 @@ def sweep_table(record: dict[str, Any]) -> None:
 def how(stopped: bool | None, copy: dict[str, Any]) -> str:
     """How the attempts to rebuild ended."""
     if not copy:
-        return "not tried"
+        return f"stopped: {NO_METHOD}" if stopped else "not tried"
     ended = f"{copy['method']} {copy['outcome']}"
     return ended if stopped is False else f"{'stopped' if stopped else 'not decided'}: {ended}"
 

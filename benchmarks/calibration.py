@@ -18,7 +18,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.results import Results
-from reluctant.experiments.sweeps.exact import ExactRun, exact_run, parameters, shape
+from reluctant.estimation.shapes import parameters, shape_name
+from reluctant.experiments.sweeps.exact import ExactRun, exact_run
 from reluctant.experiments.sweeps.spans import SpanRun, label_network
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import in_float32, planted
@@ -74,14 +75,17 @@ def main() -> None:
         runs = [few_digits(precision, widths, seed) for seed in range(MORE_NETWORKS)]
         print(deep_row(widths, runs, precision), flush=True)
     for widths in chosen(LABELS if "labels" in parts else ()):
-        spans = [label_network(widths, ACTIVATIONS[seed % 3], FIRST_SEED + seed, seed) for seed in range(NETWORKS)]
+        spans = [
+            label_network(widths, ACTIVATIONS[seed % len(ACTIVATIONS)], FIRST_SEED + seed, seed)
+            for seed in range(NETWORKS)
+        ]
         print(label_row(widths, spans), flush=True)
 
 
 def chosen(shapes: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
     """The shapes asked for, all by default."""
     names = os.environ.get("CALIBRATION_SHAPES")
-    return [widths for widths in shapes if names is None or shape(widths) in names.split(",")]
+    return [widths for widths in shapes if names is None or shape_name(widths) in names.split(",")]
 
 
 def few_digits(precision: str, widths: tuple[int, ...], seed: int) -> ExactRun:
@@ -104,7 +108,7 @@ def deep_row(widths: tuple[int, ...], runs: list[ExactRun], precision: str = "fl
     good = [run for run in runs if run.ok] or runs
     ok, wrong = sum(run.ok for run in runs), sum(run.wrong for run in runs)
     rows, out = [run.queries for run in good], [run.out for run in good]
-    name = shape(widths) if precision == "float64" else f"{shape(widths)}, {precision}"
+    name = shape_name(widths) if precision == "float64" else f"{shape_name(widths)}, {precision}"
     RESULTS.keep(
         name, kind=precision, widths=list(widths), networks=len(runs), ok=ok, wrong=wrong,
         parameters=parameters(widths), queries=np.median(rows), queries_max=max(rows), out=np.median(out),
@@ -127,11 +131,13 @@ def label_row(widths: tuple[int, ...], runs: list[SpanRun]) -> str:
     ok, kn = sum(run.right for run in runs), min(widths[:2]) * widths[0]
     rows, out = [round(run.cost * kn) for run in good], [run.angle for run in good]
     RESULTS.keep(
-        f"{shape(widths)}, labels", kind="labels", widths=list(widths), networks=len(runs), ok=ok,
+        f"{shape_name(widths)}, labels", kind="labels", widths=list(widths), networks=len(runs), ok=ok,
         parameters=parameters(widths), queries=np.median(rows), queries_max=max(rows), out=np.median(out),
         out_max=max(out), cpu=np.median([run.cpu for run in good]),
     )  # fmt: skip
-    return line(f"{shape(widths)}, labels", parameters(widths), ok, len(runs), rows, out, [run.seconds for run in good])
+    return line(
+        f"{shape_name(widths)}, labels", parameters(widths), ok, len(runs), rows, out, [run.seconds for run in good]
+    )
 
 
 def line(

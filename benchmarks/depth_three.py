@@ -24,7 +24,8 @@ import numpy as np
 
 import reluctant as rl
 from benchmarks.results import Results
-from reluctant.experiments.sweeps.exact import ExactRun, exact_run, parameters, shape
+from reluctant.estimation.shapes import parameters, shape_name
+from reluctant.experiments.sweeps.exact import ExactRun, exact_run
 from reluctant.testing import planted, train_digits
 
 SMALL = (
@@ -56,11 +57,11 @@ def main() -> None:
     print(f"{'out':>10}{'(max)':>10}{'worst':>10}{'CPU s':>8}{'CPU':>7}")
     names = os.environ.get("DEPTH_THREE_SHAPES")
     for widths in (*SMALL, *LARGE):
-        if names is not None and shape(widths) not in names.split(","):
+        if names is not None and shape_name(widths) not in names.split(","):
             continue
         seeds = int(every) if every else (20 if widths in SMALL else 5)
         runs = [exact_run(planted(widths, FIRST_SEED + seed, bias=BIAS), seed) for seed in range(seeds)]
-        print(row(shape(widths), widths, runs), flush=True)
+        print(row(shape_name(widths), widths, runs), flush=True)
     digits()
     print(PEERS)
 
@@ -89,7 +90,7 @@ def frugal() -> None:
         networks = [planted(widths, FIRST_SEED + seed, bias=BIAS) for seed in range(5)]
         runs = [exact_run(network, seed, rl.DepthThree(fit_share=0)) for seed, network in enumerate(networks)]
         cost = [run.queries / parameters(widths) for run in runs]
-        print(f"{shape(widths)}: {sum(run.ok for run in runs)} of {len(runs)}, q/P {np.median(cost):.2f} "
+        print(f"{shape_name(widths)}: {sum(run.ok for run in runs)} of {len(runs)}, q/P {np.median(cost):.2f} "
               f"({max(cost):.2f}), out {max(run.out for run in runs):.1e}", flush=True)  # fmt: skip
 
 

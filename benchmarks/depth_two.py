@@ -18,7 +18,8 @@ import resource
 import numpy as np
 
 from benchmarks.results import Results
-from reluctant.experiments.sweeps.exact import ExactRun, exact_run, parameters, shape
+from reluctant.estimation.shapes import parameters, shape_name
+from reluctant.experiments.sweeps.exact import ExactRun, exact_run
 from reluctant.testing import planted
 
 SMALL = ((784, 128, 1), (784, 32, 1), (784, 128, 10), (10, 100, 1), (64, 40, 1), (64, 32, 10))
@@ -49,7 +50,7 @@ def chosen() -> tuple[tuple[int, int, int], ...]:
     """The shapes asked for, all by default."""
     names = os.environ.get("DEPTH_TWO_SHAPES")
     every = (*SMALL, *LARGE)
-    return every if names is None else tuple(w for w in every if shape(w) in names.split(","))
+    return every if names is None else tuple(w for w in every if shape_name(w) in names.split(","))
 
 
 def one(widths: tuple[int, int, int], seed: int) -> ExactRun:
@@ -60,7 +61,7 @@ def row(widths: tuple[int, int, int], runs: list[ExactRun]) -> str:
     d, h, m = widths
     floor = (h * d + h * m + m * d + m) / parameters(widths)  # a skip term is free, scales of neurons are not
     cost, out = [run.per_parameter for run in runs], [run.out for run in runs]
-    name, ok, cpu = shape(widths), sum(run.ok for run in runs), np.median([run.cpu for run in runs])
+    name, ok, cpu = shape_name(widths), sum(run.ok for run in runs), np.median([run.cpu for run in runs])
     restarts = sum(run.restarts for run in runs)
     RESULTS.keep(
         name, networks=len(runs), ok=ok, parameters=parameters(widths), cost=np.median(cost), cost_max=max(cost),

@@ -11,19 +11,20 @@ from collections.abc import Sequence
 from reluctant.estimation import Estimate, estimate
 from reluctant.estimation.deeper import ANY_DEPTH, DEPTH_THREE
 from reluctant.estimation.depth_two import DEPTH_TWO
-from reluctant.estimation.few_digits import FLOAT32, FROM_AFAR
+from reluctant.estimation.few_digits import FLOAT32, FROM_AFAR, ROUNDED_FLOAT32
 from reluctant.estimation.labels import LABELS
 from reluctant.estimation.model import Model
 from reluctant.estimation.regimes import fitted
 from reluctant.report.words import bytes_, count, duration
 
-MODELS = (DEPTH_TWO, DEPTH_THREE, ANY_DEPTH, FROM_AFAR, FLOAT32, LABELS)
+MODELS = (DEPTH_TWO, DEPTH_THREE, ANY_DEPTH, FROM_AFAR, FLOAT32, ROUNDED_FLOAT32, LABELS)
 COUNTS = {
     DEPTH_TWO: ("neurons", "neurons²"),
     DEPTH_THREE: ("first weights", "h·(h + k)", "neurons"),
     ANY_DEPTH: ("weights after the first", "neurons × later layers", "first weights of 50 inputs and more"),
     FROM_AFAR: ("neurons",),
     FLOAT32: ("neurons", "neurons × spare lines", "a run"),
+    ROUNDED_FLOAT32: ("neurons", "a run"),
     LABELS: ("k·(n − k)", "k³", "a run"),
 }
 SIZES = (
@@ -35,6 +36,7 @@ SIZES = (
     ("3072-1024-512-10", "float64"),
     ("784-64-64-64-10", "float64"),
     ("784-512-10", "float32"),
+    ("784-128-10", "float32,decimals=3"),
     ("784-1024-10", "decimals=4"),
     ("784-128-64-10", "labels"),
 )
@@ -54,7 +56,7 @@ Table = tuple[Sequence[str], list[tuple[str, ...]]]
 
 def model_table() -> Table:
     """What is fitted, to how many shapes, and the errors on each without itself."""
-    head = ("model", "fitted rows", "shapes", "largest", "off by, unseen", "most of a run")
+    head = ("model", "fitted rows", "shapes", "largest", "over expected, unseen", "most of a run")
     return head, [model_row(model) for model in MODELS]
 
 

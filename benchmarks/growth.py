@@ -23,7 +23,7 @@ from benchmarks.calibration import median_stages
 from benchmarks.depth_two import one
 from benchmarks.results import Results, read_results
 from reluctant.estimation import estimate
-from reluctant.experiments.sweeps.exact import parameters, shape
+from reluctant.estimation.shapes import parameters, shape_name
 from reluctant.report.figures import COLOURS
 
 FAMILIES: dict[str, tuple[tuple[int, int, int], ...]] = {
@@ -88,7 +88,7 @@ def every_shape(*, kept: bool) -> Iterator[Shown]:
 
 def from_others(family: str, widths: tuple[int, int, int], sources: Sequence[str]) -> Shown | None:
     """The first kept result of a shape, None if nobody has one."""
-    rows = ((source, read_results(source).get(shape(widths))) for source in sources)
+    rows = ((source, read_results(source).get(shape_name(widths))) for source in sources)
     return next((from_row(family, widths, row, source) for source, row in rows if row is not None), None)
 
 
@@ -110,7 +110,7 @@ def fresh(widths: tuple[int, int, int]) -> dict[str, Any]:
         "cpu": float(np.median([run.cpu for run in good])), "restarts": sum(run.restarts for run in runs),
         "stages": median_stages(good),
     }  # fmt: skip
-    RESULTS.keep(shape(widths), **row)
+    RESULTS.keep(shape_name(widths), **row)
     return row
 
 
@@ -120,7 +120,7 @@ def line(row: Shown) -> str:
     cpu = "-" if row.cpu is None else f"{row.cpu:.2f}"
     out = "-" if row.out is None else f"{row.out:.1e}"
     return (
-        f"{shape(row.widths):<14}{row.parameters:>12,}{row.ok:>4}/{row.networks:<2}{row.cost:>9.4f}"
+        f"{shape_name(row.widths):<14}{row.parameters:>12,}{row.ok:>4}/{row.networks:<2}{row.cost:>9.4f}"
         f"{modelled(row.widths):>9.4f}{floor:>8.4f}{cpu:>8}{out:>10}  {row.source:<11}{row.family}"
     )
 

@@ -33,7 +33,7 @@ import numpy as np
 
 import reluctant as rl
 from benchmarks.depth_two import BIAS, FIRST_SEED
-from reluctant.experiments.sweeps.exact import parameters
+from reluctant.estimation.shapes import parameters
 from reluctant.experiments.sweeps.timed import Timed
 from reluctant.testing import planted
 

@@ -66,6 +66,16 @@ def float32(*widths: int) -> Row:
     return Row(f"{'-'.join(map(str, widths))}, float32", make)
 
 
+def rounded(digits: int, single: Row) -> Row:
+    """float32 answers that are rounded too, as a server that prints few decimals gives them."""
+
+    def make(seed: int) -> Made:
+        answer, true = single.make(seed)
+        return (lambda x: np.round(answer(x), digits)), true
+
+    return Row(f"{single.name}, {digits} decimals", make)
+
+
 def decimals(digits: int, *widths: int) -> Row:
     def make(seed: int) -> Made:
         true = planted_network(widths, seed)
@@ -105,10 +115,12 @@ def rows() -> list[Row]:
         noise(1e-4, 784, 32, 1),
         decimals(6, 784, 128, 1),
         noise(1e-6, 784, 128, 1),
+        *(rounded(digits, float32(20, 16, 3)) for digits in (2, 3, 4, 5)),
+        *(rounded(3, float32(*widths)) for widths in ((10, 50, 1), (50, 40, 1), (64, 32, 10), (784, 32, 1))),
     ]
     folder = os.environ.get("PUBLIC_TARGETS")
     paths = sorted(Path(folder).glob("*.onnx")) if folder else []
-    found += [served(path.stem, path) for path in paths if rl.ReLUNetwork.load(path).depth == 2]
+    found += [served(f"{path.stem}, float32", path) for path in paths if rl.ReLUNetwork.load(path).depth == 2]
     only = os.environ.get("PRECISION_ONLY", "")
     return [row for row in found if only in row.name]
 

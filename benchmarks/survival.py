@@ -22,7 +22,8 @@ import numpy as np
 
 import reluctant as rl
 from benchmarks.sweeping import Sweeping
-from reluctant.audit.leak import Leak, Rebuilt, leak
+from reluctant.audit import leak
+from reluctant.audit.leak import Leak, Rebuilt
 from reluctant.bundled import digits_model
 from reluctant.learning.driver import EPS
 from reluctant.numerics import FloatArray

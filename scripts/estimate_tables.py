@@ -16,7 +16,7 @@ from benchmarks import growth  # noqa: E402
 from benchmarks.estimate import model_table, size_table  # noqa: E402
 from marked import markdown_table, write_marked  # noqa: E402
 
-from reluctant.experiments.sweeps.exact import shape  # noqa: E402
+from reluctant.estimation.shapes import shape_name  # noqa: E402
 
 PAGE = ROOT / "docs" / "estimate.md"
 
@@ -27,7 +27,7 @@ def growth_text() -> str:
     head = ("network", "parameters", "recovered", "q/P", "model", "family", "from")
     cells = [
         (
-            shape(row.widths), f"{row.parameters:,}", f"{row.ok} of {row.networks}", f"{row.cost:.4f}",
+            shape_name(row.widths), f"{row.parameters:,}", f"{row.ok} of {row.networks}", f"{row.cost:.4f}",
             f"{growth.modelled(row.widths):.4f}", row.family, row.source,
         )
         for row in rows

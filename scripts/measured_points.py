@@ -18,6 +18,9 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.results import read_results  # noqa: E402
 
+from reluctant.estimation.answers import DECIMALS, FLOAT32, NOISE  # noqa: E402
+from reluctant.estimation.resources import OPERATIONS_A_WEIGHT  # noqa: E402
+
 MEASURED = ROOT / "src" / "reluctant" / "estimation" / "measured.json"
 EXACT = (
     "depth-two",
@@ -29,7 +32,7 @@ EXACT = (
 )  # float64 if a row does not say another kind
 TRAINED = {"digits": [64, 32, 16, 10]}  # networks that are not called by their shape
 NAMED = re.compile(r"(\d+(?:-\d+)+)")
-FEW_DIGITS = re.compile(r"(\d+) decimals|noise (\S+)|(float32)$")
+FEW_DIGITS = re.compile(r"(float32, )?(\d+) decimals|noise (\S+)|(float32)$")
 CORE, DEVICE = "one CPU core", "NVIDIA H200"
 
 Row = dict[str, Any]
@@ -63,14 +66,15 @@ def answers(name: str) -> str | None:
     found = FEW_DIGITS.search(name)
     if found is None:
         return None
-    decimals, noise, single = found.groups()
-    return single or (f"decimals={decimals}" if decimals else f"noise={float(noise):g}")
+    of_single, decimals, noise, single = found.groups()
+    rounded = f"{FLOAT32},{DECIMALS}" if of_single else DECIMALS
+    return single or (f"{rounded}={decimals}" if decimals else f"{NOISE}={float(noise):g}")
 
 
 def speeds() -> dict[str, float]:
     """Operations a second of targets: what a core did in the largest run, and the product of a device."""
     _, largest = max(read_results("large").items(), key=lambda item: item[1]["parameters"])
-    operations = 2 * largest["parameters"] * largest["queries"]
+    operations = OPERATIONS_A_WEIGHT * largest["parameters"] * largest["queries"]
     device = next(iter(read_results("gpu").values()))
     return {CORE: operations / (largest["seconds"] / largest["cpu"]), DEVICE: device["rate"]}
 

@@ -56,3 +56,9 @@ def client(local_cluster: Any) -> Any:
 def address(client: Any) -> str:
     """The same cluster by its address."""
     return client.scheduler.address.replace("tcp://", "dask://")
+
+
+@pytest.fixture
+def printed(client: Any) -> str:
+    """The same cluster by the address that its scheduler prints."""
+    return client.scheduler.address

@@ -17,7 +17,8 @@ ReluctantError
 │   │   └── BatchRefused             it refused these rows together; fewer at a time may do
 │   ├── TargetChanged                old rows are answered otherwise now: another model is served
 │   └── InvalidAnswer                it answered with the wrong shape, type or number of rows
-│       └── NonFiniteAnswer          NaN or inf where a number was expected
+│       ├── NonFiniteAnswer          NaN or inf where a number was expected
+│       └── LinkMismatch             answers that are not what the link says
 ├── BudgetExhausted                  the next rows would pass the budget; they were not sent
 │   └── TimeExhausted                the time given to this part of a run is over; they were not sent
 ├── TranscriptError
@@ -43,6 +44,7 @@ __all__ = [
     "InvalidAnswer",
     "InvalidInput",
     "InvalidRows",
+    "LinkMismatch",
     "MissingDependency",
     "NonFiniteAnswer",
     "NotRecovered",
@@ -176,6 +178,12 @@ class InvalidAnswer(TargetError):
     """The target's answer has the wrong shape, type or number of rows."""
 
     slug = "invalid-answer"
+
+
+class LinkMismatch(InvalidAnswer):
+    """The target's answers are not what the link says: values instead of probabilities, or of another kind."""
+
+    slug = "link-mismatch"
 
 
 class NonFiniteAnswer(InvalidAnswer):

@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from reluctant.errors import InvalidInput
 
-__all__ = ["FloatArray", "Noise", "Rng", "as_generator", "seed_signature", "unit_roundoff"]
+__all__ = ["FLOAT_BYTES", "FloatArray", "Noise", "Rng", "as_generator", "seed_signature", "unit_roundoff"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Rng: TypeAlias = "int | np.random.Generator | None"
+
+FLOAT_BYTES = np.dtype(np.float64).itemsize
 
 
 def unit_roundoff(dtype: np.dtype[Any] | str | type) -> float:

@@ -9,7 +9,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Self
 
-from reluctant.errors import NonFiniteAnswer, NotRecovered, TargetError
+from reluctant.errors import LinkMismatch, NonFiniteAnswer, NotRecovered, TargetError
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles.base import Oracle
 from reluctant.oracles.ledger import Rows
@@ -25,7 +25,8 @@ class Outcome(Enum):
     NOT_ACCURATE = (
         "not-accurate-enough",
         "No network was found that is as accurate as asked for; the best one is given, with its error.",
-        "Ask for a larger error (--eps), or for answers with more digits.",
+        "Ask more rows, or for answers with more digits; where values are answered a larger error may do (eps=, learn "
+        "--eps).",
     )
     UNVERIFIED = (
         "unverified",
@@ -84,7 +85,8 @@ class Outcome(Enum):
     )
     LOW_PRECISION = (
         "low-precision",
-        "The answers carry too few digits for exact extraction: float32, rounding or noise.",
+        "The answers carry too few digits to recover the network: the method for few digits (float32, rounding, noise) "
+        "could not be used on them, or did not succeed.",
         "If the target is a local model, open it with precision='float64' (--precision float64).",
     )
     OUT_OF_REACH = (
@@ -112,7 +114,13 @@ class Outcome(Enum):
     TARGET_FAILED = (
         "target-failed",
         "The target stopped answering properly.",
-        "Mend it; with a transcript, run again on it and go on where it stopped.",
+        "See what it said. If it answers only in some range, or few rows at once, say so (--domain LOW,HIGH, --batch); "
+        "else mend it. With a transcript, run again on it and go on where it stopped.",
+    )
+    WRONG_LINK = (
+        "wrong-link",
+        "The link is not that of the target: its answers are of another kind.",
+        "See what it answered, and give the link that it has (link=, --link), or none if it answers values.",
     )
 
     FLIPPED = ("flipped", "A small change of the input flips the target.", "")
@@ -163,12 +171,15 @@ OPEN = frozenset(
         Outcome.TARGET_FAILED,
         Outcome.TOO_NOISY,
         Outcome.UNVERIFIED,
+        Outcome.WRONG_LINK,
     }
 )
 
 
 def ended_by(error: TargetError, oracle: Oracle) -> Outcome:
-    """The outcome of a run that an error of the target ended; probabilities that saturate are no failure of it."""
+    """The outcome of a run that an error of the target ended; saturated probabilities and wrong links are its own."""
+    if isinstance(error, LinkMismatch):
+        return Outcome.WRONG_LINK
     saturated = isinstance(error, NonFiniteAnswer) and oracle.facts.saturates
     return Outcome.OUT_OF_REACH if saturated else Outcome.TARGET_FAILED
 

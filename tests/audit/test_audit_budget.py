@@ -11,6 +11,7 @@ from audit_kit import QUICK, Rows, step
 
 from reluctant import open_oracle
 from reluctant.audit import STEPS, audit, driver, rebuilding
+from reluctant.audit.known import NOT_BEGUN, STOPPED
 from reluctant.audit.limits import Allowance
 from reluctant.audit.shares import LOOKS, SHARES, reserve, share
 from reluctant.errors import BudgetExhausted, InvalidInput, TimeExhausted
@@ -157,7 +158,10 @@ def test_ctrl_c_leaves_a_record(valid):
     states = [each["state"] for each in found["steps"]]
     assert states.count("failed") == 1
     assert set(states[states.index("failed") + 1 :]) == {"skipped"}
-    assert step(found, "defenses")["why"] == "Stopped by the user."
+    assert {each["why"] for each in found["steps"][states.index("failed") :]} == {STOPPED, NOT_BEGUN}
+    assert step(found, "defenses")["why"] == NOT_BEGUN
+    assert f"step {states.index('failed') + 1} of 13" in found["stopped"]
+    assert "No transcript was kept" in found["stopped"]
 
 
 def test_a_stopped_audit_goes_on_from_its_transcript(tmp_path):
@@ -179,7 +183,9 @@ def test_a_stopped_audit_goes_on_from_its_transcript(tmp_path):
     first, _ = run(stopped, tmp_path / "stopped")
     again, after = run(NETWORK.__call__, tmp_path / "stopped")
     assert not first.ok
+    assert "Run the same command again: the transcript goes on" in first.stopped
     assert again.ok
+    assert again.stopped is None
     assert stopping.seen + after <= paid + 9  # three opening questions, asked again
     same = [found.to_dict() for found in (whole, again)]
     for found in same:

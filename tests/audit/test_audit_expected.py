@@ -48,6 +48,19 @@ def test_rounded_answers(record):
     assert found["expected"]["queries"]["expected"] > 1.2 * record(NETWORK)["expected"]["queries"]["expected"]
 
 
+def test_rounded_answers_of_float32(record):
+    """As a served model gives them: neither float32 alone nor float64 that is rounded."""
+    single = [part.astype(np.float32) for part in (*NETWORK.weights, *NETWORK.biases)]
+
+    def answer(x):
+        hidden = np.maximum(x.astype(np.float32) @ single[0].T + single[2], 0)
+        return np.round(hidden @ single[1].T + single[3], 3)
+
+    found = record(answer, dim=40)
+    assert found["expected"]["precision"] == "float32,decimals=3"
+    assert found["expected"]["queries"]["low"] <= found["recovered"]["queries"] <= found["expected"]["queries"]["high"]
+
+
 def test_answers_that_are_rounded_and_still_read_as_exact(record):
     found = record(lambda x: np.round(NETWORK(x), 11), dim=40)
     assert found["recovered"] is not None

@@ -8,22 +8,26 @@ import numpy as np
 import pytest
 from audit_kit import Rows, step
 
-from reluctant import open_oracle
+from reluctant import ReLUNetwork, open_oracle
 from reluctant.audit import audit, defending, leak, sweep
 from reluctant.audit.known import Given, Known, Skip
-from reluctant.audit.leak import CLOSE, Leak, Rebuilt
+from reluctant.audit.leak import CLOSE, NO_METHOD, Leak, Rebuilt
 from reluctant.audit.sweep import Sweep, as_served, default_defenses, digits_given
-from reluctant.defenses import HonestCost
+from reluctant.audit.tidied import Tidied
+from reluctant.defenses import HonestCost, defend
 from reluctant.defenses.words import defense_words
 from reluctant.domains import Domain
 from reluctant.errors import InvalidRows
 from reluctant.health import check_health
 from reluctant.oracles import Facts, Kind, NetworkOracle
+from reluctant.oracles.link import Linked
 from reluctant.results import Outcome, Result
 from reluctant.testing import in_float32, planted
 from reluctant.testing.faults import noisy, rounded
 
 NETWORK = planted((6, 5, 3))
+DRAWN = planted((6, 5, 3), rng=1)
+PROBABLE = ReLUNetwork([DRAWN.weights[0], 3 * DRAWN.weights[1]], DRAWN.biases).log_ratios()
 INPUTS = np.random.default_rng(3).standard_normal((200, 6))
 
 
@@ -63,8 +67,8 @@ def test_the_cheapest_defense_stops_a_copy(swept):
     rows = {row["defense"]: row for row in defenses["rows"]}
     assert rows[defenses["cheapest"]]["stopped"] is True
     assert defense_words(defenses["cheapest"]) in defenses["sentence"]
-    assert (rows["labels"]["stopped"], rows["labels"]["rebuilt"]) == (None, None)  # no method for labels
-    assert "label alone (not tried)" in defenses["sentence"]
+    assert (rows["labels"]["stopped"], rows["labels"]["rebuilt"]) == (True, None)
+    assert "no exact method here takes labels" in defenses["sentence"]
     assert rows["softmax"]["stopped"] is False  # a link undoes it
     assert rows["labels"]["digits"] is None
     digits = [rows[f"decimals={k}"]["digits"] for k in (6, 3, 2)]
@@ -101,7 +105,7 @@ def test_one_rule_for_what_users_lose():
         (values, ("softmax", "top=1"), False),
         (values, ("labels",), False),
         (probabilities, ("decimals=3",), True),
-        (probabilities, ("top=1",), True),
+        (probabilities, ("top=1",), False),  # one number instead of three
         (probabilities, ("labels",), False),
     ):
         honest = leak(copy, defense, inputs=INPUTS, methods=[]).honest
@@ -119,7 +123,11 @@ def test_labels_leave_the_span_alone():
     inputs = np.random.default_rng(0).standard_normal((50, 12))
     found = leak(NetworkOracle(network), "labels", inputs=inputs, methods=["span", "extract", "learn"])
     assert (found.span.ok, found.span.rank) == (True, 4)
-    assert (found.stopped, found.ending) == (None, "not tried")
+    assert (found.stopped, found.ending) == (True, NO_METHOD)
+    bare = Leak("none", HonestCost(0.0, 0.0, 1.0, 10), None, Rebuilt("extract", Result(Outcome.RECOVERED, None, {})))
+    assert "It leaves the span: 4 of 12 directions" in Sweep("", (bare, found), 16.0, "").sentence
+    spans = leak(NetworkOracle(network), "labels", inputs=inputs, methods=["span"])
+    assert spans.stopped is None  # nobody asked for a copy
     assert np.isnan(found.honest.rms_error)
 
 
@@ -217,6 +225,12 @@ def test_defenses_that_ended_alike_are_told_together():
     assert "Not decided: 6 decimals, 3 decimals (extraction: time over)." in found.sentence
 
 
+def test_a_refusal_is_no_run_through_the_budget():
+    said = Sweep("", (_leak("none", 0.0, True), _leak("a", 1e-3, False)), 16.0, "").sentence
+    assert "is a (extraction: low precision, refused after a look at 0 answers)" in said
+    assert "200,000" not in said
+
+
 def test_a_close_copy_is_not_stopped():
     rows = (_leak("none", 0.0, True), _leak("a", 1e-3, False, copied=CLOSE / 2))
     assert Sweep("", rows, 16.0, "").cheapest is None
@@ -234,8 +248,10 @@ def test_what_was_not_decided_is_said():
     [
         (Outcome.PIECEWISE_CONSTANT, True),
         (Outcome.NOT_ACCURATE, True),
+        (Outcome.TOO_NOISY, True),
         (Outcome.TARGET_FAILED, None),
         (Outcome.NON_FINITE, None),
+        (Outcome.OUT_OF_REACH, None),
         (Outcome.OUT_OF_BUDGET, None),
         (Outcome.PARTIAL, None),
     ],
@@ -245,7 +261,49 @@ def test_only_a_method_that_came_to_its_end_was_stopped(outcome, stopped):
     found = Sweep("", (_leak("none", 0.0, True), row), 16.0, "")
     assert row.stopped is stopped
     assert (found.cheapest is row) == (stopped is True)
-    assert f"a (extraction: {outcome.slug.replace('-', ' ')})" in found.sentence
+    assert f"a (extraction: {outcome.slug.replace('-', ' ')}" in found.sentence
+
+
+@pytest.mark.parametrize("outcome", [Outcome.NON_FINITE, Outcome.OUT_OF_REACH])
+def test_what_a_link_cannot_read_was_left_out_by_the_defense(outcome):
+    tried = Rebuilt("extract", Result(outcome, None, {}), linked=True)
+    assert Leak("top=1", HonestCost(0.1, 0.1, 1.0, 10), None, tried).stopped is True
+
+
+@pytest.mark.parametrize("defense", ["decimals=6", "decimals=3", "float16", "gaussian=3e-4", "top=1"])
+def test_every_defense_of_probabilities_is_decided(defense):
+    """In float64, where probabilities by themselves are no defense."""
+    copy = NetworkOracle(PROBABLE.before_link("softmax"))
+    found = leak(copy, defense, inputs=INPUTS, link="softmax", methods=["extract", "learn"])
+    assert found.stopped is True
+    assert all(each.refused for each in found.tried)
+    assert f"refused after a look at {found.extracted.result.queries:,} answers" in found.ending_in_full
+
+
+def test_noisy_probabilities_are_put_right():
+    p = np.array([[0.5, 0.501, -1e-3], [0.2, 0.3, 0.5], [0.7, 0.5, 0.2], [-0.1, -0.1, -0.1], [1.1, -0.05, -0.05]])
+    for link, expected in (
+        ("softmax", [[0.5, 0.501, 0], p[1], p[2] / 1.4, [np.nan] * 3, [1, 0, 0]]),
+        ("sigmoid", np.clip(p, 0, 1)),
+        ("top-k", [[0.5, 0.501, 0], p[1], p[2] / 1.4, [np.nan] * 3, [1, 0, 0]]),
+    ):
+        tidied = Tidied(open_oracle(lambda x: p[: len(x)], dim=1), link)
+        answers = tidied.answer(np.zeros((5, 1)))
+        np.testing.assert_allclose(answers, expected)
+        assert (answers[1] == p[1]).all()  # probabilities pass to the last digit
+        Linked(tidied, link).answer(np.zeros((5, 1)))  # no row is refused
+    logs = Tidied(open_oracle(lambda x: np.log([[0.9, 0.4, 0.1]] * len(x)), dim=1), "log-softmax")
+    np.testing.assert_allclose(np.exp(logs.answer(np.zeros((1, 1)))).sum(), 1.0)
+
+
+def test_copies_are_held_against_all_digits():
+    """A model that rounds is one all the same: a copy that is better than its answers is told as that."""
+    network = planted((6, 5, 3))
+    plain = defend(NetworkOracle(network), "softmax")
+    rounded_, settings = defend(plain, "decimals=2"), {"inputs": INPUTS, "link": "identity", "methods": ["train"]}
+    true = leak(rounded_, (), yardstick=plain, hidden=(32,), **settings).trained
+    beside = leak(rounded_, (), hidden=(32,), **settings).trained
+    assert true.error < beside.error
 
 
 @pytest.mark.parametrize("cut", [{"undecided": True}, {"outcome": Outcome.OUT_OF_BUDGET}])
@@ -273,8 +331,8 @@ def test_a_copy_is_asked_inside_the_targets_domain(tmp_path):
     given = Given(np.zeros((1, 4)), file=tmp_path / "model.npz")
     recovered = Known(given, extraction=Result(Outcome.RECOVERED, network, {}))
     for known in (recovered, Known(given)):
-        copy, _ = defending._copy(known, Domain(-1.0, 1.0))
-        assert copy.facts.domain == Domain(-1.0, 1.0)
+        copy, yardstick, _ = defending._copy(known, Domain(-1.0, 1.0))
+        assert copy.facts.domain == yardstick.facts.domain == Domain(-1.0, 1.0)
         with pytest.raises(InvalidRows):
             copy.query(np.full((1, 4), 2.0))
 
@@ -282,8 +340,9 @@ def test_a_copy_is_asked_inside_the_targets_domain(tmp_path):
 def test_a_file_stands_behind_the_defenses_of_its_target(tmp_path):
     NETWORK.save(tmp_path / "model.npz")
     given = Given(INPUTS, file=tmp_path / "model.npz", defense=("decimals=2",), output=1)
-    copy, _ = defending._copy(Known(given), Domain())
+    copy, yardstick, _ = defending._copy(Known(given), Domain())
     np.testing.assert_allclose(copy.query(INPUTS), np.round(NETWORK(INPUTS)[:, 1:2], 2))
+    np.testing.assert_allclose(yardstick.query(INPUTS), NETWORK(INPUTS)[:, 1:2])
 
 
 def test_one_output_behind_a_link_is_not_swept(tmp_path):
@@ -309,7 +368,7 @@ def test_the_sweep_keeps_to_its_time():
     assert found.rows[-1].defense == "labels"
     assert found.rows[-1].tried == [] or found.rows[-1].stopped is not None
     late = sweep(copy, on="the local file", inputs=INPUTS, described="", seconds=1e-9)
-    assert [row.stopped for row in late.rows] == [None] * 9
+    assert [row.stopped for row in late.rows] == [None] * 8 + [True]  # labels need no time to be refused
     assert late.rows[1].honest.rms_error > 0
 
 

@@ -101,7 +101,11 @@ def test_labels_alone_still_give_the_span(record):
     assert found["verdict"]["leaks"] == ["span"]
     assert found["span"]["rank"] == 4
     assert found["extraction"] is None
-    assert "do not change under small steps" in step(found, "extraction")["why"]
+    assert step(found, "extraction")["why"] == step(found, "learning")["why"] == "Labels have no creases to find."
+    assert step(found, "flip")["why"] == "Labels have no gradient to follow."
+    assert "The answers are labels" in found["verdict"]["sentence"]
+    assert found["verdict"]["confidence"].startswith("High for the directions: long steps along all others")
+    assert "Ask for" not in str(found["steps"])  # the model is the reader's own
     assert found["flip"] is None
     assert found["recovered"] is None
 
@@ -110,7 +114,7 @@ def test_labels_alone_still_give_the_span(record):
 def test_one_hot_answers_are_labels_in_every_part(record, seed):
     """The reason of the verdict is that of the interface, whatever the few lines of a step look like."""
     found = record(lambda x: np.eye(3)[NETWORK(x).argmax(axis=1)], 6, rng=seed, steps=["health", "span", "extraction"])
-    assert found["health"]["shape"] == "piecewise constant"
+    assert (found["health"]["shape"], found["health"]["answers"]) == ("piecewise constant", "labels")
     assert "do not change under small steps" in found["verdict"]["sentence"]
     assert "curved" not in found["verdict"]["sentence"]
     assert "the same answer everywhere" not in found["verdict"]["sentence"]

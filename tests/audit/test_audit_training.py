@@ -13,7 +13,7 @@ from reluctant.audit.sweep import Sweep
 from reluctant.audit.trained import NOT_TRAINED, trained_sentence, trained_words
 from reluctant.defenses import HonestCost, defend
 from reluctant.learning.student.driver import Training
-from reluctant.learning.student.measured import Measured
+from reluctant.learning.student.measured import HeldOut
 from reluctant.oracles import NetworkOracle
 from reluctant.results import Outcome, Result
 from reluctant.testing import planted
@@ -86,6 +86,35 @@ def test_a_chance_that_was_learned_as_a_value_is_held_against_it():
     assert found.trained.commonest == pytest.approx(max(likely, 1 - likely))
 
 
+def test_a_student_is_trained_once_for_answers_that_hardly_differ():
+    first = trained().trained
+    again = trained("decimals=6", first=first).trained
+    assert again.reused
+    assert again.result is first.result
+    assert "as without the defense, whose answers hardly differ" in trained_words(again)
+    assert trained("decimals=6", first=first).to_dict()["trained"]["as undefended"]
+    for other in ("decimals=1", "softmax", "labels"):
+        assert not trained(other, first=first, seconds=0.5).trained.reused
+
+
+def test_a_student_inside_a_span_is_not_taken_where_the_span_is_lost():
+    """Rounding hides the span: without it training is harder, though answers hardly differ."""
+    wide, inputs = NetworkOracle(planted((40, 3, 2))), np.random.default_rng(0).standard_normal((50, 40))
+    settings = {"inputs": inputs, "methods": ["span", "train"], "hidden": (8,), "seconds": 4.0}
+    first = leak(wide, (), **settings)
+    assert first.trained.narrow
+    assert leak(wide, "decimals=12", first=first.trained, **settings).trained.reused
+    kept = leak(wide, "decimals=9", first=first.trained, **(settings | {"methods": ["train"]})).trained
+    assert (kept.reused, kept.narrow) == (False, False)
+
+
+def test_half_of_the_time_is_kept_for_training():
+    """A network too deep for the methods takes all that they may; the student makes its steps all the same."""
+    deep, inputs = NetworkOracle(planted((8, 20, 20, 20, 3))), np.random.default_rng(0).standard_normal((50, 8))
+    found = leak(deep, "decimals=3", inputs=inputs, hidden=(8,), seconds=4.0)
+    assert found.trained.result.evidence["training"].steps == 8000
+
+
 def test_without_time_nothing_is_trained():
     assert trained("float16", seconds=0.0).trained is None
     assert trained("float16", seconds=0.1).trained.cut
@@ -94,7 +123,7 @@ def test_without_time_nothing_is_trained():
 def _row(name: str, *, error: float | None, ok: bool = False, agreement: float = 0.98) -> Leak:
     """A row that stops exact methods, unless ok, and leaves such a trained copy."""
     outcome = Outcome.RECOVERED if ok else Outcome.LOW_PRECISION
-    measured = Measured(None if error is None else error**2, None, 0.91, 0.1, 0.5, 100)
+    measured = HeldOut(None if error is None else error**2, None, 0.91, 0.1, 0.5, 100)
     evidence = {"accuracy": measured, "training": Training((8,), 100, 10)}
     student = Rebuilt("train", Result(Outcome.LEARNED, None, {}, evidence=evidence), error, error, agreement)
     rebuilt = Rebuilt("extract", Result(outcome, None, {}), 1.0)
@@ -112,6 +141,13 @@ def test_the_sentence_tells_what_training_leaves_of_the_cheapest_defense():
     )
     assert "(91.0% of random ones)" in found.sentence
     assert NOT_TRAINED not in found.sentence
+
+
+def test_defenses_that_leave_the_same_copy_are_told_together():
+    rows = (_row("none", error=1e-5, ok=True), *(_row(f"decimals={k}", error=0.5) for k in (6, 3)))
+    said = trained_sentence(rows, None)
+    assert "behind none of the defenses; behind 6 decimals, 3 decimals it is within 5.0e-01 of the model" in said
+    assert said.count("5.0e-01") == 1
 
 
 def test_a_copy_that_is_far_off_is_not_called_one():
@@ -208,6 +244,25 @@ def test_a_student_of_answers_is_not_taken_for_values_behind_a_link(valid, link)
     assert record["recovered"]["widths"] == list(copy.widths)
     assert link not in record["verdict"]["sentence"]
     assert record["pictures"]["errors"] is None
+
+
+def test_a_student_that_stands_apart_has_its_own_link(valid):
+    """Nobody reads this interface through a softmax; the network that was trained on it has one."""
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((2, 2)) / 2, rng.standard_normal((2, 3))
+
+    def target(x):
+        values = np.exp(np.tanh(x @ a.T) @ b)
+        return values / values.sum(axis=1, keepdims=True)
+
+    with open_oracle(target, dim=2) as oracle:
+        found = audit(oracle, link="identity", budget=30_000, steps=TRAINING)
+    if not found.known.apart:
+        pytest.skip("read through its link after all")
+    record = valid(found.to_dict())
+    assert record["recovered"]["link"] == "softmax"
+    assert record["recovered"]["widths"][-1] == 3
+    assert "with a softmax" in record["verdict"]["sentence"]
 
 
 def test_a_small_budget_is_trained_on():

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from reluctant import ReLUNetwork, check_health, flip_sign, open_oracle, recover_span, verify
-from reluctant.audit.known import Given, Known
+from reluctant.audit.known import NOT_BEGUN, STOPPED, Given, Known
 from reluctant.audit.names import names
+from reluctant.audit.owner import told
 from reluctant.audit.recovered import recovered
 from reluctant.audit.verdict import LEAKS, SMALL_FLIP, judge
+from reluctant.learning.student import train_student
 from reluctant.oracles import Rows
 from reluctant.results import Outcome, Result
 from reluctant.testing import planted
@@ -150,8 +153,68 @@ def test_every_outcome_settles_or_leaves_open():
     left_open = {outcome.slug for outcome in Outcome if not outcome.settles}
     assert left_open == {
         "non-finite", "one-label", "on-boundary", "out-of-budget", "out-of-reach", "partial", "rank-unclear",
-        "span-partial", "target-failed", "too-noisy", "unverified",
+        "span-partial", "target-failed", "too-noisy", "unverified", "wrong-link",
     }  # fmt: skip
+
+
+STUDENT = train_student(open_oracle(lambda x: NETWORK(x).argmax(axis=1), dim=8), rows=400, hidden=(4,), steps=20, rng=0)
+
+
+def trained(labels: float, *, error: float | None = None, hurried: bool = False) -> Result:
+    """A network trained on 40,000 answers that is no copy."""
+    accuracy = replace(STUDENT.evidence["accuracy"], error=error, agreement=labels, commonest=0.6)
+    evidence = {"accuracy": accuracy, "training": replace(STUDENT.evidence["training"], short="", hurried=hurried)}
+    return Result(Outcome.NOT_ACCURATE, off_by(0.5), {"training": Rows(40_000, 40_000)}, evidence=evidence)
+
+
+def test_a_trained_network_is_told_before_that_no_closer_copy_was_made():
+    verdict = judge(replace(SETTLED, training=trained(0.97)))
+    assert verdict.sentence.startswith(
+        "A network trained on 40,000 answers gives the same label for 97.0% of inputs that it was not trained on (the "
+        "commonest label alone: 60.0%). No closer copy was made."
+    )
+    span = recover_span(open_oracle(NETWORK))
+    seen = judge(replace(SETTLED, training=trained(0.97, error=0.04, hurried=True), span=span))
+    assert "comes to an error of 2.0e-01 of the answers' deviation, root mean square, and the same" in seen.sentence
+    assert "; its training was cut short. No closer copy was made." in seen.sentence
+    assert "no copy of the network was made" not in seen.sentence
+    assert "Measured for the trained network" in seen.confidence
+    findings = {entry["id"]: entry["finding"] for entry in names(replace(SETTLED, training=trained(0.97)), verdict)}
+    assert findings["AML.T0024.002"].endswith("A trained network gives 97.0% of labels.")
+
+
+def test_the_box_in_which_probabilities_were_read_is_in_the_verdict():
+    run = unverified(0.0, Outcome.RECOVERED)
+    known = replace(NOTHING, extraction=replace(run, evidence={**run.evidence, "inside": "[-16, 16]"}))
+    assert judge(known).sentence.endswith("the copy was looked for in [-16, 16], and holds there.")
+    assert "looked for in" not in judge(replace(NOTHING, extraction=run)).sentence
+
+
+def test_a_stop_is_told_once_for_all_steps():
+    said = {"span": STOPPED} | dict.fromkeys(("extraction", "learning", "training"), NOT_BEGUN)
+    verdict = judge(replace(NOTHING, said=said))
+    assert verdict.sentence.endswith(
+        "The audit was stopped: span was broken off, extraction, learning and training were not begun."
+    )
+    assert verdict.sentence.count("stopped") == 1
+    assert verdict.confidence == "None: the audit was stopped before it could look far enough."
+    first = judge(Known(Given(np.zeros((1, 8))), said={"health": STOPPED, **dict.fromkeys(said, NOT_BEGUN)}))
+    assert "health was broken off" in first.sentence
+
+
+def test_the_verdict_stands_in_no_other_entry():
+    for known in (SETTLED, NOTHING, replace(NOTHING, extraction=unverified(0.0, Outcome.RECOVERED))):
+        verdict = judge(known)
+        findings = [entry["finding"] for entry in names(known, verdict)]
+        assert verdict.sentence not in findings
+        assert len(set(findings)) == len(findings)
+        assert max(map(len, findings)) < 120
+
+
+def test_an_owner_is_not_told_what_is_for_those_who_ask():
+    for outcome in Outcome:
+        assert told(outcome).startswith(outcome.happened)
+        assert not re.search(r"Ask for|ask the target|--eps|--steps|--labels|--threshold|Average", told(outcome))
 
 
 def test_a_copy_that_is_not_accurate_enough_tells_its_error():

@@ -45,6 +45,16 @@ def test_one_json_object_on_standard_output(command, module, folder):
     assert "audit 1/13: health" in ended.err
 
 
+def test_a_rate_tells_how_long_an_attack_on_a_file_would_take(command, npz, folder):
+    """Nothing is asked more slowly for it."""
+    start = time.monotonic()
+    ended = command("audit", npz, *QUICK, "--rate", 2, "--price", 1, "--json", folder / "audit.json")
+    assert ended.status == 0
+    expected = read(folder / "audit.json")["expected"]
+    assert expected["seconds"]["expected"] == pytest.approx(expected["queries"]["expected"] / 2)
+    assert time.monotonic() - start < expected["seconds"]["low"]
+
+
 @pytest.mark.parametrize(("leak", "status"), [("extractable", 1), ("approximable", 1), ("span", 0)])
 def test_fail_on(leak, status, command, npz):
     assert command("audit", npz, *QUICK, "--fail-on", leak).status == status
@@ -78,6 +88,8 @@ def test_fail_on_may_be_repeated(command, npz):
         ("--json", "missing/audit.json"),
         ("--link", "magic"),
         ("--link", "softmax"),  # of one output
+        ("--rate", "0"),
+        ("--rate", "nan"),
         ("--domain", "1"),
         ("--budget", "0"),
         ("--skip", "everything"),
@@ -154,7 +166,7 @@ def test_a_function_that_takes_few_rows_at_once(command, module, folder):
     arguments = ("audit", target, "--dim", 5, *QUICK, "--json", folder / "audit.json")
     assert command(*arguments).status == 0
     record = read(folder / "audit.json")
-    assert any("open it with batch= (--batch)" in step["why"] for step in record["steps"])
+    assert any("with batch= (--batch)" in step["why"] for step in record["steps"])
     assert command(*arguments, "--batch", 100).status == 0
     record = read(folder / "audit.json")
     assert record["verdict"]["level"] == "exact"
@@ -229,7 +241,7 @@ def test_a_signal_ends_it_with_a_report(sent, status, main, folder):
         while not (folder / "hanging").exists() and time.monotonic() < end:
             time.sleep(0.02)
         process.send_signal(sent)
-        _, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=30)
     finally:
         process.kill()
     assert process.returncode == status
@@ -237,8 +249,9 @@ def test_a_signal_ends_it_with_a_report(sent, status, main, folder):
     assert record["ok"] is False
     assert record["health"] is not None
     why = [step["why"] for step in record["steps"]]
-    stopped = why.index("Stopped by the user.")
-    assert set(why[stopped:]) == {"Stopped by the user."}
+    stopped = why.index("Stopped from outside while it ran.")
+    assert set(why[stopped + 1 :]) == {"Not begun."}
+    assert record["stopped"] in out.splitlines()[-2]  # before the place of the report
     assert f"audit {stopped + 1}/13: " in err
     assert f"audit {stopped + 2}/13: " not in err  # nothing is announced that is not begun
     assert (folder / "report.html").is_file()

@@ -46,7 +46,7 @@ def test_an_unreachable_scheduler_is_bad_input(
 
 
 def test_reproduce_refuses_what_is_no_engine(command: Any) -> None:
-    ended = command("reproduce", "depth", "--engine", "tcp://somewhere:8786")
+    ended = command("reproduce", "depth", "--engine", "http://somewhere:8786")
     assert ended.status == 2
     assert 'expected "dask://host:port"' in ended.err
 

@@ -19,6 +19,25 @@ def test_what_it_prints(command):
     assert ended.err == ""
 
 
+def test_large_numbers_have_commas(command):
+    ended = command("estimate", "784-128-64-10", "--precision", "labels", "--price", "1e6", "--currency", "EUR")
+    assert "at 1,000,000 EUR a thousand  20,0" in ended.out
+    assert "answers for each parameter   183  (" in ended.out
+    assert "transcript on disk           481" in ended.out
+
+
+def test_text_and_json_have_one_sign(command):
+    said, data = command("estimate", "64-32-10").out, json.loads(command("estimate", "64-32-10", "--json", "-").out)
+    line = next(line for line in said.splitlines() if line.startswith("64-32-10  "))
+    assert line.endswith(f"{data['estimates'][0]['measured'][0]['over expected']:+.1%}")
+
+
+def test_probabilities_are_refused_by_name(command):
+    ended = command("estimate", "20-16-3", "--link", "softmax")
+    assert ended.status == 1
+    assert "No estimate. Not modelled: answers behind a softmax." in ended.out
+
+
 def test_several_shapes(command):
     ended = command("estimate", "784-128-10", "784-32-1")
     assert ended.status == 0
@@ -51,10 +70,12 @@ def test_json_to_a_file(command, folder):
         (["784"], "such as 784-128-1"),
         (["784x128x1"], "'784x128x1'"),
         (["784-0-1"], "at least 1 neuron in every layer"),
-        (["784-128-1", "--precision", "double"], "float64, float32, float16, labels, decimals=K, noise=S"),
+        (["784-128-1", "--precision", "double"], "float16, labels, decimals=K, float32,decimals=K, noise=S"),
         (["784-128-1", "--rate", "0"], "rate"),
         (["784-128-1", "--price", "-1"], "price"),
         (["784-128-1", "--json", "nowhere/cost.json"], "an existing folder"),
+        (["-5-3-1"], "shape: got '-5-3-1'"),
+        (["784-128-1", "--prise", "3"], "No such option: --prise"),
         ([], "SHAPE"),
     ],
 )

@@ -95,6 +95,74 @@ def test_a_part_that_was_found_is_written(folder, command):
     assert not (folder / "copy.npz").exists()
 
 
+CLASSIFIER = """
+import numpy as np
+
+rng = np.random.default_rng(3)
+w, b, a, c = rng.normal(size=(4, 6)), rng.normal(size=6), rng.normal(size=(6, 3)), rng.normal(size=3)
+
+def values(x):
+    return np.maximum(x @ w + b, 0) @ a + c
+
+def probabilities(x):
+    e = np.exp(values(x) - values(x).max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+def boxed(x):
+    if np.abs(x).max() > 3:
+        raise ValueError("inputs must be in [-3, 3]")
+    return values(x)
+"""
+
+
+@pytest.fixture
+def classifier(module):
+    return module(CLASSIFIER)
+
+
+@pytest.mark.parametrize("name", ["copy.onnx", "copy.npz"])
+def test_a_classifier_is_shown_and_written_with_all_its_classes(name, classifier, folder, command):
+    target = f"{classifier}:probabilities"
+    ended = command("extract", target, "--dim", 4, "--link", "softmax", "-o", folder / name)
+    assert ended.status == 0
+    assert "ReLUNetwork(4-6-3, softmax, " in ended.out
+    assert "Its values are log-ratios to the first class" in ended.out
+    assert rl.ReLUNetwork.load(folder / name).widths == (4, 6, 3)
+    checked = command("verify", target, folder / name, "--dim", 4)
+    assert checked.status == 0
+    assert "written with a softmax" in checked.err
+    assert command("verify", target, folder / name, "--dim", 4, "--link", "softmax").status == 0
+
+
+def test_values_are_compared_as_they_are_with_a_network_that_has_a_link(classifier, folder, command):
+    from_values = rl.extract(rl.open_oracle(f"{classifier}:values", dim=4)).network
+    rl.ReLUNetwork(from_values.weights, from_values.biases, from_values.skip, "softmax").save(folder / "linked.npz")
+    ended = command("verify", f"{classifier}:values", folder / "linked.npz", "--dim", 4)
+    assert ended.status == 0
+    assert "written with" not in ended.err
+
+
+@pytest.mark.parametrize(
+    ("target", "link", "said"),
+    [
+        ("values", "softmax", "Leave the link out"),
+        ("probabilities", "sigmoid", "3 probabilities that sum to one"),
+    ],
+)
+def test_a_wrong_link_is_told_as_that(target, link, said, classifier, command):
+    ended = command("extract", f"{classifier}:{target}", "--dim", 4, "--link", link)
+    assert ended.status == 1
+    assert ended.out.startswith("The link is not that of the target")
+    assert said in ended.out
+
+
+def test_a_target_that_raises_outside_a_box_is_told_to_get_a_domain(classifier, command):
+    ended = command("extract", f"{classifier}:boxed", "--dim", 4)
+    assert ended.status == 1
+    assert ended.out.count("--domain LOW,HIGH") == 2
+    assert command("extract", f"{classifier}:boxed", "--dim", 4, "--domain=-3,3").status == 0
+
+
 def test_a_transcript_is_resumed_without_paying(target, folder, command):
     arguments = ("extract", target, "--transcript", folder / "answers", "--json", "-", "-q")
     first, second = (json.loads(command(*arguments).out) for _ in range(2))

@@ -16,6 +16,21 @@ def failing(number: int) -> int:
     return number
 
 
+def late(number: int) -> int:
+    raise TimeoutError(f"{number} took too long")
+
+
+def unpacked_nowhere() -> object:
+    raise ModuleNotFoundError("no module of that name")
+
+
+class Unopenable:
+    """Pickles well and cannot be unpacked again."""
+
+    def __reduce__(self) -> tuple[object, tuple[()]]:
+        return unpacked_nowhere, ()
+
+
 def fatal(number: int) -> int:
     os.kill(os.getpid(), signal.SIGKILL)
     return number

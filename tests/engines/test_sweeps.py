@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 from typing import Any
 
 import pytest
-from sweep_pieces import failing, fatal, squared_somewhere
+from sweep_pieces import Unopenable, failing, fatal, late, squared_somewhere
 
 from reluctant.engines import as_they_end, in_order, spread
 from reluctant.errors import UnusableEngine
@@ -30,7 +31,7 @@ def test_on_processes() -> None:
     assert os.getpid() not in {pid for _, pid in found}
 
 
-@pytest.mark.parametrize("by", ["client", "address"])
+@pytest.mark.parametrize("by", ["client", "address", "printed"])
 def test_on_a_cluster(by: str, request: pytest.FixtureRequest, client: Any) -> None:
     found = list(spread(squared_somewhere, range(12), engine=request.getfixturevalue(by)))
     assert [value for value, _ in found] == [number**2 for number in range(12)]
@@ -41,6 +42,22 @@ def test_on_a_cluster(by: str, request: pytest.FixtureRequest, client: Any) -> N
 def test_an_error_of_a_piece_is_its_own(client: Any) -> None:
     with pytest.raises(ValueError, match="not 3"):
         list(spread(failing, range(5), engine=client))
+
+
+def test_a_piece_that_ran_out_of_its_own_time_says_so(client: Any) -> None:
+    with pytest.raises(TimeoutError, match="0 took too long"):
+        list(spread(late, range(2), engine=client))
+
+
+@pytest.mark.parametrize("pieces", [(threading.Lock().locked, [1]), (failing, [threading.Lock()])])
+def test_what_cannot_be_sent_is_refused_here(pieces: tuple[Any, Any], client: Any) -> None:
+    with pytest.raises(UnusableEngine, match=r"^function, items: got what cannot be sent to workers .*lock"):
+        list(spread(*pieces, engine=client))
+
+
+def test_what_workers_cannot_open_is_no_error_of_the_piece(client: Any) -> None:
+    with pytest.raises(UnusableEngine, match=r"^engine: got workers that cannot open a piece .*no module of that name"):
+        list(spread(failing, [Unopenable()], engine=client))
 
 
 def test_a_piece_that_kills_its_workers_is_given_up(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import reluctant as rl
@@ -17,6 +18,11 @@ def test_time_and_money_follow_from_the_rows():
     assert found.seconds.expected == pytest.approx(found.queries.expected / 200)
     assert found.money.high == pytest.approx(found.queries.high / 1000 * 0.5)
     assert rl.estimate("784-128-1").seconds is None is rl.estimate("784-128-1").money
+
+
+def test_a_currency_goes_with_the_price():
+    found = rl.estimate("784-128-1", price=2, currency="EUR")
+    assert found.currency == found.to_dict()["currency"] == "EUR"
 
 
 def test_arithmetic_and_transcript():
@@ -35,6 +41,65 @@ def test_a_transcript_is_as_large_as_that(tmp_path):
         queries = rl.extract(oracle).queries
     size = (tmp_path / "kept" / "transcript.log").stat().st_size
     assert transcript_bytes(queries, 3) <= size < 1.2 * transcript_bytes(queries, 3) + 2000
+
+
+def test_a_transcript_of_labels_is_as_large_as_that(tmp_path):
+    """A label is one answer, however many classes there are."""
+    from reluctant.estimation.answers import Answers
+    from reluctant.estimation.resources import transcript_bytes
+    from reluctant.testing import planted
+
+    network, rows = planted((12, 4, 3)), np.random.default_rng(0).standard_normal((5000, 12))
+    with rl.open_oracle(lambda x: network(x).argmax(axis=1), dim=12, transcript=tmp_path / "kept") as oracle:
+        for part in np.split(rows, 50):
+            oracle.query(part)
+        told = transcript_bytes(oracle.queries, Answers("labels").in_a_row(3))
+    size = (tmp_path / "kept" / "transcript.log").stat().st_size
+    assert told <= size < 1.1 * told + 2000
+
+
+def test_a_label_is_one_answer():
+    found = rl.estimate("784-20-20-10", precision="labels")
+    rows = found.queries.expected
+    assert found.per_parameter.expected == pytest.approx(rows / found.parameters)
+    assert found.transcript == pytest.approx(24 * rows)
+    one = rl.estimate("784-20-20-1", precision="labels").to_dict()["measured"][0]
+    assert one["answers per parameter"] == pytest.approx(one["queries"] / 16_141)
+    several = rl.estimate("784-128-10").to_dict()["measured"][0]
+    assert several["answers per parameter"] == pytest.approx(10 * several["queries"] / 101_770)
+
+
+def test_over_expected_is_of_what_was_measured():
+    """Positive where a run took more than a model says that has not seen its shape."""
+    from reluctant.estimation.regimes import fitted, model_for
+
+    nearest = rl.estimate("32-32-1").neighbours[0]
+    point, fit = nearest.point, fitted(model_for((32, 32, 1), measured().points[0].answers))
+    without = fit.model.fitted([other for other in fit.points if other.widths != point.widths])
+    assert point.shape == "32-32-1"
+    assert nearest.over_expected == pytest.approx(point.queries / without.rows(point.widths, point.answers) - 1)
+    assert nearest.to_dict()["over expected"] == nearest.over_expected
+
+
+def test_rounded_float32_costs_more_than_rounded_float64():
+    """What a served model rounds has few digits far out too."""
+    rounded, single, double = (
+        rl.estimate("20-16-3", precision=name).queries.expected
+        for name in ("float32,decimals=3", "float32", "decimals=3")
+    )
+    assert rounded > single > 2 * double
+    assert rl.estimate("20-16-3", precision="float32, decimals=3").precision == "float32,decimals=3"
+
+
+@pytest.mark.parametrize("link", ["softmax", "sigmoid", "log-softmax", "top-k"])
+def test_probabilities_have_no_number(link):
+    found = rl.estimate("20-16-3", link=link)
+    assert not found.ok
+    assert f"Not modelled: answers behind a {link}" in found.reason
+
+
+def test_labels_are_the_same_behind_a_link():
+    assert rl.estimate("20-16-3", precision="labels", link="softmax").ok
 
 
 def test_memory_is_that_of_measured_runs():
@@ -59,6 +124,11 @@ def test_no_memory_beyond_four_times_what_was_measured(near, far):
     [
         ("784-128-1", "float64", "Measured: this very shape was run."),
         ("784-100-1", "float64", "Between measured shapes."),
+        ("784-130-1", "float32", "Between measured shapes."),
+        ("3300-16384-1", "float64", "Between measured shapes."),
+        ("784-128-10", "float32", "Measured: this very shape was run."),
+        ("30-128-2", "float32", "Measured: this very shape was run."),
+        ("1000000-1000000-1", "float64", "19,855× more parameters than any measured network"),
         ("307200-16384-1", "float64", "100× more parameters than any measured network (50,364,417)"),
         ("784-128-1000", "float64", "100× more outputs than any measured network (10)"),
         ("3-60-1", "float64", "fewer inputs than any measured network (10)"),
@@ -82,6 +152,8 @@ def test_how_far_it_is_from_what_was_measured(shape, precision, said):
         ("64-32-16-1", "decimals=3", "2 hidden layers and few digits"),
         ("20-20-20-20-20-1", "float64", "Not measured: 4 hidden layers"),
         ("784-128-1", "float16", "float16 has three digits"),
+        ("20-16-3", "float32,decimals=5", "float32 rounded to 5 decimals"),
+        ("64-32-16-1", "float32,decimals=3", "2 hidden layers and few digits"),
         ("64-40-1", "decimals=9", "answers rounded to 9 decimals"),
         ("64-40-1", "decimals=15", "answers rounded to 15 decimals"),
         ("64-32-16-1", "decimals=12", "answers rounded to 12 decimals"),
@@ -105,7 +177,7 @@ def test_neighbours_are_measured_and_near():
     found = rl.estimate("784-120-1")
     assert found.neighbours[0].point.shape == "784-128-1"
     assert len({neighbour.point.shape for neighbour in found.neighbours}) == 3
-    assert all(abs(neighbour.error) < 0.01 for neighbour in found.neighbours)
+    assert all(abs(neighbour.over_expected) < 0.01 for neighbour in found.neighbours)
 
 
 def test_a_shape_that_was_tried_in_vain_is_told(monkeypatch):
@@ -126,21 +198,38 @@ def test_it_is_plain_data():
     assert data["measured"][0]["shape"] == "784-128-1"
 
 
-@pytest.mark.parametrize("shape", ["784", "784-1", "784-0-1", "784-x-1", "", "784--1", "7.5-3-1", (5, 3), (5, -1, 1)])
+@pytest.mark.parametrize(
+    "shape", ["784", "784-1", "784-0-1", "784-x-1", "", "784--1", "7.5-3-1", (5, 3), (5, -1, 1), 5, None]
+)
 def test_a_shape_that_is_none(shape):
     with pytest.raises(InvalidInput, match="shape"):
         rl.estimate(shape)
 
 
 @pytest.mark.parametrize(
-    "precision", ["float8", "decimals", "decimals=0", "decimals=99", "decimals=³", "noise=0", "noise=x", ""]
+    "precision",
+    [
+        "float8",
+        "decimals",
+        "decimals=0",
+        "decimals=99",
+        "decimals=³",
+        "noise=0",
+        "noise=x",
+        "float16,decimals=3",
+        "float32,decimals",
+        3,
+        "",
+    ],
 )
 def test_an_unknown_precision(precision):
     with pytest.raises(InvalidInput, match="precision"):
         rl.estimate("784-128-1", precision=precision)
 
 
-@pytest.mark.parametrize("setting", [{"rate": 0}, {"rate": float("nan")}, {"price": -1}, {"flops": float("inf")}])
+@pytest.mark.parametrize(
+    "setting", [{"rate": 0}, {"rate": float("nan")}, {"price": -1}, {"flops": float("inf")}, {"link": "tanh"}]
+)
 def test_numbers_that_make_no_sense(setting):
     with pytest.raises(InvalidInput, match=next(iter(setting))):
         rl.estimate("784-128-1", **setting)

@@ -20,6 +20,7 @@ import reluctant as rl
 from reluctant.engines import cluster as clusters
 from reluctant.engines.cluster import scheduler_address
 from reluctant.errors import InvalidInput, TargetBusy, TargetTimeout, TargetUnavailable, UnusableEngine
+from reluctant.oracles import NetworkOracle
 
 ROWS = gaussian_rows(5, 6)
 
@@ -33,6 +34,8 @@ ROWS = gaussian_rows(5, 6)
         ("dask://scheduler:8786", "scheduler:8786"),
         ("dask://10.0.0.1", "10.0.0.1:8786"),
         ("dask://[::1]:9000/", "[::1]:9000"),
+        ("tcp://127.0.0.1:37251", "tcp://127.0.0.1:37251"),
+        ("tls://scheduler", "tls://scheduler:8786"),
     ],
 )
 def test_addresses(engine: str, address: str) -> None:
@@ -40,11 +43,18 @@ def test_addresses(engine: str, address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "engine", ["", "dask", "tcp://host:8786", "dask://", "dask://host:port", "dask://host/path", "http://host:1", 3]
+    "engine", ["", "dask", "foo", "tcp://", "dask://", "dask://host:port", "dask://host/path", "http://host:1", 3]
 )
 def test_what_is_no_engine_is_refused(engine: Any) -> None:
-    with pytest.raises(UnusableEngine, match=r'^engine: got .*, expected "dask://host:port" or a Client'):
+    with pytest.raises(UnusableEngine, match=r'^engine: got .*, expected "dask://host:port".* or a Client'):
         rl.open_oracle(SHALLOW, engine=engine)
+
+
+@pytest.mark.parametrize("engine", [42, "foo"])
+def test_a_bad_engine_is_told_before_a_target_that_cannot_be_sent(engine: Any) -> None:
+    lock = threading.Lock()
+    with pytest.raises(UnusableEngine, match=r"^engine: got .*(42|foo)"):
+        rl.open_oracle(lambda x: (lock, SHALLOW(x))[1], dim=6, engine=engine)
 
 
 def test_an_unreachable_scheduler_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,6 +64,11 @@ def test_an_unreachable_scheduler_is_given_up_soon(monkeypatch: pytest.MonkeyPat
         rl.open_oracle(SHALLOW, engine="dask://127.0.0.1:9")
     assert time.monotonic() - start < 20
     assert issubclass(UnusableEngine, InvalidInput)
+
+
+def test_tls_without_certificates() -> None:
+    with pytest.raises(UnusableEngine, match=r"^engine: got a tls:// address, and no certificates"):
+        rl.open_oracle(SHALLOW, engine="tls://127.0.0.1:9")
 
 
 @pytest.fixture
@@ -66,7 +81,9 @@ def empty_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 def test_a_scheduler_without_workers(empty_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clusters, "WORKER_SECONDS", 0.2)
-    with pytest.raises(UnusableEngine, match=r"^engine: got a scheduler without workers.*dask worker"):
+    with pytest.raises(
+        UnusableEngine, match=r"^engine: got a scheduler without workers.*`dask worker tcp://127.0.0.1:"
+    ):
         rl.open_oracle(SHALLOW, engine=empty_cluster)
 
 
@@ -115,6 +132,18 @@ def test_a_module_that_workers_do_not_have(client: Any) -> None:
 def test_an_opened_oracle_would_count_for_itself(client: Any) -> None:
     with pytest.raises(UnusableEngine, match=r"^target: got one that is opened already.*engine="):
         rl.open_oracle(rl.defend(rl.open_oracle(SHALLOW), "decimals=3"), engine=client)
+
+
+def test_noise_that_every_worker_would_draw_alike(client: Any) -> None:
+    noisy = rl.defend(NetworkOracle(SHALLOW), "gaussian=0.01")
+    with pytest.raises(UnusableEngine, match=r"^target: got one that adds random noise.*defend\(open_oracle"):
+        rl.open_oracle(noisy, engine=client)
+
+
+def test_noise_that_the_row_fixes_may_be_sent(client: Any) -> None:
+    noisy = rl.defend(NetworkOracle(SHALLOW), "gaussian=0.01,fixed")
+    with rl.open_oracle(noisy, engine=client) as oracle:
+        np.testing.assert_array_equal(oracle.query(ROWS), rl.open_oracle(noisy).query(ROWS))
 
 
 def test_a_served_model_is_asked_from_here(client: Any) -> None:

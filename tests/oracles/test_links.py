@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from oracle_models import gaussian_rows, sigmoid, softmax
 
-from reluctant.errors import InvalidAnswer, InvalidInput, NonFiniteAnswer
+from reluctant.errors import InvalidAnswer, InvalidInput, LinkMismatch, NonFiniteAnswer
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import CallableOracle, Kind, Linked, NetworkOracle, open_oracle
 from reluctant.testing import planted
@@ -97,8 +97,28 @@ def test_first_bad_row_is_named() -> None:
 
 @pytest.mark.parametrize("link", ["softmax", "sigmoid"])
 def test_values_of_a_network_are_refused(link: str) -> None:
-    with pytest.raises(InvalidAnswer, match="Use link='identity'"):
+    with pytest.raises(InvalidAnswer, match=r"Leave the link out \(link='identity'\)"):
         Linked(NetworkOracle(NETWORK), link).query(10 * ROWS)
+
+
+def test_a_sigmoid_is_not_taken_for_a_softmax() -> None:
+    oracle = CallableOracle(lambda x: softmax(NETWORK(x)), 4)
+    oracle.query(ROWS[:1])
+    with pytest.raises(LinkMismatch, match=r"^link: got 3 probabilities that sum to one.*--link softmax"):
+        Linked(oracle, "sigmoid").query(ROWS)
+
+
+def test_independent_probabilities_that_are_certain_may_sum_to_one() -> None:
+    """Far out one output says yes for sure and the others no."""
+    p = np.array([[1.0, 1e-9, 1e-9], [1e-9, 1 - 1e-9, 1e-9]]).repeat(20, axis=0)
+    oracle = CallableOracle(lambda x: p[: len(x)], 4)
+    oracle.query(ROWS[:1])
+    assert Linked(oracle, "sigmoid").answer(ROWS).shape == (40, 3)
+
+
+def test_two_classes_may_be_read_as_two_sigmoids() -> None:
+    values = Linked(constant([0.25, 0.75]), "sigmoid").query(np.zeros((9, 2)))
+    np.testing.assert_allclose(values[0], [-np.log(3), np.log(3)], rtol=1e-12)
 
 
 # ---- zero and one

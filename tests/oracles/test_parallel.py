@@ -81,6 +81,48 @@ def test_what_was_under_way_is_handed_on_before_the_failure() -> None:
     assert len(target.sizes) < len(ROWS) // 10
 
 
+class Choosy(Slow):
+    """Refuses large batches; every row from a given one on is more than it can take."""
+
+    def __init__(self, most: int, last: int) -> None:
+        super().__init__(most)
+        self.last = last
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        if len(rows) <= self.most and (rows[:, 0] >= self.last).any():
+            raise TargetUnavailable("gone")
+        return super().answer(rows)
+
+
+@pytest.mark.parametrize("connections", [1, 3])
+def test_halves_that_were_answered_are_handed_on_before_the_other_half_fails(connections: int) -> None:
+    """They were paid for: nothing that the target answered may be missing from a transcript."""
+    numbered = np.column_stack([np.arange(200.0), *np.zeros((2, 200))])
+    target = Choosy(most=10, last=75)
+    taken: list[tuple[slice, FloatArray]] = []
+    with pytest.raises(TargetUnavailable):
+        taken.extend(Parallel(target, connections, 200, spread=2).answer_parts(numbered, 1000))
+    assert sum(len(answers) for _, answers in taken) == sum(target.sizes) > 0
+    for part, answers in taken:
+        np.testing.assert_array_equal(answers[:, 0], numbered[part, 0])
+
+
+def test_a_row_that_is_refused_for_itself_teaches_nothing() -> None:
+    """Rows around it are taken in small batches, but that it was refused says nothing about their size."""
+
+    class Refusing(Slow):
+        def answer(self, rows: FloatArray) -> FloatArray:
+            if (rows[:, 0] == 170).any():
+                raise BatchRefused("not this one")
+            return super().answer(rows)
+
+    numbered = np.column_stack([np.arange(200.0), *np.zeros((2, 200))])
+    oracle = Parallel(Refusing(), 1, 100)
+    with pytest.raises(BatchRefused):
+        oracle.answer(numbered)
+    assert oracle.batch == 100
+
+
 def test_no_more_is_sent_than_is_taken() -> None:
     target = Slow()
     parts = Parallel(target, 3, 10).answer_parts(ROWS, 1000)

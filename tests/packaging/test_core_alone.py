@@ -79,7 +79,7 @@ NEEDS = {
     "planted((4, 3, 1)).save(FOLDER + '/network.onnx')": ("reluctant[onnx]", "onnx"),
     "reluctant.open_oracle(planted((4, 3, 1)), transcript=FOLDER + '/kept')": ("xxhash", "xxhash"),
     "reluctant.open_oracle('http://localhost:1/v2/models/x')": ("reluctant[http]", "httpx"),
-    "reluctant.open_oracle(planted((4, 3, 1)), engine='dask://localhost')": ("reluctant[dask]", "cloudpickle"),
+    "reluctant.open_oracle(planted((4, 3, 1)), engine='dask://localhost')": ("reluctant[dask]", "distributed"),
     "new_figure()": ("reluctant[report]", "matplotlib"),
     "render('base.html')": ("reluctant[report]", "jinja2"),
     "check_audit({'schema': 'reluctant-audit/1'})": ("reluctant[report]", "jsonschema"),

@@ -59,22 +59,30 @@ def test_nothing_but_the_verdict(record):
     assert len(three_figures(record)) == 3
 
 
-TARGETS = {
-    "smooth": (lambda x: np.tanh(x).sum(axis=1), "curved at small scale"),
-    "labels": (lambda x: np.argmax(planted((4, 6, 3))(x), axis=1), "do not change under small steps"),
-    "constant": (lambda x: np.ones(len(x)), "same answer everywhere"),
-    "without numbers": (lambda x: np.full(len(x), np.nan), "NaN or inf"),
+TARGETS = {  # what it computes, why it is refused, and what its steps say of that
+    "smooth": (lambda x: np.tanh(x).sum(axis=1), "curved at small scale", "Curved answers have no creases"),
+    "labels": (
+        lambda x: np.argmax(planted((4, 6, 3))(x), axis=1),
+        "The answers are labels",
+        "Labels have no creases to find",
+    ),
+    "constant": (lambda x: np.ones(len(x)), "same answer everywhere", "the same everywhere have no creases"),
+    "without numbers": (lambda x: np.full(len(x), np.nan), "NaN or inf", "NaN or inf"),
 }
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_refused_target(name):
-    target, reason = TARGETS[name]
+    target, reason, short = TARGETS[name]
     untrained = [step for step in STEPS if step != "training"]  # which may well give a copy of a smooth one
     record = json.loads(audit(open_oracle(target, dim=4), budget=6000, steps=untrained).to_json())
     html = audit_page(check_audit(record))
     assert "Exact copy possible" not in html
-    assert reason in section(html, "recovered")
+    assert reason in record["verdict"]["sentence"]
+    assert short in section(html, "recovered")
+    words = re.sub("<[^>]*>", "", html)
+    assert words.count(reason) == (1 if name != "without numbers" else words.count("NaN or inf"))  # told once
+    assert "Ask for" not in words  # the model is the reader's own
     assert 'class="absent"' in section(html, "defenses")
     assert len(three_figures(record)) == 3
     if name in {"labels", "smooth"}:

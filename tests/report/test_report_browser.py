@@ -72,6 +72,25 @@ def column(page: Any, table: str, number: int) -> list[str]:
     )
 
 
+def test_the_defenses_need_no_scrolling_beside_the_contents(visit, report):
+    page = visit(report, viewport={"width": 1200, "height": 900})
+    assert page.locator("nav.contents").bounding_box()["x"] > 900  # it stands beside
+    table = "document.querySelector('#defenses .scroll')"
+    shown, whole = (page.evaluate(f"{table}.{which}Width") for which in ("client", "scroll"))
+    assert 700 < whole <= shown
+
+
+def test_no_name_in_a_picture_is_cut(visit, report):
+    page = visit(report, viewport={"width": 1200, "height": 900})
+    outside = page.locator(".picture svg").evaluate_all(
+        """pictures => pictures.flatMap(svg => [...svg.querySelectorAll("text")].filter(text => {
+          const [a, b] = [text.getBoundingClientRect(), svg.getBoundingClientRect()];
+          return a.left < b.left - 1 || a.right > b.right + 1;
+        }).map(text => text.textContent))"""
+    )
+    assert outside == []
+
+
 def test_tables_are_sorted_by_a_click(visit, report):
     page = visit(report)
     before = column(page, "#queries", 1)

@@ -14,6 +14,7 @@ from reluctant.report import audit_page, three_figures
 from reluctant.report.audit import CONTENTS
 from reluctant.report.defenses import defense_table
 from reluctant.report.findings import recovered_facts
+from reluctant.report.sentences import flip_sentence
 from reluctant.report.summary import leaks, level_of
 
 LOADING_ATTRIBUTES = {"src", "srcset", "data", "action", "poster", "background", "href", "xlink:href"}
@@ -155,6 +156,36 @@ def test_the_picture_takes_the_colour_of_the_page(html):
 def test_numbers_are_written_for_people(page):
     assert not re.search(r"\d\.\de-\d\d", page.text)
     assert "× 10⁻¹³" in page.text
+
+
+def test_no_sentence_needs_the_theory(page, record):
+    assert "√" not in page.text
+    smallest, typical = record["flip"]["relative size"], 0.6745 / 64**0.5
+    said = (
+        f"A random network with as many inputs needs about {typical:.1%}: the least is {typical / smallest:.1f} times"
+    )
+    assert said in page.text
+    for times, words in ((3.0, "the least is 3.0 times that"), (1.1, "the least is about that")):
+        record["flip"]["relative size"] = times * typical
+        assert words in flip_sentence(record)
+
+
+def test_the_verdict_stands_once(page, record):
+    assert page.text.count(record["verdict"]["sentence"][:60]) == 1
+
+
+def test_directions_are_counted_not_measured(page, record):
+    assert "Noise along the other 32 changes no answer." in page.text
+    assert "of input space is" not in page.text
+    for rank, note in ((63, "the other one does not matter to it"), (64, "every direction counts")):
+        span = record["span"] | {"rank": rank}
+        figures = three_figures(record | {"recovered": None, "defenses": None, "span": span})
+        assert figures[1].note == note
+
+
+def test_a_record_of_an_older_version_has_the_same_page(record, html):
+    del record["stopped"]
+    assert audit_page(record) == html
 
 
 def test_hostile_words_are_only_text(hostile_record, page, page_of):

@@ -184,10 +184,58 @@ def test_the_leak_curve_has_rows_about_digits_in_their_order():
     assert draw_leak(None) is None
 
 
-def test_the_leak_curve_has_a_gap_where_nothing_is_decided(monkeypatch):
+@pytest.mark.parametrize("base", [16.0, 3.0])
+def test_all_digits_stand_last_whatever_users_lose(base):
+    """Where answers have three digits of their own, six decimals take none away: users lose the same, nothing."""
+    named = {"none": 16.0, "decimals=6": 7.0, "decimals=2": 3.0, "float16": 3.5, "decimals=3": 4.0}
+    points = leak_points([row(defense, min(digits, base)) for defense, digits in named.items()])
+    order = [point.given for point in points if point.given != "float16"]
+    assert order == ["2\ndecimals", "3\ndecimals", "6\ndecimals", "all\ndigits"]
+
+
+@pytest.fixture
+def figures(monkeypatch) -> list:
+    """Pictures as they are drawn, with their words."""
+    found: list = []
+    monkeypatch.setattr(Drawing, "of", lambda figure, alt: found.append((figure, alt)))
+    return found
+
+
+def test_a_copy_that_failed_is_joined_to_nothing(figures):
+    rows = [row("none", 16.0), row("float16", 4.0, 0.6, ok=False), row("decimals=2", 3.0)]
+    draw_leak(rows)
+    draw_leak_queries(rows)
+    for figure, _ in figures:
+        curve = next(line for line in figure.axes[0].lines if line.get_linestyle() == "-")
+        assert np.isnan(curve.get_ydata()).tolist() == [False, True, False]
+        cross = next(line for line in figure.axes[0].lines if line.get_marker() == "x")
+        assert cross.get_xdata().tolist() == [1]
+
+
+def test_a_legend_is_as_wide_as_its_picture_at_most(figures):
+    trained = {"error": 1e-4, "labels kept": 1.0}
+    draw_leak([row(name, digits) | {"trained": trained} for name, digits in (("none", 16.0), ("decimals=2", 3.0))])
+    figure, _ = figures[0]
+    figure.draw_without_rendering()
+    legend = figure.legends[0]
+    assert [text.get_text() for text in legend.get_texts()][-1] == "trained copy"
+    assert legend.get_window_extent().x1 <= figure.bbox.width
+
+
+def test_one_hot_answers_are_drawn_as_classes(figures):
+    one_hot = [[1, 0, 0], [0, 0, 1], [0, 1, 0]]
+    flat = {"low": [0, 0], "high": [1, 1], "values": [[1, 1], [1, 1]], "classes": [[0, 2], [1, 0]], "creases": []}
+    draw_line({"positions": [0, 1, 2], "answers": one_hot, "creases": None}, labels=True)
+    draw_plane(flat, labels=True)
+    (line, said), (plane, _) = figures
+    curves = [list(curve.get_ydata()) for curve in line.axes[0].lines if len(curve.get_xdata())]
+    assert curves == [[0.0, 2.0, 1.0]]
+    assert said == "The target's label along a line through input space."
+    assert plane.axes[0].images[0].get_array().tolist() == [[0, 2], [1, 0]]
+
+
+def test_the_leak_curve_has_a_gap_where_nothing_is_decided(figures):
     rows = [row("none", 16.0), row("decimals=6", 7.0), row("decimals=2", 3.0, 0.6, ok=False) | {"stopped": None}]
-    figures = []
-    monkeypatch.setattr(Drawing, "of", lambda figure, alt: figures.append((figure, alt)))
     draw_leak(rows)
     draw_leak_queries(rows)
     for figure, _ in figures:
@@ -202,7 +250,7 @@ def test_labels_that_no_method_reads_are_not_called_safe():
     labels = row("labels", None, None, ok=False)
     labels["rebuilt"] |= {"outcome": "piecewise-constant"}
     cell = defense_table({"on": "the local file", "rows": [labels]}).rows[0][4]
-    assert (cell.text, cell.tone) == ("not tried: no method for labels", "calm")
+    assert (cell.text, cell.tone) == ("no exact method here takes labels", "calm")
 
 
 def test_a_defense_that_is_not_decided_is_not_praised():

@@ -1,7 +1,8 @@
 """Audit: what can be taken from a model through its answers, step by step within a budget, as one record."""
 
 from reluctant.audit.driver import STEPS, audit, not_opened
-from reluctant.audit.leak import Leak, leak
+from reluctant.audit.leak import Leak
+from reluctant.audit.leaking import leak
 from reluctant.audit.record import LEAKS, Audit, schema
 from reluctant.audit.sweep import Sweep, sweep
 

@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reluctant.audit.known import Known, Skip, as_given
-from reluctant.audit.leak import METHODS, NO_DEFENSE, Leak, Rebuilt
+from reluctant.audit.leak import NO_DEFENSE, Leak, Rebuilt
+from reluctant.audit.leaking import METHODS
 from reluctant.audit.recovered import accuracy_of
-from reluctant.audit.shares import TIMES
+from reluctant.audit.shares import STUDENTS, TIMES
 from reluctant.audit.sweep import as_served, digits_given, sweep
 from reluctant.defenses import HonestCost, defend
 from reluctant.domains import Domain
 from reluctant.oracles import Counting, NetworkOracle, Oracle, open_oracle
 from reluctant.oracles.link import AnswerLink
+from reluctant.oracles.network import LINK_FUNCTIONS
 from reluctant.results import Result
 
 __all__ = ["try_defenses"]
@@ -23,19 +25,20 @@ ONE_HIDDEN = 2  # layers of weights
 
 def try_defenses(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """Every default defense on the recovered network, or on the local file. The target is asked nothing."""
-    copy, on = _copy(known, oracle.facts.domain)
+    copy, yardstick, on = _copy(known, oracle.facts.domain)
     served = known.served
     try:
         found = sweep(
             copy, on=on, inputs=known.given.inputs, described=as_given(known, oracle), link=_link(known),
             spread=1.0 if served is None else served.spread,
             digits=digits_given(served),
-            undefended=_undefended(known), methods=_methods(known),
-            seconds=TIMES["defenses"] * known.given.seconds, rng=seed, watch=known.given.watch,
+            undefended=_undefended(known), yardstick=yardstick, methods=_methods(known),
+            seconds=(TIMES["defenses"] + STUDENTS) * known.given.seconds, rng=seed, watch=known.given.watch,
             engine=known.given.engine,
         )  # fmt: skip
     finally:
         copy.close()
+        yardstick.close()
     return {"sweep": found}
 
 
@@ -67,16 +70,34 @@ def _as_rebuilt(name: str, run: Result, timed_out: bool) -> Rebuilt:
     return Rebuilt(name, run, accuracy["typical"], accuracy["largest"], undecided=timed_out)
 
 
-def _copy(known: Known, domain: Domain) -> tuple[Oracle, str]:
-    """What stands for the model, and what it is called: the file only where extraction gave no network."""
+def _copy(known: Known, domain: Domain) -> tuple[Oracle, Oracle, str]:
+    """What stands for the model, the same with all its digits, and what it is called.
+
+    The file only where extraction gave no network.
+    """
     extraction, file, network = known.extraction, known.given.file, known.network
     if known.given.output is not None and known.link != "identity":
         raise Skip("One output was looked at, behind its link: defenses act on the answers with all outputs.")
     if network is not None and (file is None or (extraction is not None and extraction.ok)):
-        before_link = network.before_link(known.written_link)
-        return open_oracle(as_served(NetworkOracle(before_link), known.served), domain=domain), "the recovered network"
+        whole = NetworkOracle(network.before_link(known.written_link))
+        served = as_served(whole, known.served)
+        return open_oracle(served, domain=domain), open_oracle(whole, domain=domain), "the recovered network"
     if file is None:
         raise Skip("There is no local copy: the network was not recovered, and the target is not a file.")
-    bare: Oracle = open_oracle(file, precision=known.given.precision)
-    opened = open_oracle(defend(bare, *known.given.defense), domain=domain, output=known.given.output)
-    return opened, "the local file"
+    return (
+        _behind(known, known.given.defense, domain),
+        _behind(known, _links(known.given.defense), domain),
+        "the local file",
+    )
+
+
+def _behind(known: Known, defense: Sequence[str], domain: Domain) -> Oracle:
+    """The file behind these defenses."""
+    assert known.given.file is not None
+    bare: Oracle = open_oracle(known.given.file, precision=known.given.precision)
+    return open_oracle(defend(bare, *defense), domain=domain, output=known.given.output)
+
+
+def _links(defense: Sequence[str]) -> list[str]:
+    """Of these defenses the ones that make probabilities of values, and take no digits away."""
+    return [name for name in defense if name in LINK_FUNCTIONS]

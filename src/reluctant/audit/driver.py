@@ -27,6 +27,7 @@ from reluctant.audit.record import Audit, StepRecord
 from reluctant.audit.recovered import Price
 from reluctant.audit.running import Run, Watch
 from reluctant.audit.shares import BUDGET, SECONDS
+from reluctant.audit.stopped import is_recorded
 from reluctant.audit.training import train_network
 from reluctant.engines import Engine
 from reluctant.errors import ReluctantError
@@ -116,7 +117,7 @@ def audit(
     ended = run.go(STEPS, wanted)
     return Audit(
         facts=opened.facts, rows=dict(opened.ledger.stages), known=run.known, steps=tuple(run.steps), ok=ended,
-        seed=rng, budget=budget, price=price, classes=tuple(classes), repeat=repeat,
+        seed=rng, budget=budget, price=price, classes=tuple(classes), repeat=repeat, recorded=is_recorded(opened),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from reluctant.audit.known import Known
 from reluctant.audit.recovered import Price
 from reluctant.estimation import Estimate, estimate
-from reluctant.estimation.answers import UNMEASURED_DECIMALS
+from reluctant.estimation.answers import DECIMALS, FLOAT32, FLOAT64, NOISE, ROUNDED_SINGLE, UNMEASURED_DECIMALS
 from reluctant.estimation.shapes import FEWEST_LAYERS
 from reluctant.extraction.driver import exact_refusal
 from reluctant.health import Health
@@ -17,7 +17,7 @@ from reluctant.results import Outcome
 
 __all__ = ["answers_of", "expected"]
 
-INSIDE = "What is inside a box or an orthant costs was measured for few shapes: there is no estimate."
+INSIDE = "What recovery costs inside a box or an orthant was measured for few shapes: there is no estimate."
 
 
 def expected(known: Known, facts: Facts, price: Price | None, rate: float | None) -> dict[str, Any] | None:
@@ -42,12 +42,14 @@ def answers_of(health: Health) -> str:
     """What the answers give, as an estimate is asked for it."""
     if exact_refusal(health) is not Outcome.LOW_PRECISION:
         rounded = health.decimals is not None and health.decimals >= UNMEASURED_DECIMALS
-        return f"decimals={health.decimals}" if rounded else "float64"
-    if health.number_format != "float64":
+        return f"{DECIMALS}={health.decimals}" if rounded else FLOAT64
+    if health.number_format == FLOAT32 and health.decimals:
+        return f"{ROUNDED_SINGLE}={health.decimals}"
+    if health.number_format != FLOAT64:
         return health.number_format
     if health.decimals is not None and health.decimals > 0:
-        return f"decimals={health.decimals}"
-    return f"noise={health.noise.at(health.spread) / health.spread:.1e}"
+        return f"{DECIMALS}={health.decimals}"
+    return f"{NOISE}={health.noise.at(health.spread) / health.spread:.1e}"
 
 
 def _as_data(found: Estimate) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reluctant.adversarial import Flip
+from reluctant.audit.owner import lacks
 from reluctant.audit.recovered import best_copy
 from reluctant.audit.sweep import Sweep
 from reluctant.domains import Domain
@@ -23,7 +24,11 @@ from reluctant.results import Ended, Outcome, Result
 from reluctant.span import Span
 from reluctant.verification.bends import Bends
 
-__all__ = ["Given", "Known", "Skip", "StepFunction", "as_given", "skip_where"]
+__all__ = ["NOT_BEGUN", "STOPPED", "Given", "Known", "Skip", "StepFunction", "as_given", "skip_where"]
+
+STOPPED = "Stopped from outside while it ran."
+NOT_BEGUN = "Not begun."
+NOTHING_TO_DO = "nothing that this step could work with"
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,12 @@ class Known:
         return None if self.health is None else self.health.refusal
 
     @property
+    def inside(self) -> str | None:
+        """Where the copy was looked for, if not wherever the target was asked: probabilities say nothing far out."""
+        found = None if self.copy is None else self.copy.evidence.get("inside")
+        return None if found is None else str(found)
+
+    @property
     def runs(self) -> tuple[tuple[str, Result | None], ...]:
         """The runs that look for a network, by method."""
         return ("extract", self.extraction), ("learn", self.learning), ("train", self.training)
@@ -142,10 +153,10 @@ class Skip(Exception):
 StepFunction = Callable[[Counting, Known, int], Mapping[str, Any]]
 
 
-def skip_where(known: Known, *refusals: Outcome) -> None:
-    """Skip the step where the interface has one of these faults."""
-    if known.refusal is not None and known.refusal in refusals:
-        raise Skip(str(known.refusal), settles=known.refusal.settles)
+def skip_where(known: Known, *refusals: Outcome, missing: str = NOTHING_TO_DO) -> None:
+    """Skip the step where the interface has one of these faults; what the step misses is said in its own words."""
+    if known.health is not None and known.refusal is not None and known.refusal in refusals:
+        raise Skip(lacks(known.health, missing), settles=known.refusal.settles)
 
 
 def as_given(known: Known, oracle: Counting) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reluctant.audit.known import Known, Skip, skip_where
+from reluctant.audit.owner import lacks
 from reluctant.domains import Domain
 from reluctant.errors import ReluctantError, TargetError
 from reluctant.health import Health, check_health
@@ -90,10 +91,10 @@ def _behind(oracle: Counting, seed: int) -> Health | None:
 
 def look_for_span(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """From values; from labels where values are no pieces of linear functions."""
-    skip_where(known, Outcome.CONSTANT, Outcome.NON_FINITE)
+    skip_where(known, Outcome.CONSTANT, Outcome.NON_FINITE, missing="no directions to tell apart")
     labels = known.refusal in FROM_LABELS
     if labels and oracle.outputs == 1 and known.health is not None and known.health.answers is not Kind.LABELS:
-        raise Skip(f"{known.refusal} One output has no label to look at.")
+        raise Skip(f"{lacks(known.health, 'no span to take')} One output has no label to look at instead.")
     # Coarse directions of few digits do not pass verification, and finding them anew costs more.
     few = known.health is not None and known.health.number_format != "float64"
     return {"span": recover_span(oracle, labels=labels, fine=few, rng=seed)}

@@ -1,35 +1,90 @@
-"""Names that readers know: findings under the entries of MITRE ATLAS, NIST AI 100-2 and OWASP."""
+"""Names that readers know: findings under the entries of MITRE ATLAS, NIST AI 100-2 and OWASP.
+
+The verdict stands at the head of a report; here each entry has a short sentence of its own.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from reluctant.audit.known import Known
+from reluctant.audit.sweep import Sweep
 from reluctant.audit.verdict import NEEDS, Verdict
+from reluctant.defenses.words import defense_words
 
 __all__ = ["names"]
 
 ATLAS, NIST, OWASP = "MITRE ATLAS", "NIST AI 100-2", "OWASP Machine Learning Security Top 10"
+
+# What came of extracting the model, by the level of the verdict.
+CAME_OF_IT = {
+    "exact": "Succeeded: a verified copy.",
+    "approximate": "Succeeded: a close copy, measured.",
+    "span": "Succeeded in part: the directions of the input that the model looks at.",
+    "nothing": "Did not succeed with the methods of this package.",
+    "unknown": "Not settled.",
+}
+COPIED = ("exact", "approximate")
 
 
 def names(known: Known, verdict: Verdict) -> list[dict[str, Any]]:
     """Each entry with what the audit found under it."""
     entries = [
         ("AML.T0040", "AI Model Inference API Access", ATLAS, "What the audit used: questions and answers alone."),
-        ("AML.T0024.002", "Extract AI Model", ATLAS, verdict.sentence),
+        ("AML.T0024.002", "Extract AI Model", ATLAS, CAME_OF_IT[verdict.level] + _trained(known)),
     ]
     if known.flips:
         flipped = sum(flip.ok for flip in known.flips)
         said = f"One gradient step flipped {flipped} of {len(known.flips)} inputs."
         entries.append(("AML.T0043.001", "Black-Box Optimization", ATLAS, said))
-    swept = "No defense was tried." if known.sweep is None else known.sweep.sentence
     entries += [
-        ("AML.M0002", "Passive AI Output Obfuscation", ATLAS, swept),
+        ("AML.M0002", "Passive AI Output Obfuscation", ATLAS, _obfuscation(known.sweep)),
         ("AML.M0004", "Restrict Number of AI Model Queries", ATLAS, _limit(known)),
-        ("NIST AI 100-2", "Model extraction", NIST, verdict.sentence),
-        ("ML05:2023", "Model Theft", OWASP, verdict.sentence),
+        ("NIST AI 100-2", "Model extraction", NIST, _what_is_known(known, verdict)),
+        ("ML05:2023", "Model Theft", OWASP, _theft(known, verdict)),
     ]
     return [dict(zip(("id", "name", "source", "finding"), entry, strict=True)) for entry in entries]
+
+
+def _trained(known: Known) -> str:
+    """How often a network that was trained on the answers gives their label, where it is no copy."""
+    run = known.training
+    measured = None if run is None or run is known.copy or run.network is None else run.evidence.get("accuracy")
+    return "" if measured is None else f" A trained network gives {measured.agreement:.1%} of labels."
+
+
+def _what_is_known(known: Known, verdict: Verdict) -> str:
+    """Of architecture and weights."""
+    run = known.copy
+    if run is not None and run.network is not None:
+        network = run.network.before_link(known.written_link)
+        what = "Architecture and weights" if verdict.level == "exact" else "A network that answers nearly alike"
+        return f"{what}: {'-'.join(map(str, network.widths))}, {network.parameters:,} parameters."
+    if known.part is not None and known.part.confirmed:
+        return f"{known.part.confirmed:,} neurons of the first layer: {known.part.weights:,} weights and biases."
+    if verdict.level == "span" and known.span is not None:
+        return f"No weights; {known.span.rank} of {known.span.subspace.dim} directions of the input."
+    settled = "" if verdict.level != "unknown" else " so far: not settled"
+    return f"Neither architecture nor weights{settled}."
+
+
+def _theft(known: Known, verdict: Verdict) -> str:
+    if known.copy is not None and verdict.level in COPIED:
+        return f"A copy costs {known.copy.queries:,} queries."
+    return "Whether a copy can be taken is not settled." if "approximable" in verdict.unsettled else "No copy was made."
+
+
+def _obfuscation(sweep: Sweep | None) -> str:
+    if sweep is None or not sweep.rows:
+        return "No defense was tried."
+    if sweep.open is not True:
+        return "Without a copy no defense can be seen to stop one."
+    if sweep.cheapest is None:
+        return "None of those that were tried is known to stop exact recovery."
+    trained = sweep.cheapest.trained
+    despite = "; a close copy could be trained all the same" if trained is not None and trained.copied else ""
+    name = defense_words(sweep.cheapest.defense)
+    return f"Exact recovery was stopped, at the least cost to users by {name}{despite}."
 
 
 def _limit(known: Known) -> str:

@@ -11,7 +11,7 @@ from reluctant.adversarial import LocalLinearity, flip_sign, local_linearity, pr
 from reluctant.audit.known import Known, Skip, skip_where
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
-from reluctant.oracles import Counting, Kind
+from reluctant.oracles import Counting
 from reluctant.results import Outcome
 from reluctant.span import Span
 
@@ -52,9 +52,8 @@ def look_at_linearity(oracle: Counting, known: Known, seed: int) -> Mapping[str,
 
 
 def _skip_without_gradient(known: Known) -> None:
-    skip_where(known, Outcome.CONSTANT, Outcome.NON_FINITE, Outcome.PIECEWISE_CONSTANT)
-    if known.health is not None and known.health.answers is Kind.LABELS:
-        raise Skip("Labels have no gradient to follow.")
+    refused = (Outcome.CONSTANT, Outcome.NON_FINITE, Outcome.PIECEWISE_CONSTANT)
+    skip_where(known, *refused, missing="no gradient to follow")
 
 
 def _decided(network: ReLUNetwork, x: FloatArray) -> bool:

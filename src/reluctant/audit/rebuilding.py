@@ -25,7 +25,8 @@ FOUND = 1e-3  # of a unit weight vector: a neuron this close to the true one is 
 
 def extract_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """Exact extraction with its own verification."""
-    skip_where(known, Outcome.NOT_PIECEWISE_LINEAR, Outcome.PIECEWISE_CONSTANT, Outcome.CONSTANT)
+    refused = (Outcome.NOT_PIECEWISE_LINEAR, Outcome.PIECEWISE_CONSTANT, Outcome.CONSTANT)
+    skip_where(known, *refused, missing="no creases to find")
     return {"extraction": extract(oracle, rng=seed)}
 
 
@@ -36,7 +37,7 @@ def learn_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any
     if known.health is None:
         raise Skip("Nothing is known of the interface.", settles=False)
     if known.refusal is not None:
-        raise Skip(str(known.refusal), settles=known.refusal.settles)
+        skip_where(known, known.refusal, missing="no creases to find")
     if not oracle.facts.domain.is_space:
         raise Skip(f"Learning asks Gaussian inputs, and the domain is {oracle.facts.domain.describe()}.")
     if known.reach is not None:

@@ -17,6 +17,7 @@ from reluctant.audit.names import names
 from reluctant.audit.pictures import first_layer, rounded
 from reluctant.audit.probing import stepped_by
 from reluctant.audit.recovered import Price, cost, recovered
+from reluctant.audit.stopped import how_to_go_on
 from reluctant.audit.training import training_limits
 from reluctant.audit.verdict import LEAKS, Verdict, judge, smallest_flip
 from reluctant.oracles import Facts, Rows
@@ -43,7 +44,7 @@ class StepRecord:
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found; `to_dict` is the record. `ok`: it ran to its end."""
+    """What an audit found; `to_dict` is the record. `ok`: it ran to its end. recorded: there is a transcript of it."""
 
     facts: Facts | None
     rows: Mapping[str, Rows]
@@ -57,11 +58,17 @@ class Audit:
     repeat: str = ""
     name: str = "target"
     rate: float | None = None
+    recorded: bool = False
 
     @property
     def verdict(self) -> Verdict:
         """What leaks."""
         return judge(self.known)
+
+    @property
+    def stopped(self) -> str | None:
+        """Where it was stopped from outside and how it goes on, None where it was not."""
+        return how_to_go_on([(step.step, step.why) for step in self.steps], self.recorded) or None
 
     @property
     def queries(self) -> int:
@@ -80,6 +87,7 @@ class Audit:
             "budget": self.budget,
             "price": None if self.price is None else {**self.price, "cost": cost(self.queries, self.price)},
             "verdict": verdict.to_dict(),
+            "stopped": self.stopped,
             "health": known.health and known.health.to_dict(),
             "span": known.span and known.span.to_dict(),
             "extraction": _run_as_data(known.extraction),
@@ -170,14 +178,20 @@ def _small_search(search: dict[str, Any]) -> dict[str, Any]:
     return search | {name: rounded(np.asarray(search[name])) for name in ("t", "answers", "creases")}
 
 
+def _place(known: Known, facts: Facts) -> str:
+    """Where the target was asked; extraction may have kept to a part of that."""
+    place = (known.reach or facts.domain).describe()
+    inside = None if known.extraction is None else known.extraction.evidence.get("inside")
+    return place if inside is None else f"{place}; extraction kept to {inside}, for probabilities saturate far out"
+
+
 def _limits(audit: Audit) -> list[str]:
     """What was assumed and what could be missed, in sentences."""
     known, facts = audit.known, audit.facts
     if facts is None:
         return ["Nothing was asked: the target could not be opened."]
-    place = (known.reach or facts.domain).describe()
     said = [
-        f"The target was asked in {place}, {audit.queries:,} rows of a budget of {audit.budget:,}.",
+        f"The target was asked {audit.queries:,} rows of a budget of {audit.budget:,}, in {_place(known, facts)}.",
         "The methods are for fully connected ReLU networks; other models may leak to other methods.",
         training_limits(known),
         "A method that did not succeed here may succeed with a larger budget, another seed or more digits.",
@@ -185,7 +199,8 @@ def _limits(audit: Audit) -> list[str]:
     if known.reach is not None:
         said.append(
             f"Beyond {known.reach.describe()} the target does not answer every question; the audit found that range "
-            "itself, and what is said holds inside it. Where the true range is known, give it: --domain LOW,HIGH."
+            "itself, and what is said holds inside it. It may answer somewhat farther: where the true range is known, "
+            "give it (--domain LOW,HIGH)."
         )
     if known.link != "identity":
         said.append(f"The answers are probabilities; they were read back through their {known.link}.")
@@ -193,7 +208,7 @@ def _limits(audit: Audit) -> list[str]:
         said.append("Probabilities do not tell a value added to every class alike: the first class is taken as 0.")
     for run in (known.extraction, known.learning, known.training):
         evidence = {} if run is None else run.evidence
-        said += [str(evidence[part]) for part in ("reach", "limits", "certificate", "risk") if evidence.get(part)]
+        said += [str(evidence[part]) for part in ("limits", "certificate", "risk") if evidence.get(part)]
     for picture, rows in known.left_out.items():
         said.append(f'In the picture "{picture}" {rows} rows are left out: they have no finite answer.')
     if known.flips:

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.audit.leak import CLOSE
-from reluctant.learning.student.measured import Measured
+from reluctant.audit.leak import is_close
+from reluctant.estimation.costs import PER_PRICE
+from reluctant.learning.student.measured import HeldOut
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
+from reluctant.oracles import Kind
 from reluctant.results import Outcome, Result
 
-__all__ = ["Price", "accuracy_of", "best_copy", "cost", "recovered", "shape_of"]
+__all__ = ["Price", "accuracy_of", "as_written", "best_copy", "cost", "recovered", "shape_of"]
 
 Price = dict[str, Any]  # "per thousand" queries, and the "currency"
 
@@ -27,10 +29,10 @@ def accuracy_of(run: Result) -> dict[str, Any]:
     largest, rms = (None, None) if verification is None else (verification.max_error, verification.rms_error)
     found = {"largest": largest, "typical": rms, "inputs": None if verification is None else verification.points}
     if precision is not None:
-        return found | {"typical": precision.error, "words": f"as exactly as its answers have digits{_seen(found)}"}
+        return found | {"typical": precision.error, "words": f"in every digit that its answers give{_seen(found)}"}
     if run.outcome is Outcome.RECOVERED and largest is not None:
         return found | {"words": f"to {_digits(largest)} digits{_seen(found)}"}
-    if isinstance(accuracy, Measured):
+    if isinstance(accuracy, HeldOut):
         return found | _of_a_student(accuracy)
     if accuracy is not None:
         typical = float(np.sqrt(accuracy.error))
@@ -39,16 +41,17 @@ def accuracy_of(run: Result) -> dict[str, Any]:
     return found | {"words": f"by a network that was not verified{_seen(found)}"}
 
 
-def _of_a_student(measured: Measured) -> dict[str, Any]:
+def _of_a_student(measured: HeldOut) -> dict[str, Any]:
     """Of a network trained on the answers: its error where they have a size, and how often its label is theirs."""
     same = (
         f"the same label for {measured.agreement:.1%} of inputs that it was not trained on (the commonest label alone: "
         f"{measured.commonest:.1%})"
     )
-    if measured.error is None:
+    if measured.of_copy is None:
         return {"typical": None, "inputs": measured.points, "words": f"with {same}"}
-    typical = float(np.sqrt(measured.error))
-    words = f"to an error of {typical:.1e} of the answers' deviation, root mean square, and {same}"
+    typical = float(np.sqrt(measured.of_copy))
+    below = "below " if measured.is_bound else ""
+    words = f"to an error of {below}{typical:.1e} of the answers' deviation, root mean square, and {same}"
     return {"typical": typical, "inputs": measured.points, "words": words}
 
 
@@ -72,7 +75,7 @@ def best_copy(runs: Iterable[Result | None]) -> Result | None:
 def is_copy(run: Result) -> bool:
     """True if its network is as good as a copy."""
     typical = accuracy_of(run)["typical"]
-    return run.ok or (typical is not None and typical <= CLOSE)
+    return run.ok or is_close(typical)
 
 
 def _badness(run: Result) -> tuple[bool, bool, float]:
@@ -81,8 +84,18 @@ def _badness(run: Result) -> tuple[bool, bool, float]:
     return not run.ok, run.outcome is not Outcome.RECOVERED, np.inf if typical is None else typical
 
 
-def shape_of(network: ReLUNetwork, link: Link) -> str:
+def as_written(run: Result, link: Link) -> ReLUNetwork:
+    """The network of a run with what makes answers of its values; one that is apart has a link of its own."""
+    assert run.network is not None
+    if not run.evidence.get("apart"):
+        return run.network.before_link(link)
+    own: Link = run.evidence["link"] if run.evidence["answers"] == Kind.PROBABILITIES.value else "identity"
+    return ReLUNetwork(run.network.weights, run.network.biases, run.network.skip, own)
+
+
+def shape_of(network: ReLUNetwork) -> str:
     """Layers in words: 6-8-3 with a softmax; a part that goes past the neurons is named, for it has weights too."""
+    link = network.link
     more = [
         *(["a direct linear part"] if network.skip is not None else []),
         *([f"a {link}"] if link != "identity" else []),
@@ -94,11 +107,11 @@ def recovered(run: Result | None, outputs: int, price: Price | None, link: Link 
     """The copy as data, with the link it is written with: a classifier has its classes back. None without one."""
     if run is None or run.network is None:
         return None
-    network = run.network.before_link(link)
+    network = as_written(run, link)
     return {
         "method": _method(run),
         "verified": run.outcome is Outcome.RECOVERED,
-        "link": link,
+        "link": network.link,
         "widths": list(network.widths),
         "linear part": network.skip is not None,
         "parameters": network.parameters,
@@ -112,7 +125,7 @@ def recovered(run: Result | None, outputs: int, price: Price | None, link: Link 
 
 def cost(queries: int, price: Price | None) -> float | None:
     """What so many queries cost, None without a price."""
-    return None if price is None else queries / 1000 * float(price["per thousand"])
+    return None if price is None else queries / PER_PRICE * float(price["per thousand"])
 
 
 def _method(run: Result) -> str:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from reluctant.audit.known import Known, Skip, StepFunction
+from reluctant.audit.known import NOT_BEGUN, STOPPED, Known, Skip, StepFunction
 from reluctant.audit.limits import Allowance
 from reluctant.audit.looking import seen
+from reluctant.audit.owner import told
 from reluctant.audit.record import StepRecord
 from reluctant.audit.shares import SHARES, reserve, seconds_for, share
 from reluctant.errors import ReluctantError, TranscriptMismatch
@@ -18,7 +19,6 @@ from reluctant.results import Ended
 
 __all__ = ["Run", "Watch"]
 
-STOPPED = "Stopped by the user."
 TIME_UP = "The time for it ran out; what it had found by then is kept. Allow more (--seconds)."
 LEFT_OUT = "Left out, as asked for."
 AS_ANSWERED = ("training",)  # steps that take probabilities as they are: where one is certain, others say more
@@ -41,16 +41,16 @@ class Run:
     passed: int = 0
 
     def go(self, functions: Mapping[str, StepFunction], wanted: Collection[str]) -> bool:
-        """Run the steps that are wanted; False if the user stopped it."""
+        """Run the steps that are wanted; False if it was stopped from outside."""
         stopped = False
         for name, function in functions.items():
             if not stopped:
                 self.watch("audit", len(self.steps), len(functions), name)
             if stopped or name not in wanted:
-                record = StepRecord(name, "skipped", STOPPED if stopped else LEFT_OUT)
+                record = StepRecord(name, "skipped", LEFT_OUT if name not in wanted else NOT_BEGUN)
             else:
                 record = self.step(name, function)
-            stopped = record.why == STOPPED
+            stopped = stopped or record.why == STOPPED
             self.steps.append(record)
             self.known = replace(self.known, said={**self.known.said, name: record.why})
         if not stopped:
@@ -108,4 +108,4 @@ def _said(error: Exception) -> str:
 
 def _ending(new: Mapping[str, Any]) -> str:
     """How the method of a step ended, in its own words."""
-    return " ".join(str(value.outcome) for value in new.values() if isinstance(value, Ended))
+    return " ".join(told(value.outcome) for value in new.values() if isinstance(value, Ended))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reluctant.audit.pictures import ERROR_POINTS, GRID, LINE_POINTS, SCALES
 from reluctant.audit.probing import INPUTS
 
-__all__ = ["BUDGET", "SECONDS", "SHARES", "TIMES", "TRAINING", "reserve", "seconds_for", "share"]
+__all__ = ["BUDGET", "SECONDS", "SHARES", "STUDENTS", "TIMES", "TRAINING", "reserve", "seconds_for", "share"]
 
 BUDGET = 300_000
 SECONDS = 180.0  # of processor time
@@ -31,6 +31,7 @@ TIMES = {"extraction": 0.4, "learning": 0.2, "defenses": 0.4}
 # Steps that are quick, and are stopped where they are not: as a part of the same time, besides it.
 AT_MOST = {"span": 0.4, "flip": 0.1, "linearity": 0.1}
 TRAINING = 0.15  # of the same time, besides it: training keeps to it by itself, and takes fewer steps
+STUDENTS = 0.4  # of the same time, besides it: networks trained in the sweep, all of them
 LOOKS = ("flip", "linearity", "line", "plane", "errors")
 
 

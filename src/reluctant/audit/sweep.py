@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.audit.leak import BUDGET, METHODS, NO_DEFENSE, Leak, leak
+from reluctant.audit.leak import NO_DEFENSE, Leak
+from reluctant.audit.leaking import METHODS, leak
 from reluctant.audit.limits import Clock
 from reluctant.audit.trained import first_student, hidden_of, trained_sentence
 from reluctant.audit.trying import MORE_THAN_A_SHARE, Trial, try_in_turn, try_on_engine
@@ -74,9 +75,13 @@ class Sweep:
             return f"{said}{open_} {trained_sentence(self.rows, None)}"
         return (
             f"The cheapest defense that stopped exact recovery is {defense_words(self.cheapest.defense)} "
-            f"({self.cheapest.ending}), within {BUDGET:,} queries a method; {_for_users(self.cheapest)}. "
-            f"{trained_sentence(self.rows, self.cheapest)}{open_}"
+            f"({self.cheapest.ending_in_full}); {_for_users(self.cheapest)}.{_span_left(self.cheapest)} "
+            f"{trained_sentence(self.rows, self.cheapest)}{self._stopped_too()}{open_}"
         )
+
+    def _stopped_too(self) -> str:
+        rows = (row for row in self.rows if row.stopped and row.defense != NO_DEFENSE and row is not self.cheapest)
+        return f" Stopped too: {others}." if (others := _by_ending(rows)) else ""
 
     def _nothing_to_stop(self) -> str:
         """Without a copy no defense can be seen to stop one."""
@@ -157,6 +162,7 @@ def sweep(
     spread: float = 1.0,
     digits: float = FLOAT64_DIGITS,
     undefended: Leak | None = None,
+    yardstick: Oracle | None = None,
     methods: Sequence[str] = METHODS,
     seconds: float,
     rng: int = 0,
@@ -172,6 +178,7 @@ def sweep(
         spread: deviation of the answers; noise is a part of it.
         digits: decimal digits of the answers, of their deviation.
         undefended: the row without any defense, where it is known already.
+        yardstick: the copy with all its digits, which networks are held against; if not given, the copy.
         methods: what to try.
         seconds: processor time for all of it; what one defense does not need is left to the others.
         watch: told how many of how many are done, and which comes next.
@@ -179,13 +186,14 @@ def sweep(
     """
     trials = default_defenses(copy.facts, spread)
     known: dict[Trial, Leak] = {} if undefended is None else {(): undefended}
-    try_one, watch = partial(leak, inputs=inputs, link=link, methods=methods, rng=rng), watch or _unwatched
+    try_one = partial(leak, inputs=inputs, link=link, methods=methods, yardstick=yardstick, rng=rng)
+    watch = watch or _unwatched
     clock = Clock(seconds, len(trials) + 1)
     if "train" in methods:
         watch(0, len(trials), NO_DEFENSE)
         student = first_student(copy, try_one, undefended, clock.share(MORE_THAN_A_SHARE))
         known = {names: replace(row, trained=student) for names, row in known.items()}
-        try_one = partial(try_one, hidden=hidden_of(student))
+        try_one = partial(try_one, hidden=hidden_of(student), first=student)
     try_all = try_in_turn if engine is None else partial(try_on_engine, engine)
     cells = try_all(copy, trials, known, try_one, clock.left or 0.0, watch)
     rows = tuple(cell for cell in cells if isinstance(cell, Leak))
@@ -202,6 +210,14 @@ def _by_ending(rows: Iterable[Leak]) -> str:
     for row in rows:
         alike.setdefault(row.ending, []).append(defense_words(row.defense))
     return "; ".join(f"{', '.join(names)} ({ending})" for ending, names in alike.items())
+
+
+def _span_left(row: Leak) -> str:
+    """What it leaves of the span, where that is less than all directions."""
+    span = row.span
+    if span is None or not span.ok or span.rank >= span.subspace.dim:
+        return ""
+    return f" It leaves the span: {span.rank} of {span.subspace.dim} directions are all that count."
 
 
 def _for_users(row: Leak) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 
-from reluctant.audit.leak import CLOSE, NO_DEFENSE, Leak, Rebuilt
+from reluctant.audit.leak import CLOSE, NO_DEFENSE, Leak, Rebuilt, is_close
 from reluctant.defenses.words import defense_words
 from reluctant.oracles import Oracle
 
-__all__ = ["first_student", "hidden_of", "is_close", "trained_sentence", "trained_words"]
+__all__ = ["first_student", "hidden_of", "trained_sentence", "trained_words"]
 
-MOST_NAMED = 2  # defenses in a sentence
+MOST_NAMED = 2  # in a sentence, of defenses that leave different copies
 NOT_TRAINED = "Training a copy on the answers was not tried, and may well succeed."
 
 
@@ -32,11 +32,6 @@ def hidden_of(student: Rebuilt | None) -> Sequence[int] | None:
     return None if training is None else tuple(training.hidden)
 
 
-def is_close(trained: Rebuilt) -> bool:
-    """True if it was measured to be close at the honest inputs; where it was trained does not count."""
-    return trained.error is not None and trained.error <= CLOSE
-
-
 def trained_words(trained: Rebuilt) -> str:
     """How far off it is, how often it gives the same label, and whether it might have done better."""
     if trained.agreement is None:
@@ -48,7 +43,8 @@ def trained_words(trained: Rebuilt) -> str:
     drawn = [] if trained.error is not None or measured is None else [f"{measured.agreement:.1%} of random ones"]
     beside = f" ({'; '.join([*alone, *drawn])})" if alone or drawn else ""
     cut = "; its training was cut short" if trained.cut else ""
-    return f"{off}gives the same label for {trained.agreement:.1%} of the inputs{beside}{cut}"
+    reused = ", as without the defense, whose answers hardly differ" if trained.reused else ""
+    return f"{off}gives the same label for {trained.agreement:.1%} of the inputs{beside}{reused}{cut}"
 
 
 def trained_sentence(rows: Sequence[Leak], cheapest: Leak | None) -> str:
@@ -58,12 +54,14 @@ def trained_sentence(rows: Sequence[Leak], cheapest: Leak | None) -> str:
     if not behind:
         return NOT_TRAINED
     first = "" if cheapest is None or cheapest.trained is None else f"{_despite(cheapest.trained)} "
-    far = [f"; behind {name} it {trained_words(trained)}" for name, trained in behind if not is_close(trained)]
+    far = [(name, trained_words(trained)) for name, trained in behind if not is_close(trained.error)]
     close = f"{len(behind) - len(far)} of {len(behind)} defenses" if len(far) < len(behind) else "none of the defenses"
-    rest = "; the table has the others" if len(far) > MOST_NAMED else ""
-    return f"{first}A trained copy is within {CLOSE:.0%} of the model behind {close}{''.join(far[:MOST_NAMED])}{rest}."
+    alike = {words: ", ".join(name for name, said in far if said == words) for _, words in far}
+    told = "".join(f"; behind {names} it {words}" for words, names in list(alike.items())[:MOST_NAMED])
+    rest = "; the table has the others" if len(alike) > MOST_NAMED else ""
+    return f"{first}A trained copy is within {CLOSE:.0%} of the model behind {close}{told}{rest}."
 
 
 def _despite(trained: Rebuilt) -> str:
-    stops = "That does not stop training" if is_close(trained) else "Of training it leaves this"
+    stops = "That does not stop training" if is_close(trained.error) else "Of training it leaves this"
     return f"{stops}: a network trained on {trained.result.queries:,} of its answers {trained_words(trained)}."

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from reluctant.audit.comparing import TO_REFERENCE
 from reluctant.audit.known import Known, Skip, skip_where
 from reluctant.audit.leak import narrow_basis
 from reluctant.audit.shares import TRAINING
@@ -16,7 +17,6 @@ from reluctant.results import Outcome, Result
 
 __all__ = ["train_network", "training_limits"]
 
-TO_REFERENCE = ("softmax", "log-softmax", "top-k")
 LONGER = 2  # than in the sweep, where there is one for each defense
 NOT_TRIED = (
     "Training another network on the answers was not tried; it may give a close copy where these methods do not."

@@ -11,12 +11,13 @@ from copy import deepcopy
 from functools import partial
 from typing import TypeAlias
 
-from reluctant.audit.leak import NO_DEFENSE, SECONDS, Leak
+from reluctant.audit.leak import NO_DEFENSE, Leak
+from reluctant.audit.leaking import SECONDS
 from reluctant.audit.limits import Clock
 from reluctant.engines import Engine, as_they_end, in_order
 from reluctant.oracles import Oracle
 
-__all__ = ["Cell", "Trial", "try_in_turn", "try_on_engine"]
+__all__ = ["MORE_THAN_A_SHARE", "Cell", "Trial", "try_in_turn", "try_on_engine"]
 
 Trial: TypeAlias = tuple[str, ...]  # names of defenses, the first next to the model
 Cell: TypeAlias = Leak | tuple[str, str]  # a row of the sweep, or the name and why it could not be tried

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from reluctant.adversarial import Flip
-from reluctant.audit.known import Known
-from reluctant.audit.recovered import accuracy_of, shape_of
+from reluctant.audit.known import NOT_BEGUN, STOPPED, Known
+from reluctant.audit.owner import GIVE_DOMAIN, reason
+from reluctant.audit.recovered import accuracy_of, as_written, shape_of
+from reluctant.audit.stopped import is_stopped, left_by_a_stop
 from reluctant.results import Ended, Outcome, Result
 
 __all__ = ["LEAKS", "NEEDS", "SMALL_FLIP", "Verdict", "judge", "smallest_flip"]
@@ -78,11 +80,11 @@ def _sentence(known: Known, level: str) -> str:
         return _span_sentence(known)
     if "open" in known.said:
         return "The target could not be opened: nothing is known of it."
-    said = "No copy of the network was made."
+    known_of_it = f"{_part(known)}{_trained(known)}"
+    said = "No closer copy was made." if _trained(known) else "No copy of the network was made."
     if level == "unknown":
-        said = f"{_part(known)}What else can be taken" if _part(known) else "What can be taken"
-        said += " could not be settled."
-    return f"{said} {_why_not(known)}{_where(known)}".strip()
+        said = f"What {'else ' if known_of_it else ''}can be taken could not be settled."
+    return f"{known_of_it}{said} {_why_not(known)}{_where(known)}".strip()
 
 
 def _confidence(known: Known, level: str) -> str:
@@ -93,13 +95,14 @@ def _confidence(known: Known, level: str) -> str:
     if level == "span":
         return _span_confidence(known)
     if level == "unknown":
-        return f"{OF_THE_PART} {UNSETTLED}" if _part(known) else UNSETTLED
+        unsettled = CUT_SHORT if is_stopped(known) else UNSETTLED
+        return f"{OF_THE_PART} {unsettled}" if _part(known) else unsettled
     return NO_PROOF
 
 
 OF_THE_PART = "High for the part: the target was seen to bend on its creases, and not beside them. For the rest:"
 UNSETTLED = "None: the audit could not look far enough. Mend what stopped it, or raise the budget, and run it again."
-GIVE_DOMAIN = " If it answers in some range only, give that: domain=(low, high) (--domain LOW,HIGH)."
+CUT_SHORT = "None: the audit was stopped before it could look far enough."
 LONGEST_QUOTE = 300  # characters of what a target says
 NO_PROOF = (
     "Low: these methods did not succeed with this budget; that is no proof that others would not, or with more queries."
@@ -126,10 +129,9 @@ def _copied(known: Known, can_be_taken: str) -> str:
     run = known.copy
     assert run is not None
     assert run.network is not None
-    link, accuracy = known.written_link, accuracy_of(run)
-    network = run.network.before_link(link)
+    network, accuracy = as_written(run, known.written_link), accuracy_of(run)
     return (
-        f"{can_be_taken} through this interface: {shape_of(network, link)}, {network.parameters:,} "
+        f"{can_be_taken} through this interface: {shape_of(network)}, {network.parameters:,} "
         f"parameters, in {run.queries:,} queries, {accuracy['words']}.{_where(known)}"
     )
 
@@ -146,11 +148,25 @@ def _part(known: Known) -> str:
     )
 
 
+def _trained(known: Known) -> str:
+    """What a network trained on the answers gives, where it is not close enough to be a copy."""
+    run = known.training
+    if run is None or run.network is None or run is known.copy:
+        return ""
+    said, training = str(accuracy_of(run)["words"]), run.evidence.get("training")
+    gives = said.replace("with", "gives", 1) if said.startswith("with") else f"comes {said}"
+    cut = "; its training was cut short" if training is not None and training.cut else ""
+    return f"A network trained on {run.queries:,} answers {gives}{cut}. "
+
+
 def _where(known: Known) -> str:
-    """Where the target answers, if not everywhere."""
-    return (
-        "" if known.reach is None else f" It answers only near the origin, and was asked in {known.reach.describe()}."
-    )
+    """Where the target was asked, and the copy looked for, if not everywhere."""
+    if known.reach is not None:
+        place = known.reach.describe()
+        return f" It does not answer far from the origin: it was asked in {place}, and what is said holds there."
+    if known.inside is not None:
+        return f" Far out probabilities say nothing: the copy was looked for in {known.inside}, and holds there."
+    return ""
 
 
 def _verified(known: Known) -> str:
@@ -174,27 +190,41 @@ VERIFIED = (
 
 def _span_sentence(known: Known) -> str:
     assert known.span is not None
+    trained = _trained(known)
+    no_copy = f". {trained}No closer copy was made." if trained else "; no copy of the network was made."
     return (
         f"The {known.span.rank} of {known.span.subspace.dim} directions that the network looks at can be taken in "
-        f"{known.span.queries:,} queries; no copy of the network was made. "
-        f"{_part(known)}{_why_not(known)}{_where(known)}"
-    )
+        f"{known.span.queries:,} queries{no_copy} {_part(known)}{_why_not(known)}{_where(known)}"
+    ).strip()
 
 
 def _span_confidence(known: Known) -> str:
     assert known.span is not None
     return (
-        f"Margin of the rank {known.span.margin:.1e} (far below 1 is clear); long steps along all other directions "
-        "changed nothing. That no copy was made is no proof that none can be."
+        "High for the directions: long steps along all others changed no answer, and the weakest of them stands out "
+        f"clearly (a margin of {known.span.margin:.1e}, where 1 would be no difference). "
+        f"{MEASURED if _trained(known) else NO_COPY}"
     )
+
+
+MEASURED = (
+    "Measured for the trained network, at inputs that it had not seen. That no closer copy was made is no proof that "
+    "none can be."
+)
+NO_COPY = "That no copy was made is no proof that none can be."
 
 
 def _why_not(known: Known) -> str:
     """Why there is no copy, and what else was left open."""
+    stopped = left_by_a_stop(known, REBUILDING)
     if known.health is None:
-        return known.said.get("health", "")
+        return stopped or known.said.get("health", "")
     steps = ["extraction", "learning", "training", *_open_steps(known, "span")]
-    return " ".join(dict.fromkeys(said for said in (_how_it_ended(known, step) for step in steps) if said))
+    ended = [_how_it_ended(known, step) for step in steps if known.said.get(step) not in (STOPPED, NOT_BEGUN)]
+    return " ".join(dict.fromkeys(said for said in (*ended, stopped) if said))
+
+
+REBUILDING = ("health", "span", "extraction", "learning", "training")  # steps that say what can be taken
 
 
 def _more(run: Ended) -> str:
@@ -204,12 +234,12 @@ def _more(run: Ended) -> str:
         return "" if typical is None else f" It is {typical:.1e} of the output's deviation, root mean square."
     if run.outcome is Outcome.TARGET_FAILED and run.evidence.get("error"):
         return f" {str(run.evidence['error'])[:LONGEST_QUOTE]}"
-    return GIVE_DOMAIN if run.outcome is Outcome.OUT_OF_REACH else ""
+    return f" {GIVE_DOMAIN}" if run.outcome is Outcome.OUT_OF_REACH else ""
 
 
 def _how_it_ended(known: Known, step: str) -> str:
-    if step == "training" and known.training is not None and known.training.network is not None:
-        return f"A network trained on the answers comes {accuracy_of(known.training)['words']}."
+    if step == "training" and _trained(known):
+        return ""  # told before
     run: Ended | None = {
         "extraction": known.extraction, "learning": known.learning, "training": known.training, "span": known.span,
     }[step]  # fmt: skip
@@ -218,8 +248,8 @@ def _how_it_ended(known: Known, step: str) -> str:
     if run is not None:
         told = run.outcome is Outcome.PARTIAL and _part(known)
         return "" if told else f"{run.outcome.happened}{_more(run)}"
-    if known.refusal is not None:
-        return known.refusal.happened
+    if known.health is not None and known.refusal is not None:
+        return reason(known.health)
     if known.settled(step):
         return known.said.get(step, "") if step == "extraction" else ""
     return f"{step.capitalize()} did not come to its end: {known.said.get(step) or 'it was not tried.'}"

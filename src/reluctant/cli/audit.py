@@ -21,7 +21,7 @@ from reluctant.cli.inputs import read_array
 from reluctant.cli.stopping import Stop, stoppable
 from reluctant.cli.targets import TargetArgument, TargetOptions, with_target_options
 from reluctant.errors import InvalidInput, MissingDependency, TargetError, UnknownTarget, UnsafeFile, UnsupportedModel
-from reluctant.oracles.http import shown_command_target, shown_request
+from reluctant.oracles.http import is_url, shown_command_target, shown_request
 from reluctant.oracles.link import AnswerLink
 from reluctant.oracles.opening import Precision
 from reluctant.report import three_figures
@@ -93,14 +93,16 @@ def audit(target: TargetArgument, wanted: AuditOptions, options: TargetOptions) 
     Health, span, extraction (or learning), one-step flips, local linearity, and a sweep of defenses on a local copy,
     within a budget of queries that the steps share. A step that fails never ends the audit. The report is written also
     after Ctrl-C or SIGTERM (exit status 130 or 143), an exhausted budget, or where the target cannot be opened (exit
-    status 1). With --transcript a stopped audit is resumed by running it again. Exit status 0 if the audit ran to its
-    end, whatever it found; use --fail-on in a pipeline.
+    status 1). With --transcript a stopped audit is resumed by running it again. --price and --rate tell what an attack
+    would cost: for a file, give the rate that its interface will allow. Exit status 0 if the audit ran to its end,
+    whatever it found; use --fail-on in a pipeline.
 
     Example: reluctant audit model.onnx -o report.html --json audit.json
 
     Example: reluctant audit http://localhost:8000/v2/models/digits --budget 50000 --price 2 --fail-on extractable
     """
     wanted.check()
+    check_rate(options.rate)
     check_record_path(options.json)
     options = replace(options, budget=BUDGET if options.budget is None else options.budget)
     with stoppable() as stop:
@@ -112,12 +114,19 @@ def audit(target: TargetArgument, wanted: AuditOptions, options: TargetOptions) 
     return _status(found, wanted.gates, stop)
 
 
+def check_rate(rate: float | None) -> None:
+    """A rate that time follows from, before anything is asked."""
+    if rate is not None and not 0 < rate < inf:
+        raise InvalidInput.about("--rate", got=rate, expected="a finite number above 0")
+
+
 def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str, Any]) -> Audit:
     """Open the target and audit it; one that cannot be opened has a record too."""
     assert options.budget is not None
     budget = options.budget
     try:
-        oracle = replace(options, link="identity", output=None).open(target)
+        asked_at = options.rate if is_url(target) else None  # of a local model it is the rate of an interface to come
+        oracle = replace(options, link="identity", output=None, rate=asked_at).open(target)
     except NOT_OPENED as error:
         options.say(f"error: {error} [{error.slug}]")
         return not_opened(target, error, seed=options.seed, budget=budget, repeat=repeat)
@@ -145,7 +154,8 @@ def figures(found: Audit) -> list[str]:
     record = found.to_dict()
     if found.facts is None:
         return [record["verdict"]["sentence"]]
-    return [record["verdict"]["sentence"], *map(str, three_figures(record))]
+    stopped = [record["stopped"]] if record["stopped"] else []
+    return [record["verdict"]["sentence"], *map(str, three_figures(record)), *stopped]
 
 
 def _status(found: Audit, fail_on: list[str], stop: Stop) -> int:

@@ -9,17 +9,21 @@ import typer
 
 from reluctant.cli.files import check_network_path, check_record_path, write_network, write_record
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
-from reluctant.cli.words import advise_transcript, ending, spent
-from reluctant.errors import InvalidInput
+from reluctant.cli.words import advise_transcript, ending, shown_network, spent
+from reluctant.errors import InvalidInput, LinkMismatch
 from reluctant.extraction import extract as extract_network
-from reluctant.extraction.driver import exact_refusal
+from reluctant.extraction.driver import what_extraction_would_do
 from reluctant.health import check_health
 from reluctant.networks import ReLUNetwork
+from reluctant.numerics import as_generator
+from reluctant.oracles import Counting, Linked
 from reluctant.results import Result
 from reluctant.runs import Record
 from reluctant.verification import verify as verify_network
 
 __all__ = ["extract", "health", "verify"]
+
+LINK_ROWS = 3  # asked to see whether answers are what a network was written with
 
 
 @with_target_options
@@ -32,11 +36,10 @@ def health(target: TargetArgument, options: TargetOptions) -> int:
     with opened_target(options, target) as oracle:
         found = check_health(oracle, rng=options.seed)
         record = Record.of(oracle, "health", options.seed, found.refusal is None, health=found)
+        extraction = what_extraction_would_do(found, oracle)
     write_record(record, options.json)
     if options.json != "-":
-        refusal = exact_refusal(found)
-        exact = [f"Exact extraction would refuse this target. {refusal}"] if refusal and found.refusal is None else []
-        print("\n".join([*found.sentences(), *exact, f"{record.queries} queries."]))
+        print("\n".join([*found.sentences(), *([extraction] if extraction else []), f"{record.queries} queries."]))
     return 0 if record.ok else 1
 
 
@@ -70,7 +73,7 @@ def extract(
     written = write_network(found, out, options.written_link)
     write_record(record, options.json)
     if options.json != "-":
-        print("\n".join(_extraction_lines(found, record, written)))
+        print("\n".join(_extraction_lines(found, record, options.written_link, written)))
     for failure in found.evidence.get("failures", []):
         options.say(f"{'tried first' if found.ok else 'attempt failed'}: {failure}")
     advise_transcript(found, options)
@@ -83,10 +86,10 @@ def _layers(network: ReLUNetwork) -> str:
     return layers[0].upper() + layers[1:] + (f": {', '.join(hidden)} neurons." if hidden else ".")
 
 
-def _extraction_lines(found: Result, record: Record, written: Path | None) -> list[str]:
+def _extraction_lines(found: Result, record: Record, link: str, written: Path | None) -> list[str]:
     lines = ending(found)
     if found.network is not None:
-        lines.append(repr(found.network))
+        lines += shown_network(found.network, link)
         lines.append(_layers(found.network))
     parts = ("reach", "layers", "verification", "certificate", "limits")
     lines += [str(found.evidence[part]) for part in parts if found.evidence.get(part)]
@@ -104,7 +107,9 @@ def verify(
 ) -> int:
     """Ask a target where a network could be wrong, and compare.
 
-    Looks at three scales, on the network's creases and beside them. Exit status 1 if they disagree.
+    Looks at three scales, on the network's creases and beside them. A network that was written with a softmax or
+    sigmoid is compared behind it: probabilities of the target are read as --link would read them, without the option.
+    Exit status 1 if they disagree.
 
     Example: reluctant verify model.onnx recovered.onnx --precision float64
     """
@@ -113,10 +118,24 @@ def verify(
         raise InvalidInput.about("--tol", got=tol, expected="a number above 0")
     candidate = ReLUNetwork.load(network)
     with opened_target(options, target) as oracle:
-        found = verify_network(oracle, candidate, rng=options.seed, tol=tol)
+        read = _as_the_file_says(oracle, candidate, options)
+        found = verify_network(read, candidate, rng=options.seed, tol=tol)
         record = Record.of(oracle, "verify", options.seed, found.ok, verification=found)
     write_record(record, options.json)
     if options.json != "-":
         print(found)
         print(f"{record.queries} queries.")
     return 0 if found.ok else 1
+
+
+def _as_the_file_says(oracle: Counting, candidate: ReLUNetwork, options: TargetOptions) -> Counting:
+    """The target read through the link that the network was written with, if it answers so. Cost: 3 rows then."""
+    if options.link != "identity" or candidate.link == "identity" or candidate.outputs != oracle.outputs:
+        return oracle
+    read = Counting(Linked(oracle.inner, candidate.link), oracle.ledger, oracle.facts.domain)
+    try:
+        read.answer(oracle.facts.domain.sample(as_generator(options.seed), LINK_ROWS, oracle.dim))
+    except LinkMismatch:
+        return oracle  # values, as the network gives them when it is called
+    options.say(f"The network was written with a {candidate.link}: the target's answers are read through it.")
+    return read

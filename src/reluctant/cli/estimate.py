@@ -20,7 +20,8 @@ from reluctant.report.words import UNKNOWN, bytes_, count, duration, money
 __all__ = ["SCHEMA", "estimate"]
 
 SCHEMA = "reluctant-estimate/1"
-LABEL = 28  # characters of a line's name
+LABEL = 28  # characters of a line's name, at least
+WHOLE = 100.0  # from here on decimals say nothing
 
 
 def estimate(
@@ -29,6 +30,10 @@ def estimate(
         typer.Argument(metavar="SHAPE...", help="Widths from inputs to outputs: 784-128-1.", show_default=False),
     ],
     precision: Annotated[str, typer.Option(help=f"What an answer gives: {', '.join(KINDS)}.")] = "float64",
+    link: Annotated[
+        str,
+        typer.Option(help="softmax, sigmoid, log-softmax, top-k: probabilities, of which there is no number yet."),
+    ] = "identity",
     rate: Annotated[float | None, typer.Option(help="Rows a second that the target answers.")] = None,
     price: Annotated[float | None, typer.Option(help="Of a thousand queries.")] = None,
     currency: Annotated[str, typer.Option(help="Of the price.")] = "",
@@ -48,20 +53,30 @@ def estimate(
     far from all of them, and the last line says how far this one is. Where nothing was measured there is no number, and
     exit status 1. Measured networks have random weights; trained ones may need another attempt.
 
-    784-128-1 is a network of 784 inputs, 128 hidden neurons and one output. decimals=3 are rounded answers, noise=1e-4
-    is noise of that part of the output's deviation; labels give the directions that a target looks at, and no copy.
+    784-128-1 is a network of 784 inputs, 128 hidden neurons and one output. decimals=3 are rounded answers of a model
+    that computes in float64, float32,decimals=3 those of one that computes in float32, as most served ones do;
+    noise=1e-4 is noise of that part of the output's deviation; labels give the directions that a target looks at, and
+    no copy. Of probabilities (--link softmax) there is no model.
 
     Example: reluctant estimate 784-128-1 --rate 200 --price 0.5
 
     Example: reluctant estimate 784-128-10 3072-2048-10 --precision float32 --json -
     """
+    _refuse_unknown_options(shapes)
     check_record_path(where)
-    found = [estimate_cost(shape, precision=precision, rate=rate, price=price, flops=flops) for shape in shapes]
+    given = {"precision": precision, "link": link, "rate": rate, "price": price, "currency": currency, "flops": flops}
+    found = [estimate_cost(shape, **given) for shape in shapes]  # type: ignore[arg-type]
     write_record(Written(found), where)
     if where != "-":
-        given = Given(rate, price, currency)
-        print("\n\n".join("\n".join(_lines(each, given)) for each in found))
+        print("\n\n".join("\n".join(_lines(each, Given(rate, price))) for each in found))
     return 0 if all(each.ok for each in found) else 1
+
+
+def _refuse_unknown_options(shapes: Sequence[str]) -> None:
+    """What begins with a minus and is no number was meant as an option."""
+    unknown = next((each for each in shapes if each.startswith("-") and not each[1:2].isdigit()), None)
+    if unknown is not None:
+        raise typer.BadParameter(f"No such option: {unknown}")
 
 
 @dataclass(frozen=True)
@@ -86,7 +101,6 @@ class Given:
 
     rate: float | None
     price: float | None
-    currency: str
 
 
 def _lines(found: Estimate, given: Given) -> Iterator[str]:
@@ -96,8 +110,9 @@ def _lines(found: Estimate, given: Given) -> Iterator[str]:
         return
     yield f"{found.method[0].upper()}{found.method[1:]}: {found.gives}."
     yield ""
-    yield from (f"{name:<{LABEL}}{value}" for name, value in _figures(found, given))
-    yield f"{'trust':<{LABEL}}{found.trust}"
+    figures = [*_figures(found, given), ("trust", str(found.trust))]
+    width = max(LABEL, *(len(name) + 2 for name, _ in figures))
+    yield from (f"{name:<{width}}{value}" for name, value in figures)
     yield ""
     yield from _table(found.neighbours)
 
@@ -106,17 +121,26 @@ def _figures(found: Estimate, given: Given) -> Iterator[tuple[str, str]]:
     """Names and values, with their range."""
     assert found.queries is not None
     yield "queries", _ranged(found.queries, count)
-    yield "answers for each parameter", _ranged(found.per_parameter, lambda value: f"{value:.3f}")
+    yield "answers for each parameter", _ranged(found.per_parameter, _ratio)
     if found.seconds is not None:
-        yield f"at {given.rate:g} rows a second", _ranged(found.seconds, duration)
+        yield f"at {_given(given.rate)} rows a second", _ranged(found.seconds, duration)
     if found.money is not None:
-        priced = f"at {given.price:g} {given.currency}".rstrip()
-        yield f"{priced} a thousand", _ranged(found.money, lambda value: money(value, given.currency))
+        priced = f"at {_given(given.price)} {found.currency}".rstrip()
+        yield f"{priced} a thousand", _ranged(found.money, lambda value: money(value, found.currency))
     yield "target's own arithmetic", ", ".join(f"{duration(time)} on {what}" for what, time in found.arithmetic.items())
-    yield "our memory", "not measured" if found.memory is None else f"{found.memory:.1f} GiB"
+    yield "our memory", "not measured" if found.memory is None else f"{found.memory:,.1f} GiB"
     yield "transcript on disk", bytes_(found.transcript)
     yield "error", _ranged(found.accuracy, lambda value: f"{value:.0e}")
     yield "recovered", f"{found.recovered[0]} of {found.recovered[1]} measured networks of this kind"
+
+
+def _ratio(value: float) -> str:
+    return count(value) if value >= WHOLE else f"{value:.3f}"
+
+
+def _given(number: float | None) -> str:
+    """A number as it was given, with commas and without a power of ten."""
+    return UNKNOWN if number is None else f"{number:,.10g}"
 
 
 def _ranged(value: Range | None, written: Callable[[float], str]) -> str:
@@ -126,7 +150,7 @@ def _ranged(value: Range | None, written: Callable[[float], str]) -> str:
 
 
 def _table(neighbours: Sequence[Neighbour]) -> Iterator[str]:
-    head = ("measured nearby", "recovered", "queries", "answers/P", "error", "model")
+    head = ("measured nearby", "recovered", "queries", "answers/P", "error", "over expected")
     rows = [head, *(_row(neighbour) for neighbour in neighbours)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
     for row in rows:
@@ -142,7 +166,7 @@ def _row(neighbour: Neighbour) -> tuple[str, ...]:
         point.name,
         f"{point.ok} of {point.networks}",
         count(point.queries),
-        f"{point.queries * point.widths[-1] / point.parameters:.3f}",
+        _ratio(point.per_parameter),
         out,
-        f"{-neighbour.error / (1 + neighbour.error):+.1%}",
+        f"{neighbour.over_expected:+.1%}",
     )

@@ -9,7 +9,7 @@ import typer
 
 from reluctant.cli.files import check_network_path, check_record_path, write_network, write_record
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
-from reluctant.cli.words import advise_transcript, ending, spent
+from reluctant.cli.words import advise_transcript, ending, shown_network, spent
 from reluctant.learning import learn as learn_network
 from reluctant.learning.driver import EPS, NARROWEST
 from reluctant.results import Result
@@ -59,15 +59,15 @@ def learn(
     written = write_network(found, out, options.written_link)
     write_record(record, options.json)
     if options.json != "-":
-        print("\n".join(_lines(found, record, written)))
+        print("\n".join(_lines(found, record, options.written_link, written)))
     advise_transcript(found, options)
     return 0 if found.ok else 1
 
 
-def _lines(found: Result, record: Record, written: Path | None) -> list[str]:
+def _lines(found: Result, record: Record, link: str, written: Path | None) -> list[str]:
     """What happened, how accurate the network is, and what could have been missed."""
     lines = ending(found)
     if found.network is not None:
-        lines.append(repr(found.network))
+        lines += shown_network(found.network, link)
     lines += [str(found.evidence[part]) for part in SAID if found.evidence.get(part)]
     return [*lines, spent(record, written)]

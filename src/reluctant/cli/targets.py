@@ -78,7 +78,10 @@ class TargetOptions:
         typer.Option(metavar="NAME", help="Put a defense before the target, such as decimals=3; may be repeated."),
     ] = None
     connections: Annotated[int | None, typer.Option(help="Served model: requests in flight at once (4).")] = None
-    rate: Annotated[float | None, typer.Option(help="Served model: most rows a second.")] = None
+    rate: Annotated[
+        float | None,
+        typer.Option(help="Served model: most rows a second. Audit of a file: for the time of an attack alone."),
+    ] = None
     auth_env: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Served model: environment variable with the credential; never written."),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from reluctant.cli.files import as_written
 from reluctant.cli.targets import TargetOptions
+from reluctant.networks import ReLUNetwork
 from reluctant.results import Ended, Outcome
 from reluctant.runs import Record
 
-__all__ = ["advise_transcript", "ending", "spent"]
+__all__ = ["advise_transcript", "ending", "shown_network", "spent"]
 
 KEPT_WITH_A_TRANSCRIPT = {Outcome.OUT_OF_BUDGET, Outcome.TARGET_FAILED}
 
@@ -18,6 +20,13 @@ def ending(found: Ended) -> list[str]:
     error = found.evidence.get("error")
     where = f"Stage {found.stage}: " if found.stage else ""
     return [str(found.outcome), *([f"{where}{error}"] if error else [])]
+
+
+def shown_network(network: ReLUNetwork, link: str) -> list[str]:
+    """A network as it is written, and what its values are where they could be taken for others."""
+    written = as_written(network, link)
+    ratios = "Its values are log-ratios to the first class, whose own is 0: the link makes them the target's answers."
+    return [repr(written), *([ratios] if written.outputs > network.outputs else [])]
 
 
 def spent(record: Record, written: Path | None) -> str:

@@ -10,11 +10,10 @@ from reluctant.defenses.base import Defense
 from reluctant.errors import InvalidAnswer, InvalidInput
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle
+from reluctant.oracles.link import ROUNDED_PROBABILITY_SLACK
 from reluctant.oracles.network import LINK_FUNCTIONS
 
 __all__ = ["LabelsOnly", "Probabilities", "TopProbabilities", "labels_of"]
-
-SUM_SLACK = 1e-2  # of each probability: they may be rounded
 
 
 class Probabilities(Defense):
@@ -49,7 +48,7 @@ class TopProbabilities(Defense):
     def answer(self, rows: FloatArray) -> FloatArray:
         """Pass on, then keep the largest; of equal ones the first."""
         p = self.inner.answer(rows)
-        if (p < 0).any() or (np.abs(p.sum(axis=1) - 1) > SUM_SLACK * p.shape[1]).any():
+        if (p < 0).any() or (np.abs(p.sum(axis=1) - 1) > ROUNDED_PROBABILITY_SLACK * p.shape[1]).any():
             raise InvalidAnswer(
                 "defense top: got answers that are no probabilities of classes, expected some. "
                 "Put 'softmax' before it if the target answers values."

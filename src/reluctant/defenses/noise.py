@@ -33,6 +33,7 @@ class _Noise(Defense):
         if not (isinstance(sd, int | float) and sd > 0 and isfinite(sd)):
             raise InvalidInput.about("noise", got=repr(sd), expected="a standard deviation above 0")
         self.sd, self.fixed, self.seed = float(sd), fixed, seed
+        self.draws = not fixed
         self._rng = np.random.default_rng(seed)
 
     def answer(self, rows: FloatArray) -> FloatArray:

@@ -19,25 +19,29 @@ from reluctant._version import __version__
 from reluctant.errors import UnusableEngine
 from reluctant.optional import require
 
-__all__ = ["Cluster", "Engine"]
+__all__ = ["Cluster", "Engine", "check_engine"]
 
-Engine: TypeAlias = Any  # "dask://host:port", or a distributed.Client
+Engine: TypeAlias = Any  # "dask://host:port", an address as a scheduler prints it, or a distributed.Client
 
 
 def _minor(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-SCHEME = "dask"
+SCHEME = "dask"  # dask's own way to connect
+PRINTED = ("tcp", "tls")  # what a scheduler prints in front of its address
 PORT = 8786  # where a scheduler listens if nothing else is said
 THIS_PYTHON = _minor(platform.python_version())
-EXPECTED = '"dask://host:port" or a Client of dask.distributed'
+EXPECTED = '"dask://host:port", a scheduler\'s own tcp:// or tls:// address, or a Client of dask.distributed'
 CONNECT_SECONDS = 10.0
 LOOK_SECONDS = 5.0  # between two looks whether there is anybody left to wait for
 ALONE_SECONDS = 60.0  # without a single worker, until work is given up: a nanny starts one again in seconds
 WORKER_SECONDS = 30.0  # for the first worker: clusters that start them on demand need some time
-WORKER = "`dask worker HOST:8786 --nworkers 4 --nthreads 1`"
-START = f"Start one with `dask scheduler`, and on each machine {WORKER}; check host, port and firewall."
+WORKER = "`dask worker {} --nworkers 4 --nthreads 1`"
+START = (
+    f"Start one with `dask scheduler`, and on each machine {WORKER.format(f'HOST:{PORT}')}; check host, port and "
+    "firewall."
+)
 SAME = "Install the same version where the scheduler and the workers run: pip install 'reluctant[dask]=={}'."
 
 
@@ -51,10 +55,8 @@ class Cluster:
     @classmethod
     def reach(cls, engine: Engine) -> Cluster:
         """Connect, or take the Client that is given; raise `UnusableEngine` if it cannot do the work."""
-        library = require("distributed", extra="dask", purpose="An engine")
-        cluster = cls(_connect(library, engine), True) if isinstance(engine, str) else cls(engine, False)
-        if not isinstance(cluster.client, library.Client):
-            raise UnusableEngine.about("engine", got=type(engine).__name__, expected=EXPECTED)
+        check_engine(engine)
+        cluster = cls(_connect(engine), True) if isinstance(engine, str) else cls(engine, False)
         try:
             _check(cluster.client)
         except BaseException:
@@ -88,8 +90,17 @@ class Cluster:
         self.close()
 
 
+def check_engine(engine: Engine) -> None:
+    """Raise `UnusableEngine` for what is neither an address nor a Client; nobody is reached for that."""
+    library = require("distributed", extra="dask", purpose="An engine")
+    if isinstance(engine, str):
+        scheduler_address(engine)
+    elif not isinstance(engine, library.Client):
+        raise UnusableEngine.about("engine", got=f"{engine!r} ({type(engine).__name__})", expected=EXPECTED)
+
+
 def scheduler_address(engine: str) -> str:
-    """host:port of "dask://host:port"; without a port dask's own."""
+    """host:port of "dask://host:port", without a port dask's own; tcp:// and tls:// stay in front of theirs."""
     try:
         parts = urlsplit(engine)
         host, port = parts.hostname, parts.port or PORT
@@ -97,19 +108,32 @@ def scheduler_address(engine: str) -> str:
         host, port = None, PORT
     if any(mark in engine for mark in "@?#"):  # not repeated here: it may be a secret
         raise UnusableEngine.about("engine", got="an address with a user, a query or a fragment", expected=EXPECTED)
-    if host is None or parts.scheme != SCHEME or parts.path not in ("", "/"):
+    if host is None or parts.scheme not in (SCHEME, *PRINTED) or parts.path not in ("", "/"):
         raise UnusableEngine.about("engine", got=f"'{engine}'", expected=EXPECTED)
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return address if parts.scheme == SCHEME else f"{parts.scheme}://{address}"
 
 
-def _connect(library: Any, engine: str) -> Any:
+def _connect(engine: str) -> Any:
+    library = require("distributed", extra="dask", purpose="An engine")
     address = scheduler_address(engine)
+    if address.startswith("tls:"):
+        _check_certificates(library)
     try:
         return library.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
         raise UnusableEngine.about(
             "engine", got=f"'{engine}', where nobody answers ({error})", expected="a running scheduler", fix=START
         ) from error
+
+
+def _check_certificates(library: Any) -> None:
+    """What dask's own configuration says: without certificates a Client to tls:// is left half open."""
+    if library.Security().get_connection_args("client").get("ssl_context") is None:
+        raise UnusableEngine.about(
+            "engine", got="a tls:// address, and no certificates", expected="those of distributed.comm.tls in dask's "
+            "configuration", fix="Name them there (DASK_DISTRIBUTED__COMM__TLS__CA_FILE ...), or give a Client.",
+        )  # fmt: skip
 
 
 def _check(client: Any) -> None:
@@ -120,7 +144,10 @@ def _check(client: Any) -> None:
     except TimeoutError as error:
         got = f"a scheduler without workers, for {WORKER_SECONDS:g} s"
         raise UnusableEngine.about(
-            "engine", got=got, expected="at least one", fix=f"Start some on each machine: {WORKER}."
+            "engine",
+            got=got,
+            expected="at least one",
+            fix=f"Start some on each machine: {WORKER.format(client.scheduler.address)}.",
         ) from error
     _check_version(client)
     _check_python(client)

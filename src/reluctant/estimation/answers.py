@@ -6,32 +6,39 @@ import math
 from dataclasses import dataclass
 
 from reluctant.errors import InvalidInput
+from reluctant.health.answers import UNIFORM_SD
 
 __all__ = ["KINDS", "Answers"]
 
 FLOAT64, FLOAT32, FLOAT16, DECIMALS, NOISE, LABELS = "float64", "float32", "float16", "decimals", "noise", "labels"
+ROUNDED_SINGLE = f"{FLOAT32},{DECIMALS}"
 PLAIN = (FLOAT64, FLOAT32, FLOAT16, LABELS)
-KINDS = (*PLAIN, "decimals=K", "noise=S")
+ROUNDED = (DECIMALS, ROUNDED_SINGLE)  # float64 or float32 behind it
+KINDS = (*PLAIN, *(f"{name}=K" for name in ROUNDED), "noise=S")
 MOST_DECIMALS = 15
-OF_ROUNDING = 1 / math.sqrt(12)  # deviation of an error that is even between two neighbours, of their distance
+UNMEASURED_SINGLE = 5  # decimals of float32: from here on its own digits are seen beside the rounding
 UNMEASURED_DECIMALS = 9  # from here on neither noisy enough to be looked at from afar nor as exact as float64
 
 
 @dataclass(frozen=True)
 class Answers:
-    """A kind of answers; `amount` is the number of decimals, or the noise over the output's deviation."""
+    """A kind of answers; `amount` is the number of decimals, or the noise over the output's deviation.
+
+    "decimals=3" is float64 that is rounded, "float32,decimals=3" what a model that computes in float32 gives then.
+    """
 
     kind: str = FLOAT64
     amount: float = 0.0
 
     @classmethod
     def parse(cls, text: str) -> Answers:
-        """From "float64", "float32", "float16", "labels", "decimals=3" or "noise=1e-4"."""
-        name, _, value = text.strip().partition("=")
-        if text.strip() in PLAIN:
-            return cls(text.strip())
-        if name == DECIMALS and value.isdecimal() and 1 <= int(value) <= MOST_DECIMALS:
-            return cls(DECIMALS, float(value))
+        """From "float64", "float32", "float16", "labels", "decimals=3", "float32,decimals=3" or "noise=1e-4"."""
+        asked = str(text).replace(" ", "")
+        name, _, value = asked.partition("=")
+        if asked in PLAIN:
+            return cls(asked)
+        if name in ROUNDED and value.isdecimal() and 1 <= int(value) <= MOST_DECIMALS:
+            return cls(name, float(value))
         amount = _number(value) if name == NOISE else math.nan
         if 0 < amount < 1:
             return cls(NOISE, amount)
@@ -46,17 +53,23 @@ class Answers:
     @property
     def noise(self) -> float:
         """Deviation of an answer's error where it does not grow with the answer, for outputs of deviation one."""
-        return OF_ROUNDING * 10**-self.amount if self.kind == DECIMALS else self.amount
+        return UNIFORM_SD * 10**-self.amount if self.kind in ROUNDED else self.amount
 
     @property
     def steady_noise(self) -> bool:
         """True for noise that is the same however large the answer is, and too large for exact methods."""
-        return self.kind == NOISE or (self.kind == DECIMALS and not self.between)
+        return self.kind == NOISE or (self.kind in ROUNDED and not self.between)
 
     @property
     def between(self) -> bool:
-        """True for decimals so many that exact methods begin, and so few that they see the rounding."""
-        return self.kind == DECIMALS and self.amount >= UNMEASURED_DECIMALS
+        """True for so many decimals that another way begins, and so few that it sees the rounding."""
+        return self.kind in ROUNDED and self.amount >= (
+            UNMEASURED_DECIMALS if self.kind == DECIMALS else UNMEASURED_SINGLE
+        )
+
+    def in_a_row(self, outputs: int) -> int:
+        """How many answers a row brings: one for each output, and one label for all of them."""
+        return 1 if self.kind == LABELS else outputs
 
 
 def _number(text: str) -> float:

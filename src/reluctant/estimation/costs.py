@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import inf
 from typing import Any
 
@@ -14,20 +14,24 @@ from reluctant.estimation.measured import Point, measured
 from reluctant.estimation.model import Fitted, Range
 from reluctant.estimation.regimes import NotMeasured, failed_tries, fitted, model_for
 from reluctant.estimation.resources import GIVEN_SPEED, arithmetic_seconds, memory, transcript_bytes
-from reluctant.estimation.shapes import Widths, as_widths, parameters, shape_name
+from reluctant.estimation.shapes import Widths, answers_per_parameter, as_widths, parameters, shape_name
 from reluctant.estimation.trust import Trust, nearest, trust
+from reluctant.oracles.link import ANSWER_LINKS
 
-__all__ = ["Estimate", "Neighbour", "estimate"]
+__all__ = ["PER_PRICE", "Estimate", "Neighbour", "estimate"]
 
 PER_PRICE = 1000  # queries that a price is for
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A measured shape, and how far off a model is there that has not seen it: measured over expected, less one."""
+    """A measured shape, and what it took over what a model expects that has not seen it, less one.
+
+    As a range is given: +0.05 took a twentieth more than expected.
+    """
 
     point: Point
-    error: float
+    over_expected: float
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -35,8 +39,8 @@ class Neighbour:
         return {
             "shape": point.shape, "name": point.name, "precision": str(point.answers), "networks": point.networks,
             "recovered": point.ok, "queries": point.queries, "most queries": point.most_queries,
-            "answers per parameter": point.queries * point.widths[-1] / point.parameters,
-            "error": point.most_out, "model is off by": self.error, "source": point.source,
+            "answers per parameter": point.per_parameter, "error": point.most_out,
+            "over expected": self.over_expected, "source": point.source,
         }  # fmt: skip
 
 
@@ -54,6 +58,7 @@ class Estimate:
         parts: the same, by what they are for.
         seconds: at the rate given.
         money: at the price given.
+        currency: of the price.
         arithmetic: seconds of the target's own arithmetic, by what computes it.
         memory: GiB on our side, None where that was not measured.
         transcript: bytes on disk.
@@ -72,6 +77,7 @@ class Estimate:
     parts: dict[str, float] = field(default_factory=dict)
     seconds: Range | None = None
     money: Range | None = None
+    currency: str = ""
     arithmetic: dict[str, float] = field(default_factory=dict)
     memory: float | None = None
     transcript: float | None = None
@@ -97,8 +103,9 @@ class Estimate:
 
     @property
     def per_parameter(self) -> Range | None:
-        """Answers for each parameter: a row brings one for each output."""
-        return None if self.queries is None else self.queries.times(self.widths[-1] / self.parameters)
+        """Answers for each parameter: a row brings one for each output, or one label."""
+        each = Answers.parse(self.precision).in_a_row(self.widths[-1])
+        return None if self.queries is None else self.queries.times(answers_per_parameter(1, self.widths, each))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -108,6 +115,7 @@ class Estimate:
             "method": self.method, "gives": self.gives,
             "queries": _plain(self.queries), "answers per parameter": _plain(self.per_parameter),
             "queries by part": dict(self.parts), "seconds": _plain(self.seconds), "money": _plain(self.money),
+            "currency": self.currency,
             "arithmetic seconds": dict(self.arithmetic), "memory GiB": self.memory,
             "transcript bytes": self.transcript, "error": _plain(self.accuracy),
             "recovered": {"networks": self.recovered[1], "ok": self.recovered[0]},
@@ -126,7 +134,9 @@ def estimate(
     precision: str = "float64",
     rate: float | None = None,
     price: float | None = None,
+    currency: str = "",
     flops: float | None = None,
+    link: str = "identity",
 ) -> Estimate:
     """Queries, time, money, memory and accuracy to expect of an attack on a network of this shape.
 
@@ -134,11 +144,13 @@ def estimate(
 
     Arguments:
         shape: widths of all layers, "784-128-1" or (784, 128, 1).
-        precision: what an answer gives: "float64", "float32", "float16", "decimals=3", "noise=1e-4" (of the output's
-            deviation) or "labels".
+        precision: what an answer gives: "float64", "float32", "float16", "decimals=3" (of a model that computes in
+            float64), "float32,decimals=3", "noise=1e-4" (of the output's deviation) or "labels".
         rate: rows a second that the target answers.
         price: of a thousand queries.
+        currency: of the price, in words.
         flops: operations a second that the target computes with; else a measured core and a measured GPU.
+        link: what is behind the answers: probabilities ("softmax", "sigmoid", "log-softmax", "top-k") have no number.
     """
     widths, answers = as_widths(shape), Answers.parse(precision)
     for name, number in (("rate", rate), ("flops", flops)):
@@ -146,11 +158,13 @@ def estimate(
             raise InvalidInput.about(name, got=number, expected="a finite number above 0")
     if price is not None and not 0 <= price < inf:
         raise InvalidInput.about("price", got=price, expected="a finite number, at least 0")
+    if link not in ANSWER_LINKS:
+        raise InvalidInput.about("link", got=repr(link), expected=f"one of {', '.join(ANSWER_LINKS)}")
     try:
-        model = model_for(widths, answers)
+        model = model_for(widths, answers, link)
     except NotMeasured as reason:
-        return Estimate(widths, str(answers), reason=str(reason))
-    return _estimated(fitted(model), widths, answers, rate, price, flops)
+        return Estimate(widths, str(answers), reason=str(reason), currency=currency)
+    return replace(_estimated(fitted(model), widths, answers, rate, price, flops), currency=currency)
 
 
 def _estimated(
@@ -171,7 +185,7 @@ def _estimated(
         money=None if price is None else rows.times(price / PER_PRICE),
         arithmetic=arithmetic_seconds(widths, rows.expected, speeds),
         memory=memory(model, points, widths),
-        transcript=transcript_bytes(rows.expected, widths[-1]),
+        transcript=transcript_bytes(rows.expected, answers.in_a_row(widths[-1])),
         accuracy=accuracy(fit, widths, answers),
         recovered=(sum(point.ok for point in tried), sum(point.networks for point in tried)),
         trust=trust(widths, answers, fit, failed),

@@ -2,7 +2,8 @@
 
 Noise that stays the same however large the answer: the exact method from afar, then biases again, nearer and nearer.
 float32: a line and a subspace cost so much a neuron, every other direction a fixed number of steps, the last fit so
-many random inputs for each parameter.
+many random inputs for each parameter. float32 that is rounded too: the same from afar, where the rounding is small,
+then biases nearby.
 """
 
 from __future__ import annotations
@@ -14,7 +15,13 @@ from reluctant.estimation.shapes import Widths
 from reluctant.extraction.depth_two.assemble import refit_rows
 from reluctant.extraction.driver import FAR_POINTS, FEW_NEURONS, points_worth
 from reluctant.extraction.few_digits.bases import starting_points
-from reluctant.extraction.few_digits.far import SPREAD_ROWS, exact_distance, nearby_shares
+from reluctant.extraction.few_digits.far import (
+    FARTHER,
+    SPREAD_ROWS,
+    exact_distance,
+    nearby_shares,
+    rounded_distance,
+)
 from reluctant.extraction.few_digits.lines import CROWDED, MOST_SPARE, ROWS_A_WEIGHT, SPARE_SHARE
 from reluctant.extraction.few_digits.method import (
     MANY_PARAMETERS,
@@ -23,14 +30,16 @@ from reluctant.extraction.few_digits.method import (
     SHARE_OF_SPENT,
     FewDigits,
 )
-from reluctant.extraction.few_digits.noise import LINES, POINTS
+from reluctant.extraction.few_digits.noise import LINES, NEAR_AND_FAR, POINTS
 from reluctant.numerics import unit_roundoff
 from reluctant.verification.check import SCALES
 from reluctant.verification.precision import rows_held_out
 
-__all__ = ["FLOAT32", "FROM_AFAR"]
+__all__ = ["FLOAT32", "FROM_AFAR", "ROUNDED_FLOAT32"]
 
 LOOK = LINES * POINTS  # rows of one look at the noise
+FROM_HERE = NEAR_AND_FAR + FARTHER  # looks that choose where to stand
+FROM_THERE = FROM_HERE + NEAR_AND_FAR  # and those at that place
 A_LINE, A_SUBSPACE = 75.0, 105.0  # rows a neuron, about: what `read_line` and three directions of growth say of theirs
 
 
@@ -39,10 +48,28 @@ def _noise_and_precision(h: int, looks: int) -> dict[str, float]:
 
 
 def _fixed_from_afar(widths: Widths, answers: Answers) -> dict[str, float]:
-    d, h, m = widths
     distance = exact_distance(answers.noise / unit_roundoff("float64"))
-    nearby = sum(refit_rows(h, m, share) for share in nearby_shares(distance, d))
-    return {**fixed_stages(widths, answers), **_noise_and_precision(h, 5), "biases nearby": float(nearby)}
+    return {
+        **fixed_stages(widths, answers),
+        **_noise_and_precision(widths[1], FROM_THERE),
+        "biases nearby": _nearby(widths, distance),
+    }
+
+
+def _nearby(widths: Widths, distance: float) -> float:
+    """Rows that fit biases anew, from so far away down to the scale of use."""
+    d, h, m = widths
+    return float(sum(refit_rows(h, m, share) for share in nearby_shares(distance, d)))
+
+
+def _fixed_rounded(widths: Widths, answers: Answers) -> dict[str, float]:
+    distance = rounded_distance(answers.noise, unit_roundoff("float32"))
+    return {
+        **_fixed_float32(widths, answers),
+        **_noise_and_precision(widths[1], FROM_THERE),
+        "biases nearby": _nearby(widths, distance),
+        "lines to choose from": A_LINE * widths[1] * _spare_lines(widths),
+    }
 
 
 def _fixed_float32(widths: Widths, answers: Answers) -> dict[str, float]:
@@ -56,15 +83,20 @@ def _fixed_float32(widths: Widths, answers: Answers) -> dict[str, float]:
     far = FAR_POINTS if h <= FEW_NEURONS else 0
     verify = float(len(SCALES) * points_worth(int(spent + polish)) + h + far)
     return {
-        "health": HEALTH, **_noise_and_precision(h, 3), "extension": extension, "polish": polish, "verify": verify,
+        "health": HEALTH, **_noise_and_precision(h, FROM_HERE), "extension": extension, "polish": polish,
+        "verify": verify,
     }  # fmt: skip
 
 
 def _features_float32(widths: Widths, answers: Answers) -> tuple[float, ...]:
     """Neurons once for the line that is grown, and once for each that is read to choose from."""
+    return float(widths[1]), float(widths[1] * _spare_lines(widths)), 1.0
+
+
+def _spare_lines(widths: Widths) -> int:
+    """Lines that are read besides the one that is grown."""
     d, h, _ = widths
-    spare = int(min(MOST_SPARE, SPARE_SHARE * ROWS_A_WEIGHT * d / A_LINE)) if h >= CROWDED else 0
-    return float(h), float(h * spare), 1.0
+    return int(min(MOST_SPARE, SPARE_SHARE * ROWS_A_WEIGHT * d / A_LINE)) if h >= CROWDED else 0
 
 
 FROM_AFAR = Model(
@@ -80,4 +112,11 @@ FLOAT32 = Model(
     _fixed_float32,
     ("line and subspace", "lines to choose from", "whatever the width"),
     _features_float32,
+)
+ROUNDED_FLOAT32 = Model(
+    "extraction from float32 of few decimals, looked at from afar",
+    "a copy as exact as the decimals allow",
+    _fixed_rounded,
+    ("line and subspace", "whatever the width"),
+    lambda widths, answers: (float(widths[1]), 1.0),
 )

@@ -13,7 +13,7 @@ from importlib import resources
 from typing import Any
 
 from reluctant.estimation.answers import Answers
-from reluctant.estimation.shapes import Widths, parameters, shape_name
+from reluctant.estimation.shapes import Widths, answers_per_parameter, parameters, shape_name
 
 __all__ = ["Measured", "Point", "measured"]
 
@@ -54,6 +54,11 @@ class Point:
     def parameters(self) -> int:
         """Weights and biases."""
         return parameters(self.widths)
+
+    @property
+    def per_parameter(self) -> float:
+        """Answers for each parameter."""
+        return answers_per_parameter(self.queries, self.widths, self.answers.in_a_row(self.widths[-1]))
 
     def same_as(self, other: Point) -> bool:
         """True for the same shape, asked in the same way."""

@@ -19,6 +19,7 @@ __all__ = ["Error", "Fitted", "Model", "Range"]
 LEAST_SHARE = 0.01  # of all rows: an error that small counts no more where hardly any are not fixed
 SMALLER = 0.1  # of the rows: shapes that took as many or more tell how good an estimate is
 FEWEST_ALIKE = 4  # of them; else the largest there are
+FEWEST_NETWORKS = 10  # of these shapes together: fewer do not show that some need another attempt
 
 
 @dataclass(frozen=True)
@@ -110,10 +111,15 @@ class Fitted:
         return Error(point, point.queries / rows - 1, point.most_queries / rows - 1)
 
     def alike(self, rows: float) -> Sequence[Error]:
-        """Errors of shapes that took a tenth of these rows or more: a few rows are much for a small network alone."""
+        """Errors of shapes that took a tenth of these rows or more: a few rows are much for a small network alone.
+
+        At least four shapes and ten networks, the largest there are.
+        """
         by_size = sorted(self.errors, key=lambda error: -error.point.queries)
-        alike = [error for error in by_size if error.point.queries >= SMALLER * rows]
-        return alike if len(alike) >= FEWEST_ALIKE else by_size[:FEWEST_ALIKE]
+        alike = sum(error.point.queries >= SMALLER * rows for error in by_size)
+        networks = np.cumsum([error.point.networks for error in by_size])
+        enough = int(np.searchsorted(networks, FEWEST_NETWORKS)) + 1
+        return by_size[: max(alike, FEWEST_ALIKE, enough)]
 
     def range(self, widths: Widths, answers: Answers) -> Range:
         """Rows to expect, with the largest errors on shapes of such a size, whether the model had seen them or not."""

@@ -11,12 +11,12 @@ from reluctant.estimation.depth_two import DEPTH_TWO
 from reluctant.estimation.measured import Point
 from reluctant.estimation.model import Model
 from reluctant.estimation.shapes import Widths, parameters
+from reluctant.numerics import FLOAT_BYTES
 from reluctant.oracles.transcript import KEY_BYTES
 
 __all__ = ["GIVEN_SPEED", "arithmetic_seconds", "memory", "transcript_bytes"]
 
 OPERATIONS_A_WEIGHT = 2  # a product and a sum
-ANSWER_BYTES = 8
 MILLION = 1e6
 FARTHEST = 4.0  # times the largest measured run: beyond, memory is not known
 GIVEN_SPEED = "the speed given"
@@ -28,9 +28,9 @@ def arithmetic_seconds(widths: Widths, rows: float, speeds: Mapping[str, float])
     return {where: operations / speed for where, speed in speeds.items()}
 
 
-def transcript_bytes(rows: float, outputs: int) -> float:
-    """Size on disk of all answers, each with the key of its row."""
-    return rows * (KEY_BYTES + ANSWER_BYTES * outputs)
+def transcript_bytes(rows: float, answers: int) -> float:
+    """Size on disk of rows with so many answers each: the key of the row, and its answers."""
+    return rows * (KEY_BYTES + FLOAT_BYTES * answers)
 
 
 def memory(model: Model, points: Sequence[Point], widths: Widths) -> float | None:

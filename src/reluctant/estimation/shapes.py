@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from reluctant.errors import InvalidInput
 
-__all__ = ["Widths", "as_widths", "parameters", "shape_name"]
+__all__ = ["Widths", "answers_per_parameter", "as_widths", "parameters", "shape_name"]
 
 Widths = tuple[int, ...]
 
@@ -17,7 +17,9 @@ EXPECTED = "widths from inputs to outputs with at least one hidden layer, such a
 
 def as_widths(shape: str | Sequence[int]) -> Widths:
     """Widths of all layers, from "784-128-1" or from numbers; InvalidInput if they are none."""
-    parts: Sequence[object] = shape.strip().split("-") if isinstance(shape, str) else list(shape)
+    if not isinstance(shape, Iterable):
+        raise _bad(shape)
+    parts = shape.strip().split("-") if isinstance(shape, str) else list(shape)
     widths = tuple(_width(part, shape) for part in parts)
     if len(widths) < FEWEST_LAYERS:
         raise _bad(shape)
@@ -46,6 +48,11 @@ def _written(shape: object) -> str:
 def parameters(widths: Sequence[int]) -> int:
     """Weights and biases of a network of these widths."""
     return sum(out * (into + 1) for into, out in pairwise(widths))
+
+
+def answers_per_parameter(rows: float, widths: Sequence[int], in_a_row: int | None = None) -> float:
+    """Answers for each parameter, where a row brings so many: one for each output if nothing is said."""
+    return rows * (widths[-1] if in_a_row is None else in_a_row) / parameters(widths)
 
 
 def shape_name(widths: Sequence[int]) -> str:

@@ -15,6 +15,7 @@ __all__ = ["Trust", "nearest", "trust"]
 
 MEASURED, BETWEEN, EXTRAPOLATED = "measured", "between measured shapes", "extrapolated"
 WHOLE = 10.0  # times: from here on without decimals
+NEAR = 1.1  # times the largest that was measured: as good as measured
 NEIGHBOURS = 3
 
 
@@ -67,9 +68,9 @@ def _outside(widths: Widths, points: Sequence[Point], names: Sequence[str]) -> I
     for name in names or here:
         size = here[name]
         least, most = min(each[name] for each in every), max(each[name] for each in every)
-        if size > most > 0:  # where no measured network has several outputs, their number says so
+        if size > NEAR * most > 0:  # where no measured network has several outputs, their number says so
             yield f"{_times(size / most)} more {name} than any measured network ({_number(most)})"
-        elif size < least:
+        elif NEAR * size < least:
             yield f"fewer {name} than any measured network ({_number(least)})"
 
 
@@ -78,7 +79,7 @@ def _number(size: float) -> str:
 
 
 def _times(factor: float) -> str:
-    return f"{factor:.0f}×" if factor >= WHOLE else f"{factor:.1f}×"
+    return f"{factor:,.0f}×" if factor >= WHOLE else f"{factor:.1f}×"
 
 
 def _amount(answers: Answers, points: Sequence[Point]) -> Iterator[str]:

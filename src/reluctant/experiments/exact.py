@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from reluctant.domains import Domain
+from reluctant.estimation.shapes import parameters, shape_name
 from reluctant.experiments.experiment import Experiment
 from reluctant.experiments.finding import Check, Finding
 from reluctant.experiments.papers import EXTRACTION
-from reluctant.experiments.sweeps.exact import WRONG, ExactRun, exact_run, parameters, shape
+from reluctant.experiments.sweeps.exact import WRONG, ExactRun, exact_run
 from reluctant.extraction.regularity import regularity
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Rng, as_generator
@@ -77,8 +78,8 @@ class _Cell:
     def row(self) -> tuple[Any, ...]:
         p = parameters(self.widths)
         return (
-            shape(self.widths), p, len(self.runs), self.recovered, self.wrong, round(self.queries), self.queries / p,
-            self.log_delta, round(self.theorem), self.queries / self.theorem, self.worst,
+            shape_name(self.widths), p, len(self.runs), self.recovered, self.wrong, round(self.queries),
+            self.queries / p, self.log_delta, round(self.theorem), self.queries / self.theorem, self.worst,
         )  # fmt: skip
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from reluctant.estimation.shapes import shape_name
 from reluctant.experiments.experiment import Experiment
 from reluctant.experiments.finding import Check, Finding
 from reluctant.experiments.papers import SPAN
-from reluctant.experiments.sweeps.exact import shape
 from reluctant.experiments.sweeps.spans import INPUTS, RANK, SpanRun, label_network, paper_network
 from reluctant.numerics import Rng, as_generator
 from reluctant.report.words import size
@@ -37,7 +37,7 @@ def span_values(*, hidden: tuple[tuple[int, ...], ...] = HIDDEN, networks: int =
     cells = {
         (layers, way): [_values(layers, way, generator) for _ in range(networks)] for way in MOST for layers in hidden
     }
-    rows = [(shape((INPUTS, RANK, *layers, 1)), way, *_summary(runs)) for (layers, way), runs in cells.items()]
+    rows = [(shape_name((INPUTS, RANK, *layers, 1)), way, *_summary(runs)) for (layers, way), runs in cells.items()]
     every = [run for runs in cells.values() for run in runs]
     return Finding(
         name="span-values",
@@ -85,7 +85,7 @@ def span_labels(
         measured=f"{right} of {len(every)} spans whole, ReLU networks included, to a sine of at most "
         f"{size(_worst(every), 1)}, with {min(costs):.0f} to {max(costs):.0f} times k·n queries.",
         columns=("network", "activation", *COLUMNS, "floor"),
-        rows=tuple((shape(key[0]), key[1], *_summary(runs), _floor(key[0], runs)) for key, runs in cells.items()),
+        rows=tuple((shape_name(key[0]), key[1], *_summary(runs), _floor(key[0], runs)) for key, runs in cells.items()),
         draw=lambda figure: _draw(figure, named),
         checks=(
             Check("share of spans that are whole", right / len(every), NEARLY_ALL, 1),

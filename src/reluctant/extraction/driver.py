@@ -44,6 +44,7 @@ __all__ = [
     "exact_refusal",
     "extract",
     "points_worth",
+    "what_extraction_would_do",
 ]
 
 HEALTH_LINES = 4
@@ -122,16 +123,9 @@ class _Run:
         health = examine_health(self.oracle, self.rng, HEALTH_LINES)
         self.evidence["health"] = health
         refusal = exact_refusal(health)
-        if self.saturates(health, refusal):
+        if saturates(health, self.oracle) and not isinstance(self.method, NEEDS_SPACE):
             return self.go_inside(attempts, unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box)
         return self.go_on(health, attempts)
-
-    def saturates(self, health: Health, refusal: Outcome | None) -> bool:
-        """True if probabilities are what keeps a method from looking far out, and it could do with less."""
-        near = refusal in (Outcome.OUT_OF_REACH, Outcome.NON_FINITE)
-        may = near or (refusal is Outcome.LOW_PRECISION and not answered_far_out(health))
-        facts = self.oracle.facts
-        return may and facts.saturates and facts.domain.is_space and not isinstance(self.method, NEEDS_SPACE)
 
     def go_on(self, health: Health, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
         """Refuse, or try what the digits allow."""
@@ -151,6 +145,7 @@ class _Run:
             if box is None:
                 break
             self.oracle = Counting(space.inner, space.ledger, box)
+            self.evidence["inside"] = box.describe()
             self.evidence["reach"] = f"Far out probabilities saturate: asked and recovered inside {box.describe()}."
             health = self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
             if told_in_steps(self.oracle, self.rng):
@@ -278,6 +273,14 @@ def answered_far_out(health: Health) -> bool:
     return health.largest_scale is not None and health.largest_scale >= FAR_ENOUGH
 
 
+def saturates(health: Health, oracle: Oracle) -> bool:
+    """True if probabilities are what keeps a method from looking far out, and it could do with less."""
+    refusal, facts = exact_refusal(health), oracle.facts
+    near = refusal in (Outcome.OUT_OF_REACH, Outcome.NON_FINITE)
+    may = near or (refusal is Outcome.LOW_PRECISION and not answered_far_out(health))
+    return may and facts.saturates and facts.domain.is_space
+
+
 def few_digits_are_enough(health: Health, oracle: Oracle) -> bool:
     """True if the method for few digits can look: far out, or inside a box where enough of them are left."""
     if health.number_format == "float16":
@@ -285,6 +288,25 @@ def few_digits_are_enough(health: Health, oracle: Oracle) -> bool:
     if oracle.facts.domain.is_space:
         return answered_far_out(health)
     return oracle.facts.domain.is_box and health.noise.at(health.spread) <= NOISIEST_INSIDE * health.spread
+
+
+def what_extraction_would_do(health: Health, oracle: Oracle) -> str:
+    """A sentence where it would not look for exact weights: refuse the target, or do with few digits; else empty."""
+    refusal = exact_refusal(health)
+    if saturates(health, oracle):
+        return IN_A_BOX
+    if refusal is None or health.refusal is not None:
+        return ""
+    if refusal is Outcome.LOW_PRECISION and few_digits_are_enough(health, oracle):
+        return WITH_FEW_DIGITS
+    return f"Exact extraction would refuse this target. {refusal}"
+
+
+IN_A_BOX = "Far out its probabilities saturate: extract looks by itself inside a box in which they do not."
+WITH_FEW_DIGITS = (
+    "Too few digits for exact extraction: extract takes its method for few digits by itself, which recovers one hidden "
+    "layer as exactly as the answers are. A local model may have more: --precision float64."
+)
 
 
 def noticeable(health: Health) -> bool:

@@ -6,12 +6,12 @@ import numpy as np
 
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import Kind
+from reluctant.oracles.link import ROUNDED_PROBABILITY_SLACK
 
-__all__ = ["answer_kind", "find_decimals", "is_one_hot", "narrowest_format", "rounding_noise"]
+__all__ = ["UNIFORM_SD", "answer_kind", "find_decimals", "is_one_hot", "narrowest_format", "rounding_noise"]
 
 MOST_DECIMALS = 12
 FEWEST_VALUES = 5  # below this many different answers a grid could be chance
-SUM_SLACK = 1e-2  # rounded probabilities of many classes need not add up to 1 exactly
 
 VALUE_ROUNDINGS = 4.0  # of a value on its way here
 UNIFORM_SD = float(1 / np.sqrt(12))  # of a rounding error, in units of the grid
@@ -65,7 +65,7 @@ def answer_kind(values: FloatArray) -> Kind:
     if whole and finite.shape[1] == 1 and np.unique(finite).size < len(finite) / 2:
         return Kind.LABELS
     in_unit = np.all((finite >= 0) & (finite <= 1))
-    if finite.shape[1] > 1 and in_unit and np.all(np.abs(finite.sum(axis=1) - 1) < SUM_SLACK):
+    if finite.shape[1] > 1 and in_unit and np.all(np.abs(finite.sum(axis=1) - 1) < ROUNDED_PROBABILITY_SLACK):
         return Kind.PROBABILITIES
     return Kind.VALUES
 

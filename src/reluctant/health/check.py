@@ -66,9 +66,9 @@ def _ask_far(oracle: Counting, rng: np.random.Generator, near: ShortLines) -> di
 
 def _summarise(near: ShortLines, repeated: FloatArray, far: dict[float, ShortLines], queries: int) -> Health:
     near_noise, far_noise = _near_reading(near), _far_reading(far)
-    answers = answer_kind(near.answers)
+    answers = Kind.LABELS if is_one_hot(near.answers) else answer_kind(near.answers)
     shape = _shape(near, near_noise)
-    if (answers is Kind.LABELS or is_one_hot(near.answers)) and shape is not Shape.CONSTANT:
+    if answers is Kind.LABELS and shape is not Shape.CONSTANT:
         shape = Shape.PIECEWISE_CONSTANT
     finite = near.finite_answers
     answered = [1.0, *(scale for scale, lines in far.items() if np.isfinite(lines.answers).all())]

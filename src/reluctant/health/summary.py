@@ -44,7 +44,7 @@ class Health:
     spread: standard deviation of the answers at the scale of use, largest output.
     decimals: digits after the point that the answers are rounded to, None if not rounded.
     number_format: the narrowest of float16, float32, float64 that holds every answer.
-    answers: what the answers look like: values, probabilities or labels.
+    answers: what the answers look like: values, probabilities or labels (as numbers, or one 1 among 0s).
     nonfinite: rows answered with NaN or inf.
     largest_scale: largest input scale answered with finite numbers, None where only a domain was asked.
     constant_beyond: scale from which answers no longer change (inputs are clipped, or it saturates).
@@ -77,13 +77,24 @@ class Health:
     def sentences(self) -> list[str]:
         """The findings in words, most important first."""
         return [
-            f"Looks {self.shape} at small scale." + (f" {self.refusal}" if self.refusal else ""),
+            f"Looks {self.shape} at small scale{self._all_the_same()}." + (f" {self.refusal}" if self.refusal else ""),
             "Deterministic." if self.deterministic else f"Not deterministic: fresh noise of {self.fresh_noise:.1e}.",
+            *([] if self.answers is Kind.LABELS else self._sizes()),
+            *self._warnings(),
+        ]
+
+    def _all_the_same(self) -> str:
+        """Why it is refused as curved where it does not look so."""
+        hidden = self.refusal is Outcome.NOT_PIECEWISE_LINEAR and self.shape is Shape.PIECEWISE_LINEAR
+        return ", but these are probabilities, whose curves the noise hides" if hidden else ""
+
+    def _sizes(self) -> list[str]:
+        """Digits and noise, which labels do not have."""
+        return [
             f"Answers fit {self.number_format}"
             + (f", rounded to {self.decimals} decimals." if self.decimals is not None else ", not rounded."),
             f"Noise floor {self.noise.absolute:.1e} absolute, {self.noise.relative:.1e} relative; "
             f"the answers spread by {self.spread:.2g}.",
-            *self._warnings(),
         ]
 
     def _warnings(self) -> list[str]:
@@ -94,8 +105,9 @@ class Health:
             found.append(f"{self.nonfinite} of {self.queries} rows were answered with NaN or inf.")
         if self.largest_scale is not None and self.largest_scale < FAR_ENOUGH:
             found.append(f"Inputs beyond scale {self.largest_scale:g} are not answered.")
-        if self.constant_beyond is not None:
-            found.append(f"Answers no longer change beyond scale {self.constant_beyond:g}: inputs may be clipped.")
+        if self.constant_beyond is not None and self.answers is not Kind.LABELS:  # labels stay the same on most rays
+            why = "they saturate" if self.answers is Kind.PROBABILITIES else "inputs may be clipped"
+            found.append(f"Answers no longer change beyond scale {self.constant_beyond:g}: {why}.")
         return found
 
     def to_dict(self) -> dict[str, Any]:

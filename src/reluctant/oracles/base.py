@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from reluctant.arrays import HOST, Arrays
 from reluctant.domains import Domain
-from reluctant.numerics import FloatArray
+from reluctant.numerics import FLOAT_BYTES, FloatArray
 from reluctant.oracles.checks import as_answers, check_finite, check_moves, check_rows
 from reluctant.oracles.moves import Moves
 
@@ -61,7 +61,12 @@ class Facts:
 
 
 class Oracle(ABC):
-    """Something that answers rows of numbers with rows of numbers."""
+    """Something that answers rows of numbers with rows of numbers.
+
+    `draws` is true of one that draws random numbers for its answers: copies of it would all draw the same.
+    """
+
+    draws: bool = False
 
     @property
     @abstractmethod
@@ -77,7 +82,7 @@ class Oracle(ABC):
 
     def answer_moves(self, moves: Moves) -> FloatArray:
         """Answer described rows; here they are written out on the host, so many at a time that memory holds them."""
-        size = max(1, MOST_BYTES // (8 * self.facts.dim))
+        size = max(1, MOST_BYTES // (FLOAT_BYTES * self.facts.dim))
         parts = [moves.part(slice(start, start + size)) for start in range(0, len(moves), size)]
         answers = [self.answer(part.rows()) for part in parts]
         return answers[0] if len(answers) == 1 else np.concatenate(answers)
@@ -115,7 +120,7 @@ class Oracle(ABC):
     @property
     def batch_rows(self) -> int:
         """How many rows are best asked together where there are very many."""
-        return max(1, BATCH_BYTES // (8 * self.facts.dim))
+        return max(1, BATCH_BYTES // (FLOAT_BYTES * self.facts.dim))
 
     @property
     def advice(self) -> str:

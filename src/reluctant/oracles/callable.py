@@ -56,8 +56,9 @@ def call_target(function: Callable[[Any], object], argument: Any) -> object:
     except Exception as error:
         raise TargetUnavailable(
             f"target: raised {type(error).__name__}: {error}. "
-            "Check that it accepts (n, d) float arrays; if it takes only so many rows at once, open it with batch= "
-            "(--batch), if it fails now and then, with retries=3."
+            "Check that it accepts (n, d) float arrays. If it answers only in some range, open it with domain= "
+            "(--domain LOW,HIGH); if it takes only so many rows at once, with batch= (--batch); if it fails now and "
+            "then, with retries=3."
         ) from error
 
 

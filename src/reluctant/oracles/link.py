@@ -16,18 +16,24 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from reluctant.errors import InvalidAnswer, InvalidInput
+from reluctant.errors import InvalidInput, LinkMismatch
 from reluctant.networks.network import LINKS, Link
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, Wrapper
 
-__all__ = ["ANSWER_LINKS", "AnswerLink", "Linked"]
+__all__ = ["ANSWER_LINKS", "ROUNDED_PROBABILITY_SLACK", "AnswerLink", "Linked"]
 
 AnswerLink: TypeAlias = Link | Literal["top-k"]
 ANSWER_LINKS: tuple[AnswerLink, ...] = (*LINKS, "top-k")
 
 # A served probability may be rounded to a few decimals; beyond this it is no probability.
 ROUNDED_PROBABILITY_SLACK = 1e-2
+
+# Independent probabilities of several outputs add up to one in all of so many rows only if they are those of a softmax;
+# where one of them is nearly certain, far out, they may.
+FEWEST_SUMS = 3
+FEWEST_CLASSES = 3  # of two classes the logits are those of a sigmoid
+CERTAIN = 0.99
 
 # A probability that follows from the others by subtraction has lost its digits when it is this few roundings large.
 ROUNDINGS_LEFT = 2.0**10
@@ -84,11 +90,24 @@ class Linked(Wrapper):
             bad = bad | (np.abs(total - 1) > slack * p.shape[1])
         if bad.any():
             row = int(np.flatnonzero(bad.any(axis=1))[0])
-            raise InvalidAnswer(
+            raise LinkMismatch(
                 f"link: got {np.array2string(answers[row], threshold=6, precision=4)} in row {row}, expected "
                 f"{'log-' if self.link == 'log-softmax' else ''}probabilities for link='{self.link}'. "
-                "Use link='identity' if the target answers values."
+                "Leave the link out (link='identity') if the target answers values."
             )
+        if self.link == "sigmoid" and _is_softmax(p):
+            raise LinkMismatch(
+                f"link: got {p.shape[1]} probabilities that sum to one, expected independent ones for link='sigmoid'. "
+                "Use link='softmax' (--link softmax)."
+            )
+
+
+def _is_softmax(p: FloatArray) -> bool:
+    """True for rows of several probabilities that sum to one, and not by chance."""
+    open_ = p[p.max(axis=1) < CERTAIN]
+    if p.shape[1] < FEWEST_CLASSES or len(open_) < FEWEST_SUMS:
+        return False
+    return bool(np.all(np.abs(open_.sum(axis=1) - 1) <= ROUNDED_PROBABILITY_SLACK))
 
 
 def _ratios(p: FloatArray) -> FloatArray:

@@ -22,7 +22,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.engines import Engine
+from reluctant.engines import Engine, check_engine
 from reluctant.errors import InvalidInput, UnknownTarget
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
@@ -210,6 +210,7 @@ def _adapt_on_engine(target: Any, options: _Options) -> Oracle:
             "engine", got="one for a served model", expected="a target that is computed by whoever asks",
             fix="A server is asked from here: connections=8 keeps more requests in flight.",
         )  # fmt: skip
+    check_engine(options.engine)  # first: a target that cannot be sent is no matter where there is nowhere to send it
     if isinstance(target, str) and _is_module_target(target):
         there = replace(options, engine=None)
         return open_on_engine(options.engine, partial(_adapt_name, target, there), target, options.timeout)

@@ -25,6 +25,7 @@ __all__ = ["Parallel"]
 # A question is spread over the connections, but not into pieces so small that each costs more than its rows.
 SMALLEST_SHARE = 32
 
+Part = tuple[slice, FloatArray]
 Answered = tuple[slice, "FloatArray | BaseException"]
 
 
@@ -33,7 +34,8 @@ class Parallel(Wrapper):
 
     A question is cut into `spread` batches if these are neither too small nor too large; None: one a connection.
 
-    A batch that the target refuses (`BatchRefused`) is asked again in halves, and no larger one is sent from then on.
+    A batch that the target refuses (`BatchRefused`) is asked again in halves, each handed on by itself, and no larger
+    one is sent from then on.
     """
 
     transparent = True
@@ -43,25 +45,29 @@ class Parallel(Wrapper):
         self.connections = connections
         self.spread = connections if spread is None else spread
         self.batch = batch
+        self._learning = threading.Lock()
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """All answers, in the order of the rows."""
-        if len(rows) <= min(self.batch, SMALLEST_SHARE):
-            return self._answer_batch(rows)
         answers = np.empty((0, 0))
-        for part, got in self.answer_parts(rows, len(rows)):
+        for part, got in self._short(rows) or self.answer_parts(rows, len(rows)):
             if not answers.size:
                 answers = np.empty((len(rows), got.shape[1]))
             answers[part] = got
         return answers
 
-    def answer_parts(self, rows: FloatArray, size: int) -> Iterator[tuple[slice, FloatArray]]:
+    def _short(self, rows: FloatArray) -> Iterator[Part] | None:
+        """A question so short that no other thread is worth it."""
+        return (
+            self._in_turn(rows, _Batch(slice(0, len(rows)))) if len(rows) <= min(self.batch, SMALLEST_SHARE) else None
+        )
+
+    def answer_parts(self, rows: FloatArray, size: int) -> Iterator[Part]:
         """Batches as they come in, not in order; `size` is an upper bound."""
         share = max(-(-len(rows) // self.spread), SMALLEST_SHARE)
-        batches = _slices(len(rows), min(size, share, self.batch))
+        batches = deque(map(_Batch, _slices(slice(0, len(rows)), min(size, share, self.batch))))
         if self.inner.outputs == UNKNOWN_OUTPUTS:
-            first = batches.popleft()
-            yield first, self._answer_batch(rows[first])
+            yield from self._in_turn(rows, batches.popleft())
         workers = min(self.connections, len(batches))
         crew = _Crew(batches, threading.Semaphore(workers))
         for _ in range(workers):
@@ -69,40 +75,88 @@ class Parallel(Wrapper):
             crew.working += 1
         yield from crew.gather()
 
+    def _in_turn(self, rows: FloatArray, batch: _Batch) -> Iterator[Part]:
+        """A batch, in this thread."""
+        todo = deque([batch])
+        while todo:
+            batch = todo.popleft()
+            answers = self._answer_batch(rows, batch, todo)
+            if answers is not None:
+                yield batch.part, answers
+
     def _work(self, crew: _Crew, rows: FloatArray) -> None:
-        while (part := crew.next()) is not None:
+        while (batch := crew.next()) is not None:
             try:
-                crew.outbox.put((part, self._answer_batch(rows[part])))
+                answers = self._answer_batch(rows, batch, crew.todo)
             except BaseException as error:  # raised in the thread that asked
-                crew.outbox.put((part, error))
+                crew.outbox.put((batch.part, error))
+            else:
+                crew.room.release() if answers is None else crew.outbox.put((batch.part, answers))
         crew.outbox.put(None)
 
-    def _answer_batch(self, rows: FloatArray) -> FloatArray:
-        """One batch, in smaller ones where the target refuses it or has refused its like."""
+    def _answer_batch(self, rows: FloatArray, batch: _Batch, todo: deque[_Batch]) -> FloatArray | None:
+        """Answers to a batch; None where it is too large: its parts are then to be done, and handed on one by one."""
         limit = self.batch
-        if len(rows) <= limit:
+        if batch.size <= limit:
             try:
-                return self.inner.answer(rows)
+                answers = self.inner.answer(rows[batch.part])
             except BatchRefused:
-                if len(rows) == 1:
+                if batch.size == 1:
                     raise
-                limit = -(-len(rows) // 2)
-        halves = [self._answer_batch(rows[part]) for part in _slices(len(rows), limit)]
-        self.batch = min(self.batch, limit)  # learned only now: the smaller ones were taken
-        return np.concatenate(halves)
+                limit = -(-batch.size // 2)
+            else:
+                self._learn(batch)
+                return answers
+        todo.extendleft(reversed(batch.cut(limit)))
+        return None
+
+    def _learn(self, taken: _Batch) -> None:
+        """Send nothing larger from now on, once all parts of what was refused are taken."""
+        with self._learning:
+            whole = taken.whole
+            while whole is not None:
+                whole.left -= taken.size
+                self.batch = self.batch if whole.left else min(self.batch, whole.limit)
+                whole = whole.within
+
+
+@dataclass
+class _Refused:
+    """A batch that was too large: how large its parts are, its rows without an answer, what it is a part of itself."""
+
+    limit: int
+    left: int
+    within: _Refused | None
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Rows to send together; `whole` is what they were cut from, if that was refused."""
+
+    part: slice
+    whole: _Refused | None = None
+
+    @property
+    def size(self) -> int:
+        return int(self.part.stop - self.part.start)
+
+    def cut(self, size: int) -> list[_Batch]:
+        """The same rows in parts of at most this size."""
+        whole = _Refused(size, self.size, self.whole)
+        return [_Batch(part, whole) for part in _slices(self.part, size)]
 
 
 @dataclass
 class _Crew:
     """What the workers of one question share; `room` for a batch is free again when its answers are taken."""
 
-    todo: deque[slice]
+    todo: deque[_Batch]
     room: threading.Semaphore
     outbox: queue.SimpleQueue[Answered | None] = field(default_factory=queue.SimpleQueue)
     stopped: threading.Event = field(default_factory=threading.Event)
     working: int = 0
 
-    def next(self) -> slice | None:
+    def next(self) -> _Batch | None:
         """The next batch to send, None when there is none or something failed."""
         self.room.acquire()
         try:
@@ -110,7 +164,7 @@ class _Crew:
         except IndexError:
             return None
 
-    def gather(self) -> Iterator[tuple[slice, FloatArray]]:
+    def gather(self) -> Iterator[Part]:
         """Answers as they come in; the first error after everything under way has come in."""
         failure: BaseException | None = None
         try:
@@ -131,5 +185,5 @@ class _Crew:
             raise failure
 
 
-def _slices(rows: int, size: int) -> deque[slice]:
-    return deque(slice(start, min(start + size, rows)) for start in range(0, rows, size))
+def _slices(part: slice, size: int) -> Iterator[slice]:
+    return (slice(start, min(start + size, part.stop)) for start in range(part.start, part.stop, size))

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluctant.errors import InvalidInput, TranscriptError, TranscriptMismatch
-from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.numerics import FLOAT_BYTES, FloatArray, unit_roundoff
 from reluctant.oracles.base import Oracle, Wrapper
 from reluctant.oracles.framing import FrameLog, row_keys
 from reluctant.oracles.ledger import Ledger, Rows
@@ -135,9 +135,9 @@ class Transcript(Wrapper):
 
     def _remember(self, payload: memoryview, row_bytes: int) -> None:
         outputs = self.inner.outputs
-        count = len(payload) // (KEY_BYTES + 8 * outputs + row_bytes)
+        count = len(payload) // (KEY_BYTES + FLOAT_BYTES * outputs + row_bytes)
         keys = bytes(payload[: count * KEY_BYTES])
-        values = payload[count * KEY_BYTES : count * (KEY_BYTES + 8 * outputs)]
+        values = payload[count * KEY_BYTES : count * (KEY_BYTES + FLOAT_BYTES * outputs)]
         answers = np.frombuffer(values, dtype=np.float64).reshape(count, outputs)
         for i in range(count):
             self._pending.setdefault(keys[KEY_BYTES * i : KEY_BYTES * (i + 1)], []).append(answers[i])

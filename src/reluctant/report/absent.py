@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from reluctant.audit.known import NOT_BEGUN, STOPPED
 from reluctant.report.sentences import also_found
 from reluctant.report.summary import has_part
 from reluctant.report.words import count
@@ -29,17 +30,31 @@ SECTIONS = {
 }
 
 
+NO_COPY = "There is no copy to compare with true weights."
+BROKEN_OFF = "The audit was stopped while this was under way."
 NOT_DRAWN = "The method that found the copy asks all over input space; there is no search along one line to draw."
 
 
 def absences(record: Data) -> dict[str, str]:
     """For every section the sentence that stands in it when there is nothing to show."""
     said = " ".join(also_found(record))  # stands in the first section anyway
-    found = {name: _sentence(record, steps, first, "") for name, (steps, first) in SECTIONS.items()}
+    found = {
+        name: _stopped(record, steps) or _sentence(record, steps, first, "")
+        for name, (steps, first) in SECTIONS.items()
+    }
     steps, first = SECTIONS["recovered"]
     if record.get("recovered"):
         found["search"] = NOT_DRAWN
-    return found | {"recovered": _sentence(record, steps, _part(record) or first, said)}
+    elif not has_part(record):
+        found["truth"] = NO_COPY
+    first, stopped = _part(record) or first, _stopped(record, steps)
+    return found | {"recovered": f"{first} {stopped}" if stopped else _sentence(record, steps, first, said)}
+
+
+def _stopped(record: Data, steps: tuple[str, ...]) -> str:
+    """What a stop from outside did to these steps, which is all there is to say of them."""
+    why = [step.get("why") for step in record["steps"] if step["step"] in steps]
+    return BROKEN_OFF if STOPPED in why else NOT_BEGUN if NOT_BEGUN in why else ""
 
 
 def _part(record: Data) -> str:

@@ -65,6 +65,7 @@ def audit_page(record: Data) -> str:
         contents=_contents(record),
         name=target_name(record),
         level=level_of(record),
+        stopped=record.get("stopped"),
         figures=three_figures(record) if is_opened(record) else [],
         leaks=leaks(record) if is_opened(record) else [],
         absent=absences(record),

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reluctant.audit.leak import CLOSE
+from reluctant.audit.leak import NO_METHOD
+from reluctant.audit.leak import is_close as is_near
 from reluctant.defenses.words import defense_words
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.words import UNKNOWN, count, percent, size
+from reluctant.results import Outcome
 
 __all__ = ["defense_table", "is_close", "is_open", "trained_words"]
 
@@ -25,8 +27,6 @@ COLUMNS = (
     Column("trained copy's error", numeric=True),
     Column("its labels", numeric=True),
 )
-# Outcomes that mean that nobody has tried: the methods are for other answers.
-NO_METHOD = {"piecewise-constant": "not tried: no method for labels"}
 EXACT = 1e-8  # relative error of a copy that has half the digits of float64 or more
 
 
@@ -61,8 +61,14 @@ def _trained(trained: Data) -> list[Cell]:
     tone = "bad" if is_close(trained) else ""
     return [
         Cell(UNKNOWN, "") if error is None else Cell(size(error), error, tone),
-        Cell(UNKNOWN, "") if labels is None else Cell(percent(labels) + _alone(trained), labels, tone),
+        Cell(UNKNOWN, "") if labels is None else Cell(percent(labels) + _beside(trained), labels, tone),
     ]
+
+
+def _beside(trained: Data) -> str:
+    """What to read beside equal labels, and how far the training went."""
+    cut = ", cut short" if trained.get("cut short") else ""
+    return f"{_alone(trained)}{', as without it' if trained.get('as undefended') else ''}{cut}"
 
 
 def _alone(trained: Data) -> str:
@@ -92,8 +98,7 @@ def _span(span: Data) -> Cell:
 
 def is_close(rebuilt: Data) -> bool:
     """True if a copy was measured to be close, verified or not."""
-    error = rebuilt.get("error")
-    return error is not None and error <= CLOSE
+    return is_near(rebuilt.get("error"))
 
 
 def is_open(row: Data) -> bool:
@@ -104,10 +109,10 @@ def is_open(row: Data) -> bool:
 
 def _copy(row: Data) -> Cell:
     rebuilt = row["rebuilt"]
+    if "labels" in row["defense"] and (not rebuilt or rebuilt["outcome"] == Outcome.PIECEWISE_CONSTANT.slug):
+        return Cell(NO_METHOD, "6", "calm")
     if not rebuilt:
         return Cell("not tried", "6", "calm")
-    if rebuilt["outcome"] in NO_METHOD:
-        return Cell(NO_METHOD[rebuilt["outcome"]], "6", "calm")
     if is_open(row):
         return Cell("not decided", "5", "calm")
     if rebuilt["ok"]:
@@ -120,7 +125,7 @@ def _copy(row: Data) -> Cell:
 def _good_copy(rebuilt: Data) -> Cell:
     """Exact; else to all the digits that answers give, which an owner calls exact too; else close, or not even that."""
     error = rebuilt.get("error")
-    if error is not None and error > CLOSE:
+    if error is not None and not is_near(error):
         return Cell("rough", "3", "warn")
     if rebuilt["method"] != "extract":
         return Cell("close", "2", "bad")

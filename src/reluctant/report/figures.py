@@ -27,6 +27,7 @@ __all__ = [
 SIZE = (7.2, 3.2)  # inches: as wide as the page
 HALF = (4.7, 3.1)  # two beside each other, one on a phone, where its text is still read
 SALT = "reluctant"  # of element names, so that they do not change from run to run
+HANDLE, A_LINE = 5, 13.5  # characters: as long as the mark beside a name is, and in an inch of a legend
 NO_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
 
 # Seen on white and on black alike; series, then creases.
@@ -69,10 +70,11 @@ def figure_markup(figure: Any) -> Any:
 
 
 def legend_above(figure: Any) -> None:
-    """One line of names above the axes, where they cover nothing."""
+    """Names above the axes, where they cover nothing: in one line where that has room for them, else in two columns."""
     names = figure.axes[0].get_legend_handles_labels()[1]
+    ncols = len(names) if sum(len(name) + HANDLE for name in names) <= A_LINE * figure.get_figwidth() else 2
     style = {"frameon": False, "fontsize": 9, "handlelength": 1.6, "columnspacing": 1.1}
-    figure.legend(loc="outside upper left", ncols=len(names), **style)
+    figure.legend(loc="outside upper left", ncols=ncols, **style)
 
 
 def log_axis(axis: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from reluctant.report.sentences import answers_labels
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.words import count, duration, money, powers, size
 
@@ -137,15 +138,22 @@ def interface_facts(record: Data) -> Facts:
     rows = [
         ("Inputs", _known(target.get("inputs"), count)),
         ("Outputs", _known(target.get("outputs"), count)),
-        ("Answers", target.get("kind")),
-        ("Number format", target.get("number format")),
+        ("Answers", _answers(record)),
+        ("Number format", None if answers_labels(record) else target.get("number format")),
         ("Read through", _link(target)),
         ("Domain", None if target.get("answers only in") else target.get("domain")),
         ("Answers only in", _found(target.get("answers only in"))),
         ("Identity", target.get("identity")),
     ]
-    rows += _health(health) if health else []
+    rows += _health(health, answers_labels(record)) if health else []
     return [(name, str(value)) for name, value in rows if value]
+
+
+def _answers(record: Data) -> str | None:
+    """What they are: as the audit saw them, where the target says nothing better."""
+    kind, link_found = record["target"].get("kind"), record["target"].get("link found")
+    seen = "labels" if answers_labels(record) else "probabilities" if link_found else kind
+    return seen if seen == kind else f"{seen}, as the audit saw"
 
 
 def _link(target: Data) -> str | None:
@@ -156,26 +164,31 @@ def _link(target: Data) -> str | None:
 
 
 def _found(place: str | None) -> str | None:
-    return f"{place}, found by the audit" if place else None
+    return f"{place}, found by the audit; it may be somewhat wider" if place else None
 
 
 def _known(value: Any, words: Any) -> str | None:
     return None if value is None else words(value)
 
 
-def _health(health: Data) -> list[tuple[str, str | None]]:
-    decimals = health.get("decimals")
-    noise = health.get("noise") or {}
-    fresh = size(health.get("fresh_noise"))
-    far, constant = health.get("largest_scale"), health.get("constant_beyond")
+def _health(health: Data, labels: bool) -> list[tuple[str, str | None]]:
+    fresh, far = size(health.get("fresh_noise")), health.get("largest_scale")
     return [
         ("Shape at small scale", health.get("shape")),
-        ("Digits seen", f"{health.get('number_format')}, {_rounded(decimals)}"),
         ("The same every time", "yes" if health.get("deterministic") else f"no: fresh noise of {fresh}"),
-        ("Noise", f"{size(noise.get('absolute'))} absolute, {size(noise.get('relative'))} relative"),
-        ("Spread of the answers", size(health.get("spread"))),
+        *([] if labels else _sizes(health)),
         ("Rows without a number", count(health["nonfinite"]) if health.get("nonfinite") else None),
         ("Largest inputs answered", None if far is None else f"size {size(far, 1)}"),
+    ]
+
+
+def _sizes(health: Data) -> list[tuple[str, str | None]]:
+    """Digits, noise and spread, which labels do not have."""
+    noise, constant = health.get("noise") or {}, health.get("constant_beyond")
+    return [
+        ("Digits seen", f"{health.get('number_format')}, {_rounded(health.get('decimals'))}"),
+        ("Noise", f"{size(noise.get('absolute'))} absolute, {size(noise.get('relative'))} relative"),
+        ("Spread of the answers", size(health.get("spread"))),
         ("No change beyond", None if constant is None else f"size {size(constant, 1)}"),
     ]
 

@@ -17,7 +17,7 @@ from reluctant.report import words
 __all__ = ["render"]
 
 FILTERS = ("count", "size", "percent", "duration", "money")  # of `words`
-SHAPE = re.compile(r"\b\d+(?:-\d+)+\b")
+UNBROKEN = re.compile(r"\b\d+(?:-\d+)+\b|\[-?[\d.]+, -?[\d.]+\]")  # 64-32-10, [-2, 2]
 
 
 def render(template: str, **values: Any) -> str:
@@ -53,7 +53,7 @@ def _asset(name: str) -> Any:
 
 
 def _prose(text: str) -> Any:
-    """A sentence as it is read: 2.0e-13 becomes a power of ten, and 64-32-10 is not broken at the end of a line."""
+    """A sentence as it is read: 2.0e-13 becomes a power of ten, 64-32-10 and [-2, 2] are not broken into two lines."""
     markupsafe = require("markupsafe", extra="report", purpose="A report")
     escaped = str(markupsafe.escape(words.powers(text)))
-    return markupsafe.Markup(SHAPE.sub(r'<span class="nowrap">\g<0></span>', escaped))
+    return markupsafe.Markup(UNBROKEN.sub(r'<span class="nowrap">\g<0></span>', escaped))

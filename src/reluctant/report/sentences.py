@@ -7,11 +7,16 @@ from pathlib import PurePath
 from typing import Any
 
 from reluctant.adversarial.result import TYPICAL
+from reluctant.audit.owner import told
+from reluctant.report.student import student_of
 from reluctant.report.words import count, percent, size
+from reluctant.results import Outcome
 
 __all__ = ["also_found", "answers_labels", "flip_sentence", "shown_classes", "target_name", "versions_sentence"]
 
 Data = Mapping[str, Any]
+OUTCOMES = {outcome.slug: outcome for outcome in Outcome}
+SAME_SIZE = 0.8, 1.25  # times what random networks need: hardly another size
 
 
 def target_name(record: Data) -> str:
@@ -22,26 +27,34 @@ def target_name(record: Data) -> str:
 
 def also_found(record: Data) -> list[str]:
     """What other methods said: extraction, learning and training where they are not what was recovered; the span."""
-    sentences = []
+    student, sentences = student_of(record), []
     for part, words in (("extraction", "Exact extraction"), ("learning", "Learning"), ("training", "Training")):
         found = record.get(part)
-        if found and not found["ok"]:
-            sentences.append(f"{words}: {found['text']}")
+        if part == "training" and student is not None:
+            sentences.append(student.sentence)
+        elif found and not found["ok"]:
+            sentences.append(f"{words}: {_how_it_ended(found)}")
     return [*sentences, *_span(record.get("span"))]
+
+
+def _how_it_ended(found: Data) -> str:
+    """As an owner reads it; in the words of the record where it ended in a way that is not known here."""
+    outcome = OUTCOMES.get(found["outcome"])
+    return str(found["text"]) if outcome is None else told(outcome)
 
 
 def _span(span: Data | None) -> list[str]:
     if not span:
         return []
     if not span["ok"]:
-        return [f"Directions it looks at: {span['text']}"]
+        return [f"Directions it looks at: {_how_it_ended(span)}"]
     if span["rank"] == span["inputs"]:
         return [f"It looks at all {count(span['inputs'])} directions of its input: none is invisible to it."]
     angle = f", each to within an angle of {size(span['angle'])}" if span.get("angle") is not None else ""
     found = f"It looks at {count(span['rank'])} of {count(span['inputs'])} directions of its input{angle}."
-    invisible = span.get("invisible share")
-    noise = f" Noise in the other {percent(invisible)} of input space changes no answer." if invisible else ""
-    return [found + noise]
+    others = span["inputs"] - span["rank"]
+    which = "the other one" if others == 1 else f"the other {count(others)}"
+    return [f"{found} Noise along {which} changes no answer."]
 
 
 def flip_sentence(record: Data) -> str:
@@ -53,7 +66,7 @@ def flip_sentence(record: Data) -> str:
         return str(flip["text"])
     flipped = [one for one in flip["tries"] if one["ok"]]
     said = f"One gradient step flips {count(len(flipped))} of {count(len(flip['tries']))} inputs that were tried"
-    return f"{said}{_sizes(record, flip)}.{_taken_from(flip, flipped)}{_beside_random(flip)}"
+    return f"{said}{_sizes(record, flip)}.{_taken_from(flip, flipped)}{_beside_random(record, flip)}"
 
 
 def _sizes(record: Data, flip: Data) -> str:
@@ -77,9 +90,20 @@ def _taken_from(flip: Data, flipped: Sequence[Data]) -> str:
     return f" The gradient is from {by}{first}; each input then took {each} more."
 
 
-def _beside_random(flip: Data) -> str:
-    scaled = flip.get("relative size times root of inputs")
-    return "" if scaled is None else f" The least is {size(scaled)}/√d; random networks flip at about {TYPICAL:.2f}/√d."
+def _beside_random(record: Data, flip: Data) -> str:
+    """What a random network with as many inputs needs, as theory has it: TYPICAL over the root of their number."""
+    smallest, inputs = flip.get("relative size"), record["target"].get("inputs")
+    if not smallest or not inputs:
+        return ""
+    typical = TYPICAL / float(inputs) ** 0.5
+    return f" A random network with as many inputs needs about {percent(typical)}: {_times(smallest / typical)}."
+
+
+def _times(ratio: float) -> str:
+    low, high = SAME_SIZE
+    if low <= ratio <= high:
+        return "the least is about that"
+    return f"the least is {size(ratio)} times that" if ratio > 1 else f"the least is {size(1 / ratio)} times smaller"
 
 
 def shown_classes(record: Data) -> tuple[str, str] | None:

@@ -6,9 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from reluctant.audit.known import NOT_BEGUN
+from reluctant.audit.owner import LABELS
 from reluctant.defenses.words import defense_words
 from reluctant.report.defenses import is_close, is_open, trained_words
 from reluctant.report.findings import is_measured
+from reluctant.report.student import student_of
 from reluctant.report.words import count, duration, money, percent, size
 from reluctant.results import Outcome
 
@@ -58,6 +61,7 @@ class Figure:
         return f"{self.name}: {self.value}" + (f" ({self.note})" if self.note else "")
 
 
+MOST_LABELS = Level("No close copy was made, but most labels can be copied", "warn")
 PART = Level("Part of it copied, the rest not decided", "warn")
 
 
@@ -67,7 +71,11 @@ def level_of(record: Data) -> Level:
         return replace(LEVELS["unknown"], words="Not opened")
     if record["verdict"]["level"] == "unknown" and has_part(record):
         return PART
-    level = LEVELS[record["verdict"]["level"]]
+    level, student = LEVELS[record["verdict"]["level"]], student_of(record)
+    if level.tone == "good" and student is not None and student.telling:
+        return MOST_LABELS
+    if level == LEVELS["span"] and student is not None and student.telling:
+        return replace(level, words=f"{level.words}, and most labels can be copied")
     return replace(level, tone="warn") if level.tone == "good" and record["verdict"]["leaks"] else level
 
 
@@ -103,9 +111,12 @@ def _state(record: Data, name: str, parts: tuple[str, ...]) -> tuple[str, str]:
         return "yes", "bad"
     if name == "extractable" and has_part(record):
         return "a part of it", "warn"
+    student = student_of(record)
+    if name == "approximable" and student is not None and student.telling:
+        return f"trained: {percent(student.labels)} of labels", "warn"
     found = [record[part] for part in parts if record.get(part)]
     if not found:
-        return "not tried", "calm"
+        return _untried(record, parts), "calm"
     if name == "span" and found[0]["ok"]:
         return "all of them", "calm"
     if name == "flippable" and found[0]["ok"]:
@@ -114,13 +125,24 @@ def _state(record: Data, name: str, parts: tuple[str, ...]) -> tuple[str, str]:
     return ("not settled", "calm") if unsettled else ("not found", "good")
 
 
+def _untried(record: Data, parts: tuple[str, ...]) -> str:
+    """Nothing was found: a step that broke off was tried all the same, one that was not reached is another matter."""
+    steps = [step for step in record["steps"] if step["step"] in parts]
+    if any(step["state"] == "failed" for step in steps):
+        return "broken off"
+    if any(step.get("why") == NOT_BEGUN for step in steps):
+        return "not begun"
+    refused = any(str(step.get("why")).startswith(LABELS) for step in steps)
+    return "no method here" if refused else "not tried"
+
+
 def three_figures(record: Data) -> list[Figure]:
     """The three that say most about this target; there are always three."""
     return [figure for _, figure in zip(range(SHOWN), _figures(record), strict=False)]
 
 
 def _figures(record: Data) -> Iterator[Figure]:
-    for make in (_copied, _part, _queries, _cheapest, _span, _flip, _digits, _steps, _time):
+    for make in (_copied, _part, _trained, _queries, _cheapest, _span, _flip, _digits, _steps, _time):
         figure = make(record)
         if figure is not None:
             yield figure
@@ -144,6 +166,14 @@ def _part(record: Data) -> Figure | None:
     return Figure("Neurons of the first layer copied", count(part["confirmed"]), note)
 
 
+def _trained(record: Data) -> Figure | None:
+    student = student_of(record)
+    if student is None or not student.telling:
+        return None
+    note = f"{student.shape}; one label alone: {percent(student.alone)}; at inputs that it was not trained on"
+    return Figure("The same label from a trained network", percent(student.labels), note)
+
+
 def _link(recovered: Data) -> list[str]:
     return [name for name in [recovered.get("link", "identity")] if name != "identity"]
 
@@ -160,8 +190,9 @@ def _off(recovered: Data) -> str:
 def _queries(record: Data) -> Figure | None:
     recovered = record.get("recovered")
     if recovered is None:
-        without = f"without a {'whole ' if has_part(record) else ''}copy of the network"
-        return Figure("Queries spent", count(record["queries"]["total"]), without)
+        student = student_of(record)
+        which = "closer " if student is not None and student.telling else "whole " if has_part(record) else ""
+        return Figure("Queries spent", count(record["queries"]["total"]), f"without a {which}copy of the network")
     per = recovered.get("queries per parameter")
     notes = [f"{size(per)} for each parameter"] if per is not None else []
     cost = recovered.get("cost")
@@ -200,8 +231,9 @@ def _span(record: Data) -> Figure | None:
     span = record.get("span")
     if not span or not span["ok"]:
         return None
-    invisible = span.get("invisible share")
-    note = f"{percent(invisible)} of input space is invisible to it" if invisible else "every direction counts"
+    others = span["inputs"] - span["rank"]
+    note = f"the other {count(others)} do not matter to it" if others > 1 else "the other one does not matter to it"
+    note = note if others else "every direction counts"
     return Figure("Directions it looks at", f"{count(span['rank'])} of {count(span['inputs'])}", note)
 
 

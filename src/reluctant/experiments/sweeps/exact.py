@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
 from reluctant.domains import Domain
+from reluctant.estimation.shapes import answers_per_parameter
 from reluctant.experiments.sweeps.timed import Timed
 from reluctant.extraction import extract
 from reluctant.extraction.driver import Method
@@ -20,20 +20,10 @@ from reluctant.oracles import open_oracle
 from reluctant.testing import largest_true_error
 from reluctant.verification.alignment import compare
 
-__all__ = ["WRONG", "ExactRun", "exact_run", "parameters", "shape"]
+__all__ = ["WRONG", "ExactRun", "exact_run"]
 
 WRONG = 1e-6  # of the output's deviation: a verified network that is off by more is wrong
 POINTS = 20_000  # of a domain
-
-
-def parameters(widths: Sequence[int]) -> int:
-    """Weights and biases of a network of these widths."""
-    return sum(out * (into + 1) for into, out in pairwise(widths))
-
-
-def shape(widths: Sequence[int]) -> str:
-    """Widths as they are written: 784-128-1."""
-    return "-".join(map(str, widths))
 
 
 @dataclass(frozen=True)
@@ -73,7 +63,7 @@ class ExactRun:
     @property
     def per_parameter(self) -> float:
         """Answers for each parameter."""
-        return self.queries * self.true.outputs / parameters(self.true.widths)
+        return answers_per_parameter(self.queries, self.true.widths)
 
     @property
     def restarts(self) -> int:

@@ -24,9 +24,19 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting, Oracle, Wrapper
 
-__all__ = ["Distance", "choose_distance", "exact_distance", "exactly_from_afar", "nearby_shares", "refitted_nearby"]
+__all__ = [
+    "FARTHER",
+    "Distance",
+    "choose_distance",
+    "exact_distance",
+    "exactly_from_afar",
+    "nearby_shares",
+    "refitted_nearby",
+    "rounded_distance",
+]
 
 FARTHEST = 1e6  # where a health check still asks
+FARTHER = 1  # look at short lines, there
 GROWN = 3.0  # times the noise nearby: noise that grows with the answers has shown
 ABSOLUTE = 30.0  # sizes of an input: noise that stays the same as far out as this does not grow with the answers
 BEYOND = 10.0  # how much farther than where both kinds of noise are the same
@@ -60,13 +70,18 @@ def choose_distance(near: View, rng: np.random.Generator) -> Distance:
         raise StageFailed("noise", "answers that never differ", number=0.0, limit=0.0)
     if far <= GROWN * noise:
         return Distance(exact_distance(noise / rounding), exact=True)
-    same = FARTHEST * noise / far  # here both kinds of noise are as large
-    return Distance(_power_of_two(BEYOND * same) if same > ABSOLUTE else 1.0, exact=False)
+    return Distance(rounded_distance(noise, far / FARTHEST), exact=False)
 
 
 def exact_distance(noise: float) -> float:
     """From how far a target is looked at whose noise is so many roundings of float64: biases drown as far out."""
     return _power_of_two(min(noise / BIAS_DIGITS, LARGEST_SCALE))
+
+
+def rounded_distance(noise: float, growth: float) -> float:
+    """From how far a target is looked at with noise that stays and noise that grows by so much a size of an input."""
+    same = noise / growth  # here both kinds of noise are as large
+    return _power_of_two(BEYOND * same) if same > ABSOLUTE else 1.0
 
 
 def _power_of_two(scale: float) -> float:

@@ -13,9 +13,10 @@ from reluctant.health.answers import rounding_noise
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
-__all__ = ["FAR_OUT", "look_from", "short_line_noise"]
+__all__ = ["FAR_OUT", "NEAR_AND_FAR", "look_from", "short_line_noise"]
 
 LINES, POINTS = 24, 8
+NEAR_AND_FAR = 2  # looks at short lines that a view takes
 SPACING = 3e-4  # of the size of an input: rounding errors of float32 are independent, and few creases lie between
 JITTER = 0.3  # of the spacing
 FAR_OUT = 1e3  # where noise that grows with the answers is all there is
@@ -26,7 +27,7 @@ LEAST = float(np.finfo(np.float64).tiny)
 def look_from(oracle: Counting, scale: float, rng: np.random.Generator) -> View:
     """The view from this scale, with its noise measured. Cost: 384 rows."""
     plain = View(oracle, scale, np.ones(oracle.outputs), DistanceNoise(0.0, 0.0))
-    with oracle.stage("noise", expected=2 * LINES * POINTS):
+    with oracle.stage("noise", expected=NEAR_AND_FAR * LINES * POINTS):
         near, far = short_line_noise(plain, 1.0, rng), short_line_noise(plain, FAR_OUT, rng)
     units = near / near.mean()
     growth = float(np.mean(far / units)) / (FAR_OUT * plain.size)

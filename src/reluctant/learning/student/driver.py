@@ -104,7 +104,7 @@ def train_student(
     given, basis = _rows_to_ask(inputs, opened), _directions(span, opened)
     opened.begin("train", rng)
     try:
-        asked = ask(opened, drawn(opened, rows, given, run.rng), run.time.part(ASKING))
+        asked = ask(opened, drawn(opened, rows, given, run.rng), rows, run.time.part(ASKING))
         with one_blas_thread():
             return run.train(asked, SHAPES if hidden is None else (tuple(hidden),), basis)
     except BudgetExhausted as error:
@@ -147,7 +147,7 @@ class _Run:
         hidden = best_shape(x, targets, reading, self.time.part(TRYING), self.rng, shapes)
         pace = Pace(self.steps, self.time.part())
         raw = fit(x, targets, reading.slope, hidden, reading.outputs, pace, self.rng)
-        measured = measure(raw, reading, within(asked.held_rows), asked.held_answers)
+        measured = measure(raw, reading, within(asked.held_rows), asked.held_answers, asked.again)
         missed = Outcome.OUT_OF_BUDGET if asked.short else Outcome.NOT_ACCURATE
         return self.result(
             Outcome.LEARNED if measured.good_for(self.eps, DIFFERING) else missed,

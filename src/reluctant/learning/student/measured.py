@@ -7,24 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.learning.accuracy import DEVIATIONS, UNMET
+from reluctant.learning.student.own import Own, apart_from_noise, apart_from_rounding, spread_of, upper_end
 from reluctant.learning.student.reading import Reading
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["Measured", "commonest_share", "measure", "misfit"]
+__all__ = ["HeldOut", "commonest_share", "measure", "misfit"]
 
 
 EVEN = 2.0  # labels of which one is right for more than half: as many fewer may differ
 
 
 @dataclass(frozen=True)
-class Measured:
+class HeldOut:
     """Errors at fresh inputs, drawn like those of the training.
 
     error: mean square over the variance of the answers, of probabilities as probabilities; high: the same with what
-    chance may hide of it, by which it is judged. None where answers are labels, which have no size. agreement: share
-    of equal labels; differing: share of others, chance included; commonest: what always saying the same label gives.
+    chance may hide of it. None where answers are labels, which have no size. own: the part of it that is the network's
+    and not the noise or rounding of the answers, where that can be told. agreement: share of equal labels; differing:
+    share of others, chance included; commonest: what always saying the same label gives; repeated: how often answers
+    that were asked for twice gave the same label.
     """
 
     error: float | None
@@ -33,50 +35,101 @@ class Measured:
     differing: float
     commonest: float
     points: int
+    own: Own | None = None
+    repeated: float | None = None
+
+    @property
+    def of_copy(self) -> float | None:
+        """The network's own error; its upper end where it is too small to be seen; of all that differs if not told."""
+        return self.error if self.own is None else self.own.error if self.own.is_seen else self.own.high
+
+    @property
+    def is_bound(self) -> bool:
+        """True if the network's own error is known to be below that, and not more."""
+        return self.own is not None and not self.own.is_seen
+
+    @property
+    def judged(self) -> float | None:
+        """What the network is judged by: its own error, chance included."""
+        return self.high if self.own is None else self.own.high
 
     def __str__(self) -> str:
-        size = "" if self.error is None else (
-            f"Relative square error {self.error:.1e} and "
-        )  # fmt: skip
         said = (
-            f"{size}the same label for {self.agreement:.1%} of {self.points} inputs that it was not trained on; the "
-            f"commonest label alone would be right for {self.commonest:.1%}."
+            f"{self._size()}the same label for {self.agreement:.1%} of {self.points} inputs that it was not trained on"
+            f"{self._repeated()}; the commonest label alone would be right for {self.commonest:.1%}."
         )
         return said[0].upper() + said[1:]
 
+    def _size(self) -> str:
+        if self.error is None:
+            return ""
+        own = "" if self.own is None else (
+            f", of which {self.own.noise:.1e} is the noise or rounding of the answers and "
+            f"{'less than ' if self.is_bound else ''}{self.of_copy:.1e} the network's own,"
+        )  # fmt: skip
+        return f"relative square error {self.error:.1e}{own} and "
+
+    def _repeated(self) -> str:
+        if self.repeated is None:
+            return ""
+        return f" (asked twice, the answers themselves agree for {self.repeated:.1%})"
+
     def good_for(self, eps: float, differing: float) -> bool:
         """True if the error is at most eps; of labels, if no more than this share differs, or less if few could."""
-        if self.high is None:
+        if self.judged is None:
             return self.differing <= differing * min(1.0, EVEN * (1 - self.commonest))
-        return self.high <= eps
+        return self.judged <= eps
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return asdict(self)
+        """Plain data for JSON, with the error to tell of the network and whether it is an upper end."""
+        return asdict(self) | {"of copy": self.of_copy, "is bound": self.is_bound}
 
 
 def misfit(network: ReLUNetwork, reading: Reading, rows: FloatArray, targets: FloatArray) -> FloatArray:
     """Square error (n,) of each row, over the mean square deviation of the targets."""
-    unit = float(((targets - targets.mean(axis=0)) ** 2).sum(axis=1).mean())
+    unit = spread_of(targets)
     off = (reading.slope(network(rows), targets) ** 2).sum(axis=1)
     return np.asarray(off / unit if unit > 0 else off)
 
 
-def measure(network: ReLUNetwork, reading: Reading, rows: FloatArray, answers: FloatArray) -> Measured:
-    """Hold a network that was just trained, in the units of the training, against these answers."""
-    terms = misfit(network, reading, rows, reading.targets(answers))
+def measure(
+    network: ReLUNetwork, reading: Reading, rows: FloatArray, answers: FloatArray, again: FloatArray | None = None
+) -> HeldOut:
+    """Hold a network that was just trained, in the units of the training, against these answers.
+
+    again: other answers to the first of the rows, where they differ.
+    """
     values, labels = reading.finished(network)(rows), reading.answer_labels(answers)
     differs = (reading.value_labels(values) != labels).astype(np.float64)
-    error, high = (float(terms.mean()), _upper(terms, float(terms.max()))) if reading.sized else (None, None)
-    return Measured(error, high, 1 - float(differs.mean()), _upper(differs, 1.0), commonest_share(labels), len(rows))
+    error, high, own = _sizes(network, reading, rows, answers, again) if reading.sized else (None, None, None)
+    repeated = None if again is None else float((reading.answer_labels(again) == labels[: len(again)]).mean())
+    return HeldOut(
+        error, high, 1 - float(differs.mean()), upper_end(differs, 1.0), commonest_share(labels), len(rows), own,
+        repeated,
+    )  # fmt: skip
+
+
+def _sizes(
+    network: ReLUNetwork, reading: Reading, rows: FloatArray, answers: FloatArray, again: FloatArray | None
+) -> tuple[float, float, Own | None]:
+    """Mean square error, its upper end, and the part of it that is the network's."""
+    targets = reading.targets(answers)
+    terms = misfit(network, reading, rows, targets)
+    return float(terms.mean()), upper_end(terms), _own(network, reading, rows, answers, again, terms)
+
+
+def _own(
+    network: ReLUNetwork, reading: Reading, rows: FloatArray, answers: FloatArray, again: FloatArray | None,
+    terms: FloatArray,
+) -> Own | None:  # fmt: skip
+    if again is None:
+        rounding = reading.rounding(answers)
+        return apart_from_rounding(terms, rounding / spread_of(reading.targets(answers))) if rounding > 0 else None
+    first, others = reading.targets(answers[: len(again)]), reading.targets(again)
+    values = network(rows[: len(again)])
+    return apart_from_noise(reading.slope(values, first), reading.slope(values, others), first, others)
 
 
 def commonest_share(labels: Any) -> float:
     """How often always saying the commonest label is right."""
     return float(np.unique(labels, return_counts=True)[1].max() / len(labels))
-
-
-def _upper(terms: FloatArray, largest: float) -> float:
-    """Upper end of their mean, if no term that was not met is larger than this."""
-    n = len(terms)
-    return float(terms.mean() + DEVIATIONS * terms.std() / np.sqrt(n) + UNMET * largest / n)

@@ -1,14 +1,19 @@
-"""What a student is trained on: inputs at the scale of use, asked in blocks, as many as budget and time allow."""
+"""What a student is trained on: inputs at the scale of use, asked in blocks, as many as budget and time allow.
+
+A target that answers the same row in two ways is asked held-out rows twice, so that its noise can be told from errors.
+"""
 
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.errors import BudgetExhausted, TimeExhausted
+from reluctant.geometry.samples import IntArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
@@ -19,16 +24,24 @@ HELD_OUT = 10  # one of so many that were answered
 OFF_SCALE = 4.0  # times the size of a standard Gaussian input, or of its inverse
 MOST_NUMBERS = 2**25  # of all rows together: a quarter of a gigabyte, and as much again in other units
 BLOCK = 1024  # rows asked at a time: where the budget ends inside a block, the last is as small as need be
+TURN = 100  # rows held out, after which they are asked again
+MOST_PROBED, ONE_PROBED_OF = 20, 20  # rows that are asked twice to see whether answers differ, one of so many
+UNNOTICED = 1e-5  # of the largest answer: the order of sums may change so much, and no student comes as close
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Rows and answers to train on, and others that are held out. short: not all that was wanted was answered."""
+    """Rows and answers to train on, and others that are held out.
+
+    again: other answers to the first of the held-out rows, where the target does not repeat itself. short: why not all
+    that was wanted was answered.
+    """
 
     rows: FloatArray
     answers: FloatArray
     held_rows: FloatArray
     held_answers: FloatArray
+    again: FloatArray | None = None
     short: str = ""
 
 
@@ -57,38 +70,86 @@ def rows_like(examples: FloatArray, domain: Domain, n: int, rng: np.random.Gener
     return np.concatenate([domain.sample(rng, n - len(near), dim), domain.fold(near)])
 
 
-def ask(oracle: Counting, rows: FloatArray, seconds: float | None) -> Asked:
-    """Ask until all are answered or budget or time end; every tenth of what was answered is held out."""
-    with oracle.stage("training", expected=len(rows)):
-        told, short = _answers(oracle, rows, seconds)
-    rows, held = rows[: len(told)], np.arange(len(told)) % HELD_OUT == 0
-    return Asked(rows[~held], told[~held], rows[held], told[held], short)
+def ask(oracle: Counting, rows: FloatArray, most: int, seconds: float | None) -> Asked:
+    """Ask until all are answered, or so many questions were asked, or budget or time end.
+
+    Every tenth of what was answered is held out. A few rows are asked twice at first; where their answers differ, so
+    is every row that is held out.
+    """
+    asking = _Asking(oracle, rows, seconds)
+    probed = min(MOST_PROBED, len(rows) // ONE_PROBED_OF)
+    with oracle.stage("training", expected=min(most, len(rows) + probed)):
+        asking.go(np.tile(np.arange(probed), 2))
+        twice = asking.differs()
+        order = _order(most - 2 * probed, twice, start=probed)
+        asking.go(order[order < len(rows)])
+    return asking.asked(twice)
 
 
-def _answers(oracle: Counting, rows: FloatArray, seconds: float | None) -> tuple[FloatArray, str]:
-    """Answers of the first rows, and why not of all. Raise `BudgetExhausted` if there are none."""
-    answers: list[FloatArray] = []
-    start = time.process_time()
-    size = min(BLOCK, oracle.batch_rows)  # of batches asked together those before the last would be paid and lost
-    for k in range(0, len(rows), size):
-        if k > 0 and seconds is not None and time.process_time() - start > seconds:
-            return np.concatenate(answers), f"The time for questions was over after {k} of {len(rows)} rows."
-        try:
-            answers.append(oracle.query(rows[k : k + size]))
-        except BudgetExhausted as error:
-            answers += _remainder(oracle, rows[k:], error, enough=FEWEST - k)
-            if not answers:
-                raise
-            return np.concatenate(answers), str(error)
-    return np.concatenate(answers), ""
+def _order(n: int, twice: bool, start: int) -> IntArray:
+    """Which row each of n questions is about: one after the other; with `twice`, held-out ones again after a while."""
+    questions = np.arange(n)
+    if not twice:
+        return start + questions
+    turn = HELD_OUT * int(np.clip(n // (HELD_OUT + 1), 1, TURN))
+    done, place = np.divmod(questions, turn + turn // HELD_OUT)
+    again = (place - turn) * HELD_OUT + -start % HELD_OUT  # every tenth of all rows, wherever these begin
+    return np.asarray(start + done * turn + np.where(place < turn, place, again))
 
 
-def _remainder(oracle: Counting, rows: FloatArray, error: BudgetExhausted, enough: int) -> list[FloatArray]:
-    """What the budget still covers, where it is enough to train on."""
-    left = 0 if isinstance(error, TimeExhausted) else error.budget - error.spent
-    if left < max(enough, 1):
-        return []
-    try:
-        return [oracle.query(rows[:left])]
-    except BudgetExhausted:  # others ask too
-        return []
+class _Asking:
+    """Questions under way: which rows they were about, and their answers."""
+
+    def __init__(self, oracle: Counting, rows: FloatArray, seconds: float | None) -> None:
+        self.oracle, self.rows, self.seconds = oracle, rows, seconds
+        self.start, self.short = time.process_time(), ""
+        self.about, self.answers = np.empty(0, dtype=np.intp), list[FloatArray]()
+
+    def go(self, order: IntArray) -> None:
+        """Ask these rows by number. Raise `BudgetExhausted` if nothing was answered."""
+        size = min(BLOCK, self.oracle.batch_rows)  # of batches asked together those before the last would be lost
+        for block in (order[k : k + size] for k in range(0, len(order), size)):
+            if self.short or self.time_is_over():
+                return
+            try:
+                self.take(block)
+            except BudgetExhausted as error:
+                self.short = str(error)
+                self.take_what_is_left(block, error)
+
+    def take(self, block: IntArray) -> None:
+        self.answers.append(self.oracle.query(self.rows[block]))
+        self.about = np.concatenate([self.about, block])
+
+    def time_is_over(self) -> bool:
+        """The first questions are asked in any case."""
+        asked = len(self.about)
+        if asked and self.seconds is not None and time.process_time() - self.start > self.seconds:
+            self.short = f"The time for questions was over after {asked} of {len(self.rows)} rows."
+        return bool(self.short)
+
+    def take_what_is_left(self, block: IntArray, error: BudgetExhausted) -> None:
+        """What the budget still covers, where it is enough to train on."""
+        left = 0 if isinstance(error, TimeExhausted) else error.budget - error.spent
+        if left >= max(FEWEST - len(self.about), 1):
+            with suppress(BudgetExhausted):  # others ask too
+                self.take(block[:left])
+        if not self.answers:
+            raise error
+
+    def differs(self) -> bool:
+        """True if rows that were asked twice have other answers, by more than a student could notice."""
+        told = np.concatenate(self.answers)
+        pairs = len(told) // 2
+        change = np.abs(told[pairs : 2 * pairs] - told[:pairs])
+        return bool(change.max(initial=0.0) > UNNOTICED * np.abs(told).max(initial=0.0))
+
+    def asked(self, twice: bool) -> Asked:
+        """Sorted by row; every tenth is held out."""
+        told, order = np.concatenate(self.answers), np.argsort(self.about, kind="stable")
+        about = self.about[order]
+        first = np.diff(about, prepend=-1) > 0
+        rows, answers, held = self.rows[about[first]], told[order][first], about[first] % HELD_OUT == 0
+        other = order[~first & (about % HELD_OUT == 0)]
+        again = told[other] if twice and len(other) else None
+        return Asked(rows[~held], answers[~held], rows[held], answers[held], again, self.short)

@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 
 from reluctant.defenses.disclosure import labels_of
-from reluctant.health.answers import SUM_SLACK, answer_kind, is_one_hot
+from reluctant.health.answers import UNIFORM_SD, answer_kind, is_one_hot, rounding_noise
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Kind
+from reluctant.oracles.link import ROUNDED_PROBABILITY_SLACK
 
 __all__ = ["Chances", "Classes", "Labels", "OneHot", "Reading", "Values", "reading_of"]
 
+COARSEST = 2.0  # steps of the rounding in the deviation of an output: then its errors are as good as even
 SMALLEST = np.finfo(np.float32).tiny
 
 
@@ -44,6 +46,10 @@ class Reading(ABC):
     def finished(self, network: ReLUNetwork) -> ReLUNetwork:
         """The network as it is given back."""
         return network
+
+    def rounding(self, answers: FloatArray) -> float:
+        """Mean square that rounding puts on a row of targets, 0 where that is not known."""
+        return 0.0
 
     def answer_labels(self, answers: FloatArray) -> Any:
         """The label of each answer."""
@@ -71,6 +77,12 @@ class Values(Reading):
     def slope(self, values: Any, targets: Any) -> Any:
         """Of half the square."""
         return values - targets
+
+    def rounding(self, answers: FloatArray) -> float:
+        """Of answers with few decimals; not where these are so few that errors are not spread evenly."""
+        noise = rounding_noise(answers)
+        fine = (self.unit >= COARSEST * noise / UNIFORM_SD).all()
+        return float(((noise / self.unit) ** 2).sum()) if fine else 0.0
 
     def finished(self, network: ReLUNetwork) -> ReLUNetwork:
         """In the units of the answers again."""
@@ -148,5 +160,5 @@ def reading_of(answers: FloatArray, told: Kind) -> Reading:
     outputs = answers.shape[1]
     if is_one_hot(answers):
         return OneHot(outputs)
-    each = outputs == 1 or bool((answers.sum(axis=1) > 1 + SUM_SLACK * outputs).any())
+    each = outputs == 1 or bool((answers.sum(axis=1) > 1 + ROUNDED_PROBABILITY_SLACK * outputs).any())
     return Chances(outputs) if each else Classes(outputs)

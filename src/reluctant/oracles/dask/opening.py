@@ -35,13 +35,19 @@ def in_shards(sender: Oracle, most: int | None = None) -> Parallel:
 
 
 def as_sent(oracle: Oracle) -> Oracle:
-    """The oracle itself, unless copies of it on workers would each keep an account of their own."""
+    """The oracle itself, unless copies of it on workers would each keep an account, or random numbers, of their own."""
     inner: Oracle | None = oracle
     while inner is not None:
         if isinstance(inner, Counting):
             raise UnusableEngine.about(
                 "target", got="one that is opened already, with an account of its own", expected="the bare target",
                 fix="Give engine= where it is opened: open_oracle(model, engine=...).",
+            )  # fmt: skip
+        if inner.draws:
+            raise UnusableEngine.about(
+                "target", got="one that adds random noise: every worker would draw the same",
+                expected="the target behind the noise",
+                fix="Send that, and put the noise before it here: defend(open_oracle(model, engine=...), ...).",
             )  # fmt: skip
         inner = inner.inner if isinstance(inner, Wrapper) else None
     return oracle

@@ -18,7 +18,7 @@ from typing import Any
 from reluctant.engines import Cluster
 from reluctant.engines import cluster as clusters
 from reluctant.errors import TargetUnavailable
-from reluctant.numerics import FloatArray
+from reluctant.numerics import FLOAT_BYTES, FloatArray
 from reluctant.optional import require
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Oracle
 from reluctant.oracles.dask.fault import Fault
@@ -121,4 +121,4 @@ def _lost(error: BaseException) -> TargetUnavailable:
 
 def shard_rows(dim: int) -> int:
     """Rows of one task at most."""
-    return max(1, SHARD_BYTES // (8 * dim))
+    return max(1, SHARD_BYTES // (FLOAT_BYTES * dim))

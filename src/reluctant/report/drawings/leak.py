@@ -46,7 +46,7 @@ def leak_points(rows: Sequence[Mapping[str, Any]]) -> list[Point]:
     """The rows about digits alone, from few to many; nothing where it is decided for one of them only."""
     tried = [row for row in rows if row["rebuilt"]]
     given = [row for row in tried if _kind(row["defense"]) in NAMES and row.get("digits") is not None]
-    points = [_point(row) for row in sorted(given, key=lambda row: row["digits"])]
+    points = [_point(row) for row in sorted(given, key=_told)]
     return points if sum(not point.open for point in points) > 1 else []
 
 
@@ -61,7 +61,7 @@ def draw_leak(rows: Sequence[Mapping[str, Any]] | None) -> Drawing | None:
     honest = np.array([p.honest for p in points])
     copied = np.array([np.nan if p.open else p.copied or 0.0 for p in points])
     axes.plot(at, honest, "--", color=COLOURS[7], linewidth=1.2, label="honest users")
-    axes.plot(at, copied, "-", color=COLOURS[6], linewidth=1.5)
+    axes.plot(at, np.where(ok, copied, np.nan), "-", color=COLOURS[6], linewidth=1.5)
     _mark(axes, at, copied, ok, COLOURS[6])
     if any(p.trained is not None for p in points):
         trained = [np.nan if p.trained is None else p.trained for p in points]
@@ -85,7 +85,7 @@ def draw_leak_queries(rows: Sequence[Mapping[str, Any]] | None) -> Drawing | Non
     axes = figure.add_subplot()
     at, ok = np.arange(len(points)), np.array([p.ok for p in points])
     queries = np.array([float(p.queries or 0) if p in known else np.nan for p in points])
-    axes.plot(at, queries, "-", color=COLOURS[0], linewidth=1.5)
+    axes.plot(at, np.where(ok, queries, np.nan), "-", color=COLOURS[0], linewidth=1.5)
     _mark(axes, at, queries, ok, COLOURS[0])
     axes.set_yscale("log")
     axes.set_ylim(10 ** np.floor(np.log10(np.nanmin(queries))), 10 ** np.ceil(np.log10(np.nanmax(queries) + 1)))
@@ -98,6 +98,7 @@ def draw_leak_queries(rows: Sequence[Mapping[str, Any]] | None) -> Drawing | Non
 
 
 def _mark(axes: Any, at: Any, values: Any, ok: Any, colour: str) -> None:
+    """Verified copies, which a line joins; where there is none a cross by itself."""
     axes.plot(at[ok], values[ok], "o", color=colour, markersize=6, label="copy, verified")
     axes.plot(at[~ok], values[~ok], "x", color=colour, markersize=7, markeredgewidth=2, label="no verified copy")
 
@@ -113,6 +114,12 @@ def _point(row: Mapping[str, Any]) -> Point:
         _name(row["defense"]), row["digits"], _right(rebuilt.get("error")), rebuilt.get("queries"),
         bool(rebuilt.get("ok")), is_open(row), _right((row.get("trained") or {}).get("error")),
     )  # fmt: skip
+
+
+def _told(row: Mapping[str, Any]) -> tuple[bool, float, float]:
+    """What the answers give: all of it without a defense; where users lose the same, more decimals are more."""
+    kind, _, value = row["defense"].partition(",")[0].partition("=")
+    return kind == "none", row["digits"], float(value) if kind in ("decimals", "digits") else np.inf
 
 
 def _kind(defense: str) -> str:

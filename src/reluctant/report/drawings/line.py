@@ -22,6 +22,8 @@ def draw_line(line: Mapping[str, Any] | None, labels: bool = False) -> Drawing |
         return None
     answers = np.array(line["answers"], dtype=float)
     answers = answers.reshape(len(line["positions"]), -1)
+    if labels and answers.shape[1] > 1:
+        answers = answers.argmax(axis=1)[:, None].astype(float)  # one 1 among 0s: the class is where it stands
     creases = line.get("creases") or []
     figure = new_figure(HALF)
     axes = figure.add_subplot()
@@ -34,8 +36,11 @@ def draw_line(line: Mapping[str, Any] | None, labels: bool = False) -> Drawing |
     axes.margins(x=0)
     axes.set_xlabel("position along the line")
     axes.set_ylabel("label" if labels else "answer")
+    if labels:
+        axes.yaxis.get_major_locator().set_params(integer=True)
+    what = "label" if labels else f"{answers.shape[1]} outputs"
     marks = f", with {len(creases)} creases of the recovered network marked" if creases else ""
-    return Drawing.of(figure, f"The target's {answers.shape[1]} outputs along a line through input space{marks}.")
+    return Drawing.of(figure, f"The target's {what} along a line through input space{marks}.")
 
 
 def _uprights(positions: Sequence[float], height: float) -> tuple[FloatArray, FloatArray]:

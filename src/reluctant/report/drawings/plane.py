@@ -23,7 +23,7 @@ def draw_plane(part: Mapping[str, Any] | None, labels: bool = False) -> Drawing 
     """Values or labels (n, n), rows from low to high, between two corners, and creases as polylines."""
     if part is None:
         return None
-    values = np.array(part["values"], dtype=float)
+    values = np.array((part.get("classes") if labels else None) or part["values"], dtype=float)
     (left, bottom), (right, top) = part["low"], part["high"]
     figure = new_figure(SHAPE)
     axes = figure.add_subplot()
@@ -35,6 +35,8 @@ def draw_plane(part: Mapping[str, Any] | None, labels: bool = False) -> Drawing 
     name = "label" if labels else "largest answer" if part.get("classes") else "answer"
     bar = figure.colorbar(seen, ax=axes, shrink=0.85, label=name)
     bar.outline.set_visible(False)
+    if labels:
+        bar.locator.set_params(integer=True)
     bar.solids.set_rasterized(True)  # one picture instead of a path for every shade
     creases = len(part["creases"])
     marks = f", crossed by {creases} creases of the recovered network" if creases else ""
