@@ -17,6 +17,7 @@ from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.depth_two.line import CROWD
+from reluctant.extraction.depth_two.main_pass import MAIN_PASS
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.layers import look_for_layers
@@ -200,6 +201,8 @@ class _Run:
         yield DepthTwo()
         if self.part is not None and self.part.depth == 2 and self.part.widths[1] >= CROWD:
             yield DepthTwo()  # of other lines one may do, and what follows costs far more in a crowd
+            if MAIN_PASS in self.spent():
+                return  # one hidden layer explains what lines show; what is missing is digits
         if not self.oracle.facts.domain.is_space or self.oracle.dim == 1:
             yield from repeat(DepthTwo())
         kinds = self.evidence["layers"] = look_for_layers(self.oracle, noise, self.rng)

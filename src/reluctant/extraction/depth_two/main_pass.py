@@ -21,7 +21,9 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.moves import Moves
 
-__all__ = ["Gradients", "measure_gradients"]
+__all__ = ["MAIN_PASS", "Gradients", "measure_gradients"]
+
+MAIN_PASS = "main pass"
 
 GROUPS = (4, 16, 64, 256)  # coordinates asked first, with shorter steps, to learn how large weights are
 UNLUCKY = 0.1  # chance that the size of any one neuron's weights is taken for too small by that
@@ -68,7 +70,7 @@ class _Pass:
 
     def run(self) -> Gradients:
         n, d = len(self.base), self.oracle.dim
-        with self.oracle.stage("main pass", expected=n * (d + 1)):
+        with self.oracle.stage(MAIN_PASS, expected=n * (d + 1)):
             self.answers[:] = self.oracle.query(self.points)
             steps = self._first_coordinates()
             self._repair(steps)
@@ -117,7 +119,7 @@ class _Pass:
             points, step = self.points[batch], steps[batch]
             made = points[:, columns] + step[:, None] - points[:, columns]  # the steps that survived rounding
             if not made.all():
-                raise StageFailed("main pass", "no room for a step", number=steps.min(), limit=0)
+                raise StageFailed(MAIN_PASS, "no room for a step", number=steps.min(), limit=0)
             answers = self.oracle.query_moves(Moves.from_each(points, step, columns))
             change = answers.reshape(len(points), len(columns), -1) - self.answers[batch, None]
             self.gradients[batch, :, columns] = (change / made[:, :, None]).transpose(0, 2, 1)
@@ -134,7 +136,7 @@ class _Pass:
                     return
             shorter = shorter / SHORTER
             self._measure(suspects, shorter)
-        raise StageFailed("main pass", "coordinates that always cross a crease", number=len(suspects), limit=0)
+        raise StageFailed(MAIN_PASS, "coordinates that always cross a crease", number=len(suspects), limit=0)
 
     def _crosses(self, found: Array, steps: FloatArray) -> BoolArray:
         """Coordinates along which some step would take some neuron over its crease."""
