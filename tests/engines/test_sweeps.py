@@ -45,7 +45,7 @@ def test_an_error_of_a_piece_is_its_own(client: Any) -> None:
 
 
 def test_a_piece_that_ran_out_of_its_own_time_says_so(client: Any) -> None:
-    with pytest.raises(TimeoutError, match="0 took too long"):
+    with pytest.raises(TimeoutError, match=r"[01] took too long"):
         list(spread(late, range(2), engine=client))
 
 
