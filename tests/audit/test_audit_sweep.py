@@ -382,3 +382,27 @@ def test_nothing_is_recommended_where_no_copy_was_made():
     found = Sweep("", (_leak("none", 0.0, False), _leak("a", 1e-3, False)), 16.0, "")
     assert found.cheapest is None
     assert "even without a defense" in found.sentence
+
+
+def test_a_student_is_not_taken_again_where_fewer_rows_are_answered() -> None:
+    """A limit changes no answer, but how many there are."""
+    settings = {"inputs": INPUTS, "methods": ("train",), "hidden": (8,), "budget": 2000, "seconds": 3.0}
+    first = leak(NetworkOracle(NETWORK), (), **settings).trained
+    again = leak(NetworkOracle(NETWORK), "digits=12", first=first, **settings).trained
+    limited = leak(NetworkOracle(NETWORK), "limit=500", first=first, **settings).trained
+    assert first is not None
+    assert first.error is not None
+    assert again is not None
+    assert again.reused
+    assert limited is None or (not limited.reused and limited.error is None)
+
+
+def test_a_student_of_noisy_probabilities_is_held_beside_probabilities() -> None:
+    """Noise makes them look independent: a student then has no log-ratios to the first class."""
+    network = ReLUNetwork([DRAWN.weights[0], 3 * DRAWN.weights[1]], DRAWN.biases, None, "softmax")
+    settings = {"inputs": INPUTS, "link": "softmax", "methods": ("train",), "hidden": (16,), "budget": 4000}
+    trained = leak(NetworkOracle(network), ("gaussian=0.05",), seconds=4.0, **settings).trained
+    assert trained is not None
+    assert trained.result.evidence["link"] == "sigmoid"
+    assert trained.error is not None
+    assert trained.error < 0.3

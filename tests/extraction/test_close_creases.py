@@ -64,7 +64,7 @@ def test_short_lines_tell_what_the_line_does_not(grown) -> None:
     assert len(unknown) >= 2
     before = oracle.queries
     found = tell_close_creases_apart(oracle, known, slope_sd, noise, np.random.default_rng(1))
-    assert oracle.queries - before < 400 * DIRECTIONS * len(unknown)
+    assert oracle.queries - before < 100 * DIRECTIONS * len(unknown)
     told, off = errors(true, found)
     assert told[unknown].max() < 0.02
     assert off.max() < 10

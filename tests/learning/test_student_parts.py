@@ -8,9 +8,10 @@ import pytest
 from reluctant.learning.student.coordinates import Coordinates
 from reluctant.learning.student.fitting import LOOK_EVERY, Pace, fit
 from reluctant.learning.student.measured import measure
+from reluctant.learning.student.questions import _Asking
 from reluctant.learning.student.reading import Chances, Classes, Labels, OneHot, Values, reading_of
 from reluctant.networks import ReLUNetwork
-from reluctant.oracles import Kind
+from reluctant.oracles import Kind, open_oracle
 
 RNG = np.random.default_rng(1)
 PROBABILITIES = RNG.dirichlet(np.ones(4), 50)
@@ -92,3 +93,21 @@ def test_a_fit_lowers_the_error_it_is_measured_by():
         network = fit(x, targets, reading.slope, (8,), 1, Pace(steps), np.random.default_rng(0))
         errors.append(measure(network, reading, x, answers).error)
     assert errors[1] < 1e-3 < errors[0]
+
+
+@pytest.mark.parametrize(("probed", "cut"), [(4, 6), (4, 8), (5, 5), (4, 3)])
+def test_rows_asked_twice_are_held_beside_themselves(probed: int, cut: int) -> None:
+    """Where the budget ends in the middle of the second time, too."""
+    rows = np.arange(20.0)[:, None]
+    asking = _Asking(open_oracle(lambda x: x, dim=1, budget=cut), rows, None)
+    asking.answers = [np.tile(rows[:probed], (2, 1))[:cut]]
+    assert not asking.differs(probed)
+    asking.answers = [np.concatenate([rows[:probed], rows[:probed] + 1])[:cut]]
+    assert asking.differs(probed) == (cut > probed)
+
+
+def test_whole_numbers_are_not_taken_for_rounded_ones() -> None:
+    """They may be exact: then what a student is off by is its own."""
+    answers = 30 * np.random.default_rng(2).standard_normal((500, 2))
+    assert Values(np.round(answers, 1)).rounding(np.round(answers, 1)) > 0
+    assert Values(np.round(answers)).rounding(np.round(answers)) == 0

@@ -235,3 +235,10 @@ def test_the_network_before_the_link_answers_the_probabilities() -> None:
         assert (again.link, again.outputs) == (link, NETWORK.outputs)
         np.testing.assert_allclose(NetworkOracle(again).query(ROWS), LINKS[link](NETWORK(ROWS)), rtol=1e-12)
     assert NETWORK.before_link("sigmoid").link == "sigmoid"
+
+
+def test_independent_probabilities_that_nearly_sum_to_one_are_left_alone() -> None:
+    """At rows close together sums are close too, whatever they are."""
+    thirds = np.log(0.5)  # three probabilities of a third at the origin
+    oracle = open_oracle(lambda x: sigmoid(x + thirds), dim=3, link="sigmoid")
+    np.testing.assert_allclose(oracle.query(1e-3 * np.eye(3)), 1e-3 * np.eye(3) + thirds, atol=1e-12)

@@ -53,9 +53,11 @@ class Beside:
         return self.by_values(found, given(self.inputs))
 
     def as_probabilities(self, student: Result) -> bool:
-        """True if the answers are probabilities, and either the student undid a link or the one who asks, not both."""
-        undone = student.evidence["link"] != "identity"
-        return undone if self.link == "identity" else self.link == "sigmoid" and not undone
+        """True if the answers are probabilities, and the student did not undo the link that the one who asks undoes."""
+        undone = student.evidence["link"]
+        if self.reference:
+            return undone == "sigmoid"  # noise had made them look independent
+        return undone != "identity" if self.link == "identity" else self.link == "sigmoid" and undone == "identity"
 
     def by_values(self, found: Rebuilt, values: FloatArray) -> Rebuilt:
         """Beside the values that answers are read as."""

@@ -16,6 +16,7 @@ from reluctant.audit.leak import NO_DEFENSE, Leak, Rebuilt, narrow_basis
 from reluctant.audit.limits import Allowance, Clock
 from reluctant.audit.tidied import Tidied
 from reluctant.defenses import HonestCost, defend, honest_cost
+from reluctant.defenses.registry import LESS_TO_ASK
 from reluctant.extraction import extract
 from reluctant.learning import learn
 from reluctant.learning.student import FEWEST, ROWS, rows_like, train_student
@@ -193,7 +194,8 @@ class _Cell:
         """True if what the defense changes in the answers is far below what a network without it is off by."""
         accuracy, changed = first.result.evidence.get("accuracy"), self.honest().rms_error
         error = None if accuracy is None else accuracy.of_copy  # of the answers, not of what a link makes of them
-        return bool(self.names) and error is not None and changed <= HARDLY * np.sqrt(error)
+        as_often = bool(self.names) and not LESS_TO_ASK.intersection(self.kinds)
+        return as_often and error is not None and changed <= HARDLY * np.sqrt(error)
 
     def honest(self) -> HonestCost:
         """Against the answers before the defense; where users get answers of another kind there is no error to tell."""

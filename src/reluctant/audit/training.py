@@ -55,7 +55,8 @@ def _as_seen(result: Result, known: Known) -> Result:
     as_they_are = known.link == "identity" or known.given.output is not None
     if result.network is None or (reads == Kind.VALUES.value and as_they_are):
         return result
-    if reads == Kind.PROBABILITIES.value and known.link in TO_REFERENCE and result.network.outputs > 1:
+    softmax = result.evidence.get("link") in TO_REFERENCE
+    if reads == Kind.PROBABILITIES.value and known.link in TO_REFERENCE and softmax:
         return replace(result, network=result.network.log_ratios())
     if reads == Kind.PROBABILITIES.value and known.link == "sigmoid":
         return result

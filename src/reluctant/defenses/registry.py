@@ -69,6 +69,8 @@ DEFENSES: dict[str, Entry] = {
     "clip": _entry("clip=0:1", "inputs moved into a range", ClippedInputs, _bounds),
 }  # fmt: skip
 
+LESS_TO_ASK = frozenset({"limit", "clip"})  # these do not change answers, but what is answered
+
 
 def defend(oracle: Oracle, *defenses: str | Maker) -> Oracle:
     """Put defenses around an oracle, the first one next to the target.

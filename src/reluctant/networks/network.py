@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -247,8 +247,6 @@ class ReLUNetwork:
 
 
 def _frozen(values: ArrayLike, ndim: int, name: str) -> FloatArray:
-    if isinstance(values, np.ndarray) and _is_frozen(values, ndim):
-        return values
     try:
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
@@ -258,19 +256,6 @@ def _frozen(values: ArrayLike, ndim: int, name: str) -> FloatArray:
         raise InvalidInput.about(name, got=f"shape {array.shape}{finite}", expected=f"{ndim} finite axes")
     array.flags.writeable = False
     return array
-
-
-def _is_frozen(array: NDArray[Any], ndim: int) -> bool:
-    """Whether another network has it already: nobody can write to it, and no view of it was writeable before."""
-    flags = array.flags
-    return (
-        not flags.writeable
-        and flags.owndata
-        and flags.c_contiguous
-        and array.dtype == np.float64
-        and array.ndim == ndim
-        and bool(np.isfinite(array).all())
-    )
 
 
 def _blocks(rows: int) -> Iterator[slice]:

@@ -103,11 +103,11 @@ class Linked(Wrapper):
 
 
 def _is_softmax(p: FloatArray) -> bool:
-    """True for rows of several probabilities that sum to one, and not by chance."""
+    """True for rows of several probabilities that sum to one to their rounding; to less they may by chance."""
     open_ = p[p.max(axis=1) < CERTAIN]
     if p.shape[1] < FEWEST_CLASSES or len(open_) < FEWEST_SUMS:
         return False
-    return bool(np.all(np.abs(open_.sum(axis=1) - 1) <= ROUNDED_PROBABILITY_SLACK))
+    return bool(np.all(np.abs(open_.sum(axis=1) - 1) <= p.shape[1] * unit_roundoff(np.float32)))
 
 
 def _ratios(p: FloatArray) -> FloatArray:

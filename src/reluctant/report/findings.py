@@ -139,14 +139,20 @@ def interface_facts(record: Data) -> Facts:
         ("Inputs", _known(target.get("inputs"), count)),
         ("Outputs", _known(target.get("outputs"), count)),
         ("Answers", _answers(record)),
-        ("Number format", None if answers_labels(record) else target.get("number format")),
+        ("Number format", _number_format(record)),
         ("Read through", _link(target)),
         ("Domain", None if target.get("answers only in") else target.get("domain")),
         ("Answers only in", _found(target.get("answers only in"))),
         ("Identity", target.get("identity")),
     ]
-    rows += _health(health, answers_labels(record)) if health else []
+    rows += _health(health, answers_labels(record), linked=_link(target) is not None) if health else []
     return [(name, str(value)) for name, value in rows if value]
+
+
+def _number_format(record: Data) -> str | None:
+    """As the target says; a function says nothing, and labels have none."""
+    target = record["target"]
+    return None if answers_labels(record) or not target.get("identity") else target.get("number format")
 
 
 def _answers(record: Data) -> str | None:
@@ -171,22 +177,31 @@ def _known(value: Any, words: Any) -> str | None:
     return None if value is None else words(value)
 
 
-def _health(health: Data, labels: bool) -> list[tuple[str, str | None]]:
+def _health(health: Data, labels: bool, *, linked: bool) -> list[tuple[str, str | None]]:
+    """What the check saw; behind a link, of the values that probabilities are read as."""
+    without, largest = (
+        ("Rows whose probabilities tell no value", "Largest inputs that tell values")
+        if linked
+        else ("Rows without a number", "Largest inputs answered")
+    )
     fresh, far = size(health.get("fresh_noise")), health.get("largest_scale")
     return [
         ("Shape at small scale", health.get("shape")),
         ("The same every time", "yes" if health.get("deterministic") else f"no: fresh noise of {fresh}"),
-        *([] if labels else _sizes(health)),
-        ("Rows without a number", count(health["nonfinite"]) if health.get("nonfinite") else None),
-        ("Largest inputs answered", None if far is None else f"size {size(far, 1)}"),
+        *([] if labels else _sizes(health, linked)),
+        (without, count(health["nonfinite"]) if health.get("nonfinite") else None),
+        (largest, None if far is None else f"size {size(far, 1)}"),
     ]
 
 
-def _sizes(health: Data) -> list[tuple[str, str | None]]:
+def _sizes(health: Data, linked: bool) -> list[tuple[str, str | None]]:
     """Digits, noise and spread, which labels do not have."""
     noise, constant = health.get("noise") or {}, health.get("constant_beyond")
     return [
-        ("Digits seen", f"{health.get('number_format')}, {_rounded(health.get('decimals'))}"),
+        (
+            f"Digits {'of values read' if linked else 'seen'}",
+            f"{health.get('number_format')}, {_rounded(health.get('decimals'))}",
+        ),
         ("Noise", f"{size(noise.get('absolute'))} absolute, {size(noise.get('relative'))} relative"),
         ("Spread of the answers", size(health.get("spread"))),
         ("No change beyond", None if constant is None else f"size {size(constant, 1)}"),

@@ -17,6 +17,7 @@ from reluctant.numerics import FloatArray
 __all__ = ["Own", "apart_from_noise", "apart_from_rounding", "spread_of", "upper_end"]
 
 SEEN = 0.5  # of the upper end: a smaller error may be chance
+AS_ROUNDED = 0.8  # of the rounding that steps would make: rounded answers are off by at least that
 LEAST_SIGNAL = 0.5  # of the answers' variance: with less, noise is most of what there is to learn
 
 
@@ -44,8 +45,10 @@ def apart_from_noise(off: FloatArray, again: FloatArray, targets: FloatArray, ot
     return _own(terms / signal, float(noise / total))
 
 
-def apart_from_rounding(terms: FloatArray, rounding: float) -> Own:
-    """By square errors (n,) of which so much is rounding."""
+def apart_from_rounding(terms: FloatArray, rounding: float) -> Own | None:
+    """By square errors (n,) of which so much is rounding; None if they are less: then nothing was rounded."""
+    if float(terms.mean()) < AS_ROUNDED * rounding:
+        return None
     return _own(terms - rounding, rounding)
 
 

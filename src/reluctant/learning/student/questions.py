@@ -80,7 +80,7 @@ def ask(oracle: Counting, rows: FloatArray, most: int, seconds: float | None) ->
     probed = min(MOST_PROBED, len(rows) // ONE_PROBED_OF)
     with oracle.stage("training", expected=min(most, len(rows) + probed)):
         asking.go(np.tile(np.arange(probed), 2))
-        twice = asking.differs()
+        twice = asking.differs(probed)
         order = _order(most - 2 * probed, twice, start=probed)
         asking.go(order[order < len(rows)])
     return asking.asked(twice)
@@ -137,11 +137,11 @@ class _Asking:
         if not self.answers:
             raise error
 
-    def differs(self) -> bool:
-        """True if rows that were asked twice have other answers, by more than a student could notice."""
+    def differs(self, probed: int) -> bool:
+        """True if the first rows have other answers the second time, by more than a student could notice."""
         told = np.concatenate(self.answers)
-        pairs = len(told) // 2
-        change = np.abs(told[pairs : 2 * pairs] - told[:pairs])
+        again = told[probed : 2 * probed]
+        change = np.abs(again - told[: len(again)])
         return bool(change.max(initial=0.0) > UNNOTICED * np.abs(told).max(initial=0.0))
 
     def asked(self, twice: bool) -> Asked:

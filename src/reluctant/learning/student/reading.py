@@ -79,9 +79,9 @@ class Values(Reading):
         return values - targets
 
     def rounding(self, answers: FloatArray) -> float:
-        """Of answers with few decimals; not where these are so few that errors are not spread evenly."""
+        """Of answers with few decimals; not of whole numbers, nor where steps are so wide that errors are not even."""
         noise = rounding_noise(answers)
-        fine = (self.unit >= COARSEST * noise / UNIFORM_SD).all()
+        fine = noise < UNIFORM_SD and (self.unit >= COARSEST * noise / UNIFORM_SD).all()
         return float(((noise / self.unit) ** 2).sum()) if fine else 0.0
 
     def finished(self, network: ReLUNetwork) -> ReLUNetwork:
