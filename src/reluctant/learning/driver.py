@@ -78,7 +78,7 @@ def learn(oracle: Oracle, *, eps: float = EPS, rng: Rng = 0, narrowest: float = 
     if not opened.facts.domain.is_space:
         raise InvalidInput.about(
             "domain", got=opened.facts.domain.describe(), expected="all of space, where Gaussian inputs are",
-            fix="Use rl.extract with rl.DepthTwo(), which stays inside, or open the target without a domain.",
+            fix="Use extract, which stays inside a domain, or open the target without one if it answers everywhere.",
         )  # fmt: skip
     opened.begin("learn", rng)
     points = points_to_see(narrowest)
