@@ -12,9 +12,10 @@ from reluctant import ReLUNetwork, check_health, flip_sign, open_oracle, recover
 from reluctant.audit.known import NOT_BEGUN, STOPPED, Given, Known
 from reluctant.audit.names import names
 from reluctant.audit.owner import told
-from reluctant.audit.recovered import recovered
+from reluctant.audit.recovered import best_copy, recovered
 from reluctant.audit.verdict import LEAKS, SMALL_FLIP, judge
 from reluctant.learning.student import train_student
+from reluctant.learning.student.measured import HeldOut
 from reluctant.oracles import Rows
 from reluctant.results import Outcome, Result
 from reluctant.testing import planted
@@ -221,3 +222,12 @@ def test_a_copy_that_is_not_accurate_enough_tells_its_error():
     known = replace(SETTLED, learning=unverified(0.5, Outcome.NOT_ACCURATE))
     rms = known.learning.evidence["verification"].rms_error
     assert f"the best one is given, with its error. It is {rms:.1e} of the output's deviation" in judge(known).sentence
+
+
+def test_a_student_that_may_be_too_far_off_is_no_copy() -> None:
+    """One rule for verdict, steps and sweep: the upper end of its error is to be within the limit, not its mean."""
+    measured = HeldOut(error=6e-5, high=1.2e-4, agreement=0.99, differing=0.02, commonest=0.5, points=4000)
+    rows = {"training": Rows(40, 40)}
+    run = Result(Outcome.NOT_ACCURATE, NETWORK, rows, evidence={"accuracy": measured})
+    assert best_copy([run]) is None
+    assert best_copy([replace(run, outcome=Outcome.LEARNED)]) is not None

@@ -73,9 +73,9 @@ def best_copy(runs: Iterable[Result | None]) -> Result | None:
 
 
 def is_copy(run: Result) -> bool:
-    """True if its network is as good as a copy."""
-    typical = accuracy_of(run)["typical"]
-    return run.ok or is_close(typical)
+    """True if its network is as good as a copy; a student says so itself, by the upper end of its error."""
+    student = isinstance(run.evidence.get("accuracy"), HeldOut)
+    return run.ok or (not student and is_close(accuracy_of(run)["typical"]))
 
 
 def _badness(run: Result) -> tuple[bool, bool, float]:
