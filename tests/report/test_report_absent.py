@@ -110,4 +110,4 @@ def test_a_copy_without_a_search_to_draw_is_no_contradiction(record):
     record["pictures"]["search"] = None
     said = section(audit_page(record), "search")
     assert "there is no search along one line to draw" in said
-    assert "No search for creases was made" not in said
+    assert "There is no search for creases to show" not in said

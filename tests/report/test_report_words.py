@@ -277,3 +277,12 @@ def test_digits_are_told_where_they_matter(shape, answers, value):
     health = {"shape": shape, "answers": answers, "decimals": None, "number_format": "float16"}
     record = {"health": health, "steps": [], "queries": {"total": 1}}
     assert three_figures(record)[1].value == value
+
+
+@pytest.mark.parametrize(
+    ("link", "words"), [("softmax", "log-ratios of its probabilities"), ("sigmoid", "before its sigmoid")]
+)
+def test_pictures_behind_a_link_say_what_they_show(record, page_of, link: str, words: str) -> None:
+    assert words not in page_of(record)
+    record["target"]["link"] = link
+    assert page_of(record).count(words) == 2

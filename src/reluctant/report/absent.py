@@ -17,7 +17,7 @@ Data = Mapping[str, Any]
 # A section, the steps that fill it, and what to say before their reasons.
 SECTIONS = {
     "recovered": (("open", "extraction", "learning", "training"), "No network was recovered from the answers."),
-    "search": (("open", "extraction"), "No search for creases was made."),
+    "search": (("open", "extraction"), "There is no search for creases to show."),
     "function": (("open", "line", "plane", "errors"), "There is nothing to draw."),
     "defenses": (("open", "defenses"), "No defenses were tried."),
     "flip": (("open", "flip", "linearity"), "No step was tried."),

@@ -24,7 +24,7 @@ def draw_errors(errors: Sequence[Any] | None) -> Drawing | None:
     axes.set_xscale("log")
     axes.set_xlim(*_filled(errors))
     log_axis(axes.xaxis)
-    axes.set_xlabel("error of the copy, in deviations of the output")
+    axes.set_xlabel("error of the copy, in deviations of the output at that size")
     axes.set_ylabel("inputs")
     legend_above(figure)
     largest = max((group["largest"] for group in errors if group["largest"] is not None), default=None)
