@@ -12,7 +12,7 @@ from reluctant.estimation.accuracy import accuracy
 from reluctant.estimation.answers import Answers
 from reluctant.estimation.measured import Point, measured
 from reluctant.estimation.model import Fitted, Range
-from reluctant.estimation.regimes import NotMeasured, failed_tries, fitted, model_for
+from reluctant.estimation.regimes import NotMeasured, failed_tries, fitted, model_for, rows_to_expect
 from reluctant.estimation.resources import GIVEN_SPEED, arithmetic_seconds, memory, transcript_bytes
 from reluctant.estimation.shapes import Widths, answers_per_parameter, as_widths, parameters, shape_name
 from reluctant.estimation.trust import Trust, nearest, trust
@@ -171,7 +171,7 @@ def _estimated(
     fit: Fitted, widths: Widths, answers: Answers, rate: float | None, price: float | None, flops: float | None
 ) -> Estimate:
     model, points = fit.model, fit.points
-    rows, failed = fit.range(widths, answers), failed_tries(model)
+    rows, failed = rows_to_expect(model, widths, answers), failed_tries(model)
     speeds = measured().speeds if flops is None else {GIVEN_SPEED: flops}
     tried = (*points, *failed)
     return Estimate(
