@@ -21,8 +21,7 @@ from benchmarks.results import Results
 from reluctant.estimation.shapes import parameters, shape_name
 from reluctant.experiments.sweeps.exact import ExactRun, exact_run
 from reluctant.experiments.sweeps.spans import SpanRun, label_network
-from reluctant.networks import ReLUNetwork
-from reluctant.testing import in_float32, planted
+from reluctant.testing import in_float32, planted, single_precision
 
 DEEP = (
     (30, 30, 10, 1),
@@ -92,16 +91,10 @@ def few_digits(precision: str, widths: tuple[int, ...], seed: int) -> ExactRun:
     """A run on a network that answers with few digits."""
     true = planted(widths, FIRST_SEED + seed, bias=BIAS)
     if precision == "float32":
-        true = in_single(true)
+        true = single_precision(true)
         return exact_run(true, seed, target=in_float32(true))
     decimals = int(precision.partition("=")[2])
     return exact_run(true, seed, target=lambda x: np.round(true(x), decimals))
-
-
-def in_single(network: ReLUNetwork) -> ReLUNetwork:
-    """The network whose weights are those that float32 can hold."""
-    weights, biases = ([part.astype(np.float32) for part in parts] for parts in (network.weights, network.biases))
-    return ReLUNetwork(weights, biases)
 
 
 def deep_row(widths: tuple[int, ...], runs: list[ExactRun], precision: str = "float64") -> str:

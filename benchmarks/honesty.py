@@ -16,12 +16,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 import reluctant as rl
 from benchmarks.sweeping import Sweeping
-from reluctant.testing import DEGENERATE, largest_true_error
-from reluctant.testing.faults import in_float32
+from reluctant.testing import DEGENERATE, in_float32, largest_true_error, single_precision
 
 WRONG = 1e-6
 OWN = 5.0  # times the target's own error
@@ -45,8 +42,7 @@ def in_full(true: rl.ReLUNetwork) -> tuple[Answers | rl.ReLUNetwork, rl.ReLUNetw
 
 
 def in_single(true: rl.ReLUNetwork) -> tuple[Answers | rl.ReLUNetwork, rl.ReLUNetwork, float, int]:
-    weights, biases = ([part.astype(np.float32) for part in parts] for parts in (true.weights, true.biases))
-    target, exact = in_float32(true), rl.ReLUNetwork(weights, biases)
+    target, exact = in_float32(true), single_precision(true)
     return target, exact, OWN * largest_true_error(target, exact), 1
 
 

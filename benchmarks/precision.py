@@ -27,7 +27,7 @@ import reluctant as rl
 from benchmarks.results import Results
 from reluctant.bundled import digits_model
 from reluctant.numerics import FloatArray
-from reluctant.testing import planted
+from reluctant.testing import in_float32, planted, single_precision
 
 FIRST_SEED = 70_000  # nothing was tuned on these
 POINTS = 10_000
@@ -53,15 +53,7 @@ def planted_network(widths: tuple[int, ...], seed: int) -> rl.ReLUNetwork:
 def float32(*widths: int) -> Row:
     def make(seed: int) -> Made:
         true = planted_network(widths, seed)
-        weights, biases = ([part.astype(np.float32) for part in parts] for parts in (true.weights, true.biases))
-
-        def answer(x: FloatArray) -> Any:
-            hidden = x.astype(np.float32)
-            for w, b in zip(weights[:-1], biases[:-1], strict=True):
-                hidden = np.maximum(hidden @ w.T + b, 0)
-            return hidden @ weights[-1].T + biases[-1]
-
-        return answer, rl.ReLUNetwork(weights, biases)
+        return in_float32(true), single_precision(true)
 
     return Row(f"{'-'.join(map(str, widths))}, float32", make)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import reluctant as rl
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
-from reluctant.testing import planted, train_digits
+from reluctant.testing import in_float32, planted, single_precision, train_digits
 
 SEEDS = int(os.environ.get("PROBABILITIES_SEEDS", "10"))
 FIRST_SEED = 9200
@@ -46,23 +46,18 @@ def report(name: str, link: str, make: object, *, single: bool = False) -> None:
 
 def in_single(network: ReLUNetwork) -> Callable[[FloatArray], NDArray[np.float32]]:
     """A classifier that computes in float32 from its inputs to its probabilities."""
-    (w, a), (b, c) = ([part.astype(np.float32) for part in parts] for parts in (network.weights, network.biases))
+    before_softmax = in_float32(network)
 
     def answer(x: FloatArray) -> NDArray[np.float32]:
-        values = np.maximum(x.astype(np.float32) @ w.T + b, 0) @ a.T + c
+        values = before_softmax(x)
         sizes = np.exp(values - values.max(axis=1, keepdims=True))
         return np.asarray(sizes / sizes.sum(axis=1, keepdims=True))
 
     return answer
 
 
-def rounded(network: ReLUNetwork) -> ReLUNetwork:
-    weights, biases = ([part.astype(np.float32) for part in parts] for parts in (network.weights, network.biases))
-    return ReLUNetwork(weights, biases)
-
-
 def one(values: ReLUNetwork, link: str, seed: int, single: bool) -> tuple[bool, int, float, float]:
-    values = rounded(values) if single else values
+    values = single_precision(values) if single else values
     target = ReLUNetwork(values.weights, values.biases, link=link)  # type: ignore[arg-type]
     asked = in_single(values) if single else target
     opened = rl.open_oracle(asked, dim=values.dim if single else None, link=link)  # type: ignore[arg-type]

@@ -14,7 +14,8 @@ from reluctant.audit import audit
 from reluctant.audit.expected import expected
 from reluctant.report.findings import recovered_facts
 from reluctant.results import Outcome
-from reluctant.testing import planted
+from reluctant.testing import in_float32, planted
+from reluctant.testing.faults import rounded
 
 NETWORK = planted((40, 12, 1), 3)
 PRICE = {"per thousand": 2.0, "currency": "EUR"}
@@ -50,13 +51,7 @@ def test_rounded_answers(record):
 
 def test_rounded_answers_of_float32(record):
     """As a served model gives them: neither float32 alone nor float64 that is rounded."""
-    single = [part.astype(np.float32) for part in (*NETWORK.weights, *NETWORK.biases)]
-
-    def answer(x):
-        hidden = np.maximum(x.astype(np.float32) @ single[0].T + single[2], 0)
-        return np.round(hidden @ single[1].T + single[3], 3)
-
-    found = record(answer, dim=40)
+    found = record(rounded(in_float32(NETWORK), 3), dim=40)
     assert found["expected"]["precision"] == "float32,decimals=3"
     assert found["expected"]["queries"]["low"] <= found["recovered"]["queries"] <= found["expected"]["queries"]["high"]
 

@@ -26,19 +26,6 @@ def lively(widths: tuple[int, ...], seed: int) -> ReLUNetwork:
     return next(each for each in candidates if len(np.unique(each(rows))) > len(rows) / 2)
 
 
-def in_float32(of: ReLUNetwork) -> Target:
-    """The network with weights and arithmetic of float32."""
-    layers = [(w.T.astype(np.float32), b.astype(np.float32)) for w, b in zip(of.weights, of.biases, strict=True)]
-
-    def target(x: np.ndarray) -> np.ndarray:
-        hidden = x.astype(np.float32)
-        for w, b in layers[:-1]:
-            hidden = np.maximum(hidden @ w + b, 0)
-        return hidden @ layers[-1][0] + layers[-1][1]
-
-    return target
-
-
 def with_activation(activation: Target, seed: int) -> Target:
     """One hidden layer with another activation than ReLU."""
     (w, a), (b, c) = network(seed).weights, network(seed).biases

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from health_targets import DIM, in_float32, lively, network
+from health_targets import DIM, lively, network
 
 from reluctant import check_health, open_oracle
 from reluctant.health import NoiseReading, Shape, measure_noise
 from reluctant.health.lines import NOISE_FALL, ShortLines
 from reluctant.health.noise import MEDIAN_OF_ABS_NORMAL, SECOND_DIFFERENCE_GAIN, noise_model, read_noise
 from reluctant.numerics import Noise, unit_roundoff
-from reluctant.testing.faults import noisy, rounded
+from reluctant.testing.faults import in_float32, noisy, rounded
 
 NETWORKS = [(784, 32, 1), (10, 100, 1), (20, 16384, 1), (20, 15, 10, 5, 1)]
 

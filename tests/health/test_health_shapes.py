@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from health_targets import DIM, in_float32, labels, lively, network, softmax, with_activation
+from health_targets import DIM, labels, lively, network, softmax, with_activation
 
 from reluctant import Outcome, check_health, open_oracle
 from reluctant.health import Shape
 from reluctant.oracles import Kind
-from reluctant.testing import planted
+from reluctant.testing import in_float32, planted
 from reluctant.testing.faults import noisy, rounded
 
 NETWORKS = [(784, 32, 1), (10, 100, 1), (20, 16384, 1), (20, 15, 10, 5, 1), (20, 30, 10)]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from health_targets import DIM, in_float32, labels, lively, network, softmax, with_activation
+from health_targets import DIM, labels, lively, network, softmax, with_activation
 
 from reluctant import check_health, open_oracle
 from reluctant.health import Shape
-from reluctant.testing import DEGENERATE, planted
+from reluctant.testing import DEGENERATE, in_float32, planted
 from reluctant.testing.faults import noisy, rounded
 
 pytestmark = pytest.mark.slow

@@ -33,12 +33,6 @@ def gaussian_rows(n: int, dim: int, seed: int = 3) -> FloatArray:
     return np.random.default_rng(seed).standard_normal((n, dim))
 
 
-def single_precision(network: ReLUNetwork) -> ReLUNetwork:
-    """The network with weights that float32 holds exactly."""
-    weights = [w.astype(np.float32) for w in network.weights]
-    return ReLUNetwork(weights, [b.astype(np.float32) for b in network.biases], link=network.link)
-
-
 def linked(network: ReLUNetwork, link: str) -> ReLUNetwork:
     return ReLUNetwork(network.weights, network.biases, network.skip, link)
 

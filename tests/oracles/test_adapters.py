@@ -22,7 +22,6 @@ from oracle_models import (
     save_graph,
     save_onnx,
     sigmoid,
-    single_precision,
     softmax,
     torch_module,
 )
@@ -32,7 +31,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.oracles import CallableOracle, Kind, NetworkOracle, open_oracle
 from reluctant.oracles.base import UNKNOWN_OUTPUTS
 from reluctant.oracles.onnx import OnnxOracle
-from reluctant.testing import planted
+from reluctant.testing import planted, single_precision
 
 NETWORK = single_precision(planted((6, 20, 10, 3), 1))
 IMAGES = single_precision(planted((16, 12, 2), 2))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracle_models import single_precision, torch_module
+from oracle_models import torch_module
 
 import reluctant as rl
 from reluctant.arrays import HOST, TorchArrays
 from reluctant.errors import BudgetExhausted, InvalidRows, TargetUnavailable
 from reluctant.oracles.moves import Moves
 from reluctant.oracles.torch import TorchOracle
-from reluctant.testing import planted
+from reluctant.testing import planted, single_precision
 
 torch = pytest.importorskip("torch")
 NETWORK = single_precision(planted((6, 5, 2), 1))

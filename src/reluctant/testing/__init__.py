@@ -3,8 +3,8 @@
 `planted` and `faults` need numpy alone, `contract` needs pytest, `strategies` needs hypothesis.
 """
 
-from reluctant.testing.faults import FAULTS
-from reluctant.testing.labelled import Labelled, in_float32, labelled
+from reluctant.testing.faults import FAULTS, in_float32, single_precision
+from reluctant.testing.labelled import Labelled, labelled
 from reluctant.testing.methods import METHODS, Method
 from reluctant.testing.planted import DEGENERATE, WORST_CASE, planted
 from reluctant.testing.trained import train_digits, trained_digits
@@ -22,6 +22,7 @@ __all__ = [
     "largest_true_error",
     "planted",
     "relative_square_error",
+    "single_precision",
     "train_digits",
     "trained_digits",
 ]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["FAULTS", "Dying", "hanging", "in_float32", "noisy", "rounded"]
+__all__ = ["FAULTS", "Dying", "hanging", "in_float32", "noisy", "rounded", "single_precision"]
 
 Target = Callable[[FloatArray], Any]
 
@@ -49,9 +50,7 @@ def rounded(function: Target, decimals: int) -> Target:
 
 def in_float32(network: ReLUNetwork) -> Target:
     """The network computed in single precision, inputs and all."""
-    layers = [
-        (w.astype(np.float32), b.astype(np.float32)) for w, b in zip(network.weights, network.biases, strict=True)
-    ]
+    layers = list(zip(*_single_parts(network), strict=True))
 
     def target(x: FloatArray) -> Any:
         hidden = np.asarray(x, dtype=np.float32)
@@ -61,6 +60,17 @@ def in_float32(network: ReLUNetwork) -> Target:
         return hidden @ w.T + b
 
     return target
+
+
+def single_precision(network: ReLUNetwork) -> ReLUNetwork:
+    """The network whose weights are those that float32 can hold: what `in_float32` is the rounding of."""
+    weights, biases = _single_parts(network)
+    return ReLUNetwork(weights, biases, link=network.link)
+
+
+def _single_parts(network: ReLUNetwork) -> Iterator[list[NDArray[np.float32]]]:
+    """Weights, then biases."""
+    return ([part.astype(np.float32) for part in parts] for parts in (network.weights, network.biases))
 
 
 def noisy(function: Target, sd: float, rng: int = 0) -> Target:

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 
-__all__ = ["ACTIVATIONS", "Labelled", "in_float32", "labelled"]
+__all__ = ["ACTIVATIONS", "Labelled", "labelled"]
 
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "relu": lambda z: np.maximum(z, 0),
@@ -54,17 +53,3 @@ def labelled(
         weights[-1], level = -weights[-1], float(np.quantile(-values, 1 - ones))
     weights[-1] /= level
     return Labelled(tuple(weight.astype(dtype) for weight in weights), activation)
-
-
-def in_float32(network: ReLUNetwork) -> Callable[[FloatArray], FloatArray]:
-    """The network with weights, inputs and all arithmetic in float32."""
-    weights = [weight.astype(np.float32) for weight in network.weights]
-    biases = [bias.astype(np.float32) for bias in network.biases]
-
-    def answer(x: FloatArray) -> FloatArray:
-        h = x.astype(np.float32)
-        for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
-            h = np.maximum(h @ weight.T + bias, 0)
-        return np.asarray(h @ weights[-1].T + biases[-1], dtype=np.float64)
-
-    return answer

@@ -8,14 +8,15 @@ import numpy as np
 
 import reluctant as rl
 from reluctant.numerics import FloatArray
+from reluctant.testing import in_float32 as computed_in_float32
+from reluctant.testing import single_precision
 
 Target = Callable[[FloatArray], FloatArray]
 
 
 def in_float32(true: rl.ReLUNetwork) -> tuple[Target, rl.ReLUNetwork]:
     """The network computed in float32, and the exact one of the same, rounded weights."""
-    (w, a), (b, c) = ([part.astype(np.float32) for part in parts] for parts in (true.weights, true.biases))
-    return (lambda x: np.maximum(x.astype(np.float32) @ w.T + b, 0) @ a.T + c), rl.ReLUNetwork([w, a], [b, c])
+    return computed_in_float32(true), single_precision(true)
 
 
 def in_float32_probabilities(true: rl.ReLUNetwork) -> tuple[Target, rl.ReLUNetwork]:
