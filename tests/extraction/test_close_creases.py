@@ -17,6 +17,7 @@ from reluctant.testing import planted
 
 DIM, NEURONS, DIRECTIONS, NOISE = 12, 1200, 4, 2e-13
 LINE = 17  # seed of the line that the network is planted around
+ROWS = 45  # at most, for each direction and unknown neuron: 229 to 302 in all with eight seeds
 
 
 def pair_and_weak_neuron() -> ReLUNetwork:
@@ -64,7 +65,7 @@ def test_short_lines_tell_what_the_line_does_not(grown) -> None:
     assert len(unknown) >= 2
     before = oracle.queries
     found = tell_close_creases_apart(oracle, known, slope_sd, noise, np.random.default_rng(1))
-    assert oracle.queries - before < 100 * DIRECTIONS * len(unknown)
+    assert 0 < oracle.queries - before <= ROWS * DIRECTIONS * len(unknown)
     told, off = errors(true, found)
     assert told[unknown].max() < 0.02
     assert off.max() < 10
