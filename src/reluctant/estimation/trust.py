@@ -14,7 +14,7 @@ from reluctant.estimation.shapes import Widths, parameters
 __all__ = ["Trust", "nearest", "trust"]
 
 MEASURED, BETWEEN, EXTRAPOLATED = "measured", "between measured shapes", "extrapolated"
-WHOLE = 10.0  # times: from here on without decimals
+NO_DECIMALS_FROM = 10.0  # times: how much larger a shape is, in words
 NEAR = 1.1  # times the largest that was measured: as good as measured
 NEIGHBOURS = 3
 
@@ -79,7 +79,7 @@ def _number(size: float) -> str:
 
 
 def _times(factor: float) -> str:
-    return f"{factor:,.0f}×" if factor >= WHOLE else f"{factor:.1f}×"
+    return f"{factor:,.0f}×" if factor >= NO_DECIMALS_FROM else f"{factor:.1f}×"
 
 
 def _amount(answers: Answers, points: Sequence[Point]) -> Iterator[str]:

@@ -33,7 +33,7 @@ ROUNDED_PROBABILITY_SLACK = 1e-2
 # where one of them is nearly certain, far out, they may.
 FEWEST_SUMS = 3
 FEWEST_CLASSES = 3  # of two classes the logits are those of a sigmoid
-CERTAIN = 0.99
+NEARLY_CERTAIN = 0.99
 
 # A probability that follows from the others by subtraction has lost its digits when it is this few roundings large.
 ROUNDINGS_LEFT = 2.0**10
@@ -104,7 +104,7 @@ class Linked(Wrapper):
 
 def _is_softmax(p: FloatArray) -> bool:
     """True for rows of several probabilities that sum to one to their rounding; to less they may by chance."""
-    open_ = p[p.max(axis=1) < CERTAIN]
+    open_ = p[p.max(axis=1) < NEARLY_CERTAIN]
     if p.shape[1] < FEWEST_CLASSES or len(open_) < FEWEST_SUMS:
         return False
     return bool(np.all(np.abs(open_.sum(axis=1) - 1) <= p.shape[1] * unit_roundoff(np.float32)))

@@ -22,6 +22,7 @@ DRAWS = 8  # random points or lines tried for each neuron
 LINE_SAMPLES = 17  # points on a line in which a sign change is looked for
 BISECTIONS = 60  # more than float64 has bits
 SCALE_OF_USE = (0.1, 10.0)
+OUT_OF_USE = 2 * SCALE_OF_USE[1]  # of √d: a point of a crease that far out is not looked at
 
 # Beside a crease: from just above rounding to the size of the point itself.
 NEAREST, FARTHEST = 1e-8, 1.0
@@ -83,7 +84,7 @@ def _project_to_first(
     points = arrays.put(scale) * arrays.normals(rng, (len(neurons), network.dim))
     points -= ((points * normals).sum(axis=1) + offsets)[:, None] * normals
     sizes = arrays.xp.linalg.norm(points, axis=1)
-    points[~(sizes <= 2 * SCALE_OF_USE[1] * float(np.sqrt(network.dim)))] = np.nan
+    points[~(sizes <= OUT_OF_USE * float(np.sqrt(network.dim)))] = np.nan
     return arrays.get(points)
 
 
