@@ -12,15 +12,16 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from reluctant.numerics import FloatArray
+from reluctant.numerics import FloatArray, unit_roundoff
 
-__all__ = ["NONE", "TOLERANCE", "BoolArray", "IntArray", "Pieces", "Samples", "find_pieces"]
+__all__ = ["NONE", "SPACING", "TOLERANCE", "BoolArray", "IntArray", "Pieces", "Samples", "find_pieces"]
 
 IntArray: TypeAlias = NDArray[np.intp]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 NONE = -1  # no pair, no check
 TOLERANCE = 30.0  # deviations of the noise that still count as in line
+SPACING = 16 * unit_roundoff(np.float64)  # positions closer than this, relatively, cannot be told apart
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,10 @@ class Samples:
         """Distance to the sample before, 0 for the first of a line."""
         before = np.maximum(which - 1, 0)
         return np.where(self.line[before] == self.line[which], self.t[which] - self.t[before], 0.0)
+
+    def without_any(self) -> Samples:
+        """None of them."""
+        return self.chosen(np.empty(0, dtype=np.intp))
 
     def __len__(self) -> int:
         return len(self.t)

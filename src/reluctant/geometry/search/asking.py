@@ -1,0 +1,119 @@
+"""One search under way: how its questions are asked, and what is seen of the function by now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+
+from reluctant.geometry.bent import split_bent, without_bridges
+from reluctant.geometry.lines import Lines
+from reluctant.geometry.noise import DistanceNoise, roundings
+from reluctant.geometry.samples import NONE, SPACING, BoolArray, IntArray, Pieces, Samples, find_pieces
+from reluctant.numerics import FloatArray
+
+__all__ = ["CROWDED", "AskAt", "Places", "Search", "Wanted"]
+
+AskAt: TypeAlias = Callable[[IntArray, FloatArray], FloatArray]  # positions on lines of these indices to answers
+
+CROWDED = 1000  # creases on a line: with more, checks are narrower in proportion, or some would hold two creases
+CREASES_AT_FIRST = 500  # samples allowed before any crease is certified, in creases
+MOST_PER_CREASE = 8  # samples for each piece found: many times what a search takes that gets anywhere
+WIDE = float(np.sqrt(SPACING))  # of an interval, relatively: it is cut in halves again and again
+
+
+@dataclass(frozen=True)
+class Places:
+    """Positions on lines."""
+
+    line: IntArray
+    t: FloatArray
+
+    @classmethod
+    def none(cls) -> Places:
+        """No place at all."""
+        return cls(np.empty(0, dtype=np.intp), np.empty(0))
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+
+@dataclass
+class Wanted:
+    """Questions collected in one round."""
+
+    line: list[IntArray] = field(default_factory=list)
+    t: list[FloatArray] = field(default_factory=list)
+    pair: list[IntArray] = field(default_factory=list)
+    check: list[IntArray] = field(default_factory=list)
+
+    def add(self, line: IntArray, t: FloatArray, pair: IntArray | None = None, check: IntArray | None = None) -> None:
+        """Ask these; samples of one pair, or of one check, share a number."""
+        none = np.full(len(t), NONE)
+        self.line.append(line)
+        self.t.append(t)
+        self.pair.append(none if pair is None else pair)
+        self.check.append(none if check is None else check)
+
+    def __bool__(self) -> bool:
+        return any(len(t) for t in self.t)
+
+
+@dataclass
+class Search:
+    """What a search asks and how, the numbers it has given out, and whether its lines are crowded."""
+
+    ask_at: AskAt
+    lines: Lines
+    noise: DistanceNoise
+    crowded: bool
+    numbers: int = 0  # of pairs and checks given out so far
+    rounds: int = 0
+
+    def ask_all(self, wanted: Wanted) -> Samples:
+        """The answers, as samples of one round."""
+        line, t = np.concatenate(wanted.line), np.concatenate(wanted.t)
+        f = self.ask_at(line, t)
+        sd = np.hypot(self.sd(t), roundings(np.abs(f).max(axis=1)))
+        self.rounds += 1
+        numbers = np.concatenate(wanted.pair), np.concatenate(wanted.check), np.full(len(t), self.rounds - 1)
+        return Samples(line, t, f, sd, *numbers)
+
+    def sd(self, t: FloatArray) -> FloatArray:
+        """Noise of answers at these positions."""
+        return self.noise.at(np.hypot(t, self.lines.scale))
+
+    def new_numbers(self, n: int) -> IntArray:
+        """Numbers that no pair and no check has."""
+        self.numbers += n
+        return np.arange(self.numbers - n, self.numbers)
+
+    def middle(self, a: FloatArray, b: FloatArray) -> FloatArray:
+        """Middle in angle; where angles no longer tell the ends apart, in position."""
+        low, high = self.lines.angle(a), self.lines.angle(b)
+        return np.where(high - low > np.sqrt(SPACING), self.lines.position((low + high) / 2), (a + b) / 2)
+
+    def is_wide(self, s: Samples, here: IntArray, room: float = WIDE) -> BoolArray:
+        """Whether there is room for a sample after these."""
+        return s.t[here + 1] - s.t[here] > room * (self.lines.scale + np.abs(s.t[here]))
+
+    def pieces(self, s: Samples) -> Pieces:
+        """Runs and pairs; in a crowd, runs that are straight as a whole, as far as they can be told apart."""
+        found = find_pieces(s)
+        return without_bridges(s, split_bent(s, found, partial(self.is_wide, s))) if self.is_crowded(s) else found
+
+    def is_crowded(self, s: Samples) -> bool:
+        """More creases than a line usually has; once found so it stays so."""
+        most = CROWDED * len(self.lines)
+        self.crowded = self.crowded or (len(s) > most and len(find_pieces(s)) > most)
+        return self.crowded
+
+    def has_too_many(self, s: Samples) -> bool:
+        """True if the search is not getting anywhere: a curved function splits for ever."""
+        allowed = CREASES_AT_FIRST * len(self.lines)
+        if len(s) <= MOST_PER_CREASE * allowed:
+            return False
+        return len(s) > MOST_PER_CREASE * (int(find_pieces(s).certified.sum()) + allowed)
