@@ -10,32 +10,27 @@ attempt counts.
 
 from __future__ import annotations
 
-import re
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
+from contextlib import ExitStack
 from math import prod
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.engines import Engine, check_engine
-from reluctant.errors import InvalidInput, UnknownTarget
-from reluctant.networks import ReLUNetwork
+from reluctant.engines import Engine
+from reluctant.errors import InvalidInput
 from reluctant.numerics import FloatArray
+from reluctant.oracles.adapting import adapt, adapt_on_engine
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Kind, Oracle
 from reluctant.oracles.batches import Batched
 from reluctant.oracles.budget import Metered
-from reluctant.oracles.callable import CallableOracle
 from reluctant.oracles.counting import Counting
-from reluctant.oracles.files import CODE_SUFFIXES, import_target, load_code_file
-from reluctant.oracles.http import ServedKeywords, ServedOptions, is_url
+from reluctant.oracles.http import ServedKeywords, is_url
 from reluctant.oracles.ledger import Ledger
 from reluctant.oracles.link import ANSWER_LINKS, AnswerLink, Linked
-from reluctant.oracles.network import NetworkOracle
+from reluctant.oracles.options import Options, Precision, check_numbers, one_of, row_shape, served_options
 from reluctant.oracles.parallel import Parallel
 from reluctant.oracles.retry import Retrying
 from reluctant.oracles.selection import Selected
@@ -43,27 +38,11 @@ from reluctant.oracles.timeout import Timed
 from reluctant.oracles.transcript import Transcript, open_log
 from reluctant.oracles.watch import Watched
 
-__all__ = ["as_opened", "open_oracle"]
+__all__ = ["Precision", "as_opened", "open_oracle"]
 
-Precision = Literal["as-served", "float64"]
-MODULE_TARGET = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")
 GREETING_SEED = 0  # the opening question is the same for every target of a dimension
 SERVED_RETRIES = 8  # of a served model, if not said: about a minute and a half of patience
 GREETING_ROWS = 3  # one answer may be the same for two targets by chance: a label, a zero
-
-
-@dataclass(frozen=True)
-class _Options:
-    """What an adapter may want to know."""
-
-    shape: tuple[int, ...] | None
-    precision: Precision
-    kind: Kind
-    trust_code: bool
-    timeout: float | None
-    batch: int | None
-    served: ServedOptions | None
-    engine: Engine | None = None
 
 
 def open_oracle(
@@ -115,38 +94,55 @@ def open_oracle(
     """
     is_served = isinstance(target, str) and is_url(target)
     retries = (SERVED_RETRIES if is_served else 0) if retries is None else retries
-    _check_numbers(budget=budget, timeout=timeout, retries=retries, batch=batch)
-    options = _Options(_row_shape(dim, shape), _one_of("precision", precision, ("as-served", "float64")),
-                       Kind(_one_of("kind", str(kind), tuple(Kind))), trust_code, timeout,
-                       batch, _served_options(served, is_served, batch), engine)  # fmt: skip
-    _one_of("link", link, ANSWER_LINKS)
+    check_numbers(budget=budget, timeout=timeout, retries=retries, batch=batch)
+    options = Options(
+        shape=row_shape(dim, shape),
+        precision=one_of("precision", precision, ("as-served", "float64")),
+        kind=Kind(one_of("kind", str(kind), tuple(Kind))),
+        trust_code=trust_code,
+        timeout=timeout,
+        batch=batch,
+        served=served_options(served, is_served, batch),
+        engine=engine,
+    )
+    one_of("link", link, ANSWER_LINKS)
     ledger = Ledger()
-    adapter = _adapt(target, options) if engine is None else _adapt_on_engine(target, options)
-    try:
+    adapter = adapt(target, options) if engine is None else adapt_on_engine(target, options)
+    with ExitStack() as if_refused:
+        if options.is_elsewhere:  # another one may be the caller's own
+            if_refused.callback(adapter.close)
         _check_dim(adapter, options)
         bounds = _bounds(domain, adapter)
         sender = _sender(adapter, ledger, budget, retries, options)
         recorder = _with_transcript(sender, ledger, transcript, keep_rows, bounds)
-    except BaseException:
-        if options.served is not None or engine is not None:
-            adapter.close()  # another one may be the caller's own
-        raise
-    try:
+        if_refused.pop_all()
+        if_refused.callback(recorder.close)
         values = recorder if link == "identity" else Linked(recorder, link)
-        return Counting(values if output is None else Selected(values, output), ledger, bounds)
-    except BaseException:
-        recorder.close()
-        raise
+        opened = Counting(values if output is None else Selected(values, output), ledger, bounds)
+        if_refused.pop_all()
+    return opened
 
 
-def _sender(adapter: Oracle, ledger: Ledger, budget: int | None, retries: int, options: _Options) -> Oracle:
+def _bounds(domain: Domain | tuple[Any, Any] | None, adapter: Oracle) -> Domain:
+    """The domain asked for, inside the target's own."""
+    wanted, own = Domain.of(domain), adapter.facts.domain
+    if not wanted.fits(adapter.dim):
+        raise InvalidInput.about("domain", got=repr(domain), expected=f"numbers or arrays of {adapter.dim} bounds")
+    return wanted.intersected(own)
+
+
+def _check_dim(adapter: Oracle, options: Options) -> None:
+    if options.shape is not None and prod(options.shape) != adapter.dim:
+        raise InvalidInput.about("dim", got=prod(options.shape), expected=f"{adapter.dim}, as the target has it")
+
+
+def _sender(adapter: Oracle, ledger: Ledger, budget: int | None, retries: int, options: Options) -> Oracle:
     """What sends rows: timed, counted, repeated; a served model by connections, an engine in tasks."""
-    served, engine = options.served, options.engine
-    timed_there = served or engine is not None
-    sender: Oracle = adapter if timed_there or options.timeout is None else Timed(adapter, options.timeout)
+    served = options.served
+    sender: Oracle = adapter if options.is_elsewhere or options.timeout is None else Timed(adapter, options.timeout)
     sender = Metered(sender, ledger, budget)
     sender = Retrying(sender, retries) if retries else sender
-    if engine is not None:
+    if options.engine is not None:
         from reluctant.oracles.dask import in_shards
 
         return in_shards(sender, options.batch)
@@ -184,181 +180,3 @@ def as_opened(oracle: Oracle) -> Counting:
 
 def _opening_rows(sender: Oracle, bounds: Domain, n: int) -> FloatArray:
     return bounds.sample(np.random.default_rng(GREETING_SEED), n, sender.dim)
-
-
-# ---- which adapter
-
-
-def _adapt(target: Any, options: _Options) -> Oracle:
-    if isinstance(target, str | Path):
-        return _adapt_name(str(target), options)
-    for is_mine, adapter in ADAPTERS:
-        if is_mine(target):
-            return adapter(target, options)
-    raise UnknownTarget.about(
-        "target", got=type(target).__name__,
-        expected="a callable, a path to .onnx or .npz, a torch module, a scikit-learn MLP or a ReLUNetwork",
-    )  # fmt: skip
-
-
-def _adapt_on_engine(target: Any, options: _Options) -> Oracle:
-    """A copy of the target on each worker: opened here and sent, or imported there by its name."""
-    from reluctant.oracles.dask import as_sent, open_on_engine
-
-    if options.served is not None:
-        raise InvalidInput.about(
-            "engine", got="one for a served model", expected="a target that is computed by whoever asks",
-            fix="A server is asked from here: connections=8 keeps more requests in flight.",
-        )  # fmt: skip
-    check_engine(options.engine)  # first: a target that cannot be sent is no matter where there is nowhere to send it
-    if isinstance(target, str) and _is_module_target(target):
-        there = replace(options, engine=None)
-        return open_on_engine(options.engine, partial(_adapt_name, target, there), target, options.timeout)
-    adapter = as_sent(_adapt(target, options))
-    return open_on_engine(options.engine, partial(_as_it_is, adapter), adapter.facts.name, options.timeout)
-
-
-def _as_it_is(adapter: Oracle) -> Oracle:
-    return adapter
-
-
-def _is_module_target(name: str) -> bool:
-    return not Path(name).exists() and MODULE_TARGET.match(name) is not None
-
-
-def _adapt_name(name: str, options: _Options) -> Oracle:
-    path = Path(name)
-    if options.served is not None:
-        from reluctant.oracles.http.opening import open_served
-
-        _refuse_recast(options, "a served model")
-        return open_served(name, options.served, options.shape, options.kind, options.timeout)
-    if _is_module_target(name):
-        return _adapt(import_target(name), options)
-    if not path.is_file():
-        raise UnknownTarget.about(
-            "target", got=f"'{name}'", expected="an existing .onnx or .npz file, module:attribute, or http(s)://...",
-            fix="Check the path.",
-        )  # fmt: skip
-    if path.suffix in CODE_SUFFIXES:
-        return _adapt(load_code_file(path, options.trust_code), options)
-    if path.suffix == ".npz":
-        return _adapt(ReLUNetwork.load(path), options)
-    if path.suffix == ".onnx":
-        from reluctant.oracles.onnx import OnnxOracle
-
-        return OnnxOracle(path, options.precision)
-    raise UnknownTarget.about("target", got=f"'{name}'", expected="a file ending in .onnx or .npz")
-
-
-def _is_instance_of(library: str, kind: str) -> Callable[[Any], bool]:
-    """True for instances of a library's base class, without importing the library."""
-
-    def is_mine(target: Any) -> bool:
-        if library.partition(".")[0] not in sys.modules:
-            return False
-        names = {f"{base.__module__}.{base.__qualname__}" for base in type(target).__mro__}
-        return f"{library}.{kind}" in names
-
-    return is_mine
-
-
-def _adapt_torch(target: Any, options: _Options) -> Oracle:
-    from reluctant.oracles.torch import TorchOracle
-
-    return TorchOracle(target, options.shape, options.precision)
-
-
-def _adapt_sklearn(target: Any, options: _Options) -> Oracle:
-    from reluctant.oracles.sklearn import SklearnOracle
-
-    return SklearnOracle(target, options.precision)
-
-
-def _adapt_oracle(target: Any, options: _Options) -> Oracle:
-    _refuse_recast(options, "an oracle")
-    return target
-
-
-def _refuse_recast(options: _Options, what: str) -> None:
-    if options.precision == "float64":
-        raise InvalidInput.about(
-            "precision", got=f"'float64' for {what}", expected="'as-served'",
-            fix="Only a local ONNX, torch or scikit-learn model can be re-cast.",
-        )  # fmt: skip
-
-
-def _adapt_callable(target: Any, options: _Options) -> Oracle:
-    if options.shape is None:
-        raise InvalidInput.about(
-            "dim", got="None", expected="the number of inputs of the callable", fix="Pass dim=784."
-        )
-    _refuse_recast(options, "a callable")
-    return CallableOracle(target, prod(options.shape), kind=options.kind)
-
-
-ADAPTERS: list[tuple[Callable[[Any], bool], Callable[[Any, _Options], Oracle]]] = [
-    (lambda target: isinstance(target, Oracle), _adapt_oracle),
-    (lambda target: isinstance(target, ReLUNetwork), lambda target, _: NetworkOracle(target)),
-    (_is_instance_of("torch.nn.modules.module", "Module"), _adapt_torch),
-    (_is_instance_of("sklearn.base", "BaseEstimator"), _adapt_sklearn),
-    (callable, _adapt_callable),
-]
-
-
-# ---- checks of the keywords
-
-
-def _served_options(keywords: Mapping[str, Any], is_served: bool, batch: int | None) -> ServedOptions | None:
-    options = ServedOptions.of({**keywords, "batch": batch})
-    if keywords and not is_served:
-        raise InvalidInput.about(
-            next(iter(keywords)), got="a value for a local target", expected="it for a served model (http://...) alone"
-        )
-    return options if is_served else None
-
-
-def _row_shape(dim: int | None, shape: Sequence[int] | None) -> tuple[int, ...] | None:
-    if dim is not None and not _is_size(dim):
-        raise InvalidInput.about("dim", got=repr(dim), expected="a positive whole number")
-    if shape is None:
-        return None if dim is None else (int(dim),)
-    if not isinstance(shape, Iterable) or not all(_is_size(size) for size in shape):
-        raise InvalidInput.about("shape", got=repr(shape), expected="a tuple of positive whole numbers")
-    whole = tuple(int(size) for size in shape)
-    if dim is not None and prod(whole) != dim:
-        raise InvalidInput.about("shape", got=shape, expected=f"a shape of {dim} numbers, as dim says")
-    return whole
-
-
-def _is_size(size: object) -> bool:
-    return isinstance(size, int | np.integer) and not isinstance(size, bool) and int(size) > 0
-
-
-def _bounds(domain: Domain | tuple[Any, Any] | None, adapter: Oracle) -> Domain:
-    """The domain asked for, inside the target's own."""
-    wanted, own = Domain.of(domain), adapter.facts.domain
-    if not wanted.fits(adapter.dim):
-        raise InvalidInput.about("domain", got=repr(domain), expected=f"numbers or arrays of {adapter.dim} bounds")
-    return wanted.intersected(own)
-
-
-def _check_dim(adapter: Oracle, options: _Options) -> None:
-    if options.shape is not None and prod(options.shape) != adapter.dim:
-        raise InvalidInput.about("dim", got=prod(options.shape), expected=f"{adapter.dim}, as the target has it")
-
-
-def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
-    if value not in allowed:
-        raise InvalidInput.about(name, got=repr(value), expected="one of " + ", ".join(f"'{a}'" for a in allowed))
-    return value
-
-
-def _check_numbers(*, budget: int | None, timeout: float | None, retries: int, batch: int | None) -> None:
-    for name, rows in (("budget", budget), ("batch", batch)):
-        if rows is not None and not _is_size(rows):
-            raise InvalidInput.about(name, got=repr(rows), expected="a whole number of rows, at least 1, or None")
-    if timeout is not None and (not isinstance(timeout, int | float) or not timeout > 0):
-        raise InvalidInput.about("timeout", got=repr(timeout), expected="seconds above 0, or None")
-    if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
-        raise InvalidInput.about("retries", got=retries, expected="a whole number, at least 0")
