@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from reluctant import check_health, extract, open_oracle
-from reluctant.extraction.driver import IN_A_BOX, WITH_FEW_DIGITS, what_extraction_would_do
+from reluctant.extraction.prospects import IN_A_BOX, WITH_FEW_DIGITS, what_extraction_would_do
 from reluctant.health import Shape
 from reluctant.oracles import Kind
 from reluctant.results import Outcome

@@ -12,7 +12,7 @@ from reluctant.extraction.any_depth.completion import CHECKED, FEWEST_CHECKED
 from reluctant.extraction.any_depth.method import MANY_INPUTS
 from reluctant.extraction.bounded.explore import POINTS as EXPLORED
 from reluctant.extraction.bounded.explore import QUIET_BATCHES
-from reluctant.extraction.driver import POINTS_FOR_DEEP
+from reluctant.extraction.examining import POINTS_FOR_DEEP
 from reluctant.verification.check import SCALES
 
 __all__ = ["ANY_DEPTH", "DEPTH_THREE"]

@@ -9,12 +9,13 @@ from __future__ import annotations
 from reluctant.estimation.answers import Answers
 from reluctant.estimation.model import Model
 from reluctant.estimation.shapes import Widths
+from reluctant.extraction.attempts import HEALTH_LINES
 from reluctant.extraction.depth_two.assemble import refit_rows
 from reluctant.extraction.depth_two.base_points import points_needed
 from reluctant.extraction.depth_two.method import FEW_PARAMETERS, POLISHED_SHARE, directions_worth
 from reluctant.extraction.depth_two.probe import POINTS as PROBED
 from reluctant.extraction.depth_two.scaffold import stretch_of_regions
-from reluctant.extraction.driver import FAR_POINTS, FEW_NEURONS, HEALTH_LINES, points_worth
+from reluctant.extraction.examining import FAR_POINTS, FEW_NEURONS, points_worth
 from reluctant.health.check import ROWS_PER_LINE
 from reluctant.verification.check import SCALES
 

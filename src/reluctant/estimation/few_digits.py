@@ -13,7 +13,7 @@ from reluctant.estimation.depth_two import HEALTH, fixed_stages
 from reluctant.estimation.model import Model
 from reluctant.estimation.shapes import Widths
 from reluctant.extraction.depth_two.assemble import refit_rows
-from reluctant.extraction.driver import FAR_POINTS, FEW_NEURONS, points_worth
+from reluctant.extraction.examining import FAR_POINTS, FEW_NEURONS, points_worth
 from reluctant.extraction.few_digits.bases import starting_points
 from reluctant.extraction.few_digits.far import (
     FARTHER,

@@ -1,0 +1,83 @@
+"""What the health of a target allows: exact weights, few digits, a box in which probabilities do not saturate, nothing.
+
+Nothing here asks anything.
+"""
+
+from __future__ import annotations
+
+from reluctant.health import Health
+from reluctant.health.summary import FAR_ENOUGH
+from reluctant.oracles import Oracle
+from reluctant.results import Outcome
+from reluctant.verification.check import NOISE_FACTOR
+
+__all__ = [
+    "IN_A_BOX",
+    "WITH_FEW_DIGITS",
+    "exact_refusal",
+    "few_digits_are_enough",
+    "noticeable",
+    "saturates",
+    "what_extraction_would_do",
+]
+
+EXACT = 1e-6  # of the output's deviation: an exact network must be verifiable to this
+NOTICED = 1e-8  # of the output's deviation: from here on the method for few digits has the first attempt
+NOISIEST_INSIDE = 1e-6  # of the output's deviation: inside a box more noise hides what lines have to tell
+
+IN_A_BOX = "Far out its probabilities saturate: extract looks by itself inside a box in which they do not."
+WITH_FEW_DIGITS = (
+    "Too few digits for exact extraction: extract takes its method for few digits by itself, which recovers one hidden "
+    "layer as exactly as the answers are. A local model may have more: --precision float64."
+)
+
+
+def exact_refusal(health: Health) -> Outcome | None:
+    """The outcome that exact extraction would end with at once, or None."""
+    if health.refusal is not None:
+        return health.refusal
+    verifiable = NOISE_FACTOR * health.noise.at(health.spread) <= EXACT * health.spread
+    if health.number_format != "float64" or not verifiable:
+        return Outcome.LOW_PRECISION
+    if health.largest_scale is not None and health.largest_scale < FAR_ENOUGH:
+        return Outcome.OUT_OF_REACH
+    return None
+
+
+def noticeable(health: Health) -> bool:
+    """True if there is noise that exact methods would be told of, but are not made for."""
+    return exact_refusal(health) is None and NOISE_FACTOR * health.noise.at(health.spread) > NOTICED * health.spread
+
+
+def _answered_far_out(health: Health) -> bool:
+    """True if the target gave finite answers far from the origin."""
+    return health.largest_scale is not None and health.largest_scale >= FAR_ENOUGH
+
+
+def saturates(health: Health, oracle: Oracle) -> bool:
+    """True if probabilities are what keeps a method from looking far out, and it could do with less."""
+    refusal, facts = exact_refusal(health), oracle.facts
+    near = refusal in (Outcome.OUT_OF_REACH, Outcome.NON_FINITE)
+    may = near or (refusal is Outcome.LOW_PRECISION and not _answered_far_out(health))
+    return may and facts.saturates and facts.domain.is_space
+
+
+def few_digits_are_enough(health: Health, oracle: Oracle) -> bool:
+    """True if the method for few digits can look: far out, or inside a box where enough of them are left."""
+    if health.number_format == "float16":
+        return False
+    if oracle.facts.domain.is_space:
+        return _answered_far_out(health)
+    return oracle.facts.domain.is_box and health.noise.at(health.spread) <= NOISIEST_INSIDE * health.spread
+
+
+def what_extraction_would_do(health: Health, oracle: Oracle) -> str:
+    """A sentence where it would not look for exact weights: refuse the target, or do with few digits; else empty."""
+    refusal = exact_refusal(health)
+    if saturates(health, oracle):
+        return IN_A_BOX
+    if refusal is None or health.refusal is not None:
+        return ""
+    if refusal is Outcome.LOW_PRECISION and few_digits_are_enough(health, oracle):
+        return WITH_FEW_DIGITS
+    return f"Exact extraction would refuse this target. {refusal}"
