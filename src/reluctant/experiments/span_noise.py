@@ -17,6 +17,7 @@ from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import open_oracle
 from reluctant.report.words import size
 from reluctant.span import check_obfuscation, obfuscate, recover_span
+from reluctant.span.obfuscation import Obfuscation
 
 __all__ = ["NOISE", "span_noise"]
 
@@ -55,13 +56,17 @@ def span_noise(
         columns=COLUMNS,
         rows=tuple(rows),
         draw=lambda figure: _draw(figure, network, pictures, noisy),
-        checks=(
-            Check("share of images that keep their class at 100 times their norm", rows[-1][1], 1.0, 1.0),
-            Check("largest logit change at 100 times the norm", rows[-1][2], 0.0, LOGITS),
-        ),
+        checks=_checks(shown[-1]),
         notes=(f"The network looks at {span.rank} of {network.dim} directions: "
                f"{span.subspace.invisible_share:.1%} of them are invisible to it.",),
     )  # fmt: skip
+
+
+def _checks(farthest: Obfuscation) -> tuple[Check, ...]:
+    return (
+        Check("share of images that keep their class at 100 times their norm", farthest.same_label, 1.0, 1.0),
+        Check("largest logit change at 100 times the norm", farthest.largest_change, 0.0, LOGITS),
+    )
 
 
 def _draw(figure: Any, network: ReLUNetwork, images: FloatArray, noisy: FloatArray) -> None:

@@ -58,7 +58,8 @@ def _one_batch(ground: Ground, points: FloatArray, directions: FloatArray | None
     first: BoolArray = open_
     for round_ in range(MOST_ROUNDS):
         which, along = np.nonzero(open_)
-        open_[which, along], slope[which, along] = _differences(ground, points, value, directions, steps, which, along)
+        moves = steps[which, along, None] * directions[along]
+        open_[which, along], slope[which, along] = _differences(ground, points[which], value[which], moves)
         first = open_.copy() if round_ == 0 else first
         if not open_.any():
             break
@@ -68,17 +69,11 @@ def _one_batch(ground: Ground, points: FloatArray, directions: FloatArray | None
 
 
 def _differences(
-    ground: Ground,
-    points: FloatArray,
-    value: FloatArray,
-    directions: FloatArray,
-    steps: FloatArray,
-    which: np.ndarray,
-    along: np.ndarray,
+    ground: Ground, points: FloatArray, value: FloatArray, moves: FloatArray
 ) -> tuple[BoolArray, FloatArray]:
-    """Which of some steps met a crease, and the slopes over them."""
-    moves = as_long_as_allowed(ground.domain, points[which], steps[which, along, None] * directions[along], both=True)
-    ahead, behind = np.split(ground.ask(np.concatenate([points[which] + moves, points[which] - moves])), 2)
-    second = np.abs(ahead + behind - 2 * value[which]).max(axis=1)
-    bent = second > BENT * SECOND_DIFFERENCE_GAIN * ground.sd(points)[which]
+    """Which moves (n, d) to both sides of points (n, d) met a crease, and the slopes over them."""
+    moves = as_long_as_allowed(ground.domain, points, moves, both=True)
+    ahead, behind = np.split(ground.ask(np.concatenate([points + moves, points - moves])), 2)
+    second = np.abs(ahead + behind - 2 * value).max(axis=1)
+    bent = second > BENT * SECOND_DIFFERENCE_GAIN * ground.sd(points)
     return bent, (ahead - behind) / (2 * np.linalg.norm(moves, axis=1, keepdims=True))

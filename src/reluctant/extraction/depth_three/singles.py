@@ -7,7 +7,6 @@ the gradients differ by its weights.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -103,6 +102,29 @@ def _alone(oracle: Counting, planes: Hyperplanes, noise: DistanceNoise) -> tuple
     return points, reach[best, each], digits[best, each]
 
 
+@dataclass(frozen=True)
+class _Look:
+    """How gradients are measured at the places of neurons."""
+
+    oracle: Counting
+    frame: Frame  # of the places
+    places: Places
+    noise: DistanceNoise
+    rng: np.random.Generator
+
+    def at(self, points: FloatArray, neurons: IntArray, within: Frame | None) -> Gradients:
+        """Gradients at the points of these neurons: in all of input space, or within a frame."""
+        points, ask = points[neurons], self.oracle.query
+        steps = STEP * np.sqrt(points.shape[1]) * self.places.reach[neurons]
+        if within is None:
+            found = gradients(ask, self.frame.points(points), None, steps, self.noise, self.rng)
+        else:
+            found = gradients(lambda y: ask(within.points(y)), points, None, steps, self.noise, self.rng)
+        if not found.good.all():
+            raise StageFailed("refine", "points with a crease on every side", number=int((~found.good).sum()), limit=0)
+        return found
+
+
 def measure_rows(
     oracle: Counting,
     planes: Hyperplanes,
@@ -118,35 +140,28 @@ def measure_rows(
     """
     two_sided = ~places.alone[which]
     both, normals, basis = which[two_sided], planes.normals[which], planes.frame.basis
-
-    def look(points: FloatArray, neurons: IntArray, within: Frame | None) -> Gradients:
-        return _gradients(oracle, planes.frame, points[neurons], places.reach[neurons], noise, rng, within)
-
-    inside = look(places.inside, which, within)
+    look = _Look(oracle, planes.frame, places, noise, rng)
+    inside = look.at(places.inside, which, within)
     if not len(both):
         return _directions(inside.slope, inside.shown_sd, normals, None if within else basis)
     if within is None and len(which) == len(planes) and len(basis) < CHEAP * oracle.dim:
-        return _rows_by_subspace(planes, places, inside, look)
-    outside = look(places.outside, both, within)
+        return _rows_by_subspace(planes, inside, look)
+    outside = look.at(places.outside, both, within)
     slope, sd = inside.slope.copy(), inside.shown_sd
     slope[two_sided] -= outside.slope
     sd[two_sided] = np.hypot(sd[two_sided], outside.shown_sd)
     return _directions(slope, sd, normals, None if within else basis)
 
 
-_Look = Callable[[FloatArray, IntArray, Frame | None], Gradients]
-
-
-def _rows_by_subspace(
-    planes: Hyperplanes, places: Places, inside: Gradients, look: _Look
-) -> tuple[FloatArray, FloatArray]:
+def _rows_by_subspace(planes: Hyperplanes, inside: Gradients, look: _Look) -> tuple[FloatArray, FloatArray]:
     """All rows and errors, from gradients inside and those outside of neurons that are not seen alone.
 
     Outside the subspace has to do, but for neurons whose rows would be poor that way, the poorest third first.
     """
-    basis, left = planes.frame.basis, np.flatnonzero(~places.alone)
+    places, basis = look.places, planes.frame.basis
+    left = np.flatnonzero(~places.alone)
     slope, sd = inside.slope.copy(), inside.shown_sd
-    outside = look(places.outside, left, planes.frame)
+    outside = look.at(places.outside, left, planes.frame)
     jumps, jump_sd = slope[left] @ basis.T - outside.slope, np.hypot(sd[left], outside.shown_sd)
     normals = np.zeros_like(planes.normals)
     normals[left], blur = _directions(jumps, jump_sd, planes.normals[left], None)
@@ -165,29 +180,10 @@ def _rows_by_subspace(
             errors[left] = np.hypot(errors[left], mixed_errors)
             return rows, errors
         poorest = left[np.argsort(mixed_errors)[-max(1, len(left) // POOREST) :]]
-        full = look(places.outside, poorest, None)
+        full = look.at(places.outside, poorest, None)
         slope[poorest] -= full.slope
         sd[poorest] = np.hypot(sd[poorest], full.shown_sd)
         known, left = np.union1d(known, poorest), np.setdiff1d(left, poorest)
-
-
-def _gradients(
-    oracle: Counting,
-    frame: Frame,
-    points: FloatArray,
-    reach: FloatArray,
-    noise: DistanceNoise,
-    rng: np.random.Generator,
-    within: Frame | None,
-) -> Gradients:
-    steps = STEP * np.sqrt(points.shape[1]) * reach
-    if within is None:
-        found = gradients(oracle.query, frame.points(points), None, steps, noise, rng)
-    else:
-        found = gradients(lambda y: oracle.query(within.points(y)), points, None, steps, noise, rng)
-    if not found.good.all():
-        raise StageFailed("refine", "points with a crease on every side", number=int((~found.good).sum()), limit=0)
-    return found
 
 
 def _directions(

@@ -94,8 +94,8 @@ def extend(view: View, known: FramedNetwork, rng: np.random.Generator) -> Extens
     rows = len(directions) * (2 * len(bases.roomy) + len(bases.anywhere))
     with view.oracle.stage("extension", expected=rows):
         for start, stop in _blocks(len(directions)):
-            sizes = np.sqrt(squares / seen)
-            part = _block(view, known, bases, directions[start:stop], sizes, CAREFUL if start == 0 else USUAL, rng)
+            short = _room(known, bases, np.sqrt(squares / seen)) / (CAREFUL if start == 0 else USUAL)
+            part = _block(view, known, bases, directions[start:stop], short, rng)
             squares, seen = squares + (part.weights**2).sum(axis=0), seen + len(part)
             found = part if found is None else found + part
     return _nothing(view, known) if found is None else found
@@ -106,17 +106,20 @@ def _blocks(count: int) -> list[tuple[int, int]]:
     return [(low, high) for low, high in pairwise(edges) if high > low]
 
 
+def _room(known: FramedNetwork, bases: Bases, sizes: FloatArray) -> FloatArray:
+    """How far from every crease each roomy point is, for weights of these sizes."""
+    return np.asarray((np.abs(known.network.preactivations(bases.roomy)[0]) / sizes).min(axis=1))
+
+
 def _block(
     view: View,
     known: FramedNetwork,
     bases: Bases,
     directions: FloatArray,
-    sizes: FloatArray,
-    caution: float,
+    short: FloatArray,
     rng: np.random.Generator,
 ) -> Extension:
-    room = (np.abs(known.network.preactivations(bases.roomy)[0]) / sizes).min(axis=1)
-    short, todo = room / caution, np.arange(len(directions))
+    """Measure these directions with short steps, and shorter ones where answers are not explained."""
     found = _measured(view, known, bases, directions, short, rng)
     for _ in range(ATTEMPTS - 1):
         todo = np.flatnonzero(~(found.chi < LARGEST_CHI))

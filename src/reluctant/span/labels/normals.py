@@ -9,6 +9,7 @@ from reluctant.geometry.batches import batches
 from reluctant.numerics import FloatArray
 from reluctant.span.ground import WITHIN
 from reluctant.span.labels.boundary import Boundary
+from reluctant.span.labels.crossings import Lines
 from reluctant.span.labels.field import Field
 
 __all__ = ["slopes"]
@@ -40,26 +41,21 @@ def slopes(
         which, along = np.divmod(np.arange(some.start, some.stop), k)
         lengths = _allowed(field.domain, boundary.points[which], directions[along], step[which], symmetric)
         predicted = np.zeros(len(which)) if guess is None else guess[which, along]
-        sides = [lengths, -lengths] if symmetric else [lengths]
-        parts = [_on_one_side(field, boundary[which], directions[along], side, predicted, size, bits) for side in sides]
+        parts = []
+        for side in (lengths, -lengths) if symmetric else (lengths,):
+            lines = boundary[which].lines(side[:, None] * directions[along])
+            parts.append(_on_one_side(field, lines, side, predicted, size, bits))
         found[which, along] = np.mean(parts, axis=0)
         size = _typical_size(found[which, along] - predicted, size)
     return found
 
 
 def _on_one_side(
-    field: Field,
-    boundary: Boundary,
-    directions: FloatArray,
-    lengths: FloatArray,
-    predicted: FloatArray,
-    size: float,
-    bits: float,
+    field: Field, lines: Lines, lengths: FloatArray, predicted: FloatArray, size: float, bits: float
 ) -> FloatArray:
-    """Slopes (n,) of crossings over steps of signed lengths (n,), each along its own direction (n, d)."""
+    """Slopes (n,) of crossings on lines that have moved aside by signed lengths (n,)."""
     scale = np.abs(lengths) * size
     tol = np.maximum(scale * 2.0**-bits, _resolution(field, lengths))
-    lines = boundary.lines(lengths[:, None] * directions)
     return field.crossings(lines, predicted * lengths, scale, tol, FARTHEST * scale) / lengths
 
 
