@@ -130,3 +130,12 @@ def test_rounding_makes_no_range_end_earlier(d, h, m, decimals):
     """Rounded float32 was measured on fewer and smaller networks: that is no reason to expect less of it."""
     single, rounded_too = (rl.estimate((d, h, m), precision=f"float32{more}") for more in ("", f",decimals={decimals}"))
     assert rounded_too.queries.high >= single.queries.high
+
+
+@pytest.mark.parametrize("widths", [(784, 128, 10), (784, 256, 10), (3072, 512, 1), (30, 128, 2)])
+def test_a_crowd_in_float32_may_take_another_attempt(widths):
+    """However many small networks were measured: one of ten with 128 neurons took four times the rows."""
+    crowd = next(point for point in fitted(FLOAT32).points if point.widths == (30, 128, 2))
+    found = rl.estimate(widths, precision="float32").queries
+    assert crowd.most_queries > 3 * crowd.queries
+    assert found.high > 3 * found.expected

@@ -27,7 +27,7 @@ def accuracy(fit: Fitted, widths: Widths, answers: Answers) -> Range:
     told = [point for point in fit.points if point.out]
     unit = answers.noise if answers.steady_noise else 1.0
     expected = unit * _fitted(features, told)(widths)
-    alike = [error.point for error in fit.alike(fit.rows(widths, answers)) if error.point.out]
+    alike = [error.point for error in fit.alike(widths, answers) if error.point.out]
     errors = [_error(features, some, point) for point in alike for some in (told, _others(told, point))]
     usual, most = zip(*errors, strict=True)
     return Range(expected, expected * min(1.0, *usual), expected * max(1.0, *most))

@@ -112,6 +112,7 @@ FLOAT32 = Model(
     _fixed_float32,
     ("line and subspace", "lines to choose from", "whatever the width"),
     _features_float32,
+    crowds=True,
 )
 ROUNDED_FLOAT32 = Model(
     "extraction from float32 of few decimals, looked at from afar",
@@ -119,4 +120,5 @@ ROUNDED_FLOAT32 = Model(
     _fixed_rounded,
     ("line and subspace", "whatever the width"),
     lambda widths, answers: (float(widths[1]), 1.0),
+    crowds=True,
 )

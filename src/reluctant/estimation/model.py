@@ -46,6 +46,7 @@ class Model:
         terms: what the fitted terms count, in words.
         features: how often each of them occurs.
         sizes: of a shape that matter to it; all if there are none.
+        crowds: the wider a network is, the more often it takes another attempt.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Model:
     terms: tuple[str, ...]
     features: Callable[[Widths, Answers], tuple[float, ...]]
     sizes: tuple[str, ...] = ()
+    crowds: bool = False
 
     def fitted(self, points: Sequence[Point]) -> Fitted:
         """With sizes of the terms that suit these points."""
@@ -110,21 +112,38 @@ class Fitted:
         rows = fit.rows(point.widths, point.answers)
         return Error(point, point.queries / rows - 1, point.most_queries / rows - 1)
 
-    def alike(self, rows: float) -> Sequence[Error]:
-        """Errors of shapes that took a tenth of these rows or more: a few rows are much for a small network alone.
+    def alike(self, widths: Widths, answers: Answers) -> Sequence[Error]:
+        """Errors of shapes that took a tenth of its rows or more: a few rows are much for a small network alone.
 
-        At least four shapes and ten networks, the largest there are.
+        At least four shapes and ten networks, the largest there are. Where crowds of neurons take other attempts, also
+        those that are most nearly as wide, ten networks at least.
         """
         by_size = sorted(self.errors, key=lambda error: -error.point.queries)
+        rows = self.rows(widths, answers)
         alike = sum(error.point.queries >= SMALLER * rows for error in by_size)
-        networks = np.cumsum([error.point.networks for error in by_size])
-        enough = int(np.searchsorted(networks, FEWEST_NETWORKS)) + 1
-        return by_size[: max(alike, FEWEST_ALIKE, enough)]
+        large = by_size[: max(alike, FEWEST_ALIKE, _enough(by_size))]
+        return large + [error for error in self._as_wide(widths) if error not in large] if self.model.crowds else large
+
+    def _as_wide(self, widths: Widths) -> Sequence[Error]:
+        """Errors of the shapes that are most nearly as wide."""
+
+        def apart(error: Error) -> float:
+            return abs(float(np.log(error.point.widths[1] / widths[1])))
+
+        by_width = sorted(self.errors, key=apart)
+        farthest = apart(by_width[: _enough(by_width)][-1])
+        return [error for error in by_width if apart(error) <= farthest]
 
     def range(self, widths: Widths, answers: Answers) -> Range:
         """Rows to expect, with the largest errors on shapes of such a size, whether the model had seen them or not."""
         rows = self.rows(widths, answers)
-        errors = [each for error in self.alike(rows) for each in (error, self._error(error.point, self))]
+        errors = [each for error in self.alike(widths, answers) for each in (error, self._error(error.point, self))]
         least = min(0.0, *(error.usual for error in errors))
         most = max(0.0, *(error.most for error in errors))
         return Range(rows, rows * (1 + least), rows * (1 + most))
+
+
+def _enough(errors: Sequence[Error]) -> int:
+    """How many of them have enough networks together."""
+    networks = np.cumsum([error.point.networks for error in errors])
+    return int(np.searchsorted(networks, FEWEST_NETWORKS)) + 1
