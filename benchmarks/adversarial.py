@@ -1,6 +1,6 @@
 """The paper on adversarial examples, measured: every experiment's table and checks.
 
-    python -m benchmarks adversarial     about six minutes of CPU time
+    python -m benchmarks adversarial     about ten minutes of CPU time
     MNIST=folder python -m benchmarks adversarial     the trained networks on MNIST too
 
 The pictures of the documentation are drawn into docs/images.
