@@ -33,21 +33,22 @@ def also_found(record: Data) -> list[str]:
         if part == "training" and student is not None:
             sentences.append(student.sentence)
         elif found and not found["ok"]:
-            sentences.append(f"{words}: {_how_it_ended(found)}")
-    return [*sentences, *_span(record.get("span"))]
+            sentences.append(f"{words}: {_how_it_ended(found, record)}")
+    return [*sentences, *_span(record)]
 
 
-def _how_it_ended(found: Data) -> str:
+def _how_it_ended(found: Data, record: Data) -> str:
     """As an owner reads it; in the words of the record where it ended in a way that is not known here."""
-    outcome = OUTCOMES.get(found["outcome"])
-    return str(found["text"]) if outcome is None else told(outcome)
+    outcome, linked = OUTCOMES.get(found["outcome"]), record["target"].get("link") not in (None, "identity")
+    return str(found["text"]) if outcome is None else told(outcome, saturates=linked)
 
 
-def _span(span: Data | None) -> list[str]:
+def _span(record: Data) -> list[str]:
+    span = record.get("span")
     if not span:
         return []
     if not span["ok"]:
-        return [f"Directions it looks at: {_how_it_ended(span)}"]
+        return [f"Directions it looks at: {_how_it_ended(span, record)}"]
     if span["rank"] == span["inputs"]:
         return [f"It looks at all {count(span['inputs'])} directions of its input: none is invisible to it."]
     angle = f", each to within an angle of {size(span['angle'])}" if span.get("angle") is not None else ""
