@@ -47,8 +47,8 @@ ARE_LABELS = "The answers are labels: they do not change under small steps."
 # Where a link reads probabilities, it is their values that end, and not the answers.
 SATURATED: Mapping[Outcome, str] = {
     Outcome.OUT_OF_REACH: (
-        "Far from the origin, where creases have to be looked for, its probabilities are certain to the last digit: no "
-        "value can be read there."
+        "Far from the origin, where creases have to be looked for, its probabilities are certain, to the last digit or "
+        "in their noise: no value can be read there."
     ),
     Outcome.NON_FINITE: (
         "Where it was asked some of its probabilities are 0, to the last digit or in their noise: no value can be read "
