@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.audit.leak import NO_DEFENSE, Leak
-from reluctant.audit.leaking import METHODS, leak
+from reluctant.audit.leaking import BUDGET, METHODS, leak
 from reluctant.audit.limits import Clock
 from reluctant.audit.trained import first_student, hidden_of, trained_sentence
 from reluctant.audit.trying import MORE_THAN_A_SHARE, Trial, try_in_turn, try_on_engine
@@ -102,6 +102,7 @@ class Sweep:
         """Plain data for JSON."""
         return {
             "on": self.on,
+            "budget": BUDGET,
             "inputs": self.inputs,
             "rows": [row.to_dict() | {"digits": self.digits(row)} for row in self.rows],
             "failed": [{"defense": name, "why": why} for name, why in self.failed],

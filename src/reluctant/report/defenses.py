@@ -33,7 +33,9 @@ EXACT = 1e-8  # relative error of a copy that has half the digits of float64 or 
 
 def defense_table(defenses: Data) -> Table:
     """A row for each defense: what honest users lose, what one who asks still gets."""
-    caption = f"Each defense tried on {defenses['on']}; the model itself was not asked"
+    budget = defenses.get("budget")
+    allowed = f" with up to {count(budget)} rows for each method" if budget else ""
+    caption = f"Each defense tried on {defenses['on']}{allowed}; the model itself was not asked"
     return Table(caption, COLUMNS, [_row(row) for row in defenses["rows"]])
 
 

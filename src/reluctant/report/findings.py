@@ -170,8 +170,8 @@ def interface_facts(record: Data) -> Facts:
         ("Identity", target.get("identity")),
     ]
     linked, labels = _link(target) is not None, answers_labels(record)
-    rows += _health(served, labels, linked=False) if served and linked else []
-    rows += _health(health, labels, linked=linked) if health else []
+    rows += _of_answers(_health(served, labels)) if served and linked else []
+    rows += _of_values(_health(health, labels)) if health and linked else _health(health, labels) if health else []
     return [(name, str(value)) for name, value in rows if value]
 
 
@@ -203,27 +203,36 @@ def _known(value: Any, words: Any) -> str | None:
     return None if value is None else words(value)
 
 
-def _health(health: Data, labels: bool, *, linked: bool) -> list[tuple[str, str | None]]:
-    """What the check saw; behind a link, of the values that probabilities are read as."""
+def _health(health: Data, labels: bool) -> list[tuple[str, str | None]]:
+    """What the check saw."""
     fresh, far = size(health.get("fresh_noise")), health.get("largest_scale")
     missing, largest = health.get("nonfinite"), None if far is None else f"size {size(far, 1)}"
-    told = [
+    return [
         ("Shape at small scale", health.get("shape")),
         ("The same every time", "yes" if health.get("deterministic") else f"no: fresh noise of {fresh}"),
         *([] if labels else _sizes(health)),
         ("Rows without a number", count(missing) if missing else None),
         ("Largest inputs answered", largest),
     ]
-    return _of_values(told) if linked else told
+
+
+# Behind a link some is told of the answers, some of the values that were read from them, under names of their own.
+OF_VALUES = {
+    "Shape at small scale": "Shape of the values read, at small scale",
+    "Noise": "Noise of the values read",
+    "Spread of the answers": "Spread of the values read",
+    "Rows without a number": "Rows whose probabilities tell no value",
+    "Largest inputs answered": "Largest inputs that tell values",
+}
+
+
+def _of_answers(told: Sequence[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
+    """All but their shape: curves of probabilities are those of their link."""
+    return [(name, value) for name, value in told if name != "Shape at small scale"]
 
 
 def _of_values(told: Sequence[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
-    """The same of values that probabilities are read as; these themselves are answered everywhere."""
-    names = {
-        "Rows without a number": "Rows whose probabilities tell no value",
-        "Largest inputs answered": "Largest inputs that tell values",
-    }
-    return [(names.get(name, f"{name}, of values read"), value) for name, value in told]
+    return [(OF_VALUES[name], value) for name, value in told if name in OF_VALUES]
 
 
 def _sizes(health: Data) -> list[tuple[str, str | None]]:

@@ -205,7 +205,7 @@ def _queries(record: Data) -> Figure | None:
     per = None if is_trained(recovered) else recovered.get("queries per parameter")
     notes = [f"{size(per)} for each parameter"] if per is not None else []
     cost = recovered.get("cost")
-    notes += [money(cost, _currency(record))] if cost is not None else []
+    notes += [f"at a cost of {money(cost, _currency(record))}"] if cost is not None else []
     seconds = recovered.get("seconds")
     notes += [f"{duration(seconds)} at the rate given"] if seconds is not None else []
     return Figure("Queries it took", count(recovered["queries"]), ", ".join(notes))
