@@ -189,6 +189,7 @@ def test_a_smooth_model_is_approximated(valid):
     assert (record["verdict"]["level"], record["recovered"]["method"]) == ("approximate", "training on the answers")
     assert record["training"]["ok"]
     assert record["recovered"]["verified"] is False
+    assert "close enough to be called a copy" in step(record, "training")["why"]
     assert record["recovered"]["queries per parameter"] is None  # its parameters are its own
     assert record["verdict"]["sentence"].startswith("A close copy of the network can be trained on its answers")
     assert "by a network of its own" in record["verdict"]["sentence"]

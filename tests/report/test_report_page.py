@@ -248,7 +248,7 @@ def test_three_figures_of_a_copied_network(record):
     assert copied.value == "2,410"
     assert copied.note.startswith("64 → 32 → 10, largest error seen")
     assert queries.value == f"{record['recovered']['queries']:,}"
-    assert queries.note.endswith(", 1.64 EUR")
+    assert queries.note.endswith(", at a cost of 1.64 EUR")
     assert defense.name == "Cheapest defense that stopped exact recovery"
     assert "a network trained on its answers is within" in defense.note
     for row in record["defenses"]["rows"]:
@@ -304,7 +304,7 @@ def test_a_copy_that_was_not_verified_is_said_to_be_so(record):
     record["recovered"]["verified"] = False
     assert three_figures(record)[0].note.endswith(", not verified")
     assert ("Verified", "no: measured to be close") in recovered_facts(record)
-    record["recovered"]["method"] = "training on the answers"
+    record["recovered"]["method"] = "learning"
     assert three_figures(record)[0].note.endswith(", measured")
     assert ("Verified", "no: measured") in recovered_facts(record)
 

@@ -56,6 +56,7 @@ SATURATED: Mapping[Outcome, str] = {
     ),
 }
 ZEROS = "Probabilities that are 0, to the last digit or in their noise,"
+A_COPY = "A network was trained on the answers that is close enough to be called a copy."
 NO_COPY = "A network was trained on the answers; it is not close enough to be called a copy."
 ON_FEWER = "The query budget ran out: a network was trained on the answers there were."
 
@@ -75,6 +76,8 @@ def told(outcome: Outcome, *, saturates: bool = False) -> str:
 def told_of(run: Ended, *, saturates: bool = False) -> str:
     """The same of a run: a network that was trained is one, whether it is a copy or not."""
     trained = "training" in run.evidence
+    if trained and run.outcome is Outcome.LEARNED:
+        return A_COPY
     if trained and run.outcome is Outcome.NOT_ACCURATE:
         return NO_COPY
     if trained and run.outcome is Outcome.OUT_OF_BUDGET:

@@ -219,7 +219,6 @@ def _health(health: Data, labels: bool) -> list[tuple[str, str | None]]:
 # Behind a link some is told of the answers, some of the values that were read from them, under names of their own.
 OF_VALUES = {
     "Shape at small scale": "Shape of the values read, at small scale",
-    "Noise": "Noise of the values read",
     "Spread of the answers": "Spread of the values read",
     "Rows without a number": "Rows whose probabilities tell no value",
     "Largest inputs answered": "Largest inputs that tell values",
