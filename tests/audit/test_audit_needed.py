@@ -12,6 +12,7 @@ from reluctant import ReLUNetwork, open_oracle, recover_span
 from reluctant.audit import audit, defending
 from reluctant.audit.known import Given, Known
 from reluctant.audit.shares import with_extraction
+from reluctant.audit.verdict import judge
 from reluctant.estimation import Range, estimate
 from reluctant.results import Outcome, Result
 from reluctant.testing import in_float32, planted
@@ -68,6 +69,18 @@ def test_a_budget_that_is_too_small_tells_what_would_do(local, file, valid):
     assert ("Extraction of 20-16-3, the shape in the file, takes about" in said) == local
     assert ("20-64-3" in said) != local
     assert rows in step(found, "extraction")["why"]
+
+
+def test_a_close_copy_does_not_hide_that_rows_ran_out():
+    """Training gave a copy with the rest: what an exact one takes is told all the same."""
+    network = planted((4, 12, 1))
+    with open_oracle(in_float32(network), dim=4) as oracle:
+        found = audit(oracle, budget=3000, steps=["health", "extraction", "training"])
+    known = replace(found.known, training=replace(found.known.training, outcome=Outcome.LEARNED))
+    assert known.extraction.outcome is Outcome.OUT_OF_BUDGET
+    verdict = judge(known)
+    assert verdict.level == "approximate"
+    assert "Exact extraction ran out of rows. With such answers extraction takes about" in verdict.sentence
 
 
 def test_no_number_where_there_is_no_estimate(valid):

@@ -331,6 +331,8 @@ def test_noisy_probabilities_are_not_called_a_wrong_link(given, noise, ends, rec
     assert step(found, "health")["state"] == "done"
     assert found["extraction"]["outcome"] in ends
     assert "link is not that" not in str(found)
+    read = found["target"]["link"] == "softmax"
+    assert any("Their noise was put right" in said for said in found["limits"]) == read
     assert "NaN or inf" not in found["verdict"]["sentence"]
 
 

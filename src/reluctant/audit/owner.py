@@ -58,7 +58,10 @@ SATURATED: Mapping[Outcome, str] = {
 ZEROS = "Probabilities that are 0, to the last digit or in their noise,"
 A_COPY = "A network was trained on the answers that is close enough to be called a copy."
 NO_COPY = "A network was trained on the answers; it is not close enough to be called a copy."
-ON_FEWER = "The query budget ran out: a network was trained on the answers there were."
+ON_FEWER = (
+    "The query budget ran out: a network was trained on the answers there were. It is not close enough to be called a "
+    "copy."
+)
 
 
 def happened(outcome: Outcome, *, saturates: bool = False) -> str:
@@ -81,7 +84,7 @@ def told_of(run: Ended, *, saturates: bool = False) -> str:
     if trained and run.outcome is Outcome.NOT_ACCURATE:
         return NO_COPY
     if trained and run.outcome is Outcome.OUT_OF_BUDGET:
-        return f"{ON_FEWER} {NO_COPY.partition('; ')[2].capitalize()}"
+        return ON_FEWER
     return told(run.outcome, saturates=saturates)
 
 

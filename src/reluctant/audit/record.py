@@ -191,6 +191,10 @@ def _place(known: Known, facts: Facts) -> str:
     return place if inside is None else f"{place}; extraction kept to {inside}, for probabilities saturate far out"
 
 
+def _put_right(known: Known) -> str:
+    return " Their noise was put right before: none below 0, and a sum of 1." if known.noisy else ""
+
+
 def _limits(audit: Audit) -> list[str]:
     """What was assumed and what could be missed, in sentences."""
     known, facts = audit.known, audit.facts
@@ -209,7 +213,9 @@ def _limits(audit: Audit) -> list[str]:
             "give it (--domain LOW,HIGH)."
         )
     if known.linked:
-        said.append(f"The answers are probabilities; they were read back through their {known.link}.")
+        said.append(
+            f"The answers are probabilities; they were read back through their {known.link}.{_put_right(known)}"
+        )
     if known.network is not None and known.written_link not in ("identity", "sigmoid"):
         said.append("Probabilities do not tell a value added to every class alike: the first class is taken as 0.")
     for run in (known.extraction, known.learning, known.training):

@@ -75,7 +75,8 @@ def _sentence(known: Known, level: str) -> str:
         return _copied(known, "The whole network can be taken")
     if level == "approximate":
         trained = known.copy is known.training
-        return _copied(known, f"A close copy of the network can be {'trained on its answers' if trained else 'taken'}")
+        said = _copied(known, f"A close copy of the network can be {'trained on its answers' if trained else 'taken'}")
+        return f"{said} {RAN_OUT} {known.needed}" if known.needed else said
     if level == "span":
         return _span_sentence(known)
     if "open" in known.said:
@@ -100,6 +101,7 @@ def _confidence(known: Known, level: str) -> str:
     return NO_PROOF
 
 
+RAN_OUT = "Exact extraction ran out of rows."
 OF_THE_PART = "High for the part: the target was seen to bend on its creases, and not beside them. For the rest:"
 UNSETTLED = "None: the audit could not look far enough. Mend what stopped it, or raise the budget, and run it again."
 CUT_SHORT = "None: the audit was stopped before it could look far enough."
