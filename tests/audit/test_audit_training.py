@@ -63,7 +63,7 @@ def test_equal_labels_are_told_beside_the_commonest_one():
     alone = float((inputs[:, 0] <= 1.5).mean())
     assert found.to_dict()["trained"]["commonest label"] == pytest.approx(alone)
     assert alone_words(found.student) == f"one label alone: {alone:.1%}"
-    assert trained_sentence((found,), None).count(f"(one label alone: {alone:.1%})") == 1
+    assert trained_sentence((found,), None).count(f"(One label alone: {alone:.1%}.)") == 1
     values = leak(NetworkOracle(rare), (), inputs=inputs, methods=["train"], hidden=(8,), seconds=2.0)
     assert values.trained.commonest == pytest.approx(alone)
 

@@ -72,8 +72,8 @@ def trained_sentence(rows: Sequence[Leak], cheapest: Leak | None, *, sampled: bo
     alike = {words: ", ".join(name for name, said in far if said == words) for _, words in far}
     told = "".join(f"; behind {names} it {words}" for words, names in list(alike.items())[:MOST_NAMED])
     rest = "; the table has the others" if len(alike) > MOST_NAMED else ""
-    alone = next((f" ({words})" for _, student in behind if (words := alone_words(student))), "")
-    return f"{first}A trained copy is within {CLOSE:.0%} of the model behind {close}{told}{rest}{alone}."
+    alone = next((f" ({words}.)" for _, student in behind if (words := alone_words(student).capitalize())), "")
+    return f"{first}A trained copy is within {CLOSE:.0%} of the model behind {close}{told}{rest}.{alone}"
 
 
 def _despite(student: Data, sampled: bool) -> str:
