@@ -9,6 +9,7 @@ from audit_kit import UNTRAINED, Rows, step
 from reluctant import ReLUNetwork, open_oracle
 from reluctant.audit import LEAKS, audit
 from reluctant.report.findings import interface_facts
+from reluctant.report.summary import _digits
 from reluctant.testing import in_float32, planted
 from reluctant.testing.faults import FAULTS, Dying, noisy
 
@@ -348,6 +349,7 @@ def test_far_out_it_is_probabilities_that_end_and_not_the_answers(record):
     said = step(found, "learning")["why"]
     assert "its probabilities are certain, to the last digit" in said
     assert "does not answer" not in said
+    assert str(_digits(found)) == "Digits in an answer: 3 decimals (of probabilities, read through their softmax)"
     facts = dict(interface_facts(found))
     assert facts["Digits seen"] == "float64, rounded to 3 decimals"  # the interface, and not what was read from it
     assert facts["Largest inputs answered"] != facts["Largest inputs that tell values"]

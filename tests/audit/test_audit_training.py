@@ -262,6 +262,7 @@ def test_a_student_of_answers_is_not_taken_for_values_behind_a_link(valid, link)
     assert record["recovered"]["widths"] == list(copy.widths)
     assert link not in record["verdict"]["sentence"]
     assert record["pictures"]["errors"] is None
+    assert "no copy" not in step(record, "errors")["why"]  # there is one
 
 
 def test_a_student_that_stands_apart_has_its_own_link(valid):

@@ -12,7 +12,15 @@ from reluctant.report.student import student_of
 from reluctant.report.words import count, percent, size
 from reluctant.results import Outcome
 
-__all__ = ["also_found", "answers_labels", "flip_sentence", "shown_classes", "target_name", "versions_sentence"]
+__all__ = [
+    "also_found",
+    "answers_labels",
+    "flip_sentence",
+    "is_linked",
+    "shown_classes",
+    "target_name",
+    "versions_sentence",
+]
 
 Data = Mapping[str, Any]
 OUTCOMES = {outcome.slug: outcome for outcome in Outcome}
@@ -39,8 +47,8 @@ def also_found(record: Data) -> list[str]:
 
 def _how_it_ended(found: Data, record: Data) -> str:
     """As an owner reads it; in the words of the record where it ended in a way that is not known here."""
-    outcome, linked = OUTCOMES.get(found["outcome"]), record["target"].get("link") not in (None, "identity")
-    return str(found["text"]) if outcome is None else told(outcome, saturates=linked)
+    outcome = OUTCOMES.get(found["outcome"])
+    return str(found["text"]) if outcome is None else told(outcome, saturates=is_linked(record))
 
 
 def _span(record: Data) -> list[str]:
@@ -120,6 +128,11 @@ def shown_classes(record: Data) -> tuple[str, str] | None:
 def _class(name: Any) -> str:
     """A number alone would not be read as a class."""
     return f"class {name}" if str(name).isdigit() else str(name)
+
+
+def is_linked(record: Data) -> bool:
+    """True if values were read from the answers through a link."""
+    return record["target"].get("link") not in (None, "identity")
 
 
 def answers_labels(record: Data) -> bool:

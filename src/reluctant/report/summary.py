@@ -11,6 +11,7 @@ from reluctant.audit.states import State, state_of
 from reluctant.defenses.words import defense_words
 from reluctant.report.defenses import is_close, is_open, trained_note
 from reluctant.report.findings import is_measured, is_trained
+from reluctant.report.sentences import is_linked
 from reluctant.report.student import student_of
 from reluctant.report.words import count, duration, money, percent, size
 from reluctant.results import UNSETTLED
@@ -261,18 +262,27 @@ def _flip(record: Data) -> Figure | None:
 
 def _digits(record: Data) -> Figure | None:
     """What one answer tells; digits say nothing of answers that are all alike, or no numbers."""
-    health = record.get("health")
+    health, served = record.get("health"), record.get("served")
     if not health:
         return None
+    if served and is_linked(record):
+        return _digits_of(served, f"of probabilities, read through their {record['target']['link']}")
     shape = health["shape"]
     if shape in TELLING_LITTLE:
         return Figure("What an answer gives", *TELLING_LITTLE[shape])
     if shape == "piecewise constant":
         steps = "a few levels" if health.get("answers") == "values" else "a label"
         return Figure("What an answer gives", steps, "no change under small steps")
+    return _digits_of(health, f"{shape} at small scale")
+
+
+def _digits_of(health: Data, note: str) -> Figure:
+    """Fresh noise says more than the digits that it fills."""
+    if not health.get("deterministic"):
+        return Figure("Noise of an answer", size(health.get("fresh_noise")), f"fresh each time; {note}")
     decimals = health.get("decimals")
     value = str(health["number_format"]) if decimals is None else f"{decimals} decimals"
-    return Figure("Digits in an answer", value, f"{shape} at small scale")
+    return Figure("Digits in an answer", value, note)
 
 
 # Shapes of answers whose digits do not matter, and what they give instead.
