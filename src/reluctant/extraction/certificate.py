@@ -50,8 +50,8 @@ class Certificate:
         known = f"weights to {largest:.1e} at worst"
         if self.estimated:
             known = (
-                f"weights to a standard error of {largest:.1e} (some may be off by tens of times that), biases to about "
-                "the noise of an answer"
+                f"weights to a standard error of {largest:.1e} (some may be off by tens of times that), biases to "
+                "about the noise of an answer"
             )
         return (
             f"{self.width} neurons{where} up to equivalence, {known}. A neuron that bends the function by less than "
