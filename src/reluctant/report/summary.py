@@ -278,7 +278,7 @@ def _digits(record: Data) -> Figure | None:
 
 def _digits_of(health: Data, note: str) -> Figure:
     """Fresh noise says more than the digits that it fills."""
-    if not health.get("deterministic"):
+    if not health.get("deterministic", True):
         return Figure("Noise of an answer", size(health.get("fresh_noise")), f"fresh each time; {note}")
     decimals = health.get("decimals")
     value = str(health["number_format"]) if decimals is None else f"{decimals} decimals"

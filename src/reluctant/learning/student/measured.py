@@ -55,7 +55,7 @@ class HeldOut:
 
     def __str__(self) -> str:
         said = (
-            f"{self._size()}the same label for {self.agreement:.1%} of {self.points} inputs that it was not trained on"
+            f"{self._size()}the same label for {self.agreement:.1%} of {self.points:,} inputs that it was not trained on"
             f"{self._repeated()}; the commonest label alone would be right for {self.commonest:.1%}."
         )
         return said[0].upper() + said[1:]
