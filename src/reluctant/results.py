@@ -13,8 +13,9 @@ from reluctant.errors import LinkMismatch, NonFiniteAnswer, NotRecovered, Target
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles.base import Oracle
 from reluctant.oracles.ledger import Rows
+from reluctant.oracles.link import written_link
 
-__all__ = ["Ended", "Outcome", "Result", "ended_by"]
+__all__ = ["UNSETTLED", "Ended", "Outcome", "Result", "ended_by"]
 
 
 class Outcome(Enum):
@@ -176,6 +177,9 @@ OPEN = frozenset(
 )
 
 
+UNSETTLED = frozenset(outcome.slug for outcome in OPEN)  # as records have them: they say nothing of a longer run
+
+
 def ended_by(error: TargetError, oracle: Oracle) -> Outcome:
     """The outcome of a run that an error of the target ended; saturated probabilities and wrong links are its own."""
     if isinstance(error, LinkMismatch):
@@ -242,6 +246,17 @@ class Result(Ended):
     def ok(self) -> bool:
         """True only if the network passed verification, or was measured to be as accurate as asked for."""
         return self.outcome in {Outcome.RECOVERED, Outcome.LEARNED}
+
+    def as_written(self, link: str) -> ReLUNetwork:
+        """The network as it is written and shown: with the link that answers were read through, and all its classes.
+
+        One that was trained on answers as they are, where others read them through a link, has a link of its own.
+        """
+        network, own = self.network, self.evidence.get("own link")
+        assert network is not None
+        if own is None:
+            return network.before_link(written_link(link))
+        return ReLUNetwork(network.weights, network.biases, network.skip, own)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: the outcome, what was recovered, what it cost, what it is based on."""

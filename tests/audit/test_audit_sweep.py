@@ -312,7 +312,7 @@ def test_without_a_settled_first_row_nothing_is_said_of_copies(cut):
     bare = Leak("none", HonestCost(0.0, 0.0, 1.0, 10), None, Rebuilt("extract", result, **cut))
     found = Sweep("", (bare, _leak("a", 1e-3, False)), 16.0, "")
     assert found.open is None
-    assert found.sentence.startswith("Whether a copy can be made without a defense is not settled, so none")
+    assert found.sentence.startswith("Whether the network can be rebuilt without a defense is not settled, so none")
 
 
 def test_an_audit_that_ran_out_of_time_has_an_undecided_first_row(tmp_path, valid):
@@ -321,7 +321,7 @@ def test_an_audit_that_ran_out_of_time_has_an_undecided_first_row(tmp_path, vali
         steps = ["health", "extraction", "defenses"]
         found = valid(audit(oracle, file=tmp_path / "model.npz", steps=steps, seconds=1e-9).to_dict())["defenses"]
     assert found["rows"][0]["stopped"] is None
-    assert found["sentence"].startswith("Whether a copy can be made without a defense is not settled")
+    assert found["sentence"].startswith("Whether the network can be rebuilt without a defense is not settled")
 
 
 def test_a_copy_is_asked_inside_the_targets_domain(tmp_path):

@@ -8,6 +8,8 @@ from audit_kit import UNTRAINED, Rows, step
 
 from reluctant import ReLUNetwork, open_oracle
 from reluctant.audit import LEAKS, audit
+from reluctant.report.findings import interface_facts
+from reluctant.report.summary import _digits
 from reluctant.testing import in_float32, planted
 from reluctant.testing.faults import FAULTS, Dying, noisy
 
@@ -314,3 +316,40 @@ def test_there_is_no_part_beside_a_whole_copy(record):
     found = record(NETWORK)
     assert found["part"] is None
     assert (step(found, "part")["state"], step(found, "part")["queries"]) == ("skipped", 0)
+
+
+@pytest.mark.parametrize("given", ["identity", "softmax"])
+@pytest.mark.parametrize(("noise", "ends"), [(1e-5, {"low-precision"}), (1e-2, {"too-noisy", "out-of-reach"})])
+def test_noisy_probabilities_are_not_called_a_wrong_link(given, noise, ends, record):
+    """Noise leaves numbers below 0 and rows that do not add up to 1: that is no other link, and no failed target."""
+    rng = np.random.default_rng(0)
+
+    def target(x):
+        answers = softmax(x)
+        return answers + noise * rng.standard_normal(answers.shape)
+
+    found = record(target, 6, steps=["health", "span", "extraction", "learning"], link=given)
+    assert step(found, "health")["state"] == "done"
+    assert found["extraction"]["outcome"] in ends
+    assert "link is not that" not in str(found)
+    read = found["target"]["link"] == "softmax"
+    assert any("Their noise was put right" in said for said in found["limits"]) == read
+    assert "NaN or inf" not in found["verdict"]["sentence"]
+
+
+def test_noisy_values_are_no_probabilities(record):
+    found = record(noisy(NETWORK, 1e-2), 6, steps=["health", "extraction"], link="softmax")
+    assert "expected probabilities for link='softmax'" in step(found, "health")["why"]
+    assert found["extraction"]["outcome"] == "wrong-link"
+
+
+def test_far_out_it_is_probabilities_that_end_and_not_the_answers(record):
+    found = record(lambda x: np.round(softmax(x), 3), 6, steps=["health", "extraction", "learning"])
+    assert found["learning"]["outcome"] == "out-of-reach"
+    said = step(found, "learning")["why"]
+    assert "its probabilities are certain, to the last digit" in said
+    assert "does not answer" not in said
+    assert str(_digits(found)) == "Digits in an answer: 3 decimals (of probabilities, read through their softmax)"
+    facts = dict(interface_facts(found))
+    assert facts["Digits seen"] == "float64, rounded to 3 decimals"  # the interface, and not what was read from it
+    assert facts["Largest inputs answered"] != facts["Largest inputs that tell values"]

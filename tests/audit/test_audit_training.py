@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from audit_kit import step
@@ -10,11 +12,13 @@ from reluctant import ReLUNetwork, open_oracle
 from reluctant.audit import audit, leak
 from reluctant.audit.leak import CLOSE, Leak, Rebuilt
 from reluctant.audit.sweep import Sweep
-from reluctant.audit.trained import NOT_TRAINED, trained_sentence, trained_words
+from reluctant.audit.trained import NOT_TRAINED, alone_words, trained_sentence, trained_words
 from reluctant.defenses import HonestCost, defend
 from reluctant.learning.student.driver import Training
 from reluctant.learning.student.measured import HeldOut
 from reluctant.oracles import NetworkOracle
+from reluctant.report.findings import recovered_facts
+from reluctant.report.summary import three_figures
 from reluctant.results import Outcome, Result
 from reluctant.testing import planted
 
@@ -58,7 +62,8 @@ def test_equal_labels_are_told_beside_the_commonest_one():
     found = leak(NetworkOracle(rare), "labels", inputs=inputs, methods=["train"], hidden=(8,), seconds=2.0)
     alone = float((inputs[:, 0] <= 1.5).mean())
     assert found.to_dict()["trained"]["commonest label"] == pytest.approx(alone)
-    assert f"(one label alone: {alone:.1%}; " in trained_words(found.trained)
+    assert alone_words(found.student) == f"one label alone: {alone:.1%}"
+    assert trained_sentence((found,), None).count(f"(One label alone: {alone:.1%}.)") == 1
     values = leak(NetworkOracle(rare), (), inputs=inputs, methods=["train"], hidden=(8,), seconds=2.0)
     assert values.trained.commonest == pytest.approx(alone)
 
@@ -91,8 +96,9 @@ def test_a_student_is_trained_once_for_answers_that_hardly_differ():
     again = trained("decimals=6", first=first).trained
     assert again.reused
     assert again.result is first.result
-    assert "as without the defense, whose answers hardly differ" in trained_words(again)
-    assert trained("decimals=6", first=first).to_dict()["trained"]["as undefended"]
+    student = trained("decimals=6", first=first).student
+    assert student["as undefended"]
+    assert "as without the defense, whose answers hardly differ" in trained_words(student)
     for other in ("decimals=1", "softmax", "labels"):
         assert not trained(other, first=first, seconds=0.5).trained.reused
 
@@ -140,6 +146,7 @@ def test_the_sentence_tells_what_training_leaves_of_the_cheapest_defense():
         "behind 1 of 2 defenses; behind label alone it gives the same label for 98.0% of the inputs" in found.sentence
     )
     assert "(91.0% of random ones)" in found.sentence
+    assert "of random ones" not in replace(found, sampled=True).sentence  # the others are random ones too
     assert NOT_TRAINED not in found.sentence
 
 
@@ -182,7 +189,17 @@ def test_a_smooth_model_is_approximated(valid):
     assert (record["verdict"]["level"], record["recovered"]["method"]) == ("approximate", "training on the answers")
     assert record["training"]["ok"]
     assert record["recovered"]["verified"] is False
+    assert "close enough to be called a copy" in step(record, "training")["why"]
+    assert record["recovered"]["queries per parameter"] is None  # its parameters are its own
     assert record["verdict"]["sentence"].startswith("A close copy of the network can be trained on its answers")
+    assert "by a network of its own" in record["verdict"]["sentence"]
+    assert record["verdict"]["confidence"].startswith("Measured, not verified.")
+    first, queries, _ = three_figures(record)
+    assert (first.name, queries.note) == ("Error of a trained copy", "")
+    assert "none of the model's parameters" in first.note
+    facts = dict(recovered_facts(record))
+    assert "none of the model's was copied" in facts["Parameters"]
+    assert "each parameter" not in facts["Queries"]
     assert "extractable" not in record["verdict"]["leaks"]
     assert record["recovered"]["error"]["typical"] <= CLOSE
     assert record["pictures"]["errors"][1]["largest"] < 0.2  # the copy stands for the target in later steps
@@ -199,6 +216,7 @@ def test_a_student_of_labels_is_told_and_stands_apart(valid):
     assert "with the same label for" in record["verdict"]["sentence"]
     assert ("approximable" in record["verdict"]["leaks"]) == record["training"]["ok"]
     assert record["pictures"]["errors"] is None
+    assert "as asked for" not in step(record, "training")["why"]
 
 
 def test_a_span_makes_training_easier(valid):
@@ -244,6 +262,7 @@ def test_a_student_of_answers_is_not_taken_for_values_behind_a_link(valid, link)
     assert record["recovered"]["widths"] == list(copy.widths)
     assert link not in record["verdict"]["sentence"]
     assert record["pictures"]["errors"] is None
+    assert "no copy" not in step(record, "errors")["why"]  # there is one
 
 
 def test_a_student_that_stands_apart_has_its_own_link(valid):
@@ -257,8 +276,7 @@ def test_a_student_that_stands_apart_has_its_own_link(valid):
 
     with open_oracle(target, dim=2) as oracle:
         found = audit(oracle, link="identity", budget=30_000, steps=TRAINING)
-    if not found.known.apart:
-        pytest.skip("read through its link after all")
+    assert found.known.apart
     record = valid(found.to_dict())
     assert record["recovered"]["link"] == "softmax"
     assert record["recovered"]["widths"][-1] == 3

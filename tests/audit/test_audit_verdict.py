@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from reluctant import ReLUNetwork, check_health, flip_sign, open_oracle, recover_span, verify
-from reluctant.audit.known import NOT_BEGUN, STOPPED, Given, Known
+from reluctant.audit.known import Given, Known
 from reluctant.audit.names import names
 from reluctant.audit.owner import told
 from reluctant.audit.recovered import best_copy, recovered
+from reluctant.audit.states import State
 from reluctant.audit.verdict import LEAKS, SMALL_FLIP, judge
 from reluctant.learning.student import train_student
 from reluctant.learning.student.measured import HeldOut
@@ -192,14 +193,16 @@ def test_the_box_in_which_probabilities_were_read_is_in_the_verdict():
 
 
 def test_a_stop_is_told_once_for_all_steps():
-    said = {"span": STOPPED} | dict.fromkeys(("extraction", "learning", "training"), NOT_BEGUN)
-    verdict = judge(replace(NOTHING, said=said))
+    states = {"span": State.STOPPED} | dict.fromkeys(("extraction", "learning", "training"), State.NOT_BEGUN)
+    verdict = judge(replace(NOTHING, states=states))
     assert verdict.sentence.endswith(
         "The audit was stopped: span was broken off, extraction, learning and training were not begun."
     )
     assert verdict.sentence.count("stopped") == 1
     assert verdict.confidence == "None: the audit was stopped before it could look far enough."
-    first = judge(Known(Given(np.zeros((1, 8))), said={"health": STOPPED, **dict.fromkeys(said, NOT_BEGUN)}))
+    first = judge(
+        Known(Given(np.zeros((1, 8))), states={"health": State.STOPPED, **dict.fromkeys(states, State.NOT_BEGUN)})
+    )
     assert "health was broken off" in first.sentence
 
 

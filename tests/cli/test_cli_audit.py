@@ -33,8 +33,10 @@ def test_a_file(command, npz, folder):
     record = read(folder / "audit.json")
     assert record["truth"]["neurons found"] == 8
     assert record["defenses"]["on"] == "the recovered network"
-    assert record["repeat"]["command"] == f"reluctant audit {npz} --out {folder / 'page.html'}"
-    assert "<html" in (folder / "page.html").read_text()
+    written = f"--json {folder / 'audit.json'} --out {folder / 'page.html'}"
+    assert record["repeat"]["command"] == f"reluctant audit {npz} {written}"
+    page = (folder / "page.html").read_text()
+    assert f"reluctant report {folder / 'audit.json'} -o {folder / 'page.html'}" in page
 
 
 def test_one_json_object_on_standard_output(command, module, folder):
@@ -50,7 +52,11 @@ def test_a_rate_tells_how_long_an_attack_on_a_file_would_take(command, npz, fold
     start = time.monotonic()
     ended = command("audit", npz, *QUICK, "--rate", 2, "--price", 1, "--json", folder / "audit.json")
     assert ended.status == 0
-    expected = read(folder / "audit.json")["expected"]
+    record = read(folder / "audit.json")
+    assert "--rate 2 --price 1" in record["repeat"]["command"].replace(f"--json {folder / 'audit.json'} ", "")
+    assert record["recovered"]["seconds"] == record["recovered"]["queries"] / 2
+    assert "at the rate given" in ended.out
+    expected = record["expected"]
     assert expected["seconds"]["expected"] == pytest.approx(expected["queries"]["expected"] / 2)
     assert time.monotonic() - start < expected["seconds"]["low"]
 
@@ -123,8 +129,20 @@ def test_a_page_is_not_lost_to_a_target_that_was_mistyped(command, folder):
     (folder / "report.html").write_text("an earlier page")
     ended = command("audit", "missing.onnx")
     assert ended.status == 1
-    assert ended.out.splitlines()[1:] == [f"Kept as it was: {folder / 'report.html'}"]
+    assert ended.out.splitlines()[1:] == [f"No report was written; kept, of an earlier audit: {folder / 'report.html'}"]
     assert (folder / "report.html").read_text() == "an earlier page"
+
+
+def test_a_page_of_a_failure_is_not_kept_for_another(command, folder):
+    command("audit", "missing.onnx")
+    ended = command("audit", "another.onnx", "--json", folder / "audit.json")
+    assert ended.out.splitlines()[1:] == [f"Report: {folder / 'report.html'}"]
+    assert "another.onnx" in (folder / "report.html").read_text()
+
+
+def test_a_record_that_was_not_kept_is_not_named(command, module, folder):
+    command("audit", f"{module(CONSTANT)}:target", "--dim", 3, *QUICK)
+    assert "The record was not kept" in (folder / "report.html").read_text()
 
 
 def test_a_served_model(command, folder):
@@ -248,9 +266,9 @@ def test_a_signal_ends_it_with_a_report(sent, status, main, folder):
     record = read(folder / "audit.json")
     assert record["ok"] is False
     assert record["health"] is not None
-    why = [step["why"] for step in record["steps"]]
-    stopped = why.index("Stopped from outside while it ran.")
-    assert set(why[stopped + 1 :]) == {"Not begun."}
+    states = [step["state"] for step in record["steps"]]
+    stopped = states.index("stopped")
+    assert set(states[stopped + 1 :]) == {"not begun"}
     assert record["stopped"] in out.splitlines()[-2]  # before the place of the report
     assert f"audit {stopped + 1}/13: " in err
     assert f"audit {stopped + 2}/13: " not in err  # nothing is announced that is not begun

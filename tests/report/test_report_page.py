@@ -12,7 +12,7 @@ import pytest
 
 from reluctant.report import audit_page, three_figures
 from reluctant.report.audit import CONTENTS
-from reluctant.report.defenses import defense_table
+from reluctant.report.defenses import defense_table, label_alone
 from reluctant.report.findings import recovered_facts
 from reluctant.report.sentences import flip_sentence
 from reluctant.report.summary import leaks, level_of
@@ -248,7 +248,7 @@ def test_three_figures_of_a_copied_network(record):
     assert copied.value == "2,410"
     assert copied.note.startswith("64 → 32 → 10, largest error seen")
     assert queries.value == f"{record['recovered']['queries']:,}"
-    assert queries.note.endswith(", 1.64 EUR")
+    assert queries.note.endswith(", at a cost of 1.64 EUR")
     assert defense.name == "Cheapest defense that stopped exact recovery"
     assert "a network trained on its answers is within" in defense.note
     for row in record["defenses"]["rows"]:
@@ -268,9 +268,13 @@ def test_a_verified_copy_that_is_far_off_is_called_rough(record):
 def test_equal_labels_stand_beside_those_of_one_label_alone(record):
     row = next(row for row in record["defenses"]["rows"] if row["defense"] == record["defenses"]["cheapest"])
     row["trained"] |= {"labels kept": 0.997, "commonest label": 0.994}
-    said = "99.7% (one label alone: 99.4%)"
-    assert any(cells[-1].text == said for cells in defense_table(record["defenses"]).rows)
-    assert "99.7% of labels (one label alone: 99.4%)" in three_figures(record)[2].note
+    for each in record["defenses"]["rows"]:
+        each["trained"]["commonest label"] = 0.994
+    assert any(cells[-1].text == "99.7%" for cells in defense_table(record["defenses"]).rows)
+    assert "99.7% of the inputs (one label alone: 99.4%)" in three_figures(record)[2].note
+    assert label_alone(record["defenses"]) == "one label alone: 99.4%"
+    html = audit_page(record | {"defenses": record["defenses"] | {"sentence": ""}})
+    assert html.count("one label alone: 99.4%") == 2  # in the figure, and once for the table
 
 
 def test_a_defense_that_left_a_close_copy_is_not_praised(record):
@@ -300,7 +304,7 @@ def test_a_copy_that_was_not_verified_is_said_to_be_so(record):
     record["recovered"]["verified"] = False
     assert three_figures(record)[0].note.endswith(", not verified")
     assert ("Verified", "no: measured to be close") in recovered_facts(record)
-    record["recovered"]["method"] = "training on the answers"
+    record["recovered"]["method"] = "learning"
     assert three_figures(record)[0].note.endswith(", measured")
     assert ("Verified", "no: measured") in recovered_facts(record)
 

@@ -139,6 +139,14 @@ def test_a_stopped_audit_says_so_at_its_head():
     assert "raise the budget" not in head
 
 
+def test_records_from_before_a_stop_had_words_tell_the_same():
+    new = stopped_in("span")
+    before = {"stopped": "failed", "not begun": "skipped"}
+    old = new | {"steps": [step | {"state": before.get(step["state"], step["state"])} for step in new["steps"]]}
+    assert {step["state"] for step in old["steps"]} == {"done", "failed", "skipped"}
+    assert audit_page(check_audit(old)) == audit_page(new)
+
+
 def test_what_was_under_way_is_not_called_untried():
     record = stopped_in("line")
     html = audit_page(record)

@@ -286,3 +286,11 @@ def test_pictures_behind_a_link_say_what_they_show(record, page_of, link: str, w
     assert words not in page_of(record)
     record["target"]["link"] = link
     assert page_of(record).count(words) == 2
+
+
+def test_fresh_noise_is_told_instead_of_digits(record):
+    record["recovered"] = record["defenses"] = record["span"] = record["flip"] = None
+    record["health"] |= {"deterministic": False, "fresh_noise": 0.0018}
+    assert any(
+        str(figure).startswith("Noise of an answer: 0.0018 (fresh each time") for figure in three_figures(record)
+    )

@@ -16,7 +16,7 @@ from reluctant.domains import Domain
 from reluctant.oracles import Counting, NetworkOracle, Oracle, open_oracle
 from reluctant.oracles.link import AnswerLink
 from reluctant.oracles.network import LINK_FUNCTIONS
-from reluctant.results import Result
+from reluctant.results import Outcome, Result
 
 __all__ = ["try_defenses"]
 
@@ -29,7 +29,8 @@ def try_defenses(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]
     served = known.served
     try:
         found = sweep(
-            copy, on=on, inputs=known.given.inputs, described=as_given(known, oracle), link=_link(known),
+            copy, on=on, inputs=known.given.inputs, described=as_given(known, oracle),
+            sampled=known.given.sampled, link=_link(known),
             spread=1.0 if served is None else served.spread,
             digits=digits_given(served),
             undefended=_undefended(known), yardstick=yardstick, methods=_methods(known),
@@ -55,8 +56,12 @@ def _link(known: Known) -> AnswerLink:
 
 
 def _undefended(known: Known) -> Leak | None:
-    """The audit's own runs: nothing that was found on the target is looked for again."""
-    if known.extraction is None:
+    """The audit's own runs: nothing that was found on the target is looked for again.
+
+    None where its rows ran out: other rows of the table have a budget of their own, and would not compare.
+    """
+    runs = (known.span, known.extraction, known.learning)
+    if known.extraction is None or any(run is not None and run.outcome is Outcome.OUT_OF_BUDGET for run in runs):
         return None
     rows = len(known.given.inputs)
     extracted = _as_rebuilt("extract", known.extraction, "extraction" in known.timed_out)
@@ -76,12 +81,13 @@ def _copy(known: Known, domain: Domain) -> tuple[Oracle, Oracle, str]:
     The file only where extraction gave no network.
     """
     extraction, file, network = known.extraction, known.given.file, known.network
-    if known.given.output is not None and known.link != "identity":
+    if known.given.output is not None and known.linked:
         raise Skip("One output was looked at, behind its link: defenses act on the answers with all outputs.")
     if network is not None and (file is None or (extraction is not None and extraction.ok)):
         whole = NetworkOracle(network.before_link(known.written_link))
         served = as_served(whole, known.served)
-        return open_oracle(served, domain=domain), open_oracle(whole, domain=domain), "the recovered network"
+        on = "the trained network" if known.copy is known.training else "the recovered network"
+        return open_oracle(served, domain=domain), open_oracle(whole, domain=domain), on
     if file is None:
         raise Skip("There is no local copy: the network was not recovered, and the target is not a file.")
     return (

@@ -13,6 +13,7 @@ from reluctant.audit.given import (
     HONEST_INPUTS,
     check_classes,
     check_price,
+    check_rate,
     check_seconds,
     honest_inputs,
     image_shape,
@@ -27,6 +28,7 @@ from reluctant.audit.record import Audit, StepRecord
 from reluctant.audit.recovered import Price
 from reluctant.audit.running import Run, Watch
 from reluctant.audit.shares import BUDGET, SECONDS
+from reluctant.audit.states import State
 from reluctant.audit.stopped import is_recorded
 from reluctant.audit.training import train_network
 from reluctant.engines import Engine
@@ -65,6 +67,7 @@ def audit(
     input_shape: tuple[int, int] | None = None,
     classes: Sequence[str] = (),
     price: Price | None = None,
+    rate: float | None = None,
     file: str | Path | None = None,
     precision: Precision = "as-served",
     defense: Sequence[str] = (),
@@ -86,6 +89,7 @@ def audit(
         input_shape: height and width, if inputs are images.
         classes: names of the outputs.
         price: {"per thousand": 1.5, "currency": "EUR"}: what queries cost.
+        rate: rows a second that the interface allows: what an attack takes is told as a time too. Nothing is slowed.
         file: the model's own file, if there is one: for the truth, and for the defense sweep where nothing was
             recovered. No method sees it.
         precision: how that file is evaluated.
@@ -104,6 +108,7 @@ def audit(
     opened, wanted = as_opened(oracle), wanted_steps(list(STEPS if steps is None else steps), STEPS)
     check_seconds(seconds)
     check_price(price)
+    check_rate(rate)
     if output is None:
         check_classes(classes, opened.outputs)
     seen(opened, link, output)  # a link or output that does not fit is found before anything is asked,
@@ -117,7 +122,8 @@ def audit(
     ended = run.go(STEPS, wanted)
     return Audit(
         facts=opened.facts, rows=dict(opened.ledger.stages), known=run.known, steps=tuple(run.steps), ok=ended,
-        seed=rng, budget=budget, price=price, classes=tuple(classes), repeat=repeat, recorded=is_recorded(opened),
+        seed=rng, budget=budget, price=price, rate=rate, classes=tuple(classes), repeat=repeat,
+        recorded=is_recorded(opened),
     )  # fmt: skip
 
 
@@ -125,8 +131,8 @@ def not_opened(target: str, error: ReluctantError, *, seed: int, budget: int, re
     """The record of a target that could not be opened: what could not be learned, and why."""
     why = f"{error} [{error.slug}]"
     steps = (
-        StepRecord("open", "failed", why),
-        *(StepRecord(name, "skipped", "The target is not open.") for name in STEPS),
+        StepRecord("open", State.FAILED, why),
+        *(StepRecord(name, State.SKIPPED, "The target is not open.") for name in STEPS),
     )
     known = Known(Given(np.empty((0, 0))), said={"open": f"None. {error}"})
     return Audit(None, {}, known, steps, ok=False, seed=seed, budget=budget, repeat=repeat, name=shown_target(target))

@@ -17,7 +17,11 @@ from reluctant.results import Outcome
 
 __all__ = ["answers_of", "expected"]
 
-INSIDE = "What recovery costs inside a box or an orthant was measured for few shapes: there is no estimate."
+INSIDE = "What recovery costs inside a range of inputs was measured for few shapes: there is no estimate."
+BEHIND_A_LINK = (
+    "Probabilities tell values inside a range of inputs alone, and what recovery costs there was measured for few "
+    "shapes: there is no estimate."
+)
 
 
 def expected(known: Known, facts: Facts, price: Price | None, rate: float | None) -> dict[str, Any] | None:
@@ -35,7 +39,10 @@ def expected(known: Known, facts: Facts, price: Price | None, rate: float | None
     found = estimate(network.widths, precision=answers_of(health), price=per_thousand, rate=rate)
     written = replace(found, widths=network.before_link(known.written_link).widths)
     inside = not facts.domain.is_space or known.reach is not None or "reach" in run.evidence
-    return _without_number(written, INSIDE) if inside else {**_as_data(written), "trust": _trust(found, written)}
+    if inside:
+        everywhere = facts.domain.is_space and known.reach is None
+        return _without_number(written, BEHIND_A_LINK if everywhere and known.linked else INSIDE)
+    return {**_as_data(written), "trust": _trust(found, written)}
 
 
 def answers_of(health: Health) -> str:

@@ -15,6 +15,7 @@ __all__ = [
     "HONEST_INPUTS",
     "check_classes",
     "check_price",
+    "check_rate",
     "check_seconds",
     "honest_inputs",
     "image_shape",
@@ -35,6 +36,12 @@ def check_price(price: Price | None) -> None:
     each = None if price is None else price.get("per thousand")
     if price is not None and not (isinstance(each, int | float) and 0 <= each < np.inf):
         raise InvalidInput.about("price", got=each, expected="{'per thousand': a finite number, at least 0}")
+
+
+def check_rate(rate: float | None, name: str = "rate") -> None:
+    """A rate that a time follows from."""
+    if rate is not None and not 0 < rate < np.inf:
+        raise InvalidInput.about(name, got=rate, expected="a finite number above 0")
 
 
 def check_classes(classes: Sequence[str], outputs: int) -> None:

@@ -10,24 +10,24 @@ from typing import Any
 from reluctant.adversarial import Flip
 from reluctant.audit.owner import lacks
 from reluctant.audit.recovered import best_copy
+from reluctant.audit.states import State
 from reluctant.audit.sweep import Sweep
 from reluctant.domains import Domain
 from reluctant.engines import Engine
+from reluctant.estimation import Range
 from reluctant.health import Health
 from reluctant.networks import ReLUNetwork
-from reluctant.networks.network import LINKS, Link
+from reluctant.networks.network import Link
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting
-from reluctant.oracles.link import AnswerLink
+from reluctant.oracles.link import AnswerLink, written_link
 from reluctant.oracles.opening import Precision
 from reluctant.results import Ended, Outcome, Result
 from reluctant.span import Span
 from reluctant.verification.bends import Bends
 
-__all__ = ["NOT_BEGUN", "STOPPED", "Given", "Known", "Skip", "StepFunction", "as_given", "skip_where"]
+__all__ = ["Given", "Known", "Skip", "StepFunction", "as_given", "skip_where"]
 
-STOPPED = "Stopped from outside while it ran."
-NOT_BEGUN = "Not begun."
 NOTHING_TO_DO = "nothing that this step could work with"
 
 
@@ -66,12 +66,14 @@ class Known:
     """Findings so far; None where a step has not run or has found nothing.
 
     link: how the answers are read, as given or as found. reach: the range in which the target answers, where it
-    does not everywhere. served: the interface as it answers; health: as it is read.
+    does not everywhere. served: the interface as it answers; health: as it is read. noisy: answers are probabilities
+    with noise on them, which are put right before a link reads them.
     """
 
     given: Given
     link: AnswerLink = "identity"
     reach: Domain | None = None
+    noisy: bool = False
     served: Health | None = None
     health: Health | None = None
     span: Span | None = None
@@ -87,7 +89,10 @@ class Known:
     left_out: Mapping[str, int] = field(default_factory=dict)  # rows without a finite answer, by picture
     truth: Mapping[str, Any] | None = None
     sweep: Sweep | None = None
+    rows_needed: Range | None = None  # by extraction, for the shape in the file
+    needed: str = ""  # the same in words, where the budget ran out
     said: Mapping[str, str] = field(default_factory=dict)  # why each step ended as it did
+    states: Mapping[str, State] = field(default_factory=dict)  # and how
     timed_out: tuple[str, ...] = ()  # steps whose time was over before they ended
     refused: tuple[str, ...] = ()  # steps that have nothing to find in this interface
 
@@ -106,6 +111,11 @@ class Known:
     def copy(self) -> Result | None:
         """The run that gave the best copy: verified, as accurate as asked for, or measured to be close."""
         return best_copy(run for _, run in self.runs)
+
+    @property
+    def linked(self) -> bool:
+        """True if values are read through a link: what ends far out are these, and not the answers."""
+        return self.link != "identity"
 
     @property
     def refusal(self) -> Outcome | None:
@@ -128,7 +138,7 @@ class Known:
         """What a network is written with, by how its answers were read; one output of many, or one apart, has none."""
         if self.given.output is not None or self.apart:
             return "identity"
-        return next((link for link in LINKS if link == self.link), "softmax")
+        return written_link(self.link)
 
     @property
     def network(self) -> ReLUNetwork | None:
@@ -138,7 +148,7 @@ class Known:
     @property
     def apart(self) -> bool:
         """True if the copy's values are not those that other steps see."""
-        return self.copy is not None and bool(self.copy.evidence.get("apart"))
+        return self.copy is not None and "own link" in self.copy.evidence
 
 
 class Skip(Exception):
@@ -156,7 +166,7 @@ StepFunction = Callable[[Counting, Known, int], Mapping[str, Any]]
 def skip_where(known: Known, *refusals: Outcome, missing: str = NOTHING_TO_DO) -> None:
     """Skip the step where the interface has one of these faults; what the step misses is said in its own words."""
     if known.health is not None and known.refusal is not None and known.refusal in refusals:
-        raise Skip(lacks(known.health, missing), settles=known.refusal.settles)
+        raise Skip(lacks(known.health, missing, saturates=known.linked), settles=known.refusal.settles)
 
 
 def as_given(known: Known, oracle: Counting) -> str:

@@ -129,6 +129,11 @@ class Leak:
         return True if self.tried and not self.cut and all(each.settled for each in self.tried) else None
 
     @property
+    def student(self) -> dict[str, Any] | None:
+        """The trained network as data."""
+        return None if self.trained is None else _student_as_data(self.trained, self.span)
+
+    @property
     def ending(self) -> str:
         """How each method ended, in words."""
         if self.no_method:
@@ -159,7 +164,7 @@ class Leak:
             },
             "span": None if self.span is None else _span_as_data(self.span),
             "rebuilt": None if rebuilt is None else rebuilt.to_dict() | {"queries": self.queries},
-            "trained": None if self.trained is None else _student_as_data(self.trained, self.span),
+            "trained": self.student,
             "stopped": self.stopped,
         }
 

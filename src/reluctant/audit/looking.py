@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from reluctant.audit.known import Known, Skip, skip_where
+from reluctant.audit.needed import rows_needed
 from reluctant.audit.owner import lacks
+from reluctant.audit.tidied import Tidied
 from reluctant.domains import Domain
 from reluctant.errors import ReluctantError, TargetError
 from reluctant.health import Health, check_health
+from reluctant.health.lines import ask
 from reluctant.health.reach import answered_box
 from reluctant.health.summary import FAR_ENOUGH
 from reluctant.numerics import as_generator
@@ -20,12 +26,20 @@ from reluctant.span import recover_span
 
 __all__ = ["look_at_health", "look_for_span", "seen"]
 
+NOISY_ROWS = 12  # asked to tell probabilities with noise from values
+SURELY = 5.0  # deviations of noise that hardly any of so few answers goes beyond
 FROM_LABELS = (Outcome.PIECEWISE_CONSTANT, Outcome.NOT_PIECEWISE_LINEAR, Outcome.OUT_OF_REACH)
 
 
-def seen(oracle: Counting, link: AnswerLink, output: int | None, inside: Domain | None = None) -> Counting:
-    """The same target as it is looked at: its probabilities turned back into values, one output of many, in a range."""
-    values = oracle.inner if link == "identity" else Linked(oracle.inner, link)
+def seen(
+    oracle: Counting, link: AnswerLink, output: int | None, inside: Domain | None = None, *, noisy: bool = False
+) -> Counting:
+    """The same target as it is looked at: its probabilities turned back into values, one output of many, in a range.
+
+    noisy: they have noise on them, and are put right before a link reads them.
+    """
+    answered = Tidied(oracle.inner, link) if noisy and link != "identity" else oracle.inner
+    values = answered if link == "identity" else Linked(answered, link)
     chosen = values if output is None else Selected(values, output)
     return Counting(chosen, oracle.ledger, oracle.facts.domain if inside is None else inside)
 
@@ -36,6 +50,11 @@ def look_at_health(oracle: Counting, known: Known, seed: int) -> Mapping[str, An
     Where it does not answer far out, a range is looked for in which it does, and checked again: from then on nothing is
     asked outside. Cost: at most 240 rows more, and the check.
     """
+    found = _looked(oracle, known, seed)
+    return found | {"rows_needed": rows_needed(oracle, replace(known, **found), found["health"])}
+
+
+def _looked(oracle: Counting, known: Known, seed: int) -> dict[str, Any]:
     try:
         found = _check(oracle, known, seed)
     except TargetError:
@@ -53,10 +72,10 @@ def _answers_near_alone(served: Health) -> bool:
     return near or served.refusal is Outcome.NON_FINITE
 
 
-def _check_inside(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any] | None:
+def _check_inside(oracle: Counting, known: Known, seed: int) -> dict[str, Any] | None:
     """The check inside the range that is answered; None where there is none."""
     links: tuple[AnswerLink, ...] = ("identity", "softmax") if known.link == "identity" else (known.link,)
-    found: Mapping[str, Any] | None = None
+    found: dict[str, Any] | None = None
     for link in links if oracle.facts.domain.is_space else ():
         box = answered_box(seen(oracle, link, known.given.output), as_generator(seed))
         if box is None:
@@ -71,22 +90,37 @@ def _check_inside(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any
 def _check(oracle: Counting, known: Known, seed: int) -> dict[str, Any]:
     """Probabilities are read through their softmax also where nobody said so."""
     served, output = check_health(oracle, rng=seed), known.given.output
-    if known.link != "identity" or output is not None:
-        return {"served": served, "health": check_health(seen(oracle, known.link, output), rng=seed)}
+    noisy = _are_noisy_probabilities(oracle, known, served, seed)
+    if known.linked or output is not None:
+        health = check_health(seen(oracle, known.link, output, noisy=noisy), rng=seed)
+        return {"served": served, "health": health, "noisy": noisy}
     if served.answers is not Kind.PROBABILITIES:
         return {"served": served, "health": served}
-    behind = _behind(oracle, seed)
+    behind = _behind(oracle, seed, noisy)
     if behind is None or behind.refusal is not None:
         return {"served": served, "health": served}
-    return {"served": served, "health": behind, "link": "softmax"}
+    return {"served": served, "health": behind, "link": "softmax", "noisy": noisy}
 
 
-def _behind(oracle: Counting, seed: int) -> Health | None:
+def _behind(oracle: Counting, seed: int, noisy: bool) -> Health | None:
     """Health of the values behind probabilities, None where they cannot be read."""
     try:
-        return check_health(seen(oracle, "softmax", None), rng=seed)
+        return check_health(seen(oracle, "softmax", None, noisy=noisy), rng=seed)
     except ReluctantError:
         return None
+
+
+def _are_noisy_probabilities(oracle: Counting, known: Known, served: Health, seed: int) -> bool:
+    """True if answers are probabilities but for fresh noise: below 0 by no more than it, adding up to 1 in the mean.
+
+    Cost: none where there is no noise, or it is too small to take one for anything else.
+    """
+    if served.deterministic or served.answers is Kind.PROBABILITIES or known.link != "softmax":
+        return not served.deterministic and served.answers is Kind.PROBABILITIES
+    answers = ask(oracle, oracle.facts.domain.sample(as_generator(seed), NOISY_ROWS, oracle.dim))
+    slack = SURELY * served.fresh_noise
+    off = abs(float(answers.sum(axis=1).mean()) - 1) / np.sqrt(oracle.outputs / NOISY_ROWS)
+    return bool(np.all((answers >= -slack) & (answers <= 1 + slack)) and off <= slack)
 
 
 def look_for_span(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from reluctant.audit.known import Known
+from reluctant.audit.recovered import is_trained
 from reluctant.audit.sweep import Sweep
 from reluctant.audit.verdict import NEEDS, Verdict
 from reluctant.defenses.words import defense_words
@@ -46,20 +47,28 @@ def names(known: Known, verdict: Verdict) -> list[dict[str, Any]]:
     return [dict(zip(("id", "name", "source", "finding"), entry, strict=True)) for entry in entries]
 
 
-def _trained(known: Known) -> str:
+def _labels(known: Known) -> float | None:
     """How often a network that was trained on the answers gives their label, where it is no copy."""
     run = known.training
     measured = None if run is None or run is known.copy or run.network is None else run.evidence.get("accuracy")
-    return "" if measured is None else f" A trained network gives {measured.agreement:.1%} of labels."
+    return None if measured is None else float(measured.agreement)
+
+
+def _trained(known: Known) -> str:
+    labels = _labels(known)
+    return "" if labels is None else f" A trained network gives {labels:.1%} of labels."
 
 
 def _what_is_known(known: Known, verdict: Verdict) -> str:
     """Of architecture and weights."""
     run = known.copy
     if run is not None and run.network is not None:
-        network = run.network.before_link(known.written_link)
+        network = run.as_written(known.written_link)
+        shape = "-".join(map(str, network.widths))
+        if is_trained(run):
+            return f"Neither architecture nor weights: another network that answers nearly alike, {shape}."
         what = "Architecture and weights" if verdict.level == "exact" else "A network that answers nearly alike"
-        return f"{what}: {'-'.join(map(str, network.widths))}, {network.parameters:,} parameters."
+        return f"{what}: {shape}, {network.parameters:,} parameters."
     if known.part is not None and known.part.confirmed:
         return f"{known.part.confirmed:,} neurons of the first layer: {known.part.weights:,} weights and biases."
     if verdict.level == "span" and known.span is not None:
@@ -71,14 +80,17 @@ def _what_is_known(known: Known, verdict: Verdict) -> str:
 def _theft(known: Known, verdict: Verdict) -> str:
     if known.copy is not None and verdict.level in COPIED:
         return f"A copy costs {known.copy.queries:,} queries."
-    return "Whether a copy can be taken is not settled." if "approximable" in verdict.unsettled else "No copy was made."
+    if "approximable" in verdict.unsettled:
+        return "Whether a copy can be taken is not settled."
+    labels = _labels(known)
+    return "No copy was made." if labels is None else f"No close copy was made; training copied {labels:.1%} of labels."
 
 
 def _obfuscation(sweep: Sweep | None) -> str:
     if sweep is None or not sweep.rows:
         return "No defense was tried."
     if sweep.open is not True:
-        return "Without a copy no defense can be seen to stop one."
+        return "Nothing was rebuilt without a defense, so none can be seen to stop that."
     if sweep.cheapest is None:
         return "None of those that were tried is known to stop exact recovery."
     trained = sweep.cheapest.trained
@@ -90,6 +102,6 @@ def _obfuscation(sweep: Sweep | None) -> str:
 def _limit(known: Known) -> str:
     if known.copy is None:
         settled = all(known.settled(step) for step in NEEDS["approximable"])
-        made = "No copy was made" if settled else "Whether a copy can be made was not settled"
+        made = "No close copy was made" if settled else "Whether a copy can be made was not settled"
         return f"{made}, so no limit can be derived from one."
     return f"A copy took {known.copy.queries:,} queries: a limit helps only if it is well below that for each user."

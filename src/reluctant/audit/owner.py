@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from reluctant.health import Health
 from reluctant.oracles import Kind
-from reluctant.results import Outcome
+from reluctant.results import Ended, Outcome
 
-__all__ = ["GIVE_DOMAIN", "LABELS", "lacks", "reason", "told"]
+__all__ = ["GIVE_DOMAIN", "LABELS", "happened", "lacks", "reason", "told", "told_of"]
 
 GIVE_DOMAIN = "If it answers in some range only, give that: domain=(low, high) (--domain LOW,HIGH)."
 
@@ -44,21 +44,62 @@ LABELS = "Labels"
 ARE_LABELS = "The answers are labels: they do not change under small steps."
 
 
-def told(outcome: Outcome) -> str:
+# Where a link reads probabilities, it is their values that end, and not the answers.
+SATURATED: Mapping[Outcome, str] = {
+    Outcome.OUT_OF_REACH: (
+        "Far from the origin, where creases have to be looked for, its probabilities are certain, to the last digit or "
+        "in their noise: no value can be read there."
+    ),
+    Outcome.NON_FINITE: (
+        "Where it was asked some of its probabilities are 0, to the last digit or in their noise: no value can be read "
+        "there."
+    ),
+}
+ZEROS = "Probabilities that are 0, to the last digit or in their noise,"
+A_COPY = "A network was trained on the answers that is close enough to be called a copy."
+NO_COPY = "A network was trained on the answers; it is not close enough to be called a copy."
+ON_FEWER = (
+    "The query budget ran out: a network was trained on the answers there were. It is not close enough to be called a "
+    "copy."
+)
+
+
+def happened(outcome: Outcome, *, saturates: bool = False) -> str:
+    """What happened; saturates: answers are probabilities that were read through a link."""
+    return SATURATED.get(outcome, outcome.happened) if saturates else outcome.happened
+
+
+def told(outcome: Outcome, *, saturates: bool = False) -> str:
     """What happened, and what to do."""
-    return f"{outcome.happened} {ADVICE.get(outcome, outcome.advice)}".strip()
+    said = happened(outcome, saturates=saturates)
+    advice = "" if saturates and outcome in SATURATED else ADVICE.get(outcome, outcome.advice)
+    return f"{said} {advice}".strip()
 
 
-def reason(health: Health) -> str:
+def told_of(run: Ended, *, saturates: bool = False) -> str:
+    """The same of a run: a network that was trained is one, whether it is a copy or not."""
+    trained = "training" in run.evidence
+    if trained and run.outcome is Outcome.LEARNED:
+        return A_COPY
+    if trained and run.outcome is Outcome.NOT_ACCURATE:
+        return NO_COPY
+    if trained and run.outcome is Outcome.OUT_OF_BUDGET:
+        return ON_FEWER
+    return told(run.outcome, saturates=saturates)
+
+
+def reason(health: Health, *, saturates: bool = False) -> str:
     """Why an interface is refused, in a sentence; empty where it is not."""
     if health.refusal is None:
         return ""
     labels = health.refusal is Outcome.PIECEWISE_CONSTANT and health.answers is Kind.LABELS
-    return ARE_LABELS if labels else health.refusal.happened
+    return ARE_LABELS if labels else happened(health.refusal, saturates=saturates)
 
 
-def lacks(health: Health, missing: str) -> str:
+def lacks(health: Health, missing: str, *, saturates: bool = False) -> str:
     """What a step misses in an interface that is refused: "Labels have no creases to find."."""
+    if saturates and health.refusal is Outcome.NON_FINITE:
+        return f"{ZEROS} have {missing}."
     labels = health.answers is Kind.LABELS and health.refusal is not Outcome.CONSTANT
     given = GIVES.get(health.refusal, "Such answers") if health.refusal is not None else "Such answers"
     return f"{LABELS if labels else given} have {missing}."

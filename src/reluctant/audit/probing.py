@@ -30,9 +30,13 @@ def flip_inputs(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
 def stepped_by(known: Known) -> tuple[str, int]:
     """What the gradient was taken from, and the queries that this had taken before any input was tried."""
     if known.copy is not None and known.network is not None:
-        return "the recovered network", known.copy.queries
+        return _by_copy(known), known.copy.queries
     span = _usable_span(known)
     return ("questions", 0) if span is None else ("questions inside the recovered span", span.queries)
+
+
+def _by_copy(known: Known) -> str:
+    return "the trained network" if known.copy is known.training else "the recovered network"
 
 
 def _usable_span(known: Known) -> Span | None:
@@ -48,7 +52,7 @@ def look_at_linearity(oracle: Counting, known: Known, seed: int) -> Mapping[str,
     found = [local_linearity(network, x, rng=seed) for x in starts[:INPUTS] if _decided(network, x)]
     if not found:
         raise Skip("The network is flat around every input that was tried.")
-    return {"linearity": _as_data(found, "the recovered network", network.depth - 1)}
+    return {"linearity": _as_data(found, _by_copy(known), network.depth - 1)}
 
 
 def _skip_without_gradient(known: Known) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.audit.known import Known, Skip, skip_where
+from reluctant.audit.needed import needed_words
 from reluctant.errors import ReluctantError
 from reluctant.extraction import extract
 from reluctant.learning import learn
@@ -27,7 +28,9 @@ def extract_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, A
     """Exact extraction with its own verification."""
     refused = (Outcome.NOT_PIECEWISE_LINEAR, Outcome.PIECEWISE_CONSTANT, Outcome.CONSTANT)
     skip_where(known, *refused, missing="no creases to find")
-    return {"extraction": extract(oracle, rng=seed)}
+    found = extract(oracle, rng=seed)
+    ran_out = found.outcome is Outcome.OUT_OF_BUDGET
+    return {"extraction": found, "needed": needed_words(oracle, known) if ran_out else ""}
 
 
 def learn_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from reluctant.audit.names import names
 from reluctant.audit.pictures import first_layer, rounded
 from reluctant.audit.probing import stepped_by
 from reluctant.audit.recovered import Price, cost, recovered
+from reluctant.audit.states import State
 from reluctant.audit.stopped import how_to_go_on
 from reluctant.audit.training import training_limits
 from reluctant.audit.verdict import LEAKS, Verdict, judge, smallest_flip
@@ -32,10 +33,10 @@ SMALL_INPUT = 4096  # numbers of an input that is written into the record
 
 @dataclass(frozen=True)
 class StepRecord:
-    """How one step went: "done", "skipped" or "failed", why, what it spent of what it was allowed."""
+    """How one step went, why, what it spent of what it was allowed."""
 
     step: str
-    state: str
+    state: State
     why: str = ""
     queries: int = 0
     seconds: float = 0.0
@@ -44,7 +45,10 @@ class StepRecord:
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found; `to_dict` is the record. `ok`: it ran to its end. recorded: there is a transcript of it."""
+    """What an audit found; `to_dict` is the record. `ok`: it ran to its end. recorded: there is a transcript of it.
+
+    written: names of the files that it goes to, "record" and "page", where they are known.
+    """
 
     facts: Facts | None
     rows: Mapping[str, Rows]
@@ -59,6 +63,7 @@ class Audit:
     name: str = "target"
     rate: float | None = None
     recorded: bool = False
+    written: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def verdict(self) -> Verdict:
@@ -68,7 +73,7 @@ class Audit:
     @property
     def stopped(self) -> str | None:
         """Where it was stopped from outside and how it goes on, None where it was not."""
-        return how_to_go_on([(step.step, step.why) for step in self.steps], self.recorded) or None
+        return how_to_go_on([(step.step, step.state) for step in self.steps], self.recorded) or None
 
     @property
     def queries(self) -> int:
@@ -89,6 +94,7 @@ class Audit:
             "verdict": verdict.to_dict(),
             "stopped": self.stopped,
             "health": known.health and known.health.to_dict(),
+            "served": None if known.served is known.health or known.served is None else known.served.to_dict(),
             "span": known.span and known.span.to_dict(),
             "extraction": _run_as_data(known.extraction),
             "part": known.part and asdict(known.part),
@@ -96,7 +102,7 @@ class Audit:
             "training": _run_as_data(known.training),
             "flip": _flip(known),
             "linearity": known.linearity,
-            "recovered": recovered(known.copy, facts.outputs, self.price, known.written_link),
+            "recovered": recovered(known.copy, facts.outputs, self.price, known.written_link, self.rate),
             "expected": expected(known, facts, self.price, self.rate),
             "truth": known.truth,
             "defenses": known.sweep and known.sweep.to_dict(),
@@ -104,7 +110,7 @@ class Audit:
             "steps": [asdict(step) for step in self.steps],
             "limits": _limits(self),
             "names": names(known, verdict),
-            "repeat": {"command": self.repeat, "seed": self.seed},
+            "repeat": {"command": self.repeat, "seed": self.seed, **self.written},
         }
         return dict(jsonable(record))
 
@@ -185,6 +191,10 @@ def _place(known: Known, facts: Facts) -> str:
     return place if inside is None else f"{place}; extraction kept to {inside}, for probabilities saturate far out"
 
 
+def _put_right(known: Known) -> str:
+    return " Their noise was put right before: none below 0, and a sum of 1." if known.noisy else ""
+
+
 def _limits(audit: Audit) -> list[str]:
     """What was assumed and what could be missed, in sentences."""
     known, facts = audit.known, audit.facts
@@ -202,8 +212,10 @@ def _limits(audit: Audit) -> list[str]:
             "itself, and what is said holds inside it. It may answer somewhat farther: where the true range is known, "
             "give it (--domain LOW,HIGH)."
         )
-    if known.link != "identity":
-        said.append(f"The answers are probabilities; they were read back through their {known.link}.")
+    if known.linked:
+        said.append(
+            f"The answers are probabilities; they were read back through their {known.link}.{_put_right(known)}"
+        )
     if known.network is not None and known.written_link not in ("identity", "sigmoid"):
         said.append("Probabilities do not tell a value added to every class alike: the first class is taken as 0.")
     for run in (known.extraction, known.learning, known.training):

@@ -12,22 +12,22 @@ from reluctant.estimation.costs import PER_PRICE
 from reluctant.learning.student.measured import HeldOut
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
-from reluctant.oracles import Kind
 from reluctant.results import Outcome, Result
 
-__all__ = ["Price", "accuracy_of", "as_written", "best_copy", "cost", "recovered", "shape_of"]
+__all__ = ["Price", "accuracy_of", "best_copy", "cost", "is_trained", "recovered", "shape_of"]
 
 Price = dict[str, Any]  # "per thousand" queries, and the "currency"
 
 
 def accuracy_of(run: Result) -> dict[str, Any]:
     """Errors of a run's network relative to the output's deviation: the largest seen, at how many inputs, the typical
-    one (rms), in words.
+    one (rms), in words. inside: where that deviation was taken, if not at inputs of size 1.
     """
     verification, precision = run.evidence.get("verification"), run.evidence.get("precision")
     accuracy = run.evidence.get("accuracy")
     largest, rms = (None, None) if verification is None else (verification.max_error, verification.rms_error)
     found = {"largest": largest, "typical": rms, "inputs": None if verification is None else verification.points}
+    found |= {"inside": run.evidence.get("inside")}
     if precision is not None:
         return found | {"typical": precision.error, "words": f"in every digit that its answers give{_seen(found)}"}
     if run.outcome is Outcome.RECOVERED and largest is not None:
@@ -59,7 +59,9 @@ def _seen(found: dict[str, Any]) -> str:
     """The one figure for how far off a copy is: no bound, but what was met."""
     if found["largest"] is None:
         return ""
-    return f" (largest error seen {found['largest']:.1e} of the output's deviation, at {found['inputs']:,} inputs)"
+    inside = f" in {found['inside']}" if found["inside"] else ""
+    seen = f"largest error seen {found['largest']:.1e} of the output's deviation{inside}"
+    return f" ({seen}, at {found['inputs']:,} inputs)"
 
 
 def _digits(error: float) -> int:
@@ -78,19 +80,15 @@ def is_copy(run: Result) -> bool:
     return run.ok or (not student and is_close(accuracy_of(run)["typical"]))
 
 
+def is_trained(run: Result) -> bool:
+    """True of a network that was trained on the answers: its parameters are its own, and none of the target's."""
+    return "training" in run.evidence
+
+
 def _badness(run: Result) -> tuple[bool, bool, float]:
     """An exact one before any other, then by error."""
     typical = accuracy_of(run)["typical"]
     return not run.ok, run.outcome is not Outcome.RECOVERED, np.inf if typical is None else typical
-
-
-def as_written(run: Result, link: Link) -> ReLUNetwork:
-    """The network of a run with what makes answers of its values; one that is apart has a link of its own."""
-    assert run.network is not None
-    if not run.evidence.get("apart"):
-        return run.network.before_link(link)
-    own: Link = run.evidence["link"] if run.evidence["answers"] == Kind.PROBABILITIES.value else "identity"
-    return ReLUNetwork(run.network.weights, run.network.biases, run.network.skip, own)
 
 
 def shape_of(network: ReLUNetwork) -> str:
@@ -103,11 +101,16 @@ def shape_of(network: ReLUNetwork) -> str:
     return "-".join(map(str, network.widths)) + (f" with {' and '.join(more)}" if more else "")
 
 
-def recovered(run: Result | None, outputs: int, price: Price | None, link: Link = "identity") -> dict[str, Any] | None:
-    """The copy as data, with the link it is written with: a classifier has its classes back. None without one."""
+def recovered(
+    run: Result | None, outputs: int, price: Price | None, link: Link = "identity", rate: float | None = None
+) -> dict[str, Any] | None:
+    """The copy as data, with the link it is written with: a classifier has its classes back. None without one.
+
+    A trained network has a size that it was given: queries for each of its parameters say nothing of the target.
+    """
     if run is None or run.network is None:
         return None
-    network = as_written(run, link)
+    network, trained = run.as_written(link), is_trained(run)
     return {
         "method": _method(run),
         "verified": run.outcome is Outcome.RECOVERED,
@@ -117,9 +120,10 @@ def recovered(run: Result | None, outputs: int, price: Price | None, link: Link 
         "parameters": network.parameters,
         "error": accuracy_of(run),
         "queries": run.queries,
-        "queries per parameter": run.queries / network.parameters,
-        "answers per parameter": run.queries * outputs / network.parameters,
+        "queries per parameter": None if trained else run.queries / network.parameters,
+        "answers per parameter": None if trained else run.queries * outputs / network.parameters,
         "cost": cost(run.queries, price),
+        "seconds": None if rate is None else run.queries / rate,
     }
 
 
@@ -129,7 +133,7 @@ def cost(queries: int, price: Price | None) -> float | None:
 
 
 def _method(run: Result) -> str:
-    if "training" in run.evidence:
+    if is_trained(run):
         return "training on the answers"
     if "eps" in run.evidence:
         return "learning"

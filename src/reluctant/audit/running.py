@@ -7,12 +7,13 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from reluctant.audit.known import NOT_BEGUN, STOPPED, Known, Skip, StepFunction
+from reluctant.audit.known import Known, Skip, StepFunction
 from reluctant.audit.limits import Allowance
 from reluctant.audit.looking import seen
-from reluctant.audit.owner import told
+from reluctant.audit.owner import told_of
 from reluctant.audit.record import StepRecord
-from reluctant.audit.shares import SHARES, reserve, seconds_for, share
+from reluctant.audit.shares import SHARES, reserve, seconds_for, share, with_extraction
+from reluctant.audit.states import WHY, State
 from reluctant.errors import ReluctantError, TranscriptMismatch
 from reluctant.oracles import Counting
 from reluctant.results import Ended
@@ -46,13 +47,16 @@ class Run:
         for name, function in functions.items():
             if not stopped:
                 self.watch("audit", len(self.steps), len(functions), name)
-            if stopped or name not in wanted:
-                record = StepRecord(name, "skipped", LEFT_OUT if name not in wanted else NOT_BEGUN)
+            if name not in wanted:
+                record = StepRecord(name, State.SKIPPED, LEFT_OUT)
+            elif stopped:
+                record = StepRecord(name, State.NOT_BEGUN, WHY[State.NOT_BEGUN])
             else:
                 record = self.step(name, function)
-            stopped = stopped or record.why == STOPPED
+            stopped = stopped or record.state is State.STOPPED
             self.steps.append(record)
-            self.known = replace(self.known, said={**self.known.said, name: record.why})
+            said, states = {**self.known.said, name: record.why}, {**self.known.states, name: record.state}
+            self.known = replace(self.known, said=said, states=states)
         if not stopped:
             self.watch("audit", len(functions), len(functions), "")
         return not stopped
@@ -61,7 +65,7 @@ class Run:
         """One step within its share, and what it spent of it."""
         rows, before, start = self.share(name), self.oracle.queries, time.perf_counter()
         if rows == 0 and name in SHARES:
-            return StepRecord(name, "skipped", NO_ROWS, allowed=0)
+            return StepRecord(name, State.SKIPPED, NO_ROWS, allowed=0)
         allowance = Allowance(rows, seconds_for(name, self.known.given.seconds))
         state, why = self.outcome(name, function, allowance)
         self.passed += allowance.passed
@@ -70,22 +74,27 @@ class Run:
         spent, seconds = self.oracle.queries - before, time.perf_counter() - start
         return StepRecord(name, state, why, spent, seconds, rows if name in SHARES else None)
 
-    def outcome(self, name: str, function: StepFunction, allowance: Allowance) -> tuple[str, str]:
+    def outcome(self, name: str, function: StepFunction, allowance: Allowance) -> tuple[State, str]:
         """Run a step: its finding becomes known, its failure a state and a reason."""
         try:
             with allowance.running():
                 new = function(allowance.of(self.view(name)), self.known, self.seed)
         except Skip as reason:
             self.known = replace(self.known, refused=(*self.known.refused, *([name] if reason.settles else [])))
-            return "skipped", str(reason)
+            return State.SKIPPED, str(reason)
         except KeyboardInterrupt:
-            return "failed", STOPPED
+            return State.STOPPED, WHY[State.STOPPED]
         except TranscriptMismatch:
             raise  # a mistake at the keyboard: every step would stumble over it
         except Exception as error:  # whatever a target or a method raises, the rest goes on
-            return "failed", _said(error)
+            return State.FAILED, _said(error)
         self.known = replace(self.known, **new)
-        return "done", TIME_UP if allowance.time_up else _ending(new)
+        return State.DONE, TIME_UP if allowance.time_up else self.ending(new)
+
+    def ending(self, new: Mapping[str, Any]) -> str:
+        """How the method of a step ended, in its own words, and what else there is to say."""
+        ended = [told_of(value, saturates=self.known.linked) for value in new.values() if isinstance(value, Ended)]
+        return " ".join([*ended, *([new["needed"]] if new.get("needed") else [])])
 
     def view(self, name: str) -> Counting:
         """The target as a step sees it; the first looks at the bare interface."""
@@ -93,19 +102,17 @@ class Run:
             return self.oracle
         reach, output = self.known.reach, self.known.given.output
         as_answered = name in AS_ANSWERED and output is None
-        return seen(self.oracle, "identity" if as_answered else self.known.link, output, reach)
+        link = "identity" if as_answered else self.known.link
+        return seen(self.oracle, link, output, reach, noisy=self.known.noisy)
 
     def share(self, name: str) -> int:
         """Rows of a step: by what was asked, not sent, so that a replayed audit shares as the first one did."""
-        return share(name, self.budget - self.passed, reserve(self.budget, self.oracle.dim))
+        left = self.budget - self.passed
+        rows = share(name, left, reserve(self.budget, self.oracle.dim))
+        return with_extraction(name, rows, left, self.known.rows_needed)
 
 
 def _said(error: Exception) -> str:
     if isinstance(error, ReluctantError):
         return f"{error} [{error.slug}]"
     return f"{type(error).__name__}: {error}"
-
-
-def _ending(new: Mapping[str, Any]) -> str:
-    """How the method of a step ended, in its own words."""
-    return " ".join(told(value.outcome) for value in new.values() if isinstance(value, Ended))

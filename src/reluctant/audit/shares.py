@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from reluctant.audit.pictures import ERROR_POINTS, GRID, LINE_POINTS, SCALES
 from reluctant.audit.probing import INPUTS
+from reluctant.estimation import Range
 
-__all__ = ["BUDGET", "SECONDS", "SHARES", "STUDENTS", "TIMES", "TRAINING", "reserve", "seconds_for", "share"]
+__all__ = [
+    "BUDGET",
+    "SECONDS",
+    "SHARES",
+    "STUDENTS",
+    "TIMES",
+    "TRAINING",
+    "reserve",
+    "seconds_for",
+    "share",
+    "with_extraction",
+]
 
 BUDGET = 300_000
 SECONDS = 180.0  # of processor time
@@ -45,6 +57,15 @@ def share(step: str, left: int, kept: int) -> int:
     """Rows that a step may ask when so many are left, `kept` of them in reserve."""
     free = left if step in LOOKS else left - kept
     return max(0, int(SHARES.get(step, 0.0) * free))
+
+
+def with_extraction(step: str, rows: int, left: int, needed: Range | None) -> int:
+    """The same, so that extraction gets the rows that it is known to need, where so many are left: before all else."""
+    if needed is None or left < needed.expected:
+        return rows
+    if step == "extraction":
+        return max(rows, min(left, int(needed.high)))
+    return min(rows, int(left - needed.expected)) if step == "span" else rows
 
 
 def seconds_for(step: str, seconds: float) -> float | None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reluctant.audit.known import NOT_BEGUN, STOPPED, Known
+from reluctant.audit.known import Known
+from reluctant.audit.states import State
 from reluctant.oracles import Oracle, Wrapper
 from reluctant.oracles.transcript import Transcript
 
-__all__ = ["how_to_go_on", "is_recorded", "is_stopped", "left_by_a_stop"]
+__all__ = ["STOPS", "how_to_go_on", "is_recorded", "is_stopped", "left_by_a_stop"]
 
 GO_ON = "Run the same command again: the transcript goes on where it was stopped, and nothing is paid twice."
+STOPS = (State.STOPPED, State.NOT_BEGUN)
 KEEP_NEXT_TIME = "No transcript was kept, so it begins anew; with one (--transcript DIR) a stopped audit goes on."
 
 
@@ -23,9 +25,9 @@ def is_recorded(oracle: Oracle) -> bool:
     return False
 
 
-def how_to_go_on(steps: Sequence[tuple[str, str]], recorded: bool) -> str:
-    """Where an audit of these steps (name, why it ended) was cut short, and how it goes on; empty where it was not."""
-    at = next((k for k, (_, why) in enumerate(steps) if why == STOPPED), None)
+def how_to_go_on(steps: Sequence[tuple[str, State]], recorded: bool) -> str:
+    """Where an audit of these steps (name, how it ended) was cut short, and how it goes on; empty where it was not."""
+    at = next((k for k, (_, state) in enumerate(steps) if state is State.STOPPED), None)
     if at is None:
         return ""
     where = f"in step {at + 1} of {len(steps)}, {steps[at][0]}"
@@ -37,12 +39,12 @@ def how_to_go_on(steps: Sequence[tuple[str, str]], recorded: bool) -> str:
 
 def is_stopped(known: Known) -> bool:
     """True if the audit did not come to its last step."""
-    return STOPPED in known.said.values()
+    return State.STOPPED in known.states.values()
 
 
 def left_by_a_stop(known: Known, steps: Sequence[str]) -> str:
     """Which of these steps a stop broke off, and which it did not let begin; empty where it did neither."""
-    broken, never = ([step for step in steps if known.said.get(step) == why] for why in (STOPPED, NOT_BEGUN))
+    broken, never = ([step for step in steps if known.states.get(step) is state] for state in STOPS)
     said = [f"{_listed(broken)} {_be(broken)} broken off"] if broken else []
     said += [f"{_listed(never)} {_be(never)} not begun"] if never else []
     return f"The audit was stopped: {', '.join(said)}." if said else ""

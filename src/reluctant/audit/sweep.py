@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.audit.leak import NO_DEFENSE, Leak
-from reluctant.audit.leaking import METHODS, leak
+from reluctant.audit.leaking import BUDGET, METHODS, leak
 from reluctant.audit.limits import Clock
 from reluctant.audit.trained import first_student, hidden_of, trained_sentence
 from reluctant.audit.trying import MORE_THAN_A_SHARE, Trial, try_in_turn, try_on_engine
@@ -40,7 +40,7 @@ class Sweep:
     """Rows of the sweep in the order tried, and the cheapest defense that stops a copy.
 
     on: what stood for the model. base: digits of its answers without any defense. failed: defenses that could not be
-    tried, with the reason.
+    tried, with the reason. sampled: the inputs are random ones.
     """
 
     on: str
@@ -48,6 +48,7 @@ class Sweep:
     base: float
     inputs: str
     failed: tuple[tuple[str, str], ...] = ()
+    sampled: bool = False
 
     @property
     def cheapest(self) -> Leak | None:
@@ -72,12 +73,15 @@ class Sweep:
         open_ = f" Not decided: {undecided}." if undecided else ""
         if self.cheapest is None:
             said = "None of the defenses that were tried is known to stop exact recovery."
-            return f"{said}{open_} {trained_sentence(self.rows, None)}"
+            return f"{said}{open_} {self._trained(None)}"
         return (
             f"The cheapest defense that stopped exact recovery is {defense_words(self.cheapest.defense)} "
             f"({self.cheapest.ending_in_full}); {_for_users(self.cheapest)}.{_span_left(self.cheapest)} "
-            f"{trained_sentence(self.rows, self.cheapest)}{self._stopped_too()}{open_}"
+            f"{self._trained(self.cheapest)}{self._stopped_too()}{open_}"
         )
+
+    def _trained(self, cheapest: Leak | None) -> str:
+        return trained_sentence(self.rows, cheapest, sampled=self.sampled)
 
     def _stopped_too(self) -> str:
         rows = (row for row in self.rows if row.stopped and row.defense != NO_DEFENSE and row is not self.cheapest)
@@ -85,19 +89,20 @@ class Sweep:
 
     def _nothing_to_stop(self) -> str:
         """Without a copy no defense can be seen to stop one."""
-        said = "No copy was made even without a defense"
+        said = "Nothing was rebuilt even without a defense"
         if self.open is None:
-            said = "Whether a copy can be made without a defense is not settled"
+            said = "Whether the network can be rebuilt without a defense is not settled"
         defended = [row for row in self.rows if row.defense != NO_DEFENSE]
         if any(row.tried for row in defended):
-            return f"{said}, so none can be said to stop one. {trained_sentence(self.rows, None)}"
+            return f"{said}, so none can be said to stop that. {self._trained(None)}"
         also = ", and of a network trained on the answers" if any(row.trained for row in defended) else ""
-        return f"{said}; only what each leaves of the span{also} was tried. {trained_sentence(self.rows, None)}"
+        return f"{said}; only what each leaves of the span{also} was tried. {self._trained(None)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {
             "on": self.on,
+            "budget": BUDGET,
             "inputs": self.inputs,
             "rows": [row.to_dict() | {"digits": self.digits(row)} for row in self.rows],
             "failed": [{"defense": name, "why": why} for name, why in self.failed],
@@ -158,6 +163,7 @@ def sweep(
     on: str,
     inputs: FloatArray,
     described: str,
+    sampled: bool = False,
     link: AnswerLink = "identity",
     spread: float = 1.0,
     digits: float = FLOAT64_DIGITS,
@@ -173,7 +179,7 @@ def sweep(
 
     Arguments:
         copy: what stands for the model; `on` says what it is.
-        inputs: honest inputs (n, d), `described` in words.
+        inputs: honest inputs (n, d), `described` in words; `sampled` if they are random ones.
         link: what undoes the copy's answers, where they are probabilities.
         spread: deviation of the answers; noise is a part of it.
         digits: decimal digits of the answers, of their deviation.
@@ -197,7 +203,7 @@ def sweep(
     try_all = try_in_turn if engine is None else partial(try_on_engine, engine)
     cells = try_all(copy, trials, known, try_one, clock.left or 0.0, watch)
     rows = tuple(cell for cell in cells if isinstance(cell, Leak))
-    return Sweep(on, rows, digits, described, tuple(cell for cell in cells if not isinstance(cell, Leak)))
+    return Sweep(on, rows, digits, described, tuple(cell for cell in cells if not isinstance(cell, Leak)), sampled)
 
 
 def _unwatched(done: int, of: int, doing: str) -> None:

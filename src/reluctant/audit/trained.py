@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from typing import Any
 
 from reluctant.audit.leak import CLOSE, NO_DEFENSE, Leak, Rebuilt, is_close
 from reluctant.defenses.words import defense_words
 from reluctant.oracles import Oracle
+from reluctant.results import UNSETTLED
 
-__all__ = ["first_student", "hidden_of", "trained_sentence", "trained_words"]
+__all__ = ["alone_words", "first_student", "hidden_of", "trained_sentence", "trained_words"]
+
+Data = Mapping[str, Any]
 
 MOST_NAMED = 2  # in a sentence, of defenses that leave different copies
 NOT_TRAINED = "Training a copy on the answers was not tried, and may well succeed."
@@ -32,36 +36,47 @@ def hidden_of(student: Rebuilt | None) -> Sequence[int] | None:
     return None if training is None else tuple(training.hidden)
 
 
-def trained_words(trained: Rebuilt) -> str:
-    """How far off it is, how often it gives the same label, and whether it might have done better."""
-    if trained.agreement is None:
-        ended = trained.result.outcome
-        return "was not made: rows or time ran out" if not ended.settles else f"was not made ({ended.slug})"
-    off = "" if trained.error is None else f"is within {trained.error:.1e} of the model and "
-    measured = trained.result.evidence.get("accuracy")
-    alone = [] if trained.commonest is None else [f"one label alone: {trained.commonest:.1%}"]
-    drawn = [] if trained.error is not None or measured is None else [f"{measured.agreement:.1%} of random ones"]
-    beside = f" ({'; '.join([*alone, *drawn])})" if alone or drawn else ""
-    cut = "; its training was cut short" if trained.cut else ""
-    reused = ", as without the defense, whose answers hardly differ" if trained.reused else ""
-    return f"{off}gives the same label for {trained.agreement:.1%} of the inputs{beside}{reused}{cut}"
+def trained_words(student: Data, *, sampled: bool = True) -> str:
+    """How far off it is, how often it gives the same label, and whether it might have done better.
+
+    student: as `Leak.student` has it, and the record; sampled: the inputs are random ones.
+    """
+    if student.get("labels kept") is None:
+        open_ = student["outcome"] in UNSETTLED
+        return "was not made: rows or time ran out" if open_ else f"was not made ({student['outcome']})"
+    error, drawn = student.get("error"), student.get("held out labels")
+    off = "" if error is None else f"is within {error:.1e} of the model and "
+    beside = "" if sampled or error is not None or drawn is None else f" ({drawn:.1%} of random ones)"
+    cut = "; its training was cut short" if student.get("cut short") else ""
+    reused = ", as without the defense, whose answers hardly differ" if student.get("as undefended") else ""
+    return f"{off}gives the same label for {student['labels kept']:.1%} of the inputs{beside}{reused}{cut}"
 
 
-def trained_sentence(rows: Sequence[Leak], cheapest: Leak | None) -> str:
+def alone_words(student: Data) -> str:
+    """What to read beside equal labels: the share of the commonest one; empty where that is not told."""
+    alone = student.get("commonest label")
+    return "" if alone is None else f"one label alone: {alone:.1%}"
+
+
+def trained_sentence(rows: Sequence[Leak], cheapest: Leak | None, *, sampled: bool = False) -> str:
     """What training reaches behind the cheapest defense, and behind all of them."""
     tried = [row for row in rows if row.defense != NO_DEFENSE]
-    behind = [(defense_words(row.defense), row.trained) for row in tried if row.trained is not None]
+    behind = [(defense_words(row.defense), row.student) for row in tried if row.student is not None]
     if not behind:
         return NOT_TRAINED
-    first = "" if cheapest is None or cheapest.trained is None else f"{_despite(cheapest.trained)} "
-    far = [(name, trained_words(trained)) for name, trained in behind if not is_close(trained.error)]
+    first = "" if cheapest is None or cheapest.student is None else f"{_despite(cheapest.student, sampled)} "
+    far = [
+        (name, trained_words(student, sampled=sampled)) for name, student in behind if not is_close(student["error"])
+    ]
     close = f"{len(behind) - len(far)} of {len(behind)} defenses" if len(far) < len(behind) else "none of the defenses"
     alike = {words: ", ".join(name for name, said in far if said == words) for _, words in far}
     told = "".join(f"; behind {names} it {words}" for words, names in list(alike.items())[:MOST_NAMED])
     rest = "; the table has the others" if len(alike) > MOST_NAMED else ""
-    return f"{first}A trained copy is within {CLOSE:.0%} of the model behind {close}{told}{rest}."
+    alone = next((f" ({words}.)" for _, student in behind if (words := alone_words(student).capitalize())), "")
+    return f"{first}A trained copy is within {CLOSE:.0%} of the model behind {close}{told}{rest}.{alone}"
 
 
-def _despite(trained: Rebuilt) -> str:
-    stops = "That does not stop training" if is_close(trained.error) else "Of training it leaves this"
-    return f"{stops}: a network trained on {trained.result.queries:,} of its answers {trained_words(trained)}."
+def _despite(student: Data, sampled: bool) -> str:
+    stops = "That does not stop training" if is_close(student["error"]) else "Of training it leaves this"
+    words = trained_words(student, sampled=sampled)
+    return f"{stops}: a network trained on {student['queries']:,} of its answers {words}."

@@ -60,4 +60,5 @@ def _as_seen(result: Result, known: Known) -> Result:
         return replace(result, network=result.network.log_ratios())
     if reads == Kind.PROBABILITIES.value and known.link == "sigmoid":
         return result
-    return replace(result, evidence={**result.evidence, "apart": True})
+    own = result.evidence["link"] if reads == Kind.PROBABILITIES.value else "identity"
+    return replace(result, evidence={**result.evidence, "own link": own})

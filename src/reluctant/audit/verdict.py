@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from reluctant.adversarial import Flip
-from reluctant.audit.known import NOT_BEGUN, STOPPED, Known
-from reluctant.audit.owner import GIVE_DOMAIN, reason
-from reluctant.audit.recovered import accuracy_of, as_written, shape_of
-from reluctant.audit.stopped import is_stopped, left_by_a_stop
+from reluctant.audit.known import Known
+from reluctant.audit.owner import GIVE_DOMAIN, happened, reason
+from reluctant.audit.recovered import accuracy_of, is_trained, shape_of
+from reluctant.audit.stopped import STOPS, is_stopped, left_by_a_stop
 from reluctant.results import Ended, Outcome, Result
 
 __all__ = ["LEAKS", "NEEDS", "SMALL_FLIP", "Verdict", "judge", "smallest_flip"]
@@ -75,7 +75,8 @@ def _sentence(known: Known, level: str) -> str:
         return _copied(known, "The whole network can be taken")
     if level == "approximate":
         trained = known.copy is known.training
-        return _copied(known, f"A close copy of the network can be {'trained on its answers' if trained else 'taken'}")
+        said = _copied(known, f"A close copy of the network can be {'trained on its answers' if trained else 'taken'}")
+        return f"{said} {RAN_OUT} {known.needed}" if known.needed else said
     if level == "span":
         return _span_sentence(known)
     if "open" in known.said:
@@ -100,6 +101,7 @@ def _confidence(known: Known, level: str) -> str:
     return NO_PROOF
 
 
+RAN_OUT = "Exact extraction ran out of rows."
 OF_THE_PART = "High for the part: the target was seen to bend on its creases, and not beside them. For the rest:"
 UNSETTLED = "None: the audit could not look far enough. Mend what stopped it, or raise the budget, and run it again."
 CUT_SHORT = "None: the audit was stopped before it could look far enough."
@@ -129,11 +131,11 @@ def _copied(known: Known, can_be_taken: str) -> str:
     run = known.copy
     assert run is not None
     assert run.network is not None
-    network, accuracy = as_written(run, known.written_link), accuracy_of(run)
-    return (
-        f"{can_be_taken} through this interface: {shape_of(network)}, {network.parameters:,} "
-        f"parameters, in {run.queries:,} queries, {accuracy['words']}.{_where(known)}"
-    )
+    network, words = run.as_written(known.written_link), accuracy_of(run)["words"]
+    copy = f"{shape_of(network)}, {network.parameters:,} parameters, in {run.queries:,} queries"
+    if is_trained(run):
+        copy = f"by a network of its own, {shape_of(network)}, trained on {run.queries:,} of them"
+    return f"{can_be_taken} through this interface: {copy}, {words}.{_where(known)}"
 
 
 def _part(known: Known) -> str:
@@ -174,17 +176,19 @@ def _verified(known: Known) -> str:
     run = known.copy
     assert run is not None
     checked, accuracy, risk = (run.evidence.get(name) for name in ("verification", "accuracy", "risk"))
-    said = [accuracy, risk]
+    said = [f"{MEASURED_ALONE} {accuracy}" if is_trained(run) else accuracy, risk]
     if checked is not None:
         said.insert(
             0, VERIFIED.format(checked) if checked.ok else f"Low: it was compared at {checked.points:,} inputs."
         )
-    return " ".join(str(part) for part in said if part) or "Measured, not verified."
+    return " ".join(str(part) for part in said if part) or MEASURED_ALONE
 
 
+MEASURED_ALONE = "Measured, not verified."
 VERIFIED = (
     "High: compared with the target at {0.points:,} new inputs of three sizes, on its creases and beside them. With "
-    "{0.confidence:.0%} confidence fewer than {0.share:.1%} of inputs of one size err by more than {0.tol:.1e}."
+    "{0.confidence:.0%} confidence fewer than {0.share:.1%} of inputs of one size err by more than {0.tol:.1e} of that "
+    "deviation."
 )
 
 
@@ -220,21 +224,21 @@ def _why_not(known: Known) -> str:
     if known.health is None:
         return stopped or known.said.get("health", "")
     steps = ["extraction", "learning", "training", *_open_steps(known, "span")]
-    ended = [_how_it_ended(known, step) for step in steps if known.said.get(step) not in (STOPPED, NOT_BEGUN)]
-    return " ".join(dict.fromkeys(said for said in (*ended, stopped) if said))
+    ended = [_how_it_ended(known, step) for step in steps if known.states.get(step) not in STOPS]
+    return " ".join(dict.fromkeys(said for said in (*ended, stopped, known.needed) if said))
 
 
 REBUILDING = ("health", "span", "extraction", "learning", "training")  # steps that say what can be taken
 
 
-def _more(run: Ended) -> str:
+def _more(known: Known, run: Ended) -> str:
     """What the target said itself, or what would help."""
     if run.outcome is Outcome.NOT_ACCURATE and isinstance(run, Result):
         typical = accuracy_of(run)["typical"]
         return "" if typical is None else f" It is {typical:.1e} of the output's deviation, root mean square."
     if run.outcome is Outcome.TARGET_FAILED and run.evidence.get("error"):
         return f" {str(run.evidence['error'])[:LONGEST_QUOTE]}"
-    return f" {GIVE_DOMAIN}" if run.outcome is Outcome.OUT_OF_REACH else ""
+    return f" {GIVE_DOMAIN}" if run.outcome is Outcome.OUT_OF_REACH and not known.linked else ""
 
 
 def _how_it_ended(known: Known, step: str) -> str:
@@ -247,9 +251,10 @@ def _how_it_ended(known: Known, step: str) -> str:
         return f"The time for {step} ran out."
     if run is not None:
         told = run.outcome is Outcome.PARTIAL and _part(known)
-        return "" if told else f"{run.outcome.happened}{_more(run)}"
+        said = happened(run.outcome, saturates=known.linked)
+        return "" if told else f"{said}{_more(known, run)}"
     if known.health is not None and known.refusal is not None:
-        return reason(known.health)
+        return reason(known.health, saturates=known.linked)
     if known.settled(step):
         return known.said.get(step, "") if step == "extraction" else ""
     return f"{step.capitalize()} did not come to its end: {known.said.get(step) or 'it was not tried.'}"

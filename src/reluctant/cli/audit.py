@@ -13,6 +13,7 @@ import typer
 
 from reluctant.audit import LEAKS, STEPS, Audit, not_opened
 from reluctant.audit import audit as audit_target
+from reluctant.audit.given import check_rate
 from reluctant.audit.shares import BUDGET, SECONDS
 from reluctant.audit.verdict import NEEDS
 from reluctant.cli.console import progress
@@ -24,14 +25,14 @@ from reluctant.errors import InvalidInput, MissingDependency, TargetError, Unkno
 from reluctant.oracles.http import is_url, shown_command_target, shown_request
 from reluctant.oracles.link import AnswerLink
 from reluctant.oracles.opening import Precision
-from reluctant.report import three_figures
+from reluctant.report import is_page_of_a_failure, three_figures
 
 __all__ = ["audit", "figures"]
 
 # What keeps a target from being opened: a report says so. Any other bad argument is a mistake at the keyboard.
 NOT_OPENED = (TargetError, UnknownTarget, UnsafeFile, UnsupportedModel, MissingDependency)
 FILES = (".onnx", ".npz")
-NOT_REPEATED = {"json", "quiet", "verbose"}  # options that do not change what is found
+NOT_REPEATED = {"quiet", "verbose"}  # options that do not change what is found
 
 
 @dataclass(frozen=True)
@@ -102,22 +103,16 @@ def audit(target: TargetArgument, wanted: AuditOptions, options: TargetOptions) 
     Example: reluctant audit http://localhost:8000/v2/models/digits --budget 50000 --price 2 --fail-on extractable
     """
     wanted.check()
-    check_rate(options.rate)
+    check_rate(options.rate, "--rate")
     check_record_path(options.json)
     options = replace(options, budget=BUDGET if options.budget is None else options.budget)
     with stoppable() as stop:
         found = _run(target, options, _repeat(target, options, wanted), wanted.settings())
-        found = replace(found, rate=options.rate)
+        found = replace(found, written={"record": _record_name(options), "page": str(wanted.out)})
         stop.armed = False  # what is found is written whatever happens
         _write(found, wanted, options)
     _say_what_is_open(found, wanted.gates, options)
     return _status(found, wanted.gates, stop)
-
-
-def check_rate(rate: float | None) -> None:
-    """A rate that time follows from, before anything is asked."""
-    if rate is not None and not 0 < rate < inf:
-        raise InvalidInput.about("--rate", got=rate, expected="a finite number above 0")
 
 
 def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str, Any]) -> Audit:
@@ -135,18 +130,24 @@ def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str
             oracle, budget=budget, rng=options.seed, file=_file(target), repeat=repeat, watch=watch,
             defense=options.defense or (),
             precision=cast(Precision, options.precision), link=cast(AnswerLink, options.link), output=options.output,
-            engine=options.engine, **settings,
+            engine=options.engine, rate=options.rate, **settings,
         )  # fmt: skip
 
 
 def _write(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
     """The record, the page, and in words what matters most; a page is not lost to a target that was mistyped."""
     write_record(found, options.json)
-    kept = found.facts is None and wanted.out.exists()
+    kept = found.facts is None and wanted.out.exists() and not is_page_of_a_failure(wanted.out)
     if not kept:
         write_page(found.to_dict(), wanted.out)
     if options.json != "-":
-        print("\n".join([*figures(found), f"{'Kept as it was' if kept else 'Report'}: {wanted.out.resolve()}"]))
+        page = f"No report was written; kept, of an earlier audit: {wanted.out.resolve()}"
+        print("\n".join([*figures(found), page if kept else f"Report: {wanted.out.resolve()}"]))
+
+
+def _record_name(options: TargetOptions) -> str | None:
+    """The file of the record; one that went to standard output has no name yet."""
+    return None if options.json in (None, "-") else options.json
 
 
 def figures(found: Audit) -> list[str]:
@@ -227,4 +228,9 @@ DEFAULTS = {"budget": BUDGET}  # where the audit has its own
 def _words(option: str, value: Any) -> list[str]:
     if isinstance(value, bool):
         return [option]
-    return [word for each in (value if isinstance(value, list) else [value]) for word in (option, str(each))]
+    return [word for each in (value if isinstance(value, list) else [value]) for word in (option, _as_typed(each))]
+
+
+def _as_typed(value: Any) -> str:
+    """A whole number as one types it: 100, and not 100.0."""
+    return f"{value:.0f}" if isinstance(value, float) and value.is_integer() else str(value)

@@ -89,8 +89,7 @@ def _layers(network: ReLUNetwork) -> str:
 def _extraction_lines(found: Result, record: Record, link: str, written: Path | None) -> list[str]:
     lines = ending(found)
     if found.network is not None:
-        lines += shown_network(found.network, link)
-        lines.append(_layers(found.network))
+        lines += [*shown_network(found, link), _layers(found.network)]
     parts = ("reach", "layers", "verification", "certificate", "limits")
     lines += [str(found.evidence[part]) for part in parts if found.evidence.get(part)]
     return [*lines, spent(record, written)]

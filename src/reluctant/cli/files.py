@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from reluctant.errors import InvalidInput
-from reluctant.networks.network import LINKS, Link, ReLUNetwork
 from reluctant.optional import require
 from reluctant.report import write_audit_page
 from reluctant.results import Result
 
 __all__ = [
-    "as_written",
     "check_network_path",
     "check_page_path",
     "check_record_path",
@@ -23,10 +21,6 @@ __all__ = [
     "write_page",
     "write_record",
 ]
-
-
-# What to write after the values, by how they were read.
-NETWORK_LINKS: dict[str, Link] = dict(zip(LINKS, LINKS, strict=True), **{"top-k": LINKS[1]})
 
 
 def check_network_path(out: Path | None) -> None:
@@ -61,18 +55,13 @@ def write_page(record: Mapping[str, Any], out: Path) -> None:
         raise InvalidInput.about("--out", got=f"'{out}' ({error})", expected="a file to write") from error
 
 
-def as_written(network: ReLUNetwork, link: str) -> ReLUNetwork:
-    """The network as it is written and shown: with its link, and with all classes of a softmax."""
-    return network.before_link(NETWORK_LINKS.get(link, "identity"))
-
-
 def write_network(found: Result, out: Path | None, link: str = "identity") -> Path | None:
     """Write the network if there is one, with its link; one that is not verified gets a name that says so."""
     if out is None or found.network is None:
         return None
     path = out if found.ok else out.with_suffix(f".partial{out.suffix}")
     try:
-        as_written(found.network, link).save(path)
+        found.as_written(link).save(path)
     except OSError as error:
         raise InvalidInput.about("--out", got=f"'{path}' ({error})", expected="a file to write") from error
     return path

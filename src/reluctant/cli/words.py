@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reluctant.cli.files import as_written
 from reluctant.cli.targets import TargetOptions
-from reluctant.networks import ReLUNetwork
-from reluctant.results import Ended, Outcome
+from reluctant.results import Ended, Outcome, Result
 from reluctant.runs import Record
 
 __all__ = ["advise_transcript", "ending", "shown_network", "spent"]
@@ -22,11 +20,13 @@ def ending(found: Ended) -> list[str]:
     return [str(found.outcome), *([f"{where}{error}"] if error else [])]
 
 
-def shown_network(network: ReLUNetwork, link: str) -> list[str]:
-    """A network as it is written, and what its values are where they could be taken for others."""
-    written = as_written(network, link)
+def shown_network(found: Result, link: str) -> list[str]:
+    """The network as it is written, and what its values are where they could be taken for others; nothing of none."""
+    if found.network is None:
+        return []
+    written = found.as_written(link)
     ratios = "Its values are log-ratios to the first class, whose own is 0: the link makes them the target's answers."
-    return [repr(written), *([ratios] if written.outputs > network.outputs else [])]
+    return [repr(written), *([ratios] if written.outputs > found.network.outputs else [])]
 
 
 def spent(record: Record, written: Path | None) -> str:

@@ -49,7 +49,10 @@ class Certificate:
         where = f" in the {self.layer} layer" if self.layer else ""
         known = f"weights to {largest:.1e} at worst"
         if self.estimated:
-            known = f"weights to a standard error of {largest:.1e}; some are off by tens of times that, biases too"
+            known = (
+                f"weights to a standard error of {largest:.1e} (some may be off by tens of times that), biases to "
+                "about the noise of an answer"
+            )
         return (
             f"{self.width} neurons{where} up to equivalence, {known}. A neuron that bends the function by less than "
             f"{self.resolution:.1e}{far} could be missing."

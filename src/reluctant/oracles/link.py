@@ -21,7 +21,7 @@ from reluctant.networks.network import LINKS, Link
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, Wrapper
 
-__all__ = ["ANSWER_LINKS", "ROUNDED_PROBABILITY_SLACK", "AnswerLink", "Linked"]
+__all__ = ["ANSWER_LINKS", "ROUNDED_PROBABILITY_SLACK", "AnswerLink", "Linked", "written_link"]
 
 AnswerLink: TypeAlias = Link | Literal["top-k"]
 ANSWER_LINKS: tuple[AnswerLink, ...] = (*LINKS, "top-k")
@@ -37,6 +37,11 @@ NEARLY_CERTAIN = 0.99
 
 # A probability that follows from the others by subtraction has lost its digits when it is this few roundings large.
 ROUNDINGS_LEFT = 2.0**10
+
+
+def written_link(link: str) -> Link:
+    """What a network is written with whose answers were read through this link: of the largest few, a softmax."""
+    return next((each for each in LINKS if each == link), "softmax")
 
 
 class Linked(Wrapper):

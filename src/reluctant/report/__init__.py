@@ -1,6 +1,6 @@
 """Report: a record becomes a page that can be opened: one HTML file, no network, light and dark."""
 
-from reluctant.report.audit import audit_page, write_audit_page
+from reluctant.report.audit import audit_page, is_page_of_a_failure, write_audit_page
 from reluctant.report.reading import check_audit, read_audit
 from reluctant.report.rendering import render
 from reluctant.report.search import search_svg
@@ -9,6 +9,7 @@ from reluctant.report.summary import three_figures
 __all__ = [
     "audit_page",
     "check_audit",
+    "is_page_of_a_failure",
     "read_audit",
     "render",
     "search_svg",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reluctant.audit.known import NOT_BEGUN, STOPPED
+from reluctant.audit.states import WHY, State, state_of
 from reluctant.report.sentences import also_found
 from reluctant.report.summary import has_part
 from reluctant.report.words import count
@@ -53,8 +53,8 @@ def absences(record: Data) -> dict[str, str]:
 
 def _stopped(record: Data, steps: tuple[str, ...]) -> str:
     """What a stop from outside did to these steps, which is all there is to say of them."""
-    why = [step.get("why") for step in record["steps"] if step["step"] in steps]
-    return BROKEN_OFF if STOPPED in why else NOT_BEGUN if NOT_BEGUN in why else ""
+    states = [state_of(step) for step in record["steps"] if step["step"] in steps]
+    return BROKEN_OFF if State.STOPPED in states else WHY[State.NOT_BEGUN] if State.NOT_BEGUN in states else ""
 
 
 def _part(record: Data) -> str:
@@ -72,6 +72,6 @@ def _sentence(record: Data, steps: tuple[str, ...], first: str, said: str) -> st
     """Reasons of the steps that did not run; of those that ran without result, what they say themselves."""
     named = [step for step in record["steps"] if step["step"] in steps and step.get("why")]
     tried = [step for step in named if step["why"] not in said]
-    reasons = [str(step["why"]) for step in tried if step["state"] != "done"]
+    reasons = [str(step["why"]) for step in tried if state_of(step) is not State.DONE]
     reasons = reasons or [str(step["why"]) for step in tried]
     return " ".join([first, *dict.fromkeys(reasons)])

@@ -13,9 +13,10 @@ from reluctant.geometry import LineSearch
 from reluctant.optional import require
 from reluctant.report import drawings as draw
 from reluctant.report.absent import absences
-from reluctant.report.defenses import defense_table
+from reluctant.report.defenses import defense_table, label_alone
 from reluctant.report.findings import (
     interface_facts,
+    is_trained,
     name_table,
     query_table,
     recovered_facts,
@@ -34,12 +35,13 @@ from reluctant.report.sentences import (
 )
 from reluctant.report.summary import is_opened, leaks, level_of, three_figures
 
-__all__ = ["CONTENTS", "audit_page", "write_audit_page"]
+__all__ = ["CONTENTS", "audit_page", "is_page_of_a_failure", "write_audit_page"]
 
 Data = Mapping[str, Any]
 
 LONGEST_FILM = 800_000  # characters: of a page of 1.5 MB
 
+OF_A_FAILURE = '<meta name="reluctant-target" content="not opened">'  # stands in the page of one that was not opened
 NOT_OPENED = ("steps", "repeat")  # sections about a target that could not be opened
 CONTENTS = (
     ("recovered", "What was recovered"),
@@ -64,6 +66,7 @@ def audit_page(record: Data) -> str:
         record=record,
         contents=_contents(record),
         name=target_name(record),
+        of_a_failure="" if is_opened(record) else OF_A_FAILURE,
         level=level_of(record),
         stopped=record.get("stopped"),
         figures=three_figures(record) if is_opened(record) else [],
@@ -74,6 +77,8 @@ def audit_page(record: Data) -> str:
         labels=answers_labels(record),
         versions=versions_sentence(record),
         film=_film(record),
+        alone=label_alone(record.get("defenses")),
+        trained=is_trained(record.get("recovered") or {}),
         drawings=_drawings(record),
         **_tables(record),
     )
@@ -82,6 +87,11 @@ def audit_page(record: Data) -> str:
 def _contents(record: Data) -> tuple[tuple[str, str], ...]:
     """All sections; of a target that could not be opened, those that have something to say."""
     return CONTENTS if is_opened(record) else tuple(part for part in CONTENTS if part[0] in NOT_OPENED)
+
+
+def is_page_of_a_failure(path: Path) -> bool:
+    """True of a page that says no more than that a target could not be opened."""
+    return path.is_file() and OF_A_FAILURE in path.read_text(encoding="utf-8", errors="replace")
 
 
 def write_audit_page(path: Path, record: Data) -> None:

@@ -7,12 +7,13 @@ from typing import Any
 
 from reluctant.audit.leak import NO_METHOD
 from reluctant.audit.leak import is_close as is_near
+from reluctant.audit.trained import alone_words, trained_words
 from reluctant.defenses.words import defense_words
 from reluctant.report.tables import Cell, Column, Table
-from reluctant.report.words import UNKNOWN, count, percent, size
+from reluctant.report.words import UNKNOWN, count, percent, powers, size
 from reluctant.results import Outcome
 
-__all__ = ["defense_table", "is_close", "is_open", "trained_words"]
+__all__ = ["defense_table", "is_close", "is_open", "label_alone", "trained_note"]
 
 Data = Mapping[str, Any]
 
@@ -32,7 +33,9 @@ EXACT = 1e-8  # relative error of a copy that has half the digits of float64 or 
 
 def defense_table(defenses: Data) -> Table:
     """A row for each defense: what honest users lose, what one who asks still gets."""
-    caption = f"Each defense tried on {defenses['on']}; the model itself was not asked"
+    budget = defenses.get("budget")
+    allowed = f" with up to {count(budget)} rows for each method" if budget else ""
+    caption = f"Each defense tried on {defenses['on']}{allowed}; the model itself was not asked"
     return Table(caption, COLUMNS, [_row(row) for row in defenses["rows"]])
 
 
@@ -66,24 +69,24 @@ def _trained(trained: Data) -> list[Cell]:
 
 
 def _beside(trained: Data) -> str:
-    """What to read beside equal labels, and how far the training went."""
+    """How far the training went."""
     cut = ", cut short" if trained.get("cut short") else ""
-    return f"{_alone(trained)}{', as without it' if trained.get('as undefended') else ''}{cut}"
+    return f"{', as without it' if trained.get('as undefended') else ''}{cut}"
 
 
-def _alone(trained: Data) -> str:
-    """What always saying the commonest label gives, to be read beside equal labels."""
-    alone = trained.get("commonest label")
-    return "" if alone is None else f" (one label alone: {percent(alone)})"
+def label_alone(defenses: Data | None) -> str:
+    """What to read beside the labels of all trained networks: that of one label alone, once for all rows."""
+    students = (row.get("trained") or {} for row in (defenses or {}).get("rows", ()))
+    return next((words for student in students if (words := alone_words(student))), "")
 
 
-def trained_words(row: Data) -> str:
+def trained_note(row: Data) -> str:
     """What training on the defended answers reaches, in a few words; empty where it was not tried."""
-    trained = row.get("trained") or {}
-    if trained.get("labels kept") is None:
+    student = row.get("trained") or {}
+    if student.get("labels kept") is None:
         return ""
-    error = "" if trained.get("error") is None else f"is within {size(trained['error'])} and "
-    return f"a network trained on its answers {error}gives {percent(trained['labels kept'])} of labels{_alone(trained)}"
+    alone = alone_words(student)
+    return f"a network trained on its answers {powers(trained_words(student))}{f' ({alone})' if alone else ''}"
 
 
 def _number(value: Any, words: Any) -> Cell:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from reluctant.audit.states import State, state_of
 from reluctant.report.sentences import answers_labels
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.words import count, duration, money, powers, size
@@ -12,6 +13,7 @@ from reluctant.report.words import count, duration, money, powers, size
 __all__ = [
     "interface_facts",
     "is_measured",
+    "is_trained",
     "name_table",
     "query_table",
     "recovered_facts",
@@ -22,8 +24,15 @@ __all__ = [
 Data = Mapping[str, Any]
 Facts = list[tuple[str, str]]
 
-MEASURED = ("learning", "training on the answers")  # methods whose networks are never verified
-STATES = {"done": "good", "skipped": "calm", "failed": "bad"}
+TRAINED = "training on the answers"
+MEASURED = ("learning", TRAINED)  # methods whose networks are never verified
+TONES = {
+    State.DONE: "good",
+    State.SKIPPED: "calm",
+    State.FAILED: "bad",
+    State.STOPPED: "warn",
+    State.NOT_BEGUN: "calm",
+}
 
 
 def recovered_facts(record: Data) -> Facts:
@@ -36,10 +45,11 @@ def recovered_facts(record: Data) -> Facts:
         ("Parameters", _parameters(recovered)),
         ("Answers through", None if recovered.get("link", "identity") == "identity" else recovered["link"]),
         ("Largest error seen", _seen(error)),
-        ("Typical error (root mean square)", _error(error.get("typical"))),
+        ("Typical error (root mean square)", _error(error.get("typical"), error.get("inside"))),
         ("In words", _first_capital(error.get("words"))),
         ("Queries", _queries(recovered)),
         ("Cost", _cost(recovered, record.get("price"))),
+        ("Time", _time(recovered)),
         ("What an attack would cost", _expected(record.get("expected"), record.get("price"))),
     ]
     return [(name, str(value)) for name, value in rows if value is not None]
@@ -56,7 +66,14 @@ def is_measured(recovered: Data) -> bool:
     return recovered.get("method") in MEASURED
 
 
+def is_trained(recovered: Data) -> bool:
+    """True of a network that was trained: its parameters are its own."""
+    return recovered.get("method") == TRAINED
+
+
 def _parameters(recovered: Data) -> str:
+    if is_trained(recovered):
+        return f"{count(recovered['parameters'])} of its own: none of the model's was copied"
     linear = ", with those of a linear part from input to output" if recovered.get("linear part") else ""
     return count(recovered["parameters"]) + linear
 
@@ -66,18 +83,25 @@ def _first_capital(text: str | None) -> str | None:
 
 
 def _seen(error: Data) -> str | None:
-    said, inputs = _error(error.get("largest")), error.get("inputs")
+    said, inputs = _error(error.get("largest"), error.get("inside")), error.get("inputs")
     return f"{said}, at {count(inputs)} inputs" if said and inputs else said
 
 
-def _error(value: Any) -> str | None:
-    return None if value is None else f"{size(value)} of the output's standard deviation"
+def _error(value: Any, inside: str | None = None) -> str | None:
+    where = f" in {inside}" if inside else ""
+    return None if value is None else f"{size(value)} of the output's standard deviation{where}"
 
 
 def _queries(recovered: Data) -> str:
     rates = (("queries", recovered.get("queries per parameter")), ("answers", recovered.get("answers per parameter")))
-    known = [f"{size(rate)} {name}" for name, rate in rates if rate is not None]
+    known = [f"{size(rate)} {name}" for name, rate in rates if rate is not None and not is_trained(recovered)]
     return count(recovered["queries"]) + (f"; {' or '.join(known)} for each parameter" if known else "")
+
+
+def _time(recovered: Data) -> str | None:
+    """For the queries that it took."""
+    seconds = recovered.get("seconds")
+    return None if seconds is None else f"{duration(seconds)} for these queries, at the rate given"
 
 
 def _cost(recovered: Data, price: Data | None) -> str | None:
@@ -134,7 +158,7 @@ def _weights(value: Any) -> str | None:
 
 def interface_facts(record: Data) -> Facts:
     """What the target says of itself, and what the health check saw."""
-    target, health = record["target"], record.get("health")
+    target, health, served = record["target"], record.get("health"), record.get("served")
     rows = [
         ("Inputs", _known(target.get("inputs"), count)),
         ("Outputs", _known(target.get("outputs"), count)),
@@ -145,7 +169,9 @@ def interface_facts(record: Data) -> Facts:
         ("Answers only in", _found(target.get("answers only in"))),
         ("Identity", target.get("identity")),
     ]
-    rows += _health(health, answers_labels(record), linked=_link(target) is not None) if health else []
+    linked, labels = _link(target) is not None, answers_labels(record)
+    rows += _of_answers(_health(served, labels)) if served and linked else []
+    rows += _of_values(_health(health, labels)) if health and linked else _health(health, labels) if health else []
     return [(name, str(value)) for name, value in rows if value]
 
 
@@ -177,31 +203,42 @@ def _known(value: Any, words: Any) -> str | None:
     return None if value is None else words(value)
 
 
-def _health(health: Data, labels: bool, *, linked: bool) -> list[tuple[str, str | None]]:
-    """What the check saw; behind a link, of the values that probabilities are read as."""
-    without, largest = (
-        ("Rows whose probabilities tell no value", "Largest inputs that tell values")
-        if linked
-        else ("Rows without a number", "Largest inputs answered")
-    )
+def _health(health: Data, labels: bool) -> list[tuple[str, str | None]]:
+    """What the check saw."""
     fresh, far = size(health.get("fresh_noise")), health.get("largest_scale")
+    missing, largest = health.get("nonfinite"), None if far is None else f"size {size(far, 1)}"
     return [
         ("Shape at small scale", health.get("shape")),
         ("The same every time", "yes" if health.get("deterministic") else f"no: fresh noise of {fresh}"),
-        *([] if labels else _sizes(health, linked)),
-        (without, count(health["nonfinite"]) if health.get("nonfinite") else None),
-        (largest, None if far is None else f"size {size(far, 1)}"),
+        *([] if labels else _sizes(health)),
+        ("Rows without a number", count(missing) if missing else None),
+        ("Largest inputs answered", largest),
     ]
 
 
-def _sizes(health: Data, linked: bool) -> list[tuple[str, str | None]]:
+# Behind a link some is told of the answers, some of the values that were read from them, under names of their own.
+OF_VALUES = {
+    "Shape at small scale": "Shape of the values read, at small scale",
+    "Spread of the answers": "Spread of the values read",
+    "Rows without a number": "Rows whose probabilities tell no value",
+    "Largest inputs answered": "Largest inputs that tell values",
+}
+
+
+def _of_answers(told: Sequence[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
+    """All but their shape: curves of probabilities are those of their link."""
+    return [(name, value) for name, value in told if name != "Shape at small scale"]
+
+
+def _of_values(told: Sequence[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
+    return [(OF_VALUES[name], value) for name, value in told if name in OF_VALUES]
+
+
+def _sizes(health: Data) -> list[tuple[str, str | None]]:
     """Digits, noise and spread, which labels do not have."""
     noise, constant = health.get("noise") or {}, health.get("constant_beyond")
     return [
-        (
-            f"Digits {'of values read' if linked else 'seen'}",
-            f"{health.get('number_format')}, {_rounded(health.get('decimals'))}",
-        ),
+        ("Digits seen", f"{health.get('number_format')}, {_rounded(health.get('decimals'))}"),
         ("Noise", f"{size(noise.get('absolute'))} absolute, {size(noise.get('relative'))} relative"),
         ("Spread of the answers", size(health.get("spread"))),
         ("No change beyond", None if constant is None else f"size {size(constant, 1)}"),
@@ -240,18 +277,18 @@ def step_table(record: Data) -> Table:
         Column("time", True),
     )
     steps = record["steps"]
-    if steps and (steps[0]["step"], steps[0]["state"]) == ("open", "failed"):
-        skipped = Cell("skipped", tone="calm")
+    if steps and steps[0]["step"] == "open" and state_of(steps[0]) is State.FAILED:
+        skipped = Cell(State.SKIPPED, tone=TONES[State.SKIPPED])
         rest: list[Cell | str] = [f"{len(steps) - 1} others", skipped, "The target is not open.", "", ""]
         return Table("What the audit did, in order", columns, [_step(steps[0]), rest])
     return Table("What the audit did, in order", columns, [_step(step) for step in steps])
 
 
 def _step(step: Data) -> list[Cell | str]:
-    queries, seconds = step.get("queries"), step.get("seconds")
+    queries, seconds, state = step.get("queries"), step.get("seconds"), state_of(step)
     return [
         step["step"],
-        Cell(step["state"], tone=STATES.get(step["state"], "")),
+        Cell(state, tone=TONES[state]),
         step.get("why") or "",
         Cell(count(queries), "" if queries is None else queries),
         Cell(duration(seconds), "" if seconds is None else seconds),

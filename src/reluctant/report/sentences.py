@@ -12,7 +12,15 @@ from reluctant.report.student import student_of
 from reluctant.report.words import count, percent, size
 from reluctant.results import Outcome
 
-__all__ = ["also_found", "answers_labels", "flip_sentence", "shown_classes", "target_name", "versions_sentence"]
+__all__ = [
+    "also_found",
+    "answers_labels",
+    "flip_sentence",
+    "is_linked",
+    "shown_classes",
+    "target_name",
+    "versions_sentence",
+]
 
 Data = Mapping[str, Any]
 OUTCOMES = {outcome.slug: outcome for outcome in Outcome}
@@ -33,21 +41,22 @@ def also_found(record: Data) -> list[str]:
         if part == "training" and student is not None:
             sentences.append(student.sentence)
         elif found and not found["ok"]:
-            sentences.append(f"{words}: {_how_it_ended(found)}")
-    return [*sentences, *_span(record.get("span"))]
+            sentences.append(f"{words}: {_how_it_ended(found, record)}")
+    return [*sentences, *_span(record)]
 
 
-def _how_it_ended(found: Data) -> str:
+def _how_it_ended(found: Data, record: Data) -> str:
     """As an owner reads it; in the words of the record where it ended in a way that is not known here."""
     outcome = OUTCOMES.get(found["outcome"])
-    return str(found["text"]) if outcome is None else told(outcome)
+    return str(found["text"]) if outcome is None else told(outcome, saturates=is_linked(record))
 
 
-def _span(span: Data | None) -> list[str]:
+def _span(record: Data) -> list[str]:
+    span = record.get("span")
     if not span:
         return []
     if not span["ok"]:
-        return [f"Directions it looks at: {_how_it_ended(span)}"]
+        return [f"Directions it looks at: {_how_it_ended(span, record)}"]
     if span["rank"] == span["inputs"]:
         return [f"It looks at all {count(span['inputs'])} directions of its input: none is invisible to it."]
     angle = f", each to within an angle of {size(span['angle'])}" if span.get("angle") is not None else ""
@@ -119,6 +128,11 @@ def shown_classes(record: Data) -> tuple[str, str] | None:
 def _class(name: Any) -> str:
     """A number alone would not be read as a class."""
     return f"class {name}" if str(name).isdigit() else str(name)
+
+
+def is_linked(record: Data) -> bool:
+    """True if values were read from the answers through a link."""
+    return record["target"].get("link") not in (None, "identity")
 
 
 def answers_labels(record: Data) -> bool:

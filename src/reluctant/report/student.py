@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reluctant.report.words import count, percent
+from reluctant.audit.leak import CLOSE
+from reluctant.learning.student.driver import DIFFERING
+from reluctant.report.words import count, percent, size
 
 __all__ = ["Student", "student_of"]
 
@@ -24,6 +27,7 @@ class Student:
     labels: float
     alone: float
     cut: bool
+    lacks: str = ""
 
     @property
     def telling(self) -> bool:
@@ -39,10 +43,23 @@ class Student:
     def sentence(self) -> str:
         """What it gives, and that this is not called a copy."""
         cut = " Its training was cut short." if self.cut else ""
+        lacks = f": {self.lacks}" if self.lacks else ""
         return (
             f"Training: a network of {self.shape}, trained on {count(self.queries)} answers, gives {self.same} at "
-            f"inputs that it was not trained on. That is not close enough to be called a copy here.{cut}"
+            f"inputs that it was not trained on. That is not close enough to be called a copy here{lacks}.{cut}"
         )
+
+
+def _lacks(measured: Data) -> str:
+    """What chance leaves open, beside what is asked of a copy."""
+    high = (measured.get("own") or measured).get("high")
+    if high is not None:
+        return (
+            f"its error may be as large as {size(math.sqrt(high))} of the answers' deviation, and {CLOSE:.0%} is asked"
+        )
+    if measured.get("differing") is None:
+        return ""
+    return f"as many as {percent(measured['differing'])} of labels may differ, and {DIFFERING:.0%} is asked"
 
 
 def student_of(record: Data) -> Student | None:
@@ -56,5 +73,5 @@ def student_of(record: Data) -> Student | None:
         return None
     return Student(
         "-".join(map(str, training["network"]["widths"])), training["queries"], measured["agreement"],
-        measured["commonest"], bool(how.get("short") or how.get("hurried")),
+        measured["commonest"], bool(how.get("short") or how.get("hurried")), _lacks(measured),
     )  # fmt: skip

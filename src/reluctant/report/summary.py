@@ -6,14 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reluctant.audit.known import NOT_BEGUN
 from reluctant.audit.owner import LABELS
+from reluctant.audit.states import State, state_of
 from reluctant.defenses.words import defense_words
-from reluctant.report.defenses import is_close, is_open, trained_words
-from reluctant.report.findings import is_measured
+from reluctant.report.defenses import is_close, is_open, trained_note
+from reluctant.report.findings import is_measured, is_trained
+from reluctant.report.sentences import is_linked
 from reluctant.report.student import student_of
 from reluctant.report.words import count, duration, money, percent, size
-from reluctant.results import Outcome
+from reluctant.results import UNSETTLED
 
 __all__ = ["Figure", "Leak", "Level", "has_part", "is_opened", "leaks", "level_of", "three_figures"]
 
@@ -81,16 +82,13 @@ def level_of(record: Data) -> Level:
 
 def is_opened(record: Data) -> bool:
     """False where the target could not even be opened: there is nothing to show then."""
-    return not any(step["step"] == "open" and step["state"] == "failed" for step in record["steps"])
+    return not any(step["step"] == "open" and state_of(step) is State.FAILED for step in record["steps"])
 
 
 def has_part(record: Data) -> bool:
     """True if neurons were found and confirmed where there is no copy of the whole network."""
     return bool(record.get("part") and record["part"]["confirmed"])
 
-
-# Outcomes that say nothing about what a longer run would find.
-UNSETTLED = frozenset(outcome.slug for outcome in Outcome if not outcome.settles)
 
 # What can leak: its name in the verdict, the parts of the record that would have shown it, its words.
 LEAKS = (
@@ -128,9 +126,10 @@ def _state(record: Data, name: str, parts: tuple[str, ...]) -> tuple[str, str]:
 def _untried(record: Data, parts: tuple[str, ...]) -> str:
     """Nothing was found: a step that broke off was tried all the same, one that was not reached is another matter."""
     steps = [step for step in record["steps"] if step["step"] in parts]
-    if any(step["state"] == "failed" for step in steps):
+    states = {state_of(step) for step in steps}
+    if states & {State.FAILED, State.STOPPED}:
         return "broken off"
-    if any(step.get("why") == NOT_BEGUN for step in steps):
+    if State.NOT_BEGUN in states:
         return "not begun"
     refused = any(str(step.get("why")).startswith(LABELS) for step in steps)
     return "no method here" if refused else "not tried"
@@ -153,8 +152,19 @@ def _copied(record: Data) -> Figure | None:
     if recovered is None:
         return None
     layers = " → ".join([*map(str, recovered["widths"]), *_link(recovered)])
+    if is_trained(recovered):
+        return _of_its_own(record, recovered, layers)
     doubt = "" if recovered["verified"] else ", measured" if is_measured(recovered) else ", not verified"
     return Figure("Parameters copied", count(recovered["parameters"]), layers + _off(recovered) + doubt)
+
+
+def _of_its_own(record: Data, recovered: Data, layers: str) -> Figure:
+    """A trained network has none of the target's parameters: what counts is how far off it is, or its labels."""
+    error, which = recovered["error"].get("typical"), f"{layers}: a network of its own, none of the model's parameters"
+    if error is not None:
+        return Figure("Error of a trained copy", size(error), f"root mean square, of the answers' deviation; {which}")
+    measured = (record.get("training") or {}).get("evidence", {}).get("accuracy") or {}
+    return Figure("The same label from a trained copy", percent(measured.get("agreement")), which)
 
 
 def _part(record: Data) -> Figure | None:
@@ -193,10 +203,12 @@ def _queries(record: Data) -> Figure | None:
         student = student_of(record)
         which = "closer " if student is not None and student.telling else "whole " if has_part(record) else ""
         return Figure("Queries spent", count(record["queries"]["total"]), f"without a {which}copy of the network")
-    per = recovered.get("queries per parameter")
+    per = None if is_trained(recovered) else recovered.get("queries per parameter")
     notes = [f"{size(per)} for each parameter"] if per is not None else []
     cost = recovered.get("cost")
-    notes += [money(cost, _currency(record))] if cost is not None else []
+    notes += [f"at a cost of {money(cost, _currency(record))}"] if cost is not None else []
+    seconds = recovered.get("seconds")
+    notes += [f"{duration(seconds)} at the rate given"] if seconds is not None else []
     return Figure("Queries it took", count(recovered["queries"]), ", ".join(notes))
 
 
@@ -216,7 +228,7 @@ def _cheapest(record: Data) -> Figure | None:
     note = f"keeps {percent(kept['labels kept'])} of labels" if kept.get("labels kept") is not None else ""
     if is_close(rebuilt):
         note = f"{note}; a close copy was made all the same, not verified".removeprefix("; ")
-    return Figure(DEFENSE, defense_words(name), f"{note}; {trained_words(row or {}) or UNTRIED}".removeprefix("; "))
+    return Figure(DEFENSE, defense_words(name), f"{note}; {trained_note(row or {}) or UNTRIED}".removeprefix("; "))
 
 
 def _no_defense(rows: Sequence[Data]) -> Figure:
@@ -250,18 +262,27 @@ def _flip(record: Data) -> Figure | None:
 
 def _digits(record: Data) -> Figure | None:
     """What one answer tells; digits say nothing of answers that are all alike, or no numbers."""
-    health = record.get("health")
+    health, served = record.get("health"), record.get("served")
     if not health:
         return None
+    if served and is_linked(record):
+        return _digits_of(served, f"of probabilities, read through their {record['target']['link']}")
     shape = health["shape"]
     if shape in TELLING_LITTLE:
         return Figure("What an answer gives", *TELLING_LITTLE[shape])
     if shape == "piecewise constant":
         steps = "a few levels" if health.get("answers") == "values" else "a label"
         return Figure("What an answer gives", steps, "no change under small steps")
+    return _digits_of(health, f"{shape} at small scale")
+
+
+def _digits_of(health: Data, note: str) -> Figure:
+    """Fresh noise says more than the digits that it fills."""
+    if not health.get("deterministic", True):
+        return Figure("Noise of an answer", size(health.get("fresh_noise")), f"fresh each time; {note}")
     decimals = health.get("decimals")
     value = str(health["number_format"]) if decimals is None else f"{decimals} decimals"
-    return Figure("Digits in an answer", value, f"{shape} at small scale")
+    return Figure("Digits in an answer", value, note)
 
 
 # Shapes of answers whose digits do not matter, and what they give instead.
@@ -272,7 +293,7 @@ TELLING_LITTLE = {
 
 
 def _steps(record: Data) -> Figure:
-    done = sum(step["state"] == "done" for step in record["steps"])
+    done = sum(state_of(step) is State.DONE for step in record["steps"])
     return Figure("Steps done", f"{done} of {len(record['steps'])}", "see the steps for why")
 
 

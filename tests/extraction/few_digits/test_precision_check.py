@@ -7,6 +7,7 @@ import pytest
 from targets import in_float32
 
 import reluctant as rl
+from reluctant.networks.symmetry import match
 from reluctant.oracles.opening import as_opened
 from reluctant.testing import planted
 from reluctant.verification.precision import Precision, PrecisionCheck, examine_precision
@@ -23,12 +24,31 @@ def parts(network: rl.ReLUNetwork) -> tuple[np.ndarray, ...]:
     return w.copy(), b.copy(), a.copy(), c.copy()
 
 
+def first_layer_errors(network: rl.ReLUNetwork, true: rl.ReLUNetwork) -> tuple[float, float]:
+    """The largest of a weight and of a bias, output weights being of norm one."""
+    matching = match(network, true)
+    assert matching is not None
+    found, other = (
+        np.column_stack([net.weights[0], net.biases[0]]) * np.linalg.norm(net.weights[1], axis=0)[:, None]
+        for net in (matching.network, matching.other)
+    )
+    errors = np.abs(found - other[matching.pairs[0]]).max(axis=0)
+    return float(errors[:-1].max()), float(errors[-1])
+
+
 def test_standard_errors_are_not_called_bounds() -> None:
     target, true = in_float32(planted((12, 6, 1), 3))
     kinds = (target, lambda x: np.round(true(x), 4), true)
-    told = [str(rl.extract(rl.open_oracle(kind, dim=12)).evidence["certificate"]) for kind in kinds]
+    found = [rl.extract(rl.open_oracle(kind, dim=12)) for kind in kinds]
+    noise = (2e-7, 1e-4)  # of an answer
+    told = [str(each.evidence["certificate"]) for each in found]
     assert ["standard error" in words for words in told] == [True, True, False]
     assert ["at worst" in words for words in told] == [False, False, True]
+    assert all("tens of times that), biases to about the noise of an answer" in words for words in told[:2])
+    for each, sd in zip(found[:2], noise, strict=True):
+        weights, biases = first_layer_errors(each.network, true)
+        assert weights < 100 * each.evidence["certificate"].weight_errors.max()
+        assert biases < 3 * sd
 
 
 @pytest.mark.parametrize("fault", ["none", "missing", "merged", "wrong sign"])

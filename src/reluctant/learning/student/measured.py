@@ -55,8 +55,8 @@ class HeldOut:
 
     def __str__(self) -> str:
         said = (
-            f"{self._size()}the same label for {self.agreement:.1%} of {self.points} inputs that it was not trained on"
-            f"{self._repeated()}; the commonest label alone would be right for {self.commonest:.1%}."
+            f"{self._size()}the same label for {self.agreement:.1%} of {self.points:,} inputs that it was not trained "
+            f"on{self._repeated()}; the commonest label alone would be right for {self.commonest:.1%}."
         )
         return said[0].upper() + said[1:]
 

@@ -39,7 +39,7 @@ def draw_line(line: Mapping[str, Any] | None, labels: bool = False) -> Drawing |
     if labels:
         axes.yaxis.get_major_locator().set_params(integer=True)
     what = "label" if labels else f"{answers.shape[1]} outputs"
-    marks = f", with {len(creases)} creases of the recovered network marked" if creases else ""
+    marks = f", with {len(creases)} creases of the copy marked" if creases else ""
     return Drawing.of(figure, f"The target's {what} along a line through input space{marks}.")
 
 

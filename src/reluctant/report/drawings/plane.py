@@ -39,7 +39,7 @@ def draw_plane(part: Mapping[str, Any] | None, labels: bool = False) -> Drawing 
         bar.locator.set_params(integer=True)
     bar.solids.set_rasterized(True)  # one picture instead of a path for every shade
     creases = len(part["creases"])
-    marks = f", crossed by {creases} creases of the recovered network" if creases else ""
+    marks = f", crossed by {creases} creases of the copy" if creases else ""
     return Drawing.of(figure, f"Heat map of the target's {name} on a plane through input space{marks}.")
 
 
