@@ -64,7 +64,7 @@ def test_short_lines_tell_what_the_line_does_not(grown) -> None:
     unknown = np.flatnonzero(errors(true, known)[0] > 0.05)
     assert len(unknown) >= 2
     before = oracle.queries
-    found = tell_close_creases_apart(oracle, known, slope_sd, noise, np.random.default_rng(1))
+    found, _ = tell_close_creases_apart(oracle, known, slope_sd, noise, np.random.default_rng(1))
     assert 0 < oracle.queries - before <= ROWS * DIRECTIONS * len(unknown)
     told, off = errors(true, found)
     assert told[unknown].max() < 0.02
@@ -76,7 +76,7 @@ def test_short_lines_tell_what_the_line_does_not(grown) -> None:
 def test_a_second_look_is_as_good_as_it_says(grown) -> None:
     true, oracle, known, slope_sd, noise, scale = grown
     rng = np.random.default_rng(2)
-    found = tell_close_creases_apart(oracle, known, slope_sd, noise, rng)
+    found, _ = tell_close_creases_apart(oracle, known, slope_sd, noise, rng)
     found = look_again(oracle, found, slope_sd, reach_of(found, scale), noise, rng)
     told, off = errors(true, found)
     assert off.max() < 10

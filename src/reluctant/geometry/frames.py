@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from reluctant.arrays import HOST, Array, Arrays
+from reluctant.geometry.lines import Lines
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
@@ -35,6 +37,12 @@ class Frame:
             drawn = np.linalg.qr(drawn - self.basis.T @ (self.basis @ drawn))[0]
         return drawn.T
 
+    def random_lines(self, rng: np.random.Generator, n: int) -> Lines:
+        """Whole lines inside the frame, as far from its origin as random points are from that of input space."""
+        k, d = self.basis.shape
+        inside = Lines.random(rng, n, k, float(np.sqrt(d / k)))
+        return replace(inside, origins=self.points(inside.origins), directions=inside.directions @ self.basis)
+
 
 @dataclass(frozen=True)
 class FramedNetwork:
@@ -42,17 +50,45 @@ class FramedNetwork:
 
     Gauge: output weights of each neuron have norm one, and the skip term is the affine map of the region
     the search began with, so every neuron counts from zero there. `weight_sd` is the noise of each neuron's
-    weights.
+    weights. A point of each crease is known exactly: where it meets the frame's first axis, the line that the search
+    began on, or else the one in `seen_at` (h, k).
     """
 
     frame: Frame
     network: ReLUNetwork
     weight_sd: FloatArray  # (h,)
+    seen_at: FloatArray | None = None
 
     @property
     def neurons(self) -> int:
         """Number of hidden neurons."""
         return self.network.widths[1]
+
+    @property
+    def positions(self) -> FloatArray:
+        """Where each neuron's crease meets the first axis (h,)."""
+        return np.asarray(-self.network.biases[0] / self.network.weights[0][:, 0])
+
+    @property
+    def points(self) -> FloatArray:
+        """A point (h, k) of each crease that is known exactly."""
+        if self.seen_at is not None:
+            return self.seen_at
+        points = np.zeros_like(self.network.weights[0])
+        points[:, 0] = self.positions
+        return points
+
+    def sd_at(self, y: FloatArray, arrays: Arrays = HOST) -> Array:
+        """Noise (n, h) of the neurons' values at these points: it grows from where a crease is known."""
+        points = self.points
+        squares = arrays.put(y) @ arrays.put(-2 * points.T)
+        squares += arrays.put((points**2).sum(axis=1))
+        squares += arrays.put((y**2).sum(axis=1))[:, None]
+        return arrays.xp.sqrt(arrays.xp.clip(squares, 0, None)) * arrays.put(self.weight_sd)
+
+    def sd_within(self, reach: float) -> FloatArray:
+        """About the noise (h,) of the neurons' values at points this far from the origin, where that is largest."""
+        return np.asarray(self.weight_sd * np.maximum(reach, np.linalg.norm(self.points, axis=1)))
 
     def lifted(self) -> ReLUNetwork:
         """The network as a function of the input itself; it ignores what is orthogonal to the frame."""

@@ -7,7 +7,7 @@ unknowns, so that their activation patterns determine every neuron well. No quer
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,10 +41,11 @@ TOO_CLOSE = 1e-11  # of the typical weight of a point: its steps would be too sh
 WELL_DETERMINED = 1e-7  # of the median singular value: more digits than that are not to be lost in solving
 BARELY_DETERMINED = 1e-12  # where two neurons differ only between their creases, which are close together
 SURE = 2.0  # errors of a neuron's value that the usual margin is to hold
-CERTAIN = 5.0  # errors of a neuron's value, as large as they may get, that it must be from zero
+CERTAIN = 5.0  # errors of a neuron's value that it must be from zero
 MOST_AMPLIFIED = 1e3  # error of a neuron over that of a gradient at one point; usual is less than one
 MOST_FOR_PIVOTS = 2000  # neurons: for more, looking at every pivot takes minutes
 MOST_EXTRA = 4  # points added one by one while some neuron is not determined
+WITNESSES = 16
 SPARE_ROWS = 2  # with several outputs: what tells that a coordinate's gradients fit no weights
 
 
@@ -52,12 +53,14 @@ SPARE_ROWS = 2  # with several outputs: what tells that a coordinate's gradients
 class BasePoints:
     """Points of the frame: coordinates (n, k), their design, and the neurons' values (n, h) before the ReLU.
 
-    `values` and `active`, which neurons are on, are kept where large arrays are.
+    `values` and `active`, which neurons are on, are kept where large arrays are. `witnesses` are a few points besides,
+    which what is learnt at the others must explain.
     """
 
     y: FloatArray
     design: Design
     values: Array
+    witnesses: BasePoints | None = None
 
     @property
     def active(self) -> Array:
@@ -85,7 +88,12 @@ class _Candidates:
         return rows.reshape(len(which), m, -1) * arrays.put(self.weight[which])[:, None, None]
 
     def chosen(self, which: IntArray) -> BasePoints:
-        """These points."""
+        """These points, and as witnesses those with most room of the others."""
+        others = np.argsort(-self.weight, kind="stable")
+        others = others[~np.isin(others, which)][:WITNESSES]
+        return replace(self._points(which), witnesses=self._points(others) if len(others) else None)
+
+    def _points(self, which: IntArray) -> BasePoints:
         values = self.values[self.arrays.put(which)]
         return BasePoints(self.y[which], Design.of(values > 0, self.outputs, self.arrays), values)
 
@@ -122,12 +130,12 @@ def _candidates(
     y = np.concatenate([climbed, on_line])
     (g, outputs), (z, _) = known.network.weights, known.network.biases
     values = arrays.put(y) @ arrays.put(g.T) + arrays.put(z)
-    room = arrays.get(arrays.xp.amin(arrays.xp.abs(values) / arrays.put(_per_coordinate(known)), axis=1))
+    per_coordinate = arrays.put(_per_coordinate(known, reach_of(known, regions.scale)))
+    room = arrays.get(arrays.xp.amin(arrays.xp.abs(values) / per_coordinate, axis=1))
     weight = room / noise.at(np.linalg.norm(y, axis=1) + regions.scale)
     fit = weight > TOO_CLOSE * np.median(weight[: len(climbed)])
     if len(z) >= MANY_NEURONS:  # among fewer, what is unsure is a pair of neurons that only a sliver tells apart
-        surety = arrays.get(arrays.xp.amin(arrays.xp.abs(values) / arrays.put(known.weight_sd), axis=1))
-        fit &= surety > CERTAIN * np.minimum(np.linalg.norm(y, axis=1), np.linalg.norm(climbed, axis=1).max())
+        fit &= arrays.get(arrays.xp.amin(arrays.xp.abs(values) / known.sd_at(y, arrays), axis=1)) > CERTAIN
     usable = np.flatnonzero(fit)
     needed = points_needed(len(z), len(outputs))
     if len(usable) < needed:
@@ -198,7 +206,7 @@ def _determines_all(design: FloatArray, limit: float) -> bool:
     return bool(len(design) >= design.shape[1] and singular[-1] > limit * np.median(singular))
 
 
-def _per_coordinate(known: FramedNetwork) -> FloatArray:
+def _per_coordinate(known: FramedNetwork, reach: float) -> FloatArray:
     """Typical size of one coordinate of each neuron's weights; among many, more for one that is known badly.
 
     A margin as large as margins are is then also a few times the error of such a neuron's values.
@@ -206,7 +214,7 @@ def _per_coordinate(known: FramedNetwork) -> FloatArray:
     g = known.network.weights[0]
     if len(g) < MANY_NEURONS:
         return np.sqrt((g**2).mean(axis=1))
-    return np.hypot(np.sqrt((g**2).mean(axis=1)), SURE * known.weight_sd * len(g) / np.sqrt(g.shape[1]))
+    return np.hypot(np.sqrt((g**2).mean(axis=1)), SURE * known.sd_within(reach) / reach * len(g) / np.sqrt(g.shape[1]))
 
 
 def _pivots(design: FloatArray | SingleArray, needed: int) -> IntArray:
@@ -242,7 +250,7 @@ def climb(
     k, reach = g.shape[1], reach_of(known, scale)
     y = rng.standard_normal((candidates, k))
     y *= reach * rng.uniform(0.3, 1.0, (candidates, 1)) / np.linalg.norm(y, axis=1, keepdims=True)
-    size, block = _per_coordinate(known), max(1, arrays.cells // len(z))
+    size, block = _per_coordinate(known, reach), max(1, arrays.cells // len(z))
     # In units of the reach and of each neuron's size single precision is plenty to find room in.
     units = (np.asarray(part, dtype=np.float32) for part in (g / size[:, None], z / (size * reach), y / reach))
     normals, offsets, starts = (arrays.put(part) for part in units)

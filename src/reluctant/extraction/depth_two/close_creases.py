@@ -35,8 +35,8 @@ LEVER = 30.0  # noises of an answer in where two pieces of a short line meet: th
 
 def tell_close_creases_apart(
     oracle: Counting, known: FramedNetwork, slope_sd: FloatArray, noise: DistanceNoise, rng: np.random.Generator
-) -> FramedNetwork:
-    """The network with such neurons measured anew; `slope_sd` (h,) is the noise of weights along the line.
+) -> tuple[FramedNetwork, FloatArray]:
+    """The network with such neurons measured anew, and `slope_sd` (h,), the noise of weights along the line.
 
     Neurons are in the order of their creases along the line, and the function has one output. Cost: about 40 rows for
     each direction of the frame and place.
@@ -44,7 +44,7 @@ def tell_close_creases_apart(
     for places in (_close_ones, _single_ones):
         for place in list(places(known, slope_sd)):
             known = _looked_at(oracle, known, place, noise, rng)
-    return known
+    return known, slope_sd
 
 
 def _looked_at(
@@ -185,10 +185,10 @@ def _noise(known: FramedNetwork, place: _Place, noise: DistanceNoise) -> Distanc
 
 
 def replaced(known: FramedNetwork, neurons: IntArray, weights: FloatArray, sd: FloatArray) -> FramedNetwork:
-    """The network with these weights of neurons; where their creases meet the line stays what it is."""
-    (g, a), (z, c) = known.network.weights, known.network.biases
+    """The network with these weights of neurons; their creases stay where they are known."""
+    (g, a), (z, c), points = known.network.weights, known.network.biases, known.points
     g, z, weight_sd = g.copy(), z.copy(), known.weight_sd.copy()
-    z[neurons] *= weights[:, 0] / g[neurons, 0]
-    g[neurons] = weights
+    g[neurons], z[neurons] = weights, -(weights * points[neurons]).sum(axis=1)
     weight_sd[neurons] = sd
-    return replace(known, network=ReLUNetwork([g, a], [z, c], known.network.skip), weight_sd=weight_sd)
+    network = ReLUNetwork([g, a], [z, c], known.network.skip)
+    return replace(known, network=network, weight_sd=weight_sd, seen_at=points)

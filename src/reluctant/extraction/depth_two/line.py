@@ -48,11 +48,15 @@ class Regions:
 
 
 def neurons_on_a_line(
-    oracle: Counting, noise: DistanceNoise, rng: np.random.Generator
+    oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, frame: Frame | None = None
 ) -> tuple[FramedNetwork, Regions]:
-    """Scan one random line, another where a crowd cannot be told apart. Cost: about five rows a neuron."""
+    """Scan one random line, of a frame if one is given; another where a crowd cannot be told apart.
+
+    Cost: about five rows a neuron.
+    """
     for _ in range(MOST_LINES):
-        lines, scan = _scan_a_line(oracle, noise, rng)
+        lines = Lines.random(rng, 1, oracle.dim) if frame is None else frame.random_lines(rng, 1)
+        scan = _scan_a_line(oracle, lines, noise, rng)
         unresolved = _unresolved(scan)
         if len(scan.creases) < CROWD or not 0 < unresolved < FEW_OPEN * len(scan.creases):
             break
@@ -66,9 +70,7 @@ def neurons_on_a_line(
     return _network(scan, lines), _regions(scan, lines)
 
 
-def _scan_a_line(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> tuple[Lines, Scan]:
-    lines = Lines.random(rng, 1, oracle.dim)
-
+def _scan_a_line(oracle: Counting, lines: Lines, noise: DistanceNoise, rng: np.random.Generator) -> Scan:
     def show(scan: Scan) -> None:
         oracle.ledger.show(LineSearch.of(lines, scan))
 
@@ -79,7 +81,7 @@ def _scan_a_line(oracle: Counting, noise: DistanceNoise, rng: np.random.Generato
     with oracle.stage("line"):
         scan = scan_lines(oracle.query, lines, noise, rng, watch=watch, ask_at=ask_at)
         show(scan)
-    return lines, scan
+    return scan
 
 
 def _unresolved(scan: Scan) -> int:

@@ -3,10 +3,14 @@
 The steps are as long as the margins allow. A step that crossed a crease is found without further
 questions: the weights it gives predict the crossing, or disagree with what the subspace already showed.
 Only the coordinates concerned are asked again, with shorter steps.
+
+In a crowd a neuron that is unknown, or taken for off where it is on, would spoil the whole pass. What the first
+coordinates give must explain a few more points before the others are asked.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,16 +18,17 @@ from scipy.special import erfcinv, gammaincinv
 
 from reluctant.arrays import Array
 from reluctant.extraction.depth_two.base_points import BasePoints
+from reluctant.extraction.depth_two.line import CROWD
 from reluctant.extraction.failures import StageFailed
 from reluctant.geometry import DistanceNoise, FramedNetwork
-from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.moves import Moves
 
 __all__ = ["MAIN_PASS", "Gradients", "measure_gradients"]
 
-MAIN_PASS = "main pass"
+MAIN_PASS, WITNESSES = "main pass", "witnesses"
 
 GROUPS = (4, 16, 64, 256)  # coordinates asked first, with shorter steps, to learn how large weights are
 UNLUCKY = 0.1  # chance that the size of any one neuron's weights is taken for too small by that
@@ -48,7 +53,10 @@ class Gradients:
 def measure_gradients(
     oracle: Counting, known: FramedNetwork, base: BasePoints, noise: DistanceNoise, rng: np.random.Generator
 ) -> Gradients:
-    """Gradients at all base points along all coordinates. Cost: (d + 1) rows a base point."""
+    """Gradients at all base points along all coordinates. Cost: (d + 1) rows a base point.
+
+    In a crowd 80 rows more, for witnesses.
+    """
     return _Pass(oracle, known, base, noise, rng).run()
 
 
@@ -60,7 +68,7 @@ class _Pass:
     ) -> None:
         self.oracle, self.known, self.base = oracle, known, base
         self.points = known.frame.points(base.y)
-        self.noise = noise.at(np.linalg.norm(self.points, axis=1))
+        self.by_distance, self.noise = noise, noise.at(np.linalg.norm(self.points, axis=1))
         self.order = rng.permutation(oracle.dim)
         self.design, self.arrays = base.design, base.design.arrays
         n, m = len(base), oracle.outputs
@@ -83,24 +91,49 @@ class _Pass:
     def _first_coordinates(self) -> FloatArray:
         """Measure all coordinates in growing groups; each tells the next how long its steps may be."""
         sizes, done = (self.known.network.weights[0] ** 2).sum(axis=1), self.known.network.widths[0]
-        steps, start, solution = self._steps(sizes, done), 0, None
+        room, start, solution = self._room(sizes, done), 0, None
         for stop in (*GROUPS, self.oracle.dim):
             columns = self.order[start : min(stop, self.oracle.dim)]
+            steps = room(self.base.values)
             self._measure(columns, steps)
             if stop >= self.oracle.dim:
                 break
             # Steps of all points grow alike, so one solution will do to tell how large weights are.
-            solution = self._solution(steps) if solution is None else solution
+            if solution is None:
+                solution = self._solution(steps)
+                self._ask_witnesses(columns, solution, room, steps)
             found = self.arrays.get((self._found(solution, columns) ** 2).sum(axis=1))
             sizes, done, start = sizes + found, done + len(columns), stop
-            steps = self._steps(sizes, done)
+            room = self._room(sizes, done)
         return steps
 
-    def _steps(self, sizes: FloatArray, seen: int) -> FloatArray:
-        """How far each base point may step, from the sums of squares of this many weights of each neuron."""
+    def _room(self, sizes: FloatArray, seen: int) -> Callable[[Array], FloatArray]:
+        """How far points with these values of the neurons may step.
+
+        From the sums of squares of this many weights of each neuron.
+        """
         safety = self.safety * _underestimate(seen, UNLUCKY / self.known.neurons)
         xp, typical = self.arrays.xp, self.arrays.put(np.sqrt(sizes / seen))
-        return self.arrays.get(xp.amin(xp.abs(self.base.values) / typical, axis=1)) / safety
+        return lambda values: self.arrays.get(xp.amin(xp.abs(values) / typical, axis=1)) / safety
+
+    def _ask_witnesses(
+        self, columns: IntArray, solution: Array, room: Callable[[Array], FloatArray], steps: FloatArray
+    ) -> None:
+        """Raise StageFailed unless the first coordinates explain the gradients at the witnesses."""
+        witnesses = self.base.witnesses
+        if self.known.neurons < CROWD or self.oracle.outputs > 1 or witnesses is None:
+            return
+        points, long = self.known.frame.points(witnesses.y), room(witnesses.values)
+        moved = self.oracle.query_moves(Moves.from_each(points, long, columns)).reshape(len(points), len(columns))
+        found = (moved - self.oracle.query(points)) / long[:, None]
+        mixed = witnesses.design.rows @ solution
+        expected = self.arrays.get(mixed @ self.arrays.put(self.gradients[:, 0, columns]))
+        expected_sd = self.arrays.get(self.arrays.xp.linalg.norm(mixed / self.arrays.put(steps / self.noise), axis=1))
+        sd = np.hypot(self.by_distance.at(np.linalg.norm(points, axis=1)) / long, expected_sd)
+        surprised = np.abs(found - expected).max(axis=1) > TOLERANCE * sd
+        if surprised.any():
+            reason = "points that what is known does not explain"
+            raise StageFailed(WITNESSES, reason, number=int(surprised.sum()), limit=0, partial=self.known.lifted())
 
     def _solution(self, steps: FloatArray) -> Array:
         """The matrix from gradients at all base points to weights."""

@@ -13,10 +13,11 @@ from reluctant.extraction.bounded import recover_inside
 from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.depth_two.assemble import assemble, refine_outputs, refit_biases
-from reluctant.extraction.depth_two.base_points import BasePoints, choose_base_points, reach_of
+from reluctant.extraction.depth_two.base_points import choose_base_points, reach_of
 from reluctant.extraction.depth_two.close_creases import tell_close_creases_apart
 from reluctant.extraction.depth_two.line import CROWD, NoCrease, Regions, neurons_on_a_line
-from reluctant.extraction.depth_two.main_pass import measure_gradients
+from reluctant.extraction.depth_two.main_pass import MAIN_PASS, Gradients, measure_gradients
+from reluctant.extraction.depth_two.other_line import seen_from_another_line
 from reluctant.extraction.depth_two.probe import probe
 from reluctant.extraction.depth_two.scaffold import grow
 from reluctant.extraction.depth_two.second_look import look_again
@@ -37,7 +38,7 @@ FEW_DIRECTIONS, MORE_DIRECTIONS, MOST_DIRECTIONS = 3, 5, 10
 MANY_INPUTS = 500  # from here on a direction costs less than 0.2 % of the main pass
 MOST_INPUTS = 2000  # from here on ten directions cost less than 0.5 % of it
 MANY_NEURONS = 500  # from here on there is little room between creases, and more directions have more of it
-OTHER_LINES = 4  # tried besides the first, in a crowd
+OTHER_LINES = 4  # looked at besides the first, in a crowd
 FEW_PARAMETERS = 1300  # up to here all inputs are directions of the scaffold, and a fit to all answers follows
 MOST_REMEMBERED = 20_000  # rows: many times what a network with so few parameters takes
 LARGEST_ERROR = 1e-3  # of the answers' deviation, at random inputs before that fit
@@ -77,7 +78,7 @@ class DepthTwo:
         keep(on_line.lifted())
         parameters = on_line.neurons * (oracle.dim + 1 + oracle.outputs)
         if parameters > FEW_PARAMETERS:
-            return self._by_base_points(oracle, on_line, regions, noise, rng, keep)
+            return _ByBasePoints(oracle, noise, rng, keep, self.directions).run(on_line, regions)
         known = grow(remembering, on_line, regions, oracle.dim - 1, noise, rng)
         keep(known.lifted())
         fitted = refit_biases(remembering, known.lifted(), rng, share=POLISHED_SHARE)
@@ -85,94 +86,72 @@ class DepthTwo:
         network = polish(fitted, *memory.everything(), noise, thorough=True)
         return Candidate(network, certificate=_certificate(on_line, known.weight_sd, oracle.dim))
 
-    def _by_base_points(
-        self,
-        oracle: Counting,
-        on_line: FramedNetwork,
-        regions: Regions,
-        noise: DistanceNoise,
-        rng: np.random.Generator,
-        keep: Callable[[ReLUNetwork], None],
-    ) -> Candidate:
-        known, base = self._probed(oracle, on_line, regions, noise, rng, keep)
-        measured = measure_gradients(oracle, known, base, noise, rng)
+
+@dataclass(frozen=True)
+class _ByBasePoints:
+    """The stages after the line: neurons in a few more directions, base points there, gradients from each."""
+
+    oracle: Counting
+    noise: DistanceNoise
+    rng: np.random.Generator
+    keep: Callable[[ReLUNetwork], None]
+    directions: int | None
+
+    def run(self, on_line: FramedNetwork, regions: Regions) -> Candidate:
+        """All of them."""
+        known = self.grown(on_line, regions)
+        if known.neurons >= CROWD and self.oracle.outputs == 1:
+            known, measured = self.measured_in_a_crowd(known, on_line.weight_sd, regions)
+        else:
+            measured = self.measured(known, regions)
         (network, errors), held_out = assemble(known, measured), None
-        keep(network)
-        if oracle.outputs > 1:
-            outputs, held_out = refine_outputs(oracle, network, measured)
+        self.keep(network)
+        if self.oracle.outputs > 1:
+            outputs, held_out = refine_outputs(self.oracle, network, measured)
             network, errors = assemble(known, measured, outputs)
         pairs = close_pairs(network, errors)
         if pairs:
             # What was kept was asked near the slivers' points; verification has to look elsewhere too.
-            network, errors = refine_slivers(oracle, network, errors, pairs, measured, noise, rng)
+            network, errors = refine_slivers(self.oracle, network, errors, pairs, measured, self.noise, self.rng)
             held_out = None
         check_digits(network, errors)
-        return Candidate(refit_biases(oracle, network, rng), held_out, _certificate(on_line, errors, oracle.dim))
+        fitted = refit_biases(self.oracle, network, self.rng)
+        return Candidate(fitted, held_out, _certificate(on_line, errors, self.oracle.dim))
 
-    def _probed(
-        self,
-        oracle: Counting,
-        on_line: FramedNetwork,
-        regions: Regions,
-        noise: DistanceNoise,
-        rng: np.random.Generator,
-        keep: Callable[[ReLUNetwork], None],
-    ) -> tuple[FramedNetwork, BasePoints]:
-        """What is known in a few directions, and base points there.
+    def grown(self, on_line: FramedNetwork, regions: Regions) -> FramedNetwork:
+        """What is known on the line, in a few more directions."""
+        dim, outputs = self.oracle.dim, self.oracle.outputs
+        directions = min(self.directions or directions_worth(dim, outputs, on_line.neurons), dim - 1)
+        return grow(self.oracle, on_line, regions, directions, self.noise, self.rng)
 
-        A crowded line may hide a crease, or show neurons too badly: another costs little of the whole.
+    def measured(self, known: FramedNetwork, regions: Regions) -> Gradients:
+        """Gradients at base points, if what is known explains random points."""
+        self.keep(known.lifted())
+        probe(self.oracle, known, self.rng, crowded=known.neurons >= CROWD)
+        base = choose_base_points(known, regions, self.noise, self.rng, self.oracle.arrays)
+        return measure_gradients(self.oracle, known, base, self.noise, self.rng)
+
+    def measured_in_a_crowd(
+        self, known: FramedNetwork, slope_sd: FloatArray, regions: Regions
+    ) -> tuple[FramedNetwork, Gradients]:
+        """What is known, and gradients at base points; `slope_sd` (h,) is the noise of weights along the line.
+
+        A crowded line shows some neurons badly and hides others. These are looked for beside it, then on other lines
+        in the same directions: all of that costs little, beside a main pass.
         """
-        for last in (*(False,) * OTHER_LINES, True):
-            crowded = on_line.neurons >= CROWD
+        failures = []
+        for look in (None, tell_close_creases_apart, *(seen_from_another_line,) * OTHER_LINES):
             try:
-                known = grow(oracle, on_line, regions, self._directions(oracle, on_line.neurons), noise, rng)
-                if not crowded or oracle.outputs > 1:
-                    return _checked(oracle, known, regions, noise, rng, keep)
-                return _looked_at_again(oracle, known, on_line, regions, noise, rng, keep)
-            except StageFailed:
-                if last or not crowded:
+                if look is not None:
+                    known, slope_sd = look(self.oracle, known, slope_sd, self.noise, self.rng)
+                reach = reach_of(known, regions.scale)
+                known = look_again(self.oracle, known, slope_sd, reach, self.noise, self.rng)
+                return known, self.measured(known, regions)
+            except StageFailed as failure:
+                if failure.stage == MAIN_PASS:
                     raise
-            on_line, regions = neurons_on_a_line(oracle, noise, rng)
-        raise AssertionError("the last line returns or raises")
-
-    def _directions(self, oracle: Counting, neurons: int) -> int:
-        return min(self.directions or directions_worth(oracle.dim, oracle.outputs, neurons), oracle.dim - 1)
-
-
-def _looked_at_again(
-    oracle: Counting,
-    known: FramedNetwork,
-    on_line: FramedNetwork,
-    regions: Regions,
-    noise: DistanceNoise,
-    rng: np.random.Generator,
-    keep: Callable[[ReLUNetwork], None],
-) -> tuple[FramedNetwork, BasePoints]:
-    """In a crowd: neurons that are known badly are measured anew, where that is not enough on short lines first."""
-    for on_short_lines in (False, True):
-        if on_short_lines:
-            known = tell_close_creases_apart(oracle, known, on_line.weight_sd, noise, rng)
-        better = look_again(oracle, known, on_line.weight_sd, reach_of(known, regions.scale), noise, rng)
-        try:
-            return _checked(oracle, better, regions, noise, rng, keep)
-        except StageFailed:
-            if on_short_lines:
-                raise
-    raise AssertionError("the second time returns or raises")
-
-
-def _checked(
-    oracle: Counting,
-    known: FramedNetwork,
-    regions: Regions,
-    noise: DistanceNoise,
-    rng: np.random.Generator,
-    keep: Callable[[ReLUNetwork], None],
-) -> tuple[FramedNetwork, BasePoints]:
-    """What is known, if it explains random points, and base points."""
-    keep(known.lifted())
-    probe(oracle, known, rng, crowded=known.neurons >= CROWD)
-    return known, choose_base_points(known, regions, noise, rng, oracle.arrays)
+                failures.append(failure)
+        raise failures[-1]
 
 
 def directions_worth(dim: int, outputs: int, neurons: int) -> int:

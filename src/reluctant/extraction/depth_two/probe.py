@@ -38,5 +38,4 @@ def probe(oracle: Counting, known: FramedNetwork, rng: np.random.Generator, *, c
 
 def _explained(known: FramedNetwork, y: FloatArray) -> FloatArray:
     """Standard deviation (n,) of the model at these points that follows from that of its weights."""
-    on = known.network.patterns(y)[0]
-    return np.asarray(np.linalg.norm(y, axis=1) * np.linalg.norm(on * known.weight_sd, axis=1))
+    return np.asarray(np.linalg.norm(known.network.patterns(y)[0] * known.sd_at(y), axis=1))

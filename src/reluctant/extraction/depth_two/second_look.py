@@ -20,7 +20,7 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.moves import Moves
 
-__all__ = ["look_again"]
+__all__ = ["STEEPER", "STEP", "gradients", "look_again", "sure_room"]
 
 BADLY_KNOWN = 0.05  # error of a neuron's value where base points are, of its usual margin there
 DRAWS = 200  # points of a neuron's crease that are looked at for one with room
@@ -64,7 +64,7 @@ def _badly_known(known: FramedNetwork, reach: float) -> IntArray:
     """Neurons whose values at base points are not sure: there the margin is about the reach over their number."""
     g = known.network.weights[0]
     margin = np.linalg.norm(g, axis=1) * reach / len(g)
-    return np.flatnonzero(known.weight_sd * reach > BADLY_KNOWN * margin)
+    return np.flatnonzero(known.sd_within(reach) > BADLY_KNOWN * margin)
 
 
 @dataclass(frozen=True)
@@ -81,18 +81,17 @@ class _Views:
 
 
 def _views(known: FramedNetwork, neurons: IntArray, reach: float, rng: np.random.Generator, arrays: Arrays) -> _Views:
-    """For each neuron the roomiest of random points along its crease, as far from the line as its crease is sure."""
-    g, z = known.network.weights[0], known.network.biases[0]
+    """For each neuron the roomiest of random points along its crease, as far from where it is known as it is sure."""
+    g, start = known.network.weights[0], known.points[neurons]
     lengths, own = np.linalg.norm(g, axis=1), g[neurons]
-    tilt = known.weight_sd[neurons] / lengths[neurons]
+    tilt, normals = known.weight_sd[neurons] / lengths[neurons], own / lengths[neurons, None]
     along = rng.standard_normal((len(neurons), DRAWS, g.shape[1]))
-    # On the crease, which meets the line where it is known.
-    along[:, :, 0] = -np.einsum("ndk,nk->nd", along[:, :, 1:], own[:, 1:]) / own[:, :1]
+    along -= np.einsum("ndk,nk->nd", along, normals)[:, :, None] * normals[:, None]
     along /= np.linalg.norm(along, axis=2, keepdims=True)
-    farthest = np.minimum(FARTHEST * reach / (len(g) * tilt), reach)
+    most = np.maximum(reach, np.linalg.norm(start, axis=1))
+    farthest = np.minimum(FARTHEST * most / (len(g) * tilt), most)
     distance = farthest[:, None] * rng.uniform(NEAREST, 1.0, (len(neurons), DRAWS))
-    points = distance[:, :, None] * along
-    points[:, :, 0] -= (z[neurons] / own[:, 0])[:, None]
+    points = start[:, None] + distance[:, :, None] * along
     room = _room(known, points.reshape(-1, g.shape[1]), np.repeat(neurons, DRAWS), arrays).reshape(distance.shape)
     room[room < CLEAR * tilt[:, None] * distance] = 0
     best, each = room.argmax(axis=1), np.arange(len(neurons))
@@ -104,8 +103,9 @@ def _views(known: FramedNetwork, neurons: IntArray, reach: float, rng: np.random
 
 def _from_the_line(known: FramedNetwork, neurons: IntArray, arrays: Arrays) -> _Views:
     """For each neuron the roomiest of the line's nearest regions on its two sides, well known neurons in between."""
-    at = -known.network.biases[0] / known.network.weights[0][:, 0]
+    at = known.positions
     neurons = neurons[(neurons >= NEAREST_REGIONS) & (neurons < len(at) - NEAREST_REGIONS)]
+    neurons = neurons[~known.points[neurons, 1:].any(axis=1)]
     beyond = np.arange(NEAREST_REGIONS)
     on, on_room = _roomiest(known, neurons, at, neurons[:, None] + beyond, arrays)
     off, off_room = _roomiest(known, neurons, at, neurons[:, None] - 1 - beyond, arrays)
@@ -121,7 +121,7 @@ def _roomiest(
     """
     points = np.zeros((regions.size, known.network.dim))
     points[:, 0] = ((at[regions] + at[regions + 1]) / 2).reshape(-1)
-    room = _sure_room(known, points, arrays).reshape(regions.shape)
+    room = sure_room(known, points, arrays).reshape(regions.shape)
     between = np.where(regions >= neurons[:, None], regions, regions + 1)
     passed = np.maximum.accumulate(known.weight_sd[between], axis=1)
     room[:, 1:][passed[:, 1:] > WELL_KNOWN * known.weight_sd[neurons, None]] = 0
@@ -129,8 +129,8 @@ def _roomiest(
     return points.reshape(*regions.shape, known.network.dim)[each, best], room[each, best]
 
 
-def _sure_room(known: FramedNetwork, points: FloatArray, arrays: Arrays) -> FloatArray:
-    """Distance from points of the line to the nearest crease, each neuron as steep as it may well be."""
+def sure_room(known: FramedNetwork, points: FloatArray, arrays: Arrays) -> FloatArray:
+    """Distance from points of the frame to the nearest crease, each neuron as steep as it may well be."""
     g, z = known.network.weights[0], known.network.biases[0]
     lengths, found = arrays.put(np.linalg.norm(g, axis=1) + STEEPER * known.weight_sd), []
     normals, offsets, size = arrays.put(g.T), arrays.put(z), max(1, arrays.cells // len(z))
@@ -143,17 +143,17 @@ def _sure_room(known: FramedNetwork, points: FloatArray, arrays: Arrays) -> Floa
 def _room(known: FramedNetwork, points: FloatArray, neurons: IntArray, arrays: Arrays) -> FloatArray:
     """Distance from each point to the nearest place where the crease of another neuron than its own may be.
 
-    Every crease is known where it meets the line, and may be off by more the farther from there.
+    A crease may be off by more the farther from where it is known.
     """
     g, z = known.network.weights[0], known.network.biases[0]
     lengths, found = np.linalg.norm(g, axis=1), []
     normals, offsets = arrays.put((g / lengths[:, None]).T), arrays.put(z / lengths)
-    tilt, beside = arrays.put(CLEAR * known.weight_sd / lengths), np.linalg.norm(points[:, 1:], axis=1)
+    clear = arrays.put(CLEAR / lengths)
     size = max(1, arrays.cells // len(z))
     for start in range(0, len(points), size):
         part = slice(start, start + size)
         values = arrays.xp.abs(arrays.put(points[part]) @ normals + offsets)
-        values -= arrays.put(beside[part])[:, None] * tilt
+        values -= known.sd_at(points[part], arrays) * clear
         own = neurons[part]
         values[arrays.put(np.arange(len(own))), arrays.put(own)] = np.inf
         found.append(arrays.get(arrays.xp.amin(values, axis=1)))
@@ -166,7 +166,7 @@ def _measured(
     """Gradients on both sides of each crease; their difference is the neuron, if it agrees with what is sure."""
     (g, a), frame = known.network.weights, known.frame
     own, steps, n = g[views.neurons], views.steps, len(views.neurons)
-    found = _gradients(oracle, frame.points(np.concatenate([views.on, views.off])), np.tile(steps, 2), frame.basis)
+    found = gradients(oracle, frame.points(np.concatenate([views.on, views.off])), np.tile(steps, 2), frame.basis)
     others = _changed(known, views)
     weights = a[0, views.neurons][:, None] * (found[:n] - found[n:] - (others * a[0]) @ g)
     sd = 2 * noise.at(np.linalg.norm(frame.points(views.on), axis=1)) / steps
@@ -185,7 +185,7 @@ def _changed(known: FramedNetwork, views: _Views) -> FloatArray:
     return changed
 
 
-def _gradients(oracle: Counting, points: FloatArray, steps: FloatArray, directions: FloatArray) -> FloatArray:
+def gradients(oracle: Counting, points: FloatArray, steps: FloatArray, directions: FloatArray) -> FloatArray:
     """Gradients (n, k) of the one output along the directions."""
     moves = Moves.from_each(points, steps, np.arange(len(directions)), directions)
     answers = oracle.query_moves(moves).reshape(len(points), -1)

@@ -1,0 +1,301 @@
+"""Neurons that a crowded line hides, seen from another line of the same frame.
+
+Of thousands of creases on a line some all but meet: two neurons pass for one, a weak one is lost beside a strong one,
+or there is no room between them to measure anything. On another line through the same few directions the same neurons
+are in another order, and what is hidden there is something else. What is known says where every crease of the other
+line is and how much it bends the function; those it does not explain are measured there, and those of neurons that are
+known badly. Then each line's creases must be made of the other's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from reluctant.extraction.depth_two.base_points import reach_of
+from reluctant.extraction.depth_two.line import Regions, neurons_on_a_line
+from reluctant.extraction.depth_two.second_look import STEEPER, STEP, gradients, sure_room
+from reluctant.extraction.failures import StageFailed
+from reluctant.geometry import DistanceNoise, FramedNetwork
+from reluctant.geometry.samples import NONE, BoolArray, IntArray
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting
+
+__all__ = ["seen_from_another_line"]
+
+AGREE = 5.0  # errors, in place and in bend, within which two creases may be the same
+WINDOW = 20  # creases on either side of the place where one is expected that are looked at
+MOST_OPEN = 0.02  # of the creases: with more, what is known is not of this function
+STEEPEST, ROUNDS = 100.0, 3  # how often as steep as along the line a neuron may be, until more is known
+UNSURE = 1e-3  # error of a neuron's weights, of their length, and of its values where base points are
+EACH = 2.0  # noises of an answer in the difference of two gradients, each of two answers
+NARROW = 10.0  # noises of an answer in where two pieces of a line meet
+
+
+def seen_from_another_line(
+    oracle: Counting, known: FramedNetwork, slope_sd: FloatArray, noise: DistanceNoise, rng: np.random.Generator
+) -> tuple[FramedNetwork, FloatArray]:
+    """The network with the neurons of both lines, and the noise (h,) of their weights along the first.
+
+    The function has one output. Cost: about five rows a neuron, and two for each direction of the frame at each crease
+    that is measured.
+    """
+    found, regions = neurons_on_a_line(oracle, noise, rng, known.frame)
+    other = _Line.of(found, known)
+    here, marks = _Neurons.of(known, slope_sd), _marks(found, noise, regions.scale)
+    same = _same(here.on(other), marks)
+    open_here, open_there = np.flatnonzero(same == NONE), np.setdiff1d(np.arange(len(marks)), same)
+    most = MOST_OPEN * known.neurons
+    if len(open_there) > most:
+        reason = "creases of another line that are not explained"
+        raise StageFailed("other line", reason, number=len(open_there), limit=most, partial=known.lifted())
+    badly = np.setdiff1d(_unsure(known, reach_of(known, regions.scale)), open_here)
+    which = np.concatenate([same[badly], open_there])
+    if not len(which):
+        return known, slope_sd
+    there = _measured(oracle, here.without(open_here).network(known), found, regions, which, noise)
+    for number, one in enumerate(map(int, badly)):
+        here = here.with_weights(one, there, number)
+    there = there.chosen(np.arange(len(badly), len(which)))
+    both = _put_together(here, open_here, there, marks.chosen(open_there), other)
+    return both.network(known), both.slope_sd
+
+
+def _unsure(known: FramedNetwork, reach: float) -> IntArray:
+    """Neurons whose side is unsure at a good part of all points."""
+    return np.flatnonzero(known.sd_within(reach) > UNSURE * reach * np.linalg.norm(known.network.weights[0], axis=1))
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of a frame, in its coordinates."""
+
+    start: FloatArray  # (k,)
+    along: FloatArray
+
+    @classmethod
+    def of(cls, found: FramedNetwork, known: FramedNetwork) -> _Line:
+        frame = known.frame
+        return cls((found.frame.origin - frame.origin) @ frame.basis.T, found.frame.basis[0] @ frame.basis.T)
+
+    def points(self, t: FloatArray) -> FloatArray:
+        """Points (n, k) at these positions."""
+        return self.start + t[:, None] * self.along
+
+    @classmethod
+    def first(cls, k: int) -> _Line:
+        """The first line of the frame."""
+        return cls(np.zeros(k), np.eye(k)[0])
+
+
+@dataclass(frozen=True)
+class _Marks:
+    """Creases of a line: where they are, by how much they bend the function, and the errors of both."""
+
+    t: FloatArray
+    t_sd: FloatArray
+    bend: FloatArray
+    bend_sd: FloatArray
+
+    def chosen(self, which: IntArray) -> _Marks:
+        return _Marks(*(getattr(self, part.name)[which] for part in fields(self)))
+
+    def near(self, other: _Marks) -> BoolArray:
+        """Which may be where the other is."""
+        return np.asarray(np.abs(self.t - other.t) < AGREE * np.hypot(self.t_sd, other.t_sd))
+
+    def bend_as(self, others: _Marks) -> bool:
+        """Whether all bend the function as all others do."""
+        off = self.bend.sum() - others.bend.sum()
+        return bool(abs(off) < AGREE * np.linalg.norm(np.concatenate([self.bend_sd, others.bend_sd])))
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+
+@dataclass(frozen=True)
+class _Neurons:
+    """Neurons in the coordinates of a frame; the crease of each is known best at one point."""
+
+    weights: FloatArray  # (n, k)
+    offsets: FloatArray
+    outputs: FloatArray
+    sd: FloatArray
+    slope_sd: FloatArray  # of the weights along the first line
+    points: FloatArray  # (n, k)
+
+    @classmethod
+    def of(cls, known: FramedNetwork, slope_sd: FloatArray) -> _Neurons:
+        (g, a), z = known.network.weights, known.network.biases[0]
+        return cls(g, z, a[0], known.weight_sd, slope_sd, known.points)
+
+    def without(self, which: IntArray) -> _Neurons:
+        return self.chosen(np.setdiff1d(np.arange(len(self)), which))
+
+    def chosen(self, which: IntArray) -> _Neurons:
+        return _Neurons(*(getattr(self, part.name)[which] for part in fields(self)))
+
+    def __add__(self, more: _Neurons) -> _Neurons:
+        return _Neurons(*(np.concatenate([getattr(side, part.name) for side in (self, more)]) for part in fields(self)))
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def on(self, line: _Line) -> _Marks:
+        """Their creases on a line."""
+        slope = self.weights @ line.along
+        t = -(self.weights @ line.start + self.offsets) / slope
+        away = np.linalg.norm(line.points(t) - self.points, axis=1)
+        return _Marks(t, self.sd * away / np.abs(slope), self.outputs * np.abs(slope), self.sd)
+
+    def well_known(self) -> BoolArray:
+        """Which are known well enough to say where their creases are."""
+        return np.asarray(self.sd < UNSURE * np.linalg.norm(self.weights, axis=1))
+
+    def may_be_nothing(self) -> BoolArray:
+        """Which are not larger than their errors."""
+        return np.asarray(np.linalg.norm(self.weights, axis=1) < AGREE * self.sd)
+
+    def with_weights(self, one: int, more: _Neurons, other: int) -> _Neurons:
+        """With the weights that one of them has among others, if these are better; its crease stays where it is."""
+        if not more.sd[other] < self.sd[one]:
+            return self
+        weights, offsets, sd = self.weights.copy(), self.offsets.copy(), self.sd.copy()
+        weights[one], sd[one] = more.weights[other], more.sd[other]
+        offsets[one] = -weights[one] @ self.points[one]
+        return replace(self, weights=weights, offsets=offsets, sd=sd)
+
+    def network(self, known: FramedNetwork) -> FramedNetwork:
+        """As a network of the frame that `known` is one of; its skip term is where the first line begins."""
+        network = ReLUNetwork(
+            [self.weights, self.outputs[None]], [self.offsets, known.network.biases[1]], known.network.skip
+        )
+        return FramedNetwork(known.frame, network, self.sd, self.points)
+
+
+def _marks(found: FramedNetwork, noise: DistanceNoise, scale: float) -> _Marks:
+    """What was found on a line."""
+    (slopes, outputs), t = found.network.weights, found.positions
+    t_sd = NARROW * noise.at(np.hypot(t, scale)) / slopes[:, 0]
+    return _Marks(t, t_sd, outputs[0] * slopes[:, 0], found.weight_sd)
+
+
+def _same(expected: _Marks, seen: _Marks) -> IntArray:
+    """For each crease that is expected the one that was seen there, if a single one agrees; none is given twice."""
+    around = np.searchsorted(seen.t, expected.t)[:, None] + np.arange(-WINDOW, WINDOW)
+    inside = (around >= 0) & (around < len(seen))
+    around = np.clip(around, 0, len(seen) - 1)
+    place = np.abs(seen.t[around] - expected.t[:, None]) / np.hypot(seen.t_sd[around], expected.t_sd[:, None])
+    bend = np.abs(seen.bend[around] - expected.bend[:, None]) / np.hypot(
+        seen.bend_sd[around], expected.bend_sd[:, None]
+    )
+    agree = inside & (place < AGREE) & (bend < AGREE)
+    same = np.where(agree.sum(axis=1) == 1, around[np.arange(len(expected)), agree.argmax(axis=1)], NONE)
+    number, often = np.unique(same, return_counts=True)
+    return np.where(np.isin(same, number[often > 1]), NONE, same)
+
+
+def _measured(
+    oracle: Counting,
+    known: FramedNetwork,
+    found: FramedNetwork,
+    regions: Regions,
+    which: IntArray,
+    noise: DistanceNoise,
+) -> _Neurons:
+    """Neurons of the other line, from gradients in the regions on both sides of their creases.
+
+    Steps go up to the creases of `known`, and up to their own as far as these are known by then.
+    """
+    other, beside = _Line.of(found, known), np.stack([which, which + 1])
+    middles, points = other.points(regions.middle[beside].reshape(-1)), other.points(found.positions[which])
+    outputs, along = found.network.weights[1][0, which], found.network.weights[0][:, 0]
+    room = sure_room(known, middles, oracle.arrays).reshape(2, -1)
+    rounding = EACH * noise.at(np.linalg.norm(known.frame.points(points), axis=1))
+    steepness = np.zeros(found.neurons + 2)  # of each crease, and of none at both ends
+    steepness[1 + which] = STEEPEST
+    for _ in range(ROUNDS):
+        own = np.maximum(steepness[beside], steepness[beside + 1])  # region i lies between creases i - 1 and i
+        steps = STEP * np.minimum(room, regions.width[beside] / (2 * own)).min(axis=0)
+        with oracle.stage("other line"):
+            slopes = gradients(oracle, known.frame.points(middles), np.tile(steps, 2), known.frame.basis)
+        weights = outputs[:, None] * (slopes[len(which) :] - slopes[: len(which)])
+        weights += (along[which] - weights @ other.along)[:, None] * other.along  # which the line itself tells better
+        sd = np.maximum(rounding / steps, found.weight_sd[which])
+        most = np.linalg.norm(weights, axis=1) + STEEPER * sd
+        steepness[1 + which] = np.minimum(steepness[1 + which], most / along[which])
+    weights *= np.sign(weights[:, :1])  # on where the first line ends, as all are
+    return _Neurons(weights, -(weights * points).sum(axis=1), outputs, sd, sd, points)
+
+
+def _put_together(here: _Neurons, open_here: IntArray, there: _Neurons, marks: _Marks, other: _Line) -> _Neurons:
+    """All neurons, in the order of their creases along the first line; `marks` are those of `there` on the other.
+
+    Most are seen from both lines. Of the others, neurons here that are known well may explain a crease there which is
+    that of several. Then neurons that were measured there take the place of those here whose creases are where theirs
+    are, if all bend the function alike. What may be nothing here is nothing: if it is there, it is seen there.
+    """
+    twice = _seen_twice(here, open_here, there)
+    for one, number in twice:
+        here = here.with_weights(one, there, number)
+    open_here = np.setdiff1d(open_here, [one for one, _ in twice])
+    left_there = np.setdiff1d(np.arange(len(there)), [number for _, number in twice])
+    open_here, left_there = _unexplained(here, open_here, marks, left_there, other)
+    nothing = open_here[here.may_be_nothing()[open_here]]
+    left_there = left_there[~there.may_be_nothing()[left_there]]
+    first = _Line.first(here.weights.shape[1])
+    own, theirs = replace(here.on(first), bend_sd=here.slope_sd), there.on(first)
+    gone, added = nothing.tolist(), list[int]()
+    for old, new in _meetings(own, np.setdiff1d(open_here, nothing), theirs, left_there):
+        if len(old) and not own.chosen(old).bend_as(theirs.chosen(new)):
+            continue
+        if len(old) == len(new) == 1:
+            here = here.with_weights(old[0], there, new[0])
+        else:
+            gone.extend(old)
+            added.extend(new)
+    both = here.without(np.array(gone, dtype=np.intp)) + there.chosen(np.array(added, dtype=np.intp))
+    return both.chosen(np.argsort(both.on(first).t, kind="stable"))
+
+
+def _seen_twice(here: _Neurons, open_here: IntArray, there: _Neurons) -> list[tuple[int, int]]:
+    """Neurons here and there with the same weights: each the one that is most like the other."""
+    ours, theirs = open_here[~here.may_be_nothing()[open_here]], np.flatnonzero(~there.may_be_nothing())
+    if not len(ours) or not len(theirs):
+        return []
+    off = np.abs(here.weights[ours][:, None] - there.weights[theirs]).max(axis=2)
+    off /= np.hypot(here.sd[ours][:, None], there.sd[theirs])
+    off[here.outputs[ours][:, None] != there.outputs[theirs]] = np.inf
+    nearest, each = off.argmin(axis=1), np.arange(len(ours))
+    same = (off.argmin(axis=0)[nearest] == each) & (off[each, nearest] < AGREE)
+    return list(zip(ours[same].tolist(), theirs[nearest[same]].tolist(), strict=True))
+
+
+def _unexplained(
+    here: _Neurons, open_here: IntArray, marks: _Marks, there: IntArray, other: _Line
+) -> tuple[IntArray, IntArray]:
+    """What well known neurons leave open on the other line: neurons here, and creases there."""
+    expected = here.on(other)
+    for old, new in _meetings(expected, open_here[here.well_known()[open_here]], marks, there):
+        if len(old) and expected.chosen(old).bend_as(marks.chosen(new)):
+            open_here, there = np.setdiff1d(open_here, old), np.setdiff1d(there, new)
+    return open_here, there
+
+
+def _meetings(
+    ours: _Marks, open_ours: IntArray, theirs: _Marks, open_theirs: IntArray
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Place by place, open creases of the one kind, or none, and of the other that may be there."""
+    n, candidates = len(open_ours), theirs.chosen(open_theirs)
+    linked = np.zeros((n + len(open_theirs),) * 2, dtype=bool)
+    for row, one in enumerate(open_ours):
+        linked[row, n:] = candidates.near(ours.chosen(np.array([one])))
+    number, place = connected_components(linked, directed=False)
+    for each in range(number):
+        old, new = open_ours[place[:n] == each], open_theirs[place[n:] == each]
+        if len(new):
+            yield old, new
