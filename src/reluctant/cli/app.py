@@ -52,10 +52,8 @@ def _exiting(command: Callable[..., int]) -> Callable[..., Any]:
     return run_and_exit
 
 
-LENIENT = {"ignore_unknown_options": True}  # a shape that begins with a minus is told as a bad shape
-
 for _command in (demo, audit, report, extract, learn, span, flip, verify, health, estimate, reproduce):
-    app.command(context_settings=LENIENT if _command is estimate else None)(_exiting(_command))
+    app.command()(_exiting(_command))
 
 
 def _print_version(wanted: bool) -> None:

@@ -24,9 +24,10 @@ from reluctant.extraction.layers import look_for_layers
 from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
 from reluctant.health import Health
+from reluctant.health.behind import Behind, refuse_labels
 from reluctant.health.check import examine as examine_health
 from reluctant.health.saturation import readable_box, smaller, told_in_steps, unsaturated_box
-from reluctant.health.summary import FAR_ENOUGH
+from reluctant.health.summary import FAR_ENOUGH, TOO_COARSE
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
 from reluctant.oracles import Counting, Oracle, Rows
@@ -42,6 +43,7 @@ __all__ = [
     "HEALTH_LINES",
     "POINTS_FOR_DEEP",
     "Method",
+    "behind_a_link",
     "exact_refusal",
     "extract",
     "points_worth",
@@ -92,7 +94,7 @@ def extract(oracle: Oracle, method: Method | None = None, *, rng: Rng = 0, attem
     if isinstance(method, NEEDS_SPACE) and not opened.facts.domain.is_space:
         raise InvalidInput.about(
             "domain", got=opened.facts.domain.describe(), expected=f"all of space for {type(method).__name__}",
-            fix="Use rl.DepthTwo(), which stays inside, or open the target without a domain.",
+            fix="Use rl.DepthTwo(), which stays inside, or leave the domain out if the target answers everywhere.",
         )  # fmt: skip
     opened.begin("extract", rng)
     run = _Run(opened, method, as_generator(rng))
@@ -124,6 +126,9 @@ class _Run:
         health = examine_health(self.oracle, self.rng, HEALTH_LINES)
         self.evidence["health"] = health
         refusal = exact_refusal(health)
+        if health.behind is not None and health.behind.too_coarse:
+            self.evidence["reason"] = behind_a_link(health.behind)
+            return Outcome.LOW_PRECISION, None
         if saturates(health, self.oracle) and not isinstance(self.method, NEEDS_SPACE):
             return self.go_inside(attempts, unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box)
         return self.go_on(health, attempts)
@@ -147,7 +152,7 @@ class _Run:
                 break
             self.oracle = Counting(space.inner, space.ledger, box)
             self.evidence["inside"] = box.describe()
-            self.evidence["reach"] = f"Far out probabilities saturate: asked and recovered inside {box.describe()}."
+            self.evidence["reach"] = f"Far out probabilities saturate: asked inside {box.describe()}."
             health = self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
             if told_in_steps(self.oracle, self.rng):
                 return Outcome.LOW_PRECISION, None
@@ -157,6 +162,7 @@ class _Run:
                 if last:
                     raise
                 box = smaller(box)
+        refuse_labels(space)
         return Outcome.OUT_OF_REACH, None
 
     def try_methods(self, health: Health, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
@@ -296,16 +302,24 @@ def few_digits_are_enough(health: Health, oracle: Oracle) -> bool:
 def what_extraction_would_do(health: Health, oracle: Oracle) -> str:
     """A sentence where it would not look for exact weights: refuse the target, or do with few digits; else empty."""
     refusal = exact_refusal(health)
+    if health.behind is not None and health.behind.too_coarse:
+        return f"Exact extraction would refuse this target. {behind_a_link(health.behind)}"
     if saturates(health, oracle):
-        return IN_A_BOX
+        return "" if health.behind is not None and health.behind.certain else IN_A_BOX
     if refusal is None or health.refusal is not None:
         return ""
     if refusal is Outcome.LOW_PRECISION and few_digits_are_enough(health, oracle):
-        return WITH_FEW_DIGITS
+        return IF_VALUES + WITH_FEW_DIGITS if health.may_be_sigmoids else WITH_FEW_DIGITS
     return f"Exact extraction would refuse this target. {refusal}"
 
 
+def behind_a_link(behind: Behind) -> str:
+    """Why probabilities with few digits are refused."""
+    return f"The probabilities behind the link are rounded to {behind.decimals} decimals. {TOO_COARSE}"
+
+
 IN_A_BOX = "Far out its probabilities saturate: extract looks by itself inside a box in which they do not."
+IF_VALUES = "If the answers are values and no probabilities: "
 WITH_FEW_DIGITS = (
     "Too few digits for exact extraction: extract takes its method for few digits by itself, which recovers one hidden "
     "layer as exactly as the answers are. A local model may have more: --precision float64."

@@ -21,7 +21,7 @@ from reluctant.networks.network import LINKS, Link
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, Wrapper
 
-__all__ = ["ANSWER_LINKS", "ROUNDED_PROBABILITY_SLACK", "AnswerLink", "Linked"]
+__all__ = ["ANSWER_LINKS", "ROUNDED_PROBABILITY_SLACK", "AnswerLink", "Linked", "last_told"]
 
 AnswerLink: TypeAlias = Link | Literal["top-k"]
 ANSWER_LINKS: tuple[AnswerLink, ...] = (*LINKS, "top-k")
@@ -52,6 +52,7 @@ class Linked(Wrapper):
             )  # fmt: skip
         super().__init__(inner)
         self.link = link
+        self.told: FloatArray | None = None  # the last answers, as they were given
 
     @property
     def facts(self) -> Facts:
@@ -73,7 +74,7 @@ class Linked(Wrapper):
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Pass on, then undo the link."""
-        answers = self.inner.answer(rows)
+        answers = self.told = self.inner.answer(rows)
         self._check_probabilities(answers)
         with np.errstate(divide="ignore", invalid="ignore"):
             return UNDO[self.link](answers)
@@ -100,6 +101,16 @@ class Linked(Wrapper):
                 f"link: got {p.shape[1]} probabilities that sum to one, expected independent ones for link='sigmoid'. "
                 "Use link='softmax' (--link softmax)."
             )
+
+
+def last_told(oracle: Oracle) -> FloatArray | None:
+    """What a target itself answered to the last rows, before its link was undone; None if it has no link."""
+    inner = oracle
+    while isinstance(inner, Wrapper):
+        if isinstance(inner, Linked):
+            return inner.told
+        inner = inner.inner
+    return None
 
 
 def _is_softmax(p: FloatArray) -> bool:
