@@ -25,7 +25,7 @@ def one_message(err: str) -> bool:
 
 @pytest.mark.parametrize(
     ("source", "said"),
-    [(TANH, "is no ReLU network as it stands"), (NAN, "answers NaN or inf")],
+    [(TANH, "not the values of a ReLU network"), (NAN, "answers NaN or inf")],
     ids=["tanh", "NaN"],
 )
 def test_a_refused_target_is_status_1(source, said, command, module):

@@ -14,7 +14,7 @@ import typer
 
 from reluctant._version import __version__
 from reluctant.cli.audit import audit
-from reluctant.cli.commands import extract, health, verify
+from reluctant.cli.commands import extract, health
 from reluctant.cli.console import note
 from reluctant.cli.demo import demo
 from reluctant.cli.estimate import estimate
@@ -23,6 +23,7 @@ from reluctant.cli.learn import learn
 from reluctant.cli.report import report
 from reluctant.cli.reproduce import reproduce
 from reluctant.cli.span import span
+from reluctant.cli.verify import verify
 from reluctant.errors import InvalidInput, MissingDependency, ReluctantError, TranscriptError
 
 __all__ = ["app", "run"]

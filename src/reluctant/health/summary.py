@@ -153,7 +153,9 @@ class Health:
     def _why_constant(self) -> str:
         if self.answers is Kind.PROBABILITIES:
             return "they saturate"
-        return MAYBE_SATURATED if self.may_be_sigmoids else "inputs may be clipped"
+        if self.may_be_sigmoids:
+            return MAYBE_SATURATED
+        return "they saturate, or inputs are clipped" if self.shape is Shape.SMOOTH else "inputs may be clipped"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

@@ -21,7 +21,7 @@ from reluctant.networks.network import LINKS, Link
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, Wrapper
 
-__all__ = ["ANSWER_LINKS", "ROUNDED_PROBABILITY_SLACK", "AnswerLink", "Linked", "last_told"]
+__all__ = ["ANSWER_LINKS", "ROUNDED_PROBABILITY_SLACK", "AnswerLink", "Linked", "ToFirst", "last_told"]
 
 AnswerLink: TypeAlias = Link | Literal["top-k"]
 ANSWER_LINKS: tuple[AnswerLink, ...] = (*LINKS, "top-k")
@@ -93,14 +93,33 @@ class Linked(Wrapper):
             row = int(np.flatnonzero(bad.any(axis=1))[0])
             raise LinkMismatch(
                 f"link: got {np.array2string(answers[row], threshold=6, precision=4)} in row {row}, expected "
-                f"{'log-' if self.link == 'log-softmax' else ''}probabilities for link='{self.link}'. "
-                "Leave the link out (link='identity') if the target answers values."
+                f"{'log-' if self.link == 'log-softmax' else ''}probabilities for link='{self.link}'. {self._other(p)}"
             )
         if self.link == "sigmoid" and _is_softmax(p):
             raise LinkMismatch(
                 f"link: got {p.shape[1]} probabilities that sum to one, expected independent ones for link='sigmoid'. "
                 "Use link='softmax' (--link softmax)."
             )
+
+    def _other(self, p: FloatArray) -> str:
+        """Which link it may be instead."""
+        if self.link in ("softmax", "top-k") and np.all((p >= 0) & (p <= 1)):
+            return "Use link='sigmoid' (--link sigmoid) if each output is a probability of its own."
+        return "Leave the link out (link='identity') if the target answers values."
+
+
+class ToFirst(Wrapper):
+    """Differences to the first output: what a softmax would let through of values that are answered without one."""
+
+    @property
+    def facts(self) -> Facts:
+        """Facts of the differences."""
+        inner = self.inner.facts
+        return replace(inner, outputs=max(inner.outputs - 1, UNKNOWN_OUTPUTS), identity="", reference=True)
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on, then take the differences."""
+        return _differences(self.inner.answer(rows))
 
 
 def last_told(oracle: Oracle) -> FloatArray | None:
