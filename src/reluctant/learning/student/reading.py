@@ -22,6 +22,8 @@ from reluctant.oracles.link import ROUNDED_PROBABILITY_SLACK
 __all__ = ["Chances", "Classes", "Labels", "OneHot", "Reading", "Values", "reading_of"]
 
 COARSEST = 2.0  # steps of the rounding in the deviation of an output: then its errors are as good as even
+MOSTLY = 0.5  # of the rows
+ALIKE = 0.75  # of the largest deviation of a probability: sums that differ by more are not one with noise
 SMALLEST = np.finfo(np.float32).tiny
 
 
@@ -160,5 +162,14 @@ def reading_of(answers: FloatArray, told: Kind) -> Reading:
     outputs = answers.shape[1]
     if is_one_hot(answers):
         return OneHot(outputs)
-    each = outputs == 1 or bool((answers.sum(axis=1) > 1 + ROUNDED_PROBABILITY_SLACK * outputs).any())
-    return Chances(outputs) if each else Classes(outputs)
+    return Classes(outputs) if outputs > 1 and _sum_to_one(answers) else Chances(outputs)
+
+
+def _sum_to_one(answers: FloatArray) -> bool:
+    """True of probabilities of classes, by most rows: noise moves single sums, and some classes may not be told (0)."""
+    sums, slack = answers.sum(axis=1), ROUNDED_PROBABILITY_SLACK * answers.shape[1]
+    middle = float(np.median(sums))
+    if np.mean((answers == 0).any(axis=1)) > MOSTLY:
+        return middle <= 1 + slack
+    apart = float(np.median(np.abs(sums - middle)))  # of probabilities that are each their own, as far as they are
+    return abs(middle - 1) <= slack and apart <= ALIKE * float(answers.std(axis=0).max())
