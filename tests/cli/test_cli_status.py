@@ -146,6 +146,8 @@ def test_a_callable_without_dim_is_status_2(command, module):
     ended = command("health", f"{module(TANH)}:target")
     assert ended.status == 2
     assert "dim: got None" in ended.err
+    assert "--dim N" in ended.err
+    assert "784" not in ended.err
 
 
 @pytest.mark.parametrize("name", ["missing.npz", "other.npz", "network.txt"])
