@@ -88,8 +88,7 @@ class Outcome(Enum):
         "low-precision",
         "The answers carry too few digits to recover the network: the method for few digits (float32, rounding, "
         "noise) could not be used on them, or did not succeed.",
-        "If the target is a local model, open it with precision='float64' (--precision float64). A network can be "
-        "trained on answers with any digits, without a link (rl.train_student, audit).",
+        "If the target is a local model, open it with precision='float64' (--precision float64).",
     )
     OUT_OF_REACH = (
         "out-of-reach",
@@ -125,7 +124,7 @@ class Outcome(Enum):
     WRONG_LINK = (
         "wrong-link",
         "The link is not that of the target: its answers are of another kind.",
-        "See what it answered, and give the link that it has (link=, --link), or none if it answers values.",
+        "See what it answered, and give the link that it has (link=, --link), or none if it answers values or labels.",
     )
 
     FLIPPED = ("flipped", "A small change of the input flips the target.", "")
