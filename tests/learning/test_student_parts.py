@@ -5,14 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reluctant.bundled import digits_model
-from reluctant.defenses import defend
 from reluctant.learning.student.coordinates import Coordinates
 from reluctant.learning.student.fitting import LOOK_EVERY, Pace, fit
 from reluctant.learning.student.measured import measure
 from reluctant.learning.student.questions import _Asking
 from reluctant.learning.student.reading import Chances, Classes, Labels, OneHot, Values, reading_of
-from reluctant.learning.student.shapes import best_shape
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Kind, open_oracle
 from reluctant.testing import planted
@@ -128,17 +125,3 @@ def test_whole_numbers_are_not_taken_for_rounded_ones() -> None:
     answers = 30 * np.random.default_rng(2).standard_normal((500, 2))
     assert Values(np.round(answers, 1)).rounding(np.round(answers, 1)) > 0
     assert Values(np.round(answers)).rounding(np.round(answers)) == 0
-
-
-def test_of_shapes_that_do_alike_at_first_the_smallest_is_taken():
-    """Behind the softmax of the digits 256 neurons err as little as 64 in the trial, and ten times more in the end."""
-    digits = open_oracle(digits_model(), precision="float64")
-    assert chosen(defend(digits, "softmax")) == (64,)
-    assert chosen(open_oracle(planted((20, 40, 3), 11))) == (256,)  # clearly better already
-
-
-def chosen(oracle):
-    rows = np.random.default_rng(0).standard_normal((20_000, oracle.dim))
-    reading = reading_of(oracle.query(rows), oracle.facts.kind)
-    targets = reading.targets(oracle.query(rows))
-    return best_shape(rows, targets, reading, None, np.random.default_rng(0))

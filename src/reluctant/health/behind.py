@@ -13,6 +13,7 @@ import numpy as np
 
 from reluctant.errors import LinkMismatch
 from reluctant.health.answers import UNIFORM_SD, find_decimals, in_unit
+from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Oracle
 from reluctant.oracles.link import last_told
 
@@ -20,6 +21,7 @@ __all__ = ["ENOUGH_DECIMALS", "Behind", "refuse_labels"]
 
 # With fewer the values behind a link change in steps that methods see; with so many a few networks are recovered.
 ENOUGH_DECIMALS = 7
+UNDECIDED = 1e-3  # a probability by so much away from 0 and 1
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,18 @@ class Behind:
         p = last_told(oracle)
         if p is None:
             return None
-        decimals = find_decimals(p) if in_unit(p) else None  # log-probabilities are values themselves
+        decimals = _decimals(p) if in_unit(p) else None  # log-probabilities are values themselves
         if decimals is None:
             return cls(None, 0.0, bool(np.isin(p, (0.0, 1.0)).all() and (p == 1).any()))
         room = p if oracle.facts.reference else np.minimum(p, 1 - p)
         smallest = np.min(room, axis=1, initial=1.0, where=room > 0)  # it has the largest error in its logarithm
         return cls(decimals, float(UNIFORM_SD * 10.0**-decimals / np.median(smallest)))
+
+
+def _decimals(p: FloatArray) -> int | None:
+    """Decimals of probabilities; of those that are nearly certain, which lie near 0 and 1 anyhow, nothing is told."""
+    open_ = p[(p > UNDECIDED) & (p < 1 - UNDECIDED)]
+    return None if find_decimals(open_) is None else find_decimals(p)
 
 
 def refuse_labels(oracle: Oracle) -> None:

@@ -15,7 +15,6 @@ __all__ = ["SHAPES", "best_shape"]
 
 SHAPES: tuple[tuple[int, ...], ...] = ((64,), (64, 64), (256,))  # one hidden layer, two, and a wide one
 TRIAL_STEPS = 2_000  # of 1,000 the best ones are not the best of 8,000
-CLEARLY = 1.2  # times better than the first: of shapes that do alike at first, the smallest does best in the end
 ON_TRIAL = 0.1  # of the rows, at most so many
 MOST_ON_TRIAL = 2_000
 
@@ -24,7 +23,7 @@ def best_shape(
     rows: FloatArray, targets: FloatArray, reading: Reading, seconds: float | None, rng: np.random.Generator,
     shapes: Sequence[tuple[int, ...]] = SHAPES,
 ) -> tuple[int, ...]:  # fmt: skip
-    """Hidden widths of the best after a short training, within their parts of the time; the first if it is as good."""
+    """Hidden widths of the best after a short training, each within its part of the time."""
     if len(shapes) == 1:
         return shapes[0]
     kept = max(1, min(MOST_ON_TRIAL, int(ON_TRIAL * len(rows))))
@@ -35,6 +34,4 @@ def best_shape(
         trial = fit(rows[kept:], targets[kept:], reading.slope, hidden, reading.outputs, Pace(TRIAL_STEPS, each), own)
         return float(misfit(trial, reading, rows[:kept], targets[:kept]).mean())
 
-    found = [off(hidden) for hidden in shapes]
-    best = int(np.argmin(found))
-    return shapes[best if CLEARLY * found[best] < found[0] else 0]
+    return min(shapes, key=off)
