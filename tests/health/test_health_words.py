@@ -11,6 +11,7 @@ from reluctant import ReLUNetwork, check_health, extract, learn, open_oracle
 from reluctant.extraction.driver import IF_VALUES, IN_A_BOX, WITH_FEW_DIGITS, what_extraction_would_do
 from reluctant.health import Shape
 from reluctant.health.answers import UNIFORM_SD
+from reluctant.health.behind import Behind
 from reluctant.oracles import Kind
 from reluctant.results import Outcome
 from reluctant.testing import in_float32, planted
@@ -123,6 +124,14 @@ def test_probabilities_that_saturate_at_the_scale_of_use_are_no_labels():
     oracle = open_oracle(answers, dim=6, link="softmax")
     assert check_health(oracle).behind.certain
     assert extract(oracle).outcome is not Outcome.WRONG_LINK
+
+
+def test_nearly_certain_probabilities_are_not_rounded_ones():
+    """In float32 they lie so near to 0 and 1 that a grid of one decimal would hold them all."""
+    p = np.tile(np.array([[1 - 2e-7, 1e-7, 1e-7], [3e-8, 1 - 4e-8, 1e-8]], dtype=np.float32), (3, 1))
+    oracle = open_oracle(lambda x: p[: len(x)], dim=6, link="softmax")
+    oracle.query(np.zeros((6, 6)))
+    assert Behind.last_of(oracle).decimals is None
 
 
 def test_learning_behind_a_link_points_to_extraction():
