@@ -24,7 +24,7 @@ class Outcome(Enum):
     LEARNED = ("learned", "A network was learned to the accuracy asked for.", "")
     NOT_ACCURATE = (
         "not-accurate-enough",
-        "No network was found that is as accurate as asked for; the best one is given, with what was measured of it.",
+        "No network was found that is as accurate as asked for; the best one is given, with its error.",
         "More rows may help. Where values or probabilities are answered, so may more digits, or a larger error that "
         "is allowed (eps=, learn --eps); of labels one in a hundred may differ.",
     )

@@ -156,6 +156,7 @@ class _Run:
             link=reading.link,
             training=Training(hidden, len(x), pace.steps, asked.short, pace.hurried),
             **({"labels": reading.codes.tolist()} if isinstance(reading, Labels) else {}),
+            **({"error": asked.short} if asked.failed else {}),
         )  # fmt: skip
 
     def result(self, outcome: Outcome, network: ReLUNetwork | None = None, **evidence: Any) -> Result:
