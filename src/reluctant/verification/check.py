@@ -97,8 +97,8 @@ class Verification:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return asdict(self)
+        """Plain data for JSON; `inside` only where there is such a box."""
+        return {name: value for name, value in asdict(self).items() if name != "inside" or value}
 
 
 def verify(
