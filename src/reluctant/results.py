@@ -26,8 +26,8 @@ class Outcome(Enum):
     NOT_ACCURATE = (
         "not-accurate-enough",
         "No network was found that is as accurate as asked for; the best one is given, with its error.",
-        "Ask more rows, or for answers with more digits; where values are answered a larger error may do (eps=, learn "
-        "--eps).",
+        "More rows may help. Where values or probabilities are answered, so may more digits, or a larger error that "
+        "is allowed (eps=, learn --eps); of labels one in a hundred may differ.",
     )
     UNVERIFIED = (
         "unverified",
@@ -74,27 +74,31 @@ class Outcome(Enum):
     )
     NOT_PIECEWISE_LINEAR = (
         "not-piecewise-linear",
-        "The target is curved at small scale, so it is no ReLU network as it stands.",
-        "If it answers probabilities, open it with link='softmax' or 'sigmoid' (--link). The span of a smooth network "
-        "can be taken from its labels (labels=True, span --labels).",
+        "The target is curved at small scale, as probabilities are: its answers are not the values of a ReLU network.",
+        "Use extract with link='softmax' or 'sigmoid' (--link) on probabilities with all their digits (float64 or "
+        "float32). On rounded ones a network can be trained (rl.train_student, audit), and the span of a smooth "
+        "network can be taken from its labels (labels=True, span --labels).",
     )
     PIECEWISE_CONSTANT = (
         "piecewise-constant",
-        "The answers do not change under small steps: labels, or values rounded too coarsely.",
-        "Ask for values instead of labels, or for more digits. From labels the span can be taken all the same "
-        "(labels=True, span --labels).",
+        "The answers do not change under small steps: labels, or numbers rounded so coarsely that they say no more.",
+        "No weights and no gradients can be read from them. A network can be trained on them (rl.train_student, "
+        "audit), and the span can be taken from labels (labels=True, span --labels).",
     )
     LOW_PRECISION = (
         "low-precision",
-        "The answers carry too few digits to recover the network: the method for few digits (float32, rounding, noise) "
-        "could not be used on them, or did not succeed.",
+        "The answers carry too few digits to recover the network: the method for few digits (float32, rounding, "
+        "noise) could not be used on them, or did not succeed.",
         "If the target is a local model, open it with precision='float64' (--precision float64).",
     )
     OUT_OF_REACH = (
         "out-of-reach",
-        "The target does not answer far from the origin, where creases have to be looked for.",
-        "Probabilities saturate there, or are not told: ask the target for the values before its softmax or sigmoid. "
-        "The span can be had from labels alone: recover_span(oracle, labels=True) (span --labels).",
+        "The target does not answer far from the origin, where this method looks: its range ends before, or its "
+        "probabilities saturate there at 0 or 1, or are not told.",
+        "Give the range, if it has one (--domain LOW,HIGH). Use extract on probabilities with all their digits "
+        "(float64 or float32): it looks by itself inside a box in which they do not saturate. On rounded ones, and "
+        "on the largest alone, a network can be trained, without the link (rl.train_student, audit); the span can be "
+        "had from labels alone (labels=True, span --labels).",
     )
     TOO_NOISY = (
         "too-noisy",
@@ -121,7 +125,7 @@ class Outcome(Enum):
     WRONG_LINK = (
         "wrong-link",
         "The link is not that of the target: its answers are of another kind.",
-        "See what it answered, and give the link that it has (link=, --link), or none if it answers values.",
+        "See what it answered, and give the link that it has (link=, --link), or none if it answers values or labels.",
     )
 
     FLIPPED = ("flipped", "A small change of the input flips the target.", "")

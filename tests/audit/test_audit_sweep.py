@@ -394,7 +394,9 @@ def test_a_student_is_not_taken_again_where_fewer_rows_are_answered() -> None:
     assert first.error is not None
     assert again is not None
     assert again.reused
-    assert limited is None or (not limited.reused and limited.error is None)
+    assert limited is not None
+    assert not limited.reused
+    assert limited.result.queries == 500
 
 
 def test_a_student_of_noisy_probabilities_is_held_beside_probabilities() -> None:

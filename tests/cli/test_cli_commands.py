@@ -16,7 +16,7 @@ TARGET = f"{RELU}def target(x): return np.maximum(x @ W.T + 0.3, 0).sum(axis=1)\
 
 
 def test_the_demo_writes_a_report_and_a_record(command, folder):
-    ended = command("demo", "--out", folder / "out")
+    ended = command("demo", "-o", folder / "out")
     assert ended.status == 0
     assert sorted(path.name for path in (folder / "out").iterdir()) == ["audit.json", "recovered.onnx", "report.html"]
     assert json.loads((folder / "out" / "audit.json").read_text())["ok"] is True

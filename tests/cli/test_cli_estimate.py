@@ -74,7 +74,7 @@ def test_json_to_a_file(command, folder):
         (["784-128-1", "--rate", "0"], "rate"),
         (["784-128-1", "--price", "-1"], "price"),
         (["784-128-1", "--json", "nowhere/cost.json"], "an existing folder"),
-        (["-5-3-1"], "shape: got '-5-3-1'"),
+        (["-5-3-1"], "No such option: -5"),
         (["784-128-1", "--prise", "3"], "No such option: --prise"),
         ([], "SHAPE"),
     ],

@@ -59,6 +59,7 @@ def test_a_domain_is_refused(target, command):
     ended = command("learn", target, "--domain", "0,1")
     assert ended.status == 2
     assert "all of space" in ended.err
+    assert "reluctant extract TARGET --domain LOW,HIGH" in ended.err
 
 
 def test_the_help_teaches(command):

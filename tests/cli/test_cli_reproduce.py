@@ -35,8 +35,9 @@ def _small(monkeypatch):
         monkeypatch.setitem(EXPERIMENTS, name, Experiment(name, ADVERSARIAL, "Section 0", measure, quick))
 
 
-def test_experiments_are_listed_with_their_papers(command):
-    ended = command("reproduce")
+@pytest.mark.parametrize("names", [[], ["list"]])
+def test_experiments_are_listed_with_their_papers(names, command):
+    ended = command("reproduce", *names)
     assert ended.status == 0
     assert all(name in ended.out for name in EXPERIMENTS)
     assert all(paper.short in ended.out for paper in PAPERS)

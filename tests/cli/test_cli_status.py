@@ -25,7 +25,7 @@ def one_message(err: str) -> bool:
 
 @pytest.mark.parametrize(
     ("source", "said"),
-    [(TANH, "is no ReLU network as it stands"), (NAN, "answers NaN or inf")],
+    [(TANH, "not the values of a ReLU network"), (NAN, "answers NaN or inf")],
     ids=["tanh", "NaN"],
 )
 def test_a_refused_target_is_status_1(source, said, command, module):
@@ -146,6 +146,8 @@ def test_a_callable_without_dim_is_status_2(command, module):
     ended = command("health", f"{module(TANH)}:target")
     assert ended.status == 2
     assert "dim: got None" in ended.err
+    assert "--dim N" in ended.err
+    assert "784" not in ended.err
 
 
 @pytest.mark.parametrize("name", ["missing.npz", "other.npz", "network.txt"])

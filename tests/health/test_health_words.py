@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reluctant import check_health, extract, open_oracle
-from reluctant.extraction.prospects import IN_A_BOX, WITH_FEW_DIGITS, what_extraction_would_do
+from reluctant import ReLUNetwork, check_health, extract, learn, open_oracle
+from reluctant.extraction.prospects import IF_VALUES, IN_A_BOX, WITH_FEW_DIGITS, what_extraction_would_do
 from reluctant.health import Shape
+from reluctant.health.answers import UNIFORM_SD
+from reluctant.health.behind import Behind
 from reluctant.oracles import Kind
 from reluctant.results import Outcome
 from reluctant.testing import in_float32, planted
@@ -41,10 +43,109 @@ def test_probabilities_saturate_and_are_not_called_straight():
     assert (health.answers, health.shape) == (Kind.PROBABILITIES, Shape.SMOOTH)
     assert health.constant_beyond is not None
     assert f"beyond scale {health.constant_beyond:g}: they saturate." in " ".join(health.sentences())
-    assert "whose curves the noise hides" not in health.sentences()[0]
     hidden = replace(health, shape=Shape.PIECEWISE_LINEAR)
     assert hidden.refusal is Outcome.NOT_PIECEWISE_LINEAR
-    assert "whose curves the noise hides" in hidden.sentences()[0]
+    assert "linear" not in hidden.sentences()[0]
+    assert "curved, by less than their noise" in hidden.sentences()[0]
+
+
+def sigmoid(x):
+    return (1 + np.tanh(NETWORK(x) / 2)) / 2
+
+
+SERVED = {
+    "float32 softmax": (lambda x: softmax(x).astype(np.float32), "softmax", "link='softmax' (reluctant extract --link"),
+    "softmax, three decimals": (lambda x: np.round(softmax(x), 3), "softmax", "probabilities rounded to 3 decimals"),
+    "sigmoid": (sigmoid, "sigmoid", "link='sigmoid' (reluctant extract --link sigmoid)"),
+    "one-hot": (one_hot, None, "The answers are labels"),
+}
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_a_refusal_is_one_true_reason_with_advice_that_works(name):
+    """What is advised is done: extraction through the link recovers the network, or the advice is another."""
+    target, link, reason = SERVED[name]
+    said = check_health(open_oracle(target, dim=6)).sentences()[0]
+    assert reason in said
+    assert not ("linear" in said and "curved" in said.replace("ReLU", ""))
+    assert "Ask for" not in said
+    if "reluctant extract" in said:
+        assert extract(open_oracle(target, dim=6, link=link)).ok
+    else:
+        assert "rl.train_student" in said
+
+
+@pytest.mark.parametrize("method", [extract, learn])
+def test_coarse_probabilities_behind_a_link_are_named_at_once(method):
+    oracle = open_oracle(lambda x: np.round(softmax(x), 3), dim=6, link="softmax")
+    found = method(oracle)
+    assert found.outcome is Outcome.LOW_PRECISION
+    assert found.evidence["reason"].startswith("The probabilities behind the link are rounded to 3 decimals.")
+    assert oracle.queries == 69  # the opening row and the health check
+    health = found.evidence["health"]
+    assert health.noise.absolute > UNIFORM_SD * 1e-3  # of the log-ratios, which short lines do not see
+    assert "Values were read from probabilities rounded to 3 decimals." in health.sentences()
+    assert "would refuse" in what_extraction_would_do(health, oracle)
+
+
+@pytest.mark.parametrize(("decimals", "said"), [(6, "cannot be read"), (7, "may not recover"), (12, "may not recover")])
+def test_decimals_that_may_do_are_not_said_to_be_too_few(decimals, said):
+    def target(x):
+        return np.round(softmax(x), decimals)
+
+    assert said in check_health(open_oracle(target, dim=6)).reason
+    assert check_health(open_oracle(target, dim=6, link="softmax")).behind.too_coarse == (decimals < 7)
+
+
+def test_twelve_decimals_behind_a_link_are_tried():
+    assert extract(open_oracle(lambda x: np.round(softmax(x), 12), dim=6, link="softmax")).ok
+
+
+@pytest.mark.parametrize("link", ["softmax", "sigmoid", "top-k"])
+def test_labels_behind_a_link_are_named(link):
+    found = extract(open_oracle(one_hot, dim=6, link=link))
+    assert found.outcome is Outcome.WRONG_LINK
+    assert "The target answers labels" in found.evidence["error"]
+    said = " ".join(check_health(open_oracle(one_hot, dim=6, link=link)).sentences())
+    assert "Labels are like that, and no link can read them" in said
+    assert "nan" not in said
+
+
+def test_probabilities_that_saturate_at_the_scale_of_use_are_no_labels():
+    """All certain where they are first asked, and recovered nearer to the origin."""
+    sharp = planted((6, 8, 3))
+    steep = ReLUNetwork([*sharp.weights[:-1], 3e4 * sharp.weights[-1]], [*sharp.biases[:-1], 3e4 * sharp.biases[-1]])
+
+    def answers(x):
+        z = steep(x) - steep(np.zeros((1, 6)))
+        powers = np.exp(z - z.max(axis=1, keepdims=True))
+        return powers / powers.sum(axis=1, keepdims=True)
+
+    oracle = open_oracle(answers, dim=6, link="softmax")
+    assert check_health(oracle).behind.certain
+    assert extract(oracle).outcome is not Outcome.WRONG_LINK
+
+
+def test_nearly_certain_probabilities_are_not_rounded_ones():
+    """In float32 they lie so near to 0 and 1 that a grid of one decimal would hold them all."""
+    p = np.tile(np.array([[1 - 2e-7, 1e-7, 1e-7], [3e-8, 1 - 4e-8, 1e-8]], dtype=np.float32), (3, 1))
+    oracle = open_oracle(lambda x: p[: len(x)], dim=6, link="softmax")
+    oracle.query(np.zeros((6, 6)))
+    assert Behind.last_of(oracle).decimals is None
+
+
+def test_learning_behind_a_link_points_to_extraction():
+    found = learn(open_oracle(softmax, dim=6, link="softmax"))
+    assert found.outcome is Outcome.OUT_OF_REACH
+    assert "Use extract" in found.evidence["reason"]
+    assert found.queries == 68
+
+
+def test_float32_chances_are_not_said_to_be_values():
+    oracle = open_oracle(lambda x: sigmoid(x).astype(np.float32), dim=6)
+    health = check_health(oracle)
+    assert "or these are probabilities that saturate (--link sigmoid)" in " ".join(health.sentences())
+    assert what_extraction_would_do(health, oracle).startswith(IF_VALUES)
 
 
 TARGETS = {

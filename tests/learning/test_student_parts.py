@@ -12,6 +12,7 @@ from reluctant.learning.student.questions import _Asking
 from reluctant.learning.student.reading import Chances, Classes, Labels, OneHot, Values, reading_of
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Kind, open_oracle
+from reluctant.testing import planted
 
 RNG = np.random.default_rng(1)
 PROBABILITIES = RNG.dirichlet(np.ones(4), 50)
@@ -56,6 +57,26 @@ def test_the_slope_of_chances():
 )
 def test_answers_are_read_as_what_they_are(answers, told, reading):
     assert type(reading_of(answers, told)) is reading
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.002, 0.006])
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_does_not_turn_classes_into_chances_nor_back(noise, seed):
+    """By most rows: of many some sum to more than one, and small chances of their own seldom do."""
+    rng = np.random.default_rng(seed)
+    values = planted((6, 8, 3), seed)(rng.standard_normal((4000, 6)))
+    powers = np.exp(values - values.max(axis=1, keepdims=True))
+    classes, chances = powers / powers.sum(axis=1, keepdims=True), (1 + np.tanh((values - 4) / 2)) / 2
+    moved = noise * rng.standard_normal(values.shape)
+    assert type(reading_of(classes + moved, Kind.PROBABILITIES)) is Classes
+    assert type(reading_of(chances + moved, Kind.PROBABILITIES)) is Chances
+
+
+def test_noisy_classes_are_put_right_and_untold_ones_stay_untold():
+    answers = np.array([[-0.01, 0.5, 0.55], [0.4, 0.4, 0.3], [0.6, 0.0, 0.0], [0.333, 0.333, 0.333]])
+    targets = Classes(3).targets(answers)
+    np.testing.assert_allclose(targets[:2].sum(axis=1), 1)
+    np.testing.assert_array_equal(targets[2:], answers[2:])
 
 
 def test_labels_keep_their_names():

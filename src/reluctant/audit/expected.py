@@ -10,7 +10,7 @@ from reluctant.audit.recovered import Price
 from reluctant.estimation import Estimate, estimate
 from reluctant.estimation.answers import DECIMALS, FLOAT32, FLOAT64, NOISE, ROUNDED_SINGLE, UNMEASURED_DECIMALS
 from reluctant.estimation.shapes import FEWEST_LAYERS
-from reluctant.extraction.driver import exact_refusal
+from reluctant.extraction.prospects import exact_refusal
 from reluctant.health import Health
 from reluctant.oracles import Facts
 from reluctant.results import Outcome

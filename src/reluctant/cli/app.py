@@ -14,7 +14,7 @@ import typer
 
 from reluctant._version import __version__
 from reluctant.cli.audit import audit
-from reluctant.cli.commands import extract, health, verify
+from reluctant.cli.commands import extract, health
 from reluctant.cli.console import note
 from reluctant.cli.demo import demo
 from reluctant.cli.estimate import estimate
@@ -23,6 +23,7 @@ from reluctant.cli.learn import learn
 from reluctant.cli.report import report
 from reluctant.cli.reproduce import reproduce
 from reluctant.cli.span import span
+from reluctant.cli.verify import verify
 from reluctant.errors import InvalidInput, MissingDependency, ReluctantError, TranscriptError
 
 __all__ = ["app", "run"]
@@ -52,10 +53,8 @@ def _exiting(command: Callable[..., int]) -> Callable[..., Any]:
     return run_and_exit
 
 
-LENIENT = {"ignore_unknown_options": True}  # a shape that begins with a minus is told as a bad shape
-
 for _command in (demo, audit, report, extract, learn, span, flip, verify, health, estimate, reproduce):
-    app.command(context_settings=LENIENT if _command is estimate else None)(_exiting(_command))
+    app.command()(_exiting(_command))
 
 
 def _print_version(wanted: bool) -> None:

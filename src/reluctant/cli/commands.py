@@ -10,20 +10,14 @@ import typer
 from reluctant.cli.files import check_network_path, check_record_path, write_network, write_record
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.cli.words import advise_transcript, ending, shown_network, spent
-from reluctant.errors import InvalidInput, LinkMismatch
 from reluctant.extraction import extract as extract_network
-from reluctant.extraction.driver import what_extraction_would_do
+from reluctant.extraction.prospects import what_extraction_would_do
 from reluctant.health import check_health
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import as_generator
-from reluctant.oracles import Counting, Linked
 from reluctant.results import Result
 from reluctant.runs import Record
-from reluctant.verification import verify as verify_network
 
-__all__ = ["extract", "health", "verify"]
-
-LINK_ROWS = 3  # asked to see whether answers are what a network was written with
+__all__ = ["extract", "health"]
 
 
 @with_target_options
@@ -93,48 +87,3 @@ def _extraction_lines(found: Result, record: Record, link: str, written: Path | 
     parts = ("reach", "layers", "verification", "certificate", "limits")
     lines += [str(found.evidence[part]) for part in parts if found.evidence.get(part)]
     return [*lines, spent(record, written)]
-
-
-@with_target_options
-def verify(
-    target: TargetArgument,
-    network: Annotated[Path, typer.Argument(metavar="NETWORK", help="The network to compare it with: .onnx or .npz.")],
-    options: TargetOptions,
-    tol: Annotated[
-        float | None, typer.Option(help="Largest error accepted, relative to the output's deviation.")
-    ] = None,
-) -> int:
-    """Ask a target where a network could be wrong, and compare.
-
-    Looks at three scales, on the network's creases and beside them. A network that was written with a softmax or
-    sigmoid is compared behind it: probabilities of the target are read as --link would read them, without the option.
-    Exit status 1 if they disagree.
-
-    Example: reluctant verify model.onnx recovered.onnx --precision float64
-    """
-    check_record_path(options.json)
-    if tol is not None and not tol > 0:
-        raise InvalidInput.about("--tol", got=tol, expected="a number above 0")
-    candidate = ReLUNetwork.load(network)
-    with opened_target(options, target) as oracle:
-        read = _as_the_file_says(oracle, candidate, options)
-        found = verify_network(read, candidate, rng=options.seed, tol=tol)
-        record = Record.of(oracle, "verify", options.seed, found.ok, verification=found)
-    write_record(record, options.json)
-    if options.json != "-":
-        print(found)
-        print(f"{record.queries} queries.")
-    return 0 if found.ok else 1
-
-
-def _as_the_file_says(oracle: Counting, candidate: ReLUNetwork, options: TargetOptions) -> Counting:
-    """The target read through the link that the network was written with, if it answers so. Cost: 3 rows then."""
-    if options.link != "identity" or candidate.link == "identity" or candidate.outputs != oracle.outputs:
-        return oracle
-    read = Counting(Linked(oracle.inner, candidate.link), oracle.ledger, oracle.facts.domain)
-    try:
-        read.answer(oracle.facts.domain.sample(as_generator(options.seed), LINK_ROWS, oracle.dim))
-    except LinkMismatch:
-        return oracle  # values, as the network gives them when it is called
-    options.say(f"The network was written with a {candidate.link}: the target's answers are read through it.")
-    return read

@@ -26,7 +26,7 @@ IMAGE = (8, 8)
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("reluctant-demo"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the report.")] = Path("reluctant-demo"),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no words.")] = False,
 ) -> int:
     """Audit a bundled digits classifier and write a report that can be opened.

@@ -62,21 +62,15 @@ def estimate(
 
     Example: reluctant estimate 784-128-10 3072-2048-10 --precision float32 --json -
     """
-    _refuse_unknown_options(shapes)
     check_record_path(where)
-    given = {"precision": precision, "link": link, "rate": rate, "price": price, "currency": currency, "flops": flops}
-    found = [estimate_cost(shape, **given) for shape in shapes]  # type: ignore[arg-type]
+    found = [
+        estimate_cost(shape, precision=precision, link=link, rate=rate, price=price, currency=currency, flops=flops)
+        for shape in shapes
+    ]
     write_record(Written(found), where)
     if where != "-":
         print("\n\n".join("\n".join(_lines(each, Given(rate, price))) for each in found))
     return 0 if all(each.ok for each in found) else 1
-
-
-def _refuse_unknown_options(shapes: Sequence[str]) -> None:
-    """What begins with a minus and is no number was meant as an option."""
-    unknown = next((each for each in shapes if each.startswith("-") and not each[1:2].isdigit()), None)
-    if unknown is not None:
-        raise typer.BadParameter(f"No such option: {unknown}")
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from reluctant.numerics import as_generator
 
 __all__ = ["reproduce"]
 
-EVERYTHING = "all"
+EVERYTHING, LIST = "all", "list"
 
 
 class SizeName(StrEnum):
@@ -33,10 +33,13 @@ class SizeName(StrEnum):
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME ... | all]", help="Which ones; none lists them.", show_default=False),
+        typer.Argument(metavar="[NAME ... | all | list]", help="Which ones; none lists them.", show_default=False),
     ] = None,
     out: Annotated[
-        Path, typer.Option(help="Folder for the page (index.html), pictures (.svg), data (.json) and tables (.txt).")
+        Path,
+        typer.Option(
+            "--out", "-o", help="Folder for the page (index.html), pictures (.svg), data (.json) and tables (.txt)."
+        ),
     ] = Path("reluctant-experiments"),
     size: Annotated[
         SizeName,
@@ -65,7 +68,7 @@ def reproduce(
 
     Example: reluctant reproduce all --size full --engine dask://scheduler:8786
     """
-    if not names:
+    if not names or names == [LIST]:
         print(_listing())
         return 0
     chosen = _chosen(names, seed, mnist)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from reluctant.cli.targets import TargetOptions
+from reluctant.health import Health
 from reluctant.results import Ended, Outcome, Result
 from reluctant.runs import Record
 
@@ -14,10 +15,13 @@ KEPT_WITH_A_TRANSCRIPT = {Outcome.OUT_OF_BUDGET, Outcome.TARGET_FAILED}
 
 
 def ending(found: Ended) -> list[str]:
-    """The outcome, and the stage and error it ended with."""
-    error = found.evidence.get("error")
+    """The outcome, as exactly as its reason is known, and the stage and error it ended with."""
+    error, health = found.evidence.get("error"), found.evidence.get("health")
     where = f"Stage {found.stage}: " if found.stage else ""
-    return [str(found.outcome), *([f"{where}{error}"] if error else [])]
+    said = found.evidence.get("reason", str(found.outcome))
+    if isinstance(health, Health) and found.outcome is health.refusal:
+        said = health.reason
+    return [said, *([f"{where}{error}"] if error else [])]
 
 
 def shown_network(found: Result, link: str) -> list[str]:

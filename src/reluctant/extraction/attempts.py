@@ -22,9 +22,10 @@ from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.layers import look_for_layers
 from reluctant.extraction.orientation import orient
-from reluctant.extraction.prospects import exact_refusal, few_digits_are_enough, noticeable, saturates
+from reluctant.extraction.prospects import behind_a_link, exact_refusal, few_digits_are_enough, noticeable, saturates
 from reluctant.geometry import DistanceNoise
 from reluctant.health import Health
+from reluctant.health.behind import refuse_labels
 from reluctant.health.check import examine as examine_health
 from reluctant.health.saturation import readable_box, smaller, told_in_steps, unsaturated_box
 from reluctant.networks import ReLUNetwork
@@ -62,6 +63,9 @@ class Run:
         health = examine_health(self.oracle, self.rng, HEALTH_LINES)
         self.evidence["health"] = health
         refusal = exact_refusal(health)
+        if health.behind is not None and health.behind.too_coarse:
+            self.evidence["reason"] = behind_a_link(health.behind)
+            return Outcome.LOW_PRECISION, None
         if saturates(health, self.oracle) and not isinstance(self.method, NEEDS_SPACE):
             return self.go_inside(attempts, unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box)
         return self.go_on(health, attempts)
@@ -85,7 +89,7 @@ class Run:
                 break
             self.oracle = Counting(space.inner, space.ledger, box)
             self.evidence["inside"] = box.describe()
-            self.evidence["reach"] = f"Far out probabilities saturate: asked and recovered inside {box.describe()}."
+            self.evidence["reach"] = f"Far out probabilities saturate: asked inside {box.describe()}."
             health = self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
             if told_in_steps(self.oracle, self.rng):
                 return Outcome.LOW_PRECISION, None
@@ -95,6 +99,7 @@ class Run:
                 if not boxes_left:
                     raise
                 box = smaller(box)
+        refuse_labels(space)
         return Outcome.OUT_OF_REACH, None
 
     def try_methods(self, health: Health, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:

@@ -5,21 +5,12 @@ from __future__ import annotations
 from reluctant.errors import BudgetExhausted, InvalidInput, TargetError
 from reluctant.extraction.attempts import NEEDS_SPACE, Run
 from reluctant.extraction.candidate import Method
-from reluctant.extraction.examining import FEW_DIGITS_TOLERANCE
-from reluctant.extraction.prospects import exact_refusal, few_digits_are_enough, what_extraction_would_do
 from reluctant.numerics import Rng, as_generator
 from reluctant.oracles import Counting, Oracle
 from reluctant.oracles.opening import as_opened
 from reluctant.results import Outcome, Result, ended_by
 
-__all__ = [
-    "FEW_DIGITS_TOLERANCE",
-    "Method",
-    "exact_refusal",
-    "extract",
-    "few_digits_are_enough",
-    "what_extraction_would_do",
-]
+__all__ = ["Method", "extract"]
 
 ATTEMPTS = 4
 
@@ -60,5 +51,5 @@ def _check_domain(oracle: Counting, method: Method | None) -> None:
     if isinstance(method, NEEDS_SPACE) and not oracle.facts.domain.is_space:
         raise InvalidInput.about(
             "domain", got=oracle.facts.domain.describe(), expected=f"all of space for {type(method).__name__}",
-            fix="Use rl.DepthTwo(), which stays inside, or open the target without a domain.",
+            fix="Use rl.DepthTwo(), which stays inside, or leave the domain out if the target answers everywhere.",
         )  # fmt: skip

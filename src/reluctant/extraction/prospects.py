@@ -6,14 +6,18 @@ Nothing here asks anything.
 from __future__ import annotations
 
 from reluctant.health import Health
-from reluctant.health.summary import FAR_ENOUGH
+from reluctant.health.behind import Behind
+from reluctant.health.summary import FAR_ENOUGH, TOO_COARSE
 from reluctant.oracles import Oracle
 from reluctant.results import Outcome
 from reluctant.verification.check import NOISE_FACTOR
 
 __all__ = [
+    "IF_VALUES",
     "IN_A_BOX",
     "WITH_FEW_DIGITS",
+    "answered_far_out",
+    "behind_a_link",
     "exact_refusal",
     "few_digits_are_enough",
     "noticeable",
@@ -26,6 +30,7 @@ NOTICED = 1e-8  # of the output's deviation: from here on the method for few dig
 NOISIEST_INSIDE = 1e-6  # of the output's deviation: inside a box more noise hides what lines have to tell
 
 IN_A_BOX = "Far out its probabilities saturate: extract looks by itself inside a box in which they do not."
+IF_VALUES = "If the answers are values and no probabilities: "
 WITH_FEW_DIGITS = (
     "Too few digits for exact extraction: extract takes its method for few digits by itself, which recovers one hidden "
     "layer as exactly as the answers are. A local model may have more: --precision float64."
@@ -49,7 +54,7 @@ def noticeable(health: Health) -> bool:
     return exact_refusal(health) is None and NOISE_FACTOR * health.noise.at(health.spread) > NOTICED * health.spread
 
 
-def _answered_far_out(health: Health) -> bool:
+def answered_far_out(health: Health) -> bool:
     """True if the target gave finite answers far from the origin."""
     return health.largest_scale is not None and health.largest_scale >= FAR_ENOUGH
 
@@ -58,7 +63,7 @@ def saturates(health: Health, oracle: Oracle) -> bool:
     """True if probabilities are what keeps a method from looking far out, and it could do with less."""
     refusal, facts = exact_refusal(health), oracle.facts
     near = refusal in (Outcome.OUT_OF_REACH, Outcome.NON_FINITE)
-    may = near or (refusal is Outcome.LOW_PRECISION and not _answered_far_out(health))
+    may = near or (refusal is Outcome.LOW_PRECISION and not answered_far_out(health))
     return may and facts.saturates and facts.domain.is_space
 
 
@@ -67,17 +72,24 @@ def few_digits_are_enough(health: Health, oracle: Oracle) -> bool:
     if health.number_format == "float16":
         return False
     if oracle.facts.domain.is_space:
-        return _answered_far_out(health)
+        return answered_far_out(health)
     return oracle.facts.domain.is_box and health.noise.at(health.spread) <= NOISIEST_INSIDE * health.spread
 
 
 def what_extraction_would_do(health: Health, oracle: Oracle) -> str:
     """A sentence where it would not look for exact weights: refuse the target, or do with few digits; else empty."""
     refusal = exact_refusal(health)
+    if health.behind is not None and health.behind.too_coarse:
+        return f"Exact extraction would refuse this target. {behind_a_link(health.behind)}"
     if saturates(health, oracle):
-        return IN_A_BOX
+        return "" if health.behind is not None and health.behind.certain else IN_A_BOX
     if refusal is None or health.refusal is not None:
         return ""
     if refusal is Outcome.LOW_PRECISION and few_digits_are_enough(health, oracle):
-        return WITH_FEW_DIGITS
+        return IF_VALUES + WITH_FEW_DIGITS if health.may_be_sigmoids else WITH_FEW_DIGITS
     return f"Exact extraction would refuse this target. {refusal}"
+
+
+def behind_a_link(behind: Behind) -> str:
+    """Why probabilities with few digits are refused."""
+    return f"The probabilities behind the link are rounded to {behind.decimals} decimals. {TOO_COARSE}"

@@ -8,7 +8,15 @@ from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import Kind
 from reluctant.oracles.link import ROUNDED_PROBABILITY_SLACK
 
-__all__ = ["UNIFORM_SD", "answer_kind", "find_decimals", "is_one_hot", "narrowest_format", "rounding_noise"]
+__all__ = [
+    "UNIFORM_SD",
+    "answer_kind",
+    "find_decimals",
+    "in_unit",
+    "is_one_hot",
+    "narrowest_format",
+    "rounding_noise",
+]
 
 MOST_DECIMALS = 12
 FEWEST_VALUES = 5  # below this many different answers a grid could be chance
@@ -64,10 +72,14 @@ def answer_kind(values: FloatArray) -> Kind:
     whole = np.array_equal(finite, np.round(finite))
     if whole and finite.shape[1] == 1 and np.unique(finite).size < len(finite) / 2:
         return Kind.LABELS
-    in_unit = np.all((finite >= 0) & (finite <= 1))
-    if finite.shape[1] > 1 and in_unit and np.all(np.abs(finite.sum(axis=1) - 1) < ROUNDED_PROBABILITY_SLACK):
+    if finite.shape[1] > 1 and in_unit(finite) and np.all(np.abs(finite.sum(axis=1) - 1) < ROUNDED_PROBABILITY_SLACK):
         return Kind.PROBABILITIES
     return Kind.VALUES
+
+
+def in_unit(values: FloatArray) -> bool:
+    """True if there are values, and all lie between 0 and 1."""
+    return bool(values.size and np.all((values >= 0) & (values <= 1)))
 
 
 def is_one_hot(values: FloatArray) -> bool:

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from reluctant.errors import InvalidInput, TargetError
-from reluctant.health.answers import answer_kind, find_decimals, is_one_hot, narrowest_format, rounding_noise
+from reluctant.health.answers import answer_kind, find_decimals, in_unit, is_one_hot, narrowest_format, rounding_noise
+from reluctant.health.behind import Behind
 from reluctant.health.lines import FINER_STEPS, ShortLines, ask
 from reluctant.health.noise import SECOND_DIFFERENCE_GAIN, NoiseReading, noise_model, read_noise
 from reluctant.health.shape import STEPS, classify_shape
@@ -46,8 +47,9 @@ def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: 
         near = ShortLines.ask(oracle, rng, centres, STEPS, FINER_STEPS)
         # The same batch again: a deterministic target may still round differently in one of another size.
         repeated = ask(oracle, centres)
+        behind = Behind.last_of(oracle)
         far = _ask_far(oracle, rng, near) if domain.is_space else {}
-    health = _summarise(near, repeated, far, oracle.queries - before)
+    health = _summarise(near, repeated, far, behind, oracle.queries - before)
     return health if domain.is_space else replace(health, largest_scale=None)
 
 
@@ -64,8 +66,10 @@ def _ask_far(oracle: Counting, rng: np.random.Generator, near: ShortLines) -> di
     return found
 
 
-def _summarise(near: ShortLines, repeated: FloatArray, far: dict[float, ShortLines], queries: int) -> Health:
-    near_noise, far_noise = _near_reading(near), _far_reading(far)
+def _summarise(
+    near: ShortLines, repeated: FloatArray, far: dict[float, ShortLines], behind: Behind | None, queries: int
+) -> Health:
+    near_noise, far_noise = _near_reading(near, behind), _far_reading(far)
     answers = Kind.LABELS if is_one_hot(near.answers) else answer_kind(near.answers)
     shape = _shape(near, near_noise)
     if answers is Kind.LABELS and shape is not Shape.CONSTANT:
@@ -86,6 +90,8 @@ def _summarise(near: ShortLines, repeated: FloatArray, far: dict[float, ShortLin
         largest_scale=max(answered),
         constant_beyond=None if shape is Shape.CONSTANT else _constant_beyond(near, far),
         queries=queries,
+        behind=behind,
+        unit=in_unit(finite),
     )
 
 
@@ -102,11 +108,12 @@ def _fresh_noise(near: ShortLines, repeated: FloatArray) -> float:
     return float(np.sqrt(np.mean(difference**2) / 2)) if difference.size else float("nan")
 
 
-def _near_reading(near: ShortLines) -> NoiseReading | None:
+def _near_reading(near: ShortLines, behind: Behind | None) -> NoiseReading | None:
     if not near.sound.any():
         return None
     reading = read_noise(near, 1.0)
-    return replace(reading, sd=max(reading.sd, rounding_noise(near.answers)))
+    rounding = max(rounding_noise(near.answers), 0.0 if behind is None else behind.noise)
+    return replace(reading, sd=max(reading.sd, rounding))
 
 
 def _far_reading(far: dict[float, ShortLines]) -> NoiseReading | None:

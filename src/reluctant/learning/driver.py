@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.errors import BudgetExhausted, InvalidInput, TargetError
-from reluctant.extraction.driver import exact_refusal, few_digits_are_enough
+from reluctant.extraction.prospects import answered_far_out, behind_a_link, exact_refusal, few_digits_are_enough
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.noise import SAFETY
 from reluctant.health import Health
@@ -49,6 +49,10 @@ NEAR_NOISE = 4.0  # times the noise, where the network is verified: two deviatio
 NEAR_FLOOR = 100.0  # times the noise: an error that has reached this leaves nothing to find
 MOST_NUMBERS = 2**27  # of all random points together: a gigabyte
 VERIFIED = "verified"
+SATURATED = (
+    "Far out, where learn looks too, probabilities saturate and no values can be read from them. Use extract, which "
+    "looks by itself inside a box in which they do not (reluctant extract --link)."
+)
 FLAT = {Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.TOO_NOISY}  # as a bump looks from outside
 STANDS_OUT = 1e4  # times as far from the middle as most answers is one inside a bump
 
@@ -78,7 +82,8 @@ def learn(oracle: Oracle, *, eps: float = EPS, rng: Rng = 0, narrowest: float = 
     if not opened.facts.domain.is_space:
         raise InvalidInput.about(
             "domain", got=opened.facts.domain.describe(), expected="all of space, where Gaussian inputs are",
-            fix="Use extract, which stays inside a domain, or open the target without one if it answers everywhere.",
+            fix="Inside a domain use extract (reluctant extract TARGET --domain LOW,HIGH); leave the domain out if the "
+            "target answers everywhere.",
         )  # fmt: skip
     opened.begin("learn", rng)
     points = points_to_see(narrowest)
@@ -121,7 +126,7 @@ class _Run:
     def go(self) -> Outcome:
         self.evidence["eps"] = self.eps
         health = self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
-        refusal = _refusal(health)
+        refusal = self.behind_link(health) or _refusal(health)
         if refusal is not None:
             return refusal
         drawn = draw_points(self.oracle, self.points, self.rng)
@@ -132,6 +137,16 @@ class _Run:
         if model is None or not (self.at_noise(model, noise) or (self.verified and model.good_for(self.eps))):
             model, drawn = self.by_lines(model, drawn, noise)
         return self.outcome(model, drawn, health, noise)
+
+    def behind_link(self, health: Health) -> Outcome | None:
+        """Why values that a link reads cannot be learned in all of space, or None."""
+        if health.behind is not None and health.behind.too_coarse:
+            self.evidence["reason"] = behind_a_link(health.behind)
+            return Outcome.LOW_PRECISION
+        if health.behind is not None and health.refusal is None and not answered_far_out(health):
+            self.evidence["reason"] = SATURATED
+            return Outcome.OUT_OF_REACH
+        return None
 
     def nothing_there(self, refusal: Outcome, drawn: Drawn) -> Outcome:
         """A constant is a network too, but something narrow may be missing from it."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.extraction.depth_two import DepthTwo
-from reluctant.extraction.driver import FEW_DIGITS_TOLERANCE
+from reluctant.extraction.examining import FEW_DIGITS_TOLERANCE
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.geometry import DistanceNoise

@@ -133,7 +133,7 @@ def _refuse_recast(options: Options, what: str) -> None:
 def _adapt_callable(target: Any, options: Options) -> Oracle:
     if options.shape is None:
         raise InvalidInput.about(
-            "dim", got="None", expected="the number of inputs of the callable", fix="Pass dim=784."
+            "dim", got="None", expected="the number of inputs of the callable", fix="Give it: dim=N (--dim N)."
         )
     _refuse_recast(options, "a callable")
     return CallableOracle(target, prod(options.shape), kind=options.kind)

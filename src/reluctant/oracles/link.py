@@ -21,7 +21,15 @@ from reluctant.networks.network import LINKS, Link
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, Wrapper
 
-__all__ = ["ANSWER_LINKS", "ROUNDED_PROBABILITY_SLACK", "AnswerLink", "Linked", "written_link"]
+__all__ = [
+    "ANSWER_LINKS",
+    "ROUNDED_PROBABILITY_SLACK",
+    "AnswerLink",
+    "Linked",
+    "ToFirst",
+    "last_told",
+    "written_link",
+]
 
 AnswerLink: TypeAlias = Link | Literal["top-k"]
 ANSWER_LINKS: tuple[AnswerLink, ...] = (*LINKS, "top-k")
@@ -57,6 +65,7 @@ class Linked(Wrapper):
             )  # fmt: skip
         super().__init__(inner)
         self.link = link
+        self.told: FloatArray | None = None  # the last answers, as they were given
 
     @property
     def facts(self) -> Facts:
@@ -78,7 +87,7 @@ class Linked(Wrapper):
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Pass on, then undo the link."""
-        answers = self.inner.answer(rows)
+        answers = self.told = self.inner.answer(rows)
         self._check_probabilities(answers)
         with np.errstate(divide="ignore", invalid="ignore"):
             return UNDO[self.link](answers)
@@ -97,14 +106,43 @@ class Linked(Wrapper):
             row = int(np.flatnonzero(bad.any(axis=1))[0])
             raise LinkMismatch(
                 f"link: got {np.array2string(answers[row], threshold=6, precision=4)} in row {row}, expected "
-                f"{'log-' if self.link == 'log-softmax' else ''}probabilities for link='{self.link}'. "
-                "Leave the link out (link='identity') if the target answers values."
+                f"{'log-' if self.link == 'log-softmax' else ''}probabilities for link='{self.link}'. {self._other(p)}"
             )
         if self.link == "sigmoid" and _is_softmax(p):
             raise LinkMismatch(
                 f"link: got {p.shape[1]} probabilities that sum to one, expected independent ones for link='sigmoid'. "
                 "Use link='softmax' (--link softmax)."
             )
+
+    def _other(self, p: FloatArray) -> str:
+        """Which link it may be instead."""
+        if self.link in ("softmax", "top-k") and np.all((p >= 0) & (p <= 1)):
+            return "Use link='sigmoid' (--link sigmoid) if each output is a probability of its own."
+        return "Leave the link out (link='identity') if the target answers values."
+
+
+class ToFirst(Wrapper):
+    """Differences to the first output: what a softmax would let through of values that are answered without one."""
+
+    @property
+    def facts(self) -> Facts:
+        """Facts of the differences."""
+        inner = self.inner.facts
+        return replace(inner, outputs=max(inner.outputs - 1, UNKNOWN_OUTPUTS), identity="", reference=True)
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on, then take the differences."""
+        return _differences(self.inner.answer(rows))
+
+
+def last_told(oracle: Oracle) -> FloatArray | None:
+    """What a target itself answered to the last rows, before its link was undone; None if it has no link."""
+    inner = oracle
+    while isinstance(inner, Wrapper):
+        if isinstance(inner, Linked):
+            return inner.told
+        inner = inner.inner
+    return None
 
 
 def _is_softmax(p: FloatArray) -> bool:

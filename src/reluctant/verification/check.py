@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
 from reluctant.health.answers import rounding_noise
+from reluctant.health.behind import Behind, refuse_labels
 from reluctant.health.noise import measure_noise, noise_model
+from reluctant.health.saturation import unsaturated_box
 from reluctant.health.shape import USABLE_NOISE
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.evaluation import evaluate
@@ -23,6 +26,7 @@ from reluctant.verification.points import beside, crease_points, far_along_creas
 __all__ = ["GroupError", "HeldOut", "Verification", "examine", "verify"]
 
 SCALES = (0.1, 1.0, 10.0)
+FARTHEST = 4.0  # deviations: hardly a coordinate of a random point is farther out
 
 # Accept half the digits of float64; a target with more noise than that, up to this many deviations of it.
 EXACT_TOLERANCE = float(np.sqrt(2 * unit_roundoff(np.float64)))
@@ -59,7 +63,8 @@ class Verification:
     scale of the points where that is larger. `tol` is the tolerance at the scale of use; where the answers
     are larger, and their noise with them, as much more is allowed. `untested` counts neurons whose crease
     does not pass the scale of use. If `ok`, `share` is the largest part of inputs of one scale that may err by
-    more than `tol` and not have been met, with the stated confidence.
+    more than `tol` and not have been met, with the stated confidence. `inside` is where alone it was compared, if
+    probabilities saturate elsewhere.
     """
 
     ok: bool
@@ -72,6 +77,7 @@ class Verification:
     share: float
     confidence: float
     queries: int
+    inside: str = ""
 
     def __str__(self) -> str:
         if self.tol > MOST_TOLERANCE and self.max_error <= self.tol:
@@ -80,18 +86,19 @@ class Verification:
         unseen = (
             f" With {self.confidence:.0%} confidence fewer than {self.share:.1%} of inputs of one scale err by more."
         )
+        where = f" inside {self.inside}, where probabilities do not saturate" if self.inside else ""
         have = "neuron has" if self.untested == 1 else "neurons have"
         untested = f" {self.untested} {have} no crease where random points look for one."
         return (
             f"The network {verdict} with the target: error {self.max_error:.1e} at most, {self.rms_error:.1e} "
-            f"rms, of the output's standard deviation, over {self.points} points (tolerance {self.tol:.1e})."
+            f"rms, of the output's standard deviation, over {self.points} points{where} (tolerance {self.tol:.1e})."
             + (unseen if self.ok else "")
             + (untested if self.untested else "")
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return asdict(self)
+        """Plain data for JSON; `inside` only where there is such a box."""
+        return {name: value for name, value in asdict(self).items() if name != "inside" or value}
 
 
 def verify(
@@ -117,12 +124,27 @@ def verify(
         per_neuron: points beside each neuron's crease, besides the one on it.
 
     Cost: 3·points + (1 + per_neuron)·neurons rows, and about 60 to measure the noise if neither tol nor
-    noise is given.
+    noise is given; 120 more to find where probabilities behind a link do not saturate, if no domain is given.
     """
-    opened = as_opened(oracle)
+    opened, generator = as_opened(oracle), as_generator(rng)
     network = _in_gauge(network, opened)
     opened.begin("verify", rng)
-    return examine(opened, network, as_generator(rng), tol=tol, noise=noise, points=points, per_neuron=per_neuron)
+    box = _where_it_can_be_read(opened, generator)
+    within = opened if box is None else Counting(opened.inner, opened.ledger, box)
+    found = examine(within, network, generator, tol=tol, noise=noise, points=points, per_neuron=per_neuron)
+    inside = "" if box is None else box.describe()
+    return replace(found, inside=inside)
+
+
+def _where_it_can_be_read(oracle: Counting, rng: np.random.Generator) -> Domain | None:
+    """A box in which probabilities behind a link do not saturate; None if there is none, or it holds random points."""
+    if not (oracle.facts.saturates and oracle.facts.domain.is_space):
+        return None
+    box = unsaturated_box(oracle, rng)
+    if box is None:
+        refuse_labels(oracle)
+        return None
+    return box if np.max(box.high) < FARTHEST * SCALES[-1] else None
 
 
 def examine(
@@ -171,7 +193,9 @@ def _measure_noise(oracle: Counting, rng: np.random.Generator, answers: FloatArr
     noise = Noise(0.0, 0.0) if near is None else noise_model(near, far)
     if far is not None and noise.relative > USABLE_NOISE:  # answers that are nothing but noise are no measure of it
         noise = Noise(max(noise.absolute, far.sd), 0.0)
-    return replace(noise, absolute=max(noise.absolute, rounding_noise(answers)))
+    behind = Behind.last_of(oracle)
+    rounding = max(rounding_noise(answers), 0.0 if behind is None else behind.noise)
+    return replace(noise, absolute=max(noise.absolute, rounding))
 
 
 def _limits(answers: FloatArray, unit: FloatArray, noise: Noise) -> FloatArray:
@@ -184,8 +208,9 @@ def _limits(answers: FloatArray, unit: FloatArray, noise: Noise) -> FloatArray:
 
 
 def _in_gauge(network: ReLUNetwork, oracle: Counting) -> ReLUNetwork:
-    """The network in the form the oracle answers: log-ratios for a softmax seen through its link."""
-    if network.link in ("softmax", "log-softmax") and network.outputs == oracle.outputs + 1:
+    """The network in the form the oracle answers: log-ratios where a softmax is seen through its link."""
+    ratios = oracle.facts.reference or network.link in ("softmax", "log-softmax")
+    if ratios and network.outputs == oracle.outputs + 1:
         network = network.log_ratios()
     if (network.dim, network.outputs) != (oracle.dim, oracle.outputs):
         raise InvalidInput.about(

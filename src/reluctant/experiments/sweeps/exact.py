@@ -13,7 +13,7 @@ from reluctant.domains import Domain
 from reluctant.estimation.shapes import answers_per_parameter
 from reluctant.experiments.sweeps.timed import Timed
 from reluctant.extraction import extract
-from reluctant.extraction.driver import Method
+from reluctant.extraction.candidate import Method
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import open_oracle

@@ -96,7 +96,7 @@ def train_student(
     probabilities or labels it gives values before the softmax or sigmoid, which evidence["link"] names; of labels,
     evidence["labels"] says what each output stands for.
 
-    Cost: `rows` rows, fewer where the budget ends before.
+    Cost: `rows` rows, fewer where the budget ends before, or the target refuses more: what was answered is trained on.
     """
     _check(rows, hidden, eps, steps, seconds)
     opened = as_opened(oracle)
@@ -149,12 +149,14 @@ class _Run:
         raw = fit(x, targets, reading.slope, hidden, reading.outputs, pace, self.rng)
         measured = measure(raw, reading, within(asked.held_rows), asked.held_answers, asked.again)
         missed = Outcome.OUT_OF_BUDGET if asked.short else Outcome.NOT_ACCURATE
+        missed = Outcome.TARGET_FAILED if asked.failed else missed
         return self.result(
             Outcome.LEARNED if measured.good_for(self.eps, DIFFERING) else missed,
             within.unfolded(reading.finished(raw)), accuracy=measured, limits=LIMITS, answers=reading.kind.value,
             link=reading.link,
             training=Training(hidden, len(x), pace.steps, asked.short, pace.hurried),
             **({"labels": reading.codes.tolist()} if isinstance(reading, Labels) else {}),
+            **({"error": asked.short} if asked.failed else {}),
         )  # fmt: skip
 
     def result(self, outcome: Outcome, network: ReLUNetwork | None = None, **evidence: Any) -> Result:

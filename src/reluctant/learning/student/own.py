@@ -7,7 +7,7 @@ rounding to decimals adds is known without a second answer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,7 +49,10 @@ def apart_from_rounding(terms: FloatArray, rounding: float) -> Own | None:
     """By square errors (n,) of which so much is rounding; None if they are less: then nothing was rounded."""
     if float(terms.mean()) < AS_ROUNDED * rounding:
         return None
-    return _own(terms - rounding, rounding)
+    found = _own(terms - rounding, rounding)
+    # Where a target is flat its rounding is the same everywhere, and a network learns it: errors are smaller by that
+    # much than rounding alone would be, and the network is off by as much.
+    return replace(found, high=found.high + max(rounding - float(terms.mean()), 0.0))
 
 
 def _own(terms: FloatArray, noise: float) -> Own:

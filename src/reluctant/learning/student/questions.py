@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.errors import BudgetExhausted, TimeExhausted
+from reluctant.errors import BudgetExhausted, TargetError, TargetRefused, TargetUnavailable, TimeExhausted
 from reluctant.geometry.samples import IntArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
@@ -34,7 +34,7 @@ class Asked:
     """Rows and answers to train on, and others that are held out.
 
     again: other answers to the first of the held-out rows, where the target does not repeat itself. short: why not all
-    that was wanted was answered.
+    that was wanted was answered; failed: the target would not answer more.
     """
 
     rows: FloatArray
@@ -43,6 +43,7 @@ class Asked:
     held_answers: FloatArray
     again: FloatArray | None = None
     short: str = ""
+    failed: bool = False
 
 
 def drawn(oracle: Counting, n: int, inputs: FloatArray | None, rng: np.random.Generator) -> FloatArray:
@@ -102,11 +103,11 @@ class _Asking:
 
     def __init__(self, oracle: Counting, rows: FloatArray, seconds: float | None) -> None:
         self.oracle, self.rows, self.seconds = oracle, rows, seconds
-        self.start, self.short = time.process_time(), ""
+        self.start, self.short, self.failed = time.process_time(), "", False
         self.about, self.answers = np.empty(0, dtype=np.intp), list[FloatArray]()
 
     def go(self, order: IntArray) -> None:
-        """Ask these rows by number. Raise `BudgetExhausted` if nothing was answered."""
+        """Ask these rows by number. Raise what ended it if nothing was answered, or too little to train on."""
         size = min(BLOCK, self.oracle.batch_rows)  # of batches asked together those before the last would be lost
         for block in (order[k : k + size] for k in range(0, len(order), size)):
             if self.short or self.time_is_over():
@@ -116,6 +117,9 @@ class _Asking:
             except BudgetExhausted as error:
                 self.short = str(error)
                 self.take_what_is_left(block, error)
+            except (TargetRefused, TargetUnavailable) as error:
+                self.short, self.failed = str(error), True
+                self.take_what_is_answered(block, error)
 
     def take(self, block: IntArray) -> None:
         self.answers.append(self.oracle.query(self.rows[block]))
@@ -137,6 +141,20 @@ class _Asking:
         if not self.answers:
             raise error
 
+    def take_what_is_answered(self, block: IntArray, error: TargetError) -> None:
+        """What a limit of the target's own still covers: half of a block that was refused, half of that, and so on.
+
+        Rows of a target that broke down are paid: it is asked no more, and what was answered is trained on.
+        """
+        size = len(block) // 2 if isinstance(error, TargetRefused) else 0
+        while size:
+            with suppress(TargetRefused):
+                self.take(block[:size])
+                block = block[size:]
+            size //= 2
+        if len(self.about) < FEWEST:
+            raise error
+
     def differs(self, probed: int) -> bool:
         """True if the first rows have other answers the second time, by more than a student could notice."""
         told = np.concatenate(self.answers)
@@ -152,4 +170,4 @@ class _Asking:
         rows, answers, held = self.rows[about[first]], told[order][first], about[first] % HELD_OUT == 0
         other = order[~first & (about % HELD_OUT == 0)]
         again = told[other] if twice and len(other) else None
-        return Asked(rows[~held], answers[~held], rows[held], answers[held], again, self.short)
+        return Asked(rows[~held], answers[~held], rows[held], answers[held], again, self.short, self.failed)

@@ -22,6 +22,7 @@ from reluctant.oracles.link import ROUNDED_PROBABILITY_SLACK
 __all__ = ["Chances", "Classes", "Labels", "OneHot", "Reading", "Values", "reading_of"]
 
 COARSEST = 2.0  # steps of the rounding in the deviation of an output: then its errors are as good as even
+NEARLY_ALL = 0.9  # of the rows
 SMALLEST = np.finfo(np.float32).tiny
 
 
@@ -97,8 +98,12 @@ class Classes(Reading):
     link = "softmax"
 
     def targets(self, answers: FloatArray) -> FloatArray:
-        """As they are."""
-        return np.maximum(answers, 0.0)
+        """As they are; noisy ones, below 0 or with another sum where all are told, are put right."""
+        p = np.maximum(answers, 0.0)
+        sums, slack = p.sum(axis=1, keepdims=True), ROUNDED_PROBABILITY_SLACK * p.shape[1]
+        told = (answers != 0).all(axis=1, keepdims=True)
+        noisy = (answers < 0).any(axis=1, keepdims=True) | (told & (np.abs(sums - 1) > slack)) | (sums > 1 + slack)
+        return np.where(noisy & (sums > 0), p / np.maximum(sums, SMALLEST), p)
 
     def slope(self, values: Any, targets: Any) -> Any:
         """What the network says less what was told; of classes not told, less their part of what is left."""
@@ -160,5 +165,15 @@ def reading_of(answers: FloatArray, told: Kind) -> Reading:
     outputs = answers.shape[1]
     if is_one_hot(answers):
         return OneHot(outputs)
-    each = outputs == 1 or bool((answers.sum(axis=1) > 1 + ROUNDED_PROBABILITY_SLACK * outputs).any())
-    return Chances(outputs) if each else Classes(outputs)
+    return Classes(outputs) if outputs > 1 and _sum_to_one(answers) else Chances(outputs)
+
+
+def _sum_to_one(answers: FloatArray) -> bool:
+    """True of probabilities of classes, by nearly all rows: noise moves single sums, and some may not be told (0).
+
+    Behind so much noise that most sums are moved they are read as chances, each on its own: log-ratios of the small
+    ones would be noise.
+    """
+    sums, slack = answers.sum(axis=1), ROUNDED_PROBABILITY_SLACK * answers.shape[1]
+    untold = (answers == 0).any(axis=1)
+    return bool(np.mean((sums <= 1 + slack) & (untold | (sums >= 1 - slack))) >= NEARLY_ALL)

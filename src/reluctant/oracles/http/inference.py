@@ -128,7 +128,10 @@ def _input_tensor(described: Tensor | None, datatype: str | None, shape: tuple[i
     tensor = Tensor(described.name, datatype or described.datatype or "FP64", described.shape or shape)
     if tensor.shape is None:
         raise InvalidInput.about(
-            "dim", got="None", expected="the number of inputs, since the server does not say", fix="Pass dim=784."
+            "dim",
+            got="None",
+            expected="the number of inputs, since the server does not say",
+            fix="Give it: dim=N (--dim N).",
         )
     return check_datatype(tensor)
 

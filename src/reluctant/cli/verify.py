@@ -1,0 +1,118 @@
+"""`reluctant verify`: a target held against a network in a file, in the form in which both can be compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from reluctant.cli.files import check_record_path, write_record
+from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
+from reluctant.errors import InvalidInput, LinkMismatch
+from reluctant.health.answers import answer_kind, is_one_hot
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import as_generator
+from reluctant.oracles import Counting, Kind, Linked
+from reluctant.oracles.link import ToFirst
+from reluctant.runs import Record
+from reluctant.verification import Verification
+from reluctant.verification import verify as verify_network
+
+__all__ = ["verify"]
+
+LINK_ROWS = 3  # asked to see what the target answers
+
+
+@with_target_options
+def verify(
+    target: TargetArgument,
+    network: Annotated[Path, typer.Argument(metavar="NETWORK", help="The network to compare it with: .onnx or .npz.")],
+    options: TargetOptions,
+    tol: Annotated[
+        float | None, typer.Option(help="Largest error accepted, relative to the output's deviation.")
+    ] = None,
+) -> int:
+    """Ask a target where a network could be wrong, and compare.
+
+    Looks at three scales, on the network's creases and beside them. A network that was written with a softmax or
+    sigmoid is compared behind it: probabilities of the target are read as --link would read them, without the option,
+    and where they saturate far out inside a box in which they do not. If the target answers values instead, it is
+    compared before its link, and that is said. Exit status 1 if they disagree.
+
+    Example: reluctant verify model.onnx recovered.onnx --precision float64
+    """
+    check_record_path(options.json)
+    if tol is not None and not tol > 0:
+        raise InvalidInput.about("--tol", got=tol, expected="a number above 0")
+    candidate = ReLUNetwork.load(network)
+    with opened_target(options, target) as oracle:
+        read, compared = _as_the_file_says(oracle, candidate, options)
+        try:
+            found = verify_network(read, candidate, rng=options.seed, tol=tol)
+        except LinkMismatch as error:
+            raise error if read is oracle else _labels() from error
+        hint = "" if found.ok else _why_not(oracle, candidate, options)
+        record = Record.of(oracle, "verify", options.seed, found.ok, verification=found, compared=compared)
+    write_record(record, options.json)
+    if options.json != "-":
+        print("\n".join(_lines(found, compared, hint, record)))
+    return 0 if found.ok else 1
+
+
+def _labels() -> InvalidInput:
+    """For a target that was found to answer nothing but 0 and 1."""
+    return InvalidInput.about(
+        "TARGET", got="labels, nothing but 0 and 1", expected="values or probabilities to hold a network against",
+        fix="How many labels are the same, train_student and audit measure.",
+    )  # fmt: skip
+
+
+def _lines(found: Verification, compared: str, hint: str, record: Record) -> list[str]:
+    return [line for line in (str(found), compared, hint, f"{record.queries} queries.") if line]
+
+
+def _as_the_file_says(oracle: Counting, candidate: ReLUNetwork, options: TargetOptions) -> tuple[Counting, str]:
+    """The target in the form that the network was written for, and a sentence about it. Cost: 3 rows with a link."""
+    link = candidate.link
+    if options.link != "identity" or link == "identity" or candidate.outputs != oracle.outputs:
+        return oracle, ""
+    read = Counting(Linked(oracle.inner, link), oracle.ledger, oracle.facts.domain)
+    try:
+        read.answer(_some_rows(oracle, options))
+    except LinkMismatch:
+        return _before_its_link(oracle, candidate)
+    return read, f"The network was written with a {link}: the target's probabilities were read through it."
+
+
+def _before_its_link(oracle: Counting, candidate: ReLUNetwork) -> tuple[Counting, str]:
+    """A target that answers values, beside a network that is written with a link."""
+    if candidate.link == "sigmoid" or not _holds_log_ratios(candidate):
+        return oracle, f"Compared before its {candidate.link}: the target's answers are not those of one."
+    return Counting(ToFirst(oracle.inner), oracle.ledger, oracle.facts.domain), (
+        f"The network was written with a {candidate.link} and holds log-ratios to the first class, whose own is 0; the "
+        "target's answers are not those of one. Their differences to the first were compared: the file has no more."
+    )
+
+
+def _holds_log_ratios(network: ReLUNetwork) -> bool:
+    """True if the first of several outputs is 0 everywhere."""
+    parts = [network.weights[-1][0], network.biases[-1][0], 0.0 if network.skip is None else network.skip[0]]
+    return not any(np.any(part) for part in parts)
+
+
+def _why_not(oracle: Counting, candidate: ReLUNetwork, options: TargetOptions) -> str:
+    """What the target answers, where no network without a link can agree with it. Cost: 3 rows."""
+    if options.link != "identity" or candidate.link != "identity":
+        return ""
+    answers = oracle.answer(_some_rows(oracle, options))
+    if is_one_hot(answers):
+        return "The target answers labels, which the values of a network cannot be held against."
+    if answer_kind(answers) is Kind.PROBABILITIES:
+        return "The target answers probabilities, and the network was written without a link: give --link softmax."
+    return ""
+
+
+def _some_rows(oracle: Counting, options: TargetOptions) -> np.ndarray:
+    return oracle.facts.domain.sample(as_generator(options.seed), LINK_ROWS, oracle.dim)

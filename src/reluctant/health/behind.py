@@ -1,0 +1,70 @@
+"""What stands behind a link: the probabilities that its values were read from, and the digits they were told in.
+
+Log-ratios of rounded probabilities change in steps that short lines do not see: without a look at what they were read
+from they seem to be exact. Labels written as probabilities have nothing that a link could read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from reluctant.errors import LinkMismatch
+from reluctant.health.answers import UNIFORM_SD, find_decimals, in_unit
+from reluctant.numerics import FloatArray
+from reluctant.oracles.base import Oracle
+from reluctant.oracles.link import last_told
+
+__all__ = ["ENOUGH_DECIMALS", "Behind", "refuse_labels"]
+
+# With fewer the values behind a link change in steps that methods see; with so many a few networks are recovered.
+ENOUGH_DECIMALS = 7
+UNDECIDED = 1e-3  # a probability by so much away from 0 and 1
+
+
+@dataclass(frozen=True)
+class Behind:
+    """decimals: that the probabilities are rounded to, None if they are not; noise: what that puts on the values.
+
+    certain: every one of them was exactly 0 or 1, as labels are, and as all are where they saturate.
+    """
+
+    decimals: int | None
+    noise: float
+    certain: bool = False
+
+    @property
+    def too_coarse(self) -> bool:
+        """True if no method can read values from so few digits."""
+        return self.decimals is not None and self.decimals < ENOUGH_DECIMALS
+
+    @classmethod
+    def last_of(cls, oracle: Oracle) -> Self | None:
+        """Those of the last rows that were asked; None without a link."""
+        p = last_told(oracle)
+        if p is None:
+            return None
+        decimals = _decimals(p) if in_unit(p) else None  # log-probabilities are values themselves
+        if decimals is None:
+            return cls(None, 0.0, bool(np.isin(p, (0.0, 1.0)).all() and (p == 1).any()))
+        room = p if oracle.facts.reference else np.minimum(p, 1 - p)
+        smallest = np.min(room, axis=1, initial=1.0, where=room > 0)  # it has the largest error in its logarithm
+        return cls(decimals, float(UNIFORM_SD * 10.0**-decimals / np.median(smallest)))
+
+
+def _decimals(p: FloatArray) -> int | None:
+    """Decimals of probabilities; of those that are nearly certain, which lie near 0 and 1 anyhow, nothing is told."""
+    open_ = p[(p > UNDECIDED) & (p < 1 - UNDECIDED)]
+    return None if find_decimals(open_) is None else find_decimals(p)
+
+
+def refuse_labels(oracle: Oracle) -> None:
+    """Raise `LinkMismatch` if all that the last rows were answered with behind a link is 0 or 1."""
+    behind = Behind.last_of(oracle)
+    if behind is not None and behind.certain:
+        raise LinkMismatch(
+            "link: got nothing but 0 and 1, also close to the origin, expected probabilities. The target answers "
+            "labels, which no link can read: leave the link out (link='identity')."
+        )

@@ -1,0 +1,120 @@
+"""`verify` compares a file with a target in the form that both have, and says which that is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import reluctant as rl
+
+SERVED = """
+import numpy as np
+
+rng = np.random.default_rng(3)
+w, b, a, c = rng.normal(size=(4, 6)), rng.normal(size=6), rng.normal(size=(6, 3)) / 3, rng.normal(size=3) / 3
+
+def values(x):
+    return np.maximum(x @ w + b, 0) @ a + c
+
+def shifted(x):
+    return values(x) + np.abs(x).sum(axis=1, keepdims=True)
+
+def other(x):
+    return values(x) * np.array([1.0, 1.0, 1.01])
+
+def softmax(x):
+    e = np.exp(values(x) - values(x).max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+def rounded(x):
+    return np.round(softmax(x), 3)
+
+def chances(x):
+    return (1 + np.tanh(values(x) / 2)) / 2
+
+def chances32(x):
+    return chances(x).astype(np.float32)
+
+def one_hot(x):
+    return np.eye(3)[values(x).argmax(axis=1)]
+"""
+
+
+@pytest.fixture
+def served(module):
+    return module(SERVED)
+
+
+@pytest.fixture
+def files(served, folder):
+    """The true network as values, behind a softmax as log-ratios, behind a sigmoid; by the name of its link."""
+    network = rl.extract(rl.open_oracle(f"{served}:values", dim=4)).network
+    network.save(folder / "identity.npz")
+    network.log_ratios().before_link("softmax").save(folder / "softmax.npz")
+    network.before_link("sigmoid").save(folder / "sigmoid.npz")
+    return folder
+
+
+AGREE = [
+    ("values", "identity", ""),
+    ("values", "softmax", "holds log-ratios to the first class"),
+    ("shifted", "softmax", "Their differences to the first were compared"),
+    ("values", "sigmoid", "Compared before its sigmoid"),
+    ("softmax", "softmax", "probabilities were read through it"),
+    ("chances", "sigmoid", "inside [-"),
+    ("chances32", "sigmoid", "inside [-"),
+]
+
+
+@pytest.mark.parametrize(("target", "link", "said"), AGREE)
+def test_what_was_compared_is_said(target, link, said, served, files, command):
+    ended = command("verify", f"{served}:{target}", files / f"{link}.npz", "--dim", 4)
+    assert ended.status == 0, ended
+    assert ended.out.startswith("The network agrees with the target")
+    assert said in ended.out
+
+
+@pytest.mark.parametrize("link", ["identity", "softmax", "sigmoid"])
+def test_another_network_does_not_agree(link, served, files, command):
+    ended = command("verify", f"{served}:other", files / f"{link}.npz", "--dim", 4)
+    assert ended.status == 1
+    assert "does NOT agree" in ended.out
+
+
+def test_the_form_is_in_the_record(served, files, command):
+    ended = command("verify", f"{served}:values", files / "sigmoid.npz", "--dim", 4, "--json", "-")
+    assert json.loads(ended.out)["compared"].startswith("Compared before its sigmoid")
+
+
+def test_rounded_probabilities_decide_nothing(served, files, command):
+    ended = command("verify", f"{served}:rounded", files / "softmax.npz", "--dim", 4)
+    assert ended.status == 1
+    assert "noise of the target is too large to compare" in ended.out
+
+
+@pytest.mark.parametrize("link", ["softmax", "sigmoid"])
+def test_labels_are_named(link, served, files, command):
+    ended = command("verify", f"{served}:one_hot", files / f"{link}.npz", "--dim", 4)
+    assert ended.status == 2
+    assert "got labels, nothing but 0 and 1" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("target", "said"), [("softmax", "give --link softmax"), ("one_hot", "The target answers labels")]
+)
+def test_values_beside_other_answers_are_told_apart(target, said, served, files, command):
+    ended = command("verify", f"{served}:{target}", files / "identity.npz", "--dim", 4)
+    assert ended.status == 1
+    assert said in ended.out
+
+
+def test_a_network_of_values_is_compared_behind_a_link_that_is_given(served, files, command):
+    for target, link in (("softmax", "softmax"), ("chances", "sigmoid")):
+        ended = command("verify", f"{served}:{target}", files / "identity.npz", "--dim", 4, "--link", link)
+        assert ended.status == 0
+
+
+def test_a_sigmoid_read_as_a_softmax_is_told_which_link_it_may_be(served, files, command):
+    ended = command("verify", f"{served}:chances", files / "softmax.npz", "--dim", 4, "--link", "softmax")
+    assert "Use link='sigmoid' (--link sigmoid)" in ended.err
