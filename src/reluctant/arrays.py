@@ -7,6 +7,7 @@ differently. An oracle says where the arrays of a method that asks it are best k
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -95,7 +96,14 @@ class TorchArrays(Arrays):
 
     def put(self, array: NDArray[Any]) -> Array:
         """A tensor on the device."""
-        return self._torch.from_numpy(np.require(array, requirements=["C", "W"])).to(self.device)
+        array = np.ascontiguousarray(array)
+        if array.flags.writeable:
+            return self._torch.from_numpy(array).to(self.device)
+        if self.device.type == "cpu":
+            return self._torch.from_numpy(array.copy())
+        with warnings.catch_warnings():  # of what would happen if the array itself were written to
+            warnings.simplefilter("ignore", UserWarning)
+            return self._torch.from_numpy(array).to(self.device)
 
     def get(self, array: Array) -> NDArray[Any]:
         """Back to the host."""

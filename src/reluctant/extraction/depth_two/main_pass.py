@@ -141,7 +141,9 @@ class _Pass:
 
     def _found(self, solution: Array, columns: IntArray) -> Array:
         """Weights (h, columns) of the neurons along these coordinates."""
-        rows = self.gradients[:, :, columns].reshape(-1, len(columns))
+        rows = self.gradients.reshape(-1, self.oracle.dim)
+        if len(columns) < self.oracle.dim:
+            rows = rows[:, columns]
         return solution[: self.known.neurons] @ self.arrays.put(rows)
 
     def _measure(self, columns: IntArray, steps: FloatArray) -> None:

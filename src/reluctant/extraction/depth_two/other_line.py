@@ -29,6 +29,7 @@ __all__ = ["seen_from_another_line"]
 
 AGREE = 5.0  # errors, in place and in bend, within which two creases may be the same
 WINDOW = 20  # creases on either side of the place where one is expected that are looked at
+BESIDE = 2  # creases on either side of a place that say how much noise there is
 MOST_OPEN = 0.02  # of the creases: with more, what is known is not of this function
 STEEPEST, ROUNDS = 100.0, 3  # how often as steep as along the line a neuron may be, until more is known
 UNSURE = 1e-3  # error of a neuron's weights, of their length, and of its values where base points are
@@ -58,10 +59,10 @@ def seen_from_another_line(
     if not len(which):
         return known, slope_sd
     there = _measured(oracle, here.without(open_here).network(known), found, regions, which, noise)
-    for number, one in enumerate(map(int, badly)):
-        here = here.with_weights(one, there, number)
+    better = there.sd[: len(badly)] < here.sd[badly]
+    here = here.with_weights(badly[better], there.chosen(np.flatnonzero(better)))
     there = there.chosen(np.arange(len(badly), len(which)))
-    both = _put_together(here, open_here, there, marks.chosen(open_there), other)
+    both = _put_together(here, open_here, there, marks.chosen(open_there), _Other(other, marks))
     return both.network(known), both.slope_sd
 
 
@@ -160,13 +161,11 @@ class _Neurons:
         """Which are not larger than their errors."""
         return np.asarray(np.linalg.norm(self.weights, axis=1) < AGREE * self.sd)
 
-    def with_weights(self, one: int, more: _Neurons, other: int) -> _Neurons:
-        """With the weights that one of them has among others, if these are better; its crease stays where it is."""
-        if not more.sd[other] < self.sd[one]:
-            return self
+    def with_weights(self, which: IntArray, others: _Neurons) -> _Neurons:
+        """With the weights that these are found to have; their creases stay where they are known."""
         weights, offsets, sd = self.weights.copy(), self.offsets.copy(), self.sd.copy()
-        weights[one], sd[one] = more.weights[other], more.sd[other]
-        offsets[one] = -weights[one] @ self.points[one]
+        weights[which], sd[which] = others.weights, others.sd
+        offsets[which] = -(others.weights * self.points[which]).sum(axis=1)
         return replace(self, weights=weights, offsets=offsets, sd=sd)
 
     def network(self, known: FramedNetwork) -> FramedNetwork:
@@ -232,55 +231,72 @@ def _measured(
     return _Neurons(weights, -(weights * points).sum(axis=1), outputs, sd, sd, points)
 
 
-def _put_together(here: _Neurons, open_here: IntArray, there: _Neurons, marks: _Marks, other: _Line) -> _Neurons:
+@dataclass(frozen=True)
+class _Other:
+    """The other line, and all creases that were seen on it."""
+
+    line: _Line
+    marks: _Marks
+
+    def lacks(self, expected: _Marks) -> BoolArray:
+        """Which creases would have been seen if they were there: they bend the function by more than noise hides."""
+        at = np.searchsorted(self.marks.t, expected.t)[:, None] + np.arange(-BESIDE, BESIDE)
+        around = self.marks.bend_sd[np.clip(at, 0, len(self.marks) - 1)].max(axis=1)
+        return np.asarray(np.abs(expected.bend) > AGREE * np.hypot(expected.bend_sd, around))
+
+
+def _put_together(here: _Neurons, open_here: IntArray, there: _Neurons, marks: _Marks, other: _Other) -> _Neurons:
     """All neurons, in the order of their creases along the first line; `marks` are those of `there` on the other.
 
     Most are seen from both lines. Of the others, neurons here that are known well may explain a crease there which is
     that of several. Then neurons that were measured there take the place of those here whose creases are where theirs
-    are, if all bend the function alike. What may be nothing here is nothing: if it is there, it is seen there.
+    are, if all bend the function alike. What may be nothing here is nothing, and so is what is known well and would
+    have been seen there: if it is anything, yet another line will show it.
     """
-    twice = _seen_twice(here, open_here, there)
-    for one, number in twice:
-        here = here.with_weights(one, there, number)
-    open_here = np.setdiff1d(open_here, [one for one, _ in twice])
-    left_there = np.setdiff1d(np.arange(len(there)), [number for _, number in twice])
-    open_here, left_there = _unexplained(here, open_here, marks, left_there, other)
+    old, new = _seen_twice(here, open_here, there)
+    better = there.sd[new] < here.sd[old]
+    here = here.with_weights(old[better], there.chosen(new[better]))
+    left_there = np.setdiff1d(np.arange(len(there)), new)
+    open_here, left_there = _unexplained(here, np.setdiff1d(open_here, old), marks, left_there, other.line)
     nothing = open_here[here.may_be_nothing()[open_here]]
     left_there = left_there[~there.may_be_nothing()[left_there]]
     first = _Line.first(here.weights.shape[1])
     own, theirs = replace(here.on(first), bend_sd=here.slope_sd), there.on(first)
+    left = np.setdiff1d(open_here, nothing)
+    absent = left[(here.well_known() & other.lacks(here.on(other.line)))[left]]
     gone, added = nothing.tolist(), list[int]()
-    for old, new in _meetings(own, np.setdiff1d(open_here, nothing), theirs, left_there):
+    for old, new in _meetings(own, left, theirs, left_there):
+        absent = np.setdiff1d(absent, old)
         if len(old) and not own.chosen(old).bend_as(theirs.chosen(new)):
             continue
         if len(old) == len(new) == 1:
-            here = here.with_weights(old[0], there, new[0])
+            here = here.with_weights(old, there.chosen(new))
         else:
             gone.extend(old)
             added.extend(new)
-    both = here.without(np.array(gone, dtype=np.intp)) + there.chosen(np.array(added, dtype=np.intp))
+    both = here.without(np.array([*gone, *absent], dtype=np.intp)) + there.chosen(np.array(added, dtype=np.intp))
     return both.chosen(np.argsort(both.on(first).t, kind="stable"))
 
 
-def _seen_twice(here: _Neurons, open_here: IntArray, there: _Neurons) -> list[tuple[int, int]]:
+def _seen_twice(here: _Neurons, open_here: IntArray, there: _Neurons) -> tuple[IntArray, IntArray]:
     """Neurons here and there with the same weights: each the one that is most like the other."""
     ours, theirs = open_here[~here.may_be_nothing()[open_here]], np.flatnonzero(~there.may_be_nothing())
     if not len(ours) or not len(theirs):
-        return []
+        return ours[:0], theirs[:0]
     off = np.abs(here.weights[ours][:, None] - there.weights[theirs]).max(axis=2)
     off /= np.hypot(here.sd[ours][:, None], there.sd[theirs])
     off[here.outputs[ours][:, None] != there.outputs[theirs]] = np.inf
     nearest, each = off.argmin(axis=1), np.arange(len(ours))
     same = (off.argmin(axis=0)[nearest] == each) & (off[each, nearest] < AGREE)
-    return list(zip(ours[same].tolist(), theirs[nearest[same]].tolist(), strict=True))
+    return ours[same], theirs[nearest[same]]
 
 
 def _unexplained(
     here: _Neurons, open_here: IntArray, marks: _Marks, there: IntArray, other: _Line
 ) -> tuple[IntArray, IntArray]:
-    """What well known neurons leave open on the other line: neurons here, and creases there."""
+    """What neurons that are known leave open on the other line: neurons here, and creases there."""
     expected = here.on(other)
-    for old, new in _meetings(expected, open_here[here.well_known()[open_here]], marks, there):
+    for old, new in _meetings(expected, open_here[~here.may_be_nothing()[open_here]], marks, there):
         if len(old) and expected.chosen(old).bend_as(marks.chosen(new)):
             open_here, there = np.setdiff1d(open_here, old), np.setdiff1d(there, new)
     return open_here, there
