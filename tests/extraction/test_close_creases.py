@@ -42,14 +42,14 @@ def true_weights(true: ReLUNetwork, known: FramedNetwork) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def grown() -> tuple[ReLUNetwork, rl.Oracle, FramedNetwork, np.ndarray, DistanceNoise, float]:
+def grown() -> tuple[ReLUNetwork, rl.Oracle, FramedNetwork, DistanceNoise, float]:
     true, rng = pair_and_weak_neuron(), np.random.default_rng(0)
     oracle = rl.open_oracle(lambda x: true(x) + NOISE * rng.standard_normal((len(x), 1)), dim=DIM)
     noise, drawn = DistanceNoise(3 * NOISE, NOISE), np.random.default_rng(LINE)
     on_line, regions = neurons_on_a_line(oracle, noise, drawn)
     assert on_line.neurons == NEURONS
     known = grow(oracle, on_line, regions, DIRECTIONS, noise, drawn)
-    return true, oracle, known, on_line.weight_sd, noise, regions.scale
+    return true, oracle, known, noise, regions.scale
 
 
 def errors(true: ReLUNetwork, known: FramedNetwork) -> tuple[np.ndarray, np.ndarray]:
@@ -60,11 +60,11 @@ def errors(true: ReLUNetwork, known: FramedNetwork) -> tuple[np.ndarray, np.ndar
 
 
 def test_short_lines_tell_what_the_line_does_not(grown) -> None:
-    true, oracle, known, slope_sd, noise, _ = grown
+    true, oracle, known, noise, _ = grown
     unknown = np.flatnonzero(errors(true, known)[0] > 0.05)
     assert len(unknown) >= 2
     before = oracle.queries
-    found, _ = tell_close_creases_apart(oracle, known, slope_sd, noise, np.random.default_rng(1))
+    found = tell_close_creases_apart(oracle, known, noise, np.random.default_rng(1))
     assert 0 < oracle.queries - before <= ROWS * DIRECTIONS * len(unknown)
     told, off = errors(true, found)
     assert told[unknown].max() < 0.02
@@ -74,10 +74,10 @@ def test_short_lines_tell_what_the_line_does_not(grown) -> None:
 
 
 def test_a_second_look_is_as_good_as_it_says(grown) -> None:
-    true, oracle, known, slope_sd, noise, scale = grown
+    true, oracle, known, noise, scale = grown
     rng = np.random.default_rng(2)
-    found, _ = tell_close_creases_apart(oracle, known, slope_sd, noise, rng)
-    found = look_again(oracle, found, slope_sd, reach_of(found, scale), noise, rng)
+    found = tell_close_creases_apart(oracle, known, noise, rng)
+    found = look_again(oracle, found, reach_of(found, scale), noise, rng)
     told, off = errors(true, found)
     assert off.max() < 10
     assert told.max() < errors(true, known)[0].max() / 10

@@ -45,23 +45,23 @@ def true_neurons(true: ReLUNetwork, known: FramedNetwork) -> np.ndarray:
     return g * np.sign(g[:, :1])
 
 
-def grown(true: ReLUNetwork) -> tuple[rl.Oracle, FramedNetwork, np.ndarray, Regions, DistanceNoise]:
+def grown(true: ReLUNetwork) -> tuple[rl.Oracle, FramedNetwork, Regions, DistanceNoise]:
     rng = np.random.default_rng(0)
     oracle = rl.open_oracle(lambda x: true(x) + NOISE * rng.standard_normal((len(x), 1)), dim=DIM)
     noise, drawn = DistanceNoise(3 * NOISE, NOISE), np.random.default_rng(LINE)
     on_line, regions = neurons_on_a_line(oracle, noise, drawn)
-    return oracle, grow(oracle, on_line, regions, DIRECTIONS, noise, drawn), on_line.weight_sd, regions, noise
+    return oracle, grow(oracle, on_line, regions, DIRECTIONS, noise, drawn), regions, noise
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_another_line_shows_what_the_first_hides(seed: int) -> None:
     true = hidden_on_the_line()
-    oracle, known, slope_sd, _, noise = grown(true)
+    oracle, known, _, noise = grown(true)
     assert known.neurons == NEURONS - 2
     before = oracle.queries
-    found, found_sd = seen_from_another_line(oracle, known, slope_sd, noise, np.random.default_rng(seed))
+    found = seen_from_another_line(oracle, known, noise, np.random.default_rng(seed))
     assert oracle.queries - before < ROWS * NEURONS
-    assert found.neurons == len(found_sd) == NEURONS
+    assert found.neurons == len(found.along_sd) == NEURONS
     assert (np.diff(found.positions) > 0).all()
     off, which = cKDTree(true_neurons(true, found)).query(found.network.weights[0])
     assert len(np.unique(which)) == NEURONS
@@ -70,31 +70,34 @@ def test_another_line_shows_what_the_first_hides(seed: int) -> None:
 
 def test_what_is_known_well_stays_as_it_is() -> None:
     true = planted((DIM, NEURONS, 1), 6, bias=0.5)
-    oracle, known, slope_sd, _, noise = grown(true)
-    found, _ = seen_from_another_line(oracle, known, slope_sd, noise, np.random.default_rng(1))
+    oracle, known, _, noise = grown(true)
+    found = seen_from_another_line(oracle, known, noise, np.random.default_rng(1))
     assert found.neurons == NEURONS
     assert (found.weight_sd <= known.weight_sd).all()
 
 
 def test_values_are_sure_where_the_crease_is_known() -> None:
-    _, known, _, _, _ = grown(planted((DIM, NEURONS, 1), 6, bias=0.5))
+    _, known, _, _ = grown(planted((DIM, NEURONS, 1), 6, bias=0.5))
     far = int(np.argmax(np.abs(known.positions)))
-    sd = known.sd_at(np.array([known.points[far], np.zeros(DIRECTIONS + 1)]))
-    assert sd[0, far] < 1e-6 * sd[1, far]
-    assert sd[1, far] == pytest.approx(known.weight_sd[far] * abs(known.positions[far]))
-    assert known.sd_within(1.0)[far] == pytest.approx(sd[1, far])
+    at, beside = known.points[far], np.eye(DIRECTIONS + 1)[1]
+    there, at_origin, across = known.sd_at(np.array([at, 0 * at, at + beside]))[:, far]
+    along_line = known.along_sd[far] * abs(known.positions[far])
+    assert there < 1e-6 * at_origin
+    assert at_origin == pytest.approx(along_line)
+    assert across == pytest.approx(known.weight_sd[far], rel=1e-3)
+    assert known.sd_within(1.0)[far] == pytest.approx(np.hypot(along_line, known.weight_sd[far]))
 
 
 def without(known: FramedNetwork, neuron: int) -> FramedNetwork:
     kept = np.delete(np.arange(known.neurons), neuron)
     (g, a), (z, c) = known.network.weights, known.network.biases
     network = ReLUNetwork([g[kept], a[:, kept]], [z[kept], c], known.network.skip)
-    return replace(known, network=network, weight_sd=known.weight_sd[kept], seen_at=None)
+    return replace(known, network=network, weight_sd=known.weight_sd[kept], along_sd=known.along_sd[kept])
 
 
 def test_witnesses_tell_that_a_neuron_is_missing_before_the_main_pass() -> None:
     true = planted((DIM, NEURONS, 1), 6, bias=0.5)
-    oracle, known, _, regions, noise = grown(true)
+    oracle, known, regions, noise = grown(true)
     lengths = np.linalg.norm(known.network.weights[0], axis=1)
     middle = np.abs(known.positions) < regions.scale
     weakest = int(np.flatnonzero(middle)[np.argmin(lengths[middle])])

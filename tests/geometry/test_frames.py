@@ -24,5 +24,5 @@ def test_lifted_network_is_the_framed_one() -> None:
     rng = np.random.default_rng(1)
     frame, inside = a_frame(rng, 4, 9), planted((4, 6, 2), 0, skip=True)
     y = rng.standard_normal((50, 4))
-    lifted = FramedNetwork(frame, inside, np.zeros(6)).lifted()
+    lifted = FramedNetwork(frame, inside, np.zeros(6), np.zeros(6)).lifted()
     np.testing.assert_allclose(lifted(frame.points(y)), inside(y), atol=1e-12)

@@ -49,15 +49,19 @@ class FramedNetwork:
     """A depth-two network in the coordinates of a frame: what is known of a target so far.
 
     Gauge: output weights of each neuron have norm one, and the skip term is the affine map of the region
-    the search began with, so every neuron counts from zero there. `weight_sd` is the noise of each neuron's
-    weights. A point of each crease is known exactly: where it meets the frame's first axis, the line that the search
-    began on, or else the one in `seen_at` (h, k).
+    the search began with, so every neuron counts from zero there.
+
+    Each neuron was seen on a line: a point of its crease is known exactly, its weight along the line with the noise
+    `along_sd`, those across it with `weight_sd`. That line is the frame's first axis, which the search began on, or
+    else the one through `seen_at` (h, k) along `seen_along`.
     """
 
     frame: Frame
     network: ReLUNetwork
     weight_sd: FloatArray  # (h,)
+    along_sd: FloatArray
     seen_at: FloatArray | None = None
+    seen_along: FloatArray | None = None
 
     @property
     def neurons(self) -> int:
@@ -78,17 +82,28 @@ class FramedNetwork:
         points[:, 0] = self.positions
         return points
 
+    @property
+    def lines(self) -> FloatArray:
+        """Directions (h, k) of the lines on which the neurons were seen."""
+        if self.seen_along is not None:
+            return self.seen_along
+        lines = np.zeros_like(self.network.weights[0])
+        lines[:, 0] = 1
+        return lines
+
     def sd_at(self, y: FloatArray, arrays: Arrays = HOST) -> Array:
         """Noise (n, h) of the neurons' values at these points: it grows from where a crease is known."""
-        points = self.points
-        squares = arrays.put(y) @ arrays.put(-2 * points.T)
+        points, lines, rows = self.points, self.lines, arrays.put(y)
+        squares = rows @ arrays.put(-2 * points.T)
         squares += arrays.put((points**2).sum(axis=1))
         squares += arrays.put((y**2).sum(axis=1))[:, None]
-        return arrays.xp.sqrt(arrays.xp.clip(squares, 0, None)) * arrays.put(self.weight_sd)
+        along = (rows @ arrays.put(lines.T) - arrays.put((points * lines).sum(axis=1))) ** 2
+        across = arrays.xp.clip(squares - along, 0, None)
+        return arrays.xp.sqrt(across * arrays.put(self.weight_sd**2) + along * arrays.put(self.along_sd**2))
 
     def sd_within(self, reach: float) -> FloatArray:
         """About the noise (h,) of the neurons' values at points this far from the origin, where that is largest."""
-        return np.asarray(self.weight_sd * np.maximum(reach, np.linalg.norm(self.points, axis=1)))
+        return np.hypot(self.weight_sd * reach, self.along_sd * np.linalg.norm(self.points, axis=1))
 
     def lifted(self) -> ReLUNetwork:
         """The network as a function of the input itself; it ignores what is orthogonal to the frame."""

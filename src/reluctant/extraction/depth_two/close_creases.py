@@ -16,12 +16,12 @@ from math import perm
 import numpy as np
 
 from reluctant.geometry import DistanceNoise, FramedNetwork, Lines, Scan, scan_lines
-from reluctant.geometry.samples import TOLERANCE, IntArray
+from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
-__all__ = ["replaced", "tell_close_creases_apart"]
+__all__ = ["kept_along", "replaced", "tell_close_creases_apart"]
 
 UNKNOWN = 0.05  # error of a neuron's weights, of their length: from here on nothing is known beside the line
 MOST_TOGETHER = 3  # neurons whose creases meet in one place
@@ -34,17 +34,17 @@ LEVER = 30.0  # noises of an answer in where two pieces of a short line meet: th
 
 
 def tell_close_creases_apart(
-    oracle: Counting, known: FramedNetwork, slope_sd: FloatArray, noise: DistanceNoise, rng: np.random.Generator
-) -> tuple[FramedNetwork, FloatArray]:
-    """The network with such neurons measured anew, and `slope_sd` (h,), the noise of weights along the line.
+    oracle: Counting, known: FramedNetwork, noise: DistanceNoise, rng: np.random.Generator
+) -> FramedNetwork:
+    """The network with such neurons measured anew.
 
     Neurons are in the order of their creases along the line, and the function has one output. Cost: about 40 rows for
     each direction of the frame and place.
     """
     for places in (_close_ones, _single_ones):
-        for place in list(places(known, slope_sd)):
+        for place in list(places(known)):
             known = _looked_at(oracle, known, place, noise, rng)
-    return known, slope_sd
+    return known
 
 
 def _looked_at(
@@ -59,7 +59,7 @@ def _looked_at(
         weights = place.told_apart(lines, scan, distance)
         if weights is not None:
             sd = LEVER * _noise(known, place, noise).near / distance
-            return replaced(known, place.neurons, weights, np.full(len(weights), sd))
+            return replaced(known, place.neurons, weights, np.full(len(weights), sd), along_too=True)
     return known
 
 
@@ -127,7 +127,7 @@ def _unknown(known: FramedNetwork) -> IntArray:
     return np.flatnonzero(known.weight_sd > UNKNOWN * np.linalg.norm(known.network.weights[0], axis=1))
 
 
-def _close_ones(known: FramedNetwork, slope_sd: FloatArray) -> Iterator[_Place]:
+def _close_ones(known: FramedNetwork) -> Iterator[_Place]:
     """Places where neighbouring neurons are unknown: what they give together is not."""
     g, a = known.network.weights
     t, last = -known.network.biases[0] / g[:, 0], known.neurons - 1
@@ -140,18 +140,19 @@ def _close_ones(known: FramedNetwork, slope_sd: FloatArray) -> Iterator[_Place]:
         outputs, room = a[0, neurons], min(t[neurons[0]] - t[before], t[after] - t[neurons[-1]])
         yield _Place(
             neurons, t[neurons], float(room), outputs @ g[neurons],
-            float(np.hypot(known.weight_sd[before], known.weight_sd[after])), outputs, g[neurons, 0], slope_sd[neurons],
+            float(np.hypot(known.weight_sd[before], known.weight_sd[after])),
+            outputs, g[neurons, 0], known.along_sd[neurons],
         )  # fmt: skip
 
 
-def _single_ones(known: FramedNetwork, slope_sd: FloatArray) -> Iterator[_Place]:
+def _single_ones(known: FramedNetwork) -> Iterator[_Place]:
     """Places of single neurons, with the creases of a few others around."""
     g, a = known.network.weights
     t, unknown = -known.network.biases[0] / g[:, 0], _unknown(known)
     for neuron in unknown[(unknown >= AROUND) & (unknown < len(t) - AROUND)]:
         own = np.array([neuron])
         room = float(min(t[neuron + AROUND] - t[neuron], t[neuron] - t[neuron - AROUND]))
-        yield _Place(own, t[own], room, g[neuron], np.inf, a[0, own], g[own, 0], slope_sd[own])
+        yield _Place(own, t[own], room, g[neuron], np.inf, a[0, own], g[own, 0], known.along_sd[own])
 
 
 def _nearest(t: FloatArray, which: IntArray) -> IntArray:
@@ -184,11 +185,23 @@ def _noise(known: FramedNetwork, place: _Place, noise: DistanceNoise) -> Distanc
     return DistanceNoise(float(noise.at(np.linalg.norm(point, axis=1))[0]), 0.0)
 
 
-def replaced(known: FramedNetwork, neurons: IntArray, weights: FloatArray, sd: FloatArray) -> FramedNetwork:
-    """The network with these weights of neurons; their creases stay where they are known."""
+def kept_along(own: FloatArray, new: FloatArray, lines: FloatArray, kept: BoolArray) -> FloatArray:
+    """New weights (n, k), some of them as they were along a line of each."""
+    return new + (kept * ((own - new) * lines).sum(axis=1))[:, None] * lines
+
+
+def replaced(
+    known: FramedNetwork, neurons: IntArray, weights: FloatArray, sd: FloatArray, *, along_too: bool = False
+) -> FramedNetwork:
+    """The network with these weights of neurons; their creases stay where they are known.
+
+    So do weights along the lines on which neurons were seen, if they are known better there, unless these are new too.
+    """
     (g, a), (z, c), points = known.network.weights, known.network.biases, known.points
-    g, z, weight_sd = g.copy(), z.copy(), known.weight_sd.copy()
+    g, z, weight_sd, along_sd = g.copy(), z.copy(), known.weight_sd.copy(), known.along_sd.copy()
+    kept = (along_sd[neurons] < sd) & (not along_too)
+    weights = kept_along(g[neurons], weights, known.lines[neurons], kept)
     g[neurons], z[neurons] = weights, -(weights * points[neurons]).sum(axis=1)
-    weight_sd[neurons] = sd
+    weight_sd[neurons], along_sd[neurons] = sd, np.where(kept, along_sd[neurons], sd)
     network = ReLUNetwork([g, a], [z, c], known.network.skip)
-    return replace(known, network=network, weight_sd=weight_sd, seen_at=points)
+    return replace(known, network=network, weight_sd=weight_sd, along_sd=along_sd, seen_at=points)

@@ -98,7 +98,7 @@ def _network(scan: Scan, lines: Lines) -> FramedNetwork:
     slope = scan.pieces.slope[0]
     constant = scan.samples.f[near] - slope * scan.samples.t[near]
     network = ReLUNetwork([sizes[:, None], outputs], [-sizes * scan.creases.t, constant], slope[:, None])
-    return FramedNetwork(Frame(lines.origins[0], lines.directions), network, scan.creases.jump_sd)
+    return FramedNetwork(Frame(lines.origins[0], lines.directions), network, scan.creases.jump_sd, scan.creases.jump_sd)
 
 
 def _regions(scan: Scan, lines: Lines) -> Regions:

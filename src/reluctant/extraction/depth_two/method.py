@@ -101,7 +101,7 @@ class _ByBasePoints:
         """All of them."""
         known = self.grown(on_line, regions)
         if known.neurons >= CROWD and self.oracle.outputs == 1:
-            known, measured = self.measured_in_a_crowd(known, on_line.weight_sd, regions)
+            known, measured = self.measured_in_a_crowd(known, regions)
         else:
             measured = self.measured(known, regions)
         (network, errors), held_out = assemble(known, measured), None
@@ -131,10 +131,8 @@ class _ByBasePoints:
         base = choose_base_points(known, regions, self.noise, self.rng, self.oracle.arrays)
         return measure_gradients(self.oracle, known, base, self.noise, self.rng)
 
-    def measured_in_a_crowd(
-        self, known: FramedNetwork, slope_sd: FloatArray, regions: Regions
-    ) -> tuple[FramedNetwork, Gradients]:
-        """What is known, and gradients at base points; `slope_sd` (h,) is the noise of weights along the line.
+    def measured_in_a_crowd(self, known: FramedNetwork, regions: Regions) -> tuple[FramedNetwork, Gradients]:
+        """What is known, and gradients at base points.
 
         A crowded line shows some neurons badly and hides others. These are looked for beside it, then on other lines
         in the same directions: all of that costs little, beside a main pass.
@@ -143,9 +141,8 @@ class _ByBasePoints:
         for look in (None, tell_close_creases_apart, *(seen_from_another_line,) * OTHER_LINES):
             try:
                 if look is not None:
-                    known, slope_sd = look(self.oracle, known, slope_sd, self.noise, self.rng)
-                reach = reach_of(known, regions.scale)
-                known = look_again(self.oracle, known, slope_sd, reach, self.noise, self.rng)
+                    known = look(self.oracle, known, self.noise, self.rng)
+                known = look_again(self.oracle, known, reach_of(known, regions.scale), self.noise, self.rng)
                 return known, self.measured(known, regions)
             except StageFailed as failure:
                 if failure.stage == MAIN_PASS:

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from reluctant.extraction.depth_two.base_points import reach_of
+from reluctant.extraction.depth_two.close_creases import kept_along
 from reluctant.extraction.depth_two.line import Regions, neurons_on_a_line
 from reluctant.extraction.depth_two.second_look import STEEPER, STEP, gradients, sure_room
 from reluctant.extraction.failures import StageFailed
@@ -38,16 +39,16 @@ NARROW = 10.0  # noises of an answer in where two pieces of a line meet
 
 
 def seen_from_another_line(
-    oracle: Counting, known: FramedNetwork, slope_sd: FloatArray, noise: DistanceNoise, rng: np.random.Generator
-) -> tuple[FramedNetwork, FloatArray]:
-    """The network with the neurons of both lines, and the noise (h,) of their weights along the first.
+    oracle: Counting, known: FramedNetwork, noise: DistanceNoise, rng: np.random.Generator
+) -> FramedNetwork:
+    """The network with the neurons of both lines.
 
     The function has one output. Cost: about five rows a neuron, and two for each direction of the frame at each crease
     that is measured.
     """
     found, regions = neurons_on_a_line(oracle, noise, rng, known.frame)
     other = _Line.of(found, known)
-    here, marks = _Neurons.of(known, slope_sd), _marks(found, noise, regions.scale)
+    here, marks = _Neurons.of(known), _marks(found, noise, regions.scale)
     same = _same(here.on(other), marks)
     open_here, open_there = np.flatnonzero(same == NONE), np.setdiff1d(np.arange(len(marks)), same)
     most = MOST_OPEN * known.neurons
@@ -57,13 +58,13 @@ def seen_from_another_line(
     badly = np.setdiff1d(_unsure(known, reach_of(known, regions.scale)), open_here)
     which = np.concatenate([same[badly], open_there])
     if not len(which):
-        return known, slope_sd
+        return known
     there = _measured(oracle, here.without(open_here).network(known), found, regions, which, noise)
     better = there.sd[: len(badly)] < here.sd[badly]
     here = here.with_weights(badly[better], there.chosen(np.flatnonzero(better)))
     there = there.chosen(np.arange(len(badly), len(which)))
     both = _put_together(here, open_here, there, marks.chosen(open_there), _Other(other, marks))
-    return both.network(known), both.slope_sd
+    return both.network(known)
 
 
 def _unsure(known: FramedNetwork, reach: float) -> IntArray:
@@ -120,19 +121,20 @@ class _Marks:
 
 @dataclass(frozen=True)
 class _Neurons:
-    """Neurons in the coordinates of a frame; the crease of each is known best at one point."""
+    """Neurons in the coordinates of a frame, each as it was seen on a line."""
 
     weights: FloatArray  # (n, k)
     offsets: FloatArray
     outputs: FloatArray
     sd: FloatArray
-    slope_sd: FloatArray  # of the weights along the first line
+    along_sd: FloatArray
     points: FloatArray  # (n, k)
+    lines: FloatArray
 
     @classmethod
-    def of(cls, known: FramedNetwork, slope_sd: FloatArray) -> _Neurons:
+    def of(cls, known: FramedNetwork) -> _Neurons:
         (g, a), z = known.network.weights, known.network.biases[0]
-        return cls(g, z, a[0], known.weight_sd, slope_sd, known.points)
+        return cls(g, z, a[0], known.weight_sd, known.along_sd, known.points, known.lines)
 
     def without(self, which: IntArray) -> _Neurons:
         return self.chosen(np.setdiff1d(np.arange(len(self)), which))
@@ -150,8 +152,16 @@ class _Neurons:
         """Their creases on a line."""
         slope = self.weights @ line.along
         t = -(self.weights @ line.start + self.offsets) / slope
-        away = np.linalg.norm(line.points(t) - self.points, axis=1)
-        return _Marks(t, self.sd * away / np.abs(slope), self.outputs * np.abs(slope), self.sd)
+        t_sd = self._sd_along(line.points(t) - self.points) / np.abs(slope)
+        return _Marks(
+            t, t_sd, self.outputs * np.abs(slope), self._sd_along(np.broadcast_to(line.along, self.lines.shape))
+        )
+
+    def _sd_along(self, steps: FloatArray) -> FloatArray:
+        """Noise of the change of each neuron's value along its own of these steps (n, k)."""
+        along = (steps * self.lines).sum(axis=1)
+        across = np.sqrt(np.maximum((steps**2).sum(axis=1) - along**2, 0))
+        return np.hypot(self.along_sd * along, self.sd * across)
 
     def well_known(self) -> BoolArray:
         """Which are known well enough to say where their creases are."""
@@ -162,18 +172,20 @@ class _Neurons:
         return np.asarray(np.linalg.norm(self.weights, axis=1) < AGREE * self.sd)
 
     def with_weights(self, which: IntArray, others: _Neurons) -> _Neurons:
-        """With the weights that these are found to have; their creases stay where they are known."""
-        weights, offsets, sd = self.weights.copy(), self.offsets.copy(), self.sd.copy()
-        weights[which], sd[which] = others.weights, others.sd
-        offsets[which] = -(others.weights * self.points[which]).sum(axis=1)
-        return replace(self, weights=weights, offsets=offsets, sd=sd)
+        """With the weights that these are found to have; what their own lines show stays as it is."""
+        weights, offsets, sd, along_sd = (part.copy() for part in (self.weights, self.offsets, self.sd, self.along_sd))
+        kept = along_sd[which] < others.sd
+        weights[which] = kept_along(weights[which], others.weights, self.lines[which], kept)
+        offsets[which] = -(weights[which] * self.points[which]).sum(axis=1)
+        sd[which], along_sd[which] = others.sd, np.where(kept, along_sd[which], others.sd)
+        return replace(self, weights=weights, offsets=offsets, sd=sd, along_sd=along_sd)
 
     def network(self, known: FramedNetwork) -> FramedNetwork:
         """As a network of the frame that `known` is one of; its skip term is where the first line begins."""
         network = ReLUNetwork(
             [self.weights, self.outputs[None]], [self.offsets, known.network.biases[1]], known.network.skip
         )
-        return FramedNetwork(known.frame, network, self.sd, self.points)
+        return FramedNetwork(known.frame, network, self.sd, self.along_sd, self.points, self.lines)
 
 
 def _marks(found: FramedNetwork, noise: DistanceNoise, scale: float) -> _Marks:
@@ -228,7 +240,8 @@ def _measured(
         most = np.linalg.norm(weights, axis=1) + STEEPER * sd
         steepness[1 + which] = np.minimum(steepness[1 + which], most / along[which])
     weights *= np.sign(weights[:, :1])  # on where the first line ends, as all are
-    return _Neurons(weights, -(weights * points).sum(axis=1), outputs, sd, sd, points)
+    lines = np.tile(other.along, (len(which), 1))
+    return _Neurons(weights, -(weights * points).sum(axis=1), outputs, sd, found.weight_sd[which], points, lines)
 
 
 @dataclass(frozen=True)
@@ -261,7 +274,7 @@ def _put_together(here: _Neurons, open_here: IntArray, there: _Neurons, marks: _
     nothing = open_here[here.may_be_nothing()[open_here]]
     left_there = left_there[~there.may_be_nothing()[left_there]]
     first = _Line.first(here.weights.shape[1])
-    own, theirs = replace(here.on(first), bend_sd=here.slope_sd), there.on(first)
+    own, theirs = here.on(first), there.on(first)
     left = np.setdiff1d(open_here, nothing)
     absent = left[(here.well_known() & other.lacks(here.on(other.line)))[left]]
     gone, added = nothing.tolist(), list[int]()

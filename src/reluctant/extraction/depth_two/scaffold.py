@@ -147,4 +147,4 @@ def _extended(known: FramedNetwork, new: FloatArray, found: FloatArray, weight_s
     h = known.neurons
     assert skip is not None
     network = ReLUNetwork([np.hstack([g, found[:h]]), a], biases, np.hstack([skip, found[h:]]))
-    return FramedNetwork(known.frame.extended(new), network, weight_sd)
+    return FramedNetwork(known.frame.extended(new), network, weight_sd, known.along_sd)

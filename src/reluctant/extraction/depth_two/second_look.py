@@ -37,12 +37,11 @@ MOST_ROUNDS = 8  # what is still known badly is looked at from farther out
 def look_again(
     oracle: Counting,
     known: FramedNetwork,
-    slope_sd: FloatArray,
     reach: float,
     noise: DistanceNoise,
     rng: np.random.Generator,
 ) -> FramedNetwork:
-    """The network with badly known neurons measured anew; `slope_sd` (h,) is the noise of weights along the line.
+    """The network with badly known neurons measured anew.
 
     Cost: 2 (k + 1) rows for each, k directions of the frame.
     """
@@ -56,7 +55,7 @@ def look_again(
         if not len(views.neurons):
             return known
         with oracle.stage("second look"):
-            known = _measured(oracle, known, slope_sd, views, noise)
+            known = _measured(oracle, known, views, noise)
     return known
 
 
@@ -64,7 +63,7 @@ def _badly_known(known: FramedNetwork, reach: float) -> IntArray:
     """Neurons whose values at base points are not sure: there the margin is about the reach over their number."""
     g = known.network.weights[0]
     margin = np.linalg.norm(g, axis=1) * reach / len(g)
-    return np.flatnonzero(known.sd_within(reach) > BADLY_KNOWN * margin)
+    return np.flatnonzero(known.weight_sd * reach > BADLY_KNOWN * margin)
 
 
 @dataclass(frozen=True)
@@ -160,9 +159,7 @@ def _room(known: FramedNetwork, points: FloatArray, neurons: IntArray, arrays: A
     return np.concatenate(found) if found else np.empty(0)
 
 
-def _measured(
-    oracle: Counting, known: FramedNetwork, slope_sd: FloatArray, views: _Views, noise: DistanceNoise
-) -> FramedNetwork:
+def _measured(oracle: Counting, known: FramedNetwork, views: _Views, noise: DistanceNoise) -> FramedNetwork:
     """Gradients on both sides of each crease; their difference is the neuron, if it agrees with what is sure."""
     (g, a), frame = known.network.weights, known.frame
     own, steps, n = g[views.neurons], views.steps, len(views.neurons)
@@ -172,9 +169,11 @@ def _measured(
     sd = 2 * noise.at(np.linalg.norm(frame.points(views.on), axis=1)) / steps
     sd = np.hypot(sd, np.linalg.norm(others * known.weight_sd, axis=1))
     surer = np.abs(weights - own).max(axis=1) < TOLERANCE * np.hypot(known.weight_sd[views.neurons], sd)
-    surer &= np.abs(weights - own)[:, 0] < TOLERANCE * np.hypot(slope_sd[views.neurons], sd)
+    along = np.abs(((weights - own) * known.lines[views.neurons]).sum(axis=1))
+    surer &= along < TOLERANCE * np.hypot(known.along_sd[views.neurons], sd)
     surer &= sd < known.weight_sd[views.neurons]
-    return replaced(known, views.neurons[surer], weights[surer], sd[surer])
+    neurons = views.neurons[surer]
+    return replaced(known, neurons, weights[surer], sd[surer])
 
 
 def _changed(known: FramedNetwork, views: _Views) -> FloatArray:

@@ -79,7 +79,7 @@ def random_points(view: View, frame: Frame, neurons: int, rng: np.random.Generat
 def questioned(view: View, frame: Frame, network: ReLUNetwork, points: Points, rng: np.random.Generator) -> Known:
     """The network fitted to these points, if it explains others that are held out."""
     network = without_idle_neurons(fit_network(network, points, steps=STEPS), points)
-    framed = FramedNetwork(frame, network, np.zeros(network.widths[1]))
+    framed = FramedNetwork(frame, network, *np.zeros((2, network.widths[1])))
     return Known(framed, points + _held_out(view, framed, rng))
 
 
