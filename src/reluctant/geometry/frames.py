@@ -93,13 +93,20 @@ class FramedNetwork:
 
     def sd_at(self, y: FloatArray, arrays: Arrays = HOST) -> Array:
         """Noise (n, h) of the neurons' values at these points: it grows from where a crease is known."""
+        across, along = self._away(y, arrays)
+        return arrays.xp.sqrt(across * arrays.put(self.weight_sd**2) + along * arrays.put(self.along_sd**2))
+
+    def _away(self, y: FloatArray, arrays: Arrays) -> tuple[Array, Array]:
+        """Squares of how far points are from where each crease is known, across its line and along it."""
+        if self.seen_at is None:
+            along = (arrays.put(y[:, :1]) - arrays.put(self.positions)) ** 2
+            return arrays.put((y[:, 1:] ** 2).sum(axis=1))[:, None], along
         points, lines, rows = self.points, self.lines, arrays.put(y)
         squares = rows @ arrays.put(-2 * points.T)
         squares += arrays.put((points**2).sum(axis=1))
         squares += arrays.put((y**2).sum(axis=1))[:, None]
         along = (rows @ arrays.put(lines.T) - arrays.put((points * lines).sum(axis=1))) ** 2
-        across = arrays.xp.clip(squares - along, 0, None)
-        return arrays.xp.sqrt(across * arrays.put(self.weight_sd**2) + along * arrays.put(self.along_sd**2))
+        return arrays.xp.clip(squares - along, 0, None), along
 
     def sd_within(self, reach: float) -> FloatArray:
         """About the noise (h,) of the neurons' values at points this far from the origin, where that is largest."""

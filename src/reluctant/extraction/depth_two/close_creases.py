@@ -204,4 +204,4 @@ def replaced(
     g[neurons], z[neurons] = weights, -(weights * points[neurons]).sum(axis=1)
     weight_sd[neurons], along_sd[neurons] = sd, np.where(kept, along_sd[neurons], sd)
     network = ReLUNetwork([g, a], [z, c], known.network.skip)
-    return replace(known, network=network, weight_sd=weight_sd, along_sd=along_sd, seen_at=points)
+    return replace(known, network=network, weight_sd=weight_sd, along_sd=along_sd)

@@ -23,7 +23,7 @@ from reluctant.oracles.moves import Moves
 __all__ = ["STEEPER", "STEP", "gradients", "look_again", "sure_room"]
 
 BADLY_KNOWN = 0.05  # error of a neuron's value where base points are, of its usual margin there
-DRAWS = 200  # points of a neuron's crease that are looked at for one with room
+DRAWS = 64  # points of a neuron's crease that are looked at for one with room
 NEAREST, FARTHEST = 0.1, 0.1  # distance from the line, of that at which the crease could be anywhere in its room
 CLEAR = 6.0  # rooms must hold the error of a crease's place so often: half of one is left on each side
 STEP = 0.1  # of the room
