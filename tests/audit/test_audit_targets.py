@@ -343,13 +343,21 @@ def test_noisy_values_are_no_probabilities(record):
     assert found["extraction"]["outcome"] == "wrong-link"
 
 
-def test_far_out_it_is_probabilities_that_end_and_not_the_answers(record):
+def test_few_decimals_of_probabilities_are_told_as_the_reason(record):
     found = record(lambda x: np.round(softmax(x), 3), 6, steps=["health", "extraction", "learning"])
+    for tried in ("extraction", "learning"):
+        assert found[tried]["outcome"] == "low-precision"
+        assert "rounded to 3 decimals" in step(found, tried)["why"]
+    assert "rounded to 3 decimals" in found["verdict"]["sentence"]
+
+
+def test_far_out_it_is_probabilities_that_end_and_not_the_answers(record):
+    found = record(lambda x: np.round(softmax(x), 7), 6, steps=["health", "extraction", "learning"])
     assert found["learning"]["outcome"] == "out-of-reach"
     said = step(found, "learning")["why"]
     assert "its probabilities are certain, to the last digit" in said
     assert "does not answer" not in said
-    assert str(_digits(found)) == "Digits in an answer: 3 decimals (of probabilities, read through their softmax)"
+    assert str(_digits(found)) == "Digits in an answer: 7 decimals (of probabilities, read through their softmax)"
     facts = dict(interface_facts(found))
-    assert facts["Digits seen"] == "float64, rounded to 3 decimals"  # the interface, and not what was read from it
+    assert facts["Digits seen"] == "float64, rounded to 7 decimals"  # the interface, and not what was read from it
     assert facts["Largest inputs answered"] != facts["Largest inputs that tell values"]

@@ -85,7 +85,18 @@ def told_of(run: Ended, *, saturates: bool = False) -> str:
         return NO_COPY
     if trained and run.outcome is Outcome.OUT_OF_BUDGET:
         return ON_FEWER
-    return told(run.outcome, saturates=saturates)
+    return coarse(run) or told(run.outcome, saturates=saturates)
+
+
+def coarse(run: Ended) -> str:
+    """Why probabilities with few decimals were refused; empty where it was not that."""
+    behind = getattr(run.evidence.get("health"), "behind", None)
+    if run.outcome is not Outcome.LOW_PRECISION or behind is None or not behind.too_coarse:
+        return ""
+    return (
+        f"Its probabilities are rounded to {behind.decimals} decimals: the values before a softmax cannot be read from "
+        "so few digits."
+    )
 
 
 def reason(health: Health, *, saturates: bool = False) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from reluctant.adversarial import Flip
 from reluctant.audit.known import Known
-from reluctant.audit.owner import GIVE_DOMAIN, happened, reason
+from reluctant.audit.owner import GIVE_DOMAIN, coarse, happened, reason
 from reluctant.audit.recovered import accuracy_of, is_trained, shape_of
 from reluctant.audit.stopped import STOPS, is_stopped, left_by_a_stop
 from reluctant.results import Ended, Outcome, Result
@@ -251,7 +251,7 @@ def _how_it_ended(known: Known, step: str) -> str:
         return f"The time for {step} ran out."
     if run is not None:
         told = run.outcome is Outcome.PARTIAL and _part(known)
-        said = happened(run.outcome, saturates=known.linked)
+        said = coarse(run) or happened(run.outcome, saturates=known.linked)
         return "" if told else f"{said}{_more(known, run)}"
     if known.health is not None and known.refusal is not None:
         return reason(known.health, saturates=known.linked)

@@ -135,7 +135,7 @@ def _candidates(
     weight = room / noise.at(np.linalg.norm(y, axis=1) + regions.scale)
     fit = weight > TOO_CLOSE * np.median(weight[: len(climbed)])
     if len(z) >= MANY_NEURONS:  # among fewer, what is unsure is a pair of neurons that only a sliver tells apart
-        fit &= arrays.get(arrays.xp.amin(arrays.xp.abs(values) / known.sd_at(y, arrays), axis=1)) > CERTAIN
+        fit &= _surety(known, y, values, arrays) > CERTAIN
     usable = np.flatnonzero(fit)
     needed = points_needed(len(z), len(outputs))
     if len(usable) < needed:
@@ -143,6 +143,14 @@ def _candidates(
         raise StageFailed("base points", reason, number=len(usable), limit=needed, partial=known.lifted())
     weight = weight[usable]
     return _Candidates(y[usable], values[arrays.put(usable)], weight / np.median(weight), outputs, arrays)
+
+
+def _surety(known: FramedNetwork, y: FloatArray, values: Array, arrays: Arrays) -> FloatArray:
+    """How many errors of its value the least sure neuron is from zero at each point."""
+    block = max(1, arrays.cells // known.neurons)
+    parts = [slice(start, start + block) for start in range(0, len(y), block)]
+    found = [arrays.xp.amin(arrays.xp.abs(values[part]) / known.sd_at(y[part], arrays), axis=1) for part in parts]
+    return np.concatenate([arrays.get(part) for part in found])
 
 
 def _by_elimination(candidates: _Candidates, needed: int) -> BasePoints | None:
