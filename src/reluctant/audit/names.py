@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from reluctant.audit.known import Known
+from reluctant.audit.percentages import percentage
 from reluctant.audit.recovered import is_trained
 from reluctant.audit.sweep import Sweep
 from reluctant.audit.verdict import NEEDS, Verdict
@@ -56,7 +57,7 @@ def _labels(known: Known) -> float | None:
 
 def _trained(known: Known) -> str:
     labels = _labels(known)
-    return "" if labels is None else f" A trained network gives {labels:.1%} of labels."
+    return "" if labels is None else f" A trained network gives {percentage(labels)} of labels."
 
 
 def _what_is_known(known: Known, verdict: Verdict) -> str:
@@ -83,7 +84,8 @@ def _theft(known: Known, verdict: Verdict) -> str:
     if "approximable" in verdict.unsettled:
         return "Whether a copy can be taken is not settled."
     labels = _labels(known)
-    return "No copy was made." if labels is None else f"No close copy was made; training copied {labels:.1%} of labels."
+    copied = "No close copy was made; training copied"
+    return "No copy was made." if labels is None else f"{copied} {percentage(labels)} of labels."
 
 
 def _obfuscation(sweep: Sweep | None) -> str:

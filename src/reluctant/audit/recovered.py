@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.audit.leak import is_close
+from reluctant.audit.percentages import percentage
 from reluctant.estimation.costs import PER_PRICE
 from reluctant.learning.student.measured import HeldOut
 from reluctant.networks import ReLUNetwork
@@ -44,8 +45,8 @@ def accuracy_of(run: Result) -> dict[str, Any]:
 def _of_a_student(measured: HeldOut) -> dict[str, Any]:
     """Of a network trained on the answers: its error where they have a size, and how often its label is theirs."""
     same = (
-        f"the same label for {measured.agreement:.1%} of inputs that it was not trained on (the commonest label alone: "
-        f"{measured.commonest:.1%})"
+        f"the same label for {percentage(measured.agreement)} of inputs that it was not trained on "
+        f"(the commonest label alone: {percentage(measured.commonest)})"
     )
     if measured.of_copy is None:
         return {"typical": None, "inputs": measured.points, "words": f"with {same}"}

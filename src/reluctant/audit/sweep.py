@@ -16,6 +16,7 @@ import numpy as np
 from reluctant.audit.leak import NO_DEFENSE, Leak
 from reluctant.audit.leaking import BUDGET, METHODS, leak
 from reluctant.audit.limits import Clock
+from reluctant.audit.percentages import percentage
 from reluctant.audit.trained import first_student, hidden_of, trained_sentence
 from reluctant.audit.trying import MORE_THAN_A_SHARE, Trial, try_in_turn, try_on_engine
 from reluctant.defenses import defend
@@ -229,12 +230,12 @@ def _span_left(row: Leak) -> str:
 def _for_users(row: Leak) -> str:
     honest = row.honest
     if np.isnan(honest.rms_error):
-        return f"honest users get other answers than before, and keep {honest.agreement:.1%} of labels"
+        return f"honest users get other answers than before, and keep {percentage(honest.agreement)} of labels"
     if honest.rms_error == 0:
         return "honest users lose no digit of it"
     return (
         f"honest users see an error of {honest.rms_error:.1e} of the answers' deviation and keep "
-        f"{honest.agreement:.1%} of labels"
+        f"{percentage(honest.agreement)} of labels"
     )
 
 

@@ -7,6 +7,7 @@ from copy import deepcopy
 from typing import Any
 
 from reluctant.audit.leak import CLOSE, NO_DEFENSE, Leak, Rebuilt, is_close
+from reluctant.audit.percentages import percentage
 from reluctant.defenses.words import defense_words
 from reluctant.oracles import Oracle
 from reluctant.results import UNSETTLED
@@ -46,16 +47,16 @@ def trained_words(student: Data, *, sampled: bool = True) -> str:
         return "was not made: rows or time ran out" if open_ else f"was not made ({student['outcome']})"
     error, drawn = student.get("error"), student.get("held out labels")
     off = "" if error is None else f"is within {error:.1e} of the model and "
-    beside = "" if sampled or error is not None or drawn is None else f" ({drawn:.1%} of random ones)"
+    beside = "" if sampled or error is not None or drawn is None else f" ({percentage(drawn)} of random ones)"
     cut = "; its training was cut short" if student.get("cut short") else ""
     reused = ", as without the defense, whose answers hardly differ" if student.get("as undefended") else ""
-    return f"{off}gives the same label for {student['labels kept']:.1%} of the inputs{beside}{reused}{cut}"
+    return f"{off}gives the same label for {percentage(student['labels kept'])} of the inputs{beside}{reused}{cut}"
 
 
 def alone_words(student: Data) -> str:
     """What to read beside equal labels: the share of the commonest one; empty where that is not told."""
     alone = student.get("commonest label")
-    return "" if alone is None else f"one label alone: {alone:.1%}"
+    return "" if alone is None else f"one label alone: {percentage(alone)}"
 
 
 def trained_sentence(rows: Sequence[Leak], cheapest: Leak | None, *, sampled: bool = False) -> str:
