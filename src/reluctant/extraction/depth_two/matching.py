@@ -61,12 +61,18 @@ def put_together(here: Neurons, open_here: IntArray, there: Neurons, marks: Mark
     open_here, left_there = _unexplained(here, np.setdiff1d(open_here, old), marks, left_there, other.line)
     nothing = open_here[here.may_be_nothing()[open_here]]
     left_there = left_there[~there.may_be_nothing()[left_there]]
+    return _in_their_places(here, np.setdiff1d(open_here, nothing), there, left_there, nothing, other)
+
+
+def _in_their_places(
+    here: Neurons, open_here: IntArray, there: Neurons, open_there: IntArray, nothing: IntArray, other: Other
+) -> Neurons:
+    """The neurons of the other line in the places of those here, or in new ones; without those that are nothing."""
     first = Line.first(here.weights.shape[1])
     own, theirs = here.on(first), there.on(first)
-    left = np.setdiff1d(open_here, nothing)
-    absent = left[(here.well_known() & other.lacks(here.on(other.line)))[left]]
+    absent = open_here[(here.well_known() & other.lacks(here.on(other.line)))[open_here]]
     gone, added = nothing.tolist(), list[int]()
-    for old, new in _meetings(own, left, theirs, left_there):
+    for old, new in _meetings(own, open_here, theirs, open_there):
         absent = np.setdiff1d(absent, old)
         if len(old) and not own.chosen(old).bend_as(theirs.chosen(new)):
             continue

@@ -119,8 +119,8 @@ class Neurons:
         return np.asarray(self.sd < UNSURE * np.linalg.norm(self.weights, axis=1))
 
     def may_be_nothing(self) -> BoolArray:
-        """Which are not larger than their errors."""
-        return np.asarray(np.linalg.norm(self.weights, axis=1) < AGREE * self.sd)
+        """Which are not larger than their errors, or were not measured at all."""
+        return ~(np.linalg.norm(self.weights, axis=1) >= AGREE * self.sd)
 
     def with_weights(self, which: IntArray, others: Neurons) -> Neurons:
         """With the weights that these are found to have; what their own lines show stays as it is."""
