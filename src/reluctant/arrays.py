@@ -96,7 +96,7 @@ class TorchArrays(Arrays):
 
     def put(self, array: NDArray[Any]) -> Array:
         """A tensor on the device."""
-        array = np.ascontiguousarray(array)
+        array = np.asarray(array, order="C")
         if array.flags.writeable:
             return self._torch.from_numpy(array).to(self.device)
         if self.device.type == "cpu":

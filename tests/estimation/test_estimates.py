@@ -188,7 +188,7 @@ def test_a_shape_that_was_tried_in_vain_is_told(monkeypatch):
 
 
 def test_success_counts_those_that_failed():
-    found = rl.estimate("784-128-1")
+    found = rl.estimate("784-16-16-16-1")
     assert found.recovered[0] < found.recovered[1]
 
 

@@ -74,6 +74,9 @@ def test_what_is_known_well_stays_as_it_is() -> None:
     found = seen_from_another_line(oracle, known, noise, np.random.default_rng(1))
     assert found.neurons == NEURONS
     assert (found.weight_sd <= known.weight_sd).all()
+    off, which = cKDTree(true_neurons(true, found)).query(found.network.weights[0])
+    assert len(np.unique(which)) == NEURONS
+    assert (off < 5 * np.maximum(found.weight_sd, found.along_sd)).all()
 
 
 def test_values_are_sure_where_the_crease_is_known() -> None:
@@ -109,3 +112,16 @@ def test_witnesses_tell_that_a_neuron_is_missing_before_the_main_pass() -> None:
     assert oracle.queries - before == 5 * (len(base) + 16)
     base = choose_base_points(known, regions, noise, np.random.default_rng(2))
     measure_gradients(oracle, known, base, noise, np.random.default_rng(3))
+
+
+@pytest.mark.parametrize("inputs", [1, 2, 9])
+def test_neurons_of_few_inputs_are_not_taken_for_missing_ones(inputs: int) -> None:
+    """Along one coordinate such a neuron changes far more than along most: steps along the first may cross creases."""
+    rng = np.random.default_rng(inputs)
+    w = np.zeros((1050, 100))
+    for row in w:
+        row[rng.choice(100, inputs, replace=False)] = rng.standard_normal(inputs) / np.sqrt(inputs)
+    true = ReLUNetwork([w, rng.standard_normal((1, 1050)) / 30], [0.5 * rng.standard_normal(1050), np.zeros(1)])
+    result = rl.extract(rl.open_oracle(true), rl.DepthTwo(), rng=inputs, attempts=1)
+    assert not [failure for failure in result.evidence["failures"] if "witnesses" in failure]
+    assert result.rows["main pass"].queries > 100 * 1050

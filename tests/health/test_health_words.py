@@ -112,7 +112,7 @@ def test_labels_behind_a_link_are_named(link):
 
 
 def test_probabilities_that_saturate_at_the_scale_of_use_are_no_labels():
-    """All certain where they are first asked, and recovered nearer to the origin."""
+    """All certain where they are first asked, and not nearer to the origin."""
     sharp = planted((6, 8, 3))
     steep = ReLUNetwork([*sharp.weights[:-1], 3e4 * sharp.weights[-1]], [*sharp.biases[:-1], 3e4 * sharp.biases[-1]])
 
@@ -123,7 +123,7 @@ def test_probabilities_that_saturate_at_the_scale_of_use_are_no_labels():
 
     oracle = open_oracle(answers, dim=6, link="softmax")
     assert check_health(oracle).behind.certain
-    assert extract(oracle).outcome is not Outcome.WRONG_LINK
+    assert extract(oracle).outcome is Outcome.OUT_OF_REACH
 
 
 def test_nearly_certain_probabilities_are_not_rounded_ones():

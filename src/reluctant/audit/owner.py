@@ -94,7 +94,7 @@ def coarse(run: Ended) -> str:
     if run.outcome is not Outcome.LOW_PRECISION or behind is None or not behind.too_coarse:
         return ""
     return (
-        f"Its probabilities are rounded to {behind.decimals} decimals: the values before a softmax cannot be read from "
+        f"Its probabilities are rounded to {behind.decimals} decimals: the values before the link cannot be read from "
         "so few digits."
     )
 

@@ -10,8 +10,9 @@ import typer
 
 from reluctant.cli.files import check_record_path, write_record
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
-from reluctant.errors import InvalidInput, LinkMismatch
+from reluctant.errors import BudgetExhausted, InvalidInput, LinkMismatch
 from reluctant.health.answers import answer_kind, is_one_hot
+from reluctant.health.behind import Behind
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import as_generator
 from reluctant.oracles import Counting, Kind, Linked
@@ -52,7 +53,13 @@ def verify(
         try:
             found = verify_network(read, candidate, rng=options.seed, tol=tol)
         except LinkMismatch as error:
-            raise error if read is oracle else _labels() from error
+            if read is oracle:
+                raise
+            told = Behind.last_of(read)
+            if told is not None and told.certain:
+                raise _labels() from error
+            read, compared = _before_its_link(oracle, candidate)
+            found = verify_network(read, candidate, rng=options.seed, tol=tol)
         hint = "" if found.ok else _why_not(oracle, candidate, options)
         record = Record.of(oracle, "verify", options.seed, found.ok, verification=found, compared=compared)
     write_record(record, options.json)
@@ -106,7 +113,10 @@ def _why_not(oracle: Counting, candidate: ReLUNetwork, options: TargetOptions) -
     """What the target answers, where no network without a link can agree with it. Cost: 3 rows."""
     if options.link != "identity" or candidate.link != "identity":
         return ""
-    answers = oracle.answer(_some_rows(oracle, options))
+    try:
+        answers = oracle.answer(_some_rows(oracle, options))
+    except BudgetExhausted:
+        return ""
     if is_one_hot(answers):
         return "The target answers labels, which the values of a network cannot be held against."
     if answer_kind(answers) is Kind.PROBABILITIES:

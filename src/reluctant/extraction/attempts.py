@@ -16,7 +16,7 @@ from reluctant.extraction.candidate import Method
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.depth_two.line import CROWD
-from reluctant.extraction.depth_two.main_pass import MAIN_PASS
+from reluctant.extraction.depth_two.main_pass import MAIN_PASS, UNEXPLAINED
 from reluctant.extraction.examining import examine_candidate
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits import FewDigits
@@ -51,6 +51,7 @@ class Run:
     rng: np.random.Generator
     before: dict[str, Rows] = field(init=False)
     part: ReLUNetwork | None = None  # of the attempt under way, or of the last one that had any
+    stuck: str = ""  # stage that the last attempt failed in
     found: ReLUNetwork | None = None  # a whole network that was verified, and did not pass
     evidence: dict[str, Any] = field(default_factory=dict)
     few_digits: bool = False  # exact methods would refuse the target
@@ -111,7 +112,7 @@ class Run:
                 network = self.attempt(method, health, generator)
             except StageFailed as failure:
                 failures.append(str(failure))
-                self.part = failure.partial or self.part
+                self.part, self.stuck = failure.partial or self.part, failure.stage
                 continue
             except np.linalg.LinAlgError as failure:  # numbers no factorisation copes with: hard luck as well
                 failures.append(f"linear algebra: {failure}")
@@ -143,7 +144,7 @@ class Run:
         yield DepthTwo()
         if self.part is not None and self.part.depth == 2 and self.part.widths[1] >= CROWD:
             yield DepthTwo()  # of other lines one may do, and what follows costs far more in a crowd
-            if MAIN_PASS in self.spent():
+            if MAIN_PASS in self.spent() and self.stuck != UNEXPLAINED:
                 return  # one hidden layer explains what lines show; what is missing is digits
         if not self.oracle.facts.domain.is_space or self.oracle.dim == 1:
             yield from repeat(DepthTwo())

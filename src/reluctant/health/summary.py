@@ -168,7 +168,7 @@ class Health:
 
 READ_THEM = "Use extract, which reads them through their link: link='softmax' (reluctant extract --link softmax)."
 TOO_COARSE = (
-    "The values before a softmax cannot be read from so few digits (link=, --link): log-ratios of such numbers change "
+    "The values before the link cannot be read from so few digits (link=, --link): log-ratios of such numbers change "
     "in steps, and are infinite where one is rounded to 0. A network can be trained on them, without the link "
     "(rl.train_student, audit), and the span can be taken from labels (labels=True, span --labels)."
 )

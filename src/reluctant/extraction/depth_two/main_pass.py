@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erfcinv, gammaincinv
 
-from reluctant.arrays import Array
+from reluctant.arrays import Array, Arrays
 from reluctant.extraction.depth_two.base_points import BasePoints
 from reluctant.extraction.depth_two.line import CROWD
 from reluctant.extraction.failures import StageFailed
@@ -26,9 +26,9 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.moves import Moves
 
-__all__ = ["MAIN_PASS", "Gradients", "measure_gradients"]
+__all__ = ["MAIN_PASS", "UNEXPLAINED", "Gradients", "measure_gradients"]
 
-MAIN_PASS, WITNESSES = "main pass", "witnesses"
+MAIN_PASS, UNEXPLAINED = "main pass", "witnesses"
 
 GROUPS = (4, 16, 64, 256)  # coordinates asked first, with shorter steps, to learn how large weights are
 UNLUCKY = 0.1  # chance that the size of any one neuron's weights is taken for too small by that
@@ -124,8 +124,11 @@ class _Pass:
         if self.known.neurons < CROWD or self.oracle.outputs > 1 or witnesses is None:
             return
         points, long = self.known.frame.points(witnesses.y), room(witnesses.values)
+        shorter = self._without_crossings(columns, solution, steps, witnesses.values, long)
+        steps, long = steps / shorter, long / shorter
+        made = points[:, columns] + long[:, None] - points[:, columns]
         moved = self.oracle.query_moves(Moves.from_each(points, long, columns)).reshape(len(points), len(columns))
-        found = (moved - self.oracle.query(points)) / long[:, None]
+        found = (moved - self.oracle.query(points)) / made
         mixed = witnesses.design.rows @ solution
         expected = self.arrays.get(mixed @ self.arrays.put(self.gradients[:, 0, columns]))
         expected_sd = self.arrays.get(self.arrays.xp.linalg.norm(mixed / self.arrays.put(steps / self.noise), axis=1))
@@ -133,7 +136,7 @@ class _Pass:
         surprised = np.abs(found - expected).max(axis=1) > TOLERANCE * sd
         if surprised.any():
             reason = "points that what is known does not explain"
-            raise StageFailed(WITNESSES, reason, number=int(surprised.sum()), limit=0, partial=self.known.lifted())
+            raise StageFailed(UNEXPLAINED, reason, number=int(surprised.sum()), limit=0, partial=self.known.lifted())
 
     def _solution(self, steps: FloatArray) -> Array:
         """The matrix from gradients at all base points to weights."""
@@ -159,11 +162,26 @@ class _Pass:
             change = answers.reshape(len(points), len(columns), -1) - self.answers[batch, None]
             self.gradients[batch, :, columns] = (change / made[:, :, None]).transpose(0, 2, 1)
 
+    def _without_crossings(
+        self, columns: IntArray, solution: Array, steps: FloatArray, others: Array, long: FloatArray
+    ) -> float:
+        """How much shorter steps along these coordinates must be so that none crosses a crease, here or from others."""
+        shorter = 1.0
+        for _ in range(MOST_REPAIRS):
+            found = self._found(solution, columns)
+            crosses = _crosses(found, self.base.values, steps / shorter, self.arrays)
+            if not (crosses | _crosses(found, others, long / shorter, self.arrays)).any():
+                break
+            shorter *= SHORTER
+            self._measure(columns, steps / shorter)
+        return shorter
+
     def _repair(self, steps: FloatArray) -> None:
         """Ask coordinates again whose weights predict a crossing, with shorter and shorter steps."""
         suspects, shorter, solution = np.arange(self.oracle.dim), steps, self._solution(steps)
         for _ in range(MOST_REPAIRS):
-            suspects = suspects[self._crosses(self._found(solution, suspects), shorter)]
+            found = self._found(solution, suspects)
+            suspects = suspects[_crosses(found, self.base.values, shorter, self.arrays)]
             if not len(suspects):
                 one = self.oracle.outputs == 1
                 suspects = self._disagreeing(solution) if one else self._inconsistent(solution, steps)
@@ -172,13 +190,6 @@ class _Pass:
             shorter = shorter / SHORTER
             self._measure(suspects, shorter)
         raise StageFailed(MAIN_PASS, "coordinates that always cross a crease", number=len(suspects), limit=0)
-
-    def _crosses(self, found: Array, steps: FloatArray) -> BoolArray:
-        """Coordinates along which some step would take some neuron over its crease."""
-        xp, ratio = self.arrays.xp, self.base.values / self.arrays.put(steps)[:, None]
-        low = xp.amin(xp.where(ratio > 0, ratio, np.inf), axis=0)
-        high = xp.amin(xp.where(ratio <= 0, -ratio, np.inf), axis=0)
-        return self.arrays.get(((found < -low[:, None]) | (found > high[:, None])).any(axis=0))
 
     def _disagreeing(self, solution: Array) -> IntArray:
         """Coordinates that explain a difference to the subspace, if there is one.
@@ -204,6 +215,14 @@ class _Pass:
         weighted = self.arrays.xp.abs(residual * self.arrays.put(self._row_weights(steps))[:, None])
         size = self.arrays.get(self.arrays.xp.amax(weighted, axis=0))
         return np.flatnonzero(size > INCONSISTENT * np.median(size))
+
+
+def _crosses(found: Array, values: Array, steps: FloatArray, arrays: Arrays) -> BoolArray:
+    """Coordinates along which some step would take some neuron over its crease, from points with these values."""
+    xp, ratio = arrays.xp, values / arrays.put(steps)[:, None]
+    low = xp.amin(xp.where(ratio > 0, ratio, np.inf), axis=0)
+    high = xp.amin(xp.where(ratio <= 0, -ratio, np.inf), axis=0)
+    return arrays.get(((found < -low[:, None]) | (found > high[:, None])).any(axis=0))
 
 
 def _underestimate(seen: int, chance: float) -> float:

@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 
 from reluctant.extraction.depth_two.base_points import reach_of
-from reluctant.extraction.depth_two.line import Regions, neurons_on_a_line
+from reluctant.extraction.depth_two.line import NoCrease, Regions, neurons_on_a_line
 from reluctant.extraction.depth_two.matching import Other, put_together, same_creases
 from reluctant.extraction.depth_two.second_look import STEEPER, STEP, gradients, sure_room
-from reluctant.extraction.depth_two.seen_neurons import UNSURE, Line, Marks, Neurons
+from reluctant.extraction.depth_two.seen_neurons import AGREE, UNSURE, Line, Marks, Neurons
 from reluctant.extraction.failures import StageFailed
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.samples import NONE, IntArray
@@ -23,6 +23,7 @@ from reluctant.oracles import Counting
 
 __all__ = ["seen_from_another_line"]
 
+OTHER_LINE = "other line"
 MOST_OPEN = 0.02  # of the creases: with more, what is known is not of this function
 STEEPEST, ROUNDS = 100.0, 3  # how often as steep as along the line a neuron may be, until more is known
 EACH = 2.0  # noises of an answer in the difference of two gradients, each of two answers
@@ -37,7 +38,10 @@ def seen_from_another_line(
     The function has one output. Cost: about five rows a neuron, and two for each direction of the frame at each crease
     that is measured.
     """
-    found, regions = neurons_on_a_line(oracle, noise, rng, known.frame)
+    try:
+        found, regions = neurons_on_a_line(oracle, noise, rng, known.frame)
+    except NoCrease as error:
+        raise StageFailed(OTHER_LINE, "no crease on another line", number=0, limit=known.neurons) from error
     other = Line.of(found, known)
     here, marks = Neurons.of(known), _marks(found, noise, regions.scale)
     same = same_creases(here.on(other), marks)
@@ -45,7 +49,7 @@ def seen_from_another_line(
     most = MOST_OPEN * known.neurons
     if len(open_there) > most:
         reason = "creases of another line that are not explained"
-        raise StageFailed("other line", reason, number=len(open_there), limit=most, partial=known.lifted())
+        raise StageFailed(OTHER_LINE, reason, number=len(open_there), limit=most, partial=known.lifted())
     badly = np.setdiff1d(_unsure(known, reach_of(known, regions.scale)), open_here)
     which = np.concatenate([same[badly], open_there])
     if not len(which):
@@ -92,11 +96,13 @@ def _measured(
     for _ in range(ROUNDS):
         own = np.maximum(steepness[beside], steepness[beside + 1])  # region i lies between creases i - 1 and i
         steps = STEP * np.minimum(room, regions.width[beside] / (2 * own)).min(axis=0)
-        with oracle.stage("other line"):
+        with oracle.stage(OTHER_LINE):
             slopes = gradients(oracle, known.frame.points(middles), np.tile(steps, 2), known.frame.basis)
         weights = outputs[:, None] * (slopes[len(which) :] - slopes[: len(which)])
-        weights += (along[which] - weights @ other.along)[:, None] * other.along  # which the line itself tells better
+        off = along[which] - weights @ other.along
+        weights += off[:, None] * other.along  # which the line itself tells better
         sd = np.maximum(rounding / steps, found.weight_sd[which])
+        sd[np.abs(off) > AGREE * sd] = np.inf  # a step has crossed a crease
         most = np.linalg.norm(weights, axis=1) + STEEPER * sd
         steepness[1 + which] = np.minimum(steepness[1 + which], most / along[which])
     weights *= np.sign(weights[:, :1])  # on where the first line ends, as all are

@@ -125,7 +125,8 @@ class Neurons:
     def with_weights(self, which: IntArray, others: Neurons) -> Neurons:
         """With the weights that these are found to have; what their own lines show stays as it is."""
         weights, offsets, sd, along_sd = (part.copy() for part in (self.weights, self.offsets, self.sd, self.along_sd))
-        kept = along_sd[which] < others.sd
+        off = np.abs(((weights[which] - others.weights) * self.lines[which]).sum(axis=1))
+        kept = (along_sd[which] < others.sd) & (off < AGREE * np.hypot(along_sd[which], others.sd))
         weights[which] = kept_along(weights[which], others.weights, self.lines[which], kept)
         offsets[which] = -(weights[which] * self.points[which]).sum(axis=1)
         sd[which], along_sd[which] = others.sd, np.where(kept, along_sd[which], others.sd)
