@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from audit_kit import UNTRAINED, Rows, step
+from scipy.special import expit
 
 from reluctant import ReLUNetwork, open_oracle
 from reluctant.audit import LEAKS, audit
@@ -361,3 +362,14 @@ def test_far_out_it_is_probabilities_that_end_and_not_the_answers(record):
     facts = dict(interface_facts(found))
     assert facts["Digits seen"] == "float64, rounded to 7 decimals"  # the interface, and not what was read from it
     assert facts["Largest inputs answered"] != facts["Largest inputs that tell values"]
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_a_sigmoid_that_was_not_looked_behind_is_not_settled(record, outputs):
+    network = planted((6, 8, outputs))
+    found = record(lambda x: expit(network(x)), 6, steps=["health", "extraction", "learning"])
+    assert {"extractable", "approximable"} <= set(found["verdict"]["unsettled"])
+    assert found["verdict"]["level"] == "unknown"
+    assert "--link sigmoid" in found["verdict"]["sentence"]
+    behind = record(lambda x: expit(network(x)), 6, steps=["health", "extraction"], link="sigmoid")
+    assert "extractable" in behind["verdict"]["leaks"]

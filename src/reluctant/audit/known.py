@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reluctant.adversarial import Flip
-from reluctant.audit.owner import lacks
+from reluctant.audit.owner import lacks, may_be_sigmoids
 from reluctant.audit.recovered import best_copy
 from reluctant.audit.states import State
 from reluctant.audit.sweep import Sweep
@@ -166,7 +166,10 @@ StepFunction = Callable[[Counting, Known, int], Mapping[str, Any]]
 def skip_where(known: Known, *refusals: Outcome, missing: str = NOTHING_TO_DO) -> None:
     """Skip the step where the interface has one of these faults; what the step misses is said in its own words."""
     if known.health is not None and known.refusal is not None and known.refusal in refusals:
-        raise Skip(lacks(known.health, missing, saturates=known.linked), settles=known.refusal.settles)
+        raise Skip(
+            lacks(known.health, missing, saturates=known.linked),
+            settles=known.refusal.settles and not may_be_sigmoids(known.health),
+        )
 
 
 def as_given(known: Known, oracle: Counting) -> str:

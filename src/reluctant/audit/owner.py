@@ -40,6 +40,10 @@ GIVES: Mapping[Outcome, str] = {
     Outcome.PIECEWISE_CONSTANT: "Answers that do not change under small steps",
     Outcome.TOO_NOISY: "Answers with so much noise",
 }
+GIVE_SIGMOID = (
+    "The answers lie between 0 and 1: if each is the probability of a sigmoid, give --link sigmoid, and the values "
+    "before it are looked at."
+)
 LABELS = "Labels"
 ARE_LABELS = "The answers are labels: they do not change under small steps."
 
@@ -104,7 +108,13 @@ def reason(health: Health, *, saturates: bool = False) -> str:
     if health.refusal is None:
         return ""
     labels = health.refusal is Outcome.PIECEWISE_CONSTANT and health.answers is Kind.LABELS
-    return ARE_LABELS if labels else happened(health.refusal, saturates=saturates)
+    said = ARE_LABELS if labels else happened(health.refusal, saturates=saturates)
+    return f"{said} {GIVE_SIGMOID}" if may_be_sigmoids(health) else said
+
+
+def may_be_sigmoids(health: Health) -> bool:
+    """True if it was refused for curves that a sigmoid would explain: nobody has looked behind it."""
+    return health.refusal is Outcome.NOT_PIECEWISE_LINEAR and health.may_be_sigmoids
 
 
 def lacks(health: Health, missing: str, *, saturates: bool = False) -> str:
