@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reluctant import ReLUNetwork, open_oracle, verify
+from reluctant import ReLUNetwork, extract, open_oracle, verify
 from reluctant.testing import planted
 from reluctant.testing.faults import noisy
+from reluctant.verification.check import MOST_TOLERANCE
 
 
 @pytest.mark.parametrize("sd", [0.01, 0.1, 3.0])
@@ -31,3 +32,13 @@ def test_answers_beside_a_crease_may_be_handed_in():
     assert good.ok
     assert not bad.ok
     assert good.queries == 3 * 64
+
+
+def test_what_was_decided_is_not_said_to_be_undecided():
+    """Few digits are held against a tolerance of their own."""
+    true = planted((10, 4, 1))
+    found = extract(open_oracle(lambda x: np.round(true(x), 2), dim=10))
+    verification = found.evidence["verification"]
+    assert verification.ok
+    assert verification.tol > MOST_TOLERANCE
+    assert "agrees" in str(verification)

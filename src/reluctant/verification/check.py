@@ -80,7 +80,7 @@ class Verification:
     inside: str = ""
 
     def __str__(self) -> str:
-        if self.tol > MOST_TOLERANCE and self.max_error <= self.tol:
+        if not self.ok and self.tol > MOST_TOLERANCE and self.max_error <= self.tol:
             return f"The noise of the target is too large to compare: a tolerance of {self.tol:.1e} decides nothing."
         verdict = "agrees" if self.ok else "does NOT agree"
         unseen = (
