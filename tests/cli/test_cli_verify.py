@@ -36,6 +36,9 @@ def chances(x):
 def chances32(x):
     return chances(x).astype(np.float32)
 
+def about_a_half(x):
+    return 0.5 + (np.maximum(x @ w + b, 0) @ a[:, :1]) / 20
+
 def one_hot(x):
     return np.eye(3)[values(x).argmax(axis=1)]
 """
@@ -118,3 +121,20 @@ def test_a_network_of_values_is_compared_behind_a_link_that_is_given(served, fil
 def test_a_sigmoid_read_as_a_softmax_is_told_which_link_it_may_be(served, files, command):
     ended = command("verify", f"{served}:chances", files / "softmax.npz", "--dim", 4, "--link", "softmax")
     assert "Use link='sigmoid' (--link sigmoid)" in ended.err
+
+
+def test_values_that_lie_between_0_and_1_at_first_are_no_labels(served, folder, command):
+    network = rl.extract(rl.open_oracle(f"{served}:about_a_half", dim=4)).network
+    network.before_link("sigmoid").save(folder / "half.npz")
+    for seed in range(3):
+        ended = command("verify", f"{served}:about_a_half", folder / "half.npz", "--dim", 4, "--seed", seed)
+        assert ended.status == 0, ended
+        assert "Compared before its sigmoid" in ended.out
+
+
+def test_a_verdict_is_not_lost_to_a_budget_that_is_spent(served, files, command):
+    against = ("verify", f"{served}:other", files / "identity.npz", "--dim", 4)
+    asked = int(command(*against).out.split(" queries.")[0].split()[-1]) - 3
+    ended = command(*against, "--budget", asked)
+    assert ended.status == 1
+    assert "does NOT agree" in ended.out
