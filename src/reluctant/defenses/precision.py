@@ -53,8 +53,8 @@ class NumberFormat(Defense):
         self.dtype = np.dtype(dtype)
 
     def changes(self, facts: Facts) -> dict[str, Any]:
-        """The number format."""
-        return {"dtype": min(self.dtype, facts.dtype, key=lambda dtype: dtype.itemsize)}
+        """The number format, which more digits of the model do not change."""
+        return {"dtype": min(self.dtype, facts.dtype, key=lambda dtype: dtype.itemsize), "recast": False}
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Pass on, then round."""

@@ -22,7 +22,14 @@ from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.layers import look_for_layers
 from reluctant.extraction.orientation import orient
-from reluctant.extraction.prospects import behind_a_link, exact_refusal, few_digits_are_enough, noticeable, saturates
+from reluctant.extraction.prospects import (
+    IN_STEPS,
+    exact_refusal,
+    few_digits_are_enough,
+    noticeable,
+    saturates,
+    too_few_digits,
+)
 from reluctant.geometry import DistanceNoise
 from reluctant.health import Health
 from reluctant.health.behind import refuse_labels
@@ -65,7 +72,6 @@ class Run:
         self.evidence["health"] = health
         refusal = exact_refusal(health)
         if health.behind is not None and health.behind.too_coarse:
-            self.evidence["reason"] = behind_a_link(health.behind)
             return Outcome.LOW_PRECISION, None
         if saturates(health, self.oracle) and not isinstance(self.method, NEEDS_SPACE):
             return self.go_inside(attempts, unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box)
@@ -93,6 +99,7 @@ class Run:
             self.evidence["reach"] = f"Far out probabilities saturate: asked inside {box.describe()}."
             health = self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
             if told_in_steps(self.oracle, self.rng):
+                self.evidence["reason"] = IN_STEPS
                 return Outcome.LOW_PRECISION, None
             try:
                 return self.go_on(health, attempts)
@@ -192,5 +199,8 @@ class Run:
 
     def result(self, outcome: Outcome, network: ReLUNetwork | None, **evidence: Any) -> Result:
         """How it ended, with all that is known."""
+        if outcome is Outcome.LOW_PRECISION:
+            why = too_few_digits(self.evidence["health"], tried=bool(self.evidence.get("failures")))
+            self.evidence.setdefault("reason", why)
         views = {f"{stage} search": view for stage, view in self.oracle.ledger.views.items()}
         return Result(outcome, network, self.spent(), self.oracle.ledger.last_stage, self.evidence | views | evidence)

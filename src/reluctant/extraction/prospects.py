@@ -7,33 +7,35 @@ from __future__ import annotations
 
 from reluctant.health import Health
 from reluctant.health.behind import Behind
-from reluctant.health.summary import FAR_ENOUGH, TOO_COARSE
+from reluctant.health.summary import FAR_ENOUGH
+from reluctant.health.words import NOISIEST_READ, RECAST, TOO_COARSE, TRAIN, TRAIN_UNLINKED, digits, rounded_to
 from reluctant.oracles import Oracle
 from reluctant.results import Outcome
 from reluctant.verification.check import NOISE_FACTOR
 
 __all__ = [
-    "IF_VALUES",
     "IN_A_BOX",
+    "IN_STEPS",
     "WITH_FEW_DIGITS",
     "answered_far_out",
     "behind_a_link",
     "exact_refusal",
     "few_digits_are_enough",
+    "more_digits",
     "noticeable",
     "saturates",
+    "too_few_digits",
     "what_extraction_would_do",
 ]
 
 EXACT = 1e-6  # of the output's deviation: an exact network must be verifiable to this
 NOTICED = 1e-8  # of the output's deviation: from here on the method for few digits has the first attempt
-NOISIEST_INSIDE = 1e-6  # of the output's deviation: inside a box more noise hides what lines have to tell
 
 IN_A_BOX = "Far out its probabilities saturate: extract looks by itself inside a box in which they do not."
-IF_VALUES = "If the answers are values and no probabilities: "
+IN_STEPS = f"The probabilities behind the link change in steps: they are rounded. {TOO_COARSE}"
 WITH_FEW_DIGITS = (
     "Too few digits for exact extraction: extract takes its method for few digits by itself, which recovers one hidden "
-    "layer as exactly as the answers are. A local model may have more: --precision float64."
+    "layer as exactly as the answers are."
 )
 
 
@@ -73,7 +75,7 @@ def few_digits_are_enough(health: Health, oracle: Oracle) -> bool:
         return False
     if oracle.facts.domain.is_space:
         return answered_far_out(health)
-    return oracle.facts.domain.is_box and health.noise.at(health.spread) <= NOISIEST_INSIDE * health.spread
+    return oracle.facts.domain.is_box and health.noise.at(health.spread) <= NOISIEST_READ * health.spread
 
 
 def what_extraction_would_do(health: Health, oracle: Oracle) -> str:
@@ -86,10 +88,29 @@ def what_extraction_would_do(health: Health, oracle: Oracle) -> str:
     if refusal is None or health.refusal is not None:
         return ""
     if refusal is Outcome.LOW_PRECISION and few_digits_are_enough(health, oracle):
-        return IF_VALUES + WITH_FEW_DIGITS if health.may_be_sigmoids else WITH_FEW_DIGITS
-    return f"Exact extraction would refuse this target. {refusal}"
+        return f"{WITH_FEW_DIGITS} {RECAST}" if more_digits(health) else WITH_FEW_DIGITS
+    why = too_few_digits(health, tried=False) if refusal is Outcome.LOW_PRECISION else str(refusal)
+    return f"Exact extraction would refuse this target. {why}"
+
+
+def more_digits(health: Health) -> bool:
+    """True if the target would answer with more digits in float64: where nothing else limits them."""
+    behind = health.behind
+    rounded = health.decimals is not None or (behind is not None and behind.decimals is not None)
+    return health.recast and health.deterministic and not rounded
+
+
+def too_few_digits(health: Health, *, tried: bool) -> str:
+    """Why a target ended with too few digits, whether the method for them was tried or not, and what can be done."""
+    if health.behind is not None and health.behind.too_coarse:
+        return behind_a_link(health.behind)
+    method = "the method for them, which recovers one hidden layer, did not succeed"
+    failed = method if tried else "for the method for few digits"
+    advice = RECAST if more_digits(health) else TRAIN if health.behind is None else TRAIN_UNLINKED
+    return f"{digits(health)}: too few digits for exact extraction, and {failed}. {advice}"
 
 
 def behind_a_link(behind: Behind) -> str:
     """Why probabilities with few digits are refused."""
-    return f"The probabilities behind the link are rounded to {behind.decimals} decimals. {TOO_COARSE}"
+    assert behind.decimals is not None
+    return f"The probabilities behind the link are {rounded_to(behind.decimals)}. {TOO_COARSE}"

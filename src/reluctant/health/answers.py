@@ -11,6 +11,7 @@ from reluctant.oracles.link import ROUNDED_PROBABILITY_SLACK
 __all__ = [
     "UNIFORM_SD",
     "answer_kind",
+    "digits_noise",
     "find_decimals",
     "in_unit",
     "is_one_hot",
@@ -54,6 +55,18 @@ def rounding_noise(values: FloatArray) -> float:
     return 0.0 if decimals is None else UNIFORM_SD * 10.0**-decimals
 
 
+def digits_noise(values: FloatArray) -> float:
+    """Noise that all rounding puts on these values, to decimals or to a number format, as far as they tell it.
+
+    A few values that are the same again and again fit any format by chance.
+    """
+    finite = values[np.isfinite(values)]
+    if 2 * np.unique(finite).size < finite.size:
+        return rounding_noise(values)
+    of_format = UNIFORM_SD * unit_roundoff(narrowest_format(finite)) * float(np.median(np.abs(finite)))
+    return max(rounding_noise(values), of_format)
+
+
 def narrowest_format(values: FloatArray) -> str:
     """The narrowest of float16, float32 and float64 that holds every value."""
     finite = values[np.isfinite(values)]
@@ -64,22 +77,29 @@ def narrowest_format(values: FloatArray) -> str:
     return "float64"
 
 
-def answer_kind(values: FloatArray) -> Kind:
-    """Values, probabilities that add up to one, or labels."""
+def answer_kind(values: FloatArray, noise: float = 0.0) -> Kind:
+    """Values, probabilities that add up to one, or labels; `noise` is the most that answers are off by."""
     finite = values[np.isfinite(values).all(axis=1)]
     if not len(finite):
         return Kind.VALUES
     whole = np.array_equal(finite, np.round(finite))
     if whole and finite.shape[1] == 1 and np.unique(finite).size < len(finite) / 2:
         return Kind.LABELS
-    if finite.shape[1] > 1 and in_unit(finite) and np.all(np.abs(finite.sum(axis=1) - 1) < ROUNDED_PROBABILITY_SLACK):
+    if finite.shape[1] > 1 and in_unit(finite, noise) and np.all(np.abs(finite.sum(axis=1) - 1) <= _off(finite, noise)):
         return Kind.PROBABILITIES
     return Kind.VALUES
 
 
-def in_unit(values: FloatArray) -> bool:
-    """True if there are values, and all lie between 0 and 1."""
-    return bool(values.size and np.all((values >= 0) & (values <= 1)))
+def _off(p: FloatArray, noise: float) -> float:
+    """How far sums of probabilities may be from one: by what rounding and noise change each of them."""
+    decimals, outputs = find_decimals(p), p.shape[1]
+    rounding = 0.0 if decimals is None else outputs * 10.0**-decimals / 2 + unit_roundoff(np.float32)
+    return max(ROUNDED_PROBABILITY_SLACK, rounding, float(np.sqrt(outputs)) * noise)
+
+
+def in_unit(values: FloatArray, noise: float = 0.0) -> bool:
+    """True if there are values, and all lie between 0 and 1, or beyond by no more than noise."""
+    return bool(values.size and np.all((values >= -noise) & (values <= 1 + noise)))
 
 
 def is_one_hot(values: FloatArray) -> bool:

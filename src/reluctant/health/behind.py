@@ -12,8 +12,8 @@ from typing import Self
 import numpy as np
 
 from reluctant.errors import LinkMismatch
-from reluctant.health.answers import UNIFORM_SD, find_decimals, in_unit
-from reluctant.numerics import FloatArray
+from reluctant.health.answers import UNIFORM_SD, find_decimals, in_unit, narrowest_format
+from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import Oracle
 from reluctant.oracles.link import last_told
 
@@ -29,11 +29,13 @@ class Behind:
     """decimals: that the probabilities are rounded to, None if they are not; noise: what that puts on the values.
 
     certain: every one of them was exactly 0 or 1, as labels are, and as all are where they saturate.
+    number_format: the narrowest that holds them.
     """
 
     decimals: int | None
     noise: float
     certain: bool = False
+    number_format: str = "float64"
 
     @property
     def too_coarse(self) -> bool:
@@ -44,14 +46,21 @@ class Behind:
     def last_of(cls, oracle: Oracle) -> Self | None:
         """Those of the last rows that were asked; None without a link."""
         p = last_told(oracle)
-        if p is None:
-            return None
+        return None if p is None else cls.of(p, ratios=oracle.facts.reference)
+
+    @classmethod
+    def of(cls, p: FloatArray, *, ratios: bool) -> Self:
+        """Those that were told, of classes whose ratios are read, or each by itself."""
         decimals = _decimals(p) if in_unit(p) else None  # log-probabilities are values themselves
-        if decimals is None:
-            return cls(None, 0.0, bool(np.isin(p, (0.0, 1.0)).all() and (p == 1).any()))
-        room = p if oracle.facts.reference else np.minimum(p, 1 - p)
-        smallest = np.min(room, axis=1, initial=1.0, where=room > 0)  # it has the largest error in its logarithm
-        return cls(decimals, float(UNIFORM_SD * 10.0**-decimals / np.median(smallest)))
+        certain = bool(np.isin(p, (0.0, 1.0)).all() and (p == 1).any())
+        number_format = "float64" if certain else narrowest_format(p)
+        if not in_unit(p) or (decimals is None and number_format == "float64"):
+            return cls(None, 0.0, certain, number_format)
+        unit = 2 * unit_roundoff(number_format) * p if decimals is None else 10.0**-decimals
+        room = p if ratios else np.minimum(p, 1 - p)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            worst = np.max(unit / room, axis=1, initial=0.0, where=room > 0)  # error of a logarithm
+        return cls(decimals, float(UNIFORM_SD * np.median(worst)), False, number_format)
 
 
 def _decimals(p: FloatArray) -> int | None:

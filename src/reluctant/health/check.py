@@ -7,15 +7,17 @@ from dataclasses import replace
 import numpy as np
 
 from reluctant.errors import InvalidInput, TargetError
-from reluctant.health.answers import answer_kind, find_decimals, in_unit, is_one_hot, narrowest_format, rounding_noise
+from reluctant.health.answers import answer_kind, digits_noise, find_decimals, in_unit, is_one_hot, narrowest_format
 from reluctant.health.behind import Behind
 from reluctant.health.lines import FINER_STEPS, ShortLines, ask
+from reluctant.health.log_odds import are_sigmoids, saturated
 from reluctant.health.noise import SECOND_DIFFERENCE_GAIN, NoiseReading, noise_model, read_noise
-from reluctant.health.shape import STEPS, classify_shape
+from reluctant.health.shape import NOISE_FACTOR, STEPS, classify_shape
 from reluctant.health.summary import Health, Shape
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
 from reluctant.oracles.base import Kind, Oracle
 from reluctant.oracles.counting import Counting
+from reluctant.oracles.link import all_told
 from reluctant.oracles.opening import as_opened
 
 __all__ = ["check_health", "examine"]
@@ -44,12 +46,14 @@ def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: 
     before, domain = oracle.queries, oracle.facts.domain
     with oracle.stage("health", expected=ROWS_PER_LINE * lines):
         centres = domain.interior(rng, lines, oracle.dim) if centres is None else centres
-        near = ShortLines.ask(oracle, rng, centres, STEPS, FINER_STEPS)
-        # The same batch again: a deterministic target may still round differently in one of another size.
-        repeated = ask(oracle, centres)
-        behind = Behind.last_of(oracle)
+        with all_told(oracle) as told:
+            near = ShortLines.ask(oracle, rng, centres, STEPS, FINER_STEPS)
+            # The same batch again: a deterministic target may still round differently in one of another size.
+            repeated = ask(oracle, centres)
+        behind = Behind.of(np.concatenate(told), ratios=oracle.facts.reference) if told else None
         far = _ask_far(oracle, rng, near) if domain.is_space else {}
     health = _summarise(near, repeated, far, behind, oracle.queries - before)
+    health = replace(health, recast=oracle.facts.recast)
     return health if domain.is_space else replace(health, largest_scale=None)
 
 
@@ -70,8 +74,9 @@ def _summarise(
     near: ShortLines, repeated: FloatArray, far: dict[float, ShortLines], behind: Behind | None, queries: int
 ) -> Health:
     near_noise, far_noise = _near_reading(near, behind), _far_reading(far)
-    answers = Kind.LABELS if is_one_hot(near.answers) else answer_kind(near.answers)
-    shape = _shape(near, near_noise)
+    shape, off = _shape(near, near_noise), NOISE_FACTOR * near_noise.sd if near_noise else 0.0
+    off = 0.0 if shape is Shape.UNCLEAR else off  # noise that hides everything else would explain everything
+    answers = Kind.LABELS if is_one_hot(near.answers) else answer_kind(near.answers, off)
     if answers is Kind.LABELS and shape is not Shape.CONSTANT:
         shape = Shape.PIECEWISE_CONSTANT
     finite = near.finite_answers
@@ -88,10 +93,12 @@ def _summarise(
         answers=answers,
         nonfinite=sum(_nonfinite_rows(answers) for answers in (near.answers, repeated, *_answers(far))),
         largest_scale=max(answered),
-        constant_beyond=None if shape is Shape.CONSTANT else _constant_beyond(near, far),
+        constant_beyond=None if shape is Shape.CONSTANT else _constant_beyond(near, far, off),
         queries=queries,
         behind=behind,
-        unit=in_unit(finite),
+        unit=in_unit(finite, off),
+        sigmoids=near_noise is not None and behind is None and are_sigmoids(near, far, near_noise.sd),
+        saturated=near_noise is not None and saturated(far, near_noise.sd),
     )
 
 
@@ -112,7 +119,7 @@ def _near_reading(near: ShortLines, behind: Behind | None) -> NoiseReading | Non
     if not near.sound.any():
         return None
     reading = read_noise(near, 1.0)
-    rounding = max(rounding_noise(near.answers), 0.0 if behind is None else behind.noise)
+    rounding = max(digits_noise(near.answers), 0.0 if behind is None else behind.noise)
     return replace(reading, sd=max(reading.sd, rounding))
 
 
@@ -130,15 +137,15 @@ def _shape(near: ShortLines, noise: NoiseReading | None) -> Shape:
     return classify_shape(near.second_differences, change, sd, near.finite_answers)
 
 
-def _constant_beyond(near: ShortLines, far: dict[float, ShortLines]) -> float | None:
-    """Smallest scale from which answers at the same rays stay the same, all the way out."""
+def _constant_beyond(near: ShortLines, far: dict[float, ShortLines], noise: float) -> float | None:
+    """Smallest scale from which answers at the same rays stay the same but for noise, all the way out."""
     by_scale = {1.0: near.at_centres} | {scale: lines.at_centres for scale, lines in far.items()}
     scales = sorted(by_scale)
     start = None
     for inner, outer in zip(reversed(scales[:-1]), reversed(scales[1:]), strict=True):
         size = np.abs(by_scale[outer]).max()
         with np.errstate(invalid="ignore"):  # inf - inf is NaN, which is a change
-            unchanged = np.abs(by_scale[outer] - by_scale[inner]) <= UNCHANGED * size
+            unchanged = np.abs(by_scale[outer] - by_scale[inner]) <= max(UNCHANGED * size, noise)
         if not unchanged.all():
             break
         start = inner

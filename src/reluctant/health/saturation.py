@@ -21,8 +21,14 @@ MARGIN = 4.0  # random corners are not the worst ones; the next smaller box is s
 FINE_HALF_WIDTHS: FloatArray = 2.0 ** np.arange(10.0, -9.0, -1.0)  # the same range in finer steps
 SINGLE_RANGE = float(-np.log(np.finfo(np.float32).tiny))  # between log-probabilities that float32 holds with all digits
 READABLE = 0.6  # of that range at random corners: others are farther out
+# Next to 1 a probability is known to a rounding of 1, and its log-odds, at the logarithm of k, to k of them.
+NEAR_ONE = float(np.log(512))
 
-PLACES, SHORT, LONG, MOSTLY = 8, 1e-7, 0.3, 0.5  # centres; parts of the way to another one; share of the centres
+PLACES, MOSTLY = 8, 0.5  # centres; share of them
+SHORT, LONG = (
+    1e-5,
+    0.3,
+)  # parts of the way to another centre: float32 is not so coarse that it stays the same on the first
 
 
 def unsaturated_box(oracle: Counting, rng: np.random.Generator) -> Domain | None:
@@ -36,17 +42,20 @@ def unsaturated_box(oracle: Counting, rng: np.random.Generator) -> Domain | None
 
 
 def readable_box(oracle: Counting, rng: np.random.Generator) -> Domain | None:
-    """The largest box at whose random corners every probability has all digits of float32; None if there is none.
+    """The largest box at whose random corners every probability has digits of float32 left; None if there is none.
 
-    Below the smallest normal number they fade long before they are 0. Cost: 228 rows.
+    Below the smallest normal number they fade long before they are 0; those of sigmoids do so next to 1 as well. Cost:
+    228 rows.
     """
     answers = _at_corners(oracle, FINE_HALF_WIDTHS, rng)
     if oracle.facts.reference:  # log-ratios to one class more than there are outputs
         answers = np.concatenate([answers, np.zeros_like(answers[..., :1])], axis=2)
         spread = np.ptp(answers, axis=2) + np.log(answers.shape[2])
+        near_one = np.zeros_like(spread)
     else:
-        spread = np.abs(answers).max(axis=2)
-    readable = (np.nan_to_num(spread, nan=np.inf) < READABLE * SINGLE_RANGE).all(axis=1)
+        spread, near_one = np.abs(answers).max(axis=2), answers.max(axis=2)
+    within = (spread < READABLE * SINGLE_RANGE) & (near_one < NEAR_ONE)  # NaN is not
+    readable = within.all(axis=1)
     unbroken = int(np.cumprod(np.flip(readable)).sum())
     return _cube(FINE_HALF_WIDTHS[-unbroken]) if unbroken else None
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.health.behind import ENOUGH_DECIMALS, Behind
+from reluctant.health import words
+from reluctant.health.behind import Behind
 from reluctant.health.noise import NoiseReading
 from reluctant.numerics import Noise
 from reluctant.oracles.base import Kind
@@ -53,7 +54,10 @@ class Health:
     constant_beyond: scale from which answers no longer change (inputs are clipped, or it saturates).
     queries: rows spent.
     behind: the probabilities that a link reads these answers from, None without one.
-    unit: every answer lies between 0 and 1.
+    unit: every answer at the scale of use lies between 0 and 1.
+    sigmoids: the answers are probabilities of sigmoids, by how lines bend, or by being 0 or 1 far out.
+    saturated: nearly all answers are 0 or 1 far out.
+    recast: a local model, which would answer with more digits if it were opened with precision='float64'.
     """
 
     shape: Shape
@@ -71,56 +75,50 @@ class Health:
     queries: int
     behind: Behind | None = None
     unit: bool = False
+    sigmoids: bool = False
+    saturated: bool = False
+    recast: bool = False
 
     @property
     def refusal(self) -> Outcome | None:
         """Why an exact method cannot work on this target, or None."""
+        hidden = self.shape is Shape.UNCLEAR and self.decimals is not None and not self.nonfinite
+        if self.are_probabilities and (hidden or self.shape in (Shape.PIECEWISE_LINEAR, Shape.AFFINE)):
+            return Outcome.NOT_PIECEWISE_LINEAR  # curvature below the noise, but a softmax or sigmoid all the same
         if self.shape is Shape.UNCLEAR:
             return Outcome.NON_FINITE if self.nonfinite else Outcome.TOO_NOISY
-        if self.shape is Shape.PIECEWISE_LINEAR and self.answers is Kind.PROBABILITIES:
-            return Outcome.NOT_PIECEWISE_LINEAR  # curvature below the noise, but a softmax all the same
         return REFUSALS.get(self.shape)
 
     @property
     def reason(self) -> str:
         """Why an exact method cannot work on this target, and what can be done; empty if it can."""
-        refusal = self.refusal
-        if refusal is Outcome.NOT_PIECEWISE_LINEAR and self.answers is Kind.PROBABILITIES:
-            return self._of_probabilities()
-        if refusal is Outcome.NOT_PIECEWISE_LINEAR and self.may_be_sigmoids:
-            return f"{refusal.happened} {MAYBE_SIGMOIDS}"
-        if refusal is Outcome.PIECEWISE_CONSTANT and self.answers is Kind.LABELS:
-            return f"The answers are labels, which do not change under small steps. {refusal.advice}"
-        if refusal is Outcome.NON_FINITE and self.behind is not None and self.behind.certain:
-            return NOTHING_TO_READ
-        return str(refusal) if refusal else ""
+        return words.why_refused(self)
 
     def sentences(self) -> list[str]:
         """The findings in words, most important first."""
-        looks = f"Looks {self.shape} at small scale. {self.reason}".rstrip()
+        hidden = self.curves_hidden or self.refusal is Outcome.TOO_NOISY
         return [
-            self.reason if self._curves_hidden else looks,
+            self.reason if hidden else f"Looks {self.shape} at small scale. {self.reason}".rstrip(),
             "Deterministic." if self.deterministic else f"Not deterministic: fresh noise of {self.fresh_noise:.1e}.",
             *([] if self.answers is Kind.LABELS else self._sizes()),
             *self._warnings(),
         ]
 
     @property
-    def _curves_hidden(self) -> bool:
+    def curves_hidden(self) -> bool:
         """True if probabilities look straight: what is said of their looks would be wrong of them."""
-        return self.refusal is Outcome.NOT_PIECEWISE_LINEAR and self.shape is Shape.PIECEWISE_LINEAR
+        return self.refusal is Outcome.NOT_PIECEWISE_LINEAR and self.shape is not Shape.SMOOTH
 
-    def _of_probabilities(self) -> str:
-        if self.decimals is not None:
-            said = TOO_COARSE if self.decimals < ENOUGH_DECIMALS else COARSE
-            return f"The answers are probabilities rounded to {self.decimals} decimals. {said}"
-        hidden = ", by less than their noise at small scale" if self._curves_hidden else ""
-        return f"The answers are probabilities, which are curved{hidden}. {READ_THEM}"
+    @property
+    def are_probabilities(self) -> bool:
+        """True of the answers of a softmax, which add up to one, and of those that only sigmoids explain."""
+        return self.answers is Kind.PROBABILITIES or (self.sigmoids and self.answers is Kind.VALUES)
 
     @property
     def may_be_sigmoids(self) -> bool:
-        """True if answers stay between 0 and 1 however far out they are asked."""
-        return self.unit and self.constant_beyond is not None and self.answers is Kind.VALUES
+        """True if answers are those of sigmoids, or are curved and stay between 0 and 1 however far out they are."""
+        curved = self.shape is Shape.SMOOTH and self.constant_beyond is not None
+        return self.answers is Kind.VALUES and (self.sigmoids or (self.unit and curved))
 
     def _sizes(self) -> list[str]:
         """Digits and noise, which labels do not have."""
@@ -131,9 +129,9 @@ class Health:
             f"the answers spread by {self.spread:.2g}."
         )
         if self.behind is None:
-            rounded = "not rounded" if self.decimals is None else f"rounded to {self.decimals} decimals"
+            rounded = "not rounded" if self.decimals is None else words.rounded_to(self.decimals)
             return [f"Answers fit {self.number_format}, {rounded}.", said]
-        rounded = "" if self.behind.decimals is None else f" rounded to {self.behind.decimals} decimals"
+        rounded = "" if self.behind.decimals is None else f" {words.rounded_to(self.behind.decimals)}"
         return [f"Values were read from probabilities{rounded}.", said]
 
     def _warnings(self) -> list[str]:
@@ -151,38 +149,18 @@ class Health:
         return found
 
     def _why_constant(self) -> str:
-        if self.answers is Kind.PROBABILITIES:
+        if self.are_probabilities and self.saturated:
             return "they saturate"
-        if self.may_be_sigmoids:
-            return MAYBE_SATURATED
-        return "they saturate, or inputs are clipped" if self.shape is Shape.SMOOTH else "inputs may be clipped"
+        unclear = self.shape is Shape.SMOOTH and not self.are_probabilities
+        return "they saturate, or inputs are clipped" if unclear else "inputs may be clipped"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         data = asdict(self)
-        for words_alone in ("behind", "unit"):
-            del data[words_alone]
+        for of_words_alone in ("behind", "unit", "sigmoids", "saturated", "recast"):
+            del data[of_words_alone]
         refusal = self.refusal.slug if self.refusal else None
         return data | {"shape": str(self.shape), "answers": str(self.answers), "refusal": refusal}
 
 
-READ_THEM = "Use extract, which reads them through their link: link='softmax' (reluctant extract --link softmax)."
-TOO_COARSE = (
-    "The values before the link cannot be read from so few digits (link=, --link): log-ratios of such numbers change "
-    "in steps, and are infinite where one is rounded to 0. A network can be trained on them, without the link "
-    "(rl.train_student, audit), and the span can be taken from labels (labels=True, span --labels)."
-)
-COARSE = (
-    "Without all digits extract may not recover the network through its link (reluctant extract --link softmax). One "
-    "can be trained on them, without the link (rl.train_student, audit)."
-)
-NOTHING_TO_READ = (
-    "Every probability behind the link was exactly 0 or 1. Labels are like that, and no link can read them: leave it "
-    "out (link='identity'). Where probabilities saturate, ask nearer to the origin (--domain LOW,HIGH)."
-)
-MAYBE_SIGMOIDS = (
-    "They lie between 0 and 1: if each is the probability of a sigmoid, extract reads them through it, link='sigmoid' "
-    "(reluctant extract --link sigmoid); if not, a network can be trained on them (rl.train_student, audit)."
-)
-MAYBE_SATURATED = "inputs may be clipped, or these are probabilities that saturate (--link sigmoid)"
 FAR_ENOUGH = 1e4  # exact methods look for creases out to here

@@ -46,7 +46,8 @@ class Facts:
     the target computes in, as far as that is known. `identity` tells one target from another for a
     transcript; an empty one means that only its answers can tell. `reference` says that the answers are log-ratios
     to a class in front of them, as a softmax link gives; `saturates` that they become infinite far out, where a
-    probability they come from is 0 or 1.
+    probability they come from is 0 or 1; `recast` that the target would answer with more digits if it were opened with
+    precision='float64'.
     """
 
     dim: int
@@ -58,6 +59,7 @@ class Facts:
     identity: str = ""
     reference: bool = False
     saturates: bool = False
+    recast: bool = False
 
 
 class Oracle(ABC):

@@ -10,7 +10,8 @@ can be read there. `query` refuses such rows and says so, `answer` passes them o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
@@ -27,7 +28,9 @@ __all__ = [
     "AnswerLink",
     "Linked",
     "ToFirst",
+    "all_told",
     "last_told",
+    "rounding_of",
     "written_link",
 ]
 
@@ -36,6 +39,7 @@ ANSWER_LINKS: tuple[AnswerLink, ...] = (*LINKS, "top-k")
 
 # A served probability may be rounded to a few decimals; beyond this it is no probability.
 ROUNDED_PROBABILITY_SLACK = 1e-2
+ROUNDED_TO_ONE_DECIMAL = 0.05 + unit_roundoff(np.float32)  # the most that this changes one of them
 
 # Independent probabilities of several outputs add up to one in all of so many rows only if they are those of a softmax;
 # where one of them is nearly certain, far out, they may.
@@ -66,6 +70,7 @@ class Linked(Wrapper):
         super().__init__(inner)
         self.link = link
         self.told: FloatArray | None = None  # the last answers, as they were given
+        self.hearers: list[list[FloatArray]] = []  # who wants them all
 
     @property
     def facts(self) -> Facts:
@@ -88,6 +93,8 @@ class Linked(Wrapper):
     def answer(self, rows: FloatArray) -> FloatArray:
         """Pass on, then undo the link."""
         answers = self.told = self.inner.answer(rows)
+        for hearer in self.hearers:
+            hearer.append(answers)
         self._check_probabilities(answers)
         with np.errstate(divide="ignore", invalid="ignore"):
             return UNDO[self.link](answers)
@@ -95,8 +102,8 @@ class Linked(Wrapper):
     def _check_probabilities(self, answers: FloatArray) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
             p = np.exp(answers) if self.link == "log-softmax" else answers
-        slack = ROUNDED_PROBABILITY_SLACK
-        bad = (p < -unit_roundoff(np.float32)) | (p > 1 + slack)
+        bad = (p < -unit_roundoff(np.float32)) | (p > 1 + ROUNDED_PROBABILITY_SLACK)
+        slack = rounding_of(p)
         total = np.nansum(p, axis=1, keepdims=True) if self.link == "top-k" else p.sum(axis=1, keepdims=True)
         if self.link == "top-k":
             bad = bad | (total > 1 + slack * p.shape[1])
@@ -137,12 +144,35 @@ class ToFirst(Wrapper):
 
 def last_told(oracle: Oracle) -> FloatArray | None:
     """What a target itself answered to the last rows, before its link was undone; None if it has no link."""
+    linked = _linked_of(oracle)
+    return None if linked is None else linked.told
+
+
+@contextmanager
+def all_told(oracle: Oracle) -> Iterator[list[FloatArray]]:
+    """Gather what a target itself answers, before its link is undone; nothing if it has no link."""
+    linked, told = _linked_of(oracle), list[FloatArray]()
+    hearers = [] if linked is None else linked.hearers
+    hearers.append(told)
+    try:
+        yield told
+    finally:
+        hearers.pop()
+
+
+def _linked_of(oracle: Oracle) -> Linked | None:
     inner = oracle
     while isinstance(inner, Wrapper):
         if isinstance(inner, Linked):
-            return inner.told
+            return inner
         inner = inner.inner
     return None
+
+
+def rounding_of(p: FloatArray) -> float:
+    """The most that rounding may have changed each of these probabilities."""
+    one_decimal = np.allclose(p, np.round(p, 1), rtol=0, atol=unit_roundoff(np.float32), equal_nan=True)
+    return ROUNDED_TO_ONE_DECIMAL if one_decimal else ROUNDED_PROBABILITY_SLACK
 
 
 def _is_softmax(p: FloatArray) -> bool:

@@ -56,6 +56,7 @@ class OnnxOracle(Oracle):
             kind=_kind(model.graph, self._output),
             name=self.path.name,
             identity=f"onnx sha256:{digest} {precision}",
+            recast=self._dtype != np.float64,
         )
 
     def _count_outputs(self) -> int:

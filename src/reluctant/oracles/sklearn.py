@@ -49,6 +49,7 @@ class SklearnOracle(Oracle):
             kind=Kind.PROBABILITIES if self._classifies else Kind.VALUES,
             name=type(self._model).__name__,
             identity=_identity(self._model),
+            recast=dtype != np.float64,
         )
 
     @property

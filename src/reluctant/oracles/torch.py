@@ -77,6 +77,7 @@ class TorchOracle(Oracle):
             kind=Kind.PROBABILITIES if _ends_in_link(self._torch, self._module) else Kind.VALUES,
             name=type(self._module).__name__,
             identity=f"{_identity(self._torch, self._module)} {self._dtype}",
+            recast=dtype != np.float64,
         )
 
     @property

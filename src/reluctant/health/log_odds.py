@@ -1,0 +1,82 @@
+"""Are answers between 0 and 1 the probabilities of sigmoids? Read as log-odds they are straight where they are not.
+
+Few digits hide the curves of a sigmoid at small scale, and a line that bends may have met a crease. Where it bends as
+it is answered, and not as log-odds, only a sigmoid explains it; where it is the other way round the answers are values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from reluctant.health.answers import in_unit
+from reluctant.health.lines import ShortLines
+from reluctant.health.noise import SECOND_DIFFERENCE_GAIN
+from reluctant.health.shape import NOISE_FACTOR
+from reluctant.numerics import FloatArray
+
+__all__ = ["are_sigmoids", "saturated"]
+
+FEWEST = 3  # stretches: fewer may be chance
+CLEARLY = 3  # times as many on one side
+MOSTLY = 0.8  # of the answers
+DEVIATIONS = 3.0  # of noise, which nearly all answers are within
+CERTAIN = 1e-9  # a probability that far from 0 or 1 is one of a class that is certain
+
+
+def are_sigmoids(near: ShortLines, far: Mapping[float, ShortLines], sd: float) -> bool:
+    """True of answers with this noise, near and at far scales, if sigmoids explain them and nothing else does as well.
+
+    Where too few digits show how lines bend, it is enough that far out nearly all answers are 0 or 1.
+    """
+    everywhere = [lines.finite_answers for lines in (near, *far.values())]
+    if not near.sound.any() or not all(in_unit(answers, NOISE_FACTOR * sd) for answers in everywhere):
+        return False
+    straight = _straightness(near, sd)
+    looks_so = saturated(far, sd) and _decided(near.finite_answers, sd) < 1 - MOSTLY
+    return straight.of_sigmoids or (looks_so and straight.as_answered < FEWEST)
+
+
+def saturated(far: Mapping[float, ShortLines], sd: float) -> bool:
+    """True if answers with this noise are 0 or 1 at the farthest of these scales, nearly all of them."""
+    return bool(far) and _decided(far[max(far)].at_centres, sd) >= MOSTLY
+
+
+def _decided(answers: FloatArray, sd: float) -> float:
+    """Share of the answers that are 0 or 1."""
+    to_next = np.minimum(np.abs(answers), np.abs(1 - answers))
+    return float(np.mean(to_next <= max(CERTAIN, DEVIATIONS * sd)))
+
+
+class _Straightness(NamedTuple):
+    """Stretches of lines, a step to both sides, that are straight as log-odds alone, and as answered alone."""
+
+    as_log_odds: int
+    as_answered: int
+
+    @property
+    def of_sigmoids(self) -> bool:
+        """True if only sigmoids explain it."""
+        return self.as_log_odds >= FEWEST and self.as_log_odds > CLEARLY * self.as_answered
+
+
+def _straightness(lines: ShortLines, sd: float) -> _Straightness:
+    """Count stretches of answers with this noise."""
+    sound = lines.sound
+    behind, centre, ahead = lines.behind[:, sound], lines.at_centres[sound][None], lines.ahead[:, sound]
+    undecided = (np.minimum(behind, ahead) > 0) & (np.maximum(behind, ahead) < 1) & (centre > 0) & (centre < 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        growth = [1 / (p * (1 - p)) for p in (behind, centre, ahead)]  # of noise, from probabilities to log-odds
+        bend = np.abs(behind - 2 * centre + ahead)
+        bend_of_odds = np.abs(_log_odds(behind) - 2 * _log_odds(centre) + _log_odds(ahead))
+        limit = NOISE_FACTOR * sd * SECOND_DIFFERENCE_GAIN
+        limit_of_odds = NOISE_FACTOR * sd * np.sqrt(growth[0] ** 2 + 4 * growth[1] ** 2 + growth[2] ** 2)
+        shown = undecided & (bend > limit) & (bend * growth[1] > limit_of_odds)  # also as log-odds, were it a crease
+    bent, bent_as_odds = ((undecided & each).any(axis=2) for each in (bend > limit, bend_of_odds > limit_of_odds))
+    return _Straightness(int((shown.any(axis=2) & ~bent_as_odds).sum()), int((bent_as_odds & ~bent).sum()))
+
+
+def _log_odds(p: FloatArray) -> FloatArray:
+    return np.asarray(np.log(p) - np.log1p(-p))

@@ -1,0 +1,97 @@
+"""Why a target is refused, in words: one reason, by what was measured of it, and what can be done about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reluctant.health.behind import ENOUGH_DECIMALS
+from reluctant.oracles.base import Kind
+from reluctant.results import Outcome
+
+if TYPE_CHECKING:
+    from reluctant.health.summary import Health
+
+__all__ = ["NOISIEST_READ", "RECAST", "TOO_COARSE", "TRAIN", "TRAIN_UNLINKED", "digits", "rounded_to", "why_refused"]
+
+NOISIEST_READ = 1e-6  # of the output's deviation: more noise hides what lines inside a box have to tell
+
+TRAIN = (
+    "A network can be trained on them (rl.train_student, audit), and the span can be taken from labels (labels=True, "
+    "span --labels)."
+)
+TRAIN_UNLINKED = TRAIN.replace("on them", "on them, without the link")
+RECAST = "Open the model in float64: precision='float64' (--precision float64)."
+TOO_COARSE = (
+    "The values before the link cannot be read from so few digits (link=, --link): log-ratios of such numbers change "
+    f"in steps, and are infinite where one is rounded to 0. {TRAIN_UNLINKED}"
+)
+COARSE = (
+    "Without all digits extract may not recover the network through its link (reluctant extract --link {link}). One "
+    "can be trained on them, without the link (rl.train_student, audit)."
+)
+TOO_NOISY_TO_READ = f"The values before the link cannot be read from them (link=, --link). {TRAIN_UNLINKED}"
+READ_THEM = "Use extract, which reads them through their link: link='{link}' (reluctant extract --link {link})."
+READ_THEM_RECAST = (
+    "Use extract, which reads them through their link, and open the model in float64, so that they have all their "
+    "digits: link='{link}', precision='float64' (reluctant extract --link {link} --precision float64)."
+)
+NOTHING_TO_READ = (
+    "Every probability behind the link was exactly 0 or 1. Labels are like that, and no link can read them: leave it "
+    "out (link='identity'). Where probabilities saturate, ask nearer to the origin (--domain LOW,HIGH)."
+)
+MAYBE_SIGMOIDS = (
+    "They lie between 0 and 1: if each is the probability of a sigmoid, extract reads them through it, link='sigmoid' "
+    "(reluctant extract --link sigmoid); if not, a network can be trained on them (rl.train_student, audit)."
+)
+
+
+def why_refused(health: Health) -> str:
+    """Why an exact method cannot work on this target, and what can be done; empty if it can."""
+    refusal = health.refusal
+    if refusal is Outcome.NOT_PIECEWISE_LINEAR and health.are_probabilities:
+        return _of_probabilities(health)
+    if refusal is Outcome.NOT_PIECEWISE_LINEAR and health.may_be_sigmoids:
+        return f"{refusal.happened} {MAYBE_SIGMOIDS}"
+    if refusal is Outcome.PIECEWISE_CONSTANT and health.answers is Kind.LABELS:
+        return f"The answers are labels, which do not change under small steps. {refusal.advice}"
+    if refusal is Outcome.NON_FINITE and health.behind is not None and health.behind.certain:
+        return NOTHING_TO_READ
+    if refusal is Outcome.TOO_NOISY:
+        return f"{digits(health)}: with a spread of {health.spread:.2g}, no structure can be seen. {TRAIN}"
+    return str(refusal) if refusal else ""
+
+
+def rounded_to(decimals: int) -> str:
+    """Of answers with so many digits after the point."""
+    return f"rounded to {decimals} decimal" + ("" if decimals == 1 else "s")
+
+
+def digits(health: Health) -> str:
+    """What limits the digits of the answers: decimals, noise or the number format, the coarsest of them."""
+    behind = health.behind
+    told = "The answers are" if behind is None else "The probabilities behind the link are"
+    decimals, number_format = (
+        (health.decimals, health.number_format) if behind is None else (behind.decimals, behind.number_format)
+    )
+    if decimals is not None:
+        return f"{told} {rounded_to(decimals)}"
+    if not health.deterministic:
+        return f"{told} not the same when they are asked for again, with noise of {health.fresh_noise:.1e}"
+    noise = f"off by noise of {health.noise.absolute:.1e}"
+    return f"{told} {noise if number_format == 'float64' else f'in {number_format}'}"
+
+
+def _of_probabilities(health: Health) -> str:
+    """Of answers that only a link explains: what can be read through it."""
+    link = "softmax" if health.answers is Kind.PROBABILITIES else "sigmoid"
+    told = "The answers are probabilities" + ("" if link == "softmax" else " of a sigmoid")
+    if health.decimals is not None:
+        said = TOO_COARSE if health.decimals < ENOUGH_DECIMALS else COARSE.format(link=link)
+        return f"{told} {rounded_to(health.decimals)}. {said}"
+    if not health.deterministic and health.noise.absolute > NOISIEST_READ * health.spread:
+        return f"{told} with noise of {health.fresh_noise:.1e}. {TOO_NOISY_TO_READ}"
+    if link == "sigmoid" and health.number_format != "float64" and not health.recast:
+        return f"{told} in {health.number_format}. {COARSE.format(link=link)}"
+    hidden = ", by less than their noise at small scale" if health.curves_hidden else ""
+    read = READ_THEM_RECAST if health.recast and health.number_format != "float64" else READ_THEM
+    return f"{told}, which are curved{hidden}. {read.format(link=link)}"
