@@ -124,7 +124,7 @@ class Outcome(Enum):
     )
     WRONG_LINK = (
         "wrong-link",
-        "The link is not that of the target: its answers are of another kind.",
+        "The target's answers are not such as this link reads.",
         "See what it answered, and give the link that it has (link=, --link), or none if it answers values or labels.",
     )
 

@@ -152,7 +152,7 @@ def test_values_are_compared_as_they_are_with_a_network_that_has_a_link(classifi
 def test_a_wrong_link_is_told_as_that(target, link, said, classifier, command):
     ended = command("extract", f"{classifier}:{target}", "--dim", 4, "--link", link)
     assert ended.status == 1
-    assert ended.out.startswith("The link is not that of the target")
+    assert ended.out.startswith("The target's answers are not such as this link reads.")
     assert said in ended.out
 
 

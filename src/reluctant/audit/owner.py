@@ -97,10 +97,7 @@ def coarse(run: Ended) -> str:
     behind = getattr(run.evidence.get("health"), "behind", None)
     if run.outcome is not Outcome.LOW_PRECISION or behind is None or not behind.too_coarse:
         return ""
-    return (
-        f"Its probabilities are rounded to {behind.decimals} decimals: the values before the link cannot be read from "
-        "so few digits."
-    )
+    return f"Its probabilities are {behind.told}: the values before the link cannot be read from so few digits."
 
 
 def reason(health: Health, *, saturates: bool = False) -> str:

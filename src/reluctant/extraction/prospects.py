@@ -6,9 +6,8 @@ Nothing here asks anything.
 from __future__ import annotations
 
 from reluctant.health import Health
-from reluctant.health.behind import Behind
 from reluctant.health.summary import FAR_ENOUGH
-from reluctant.health.words import NOISIEST_READ, RECAST, TOO_COARSE, TRAIN, TRAIN_UNLINKED, digits, rounded_to
+from reluctant.health.words import NOISIEST_READ, RECAST, TOO_COARSE, TRAIN, TRAIN_UNLINKED, digits
 from reluctant.oracles import Oracle
 from reluctant.results import Outcome
 from reluctant.verification.check import NOISE_FACTOR
@@ -82,7 +81,7 @@ def what_extraction_would_do(health: Health, oracle: Oracle) -> str:
     """A sentence where it would not look for exact weights: refuse the target, or do with few digits; else empty."""
     refusal = exact_refusal(health)
     if health.behind is not None and health.behind.too_coarse:
-        return f"Exact extraction would refuse this target. {behind_a_link(health.behind)}"
+        return f"Exact extraction would refuse this target. {behind_a_link(health)}"
     if saturates(health, oracle):
         return "" if health.behind is not None and health.behind.certain else IN_A_BOX
     if refusal is None or health.refusal is not None:
@@ -103,14 +102,13 @@ def more_digits(health: Health) -> bool:
 def too_few_digits(health: Health, *, tried: bool) -> str:
     """Why a target ended with too few digits, whether the method for them was tried or not, and what can be done."""
     if health.behind is not None and health.behind.too_coarse:
-        return behind_a_link(health.behind)
+        return behind_a_link(health)
     method = "the method for them, which recovers one hidden layer, did not succeed"
     failed = method if tried else "for the method for few digits"
     advice = RECAST if more_digits(health) else TRAIN if health.behind is None else TRAIN_UNLINKED
     return f"{digits(health)}: too few digits for exact extraction, and {failed}. {advice}"
 
 
-def behind_a_link(behind: Behind) -> str:
+def behind_a_link(health: Health) -> str:
     """Why probabilities with few digits are refused."""
-    assert behind.decimals is not None
-    return f"The probabilities behind the link are {rounded_to(behind.decimals)}. {TOO_COARSE}"
+    return f"{digits(health)}. {TOO_COARSE}"

@@ -16,6 +16,7 @@ __all__ = [
     "in_unit",
     "is_one_hot",
     "narrowest_format",
+    "rounded_to",
     "rounding_noise",
 ]
 
@@ -44,6 +45,11 @@ def find_decimals(values: FloatArray) -> int | None:
             if slack < GRID_SLACK and np.ptp(np.round(grid)) >= FEWEST_VALUES and np.all(on_grid):
                 return decimals
     return None
+
+
+def rounded_to(decimals: int) -> str:
+    """In words, of answers with so many digits after the point."""
+    return f"rounded to {decimals} decimal" + ("" if decimals == 1 else "s")
 
 
 def rounding_noise(values: FloatArray) -> float:

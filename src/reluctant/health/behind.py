@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 
 from reluctant.errors import LinkMismatch
-from reluctant.health.answers import UNIFORM_SD, find_decimals, in_unit, narrowest_format
+from reluctant.health.answers import UNIFORM_SD, find_decimals, in_unit, narrowest_format, rounded_to
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import Oracle
 from reluctant.oracles.link import last_told
@@ -40,7 +40,12 @@ class Behind:
     @property
     def too_coarse(self) -> bool:
         """True if no method can read values from so few digits."""
-        return self.decimals is not None and self.decimals < ENOUGH_DECIMALS
+        return self.number_format == "float16" or (self.decimals is not None and self.decimals < ENOUGH_DECIMALS)
+
+    @property
+    def told(self) -> str:
+        """In which digits the probabilities were told."""
+        return f"in {self.number_format}" if self.decimals is None else rounded_to(self.decimals)
 
     @classmethod
     def last_of(cls, oracle: Oracle) -> Self | None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.health import words
+from reluctant.health.answers import rounded_to
 from reluctant.health.behind import Behind
 from reluctant.health.noise import NoiseReading
 from reluctant.numerics import Noise
@@ -129,9 +130,9 @@ class Health:
             f"the answers spread by {self.spread:.2g}."
         )
         if self.behind is None:
-            rounded = "not rounded" if self.decimals is None else words.rounded_to(self.decimals)
+            rounded = "not rounded" if self.decimals is None else rounded_to(self.decimals)
             return [f"Answers fit {self.number_format}, {rounded}.", said]
-        rounded = "" if self.behind.decimals is None else f" {words.rounded_to(self.behind.decimals)}"
+        rounded = "" if self.behind.decimals is None else f" {rounded_to(self.behind.decimals)}"
         return [f"Values were read from probabilities{rounded}.", said]
 
     def _warnings(self) -> list[str]:

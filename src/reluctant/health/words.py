@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reluctant.health.answers import rounded_to
 from reluctant.health.behind import ENOUGH_DECIMALS
 from reluctant.oracles.base import Kind
 from reluctant.results import Outcome
@@ -11,7 +12,7 @@ from reluctant.results import Outcome
 if TYPE_CHECKING:
     from reluctant.health.summary import Health
 
-__all__ = ["NOISIEST_READ", "RECAST", "TOO_COARSE", "TRAIN", "TRAIN_UNLINKED", "digits", "rounded_to", "why_refused"]
+__all__ = ["NOISIEST_READ", "RECAST", "TOO_COARSE", "TRAIN", "TRAIN_UNLINKED", "digits", "why_refused"]
 
 NOISIEST_READ = 1e-6  # of the output's deviation: more noise hides what lines inside a box have to tell
 
@@ -39,6 +40,10 @@ NOTHING_TO_READ = (
     "Every probability behind the link was exactly 0 or 1. Labels are like that, and no link can read them: leave it "
     "out (link='identity'). Where probabilities saturate, ask nearer to the origin (--domain LOW,HIGH)."
 )
+SOME_CERTAIN = (
+    "Some probabilities behind the link are exactly 0 or 1 where they were asked, so that no value can be read from "
+    "them. Ask nearer to the origin (--domain LOW,HIGH); extract looks for such a box by itself."
+)
 MAYBE_SIGMOIDS = (
     "They lie between 0 and 1: if each is the probability of a sigmoid, extract reads them through it, link='sigmoid' "
     "(reluctant extract --link sigmoid); if not, a network can be trained on them (rl.train_student, audit)."
@@ -56,29 +61,26 @@ def why_refused(health: Health) -> str:
         return f"The answers are labels, which do not change under small steps. {refusal.advice}"
     if refusal is Outcome.NON_FINITE and health.behind is not None and health.behind.certain:
         return NOTHING_TO_READ
+    if refusal is Outcome.NON_FINITE and health.behind is not None:
+        return SOME_CERTAIN
     if refusal is Outcome.TOO_NOISY:
         return f"{digits(health)}: with a spread of {health.spread:.2g}, no structure can be seen. {TRAIN}"
     return str(refusal) if refusal else ""
 
 
-def rounded_to(decimals: int) -> str:
-    """Of answers with so many digits after the point."""
-    return f"rounded to {decimals} decimal" + ("" if decimals == 1 else "s")
-
-
 def digits(health: Health) -> str:
     """What limits the digits of the answers: decimals, noise or the number format, the coarsest of them."""
     behind = health.behind
-    told = "The answers are" if behind is None else "The probabilities behind the link are"
     decimals, number_format = (
         (health.decimals, health.number_format) if behind is None else (behind.decimals, behind.number_format)
     )
-    if decimals is not None:
-        return f"{told} {rounded_to(decimals)}"
-    if not health.deterministic:
-        return f"{told} not the same when they are asked for again, with noise of {health.fresh_noise:.1e}"
-    noise = f"off by noise of {health.noise.absolute:.1e}"
-    return f"{told} {noise if number_format == 'float64' else f'in {number_format}'}"
+    read = "The answers" if behind is None else "The values read through the link"
+    if decimals is None and not health.deterministic:
+        return f"{read} change by {health.fresh_noise:.1e} when they are asked for again"
+    if decimals is None and number_format == "float64":
+        return f"{read} have noise of {health.noise.absolute:.1e}"
+    told = f"in {number_format}" if decimals is None else rounded_to(decimals)
+    return f"{'The answers' if behind is None else 'The probabilities behind the link'} are {told}"
 
 
 def _of_probabilities(health: Health) -> str:
@@ -88,8 +90,11 @@ def _of_probabilities(health: Health) -> str:
     if health.decimals is not None:
         said = TOO_COARSE if health.decimals < ENOUGH_DECIMALS else COARSE.format(link=link)
         return f"{told} {rounded_to(health.decimals)}. {said}"
-    if not health.deterministic and health.noise.absolute > NOISIEST_READ * health.spread:
-        return f"{told} with noise of {health.fresh_noise:.1e}. {TOO_NOISY_TO_READ}"
+    if health.number_format == "float16" and not health.recast:
+        return f"{told} in float16. {TOO_COARSE}"
+    noisy = health.noise.absolute > NOISIEST_READ * health.spread
+    if noisy and (health.number_format == "float64" or not health.deterministic):
+        return f"{told} with noise of {health.noise.absolute:.1e}. {TOO_NOISY_TO_READ}"
     if link == "sigmoid" and health.number_format != "float64" and not health.recast:
         return f"{told} in {health.number_format}. {COARSE.format(link=link)}"
     hidden = ", by less than their noise at small scale" if health.curves_hidden else ""

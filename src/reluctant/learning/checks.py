@@ -118,8 +118,8 @@ def _compared(
     unexplained = worst[off[worst] > TOLERANCE * sd[worst]]
     standing_out = int((off > NEARLY * off.max()).sum())
     plain = off[:gaussian]
-    far = (plain > NEARLY * plain.max()) & (plain > TOLERANCE * sd[:gaussian])
-    narrow = int(far.sum()) if far.sum() < FEW * gaussian else 0
+    far = plain > NEARLY * plain.max()  # few, or the error is everywhere, whether noise explains it or not
+    narrow = int((far & (plain > TOLERANCE * sd[:gaussian])).sum()) if far.sum() < FEW * gaussian else 0
     largest = float((each / units).max())
     return Checked(accuracy, samples, unexplained, largest, float(np.median(off)), standing_out, narrow)
 

@@ -141,7 +141,7 @@ class _Run:
     def behind_link(self, health: Health) -> Outcome | None:
         """Why values that a link reads cannot be learned in all of space, or None."""
         if health.behind is not None and health.behind.too_coarse:
-            self.evidence["reason"] = behind_a_link(health.behind)
+            self.evidence["reason"] = behind_a_link(health)
             return Outcome.LOW_PRECISION
         if health.behind is not None and health.refusal is None and not answered_far_out(health):
             self.evidence["reason"] = SATURATED

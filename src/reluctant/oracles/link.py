@@ -41,6 +41,8 @@ ANSWER_LINKS: tuple[AnswerLink, ...] = (*LINKS, "top-k")
 ROUNDED_PROBABILITY_SLACK = 1e-2
 ROUNDED_TO_ONE_DECIMAL = 0.05 + unit_roundoff(np.float32)  # the most that this changes one of them
 
+NOISY = 0.1  # beyond 0 and 1 by less than this, numbers may be probabilities with noise
+
 # Independent probabilities of several outputs add up to one in all of so many rows only if they are those of a softmax;
 # where one of them is nearly certain, far out, they may.
 FEWEST_SUMS = 3
@@ -125,6 +127,8 @@ class Linked(Wrapper):
         """Which link it may be instead."""
         if self.link in ("softmax", "top-k") and np.all((p >= 0) & (p <= 1)):
             return "Use link='sigmoid' (--link sigmoid) if each output is a probability of its own."
+        if self.link != "log-softmax" and np.all((p > -NOISY) & (p < 1 + NOISY)):
+            return "No link reads probabilities that noise has moved: leave the link out (link='identity')."
         return "Leave the link out (link='identity') if the target answers values."
 
 
