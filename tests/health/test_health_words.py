@@ -181,6 +181,26 @@ def test_a_sigmoid_is_known_with_few_digits_and_its_advice_works(name):
         assert "rl.train_student" in health.reason
 
 
+@pytest.mark.parametrize("decimals", [1, 2, 4])
+@pytest.mark.parametrize("method", [extract, learn])
+def test_rounding_behind_one_sigmoid_is_named_at_once(method, decimals):
+    """Of all rows that were asked: a few alone have too few different answers."""
+    found = method(open_oracle(lambda x: np.round(sigmoid_of_one(x), decimals), dim=6, link="sigmoid"))
+    assert found.outcome is Outcome.LOW_PRECISION
+    assert f"The probabilities behind the link are rounded to {decimals} decimal" in found.evidence["reason"]
+    assert found.queries == 68
+
+
+@pytest.mark.parametrize("link", ["identity", "softmax"])
+def test_noisy_probabilities_are_not_said_to_be_readable(link):
+    rng = np.random.default_rng(0)
+    found = extract(open_oracle(lambda x: softmax(x) + 1e-3 * rng.standard_normal((len(x), 3)), dim=6, link=link))
+    assert not found.ok
+    said = found.evidence["health"].reason if link == "identity" else found.evidence["error"]
+    assert "noise" in said
+    assert "Use extract" not in said
+
+
 def squeezed(x):
     return 0.5 + SQUEEZED(np.clip(x, -1, 1)) / 8
 

@@ -76,8 +76,9 @@ def extract(
 
 def _layers(network: ReLUNetwork) -> str:
     hidden = [str(width) for width in network.widths[1:-1]]
-    layers = {0: "no hidden layer", 1: "one hidden layer"}.get(len(hidden), f"{len(hidden)} hidden layers")
-    return layers[0].upper() + layers[1:] + (f": {', '.join(hidden)} neurons." if hidden else ".")
+    layers = {0: "No hidden layer", 1: "One hidden layer"}.get(len(hidden), f"{len(hidden)} hidden layers")
+    neurons = "neuron" if hidden == ["1"] else "neurons"
+    return f"{layers}: {', '.join(hidden)} {neurons}." if hidden else f"{layers}."
 
 
 def _extraction_lines(found: Result, record: Record, link: str, written: Path | None) -> list[str]:

@@ -13,6 +13,7 @@ from reluctant.domains import Domain
 from reluctant.errors import NonFiniteAnswer
 from reluctant.extraction.any_depth import AnyDepth
 from reluctant.extraction.candidate import Method
+from reluctant.extraction.clipped import where_inputs_are_clipped
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.depth_two.line import CROWD
@@ -83,7 +84,11 @@ class Run:
         self.few_digits = refusal is Outcome.LOW_PRECISION and self.may_use_few_digits(health)
         if refusal is not None and not self.few_digits:
             return refusal, None
-        return self.try_methods(health, attempts)
+        outcome, network = self.try_methods(health, attempts)
+        clipped = "" if outcome is Outcome.RECOVERED else where_inputs_are_clipped(self.oracle, health, self.rng)
+        if clipped:
+            self.evidence["reason"] = clipped
+        return outcome, network
 
     def go_inside(
         self, attempts: int, find_box: Callable[[Counting, np.random.Generator], Domain | None]

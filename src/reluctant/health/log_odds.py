@@ -67,7 +67,7 @@ def _straightness(lines: ShortLines, sd: float) -> _Straightness:
     sound = lines.sound
     behind, centre, ahead = lines.behind[:, sound], lines.at_centres[sound][None], lines.ahead[:, sound]
     undecided = (np.minimum(behind, ahead) > 0) & (np.maximum(behind, ahead) < 1) & (centre > 0) & (centre < 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         growth = [1 / (p * (1 - p)) for p in (behind, centre, ahead)]  # of noise, from probabilities to log-odds
         bend = np.abs(behind - 2 * centre + ahead)
         bend_of_odds = np.abs(_log_odds(behind) - 2 * _log_odds(centre) + _log_odds(ahead))

@@ -153,7 +153,8 @@ class Health:
         if self.are_probabilities and self.saturated:
             return "they saturate"
         unclear = self.shape is Shape.SMOOTH and not self.are_probabilities
-        return "they saturate, or inputs are clipped" if unclear else "inputs may be clipped"
+        clipped = "inputs are clipped (give their range: --domain LOW,HIGH)"
+        return f"they saturate, or {clipped}" if unclear else f"it may be that {clipped}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.errors import BudgetExhausted, InvalidInput, TargetError
+from reluctant.extraction.clipped import where_inputs_are_clipped
 from reluctant.extraction.prospects import answered_far_out, behind_a_link, exact_refusal, few_digits_are_enough
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.noise import SAFETY
@@ -258,9 +259,11 @@ class _Run:
     def outcome(self, model: Model, drawn: Drawn, health: Health, noise: DistanceNoise) -> Outcome:
         """Say what the network is good for."""
         self.kept = model
-        self.evidence |= self.limits(model, noise)
         if not model.good_for(self.eps):
+            clipped = where_inputs_are_clipped(self.oracle, health, self.rng)
+            self.evidence |= {"reason": clipped} if clipped else self.limits(model, noise)
             return Outcome.NOT_ACCURATE
+        self.evidence |= self.limits(model, noise)
         self.evidence["risk"] = remaining_risk(len(drawn.rows), _steepest(model, drawn))
         if model.network is not self.exact:
             self.evidence["verification"] = examine_network(

@@ -1,0 +1,88 @@
+"""The range that inputs are clipped to is found where there is one, and none is made up."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from reluctant import Outcome, check_health, extract, learn, open_oracle
+from reluctant.health.clipping import clipped_range
+from reluctant.testing import in_float32, planted
+
+DIM = 6
+ODD = (-0.123456789, 2.718281828)
+
+
+def clipped(low, high, seed=0, digits=lambda y: y):
+    network = planted((DIM, 8, 1), seed)
+    return lambda x: digits(network(np.clip(x, low, high) / max(1.0, high / 8)))
+
+
+CLIPPED = {
+    "images": (clipped(0, 1), 0, 1),
+    "around zero": (clipped(-1, 1), -1, 1),
+    "bytes": (clipped(0, 255), 0, 255),
+    "odd bounds": (clipped(*ODD), *ODD),
+    "float32": (clipped(0, 1, digits=np.float32), 0, 1),
+    "three decimals": (clipped(0, 1, digits=lambda y: np.round(y, 3)), 0, 1),
+}
+
+
+def found_range(target):
+    oracle = open_oracle(target, dim=DIM)
+    health, before = check_health(oracle), oracle.queries
+    box = clipped_range(oracle, health, np.random.default_rng(0))
+    assert oracle.queries - before <= 1002
+    return box
+
+
+@pytest.mark.parametrize("name", CLIPPED)
+def test_the_range_is_found(name):
+    target, low, high = CLIPPED[name]
+    box = found_range(target)
+    told = (-0.12345, 2.71828) if (low, high) == ODD else (low, high)  # no digits that are not known, and inside
+    assert (box.low, box.high) == told
+
+
+UNCLIPPED = {
+    "a network": planted((DIM, 8, 1), 0),
+    "one step, not along an axis": lambda x: np.clip(x @ np.linspace(-1, 2, DIM), 0, 1),
+    "a bump": lambda x: np.maximum(0, 1 - np.abs(x @ np.linspace(-1, 2, DIM) - 1)),
+    "a sigmoid": lambda x: np.tanh(planted((DIM, 8, 1), 0)(x)),
+}
+
+
+@pytest.mark.parametrize("name", UNCLIPPED)
+def test_no_range_is_made_up(name):
+    assert found_range(UNCLIPPED[name]) is None
+
+
+@pytest.mark.parametrize("method", [extract, learn])
+@pytest.mark.parametrize("link", ["identity", "sigmoid"])
+def test_the_range_is_named_and_looking_inside_works(method, link):
+    def target(x):
+        values = clipped(0, 1)(x)
+        return values if link == "identity" else 1 / (1 + np.exp(-values))
+
+    failed = method(open_oracle(target, dim=DIM, link=link))
+    assert failed.outcome in (Outcome.PARTIAL, Outcome.UNVERIFIED, Outcome.NOT_ACCURATE)
+    reason = failed.evidence["reason"]
+    assert reason.startswith("Inputs seem to be clipped to [0, 1]")
+    low, high = map(float, re.search(r"--domain=([^,]*),([^)]*)\)", reason).groups())
+    assert extract(open_oracle(target, dim=DIM, link=link, domain=(low, high))).ok
+
+
+def test_a_budget_that_ends_at_the_search_of_a_range_is_no_outcome():
+    whole = extract(open_oracle(clipped(0, 1), dim=DIM))
+    least = whole.queries - whole.rows["reach"].queries + 1
+    found = extract(open_oracle(clipped(0, 1), dim=DIM, budget=least + 10))
+    assert found.outcome is whole.outcome
+    assert "reason" not in found.evidence
+
+
+def test_what_is_not_clipped_costs_nothing_more():
+    deep = extract(open_oracle(in_float32(planted((DIM, 8, 6, 1), 1)), dim=DIM))
+    assert not deep.ok
+    assert "reach" not in deep.rows
