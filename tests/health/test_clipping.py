@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from reluctant import Outcome, check_health, extract, learn, open_oracle
+from reluctant import DepthTwo, Outcome, check_health, extract, learn, open_oracle
 from reluctant.health.clipping import clipped_range
-from reluctant.testing import in_float32, planted
+from reluctant.testing import planted
 
 DIM = 6
 ODD = (-0.123456789, 2.718281828)
@@ -83,6 +83,6 @@ def test_a_budget_that_ends_at_the_search_of_a_range_is_no_outcome():
 
 
 def test_what_is_not_clipped_costs_nothing_more():
-    deep = extract(open_oracle(in_float32(planted((DIM, 8, 6, 1), 1)), dim=DIM))
+    deep = extract(open_oracle(planted((DIM, 8, 6, 1), 1)), DepthTwo(), attempts=1)
     assert not deep.ok
     assert "reach" not in deep.rows

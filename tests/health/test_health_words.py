@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from reluctant import ReLUNetwork, check_health, extract, learn, open_oracle
+from reluctant.defenses import defend
 from reluctant.extraction.prospects import IN_A_BOX, WITH_FEW_DIGITS, what_extraction_would_do
 from reluctant.health import Shape
 from reluctant.health.answers import UNIFORM_SD
 from reluctant.health.behind import Behind
+from reluctant.networks.onnx_write import write_onnx
 from reluctant.oracles import Kind
 from reluctant.results import Outcome
 from reluctant.testing import in_float32, planted
@@ -199,6 +201,31 @@ def test_noisy_probabilities_are_not_said_to_be_readable(link):
     said = found.evidence["health"].reason if link == "identity" else found.evidence["error"]
     assert "noise" in said
     assert "Use extract" not in said
+
+
+FILES = {"values": ("identity", 1), "sigmoid": ("sigmoid", 1), "softmax": ("softmax", 3)}
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("defense", [None, "decimals=3", "float32"])
+def test_more_digits_are_advised_where_there_are_any_and_with_the_link(name, defense, tmp_path):
+    """A file in float32 has more, whatever its link; one behind a defense that takes them away does not."""
+    link, outputs = FILES[name]
+    network = planted((6, 8, outputs), 2)
+    write_onnx(ReLUNetwork(network.weights, network.biases, None, link), tmp_path / "file.onnx", "float32")
+    opened = open_oracle(tmp_path / "file.onnx")
+    opened = opened if defense is None else open_oracle(defend(opened, defense))
+    health = check_health(opened)
+    said = " ".join([health.reason, what_extraction_would_do(health, opened)])
+    assert ("precision='float64'" in said) == (defense is None)
+    if defense is None:
+        assert link == "identity" or f"--link {link} --precision float64" in said
+        assert extract(open_oracle(tmp_path / "file.onnx", link=link, precision="float64")).ok
+
+
+def test_float16_is_not_said_to_be_decimals():
+    said = " ".join(check_health(open_oracle(lambda x: SQUEEZED(x).astype(np.float16), dim=6)).sentences())
+    assert "Answers fit float16, not rounded." in said
 
 
 def squeezed(x):

@@ -43,8 +43,13 @@ def find_decimals(values: FloatArray) -> int | None:
             on_grid = np.abs(grid - np.round(grid)) <= slack
             # Values that differ by less than the grid would all lie near one point of it by chance.
             if slack < GRID_SLACK and np.ptp(np.round(grid)) >= FEWEST_VALUES and np.all(on_grid):
-                return decimals
+                return None if _coarser(narrowest_format(flat), flat, decimals) else decimals
     return None
+
+
+def _coarser(number_format: str, values: FloatArray, decimals: int) -> bool:
+    """True if the number format leaves fewer digits than so many decimals: few bits are decimals in the end, too."""
+    return bool(unit_roundoff(number_format) * np.abs(values).max() > 10.0**-decimals)
 
 
 def rounded_to(decimals: int) -> str:
