@@ -225,7 +225,7 @@ def test_probabilities_without_a_link_get_the_advice(outputs):
         return 1 / (1 + np.exp(-values)) if outputs == 1 else softmax(values)
 
     flip = rl.flip_sign(rl.open_oracle(target, dim=4), np.full(4, 0.3))
-    assert "--link" in flip.evidence["error"]
+    assert "--link" in flip.evidence["reason"]
 
 
 def test_labels_are_named():

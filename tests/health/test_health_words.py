@@ -200,7 +200,7 @@ def test_noisy_probabilities_are_not_said_to_be_readable(link):
     assert not found.ok
     said = found.evidence["health"].reason if link == "identity" else found.evidence["error"]
     assert "noise" in said
-    assert "Use extract" not in said
+    assert "Read them" not in said
 
 
 FILES = {"values": ("identity", 1), "sigmoid": ("sigmoid", 1), "softmax": ("softmax", 3)}

@@ -11,7 +11,7 @@ from reluctant.adversarial.margins import Margins
 from reluctant.adversarial.probe import answer_noise
 from reluctant.adversarial.search import DECIDED, Search
 from reluctant.adversarial.sources import Queried
-from reluctant.health.answers import answer_kind
+from reluctant.health.answers import answer_kind, in_unit
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.base import Kind
@@ -21,6 +21,8 @@ __all__ = ["asked_again", "explained", "on_target"]
 
 AGAIN = 4  # rows at the flipped input
 CLEAR = 3.0  # standard errors of their mean, beyond the boundary
+FLAT = "The target does not change around this input, as probabilities do not that are rounded, or certain."
+ON_A_COPY = "The step can be found on a network that was trained on them (rl.train_student, flip --network)."
 BEYOND = 10.0 ** np.arange(-7.0, -1.0)  # of the step: how much further the target's own digits may ask to go
 
 
@@ -62,12 +64,19 @@ def explained(search: Search, answers: FloatArray) -> Search:
     kind, single = answer_kind(answers), answers.shape[1] == 1
     if search.outcome is Outcome.FLAT and single and np.array_equal(answers, np.round(answers)):
         return replace(search, outcome=Outcome.PIECEWISE_CONSTANT)
-    if kind is Kind.PROBABILITIES or (single and (answers >= 0).all() and (answers <= 1).all()):
-        link = "sigmoid" if single else "softmax"
-        return _failed(
-            search, f"The answers look like probabilities: open the target with link='{link}' (--link {link})."
-        )
-    return search
+    chances = single and in_unit(answers)
+    if not chances and kind is not Kind.PROBABILITIES:
+        return search
+    if search.outcome is Outcome.FLAT:
+        return _because(search, f"{FLAT} {ON_A_COPY}")
+    link = "sigmoid" if chances else "softmax"
+    look = "lie between 0 and 1: if they are probabilities," if chances else "look like probabilities:"
+    return _because(search, f"The answers {look} read them through their link, link='{link}' (--link {link}).")
+
+
+def _because(search: Search, reason: str) -> Search:
+    happened = f"{search.outcome.happened} {reason}" if search.outcome is Outcome.NOT_FLIPPED else reason
+    return replace(search, evidence={**search.evidence, "reason": happened})
 
 
 def _failed(search: Search, error: str) -> Search:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from reluctant.cli.targets import TargetOptions
 from reluctant.health import Health
+from reluctant.health.words import TRAIN
 from reluctant.results import Ended, Outcome, Result
 from reluctant.runs import Record
 
@@ -18,10 +19,20 @@ def ending(found: Ended) -> list[str]:
     """The outcome, as exactly as its reason is known, and the stage and error it ended with."""
     error, health = found.evidence.get("error"), found.evidence.get("health")
     where = f"Stage {found.stage}: " if found.stage else ""
-    said = found.evidence.get("reason", str(found.outcome))
-    if isinstance(health, Health) and found.outcome is health.refusal:
-        said = health.reason
+    of_health = health.why(found.outcome) if isinstance(health, Health) else ""
+    said = of_health or found.evidence.get("reason") or _of_labels(found) or str(found.outcome)
     return [said, *([f"{where}{error}"] if error else [])]
+
+
+def _of_labels(found: Ended) -> str:
+    """Why no boundary between labels could be followed; empty where that was not asked."""
+    changed = found.evidence.get("changed labels")
+    if found.outcome is not Outcome.TOO_NOISY or changed is None:
+        return ""
+    how = (
+        f"{changed} labels changed when they were asked for again" if changed else "Labels flicker near their boundary"
+    )
+    return f"{how}: it cannot be followed through their noise. {TRAIN}"
 
 
 def shown_network(found: Result, link: str) -> list[str]:

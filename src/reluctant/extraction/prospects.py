@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from reluctant.health import Health
 from reluctant.health.summary import FAR_ENOUGH
-from reluctant.health.words import NOISIEST_READ, RECAST, TOO_COARSE, TRAIN, TRAIN_UNLINKED, digits
+from reluctant.health.words import NOISIEST_READ, RECAST, TOO_COARSE, TRAIN, TRAIN_OR_SPAN, digits
 from reluctant.oracles import Oracle
 from reluctant.results import Outcome
 from reluctant.verification.check import NOISE_FACTOR
@@ -105,7 +105,9 @@ def too_few_digits(health: Health, *, tried: bool) -> str:
         return behind_a_link(health)
     method = "the method for them, which recovers one hidden layer, did not succeed"
     failed = method if tried else "for the method for few digits"
-    advice = RECAST if more_digits(health) else TRAIN if health.behind is None else TRAIN_UNLINKED
+    train = TRAIN_OR_SPAN if health.deterministic else TRAIN
+    unlinked = train if health.behind is None else train.replace("on them", "on them, without the link")
+    advice = RECAST if more_digits(health) else unlinked
     return f"{digits(health)}: too few digits for exact extraction, and {failed}. {advice}"
 
 

@@ -95,6 +95,12 @@ class Health:
         """Why an exact method cannot work on this target, and what can be done; empty if it can."""
         return words.why_refused(self)
 
+    def why(self, outcome: Outcome) -> str:
+        """What this says of a run that ended so; empty if it was not for what the interface gives."""
+        if outcome is Outcome.TOO_NOISY and self.refusal is None:  # too noisy for one method, and not for others
+            return words.too_noisy(self)
+        return self.reason if outcome is self.refusal else ""
+
     def sentences(self) -> list[str]:
         """The findings in words, most important first."""
         hidden = self.curves_hidden or self.refusal is Outcome.TOO_NOISY

@@ -12,29 +12,36 @@ from reluctant.results import Outcome
 if TYPE_CHECKING:
     from reluctant.health.summary import Health
 
-__all__ = ["NOISIEST_READ", "RECAST", "TOO_COARSE", "TRAIN", "TRAIN_UNLINKED", "digits", "why_refused"]
+__all__ = ["NOISIEST_READ", "RECAST", "TOO_COARSE", "TRAIN", "TRAIN_OR_SPAN", "digits", "too_noisy", "why_refused"]
 
 NOISIEST_READ = 1e-6  # of the output's deviation: more noise hides what lines inside a box have to tell
 
-TRAIN = (
+TRAIN = "A network can be trained on them (rl.train_student, audit)."
+TRAIN_OR_SPAN = (
     "A network can be trained on them (rl.train_student, audit), and the span can be taken from labels (labels=True, "
     "span --labels)."
 )
-TRAIN_UNLINKED = TRAIN.replace("on them", "on them, without the link")
 RECAST = "Open the model in float64: precision='float64' (--precision float64)."
 TOO_COARSE = (
     "The values before the link cannot be read from so few digits (link=, --link): log-ratios of such numbers change "
-    f"in steps, and are infinite where one is rounded to 0. {TRAIN_UNLINKED}"
+    "in steps, and are infinite where one is rounded to 0. A network can be trained on them, without the link "
+    "(rl.train_student, audit), and the span can be taken from labels (labels=True, span --labels)."
 )
 COARSE = (
     "Without all digits extract may not recover the network through its link (reluctant extract --link {link}). One "
     "can be trained on them, without the link (rl.train_student, audit)."
 )
-TOO_NOISY_TO_READ = f"The values before the link cannot be read from them (link=, --link). {TRAIN_UNLINKED}"
-READ_THEM = "Use extract, which reads them through their link: link='{link}' (reluctant extract --link {link})."
+TOO_NOISY_TO_READ = (
+    "The values before the link cannot be read from them (link=, --link). A network can be trained on them, without "
+    "the link (rl.train_student, audit)."
+)
+READ_THEM = (
+    "Read them through their link, link='{link}' (reluctant extract --link {link}; span has it too): where they "
+    "saturate, a box is found in which they do not."
+)
 READ_THEM_RECAST = (
-    "Use extract, which reads them through their link, and open the model in float64, so that they have all their "
-    "digits: link='{link}', precision='float64' (reluctant extract --link {link} --precision float64)."
+    "Read them through their link, and open the model in float64, so that they have all their digits: link='{link}', "
+    "precision='float64' (reluctant extract --link {link} --precision float64; span has both too)."
 )
 NOTHING_TO_READ = (
     "Every probability behind the link was exactly 0 or 1. Labels are like that, and no link can read them: leave it "
@@ -62,10 +69,16 @@ def why_refused(health: Health) -> str:
     if refusal is Outcome.NON_FINITE and health.behind is not None and health.behind.certain:
         return NOTHING_TO_READ
     if refusal is Outcome.NON_FINITE and health.behind is not None:
-        return SOME_CERTAIN
+        return f"{digits(health)}. {TOO_COARSE}" if health.behind.too_coarse else SOME_CERTAIN
     if refusal is Outcome.TOO_NOISY:
-        return f"{digits(health)}: with a spread of {health.spread:.2g}, no structure can be seen. {TRAIN}"
+        return too_noisy(health)
     return str(refusal) if refusal else ""
+
+
+def too_noisy(health: Health) -> str:
+    """Of answers whose digits are too few against their spread; labels of rounded ones do not flicker."""
+    advice = TRAIN_OR_SPAN if health.deterministic else TRAIN
+    return f"{digits(health)}: with a spread of {health.spread:.2g}, no structure can be seen. {advice}"
 
 
 def digits(health: Health) -> str:
