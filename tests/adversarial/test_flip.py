@@ -221,11 +221,25 @@ def test_a_narrow_box_is_no_noise():
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_probabilities_without_a_link_get_the_advice(outputs):
     def target(rows):
-        values = rows @ np.ones((4, outputs)) + 3 * np.arange(outputs)
+        values = np.clip(rows.sum(axis=1, keepdims=True), -2, 2) * np.linspace(0.5, 1, outputs) + 3 * np.arange(outputs)
         return 1 / (1 + np.exp(-values)) if outputs == 1 else softmax(values)
 
     flip = rl.flip_sign(rl.open_oracle(target, dim=4), np.full(4, 0.3))
-    assert "--link" in flip.evidence["reason"]
+    assert flip.outcome is rl.Outcome.NOT_FLIPPED
+    assert f"--link {'sigmoid' if outputs == 1 else 'softmax'}" in flip.evidence["reason"]
+    assert "--steps" not in flip.evidence["reason"]
+
+
+@pytest.mark.parametrize(("steep", "outputs"), [(1, 1), (1, 3), (60, 3)])
+def test_rounded_or_certain_probabilities_are_not_said_to_need_a_link(steep, outputs):
+    def target(rows):
+        values = steep * rows @ np.linspace(-1, 2, 4 * outputs).reshape(4, outputs)
+        return np.round(1 / (1 + np.exp(-values)) if outputs == 1 else softmax(values), 2)
+
+    flip = rl.flip_sign(rl.open_oracle(target, dim=4), np.full(4, 0.3))
+    assert flip.outcome is rl.Outcome.FLAT
+    assert "rounded, or certain" in flip.evidence["reason"]
+    assert "--link" not in flip.evidence["reason"]
 
 
 def test_labels_are_named():

@@ -58,7 +58,7 @@ def sigmoid(x):
 SERVED = {
     "float32 softmax": (lambda x: softmax(x).astype(np.float32), "softmax", "link='softmax' (reluctant extract --link"),
     "softmax, three decimals": (lambda x: np.round(softmax(x), 3), "softmax", "probabilities rounded to 3 decimals"),
-    "sigmoid": (sigmoid, "sigmoid", "link='sigmoid' (reluctant extract --link sigmoid)"),
+    "sigmoid": (sigmoid, "sigmoid", "link='sigmoid' (reluctant extract --link sigmoid"),
     "one-hot": (one_hot, None, "The answers are labels"),
 }
 
@@ -156,7 +156,7 @@ def noisy(target):
 
 
 SIGMOIDS = {
-    "float64": (sigmoid_of_one, "link='sigmoid' (reluctant extract --link sigmoid)"),
+    "float64": (sigmoid_of_one, "link='sigmoid' (reluctant extract --link sigmoid"),
     "float32": (
         lambda x: sigmoid_of_one(x).astype(np.float32),
         "of a sigmoid in float32. Without all digits",

@@ -12,7 +12,7 @@ from reluctant.adversarial.probe import answer_noise
 from reluctant.adversarial.search import DECIDED, Search
 from reluctant.adversarial.sources import Queried
 from reluctant.health.answers import answer_kind, in_unit
-from reluctant.numerics import FloatArray
+from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting
 from reluctant.oracles.base import Kind
 from reluctant.results import Outcome
@@ -23,6 +23,7 @@ AGAIN = 4  # rows at the flipped input
 CLEAR = 3.0  # standard errors of their mean, beyond the boundary
 FLAT = "The target does not change around this input, as probabilities do not that are rounded, or certain."
 ON_A_COPY = "The step can be found on a network that was trained on them (rl.train_student, flip --network)."
+COARSE = 4  # decimals: probabilities with no more are rounded, or certain
 BEYOND = 10.0 ** np.arange(-7.0, -1.0)  # of the step: how much further the target's own digits may ask to go
 
 
@@ -68,7 +69,8 @@ def explained(search: Search, answers: FloatArray) -> Search:
     if not chances and kind is not Kind.PROBABILITIES:
         return search
     if search.outcome is Outcome.FLAT:
-        return _because(search, f"{FLAT} {ON_A_COPY}")
+        coarse = np.allclose(answers, np.round(answers, COARSE), rtol=0, atol=unit_roundoff(np.float32))
+        return _because(search, f"{FLAT} {ON_A_COPY}") if coarse else search
     link = "sigmoid" if chances else "softmax"
     look = "lie between 0 and 1: if they are probabilities," if chances else "look like probabilities:"
     return _because(search, f"The answers {look} read them through their link, link='{link}' (--link {link}).")
