@@ -39,6 +39,24 @@ def chances32(x):
 def about_a_half(x):
     return 0.5 + (np.maximum(x @ w + b, 0) @ a[:, :1]) / 20
 
+def of_one(x):
+    return chances(x)[:, :1]
+
+def one_decimal(x):
+    return np.round(chances(x), 1)
+
+def two_decimals(x):
+    return np.round(softmax(x), 2)
+
+def zeros(x):
+    e = softmax(x) * np.array([1, 1, 1e-3])
+    return np.round(e / e.sum(axis=1, keepdims=True), 1)
+
+noise = np.random.default_rng(0)
+
+def noisy(x):
+    return softmax(x) + 1e-3 * noise.standard_normal((len(x), 3))
+
 def one_hot(x):
     return np.eye(3)[values(x).argmax(axis=1)]
 """
@@ -138,3 +156,26 @@ def test_a_verdict_is_not_lost_to_a_budget_that_is_spent(served, files, command)
     ended = command(*against, "--budget", asked)
     assert ended.status == 1
     assert "does NOT agree" in ended.out
+
+
+@pytest.mark.parametrize(("name", "link"), [("one_decimal", "sigmoid"), ("two_decimals", "softmax")])
+def test_rounding_is_not_taken_for_another_network(name, link, files, served, command):
+    """Inside a small box rounded probabilities have few different values: all that was told shows the decimals."""
+    ended = command("verify", f"{served}:{name}", files / f"{link}.npz", "--dim", "4")
+    assert ended.status == 1
+    assert "too large to compare" in ended.out
+    assert "does NOT agree" not in ended.out
+
+
+@pytest.mark.parametrize(("name", "said"), [("zeros", "rounded to 1 decimal"), ("noisy", "noise has moved")])
+def test_probabilities_that_no_link_reads_are_refused(name, said, files, served, command):
+    ended = command("verify", f"{served}:{name}", files / "softmax.npz", "--dim", "4")
+    assert ended.status == 2
+    assert said in ended.err
+
+
+def test_numbers_between_0_and_1_get_a_hint(served, folder, command):
+    rl.extract(rl.open_oracle(f"{served}:values", dim=4, output=0)).network.save(folder / "one.npz")
+    ended = command("verify", f"{served}:of_one", folder / "one.npz", "--dim", "4")
+    assert "give --link sigmoid" in ended.out
+    assert command("verify", f"{served}:of_one", folder / "one.npz", "--dim", "4", "--link", "sigmoid").status == 0

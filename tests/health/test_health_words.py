@@ -193,6 +193,15 @@ def test_rounding_behind_one_sigmoid_is_named_at_once(method, decimals):
     assert found.queries == 68
 
 
+@pytest.mark.parametrize("rng", range(3))
+def test_learning_from_noisy_probabilities_names_the_noise(rng):
+    noise = np.random.default_rng(rng)
+    noisy_ones = lambda x: np.clip(sigmoid_of_one(x) + 1e-3 * noise.standard_normal((len(x), 1)), 0, 1)  # noqa: E731
+    found = learn(open_oracle(noisy_ones, dim=6, link="sigmoid"), rng=rng)
+    assert found.outcome is Outcome.LOW_PRECISION
+    assert "change by" in found.evidence["reason"]
+
+
 @pytest.mark.parametrize("link", ["identity", "softmax"])
 def test_noisy_probabilities_are_not_said_to_be_readable(link):
     rng = np.random.default_rng(0)

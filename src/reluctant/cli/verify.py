@@ -11,12 +11,12 @@ import typer
 from reluctant.cli.files import check_record_path, write_record
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.errors import BudgetExhausted, InvalidInput, LinkMismatch
-from reluctant.health.answers import answer_kind, is_one_hot
+from reluctant.health.answers import answer_kind, in_unit, is_one_hot
 from reluctant.health.behind import Behind
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import as_generator
 from reluctant.oracles import Counting, Kind, Linked
-from reluctant.oracles.link import ToFirst
+from reluctant.oracles.link import NOISY, ToFirst, last_told
 from reluctant.runs import Record
 from reluctant.verification import Verification
 from reluctant.verification import verify as verify_network
@@ -24,6 +24,7 @@ from reluctant.verification import verify as verify_network
 __all__ = ["verify"]
 
 LINK_ROWS = 3  # asked to see what the target answers
+MOSTLY = 0.9  # of the rows
 
 
 @with_target_options
@@ -49,17 +50,7 @@ def verify(
         raise InvalidInput.about("--tol", got=tol, expected="a number above 0")
     candidate = ReLUNetwork.load(network)
     with opened_target(options, target) as oracle:
-        read, compared = _as_the_file_says(oracle, candidate, options)
-        try:
-            found = verify_network(read, candidate, rng=options.seed, tol=tol)
-        except LinkMismatch as error:
-            if read is oracle:
-                raise
-            told = Behind.last_of(read)
-            if told is not None and told.certain:
-                raise _labels() from error
-            read, compared = _before_its_link(oracle, candidate)
-            found = verify_network(read, candidate, rng=options.seed, tol=tol)
+        found, compared = _verified(oracle, candidate, options, tol)
         hint = "" if found.ok else _why_not(oracle, candidate, options)
         record = Record.of(oracle, "verify", options.seed, found.ok, verification=found, compared=compared)
     write_record(record, options.json)
@@ -68,12 +59,33 @@ def verify(
     return 0 if found.ok else 1
 
 
-def _labels() -> InvalidInput:
-    """For a target that was found to answer nothing but 0 and 1."""
-    return InvalidInput.about(
-        "TARGET", got="labels, nothing but 0 and 1", expected="values or probabilities to hold a network against",
-        fix="How many labels are the same, train_student and audit measure.",
-    )  # fmt: skip
+def _verified(
+    oracle: Counting, candidate: ReLUNetwork, options: TargetOptions, tol: float | None
+) -> tuple[Verification, str]:
+    """The comparison, and a sentence about its form: where the target answers nothing that a link reads, before it."""
+    read, compared = _as_the_file_says(oracle, candidate, options)
+    try:
+        return verify_network(read, candidate, rng=options.seed, tol=tol), compared
+    except LinkMismatch as error:
+        if read is oracle:
+            raise
+        _refuse_unreadable(read, error)
+    read, compared = _before_its_link(oracle, candidate)
+    return verify_network(read, candidate, rng=options.seed, tol=tol), compared
+
+
+def _refuse_unreadable(read: Counting, error: LinkMismatch) -> None:
+    """Raise of labels, and of probabilities that noise has moved: what the link refused is no answer of values."""
+    told, p = Behind.last_of(read), last_told(read)
+    if told is not None and told.certain:
+        raise _refused("labels, nothing but 0 and 1", "How many labels are the same, train_student and audit measure.")
+    if p is not None and np.mean(np.abs(p.sum(axis=1) - 1) < NOISY) >= MOSTLY and in_unit(p, NOISY):
+        fix = "How close a network comes to them, train_student and audit measure."
+        raise _refused("probabilities that noise has moved, which no link reads", fix) from error
+
+
+def _refused(got: str, fix: str) -> InvalidInput:
+    return InvalidInput.about("TARGET", got=got, expected="values or probabilities to hold a network against", fix=fix)
 
 
 def _lines(found: Verification, compared: str, hint: str, record: Record) -> list[str]:
@@ -88,7 +100,8 @@ def _as_the_file_says(oracle: Counting, candidate: ReLUNetwork, options: TargetO
     read = Counting(Linked(oracle.inner, link), oracle.ledger, oracle.facts.domain)
     try:
         read.answer(_some_rows(oracle, options))
-    except LinkMismatch:
+    except LinkMismatch as error:
+        _refuse_unreadable(read, error)
         return _before_its_link(oracle, candidate)
     return read, f"The network was written with a {link}: the target's probabilities were read through it."
 
@@ -121,6 +134,8 @@ def _why_not(oracle: Counting, candidate: ReLUNetwork, options: TargetOptions) -
         return "The target answers labels, which the values of a network cannot be held against."
     if answer_kind(answers) is Kind.PROBABILITIES:
         return "The target answers probabilities, and the network was written without a link: give --link softmax."
+    if in_unit(answers):
+        return "The target answers numbers between 0 and 1: if they are those of a sigmoid, give --link sigmoid."
     return ""
 
 

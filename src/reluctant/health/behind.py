@@ -6,6 +6,7 @@ from they seem to be exact. Labels written as probabilities have nothing that a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -48,18 +49,19 @@ class Behind:
         return f"in {self.number_format}" if self.decimals is None else rounded_to(self.decimals)
 
     @classmethod
-    def last_of(cls, oracle: Oracle) -> Self | None:
-        """Those of the last rows that were asked; None without a link."""
+    def last_of(cls, oracle: Oracle, told: Sequence[FloatArray] = ()) -> Self | None:
+        """Those of the last rows that were asked; None without a link. Their digits are known by all that was told."""
         p = last_told(oracle)
-        return None if p is None else cls.of(p, ratios=oracle.facts.reference)
+        return None if p is None else cls.of(p, ratios=oracle.facts.reference, told=told)
 
     @classmethod
-    def of(cls, p: FloatArray, *, ratios: bool) -> Self:
-        """Those that were told, of classes whose ratios are read, or each by itself."""
-        decimals = _decimals(p) if in_unit(p) else None  # log-probabilities are values themselves
+    def of(cls, p: FloatArray, *, ratios: bool, told: Sequence[FloatArray] = ()) -> Self:
+        """Probabilities of classes whose ratios are read, or of which each is read by itself."""
+        everything = np.concatenate(told) if len(told) else p
+        decimals = _decimals(everything) if in_unit(everything) else None  # log-probabilities are values themselves
         certain = bool(np.isin(p, (0.0, 1.0)).all() and (p == 1).any())
-        number_format = "float64" if certain else narrowest_format(p)
-        if not in_unit(p) or (decimals is None and number_format == "float64"):
+        number_format = "float64" if certain else narrowest_format(everything)
+        if not in_unit(p) or certain or (decimals is None and number_format == "float64"):
             return cls(None, 0.0, certain, number_format)
         unit = 2 * unit_roundoff(number_format) * p if decimals is None else 10.0**-decimals
         room = p if ratios else np.minimum(p, 1 - p)

@@ -14,7 +14,13 @@ import numpy as np
 
 from reluctant.errors import BudgetExhausted, InvalidInput, TargetError
 from reluctant.extraction.clipped import where_inputs_are_clipped
-from reluctant.extraction.prospects import answered_far_out, behind_a_link, exact_refusal, few_digits_are_enough
+from reluctant.extraction.prospects import (
+    answered_far_out,
+    behind_a_link,
+    exact_refusal,
+    few_digits_are_enough,
+    too_few_digits,
+)
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.noise import SAFETY
 from reluctant.health import Health
@@ -51,8 +57,8 @@ NEAR_FLOOR = 100.0  # times the noise: an error that has reached this leaves not
 MOST_NUMBERS = 2**27  # of all random points together: a gigabyte
 VERIFIED = "verified"
 SATURATED = (
-    "Far out, where learn looks too, probabilities saturate and no values can be read from them. Use extract, which "
-    "looks by itself inside a box in which they do not (reluctant extract --link)."
+    "Where learn looks, far out at the latest, probabilities saturate and no values can be read from them. Use "
+    "extract, which looks by itself inside a box in which they do not (reluctant extract --link)."
 )
 FLAT = {Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.TOO_NOISY}  # as a bump looks from outside
 STANDS_OUT = 1e4  # times as far from the middle as most answers is one inside a bump
@@ -101,7 +107,7 @@ def learn(oracle: Oracle, *, eps: float = EPS, rng: Rng = 0, narrowest: float = 
     except BudgetExhausted as error:
         return run.result(Outcome.OUT_OF_BUDGET, error=str(error))
     except TargetError as error:
-        return run.result(ended_by(error, opened), error=str(error))
+        return run.ended_by(error)
     except np.linalg.LinAlgError as error:  # numbers no factorisation copes with
         return run.result(Outcome.NOT_ACCURATE, error=str(error))
 
@@ -144,10 +150,22 @@ class _Run:
         if health.behind is not None and health.behind.too_coarse:
             self.evidence["reason"] = behind_a_link(health)
             return Outcome.LOW_PRECISION
-        if health.behind is not None and health.refusal is None and not answered_far_out(health):
-            self.evidence["reason"] = SATURATED
-            return Outcome.OUT_OF_REACH
-        return None
+        certain = health.refusal is Outcome.NON_FINITE and health.behind is not None and not health.behind.certain
+        if not certain and (health.behind is None or health.refusal is not None or answered_far_out(health)):
+            return None
+        return self.unreadable(health)
+
+    def unreadable(self, health: Health) -> Outcome:
+        """Of values that a link cannot read everywhere: for noise, or because probabilities saturate."""
+        self.evidence["reason"] = SATURATED if health.deterministic else too_few_digits(health, tried=False)
+        return Outcome.OUT_OF_REACH if health.deterministic else Outcome.LOW_PRECISION
+
+    def ended_by(self, error: TargetError) -> Result:
+        """The result of a run that an error of the target ended."""
+        outcome, health = ended_by(error, self.oracle), self.evidence.get("health")
+        if outcome is Outcome.OUT_OF_REACH and health is not None:
+            return self.result(self.unreadable(health))
+        return self.result(outcome, error=str(error))
 
     def nothing_there(self, refusal: Outcome, drawn: Drawn) -> Outcome:
         """A constant is a network too, but something narrow may be missing from it."""

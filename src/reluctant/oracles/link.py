@@ -24,6 +24,7 @@ from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, Wrapper
 
 __all__ = [
     "ANSWER_LINKS",
+    "NOISY",
     "ROUNDED_PROBABILITY_SLACK",
     "AnswerLink",
     "Linked",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
-from reluctant.health.answers import rounding_noise
+from reluctant.health.answers import digits_noise
 from reluctant.health.behind import Behind, refuse_labels
 from reluctant.health.noise import measure_noise, noise_model
 from reluctant.health.saturation import unsaturated_box
@@ -20,6 +21,7 @@ from reluctant.networks.evaluation import evaluate
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator, unit_roundoff
 from reluctant.oracles.base import Oracle
 from reluctant.oracles.counting import Counting
+from reluctant.oracles.link import all_told
 from reluctant.oracles.opening import as_opened
 from reluctant.verification.points import beside, crease_points, far_along_creases
 
@@ -64,7 +66,7 @@ class Verification:
     are larger, and their noise with them, as much more is allowed. `untested` counts neurons whose crease
     does not pass the scale of use. If `ok`, `share` is the largest part of inputs of one scale that may err by
     more than `tol` and not have been met, with the stated confidence. `inside` is where alone it was compared, if
-    probabilities saturate elsewhere.
+    probabilities saturate elsewhere; `undecided` says that errors are within the noise, and it is too large to decide.
     """
 
     ok: bool
@@ -78,9 +80,10 @@ class Verification:
     confidence: float
     queries: int
     inside: str = ""
+    undecided: bool = False
 
     def __str__(self) -> str:
-        if not self.ok and self.tol > MOST_TOLERANCE and self.max_error <= self.tol:
+        if self.undecided:
             return f"The noise of the target is too large to compare: a tolerance of {self.tol:.1e} decides nothing."
         verdict = "agrees" if self.ok else "does NOT agree"
         unseen = (
@@ -98,19 +101,15 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; `inside` only where there is such a box."""
-        return {name: value for name, value in asdict(self).items() if name != "inside" or value}
+        data = asdict(self)
+        del data["undecided"]  # `ok` and `tol` say it
+        return {name: value for name, value in data.items() if name != "inside" or value}
 
 
 def verify(
-    oracle: Oracle,
-    network: ReLUNetwork,
-    *,
-    rng: Rng = 1,
-    tol: float | None = None,
-    noise: Noise | None = None,
-    points: int = 64,
-    per_neuron: int = 2,
-) -> Verification:
+    oracle: Oracle, network: ReLUNetwork, *, rng: Rng = 1, tol: float | None = None, noise: Noise | None = None,
+    points: int = 64, per_neuron: int = 2,
+) -> Verification:  # fmt: skip
     """Compare a target with a network: at three scales, on the network's creases and beside them.
 
     Arguments:
@@ -129,22 +128,35 @@ def verify(
     opened, generator = as_opened(oracle), as_generator(rng)
     network = _in_gauge(network, opened)
     opened.begin("verify", rng)
-    box = _where_it_can_be_read(opened, generator)
-    within = opened if box is None else Counting(opened.inner, opened.ledger, box)
-    found = examine(within, network, generator, tol=tol, noise=noise, points=points, per_neuron=per_neuron)
-    inside = "" if box is None else box.describe()
-    return replace(found, inside=inside)
+    with all_told(opened) as told:
+        box = _where_it_can_be_read(opened, generator, told)
+        within = opened if box is None else Counting(opened.inner, opened.ledger, box)
+        found = examine(
+            within, network, generator, tol=tol, noise=noise, points=points, per_neuron=per_neuron, told=told
+        )
+    return replace(found, inside="" if box is None else box.describe())
 
 
-def _where_it_can_be_read(oracle: Counting, rng: np.random.Generator) -> Domain | None:
+def _where_it_can_be_read(oracle: Counting, rng: np.random.Generator, told: list[FloatArray]) -> Domain | None:
     """A box in which probabilities behind a link do not saturate; None if there is none, or it holds random points."""
     if not (oracle.facts.saturates and oracle.facts.domain.is_space):
         return None
     box = unsaturated_box(oracle, rng)
     if box is None:
         refuse_labels(oracle)
+        _refuse_coarse(Behind.last_of(oracle, told))
         return None
     return box if np.max(box.high) < FARTHEST * SCALES[-1] else None
+
+
+def _refuse_coarse(behind: Behind | None) -> None:
+    """Raise `InvalidInput` of probabilities so coarse that some are 0 wherever they are asked."""
+    if behind is not None and behind.too_coarse:
+        raise InvalidInput.about(
+            "oracle", got=f"probabilities {behind.told}, some of which are 0 everywhere",
+            expected="digits that a link can read",
+            fix="How close a network comes to such answers, train_student and audit measure.",
+        )  # fmt: skip
 
 
 def examine(
@@ -159,11 +171,12 @@ def examine(
     held_out: HeldOut | None = None,
     far: int = 0,
     most_tolerance: float = MOST_TOLERANCE,
+    told: Sequence[FloatArray] = (),
 ) -> Verification:
     """The comparison as a stage of a larger run; `held_out` answers stand in for the points on creases.
 
     `far` more points lie far along first-layer creases. Where noise asks for more than `most_tolerance`, nothing is
-    decided.
+    decided. `told` is what a target itself answered behind its link, before and from now on.
     """
     before = oracle.queries
     with oracle.stage("verify"):
@@ -173,7 +186,7 @@ def examine(
             named.append(("far along creases", along))
         compared = np.concatenate([rows for _, rows in named])
         answers = oracle.query(compared)
-        noise = noise or (_measure_noise(oracle, rng, answers) if tol is None else None)
+        noise = noise or (_measure_noise(oracle, rng, answers, told) if tol is None else None)
     if held_out is not None:
         named.append(("on creases", held_out.rows))
         compared, answers = np.concatenate([compared, held_out.rows]), np.concatenate([answers, held_out.answers])
@@ -185,17 +198,20 @@ def examine(
     summary = {name: errors[groups == k].max(axis=1) for k, (name, _) in enumerate(named)}
     limit = float(np.median(limits[groups == SCALES.index(1.0)].min(axis=1)))
     decisive = tol is not None or limit <= most_tolerance
-    ok = bool(np.all(errors <= limits) and decisive)
-    return _summarise(summary, ok, limit, untested, oracle.queries - before)
+    within = bool(np.all(errors <= limits))
+    found = _summarise(summary, within and decisive, limit, untested, oracle.queries - before)
+    return replace(found, undecided=within and not decisive)
 
 
-def _measure_noise(oracle: Counting, rng: np.random.Generator, answers: FloatArray) -> Noise:
+def _measure_noise(
+    oracle: Counting, rng: np.random.Generator, answers: FloatArray, told: Sequence[FloatArray]
+) -> Noise:
     near, far = measure_noise(oracle, rng), measure_noise(oracle, rng, SCALES[-1])
     noise = Noise(0.0, 0.0) if near is None else noise_model(near, far)
     if far is not None and noise.relative > USABLE_NOISE:  # answers that are nothing but noise are no measure of it
         noise = Noise(max(noise.absolute, far.sd), 0.0)
-    behind = Behind.last_of(oracle)
-    rounding = max(rounding_noise(answers), 0.0 if behind is None else behind.noise)
+    behind = Behind.last_of(oracle, told)
+    rounding = max(digits_noise(answers), 0.0 if behind is None else behind.noise)
     return replace(noise, absolute=max(noise.absolute, rounding))
 
 
