@@ -6,51 +6,36 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from crowded_line import DIM, NEURONS, CrowdedLine, seen_on_the_line, true_weights
 from scipy.spatial import cKDTree
 
 import reluctant as rl
 from reluctant.extraction.depth_two.base_points import choose_base_points
-from reluctant.extraction.depth_two.line import Regions, neurons_on_a_line
+from reluctant.extraction.depth_two.line import Regions
 from reluctant.extraction.depth_two.main_pass import measure_gradients
 from reluctant.extraction.depth_two.other_line import seen_from_another_line
-from reluctant.extraction.depth_two.scaffold import grow
 from reluctant.extraction.failures import StageFailed
-from reluctant.geometry import DistanceNoise, FramedNetwork, Lines
+from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
 
-DIM, NEURONS, DIRECTIONS, NOISE = 12, 1200, 6, 1e-14
-LINE = 17  # seed of the line that the network is planted around
+DIRECTIONS, NOISE = 6, 1e-14
 ROWS = 6.5  # a neuron: what another line may cost
 WEAK = 1e-3  # of the usual output weight
 
 
 def hidden_on_the_line() -> ReLUNetwork:
     """Two creases that the line shows as one, and elsewhere a weak neuron's crease on that of another."""
-    plain = planted((DIM, NEURONS, 1), 5, bias=0.5)
-    (w, a), (b, c) = (list(map(np.array, part)) for part in (plain.weights, plain.biases))
-    line = Lines.random(np.random.default_rng(LINE), 1, DIM)
-    slopes, at_origin = w @ line.directions[0], w @ line.origins[0]
-    positions = -(at_origin + b) / slopes
-    one, other, strong, weak = np.argsort(np.abs(positions))[[3, 200, 80, 301]]
+    line = CrowdedLine()
+    one, other, strong, weak = line.nearest[[3, 200, 80, 301]]
     for moved, onto in ((other, one), (weak, strong)):
-        b[moved] = -at_origin[moved] - slopes[moved] * positions[onto]
-    a[:, weak] *= WEAK * np.abs(a).mean() / np.abs(a[:, weak])
-    return ReLUNetwork([w, a], [b, c])
-
-
-def true_neurons(true: ReLUNetwork, known: FramedNetwork) -> np.ndarray:
-    """Weights in the frame, with output weights of norm one, on where the line ends."""
-    g = (true.weights[0] @ known.frame.basis.T) * np.abs(true.weights[1][0])[:, None]
-    return g * np.sign(g[:, :1])
+        line.move(moved, line.positions[onto])
+    line.weaken(weak, WEAK * np.abs(line.a).mean())
+    return line.network()
 
 
 def grown(true: ReLUNetwork) -> tuple[rl.Oracle, FramedNetwork, Regions, DistanceNoise]:
-    rng = np.random.default_rng(0)
-    oracle = rl.open_oracle(lambda x: true(x) + NOISE * rng.standard_normal((len(x), 1)), dim=DIM)
-    noise, drawn = DistanceNoise(3 * NOISE, NOISE), np.random.default_rng(LINE)
-    on_line, regions = neurons_on_a_line(oracle, noise, drawn)
-    return oracle, grow(oracle, on_line, regions, DIRECTIONS, noise, drawn), regions, noise
+    return seen_on_the_line(true, NOISE, DIRECTIONS)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -63,7 +48,7 @@ def test_another_line_shows_what_the_first_hides(seed: int) -> None:
     assert oracle.queries - before < ROWS * NEURONS
     assert found.neurons == len(found.along_sd) == NEURONS
     assert (np.diff(found.positions) > 0).all()
-    off, which = cKDTree(true_neurons(true, found)).query(found.network.weights[0])
+    off, which = cKDTree(true_weights(true, found)).query(found.network.weights[0])
     assert len(np.unique(which)) == NEURONS
     assert (off < 5 * found.weight_sd).all()
 
@@ -74,7 +59,7 @@ def test_what_is_known_well_stays_as_it_is() -> None:
     found = seen_from_another_line(oracle, known, noise, np.random.default_rng(1))
     assert found.neurons == NEURONS
     assert (found.weight_sd <= known.weight_sd).all()
-    off, which = cKDTree(true_neurons(true, found)).query(found.network.weights[0])
+    off, which = cKDTree(true_weights(true, found)).query(found.network.weights[0])
     assert len(np.unique(which)) == NEURONS
     assert (off < 5 * np.maximum(found.weight_sd, found.along_sd)).all()
 

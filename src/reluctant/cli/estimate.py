@@ -21,7 +21,7 @@ __all__ = ["SCHEMA", "estimate"]
 
 SCHEMA = "reluctant-estimate/1"
 LABEL = 28  # characters of a line's name, at least
-WHOLE = 100.0  # from here on decimals say nothing
+NO_DECIMALS_FROM = 100.0  # from here on decimals say nothing
 
 
 def estimate(
@@ -129,7 +129,7 @@ def _figures(found: Estimate, given: Given) -> Iterator[tuple[str, str]]:
 
 
 def _ratio(value: float) -> str:
-    return count(value) if value >= WHOLE else f"{value:.3f}"
+    return count(value) if value >= NO_DECIMALS_FROM else f"{value:.3f}"
 
 
 def _given(number: float | None) -> str:

@@ -29,7 +29,9 @@ WIDTH = 1e-9  # of the scale, down to which a step is followed
 SHARE, EXTRA = 2.0, 12  # lines for each unknown of a hyperplane, and more
 DISC = 0.02  # of the scale: where it is looked for at first
 BRACKET, FAR_BRACKET = 12.0, 30.0  # as many times the disc, and the error of the first hyperplane
-WHOLE = 0.35  # of the change in an interval must be in one of its four parts, or it is a bend: that leaves a quarter
+IN_ONE_PART = (
+    0.35  # of the change in an interval must be in one of its four parts, or it is a bend: that leaves a quarter
+)
 WIDEST = 1e-3  # of the scale: a change that is spread over more is no step
 SEEN = 0.1  # of the step: what has to be left of it elsewhere
 OUTLIER = 6.0  # median distances from the fitted hyperplane
@@ -77,7 +79,7 @@ def _lasts(residual: Ask, line: Lines, step: _Steps) -> bool:
     """True if what changes at a step does not change back at once: that would be a bump."""
     beside = step.t + WIDEST * line.scale * np.array([-1.0, 1.0])
     before, after = residual(line.points(np.zeros(2, dtype=int), beside))
-    return bool(np.linalg.norm(after - before) > WHOLE * step.size[0])
+    return bool(np.linalg.norm(after - before) > IN_ONE_PART * step.size[0])
 
 
 def _gate(normal: FloatArray, centre: FloatArray, off: float, outputs: int) -> Hyperplanes:
@@ -112,7 +114,7 @@ def _follow_steps(
         steps = np.diff(values, axis=1)
         off = np.linalg.norm(steps - np.median(steps, axis=1, keepdims=True), axis=2)
         best, each = np.argmax(off, axis=1), np.arange(len(todo))
-        whole = off[each, best] > WHOLE * change[todo]
+        whole = off[each, best] > IN_ONE_PART * change[todo]
         todo, best, each = todo[whole], best[whole], each[whole]
         low[todo], high[todo], change[todo] = t[each, best], t[each, best + 1], off[each, best]
         todo = todo[high[todo] - low[todo] > width]

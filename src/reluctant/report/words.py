@@ -16,7 +16,7 @@ PLAIN = range(-3, 5)  # decimal exponents that are written out
 SHORTEST, MINUTE, HOUR, DAY, YEAR = 0.1, 60.0, 3600.0, 86_400.0, 365 * 86_400.0
 SMALL = 0.001  # shares below this have one digit that says something
 BYTES = ("bytes", "kB", "MB", "GB", "TB", "PB")
-CERTAIN = 0.9995  # shares beyond this are not rounded up to all
+NEARLY_ALL = 0.9995  # shares beyond this are not rounded up to all
 
 
 def superscript(number: int) -> str:
@@ -46,7 +46,7 @@ def percent(value: Any) -> str:
     """A share as a percentage; one that is not whole is never written as 100%."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
-    if CERTAIN <= value < 1:
+    if NEARLY_ALL <= value < 1:
         return "> 99.9%"
     if 0 < value < SMALL:
         return f"{size(100 * value, 1)}%"

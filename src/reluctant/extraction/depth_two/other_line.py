@@ -19,6 +19,7 @@ from reluctant.extraction.depth_two.seen_neurons import AGREE, UNSURE, Line, Mar
 from reluctant.extraction.failures import StageFailed
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.samples import NONE, IntArray
+from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
 __all__ = ["seen_from_another_line"]
@@ -88,7 +89,6 @@ def _measured(
     """
     other, beside = Line.of(found, known), np.stack([which, which + 1])
     middles, points = other.points(regions.middle[beside].reshape(-1)), other.points(found.positions[which])
-    outputs, along = found.network.weights[1][0, which], found.network.weights[0][:, 0]
     room = sure_room(known, middles, oracle.arrays).reshape(2, -1)
     rounding = EACH * noise.at(np.linalg.norm(known.frame.points(points), axis=1))
     steepness = np.zeros(found.neurons + 2)  # of each crease, and of none at both ends
@@ -98,13 +98,22 @@ def _measured(
         steps = STEP * np.minimum(room, regions.width[beside] / (2 * own)).min(axis=0)
         with oracle.stage(OTHER_LINE):
             slopes = gradients(oracle, known.frame.points(middles), np.tile(steps, 2), known.frame.basis)
-        weights = outputs[:, None] * (slopes[len(which) :] - slopes[: len(which)])
-        off = along[which] - weights @ other.along
-        weights += off[:, None] * other.along  # which the line itself tells better
-        sd = np.maximum(rounding / steps, found.weight_sd[which])
-        sd[np.abs(off) > AGREE * sd] = np.inf  # a step has crossed a crease
+        weights, sd = _across(found, which, slopes, other.along, rounding / steps)
         most = np.linalg.norm(weights, axis=1) + STEEPER * sd
-        steepness[1 + which] = np.minimum(steepness[1 + which], most / along[which])
+        steepness[1 + which] = np.minimum(steepness[1 + which], most / found.network.weights[0][which, 0])
     weights *= np.sign(weights[:, :1])  # on where the first line ends, as all are
-    lines = np.tile(other.along, (len(which), 1))
+    lines, outputs = np.tile(other.along, (len(which), 1)), found.network.weights[1][0, which]
     return Neurons(weights, -(weights * points).sum(axis=1), outputs, sd, found.weight_sd[which], points, lines)
+
+
+def _across(
+    found: FramedNetwork, which: IntArray, slopes: FloatArray, along: FloatArray, rounding: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Weights of neurons and their errors, from slopes before all of their creases and behind them."""
+    before, behind = np.split(slopes, 2)
+    weights = found.network.weights[1][0, which][:, None] * (behind - before)
+    off = found.network.weights[0][which, 0] - weights @ along
+    weights += off[:, None] * along  # which the line itself tells better
+    sd = np.maximum(rounding, found.weight_sd[which])
+    sd[np.abs(off) > AGREE * sd] = np.inf  # a step has crossed a crease
+    return weights, sd
