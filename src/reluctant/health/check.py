@@ -74,7 +74,7 @@ def _summarise(
     near: ShortLines, repeated: FloatArray, far: dict[float, ShortLines], behind: Behind | None, queries: int
 ) -> Health:
     near_noise, far_noise = _near_reading(near, behind), _far_reading(far)
-    shape, off = _shape(near, near_noise), NOISE_FACTOR * near_noise.sd if near_noise else 0.0
+    shape, off = _shape(near, near_noise, behind), NOISE_FACTOR * near_noise.sd if near_noise else 0.0
     off = 0.0 if shape is Shape.UNCLEAR else off  # noise that hides everything else would explain everything
     answers = Kind.LABELS if is_one_hot(near.answers) else answer_kind(near.answers, off)
     if answers is Kind.LABELS and shape is not Shape.CONSTANT:
@@ -128,9 +128,9 @@ def _far_reading(far: dict[float, ShortLines]) -> NoiseReading | None:
     return read_noise(lines, NOISE_SCALE) if lines is not None and lines.sound.all() else None
 
 
-def _shape(near: ShortLines, noise: NoiseReading | None) -> Shape:
+def _shape(near: ShortLines, noise: NoiseReading | None, behind: Behind | None) -> Shape:
     sound = near.sound
-    if noise is None or 2 * sound.sum() < len(sound):
+    if noise is None or 2 * sound.sum() < len(sound) or (behind is not None and behind.too_coarse):
         return Shape.UNCLEAR
     change = np.abs(near.ahead[1][sound] - near.at_centres[sound]).max(axis=1)
     sd = noise.sd * SECOND_DIFFERENCE_GAIN

@@ -83,11 +83,10 @@ class Health:
     @property
     def refusal(self) -> Outcome | None:
         """Why an exact method cannot work on this target, or None."""
-        hidden = self.shape is Shape.UNCLEAR and self.decimals is not None and not self.nonfinite
-        if self.are_probabilities and (hidden or self.shape in (Shape.PIECEWISE_LINEAR, Shape.AFFINE)):
-            return Outcome.NOT_PIECEWISE_LINEAR  # curvature below the noise, but a softmax or sigmoid all the same
         if self.shape is Shape.UNCLEAR:
             return Outcome.NON_FINITE if self.nonfinite else Outcome.TOO_NOISY
+        if self.are_probabilities and self.shape in (Shape.PIECEWISE_LINEAR, Shape.AFFINE):
+            return Outcome.NOT_PIECEWISE_LINEAR  # curvature below the noise, but a softmax or sigmoid all the same
         return REFUSALS.get(self.shape)
 
     @property

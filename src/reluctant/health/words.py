@@ -59,17 +59,17 @@ MAYBE_SIGMOIDS = (
 
 def why_refused(health: Health) -> str:
     """Why an exact method cannot work on this target, and what can be done; empty if it can."""
-    refusal = health.refusal
-    if refusal is Outcome.NOT_PIECEWISE_LINEAR and health.are_probabilities:
+    refusal, behind = health.refusal, health.behind
+    if refusal in (Outcome.NOT_PIECEWISE_LINEAR, Outcome.TOO_NOISY) and health.are_probabilities:
         return _of_probabilities(health)
     if refusal is Outcome.NOT_PIECEWISE_LINEAR and health.may_be_sigmoids:
         return f"{refusal.happened} {MAYBE_SIGMOIDS}"
     if refusal is Outcome.PIECEWISE_CONSTANT and health.answers is Kind.LABELS:
         return f"The answers are labels, which do not change under small steps. {refusal.advice}"
-    if refusal is Outcome.NON_FINITE and health.behind is not None and health.behind.certain:
-        return NOTHING_TO_READ
-    if refusal is Outcome.NON_FINITE and health.behind is not None:
-        return f"{digits(health)}. {TOO_COARSE}" if health.behind.too_coarse else SOME_CERTAIN
+    if refusal in (Outcome.NON_FINITE, Outcome.TOO_NOISY) and behind is not None and behind.too_coarse:
+        return f"{digits(health)}. {TOO_COARSE}"
+    if refusal is Outcome.NON_FINITE and behind is not None:
+        return NOTHING_TO_READ if behind.certain else SOME_CERTAIN
     if refusal is Outcome.TOO_NOISY:
         return too_noisy(health)
     return str(refusal) if refusal else ""
