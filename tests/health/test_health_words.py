@@ -276,6 +276,15 @@ def test_coarse_probabilities_are_known_though_they_do_not_add_up(decimals, outp
         assert "float64" not in found.evidence.get("reason", "")
 
 
+def test_noise_that_no_box_helps_against_is_told_before_extraction():
+    rng = np.random.default_rng(0)
+    target = lambda x: np.clip(sigmoid_of_one(x) + 1e-3 * rng.standard_normal((len(x), 1)), 0, 1)  # noqa: E731
+    oracle = open_oracle(target, dim=6, link="sigmoid")
+    said = what_extraction_would_do(check_health(oracle), oracle)
+    assert said.startswith("Exact extraction would refuse this target. The values read through the link change by")
+    assert extract(open_oracle(target, dim=6, link="sigmoid")).outcome is Outcome.LOW_PRECISION
+
+
 TARGETS = {
     "float32": (in_float32(NETWORK), {}, WITH_FEW_DIGITS),
     "three decimals": (lambda x: np.round(NETWORK(x), 3), {}, WITH_FEW_DIGITS),

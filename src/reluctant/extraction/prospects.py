@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from reluctant.health import Health
 from reluctant.health.summary import FAR_ENOUGH
-from reluctant.health.words import NOISIEST_READ, RECAST, TOO_COARSE, TRAIN, TRAIN_OR_SPAN, digits
+from reluctant.health.words import NOISIEST_READ, RECAST, TOO_COARSE, TRAIN, TRAIN_OR_SPAN, coarse_behind, digits
 from reluctant.oracles import Oracle
 from reluctant.results import Outcome
 from reluctant.verification.check import NOISE_FACTOR
@@ -17,10 +17,8 @@ __all__ = [
     "IN_STEPS",
     "WITH_FEW_DIGITS",
     "answered_far_out",
-    "behind_a_link",
     "exact_refusal",
     "few_digits_are_enough",
-    "more_digits",
     "noticeable",
     "saturates",
     "too_few_digits",
@@ -31,6 +29,7 @@ EXACT = 1e-6  # of the output's deviation: an exact network must be verifiable t
 NOTICED = 1e-8  # of the output's deviation: from here on the method for few digits has the first attempt
 
 IN_A_BOX = "Far out its probabilities saturate: extract looks by itself inside a box in which they do not."
+WOULD_REFUSE = "Exact extraction would refuse this target."
 IN_STEPS = f"The probabilities behind the link change in steps: they are rounded. {TOO_COARSE}"
 WITH_FEW_DIGITS = (
     "Too few digits for exact extraction: extract takes its method for few digits by itself, which recovers one hidden "
@@ -81,36 +80,35 @@ def what_extraction_would_do(health: Health, oracle: Oracle) -> str:
     """A sentence where it would not look for exact weights: refuse the target, or do with few digits; else empty."""
     refusal = exact_refusal(health)
     if health.behind is not None and health.behind.too_coarse:
-        return f"Exact extraction would refuse this target. {behind_a_link(health)}"
+        return WOULD_REFUSE  # why is said of the answers
     if saturates(health, oracle):
-        return "" if health.behind is not None and health.behind.certain else IN_A_BOX
+        return _inside_a_box(health)
     if refusal is None or health.refusal is not None:
         return ""
     if refusal is Outcome.LOW_PRECISION and few_digits_are_enough(health, oracle):
-        return f"{WITH_FEW_DIGITS} {RECAST}" if more_digits(health) else WITH_FEW_DIGITS
+        return f"{WITH_FEW_DIGITS} {RECAST}" if health.more_digits else WITH_FEW_DIGITS
     why = too_few_digits(health, tried=False) if refusal is Outcome.LOW_PRECISION else str(refusal)
-    return f"Exact extraction would refuse this target. {why}"
+    return f"{WOULD_REFUSE} {why}"
 
 
-def more_digits(health: Health) -> bool:
-    """True if the target would answer with more digits in float64: where nothing else limits them."""
-    behind = health.behind
-    rounded = health.decimals is not None or (behind is not None and behind.decimals is not None)
-    return health.recast and health.deterministic and not rounded
+def _inside_a_box(health: Health) -> str:
+    """Of probabilities that saturate far out: what extraction would do nearer to the origin."""
+    assert health.behind is not None
+    if health.behind.certain:
+        return ""
+    if health.noise.absolute > NOISIEST_READ * health.spread:
+        return f"{WOULD_REFUSE} {too_few_digits(health, tried=False)}"
+    few = health.more_digits and health.behind.number_format != "float64"
+    return f"{IN_A_BOX} {RECAST}" if few else IN_A_BOX
 
 
 def too_few_digits(health: Health, *, tried: bool) -> str:
     """Why a target ended with too few digits, whether the method for them was tried or not, and what can be done."""
     if health.behind is not None and health.behind.too_coarse:
-        return behind_a_link(health)
+        return coarse_behind(health)
     method = "the method for them, which recovers one hidden layer, did not succeed"
     failed = method if tried else "for the method for few digits"
     train = TRAIN_OR_SPAN if health.deterministic else TRAIN
     unlinked = train if health.behind is None else train.replace("on them", "on them, without the link")
-    advice = RECAST if more_digits(health) else unlinked
+    advice = RECAST if health.more_digits else unlinked
     return f"{digits(health)}: too few digits for exact extraction, and {failed}. {advice}"
-
-
-def behind_a_link(health: Health) -> str:
-    """Why probabilities with few digits are refused."""
-    return f"{digits(health)}. {TOO_COARSE}"

@@ -94,6 +94,12 @@ class Health:
         """Why an exact method cannot work on this target, and what can be done; empty if it can."""
         return words.why_refused(self)
 
+    @property
+    def more_digits(self) -> bool:
+        """True if it would answer with more digits in float64: it can be re-cast, and nothing else limits them."""
+        rounded = self.decimals is not None or (self.behind is not None and self.behind.decimals is not None)
+        return self.recast and self.deterministic and not rounded
+
     def why(self, outcome: Outcome) -> str:
         """What this says of a run that ended so; empty if it was not for what the interface gives."""
         if outcome is Outcome.TOO_NOISY and self.refusal is None:  # too noisy for one method, and not for others
@@ -137,8 +143,7 @@ class Health:
         if self.behind is None:
             rounded = "not rounded" if self.decimals is None else rounded_to(self.decimals)
             return [f"Answers fit {self.number_format}, {rounded}.", said]
-        rounded = "" if self.behind.decimals is None else f" {rounded_to(self.behind.decimals)}"
-        return [f"Values were read from probabilities{rounded}.", said]
+        return [f"Values were read from probabilities {self.behind.told}.", said]
 
     def _warnings(self) -> list[str]:
         found = []

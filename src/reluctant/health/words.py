@@ -12,7 +12,17 @@ from reluctant.results import Outcome
 if TYPE_CHECKING:
     from reluctant.health.summary import Health
 
-__all__ = ["NOISIEST_READ", "RECAST", "TOO_COARSE", "TRAIN", "TRAIN_OR_SPAN", "digits", "too_noisy", "why_refused"]
+__all__ = [
+    "NOISIEST_READ",
+    "RECAST",
+    "TOO_COARSE",
+    "TRAIN",
+    "TRAIN_OR_SPAN",
+    "coarse_behind",
+    "digits",
+    "too_noisy",
+    "why_refused",
+]
 
 NOISIEST_READ = 1e-6  # of the output's deviation: more noise hides what lines inside a box have to tell
 
@@ -67,12 +77,17 @@ def why_refused(health: Health) -> str:
     if refusal is Outcome.PIECEWISE_CONSTANT and health.answers is Kind.LABELS:
         return f"The answers are labels, which do not change under small steps. {refusal.advice}"
     if refusal in (Outcome.NON_FINITE, Outcome.TOO_NOISY) and behind is not None and behind.too_coarse:
-        return f"{digits(health)}. {TOO_COARSE}"
+        return coarse_behind(health)
     if refusal is Outcome.NON_FINITE and behind is not None:
         return NOTHING_TO_READ if behind.certain else SOME_CERTAIN
     if refusal is Outcome.TOO_NOISY:
         return too_noisy(health)
     return str(refusal) if refusal else ""
+
+
+def coarse_behind(health: Health) -> str:
+    """Of probabilities behind a link that have too few digits for it."""
+    return f"{digits(health)}. {RECAST if health.more_digits else TOO_COARSE}"
 
 
 def too_noisy(health: Health) -> str:
@@ -103,13 +118,13 @@ def _of_probabilities(health: Health) -> str:
     if health.decimals is not None:
         said = TOO_COARSE if health.decimals < ENOUGH_DECIMALS else COARSE.format(link=link)
         return f"{told} {rounded_to(health.decimals)}. {said}"
-    if health.number_format == "float16" and not health.recast:
+    if health.number_format == "float16" and not health.more_digits:
         return f"{told} in float16. {TOO_COARSE}"
     noisy = health.noise.absolute > NOISIEST_READ * health.spread
     if noisy and (health.number_format == "float64" or not health.deterministic):
         return f"{told} with noise of {health.noise.absolute:.1e}. {TOO_NOISY_TO_READ}"
-    if link == "sigmoid" and health.number_format != "float64" and not health.recast:
+    if link == "sigmoid" and health.number_format != "float64" and not health.more_digits:
         return f"{told} in {health.number_format}. {COARSE.format(link=link)}"
     hidden = ", by less than their noise at small scale" if health.curves_hidden else ""
-    read = READ_THEM_RECAST if health.recast and health.number_format != "float64" else READ_THEM
+    read = READ_THEM_RECAST if health.more_digits and health.number_format != "float64" else READ_THEM
     return f"{told}, which are curved{hidden}. {read.format(link=link)}"

@@ -16,7 +16,6 @@ from reluctant.errors import BudgetExhausted, InvalidInput, TargetError
 from reluctant.extraction.clipped import where_inputs_are_clipped
 from reluctant.extraction.prospects import (
     answered_far_out,
-    behind_a_link,
     exact_refusal,
     few_digits_are_enough,
     too_few_digits,
@@ -25,6 +24,7 @@ from reluctant.geometry import DistanceNoise
 from reluctant.geometry.noise import SAFETY
 from reluctant.health import Health
 from reluctant.health.check import examine as examine_health
+from reluctant.health.words import coarse_behind
 from reluctant.learning.accuracy import output_units
 from reluctant.learning.asked import Asked, asked_by_theorem
 from reluctant.learning.checks import Drawn, check_network, draw_points
@@ -148,7 +148,7 @@ class _Run:
     def behind_link(self, health: Health) -> Outcome | None:
         """Why values that a link reads cannot be learned in all of space, or None."""
         if health.behind is not None and health.behind.too_coarse:
-            self.evidence["reason"] = behind_a_link(health)
+            self.evidence["reason"] = coarse_behind(health)
             return Outcome.LOW_PRECISION
         certain = health.refusal is Outcome.NON_FINITE and health.behind is not None and not health.behind.certain
         if not certain and (health.behind is None or health.refusal is not None or answered_far_out(health)):
