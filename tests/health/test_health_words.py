@@ -282,7 +282,9 @@ def test_noise_that_no_box_helps_against_is_told_before_extraction():
     oracle = open_oracle(target, dim=6, link="sigmoid")
     said = what_extraction_would_do(check_health(oracle), oracle)
     assert said.startswith("Exact extraction would refuse this target. The values read through the link change by")
-    assert extract(open_oracle(target, dim=6, link="sigmoid")).outcome is Outcome.LOW_PRECISION
+    found = extract(open_oracle(target, dim=6, link="sigmoid"))
+    assert found.outcome in (Outcome.LOW_PRECISION, Outcome.TOO_NOISY)
+    assert found.queries < 500
 
 
 TARGETS = {

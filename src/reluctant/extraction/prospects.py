@@ -81,7 +81,8 @@ def what_extraction_would_do(health: Health, oracle: Oracle) -> str:
     refusal = exact_refusal(health)
     if health.behind is not None and health.behind.too_coarse:
         return WOULD_REFUSE  # why is said of the answers
-    if saturates(health, oracle):
+    noisy = health.behind is not None and not health.deterministic and health.refusal is None
+    if saturates(health, oracle) or noisy:  # noise far out leaves some probabilities that are not 0 or 1
         return _inside_a_box(health)
     if refusal is None or health.refusal is not None:
         return ""
