@@ -117,7 +117,7 @@ def choose_base_points(
         "neurons that no point tells apart",
         number=needed + MOST_EXTRA,
         limit=needed,
-        partial=known.lifted(),
+        partial=known,
     )
 
 
@@ -141,7 +141,7 @@ def _candidates(
     needed = points_needed(len(z), len(outputs))
     if len(usable) < needed:
         reason = "points at which every neuron's state is sure"
-        raise StageFailed("base points", reason, number=len(usable), limit=needed, partial=known.lifted())
+        raise StageFailed("base points", reason, number=len(usable), limit=needed, partial=known)
     weight = weight[usable]
     return _Candidates(y[usable], values[arrays.put(usable)], weight / np.median(weight), outputs, arrays)
 
