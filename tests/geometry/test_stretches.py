@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from reluctant.geometry import DistanceNoise, Lines, Scan, scan_lines
+from reluctant.geometry.samples import NONE
 from reluctant.geometry.search import scanning
-from reluctant.geometry.search.asking import Search, Wanted
+from reluctant.geometry.search.asking import Search, Usual, Wanted
 from reluctant.geometry.search.rounds import next_round
 from reluctant.geometry.search.starts import start
 from reluctant.geometry.search.stretches import Stretches
@@ -37,13 +40,75 @@ def test_a_crowd_is_found_as_without_stretches(seed, monkeypatch) -> None:
     assert abs(len(found.samples) - len(whole.samples)) < 0.002 * len(whole.samples)
 
 
-def test_whole_lines_are_shown_in_every_round(seed) -> None:
+def test_whole_lines_are_shown_once_a_round(seed) -> None:
     shown: list[Scan] = []
     end = searched(planted(CROWD, seed, bias=0.5), seed, watch=shown.append)
     counts = [len(scan.samples) for scan in shown]
-    assert counts == sorted(counts)
-    assert counts[-1] == len(end.samples)
+    assert counts == np.cumsum(np.bincount(end.samples.round)).tolist()
     assert all(set(scan.samples.line) == {0, 1} for scan in shown)
+
+
+def test_pairs_and_checks_are_numbered_once(seed) -> None:
+    samples = searched(planted(CROWD, seed, bias=0.5), seed).samples
+    for numbers, most in ((samples.pair, 2), (samples.check, 3)):  # a check on a sample has one on either side
+        assert np.bincount(numbers[numbers != NONE]).max() <= most
+
+
+@pytest.mark.parametrize("most", [9_000, 26_800])  # the second is reached in a part
+def test_rows_that_are_allowed_are_kept_to_in_parts_too(most: int, monkeypatch) -> None:
+    monkeypatch.setattr(scanning, "FRESH_STARTS", 0)
+    rng, network = np.random.default_rng(1), planted(CROWD, 1, bias=0.5)
+    lines = Lines.random(rng, 2, network.dim)
+    samples = scan_lines(network, lines, NOISE, rng, most=most).samples
+    before_last = (samples.round < samples.round.max()).sum()
+    assert before_last < most <= len(samples)
+
+
+def test_rounds_are_counted_in_parts_too(monkeypatch) -> None:
+    """Somewhere in a crowd the function is curved: no round settles it."""
+    monkeypatch.setattr(scanning, "FRESH_STARTS", 0)
+    network, rng = planted((20, 1500, 1), 2, bias=0.5), np.random.default_rng(2)
+    lines = Lines.random(rng, 1, network.dim)
+
+    def ask_at(line, t):
+        bump = np.exp(-((t - 1.0) ** 2) / 2e-6)
+        return network(lines.points(line, t)) + 1e-7 * bump[:, None]
+
+    scan = scan_lines(network, lines, NOISE, rng, ask_at=ask_at)
+    assert scan.open.any()
+    assert scan.samples.round.max() == scanning.CROWD_ROUNDS
+
+
+def test_a_part_sees_what_is_usual_elsewhere(search: Search) -> None:
+    seen = next_round(search, start(search, np.random.default_rng(0)))
+    stretches = Stretches(np.array([1]), np.array([-np.inf]), np.array([np.inf]))
+    usual = Usual(bend=123.0, narrower=0.25)
+    part = stretches.search(search, replace(seen, usual=usual))
+    assert not part.is_whole
+    inside, _ = stretches.apart(seen.samples)
+    assert next_round(part, inside).usual == usual
+    part.new_numbers(5)
+    assert search.counts is part.counts
+
+
+def test_a_stretch_goes_on_to_the_end_of_a_line(search: Search) -> None:
+    samples = start(search, np.random.default_rng(0))
+    seen = next_round(search, samples)
+    line = samples.line[seen.pieces.first]
+    last = np.flatnonzero(line == 1)[-1]
+    few = Wanted()
+    few.add(np.array([1]), samples.t[seen.pieces.last[[last]]])
+    stretches = Stretches.around(replace(seen, wanted=few))
+    assert stretches.line.tolist() == [1]
+    assert stretches.high[0] == np.inf
+
+
+def test_a_line_without_pieces_is_not_searched_in_parts() -> None:
+    network, rng = planted((5, 3, 1), 0), np.random.default_rng(0)
+    lines = Lines.random(rng, 1500, 5)
+    scan = scan_lines(network, lines, NOISE, rng, few=True, close=True)
+    assert not scan.open.any()
+    assert np.bincount(scan.creases.line, minlength=1500).max() == 3
 
 
 @pytest.fixture
@@ -61,7 +126,7 @@ def test_what_is_put_together_again_is_the_whole(search: Search) -> None:
     seen = next_round(search, samples)
     few = Wanted()
     few.add(np.array([0, 2]), np.array([seen.samples.t[0], seen.samples.t[-1]]))  # the two ends of all
-    stretches = Stretches.around(type(seen)(seen.samples, seen.pieces, few, seen.open, seen.usual))
+    stretches = Stretches.around(replace(seen, wanted=few))
     inside, others = stretches.apart(seen.samples)
     assert stretches.line.tolist() == [0, 2]
     assert set(inside.line) == {0, 1}

@@ -12,7 +12,8 @@ from reluctant.extraction.bounded import recover_inside
 from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.depth_two.assemble import assemble, refine_outputs, refit_biases
-from reluctant.extraction.depth_two.base_points import choose_base_points, reach_of
+from reluctant.extraction.depth_two.base_points import choose_base_points
+from reluctant.extraction.depth_two.climbing import reach_of
 from reluctant.extraction.depth_two.close_creases import tell_close_creases_apart
 from reluctant.extraction.depth_two.line import CROWD, NoCrease, Regions, neurons_on_a_line
 from reluctant.extraction.depth_two.main_pass import MAIN_PASS, Gradients, measure_gradients

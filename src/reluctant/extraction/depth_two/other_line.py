@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reluctant.extraction.depth_two.base_points import reach_of
+from reluctant.extraction.depth_two.climbing import reach_of
 from reluctant.extraction.depth_two.line import NoCrease, Regions, neurons_on_a_line
 from reluctant.extraction.depth_two.matching import Other, put_together, same_creases
 from reluctant.extraction.depth_two.second_look import STEEPER, STEP, gradients, sure_room
