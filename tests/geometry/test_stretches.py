@@ -65,18 +65,25 @@ def test_rows_that_are_allowed_are_kept_to_in_parts_too(most: int, monkeypatch) 
 
 
 def test_rounds_are_counted_in_parts_too(monkeypatch) -> None:
-    """Somewhere in a crowd the function is curved: no round settles it."""
+    """Somewhere in a crowd the function jumps: no round settles it."""
     monkeypatch.setattr(scanning, "FRESH_STARTS", 0)
+    monkeypatch.setattr(scanning, "CROWD_ROUNDS", 30)
     network, rng = planted((20, 1500, 1), 2, bias=0.5), np.random.default_rng(2)
     lines = Lines.random(rng, 1, network.dim)
 
     def ask_at(line, t):
-        bump = np.exp(-((t - 1.0) ** 2) / 2e-6)
-        return network(lines.points(line, t)) + 1e-7 * bump[:, None]
+        return network(lines.points(line, t)) + 1e-3 * (t > 1.0)[:, None]
 
     scan = scan_lines(network, lines, NOISE, rng, ask_at=ask_at)
     assert scan.open.any()
-    assert scan.samples.round.max() == scanning.CROWD_ROUNDS
+    assert scan.samples.round.max() == 30
+
+
+@pytest.fixture
+def search() -> Search:
+    network, rng = planted((5, 30, 1), 3), np.random.default_rng(3)
+    lines = Lines.random(rng, 3, 5)
+    return Search(lambda line, t: network(lines.points(line, t)), lines, NOISE, crowded=False)
 
 
 def test_a_part_sees_what_is_usual_elsewhere(search: Search) -> None:
@@ -103,19 +110,36 @@ def test_a_stretch_goes_on_to_the_end_of_a_line(search: Search) -> None:
     assert stretches.high[0] == np.inf
 
 
+def test_a_stretch_has_three_pieces_on_either_side(search: Search) -> None:
+    scan = scan_lines(None, search.lines, NOISE, np.random.default_rng(0), ask_at=search.ask_at)
+    seen = next_round(search, scan.samples)
+    first = seen.pieces.first[np.flatnonzero(scan.samples.line[seen.pieces.first] == 1)]
+    few = Wanted()
+    few.add(np.array([1]), scan.samples.t[first[[6]]])
+    stretches = Stretches.around(replace(seen, wanted=few))
+    assert (stretches.low, stretches.high) == (scan.samples.t[first[3]], scan.samples.t[first[10] - 1])
+
+
+def test_runs_are_tested_when_the_whole_is_looked_at(search: Search) -> None:
+    scan = scan_lines(None, search.lines, NOISE, np.random.default_rng(0), ask_at=search.ask_at)
+    whole, every = replace(search, crowded=True), Stretches(np.arange(3), np.full(3, -np.inf), np.full(3, np.inf))
+    part = every.search(whole, next_round(whole, scan.samples))
+    inside = every.apart(scan.samples)[0]
+    while (seen := next_round(part, inside)).wanted:
+        inside = seen.samples + part.ask_all(seen.wanted)
+    assert next_round(whole, inside).wanted
+
+
 def test_a_line_without_pieces_is_not_searched_in_parts() -> None:
-    network, rng = planted((5, 3, 1), 0), np.random.default_rng(0)
-    lines = Lines.random(rng, 1500, 5)
-    scan = scan_lines(network, lines, NOISE, rng, few=True, close=True)
-    assert not scan.open.any()
-    assert np.bincount(scan.creases.line, minlength=1500).max() == 3
+    knots = np.concatenate([np.linspace(-6, 6, 41), [-1e4, 1e4, -300, 300, -1e6, 1e6]])
+    lines = Lines.random(np.random.default_rng(0), 1500, 3)
 
+    def ask_at(line, t):
+        return np.where(line == 7, np.maximum(0, t[:, None] - knots).sum(axis=1), 0.0)[:, None]
 
-@pytest.fixture
-def search() -> Search:
-    network, rng = planted((5, 30, 1), 3), np.random.default_rng(3)
-    lines = Lines.random(rng, 3, 5)
-    return Search(lambda line, t: network(lines.points(line, t)), lines, NOISE, crowded=False)
+    scan = scan_lines(None, lines, NOISE, np.random.default_rng(1), few=True, close=True, ask_at=ask_at)
+    assert set(scan.creases.line) == {7}
+    assert len(scan.creases) == len(knots)
 
 
 def test_what_is_put_together_again_is_the_whole(search: Search) -> None:
