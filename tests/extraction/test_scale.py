@@ -78,7 +78,7 @@ def test_every_crease_of_a_crowded_line_is_found(seed: int) -> None:
 def test_a_neuron_that_is_hardly_ever_on_is_looked_at_on_the_line(shown: int, expected: int) -> None:
     rng = np.random.default_rng(0)
     y = np.concatenate([rng.standard_normal((50, 3)), np.column_stack([np.arange(10.0) + 1, np.zeros((10, 2))])])
-    values = rng.standard_normal((60, 4))
+    values = np.where(np.arange(60) % 2, 1.0, -1.0)[:, None] * np.ones(4)
     values[:40, 2] = np.where(np.arange(40) < shown, 1.0, -1.0)
     candidates = _Candidates(y, values, np.ones(60), np.ones((1, 4)), HOST)
     points = _showing_all(candidates, np.arange(40))
