@@ -29,8 +29,8 @@ SingleArray: TypeAlias = NDArray[np.float32]
 
 POOL = 4.0  # candidates for each point needed
 POOL_FOR_MANY = 3.0
-HEAVIEST = 1.5  # for each point needed, of which elimination picks: it is as good as twice as many
-SHOWN = 16  # of these, at which each neuron is on, and off, at least
+HEAVIEST = 1.5  # for each point needed, of which elimination picks; more do not determine neurons better
+SHOWN = 16  # of these, at which each neuron is on, and off, at least: of fewer elimination may leave out all
 FEWEST_CANDIDATES = 200
 TOO_CLOSE = 1e-11  # of the typical weight of a point: its steps would be too short to measure anything
 WELL_DETERMINED = 1e-7  # of the median singular value: more digits than that are not to be lost in solving
