@@ -12,7 +12,7 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.errors import NonFiniteAnswer
 from reluctant.extraction.any_depth import AnyDepth
-from reluctant.extraction.candidate import Known, Method, lifted
+from reluctant.extraction.candidate import Method
 from reluctant.extraction.clipped import where_inputs_are_clipped
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
@@ -31,6 +31,7 @@ from reluctant.extraction.prospects import (
     saturates,
     too_few_digits,
 )
+from reluctant.extraction.so_far import Known, lifted
 from reluctant.geometry import DistanceNoise
 from reluctant.health import Health
 from reluctant.health.behind import refuse_labels
