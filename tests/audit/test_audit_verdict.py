@@ -164,7 +164,8 @@ STUDENT = train_student(open_oracle(lambda x: NETWORK(x).argmax(axis=1), dim=8),
 
 def trained(labels: float, *, error: float | None = None, hurried: bool = False) -> Result:
     """A network trained on 40,000 answers that is no copy."""
-    accuracy = replace(STUDENT.evidence["accuracy"], error=error, agreement=labels, commonest=0.6)
+    told = {"agreement": labels, "differing": 1.01 - labels, "commonest": 0.6, "points": 4000, "labelled": True}
+    accuracy = replace(STUDENT.evidence["accuracy"], error=error, **told)
     evidence = {"accuracy": accuracy, "training": replace(STUDENT.evidence["training"], short="", hurried=hurried)}
     return Result(Outcome.NOT_ACCURATE, off_by(0.5), {"training": Rows(40_000, 40_000)}, evidence=evidence)
 
@@ -172,8 +173,8 @@ def trained(labels: float, *, error: float | None = None, hurried: bool = False)
 def test_a_trained_network_is_told_before_that_no_closer_copy_was_made():
     verdict = judge(replace(SETTLED, training=trained(0.97)))
     assert verdict.sentence.startswith(
-        "A network trained on 40,000 answers gives the same label for 97.0% of inputs that it was not trained on (the "
-        "commonest label alone: 60.0%). No closer copy was made."
+        "A network trained on 40,000 answers gives the same label for 97.0% of 4,000 inputs that it was not trained on "
+        "(the commonest label alone: 60.0%). No closer copy was made."
     )
     span = recover_span(open_oracle(NETWORK))
     seen = judge(replace(SETTLED, training=trained(0.97, error=0.04, hurried=True), span=span))

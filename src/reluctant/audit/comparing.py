@@ -94,16 +94,17 @@ def _compared(
     rebuilt: Rebuilt, true: FloatArray, found: FloatArray, reference: bool, kind: Kind = Kind.VALUES
 ) -> Rebuilt:
     """What the network gives at the inputs beside what it should give."""
-    told = np.isfinite(true).all(axis=1)  # an infinite log-ratio is a class that is certain to the last digit
-    if not told.any():
+    finite = np.isfinite(true).all(axis=1)  # an infinite log-ratio is a class that is certain to the last digit
+    if not finite.any():
         return rebuilt
-    true, found = true[told], found[told]
+    true, found = true[finite], found[finite]
     spread = true.std(axis=0)
     errors = np.abs(found - true) / np.where(spread > 0, spread, 1.0)
     labels = _labels(true, reference, kind)
-    same = float((_labels(found, reference, kind) == labels).mean())
+    same, alone = float((_labels(found, reference, kind) == labels).mean()), commonest_share(labels)
     rms, largest = float(np.sqrt(np.mean(errors**2))), float(errors.max())
-    return replace(rebuilt, error=rms, largest=largest, agreement=same, commonest=commonest_share(labels))
+    sized = replace(rebuilt, error=rms, largest=largest)
+    return replace(sized, agreement=same, commonest=alone) if alone < 1 else sized  # one label alone tells nothing
 
 
 def _labels(values: FloatArray, reference: bool, kind: Kind) -> Any:

@@ -118,6 +118,11 @@ class Known:
         return self.link != "identity"
 
     @property
+    def may_be_sigmoids(self) -> bool:
+        """True if answers look like those of sigmoids, and nobody has looked behind them."""
+        return not self.linked and self.health is not None and self.health.may_be_sigmoids
+
+    @property
     def refusal(self) -> Outcome | None:
         """Why the interface gives nothing to work with, None where it does."""
         return None if self.health is None else self.health.refusal

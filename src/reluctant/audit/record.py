@@ -125,6 +125,7 @@ class Audit:
             "link": link,
             "link found": found,
             "answers only in": None if reach is None else reach.describe(),
+            "may be sigmoids": self.known.may_be_sigmoids,
         }
 
     def to_json(self) -> str:

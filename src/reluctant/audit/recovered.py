@@ -44,15 +44,15 @@ def accuracy_of(run: Result) -> dict[str, Any]:
 
 def _of_a_student(measured: HeldOut) -> dict[str, Any]:
     """Of a network trained on the answers: its error where they have a size, and how often its label is theirs."""
-    same = (
-        f"the same label for {percentage(measured.agreement)} of inputs that it was not trained on "
-        f"(the commonest label alone: {percentage(measured.commonest)})"
-    )
+    inputs = f"{measured.points:,} inputs that it was not trained on"
+    alone = f"(the commonest label alone: {percentage(measured.commonest)})"
+    same = f"the same label for {percentage(measured.agreement)} of {inputs} {alone}"
     if measured.of_copy is None:
         return {"typical": None, "inputs": measured.points, "words": f"with {same}"}
     typical = float(np.sqrt(measured.of_copy))
     below = "below " if measured.is_bound else ""
-    words = f"to an error of {below}{typical:.1e} of the answers' deviation, root mean square, and {same}"
+    told = f"and {same}" if measured.tells_labels else f"at {inputs}"
+    words = f"to an error of {below}{typical:.1e} of the answers' deviation, root mean square, {told}"
     return {"typical": typical, "inputs": measured.points, "words": words}
 
 

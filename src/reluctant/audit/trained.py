@@ -12,10 +12,11 @@ from reluctant.defenses.words import defense_words
 from reluctant.oracles import Oracle
 from reluctant.results import UNSETTLED
 
-__all__ = ["alone_words", "first_student", "hidden_of", "trained_sentence", "trained_words"]
+__all__ = ["alone_words", "first_student", "gives_labels", "hidden_of", "is_made", "trained_sentence", "trained_words"]
 
 Data = Mapping[str, Any]
 
+TELLING = 0.5  # of the labels that the commonest one alone gets wrong: who gives so many of them has learned something
 MOST_NAMED = 2  # in a sentence, of defenses that leave different copies
 NOT_TRAINED = "Training a copy on the answers was not tried, and may well succeed."
 
@@ -37,26 +38,42 @@ def hidden_of(student: Rebuilt | None) -> Sequence[int] | None:
     return None if training is None else tuple(training.hidden)
 
 
+def gives_labels(measured: Data) -> bool:
+    """True if a network surely gives many more labels than one label alone.
+
+    measured: as `HeldOut.to_dict` has it; few inputs leave much to chance, and one number has no label.
+    """
+    alone, differing = measured["commonest"], measured.get("differing")
+    surely = measured["agreement"] if differing is None else 1 - differing
+    return bool(measured.get("labelled", True) and alone < 1 and surely - alone >= TELLING * (1 - alone))
+
+
+def is_made(student: Data) -> bool:
+    """True if there is such a network: it has an error, or labels."""
+    return student.get("error") is not None or student.get("labels kept") is not None
+
+
 def trained_words(student: Data, *, sampled: bool = True) -> str:
     """How far off it is, how often it gives the same label, and whether it might have done better.
 
     student: as `Leak.student` has it, and the record; sampled: the inputs are random ones.
     """
-    if student.get("labels kept") is None:
+    if not is_made(student):
         open_ = student["outcome"] in UNSETTLED
         return "was not made: rows or time ran out" if open_ else f"was not made ({student['outcome']})"
-    error, drawn = student.get("error"), student.get("held out labels")
-    off = "" if error is None else f"is within {error:.1e} of the model and "
+    error, labels, drawn = (student.get(part) for part in ("error", "labels kept", "held out labels"))
+    off = "" if error is None else f"is within {error:.1e} of the model"
     beside = "" if sampled or error is not None or drawn is None else f" ({percentage(drawn)} of random ones)"
+    same = "" if labels is None else f"gives the same label for {percentage(labels)} of the inputs{beside}"
     cut = "; its training was cut short" if student.get("cut short") else ""
     reused = ", as without the defense, whose answers hardly differ" if student.get("as undefended") else ""
-    return f"{off}gives the same label for {percentage(student['labels kept'])} of the inputs{beside}{reused}{cut}"
+    return f"{' and '.join(part for part in (off, same) if part)}{reused}{cut}"
 
 
 def alone_words(student: Data) -> str:
-    """What to read beside equal labels: the share of the commonest one; empty where that is not told."""
+    """What to read beside equal labels: the share of the commonest one; empty where they are not told."""
     alone = student.get("commonest label")
-    return "" if alone is None else f"one label alone: {percentage(alone)}"
+    return "" if alone is None or student.get("labels kept") is None else f"one label alone: {percentage(alone)}"
 
 
 def trained_sentence(rows: Sequence[Leak], cheapest: Leak | None, *, sampled: bool = False) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from reluctant.audit.leak import NO_METHOD
 from reluctant.audit.leak import is_close as is_near
-from reluctant.audit.trained import alone_words, trained_words
+from reluctant.audit.trained import alone_words, is_made, trained_words
 from reluctant.defenses.words import defense_words
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.words import UNKNOWN, count, percent, powers, size
@@ -83,7 +83,7 @@ def label_alone(defenses: Data | None) -> str:
 def trained_note(row: Data) -> str:
     """What training on the defended answers reaches, in a few words; empty where it was not tried."""
     student = row.get("trained") or {}
-    if student.get("labels kept") is None:
+    if not is_made(student):
         return ""
     alone = alone_words(student)
     return f"a network trained on its answers {powers(trained_words(student))}{f' ({alone})' if alone else ''}"

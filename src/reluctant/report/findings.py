@@ -183,9 +183,18 @@ def _number_format(record: Data) -> str | None:
 
 def _answers(record: Data) -> str | None:
     """What they are: as the audit saw them, where the target says nothing better."""
-    kind, link_found = record["target"].get("kind"), record["target"].get("link found")
-    seen = "labels" if answers_labels(record) else "probabilities" if link_found else kind
-    return seen if seen == kind else f"{seen}, as the audit saw"
+    target, health = record["target"], record.get("health") or {}
+    kind, link = target.get("kind"), _link(target)
+    if answers_labels(record):
+        seen = "labels"
+    elif link is not None or health.get("answers") == "probabilities":
+        seen = "log-probabilities" if target["link"] == "log-softmax" else "probabilities"
+    elif target.get("may be sigmoids"):
+        return f"{kind} between 0 and 1, which may be probabilities"
+    else:
+        return kind
+    told = link is not None and not target.get("link found")
+    return seen if seen == kind else f"{seen}, as the audit {'was told' if told else 'saw'}"
 
 
 def _link(target: Data) -> str | None:

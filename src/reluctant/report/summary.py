@@ -180,7 +180,8 @@ def _trained(record: Data) -> Figure | None:
     student = student_of(record)
     if student is None or not student.telling:
         return None
-    note = f"{student.shape}; one label alone: {percent(student.alone)}; at inputs that it was not trained on"
+    inputs = f"at {count(student.inputs)} inputs that it was not trained on"
+    note = f"{student.shape}; one label alone: {percent(student.alone)}; {inputs}"
     return Figure("The same label from a trained network", percent(student.labels), note)
 
 
