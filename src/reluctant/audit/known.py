@@ -108,6 +108,16 @@ class Known:
         return bool(ended) and all(each is not None and each.outcome.settles for each in ended)
 
     @property
+    def short_of_rows(self) -> tuple[str, ...]:
+        """Steps that look for something to take, and whose share of the budget ran out before they had ended."""
+        runs: dict[str, Ended | None] = {
+            "span": self.span, "extraction": self.extraction, "learning": self.learning, "training": self.training,
+        }  # fmt: skip
+        ended = {name: None if run is None else run.outcome for name, run in runs.items()}
+        short = [name for name, outcome in ended.items() if outcome is Outcome.OUT_OF_BUDGET]
+        return tuple(name for name in short if name not in self.timed_out)
+
+    @property
     def copy(self) -> Result | None:
         """The run that gave the best copy: verified, as accurate as asked for, or measured to be close."""
         return best_copy(run for _, run in self.runs)

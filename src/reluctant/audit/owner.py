@@ -19,6 +19,7 @@ GIVE_DOMAIN = "If it answers in some range only, give that: domain=(low, high) (
 # Where the outcome's own advice is of no use to an owner.
 ADVICE: Mapping[Outcome, str] = {
     Outcome.NOT_ACCURATE: "",
+    Outcome.OUT_OF_BUDGET: "Raise the budget (--budget), which steps share; with a transcript nothing is paid twice.",
     Outcome.UNVERIFIED: "Another seed (--seed) may settle it.",
     Outcome.SPAN_PARTIAL: "Another seed (--seed), or inputs of the model's own kind (--inputs), may settle it.",
     Outcome.RANK_UNCLEAR: "A local model can be opened with more digits: --precision float64.",
@@ -48,6 +49,9 @@ LABELS = "Labels"
 ARE_LABELS = "The answers are labels: they do not change under small steps."
 
 
+# What a step has of the budget is a share of it.
+OF_A_STEP: Mapping[Outcome, str] = {Outcome.OUT_OF_BUDGET: "Its share of the query budget ran out."}
+
 # Where a link reads probabilities, it is their values that end, and not the answers.
 SATURATED: Mapping[Outcome, str] = {
     Outcome.OUT_OF_REACH: (
@@ -63,14 +67,15 @@ ZEROS = "Probabilities that are 0, to the last digit or in their noise,"
 A_COPY = "A network was trained on the answers that is close enough to be called a copy."
 NO_COPY = "A network was trained on the answers; it is not close enough to be called a copy."
 ON_FEWER = (
-    "The query budget ran out: a network was trained on the answers there were. It is not close enough to be called a "
-    "copy."
+    "Its share of the query budget ran out: a network was trained on the answers there were. It is not close enough to "
+    "be called a copy."
 )
 
 
 def happened(outcome: Outcome, *, saturates: bool = False) -> str:
     """What happened; saturates: answers are probabilities that were read through a link."""
-    return SATURATED.get(outcome, outcome.happened) if saturates else outcome.happened
+    said = OF_A_STEP.get(outcome, outcome.happened)
+    return SATURATED.get(outcome, said) if saturates else said
 
 
 def told(outcome: Outcome, *, saturates: bool = False) -> str:

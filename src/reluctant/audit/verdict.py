@@ -10,7 +10,7 @@ from reluctant.adversarial import Flip
 from reluctant.audit.known import Known
 from reluctant.audit.owner import GIVE_DOMAIN, coarse, happened, reason
 from reluctant.audit.recovered import accuracy_of, is_trained, shape_of
-from reluctant.audit.stopped import STOPS, is_stopped, left_by_a_stop
+from reluctant.audit.stopped import STOPS, is_stopped, left_by_a_stop, listed
 from reluctant.results import Ended, Outcome, Result
 
 __all__ = ["LEAKS", "NEEDS", "SMALL_FLIP", "Verdict", "judge", "smallest_flip"]
@@ -224,7 +224,9 @@ def _why_not(known: Known) -> str:
     if known.health is None:
         return stopped or known.said.get("health", "")
     steps = ["extraction", "learning", "training", *_open_steps(known, "span")]
-    ended = [_how_it_ended(known, step) for step in steps if known.states.get(step) not in STOPS]
+    steps = [step for step in steps if known.states.get(step) not in STOPS]
+    ended = [_how_it_ended(known, step) for step in steps if step not in known.short_of_rows]
+    ended += [f"The rows for {listed(known.short_of_rows)} ran out."] if known.short_of_rows else []
     return " ".join(dict.fromkeys(said for said in (*ended, stopped, known.needed) if said))
 
 

@@ -299,9 +299,14 @@ def _step(step: Data) -> list[Cell | str]:
         step["step"],
         Cell(state, tone=TONES[state]),
         step.get("why") or "",
-        Cell(count(queries), "" if queries is None else queries),
+        Cell(_of(queries, step.get("allowed")), "" if queries is None else queries),
         Cell(duration(seconds), "" if seconds is None else seconds),
     ]
+
+
+def _of(queries: Any, allowed: Any) -> str:
+    """Rows that a step asked, of those it might have asked."""
+    return count(queries) + (f" of {count(allowed)}" if allowed is not None else "")
 
 
 def name_table(record: Data) -> Table:
