@@ -24,7 +24,7 @@ from reluctant.oracles.link import AnswerLink
 from reluctant.results import Outcome
 from reluctant.span import recover_span
 
-__all__ = ["look_at_health", "look_for_span", "seen"]
+__all__ = ["look_at_health", "look_for_span", "seen", "span_from_labels"]
 
 NOISY_ROWS = 12  # asked to tell probabilities with noise from values
 SURELY = 5.0  # deviations of noise that hardly any of so few answers goes beyond
@@ -123,12 +123,27 @@ def _are_noisy_probabilities(oracle: Counting, known: Known, served: Health, see
     return bool(np.all((answers >= -slack) & (answers <= 1 + slack)) and off <= slack)
 
 
+def span_from_labels(known: Known) -> bool:
+    """True if values do not give the span, and labels of the answers as they are may.
+
+    Values are no pieces of linear functions, or rounding leaves nothing of them, or none can be read through a link.
+    """
+    served = known.served
+    if known.refusal in FROM_LABELS or served is None:
+        return known.refusal in FROM_LABELS
+    coarse = known.refusal is Outcome.TOO_NOISY and served.deterministic
+    unread = known.linked and known.refusal is Outcome.NON_FINITE
+    return (coarse or unread) and served.refusal not in (Outcome.CONSTANT, Outcome.NON_FINITE)
+
+
 def look_for_span(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
-    """From values; from labels where values are no pieces of linear functions."""
-    skip_where(known, Outcome.CONSTANT, Outcome.NON_FINITE, missing="no directions to tell apart")
-    labels = known.refusal in FROM_LABELS
-    if labels and oracle.outputs == 1 and known.health is not None and known.health.answers is not Kind.LABELS:
-        raise Skip(f"{lacks(known.health, 'no span to take')} One output has no label to look at instead.")
+    """From values; from labels where these do not give it."""
+    labels = span_from_labels(known)
+    if not labels:
+        skip_where(known, Outcome.CONSTANT, Outcome.NON_FINITE, missing="no directions to tell apart")
+    elif oracle.outputs == 1 and known.health is not None and known.health.answers is not Kind.LABELS:
+        said = lacks(known.health, "no span to take", saturates=known.linked)
+        raise Skip(f"{said} One output has no label to look at instead.", settles=known.refusal_settles)
     # Coarse directions of few digits do not pass verification, and finding them anew costs more.
     few = known.health is not None and known.health.number_format != "float64"
     return {"span": recover_span(oracle, labels=labels, fine=few, rng=seed)}

@@ -12,7 +12,7 @@ from reluctant.health import Health
 from reluctant.oracles import Kind
 from reluctant.results import Ended, Outcome
 
-__all__ = ["GIVE_DOMAIN", "LABELS", "happened", "lacks", "reason", "told", "told_of"]
+__all__ = ["GIVE_DOMAIN", "GIVE_SIGMOID", "coarse", "happened", "lacks", "reason", "told", "told_of"]
 
 GIVE_DOMAIN = "If it answers in some range only, give that: domain=(low, high) (--domain LOW,HIGH)."
 
@@ -98,8 +98,11 @@ def told_of(run: Ended, *, saturates: bool = False) -> str:
 
 
 def coarse(run: Ended) -> str:
-    """Why probabilities with few decimals were refused; empty where it was not that."""
-    behind = getattr(run.evidence.get("health"), "behind", None)
+    """Why answers with few decimals were refused; empty where it was not that."""
+    health = run.evidence.get("health")
+    if run.outcome is Outcome.TOO_NOISY and health is not None:
+        return _too_coarse(health)
+    behind = getattr(health, "behind", None)
     if run.outcome is not Outcome.LOW_PRECISION or behind is None or not behind.too_coarse:
         return ""
     return (
@@ -108,24 +111,32 @@ def coarse(run: Ended) -> str:
     )
 
 
+def _too_coarse(health: Health) -> str:
+    """What hides the structure of answers with few decimals that are the same every time; empty where it is noise."""
+    if not health.deterministic or health.decimals is None:
+        return ""
+    rounded = f"Its answers are rounded to {health.decimals} decimals"
+    return f"{rounded}: too coarse against their spread to see any structure."
+
+
 def reason(health: Health, *, saturates: bool = False) -> str:
     """Why an interface is refused, in a sentence; empty where it is not."""
     if health.refusal is None:
         return ""
-    labels = health.refusal is Outcome.PIECEWISE_CONSTANT and health.answers is Kind.LABELS
-    said = ARE_LABELS if labels else happened(health.refusal, saturates=saturates)
-    return f"{said} {GIVE_SIGMOID}" if may_be_sigmoids(health) else said
-
-
-def may_be_sigmoids(health: Health) -> bool:
-    """True if it was refused for curves that a sigmoid would explain: nobody has looked behind it."""
-    return health.refusal is Outcome.NOT_PIECEWISE_LINEAR and health.may_be_sigmoids
+    if health.refusal is Outcome.PIECEWISE_CONSTANT and health.answers is Kind.LABELS:
+        return ARE_LABELS
+    rounded = _too_coarse(health) if health.refusal is Outcome.TOO_NOISY else ""
+    return rounded or happened(health.refusal, saturates=saturates)
 
 
 def lacks(health: Health, missing: str, *, saturates: bool = False) -> str:
     """What a step misses in an interface that is refused: "Labels have no creases to find."."""
     if saturates and health.refusal is Outcome.NON_FINITE:
         return f"{ZEROS} have {missing}."
-    labels = health.answers is Kind.LABELS and health.refusal is not Outcome.CONSTANT
-    given = GIVES.get(health.refusal, "Such answers") if health.refusal is not None else "Such answers"
-    return f"{LABELS if labels else given} have {missing}."
+    if health.answers is Kind.LABELS and health.refusal is not Outcome.CONSTANT:
+        given = LABELS
+    elif health.refusal is Outcome.TOO_NOISY and health.deterministic:
+        given = "Answers so coarse"
+    else:
+        given = GIVES.get(health.refusal, "Such answers") if health.refusal is not None else "Such answers"
+    return f"{given} have {missing}."

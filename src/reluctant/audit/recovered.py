@@ -22,15 +22,17 @@ Price = dict[str, Any]  # "per thousand" queries, and the "currency"
 
 def accuracy_of(run: Result) -> dict[str, Any]:
     """Errors of a run's network relative to the output's deviation: the largest seen, at how many inputs, the typical
-    one (rms), in words. inside: where that deviation was taken, if not at inputs of size 1.
+    one (rms), in words. They are those of its verification, which have the noise of the answers in them; own: what is
+    the network's own is at most that, where it is told apart. inside: where that deviation was taken, if not at inputs
+    of size 1.
     """
     verification, precision = run.evidence.get("verification"), run.evidence.get("precision")
     accuracy = run.evidence.get("accuracy")
     largest, rms = (None, None) if verification is None else (verification.max_error, verification.rms_error)
     found = {"largest": largest, "typical": rms, "inputs": None if verification is None else verification.points}
-    found |= {"inside": run.evidence.get("inside")}
+    found |= {"own": None if precision is None else precision.error, "inside": run.evidence.get("inside")}
     if precision is not None:
-        return found | {"typical": precision.error, "words": f"in every digit that its answers give{_seen(found)}"}
+        return found | {"words": f"in every digit that its answers give{_seen(found)}"}
     if run.outcome is Outcome.RECOVERED and largest is not None:
         return found | {"words": f"to {_digits(largest)} digits{_seen(found)}"}
     if isinstance(accuracy, HeldOut):

@@ -8,7 +8,7 @@ from typing import Any
 
 from reluctant.adversarial import Flip
 from reluctant.audit.known import Known
-from reluctant.audit.owner import GIVE_DOMAIN, coarse, happened, reason
+from reluctant.audit.owner import GIVE_DOMAIN, GIVE_SIGMOID, coarse, happened, reason
 from reluctant.audit.recovered import accuracy_of, is_trained, shape_of
 from reluctant.audit.stopped import STOPS, is_stopped, left_by_a_stop, listed
 from reluctant.results import Ended, Outcome, Result
@@ -76,7 +76,8 @@ def _sentence(known: Known, level: str) -> str:
     if level == "approximate":
         trained = known.copy is known.training
         said = _copied(known, f"A close copy of the network can be {'trained on its answers' if trained else 'taken'}")
-        return f"{said} {RAN_OUT} {known.needed}" if known.needed else said
+        more = [*([f"{RAN_OUT} {known.needed}"] if known.needed else []), *_behind_sigmoids(known)]
+        return " ".join([said, *more])
     if level == "span":
         return _span_sentence(known)
     if "open" in known.said:
@@ -227,7 +228,13 @@ def _why_not(known: Known) -> str:
     steps = [step for step in steps if known.states.get(step) not in STOPS]
     ended = [_how_it_ended(known, step) for step in steps if step not in known.short_of_rows]
     ended += [f"The rows for {listed(known.short_of_rows)} ran out."] if known.short_of_rows else []
-    return " ".join(dict.fromkeys(said for said in (*ended, stopped, known.needed) if said))
+    more = (stopped, known.needed, *_behind_sigmoids(known))
+    return " ".join(dict.fromkeys(said for said in (*ended, *more) if said))
+
+
+def _behind_sigmoids(known: Known) -> list[str]:
+    """What would be looked at behind a link that nobody gave."""
+    return [GIVE_SIGMOID] if known.unread else []
 
 
 REBUILDING = ("health", "span", "extraction", "learning", "training")  # steps that say what can be taken

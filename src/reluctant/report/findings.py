@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from reluctant.audit.states import State, state_of
-from reluctant.report.sentences import answers_labels
+from reluctant.report.sentences import answers_labels, is_curved
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.words import count, duration, money, powers, size
 
@@ -46,6 +46,7 @@ def recovered_facts(record: Data) -> Facts:
         ("Answers through", None if recovered.get("link", "identity") == "identity" else recovered["link"]),
         ("Largest error seen", _seen(error)),
         ("Typical error (root mean square)", _error(error.get("typical"), error.get("inside"))),
+        ("Its own error, without the noise of the answers", _own(error)),
         ("In words", _first_capital(error.get("words"))),
         ("Queries", _queries(recovered)),
         ("Cost", _cost(recovered, record.get("price"))),
@@ -90,6 +91,11 @@ def _seen(error: Data) -> str | None:
 def _error(value: Any, inside: str | None = None) -> str | None:
     where = f" in {inside}" if inside else ""
     return None if value is None else f"{size(value)} of the output's standard deviation{where}"
+
+
+def _own(error: Data) -> str | None:
+    said = _error(error.get("own"), error.get("inside"))
+    return said and f"at most {said}, root mean square, with 95% confidence"
 
 
 def _queries(recovered: Data) -> str:
@@ -217,12 +223,18 @@ def _health(health: Data, labels: bool) -> list[tuple[str, str | None]]:
     fresh, far = size(health.get("fresh_noise")), health.get("largest_scale")
     missing, largest = health.get("nonfinite"), None if far is None else f"size {size(far, 1)}"
     return [
-        ("Shape at small scale", health.get("shape")),
+        ("Shape at small scale", _shape_of(health)),
         ("The same every time", "yes" if health.get("deterministic") else f"no: fresh noise of {fresh}"),
         *([] if labels else _sizes(health)),
         ("Rows without a number", count(missing) if missing else None),
         ("Largest inputs answered", largest),
     ]
+
+
+def _shape_of(health: Data) -> str | None:
+    """Probabilities are curved also where their digits or noise do not show it."""
+    hidden = is_curved(health) and health.get("shape") == "piecewise linear"
+    return "curved, by less than its digits show" if hidden else health.get("shape")
 
 
 # Behind a link some is told of the answers, some of the values that were read from them, under names of their own.
@@ -299,7 +311,7 @@ def _step(step: Data) -> list[Cell | str]:
         step["step"],
         Cell(state, tone=TONES[state]),
         step.get("why") or "",
-        Cell(_of(queries, step.get("allowed")), "" if queries is None else queries),
+        Cell(_of(queries, None if state is State.SKIPPED else step.get("allowed")), "" if queries is None else queries),
         Cell(duration(seconds), "" if seconds is None else seconds),
     ]
 
