@@ -365,11 +365,13 @@ def test_far_out_it_is_probabilities_that_end_and_not_the_answers(record):
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
-def test_a_sigmoid_that_was_not_looked_behind_is_not_settled(record, outputs):
-    network = planted((6, 8, outputs))
-    found = record(lambda x: expit(network(x)), 6, steps=["health", "extraction", "learning"])
+def test_a_sigmoid_that_cannot_be_looked_behind_is_not_settled(record, outputs):
+    """Where digits hide its curves, nothing but its owner tells a sigmoid from straight pieces."""
+    network = planted((6, 5, outputs))
+    steps = ["health", "extraction", "learning"]
+    found = record(lambda x: expit(network(x)).astype(np.float32), 6, budget=60_000, steps=steps)
     assert {"extractable", "approximable"} <= set(found["verdict"]["unsettled"])
     assert found["verdict"]["level"] == "unknown"
     assert "--link sigmoid" in found["verdict"]["sentence"]
-    behind = record(lambda x: expit(network(x)), 6, steps=["health", "extraction"], link="sigmoid")
+    behind = record(lambda x: expit(network(x)), 6, steps=["health", "extraction"])
     assert "extractable" in behind["verdict"]["leaks"]

@@ -14,18 +14,31 @@ from reluctant.audit import audit
 from reluctant.audit.trained import gives_labels
 from reluctant.oracles import open_oracle
 from reluctant.report import audit_page, check_audit, three_figures
-from reluctant.report.findings import interface_facts
+from reluctant.report.findings import interface_facts, recovered_facts
+from reluctant.report.sentences import also_found, flip_sentence, line_sentence
 from reluctant.report.student import student_of
 from reluctant.report.summary import leaks
-from reluctant.testing import planted
+from reluctant.report.words import size
+from reluctant.testing import in_float32, planted
 
 SEVERAL, ONE = planted((6, 5, 3)), planted((6, 5, 1))
 TRAINED = ("health", "training")
+REBUILDING = ("health", "span", "extraction")
 
 
 def chance(x: Any) -> Any:
     """One probability of a sigmoid, which a plain function does not say."""
     return (1 + np.tanh(ONE(x) / 2)) / 2
+
+
+def curved(x: Any) -> Any:
+    """Between 0 and 1 and curved, with nothing straight behind a sigmoid."""
+    return (1 + np.tanh(np.tanh(ONE(x)))) / 4
+
+
+def softmax(x: Any) -> Any:
+    powers = np.exp(SEVERAL(x) - SEVERAL(x).max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
 
 
 def audited(target: Callable[..., Any], **settings: Any) -> dict[str, Any]:
@@ -67,12 +80,12 @@ def test_chance_and_one_label_are_taken_off():
 
 def test_one_number_has_no_label():
     """A probability is positive everywhere; its sign says nothing, and is not told as a label."""
-    record = audited(chance, budget=10_000, steps=("health", "span", "training"))
+    record = audited(curved, budget=10_000, steps=("health", "span", "training"))
     said = page(record)
     assert "One output has no label to look at" in said
     assert "of labels" not in said
     assert "same label" not in said
-    assert "its error may be as large as" in said
+    assert "of the answers' deviation" in said
     assert dict(interface_facts(record))["Answers"] == "values between 0 and 1, which may be probabilities"
 
 
@@ -82,10 +95,133 @@ def test_answers_are_called_what_they_are_read_as():
     assert dict(interface_facts(plain))["Answers"] == "values"
 
 
-def test_rounded_probabilities_are_no_values():
-    def rounded(x):
-        powers = np.exp(SEVERAL(x) - SEVERAL(x).max(axis=1, keepdims=True))
-        return (powers / powers.sum(axis=1, keepdims=True)).round(4)
+@pytest.fixture(scope="module")
+def rounded() -> dict[str, Any]:
+    """Probabilities of three decimals, read through the link that they have."""
+    return audited(lambda x: softmax(x).round(3), link="softmax", steps=(*REBUILDING, "flip"))
 
-    record = audited(rounded, steps=["health"])
-    assert dict(interface_facts(record))["Answers"] == "probabilities, as the audit saw"
+
+def test_a_reason_is_the_same_wherever_it_stands(rounded):
+    reason = "Its probabilities are rounded to 3 decimals: the values before the link cannot be read from so few digits"
+    assert next(step for step in rounded["steps"] if step["step"] == "extraction")["why"] == f"{reason}."
+    assert f"Exact extraction: {reason}." in also_found(rounded)
+    assert reason in rounded["verdict"]["sentence"]
+    assert "--precision float64" not in page(rounded)
+    assert any("not all of them could be read back" in limit for limit in rounded["limits"])
+
+
+def test_labels_give_the_span_that_a_link_cannot_read(rounded):
+    assert rounded["span"]["outcome"] == "span-recovered"
+    assert "span" in rounded["verdict"]["leaks"]
+    assert states(rounded)["Directions it looks at"] == "yes"
+
+
+def test_probabilities_that_a_link_cannot_read_are_trained_on():
+    steps = ("health", "extraction", "training")
+    record = audited(lambda x: softmax(x).round(3), link="softmax", budget=5000, steps=steps)
+    assert record["training"]["network"] is not None
+    assert record["training"]["queries"] > 1000
+
+
+def test_rounded_probabilities_are_neither_values_nor_straight():
+    record = audited(lambda x: softmax(x).round(3), steps=("health", "line"))
+    facts = dict(interface_facts(record))
+    assert (facts["Answers"], facts["Shape at small scale"]) == (
+        "probabilities, as the audit saw",
+        "curved, by less than its digits show",
+    )
+    assert line_sentence(record) == "It is curved, not made of straight pieces."
+
+
+def test_what_is_too_coarse_is_not_called_noise():
+    record = audited(lambda x: softmax(x).round(2), steps=(*REBUILDING, "learning"))
+    said = page(record)
+    assert "Its answers are rounded to 2 decimals: too coarse" in record["verdict"]["sentence"]
+    assert "so much noise" not in said
+    assert "too noisy" not in said
+    assert line_sentence(record) == ""
+    assert record["span"]["outcome"] == "span-recovered"
+
+
+def test_a_sigmoid_is_looked_behind():
+    """Straight pieces behind it, where the answers are curved, prove it: nobody has to say so."""
+    record = audited(chance, steps=REBUILDING)
+    assert (record["target"]["link"], record["target"]["link found"]) == ("sigmoid", True)
+    assert record["verdict"]["level"] == "exact"
+    assert dict(interface_facts(record))["Read through"] == "sigmoid, found by the audit"
+    assert "--link sigmoid" not in audited(curved, steps=REBUILDING)["verdict"]["sentence"]
+
+
+def test_a_sigmoid_of_few_digits_settles_nothing():
+    """Its curves are below its digits: it may as well be made of straight pieces, and nobody can look behind it."""
+    record = audited(lambda x: chance(x).astype(np.float32), budget=60_000, steps=(*REBUILDING, "flip"))
+    assert record["target"]["link"] == "identity"
+    assert record["extraction"]["outcome"] == "low-precision"
+    assert record["verdict"]["unsettled"] == ["extractable", "approximable", "span", "flippable"]
+    assert states(record)["Exact copy"] == "not settled"
+    assert states(record)["Flip by one small step"] == "not tried"
+    assert record["verdict"]["sentence"].count("--link sigmoid") == 1
+    assert "no sign that could flip" in page(record)
+
+
+def test_nobody_is_told_options_that_an_audit_does_not_have():
+    record = audited(lambda x: 1 + np.abs(ONE(x)), steps=("health", "flip"))
+    assert {one["outcome"] for one in record["flip"]["tries"]} == {"not-flipped"}
+    assert flip_sentence(record) == "One gradient step did not flip the target, as far as it was followed."
+    assert "--steps" not in page(record)
+
+
+def test_tries_that_ended_otherwise_are_counted():
+    record = audited(SEVERAL, steps=("health", "flip"))
+    tries = [one | {"ok": False, "outcome": "not-flipped"} for one in record["flip"]["tries"]]
+    tries[-1]["outcome"] = "out-of-budget"
+    cut = record | {"flip": record["flip"] | {"ok": False, "outcome": "not-flipped", "tries": tries}}
+    assert flip_sentence(cut).startswith("4 of 5 inputs: One gradient step did not flip the target")
+    assert "1 of 5 inputs: Its share of the query budget ran out." in flip_sentence(cut)
+
+
+def test_a_flip_behind_a_sigmoid_is_one_of_the_probability():
+    record = audited(lambda x: (1 + np.tanh((ONE(x) - ONE(x[:1] * 0)) / 2)) / 2, steps=("health", "flip"))
+    assert record["flip"]["ok"]
+    assert "the probability crosses one half" in flip_sentence(record)
+
+
+def test_a_flip_that_may_be_smaller_is_no_good_news():
+    record = audited(SEVERAL, steps=("health", "flip"))
+    large = record | {"verdict": record["verdict"] | {"leaks": [], "unsettled": []}}
+    assert next(leak for leak in leaks(large) if leak.state == "by a large one").tone == "good"
+    open_ = large | {"verdict": large["verdict"] | {"unsettled": ["flippable"]}}
+    assert next(leak for leak in leaks(open_) if leak.state == "by a large one so far").tone == "calm"
+
+
+def test_one_root_mean_square_has_one_name():
+    """The typical error is that of the verification, as `extract` prints it; the copy's own stands beside it."""
+    record = audited(in_float32(SEVERAL), steps=("health", "extraction"))
+    evidence, error = record["extraction"]["evidence"], record["recovered"]["error"]
+    assert error["typical"] == evidence["verification"]["rms_error"]
+    assert error["own"] == evidence["precision"]["error"]
+    facts = dict(recovered_facts(record))
+    assert facts["Typical error (root mean square)"].startswith(size(error["typical"]))
+    assert facts["Its own error, without the noise of the answers"].startswith(f"at most {size(error['own'])}")
+
+
+def test_lines_of_a_caption_are_in_the_picture():
+    asked = audited(SEVERAL, steps=("health", "linearity"))
+    on_a_copy = audited(SEVERAL, steps=("health", "extraction", "linearity"))
+    for record, dotted in ((asked, False), (on_a_copy, True)):
+        said = page(record)
+        assert "Below the dashed line, a change by half," in said
+        assert "changed by half" in said  # the legend
+        assert ("Dotted: what a random network of this depth gives." in said) == dotted
+        assert ("random network" in said.replace("what a random network", "")) == dotted
+
+
+def test_what_was_refused_is_told_by_data():
+    """No word of a reason decides: a step that was left out is not tried, one that was refused has no method."""
+    refused = audited(curved, steps=("health", "extraction", "learning"))
+    assert "extractable" not in refused["verdict"]["unsettled"]
+    assert states(refused)["Exact copy"] == "no method here"
+    left_out = audited(SEVERAL, steps=("health",))
+    assert set(states(left_out).values()) == {"not tried"}
+    reworded = [step | {"why": "Labels are not what it is about."} for step in left_out["steps"]]
+    assert set(states(left_out | {"steps": reworded}).values()) == {"not tried"}

@@ -68,13 +68,15 @@ class Known:
 
     link: how the answers are read, as given or as found. reach: the range in which the target answers, where it
     does not everywhere. served: the interface as it answers; health: as it is read. noisy: answers are probabilities
-    with noise on them, which are put right before a link reads them.
+    with noise on them, which are put right before a link reads them. looked_behind: a link that nobody gave was tried,
+    and shows no values.
     """
 
     given: Given
     link: AnswerLink = "identity"
     reach: Domain | None = None
     noisy: bool = False
+    looked_behind: bool = False
     served: Health | None = None
     health: Health | None = None
     span: Span | None = None
@@ -135,13 +137,13 @@ class Known:
 
     @property
     def may_be_sigmoids(self) -> bool:
-        """True if answers look like those of sigmoids, and nobody has looked behind them."""
+        """True if answers look like those of sigmoids, and are not read as such."""
         return not self.linked and self.health is not None and self.health.may_be_sigmoids
 
     @property
     def unread(self) -> bool:
-        """True if values before sigmoids may show more: the answers are not too coarse to read them from."""
-        return self.may_be_sigmoids and self.refusal is not Outcome.TOO_NOISY
+        """True if values before sigmoids may show more: nobody has looked, and answers are not too coarse for it."""
+        return self.may_be_sigmoids and not self.looked_behind and self.refusal is not Outcome.TOO_NOISY
 
     @property
     def refusal(self) -> Outcome | None:

@@ -88,24 +88,32 @@ def _check_inside(oracle: Counting, known: Known, seed: int) -> dict[str, Any] |
 
 
 def _check(oracle: Counting, known: Known, seed: int) -> dict[str, Any]:
-    """Probabilities are read through their softmax also where nobody said so."""
+    """Probabilities are read through their softmax or sigmoid also where nobody said so."""
     served, output = check_health(oracle, rng=seed), known.given.output
     noisy = _are_noisy_probabilities(oracle, known, served, seed)
     if known.linked or output is not None:
         health = check_health(seen(oracle, known.link, output, noisy=noisy), rng=seed)
         return {"served": served, "health": health, "noisy": noisy}
-    if served.answers is not Kind.PROBABILITIES:
-        return {"served": served, "health": served}
-    behind = _behind(oracle, seed, noisy)
+    link = _likely_link(oracle, served)
+    behind = None if link is None else _behind(oracle, link, seed, noisy)
     if behind is None or behind.refusal is not None:
-        return {"served": served, "health": served}
-    return {"served": served, "health": behind, "link": "softmax", "noisy": noisy}
+        return {"served": served, "health": served, "looked_behind": behind is not None}
+    return {"served": served, "health": behind, "link": link, "noisy": noisy}
 
 
-def _behind(oracle: Counting, seed: int, noisy: bool) -> Health | None:
+def _likely_link(oracle: Counting, served: Health) -> AnswerLink | None:
+    """What may stand after the values: straight pieces behind it, where the answers are curved, prove it."""
+    if served.answers is Kind.PROBABILITIES:
+        return "softmax"
+    told = oracle.facts.kind is Kind.PROBABILITIES and served.deterministic
+    curved = served.refusal is Outcome.NOT_PIECEWISE_LINEAR and served.may_be_sigmoids
+    return "sigmoid" if told or curved else None
+
+
+def _behind(oracle: Counting, link: AnswerLink, seed: int, noisy: bool) -> Health | None:
     """Health of the values behind probabilities, None where they cannot be read."""
     try:
-        return check_health(seen(oracle, "softmax", None, noisy=noisy), rng=seed)
+        return check_health(seen(oracle, link, None, noisy=noisy), rng=seed)
     except ReluctantError:
         return None
 

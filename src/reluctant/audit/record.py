@@ -214,8 +214,8 @@ def _limits(audit: Audit) -> list[str]:
             "give it (--domain LOW,HIGH)."
         )
     if known.linked:
-        read = "they were read back through" if known.refusal is None else "no values could be read through"
-        said.append(f"The answers are probabilities; {read} their {known.link}.{_put_right(known)}")
+        read = "they were read" if known.refusal is None else "not all of them could be read"
+        said.append(f"The answers are probabilities; {read} back through their {known.link}.{_put_right(known)}")
     if known.network is not None and known.written_link not in ("identity", "sigmoid"):
         said.append("Probabilities do not tell a value added to every class alike: the first class is taken as 0.")
     for run in (known.extraction, known.learning, known.training):
