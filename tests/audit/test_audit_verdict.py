@@ -11,7 +11,7 @@ import pytest
 from reluctant import ReLUNetwork, check_health, flip_sign, open_oracle, recover_span, verify
 from reluctant.audit.known import Given, Known
 from reluctant.audit.names import names
-from reluctant.audit.owner import told
+from reluctant.audit.owner import happened, told
 from reluctant.audit.recovered import best_copy, recovered
 from reluctant.audit.states import State
 from reluctant.audit.verdict import LEAKS, SMALL_FLIP, judge
@@ -107,13 +107,17 @@ def test_the_better_of_two_copies_is_told():
 
 
 @pytest.mark.parametrize(
-    ("outcome", "level"),
-    [(Outcome.OUT_OF_BUDGET, "unknown"), (Outcome.PARTIAL, "unknown"), (Outcome.NOT_PIECEWISE_LINEAR, "nothing")],
+    ("outcome", "level", "said"),
+    [
+        (Outcome.OUT_OF_BUDGET, "unknown", "The rows for extraction ran out."),
+        (Outcome.PARTIAL, "unknown", Outcome.PARTIAL.happened),
+        (Outcome.NOT_PIECEWISE_LINEAR, "nothing", Outcome.NOT_PIECEWISE_LINEAR.happened),
+    ],
 )
-def test_a_run_that_was_cut_short_settles_nothing(outcome, level):
+def test_a_run_that_was_cut_short_settles_nothing(outcome, level, said):
     verdict = judge(replace(SETTLED, extraction=Result(outcome, None, {})))
     assert verdict.level == level
-    assert outcome.happened in verdict.sentence
+    assert said in verdict.sentence
 
 
 def test_time_that_ran_out_is_not_called_a_budget():
@@ -218,7 +222,8 @@ def test_the_verdict_stands_in_no_other_entry():
 
 def test_an_owner_is_not_told_what_is_for_those_who_ask():
     for outcome in Outcome:
-        assert told(outcome).startswith(outcome.happened)
+        assert told(outcome).startswith(happened(outcome))
+        assert (happened(outcome) == outcome.happened) == (outcome is not Outcome.OUT_OF_BUDGET)  # a share of it
         assert not re.search(r"Ask for|ask the target|--eps|--steps|--labels|--threshold|Average", told(outcome))
 
 

@@ -14,6 +14,7 @@ from reluctant.audit import audit
 from reluctant.audit.trained import gives_labels
 from reluctant.oracles import open_oracle
 from reluctant.report import audit_page, check_audit, three_figures
+from reluctant.report.defenses import one_label, stand_in
 from reluctant.report.findings import interface_facts, recovered_facts
 from reluctant.report.sentences import also_found, flip_sentence, line_sentence
 from reluctant.report.student import student_of
@@ -225,3 +226,17 @@ def test_what_was_refused_is_told_by_data():
     assert set(states(left_out).values()) == {"not tried"}
     reworded = [step | {"why": "Labels are not what it is about."} for step in left_out["steps"]]
     assert set(states(left_out | {"steps": reworded}).values()) == {"not tried"}
+
+
+def test_the_sweep_says_what_its_errors_are_of(record):
+    assert stand_in(record) == ""
+    trained = record | {"defenses": record["defenses"] | {"on": "the trained network"}}
+    off = size(record["recovered"]["error"]["typical"])
+    assert stand_in(trained).endswith(f"not against the model, from which that network is off by {off} itself.")
+    assert stand_in(trained) in page(trained)
+
+
+def test_the_label_of_one_output_is_explained():
+    assert one_label(audited(ONE, steps=["health"])) == "The label of one output: whether it is positive."
+    assert one_label(audited(chance, steps=["health"])) == "The label of one output: whether it is above one half."
+    assert one_label(audited(SEVERAL, steps=["health"])) == ""
