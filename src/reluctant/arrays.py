@@ -31,13 +31,17 @@ class Arrays:
     def __reduce__(self) -> str | tuple[Any, ...]:
         return "HOST"  # there is one, on every machine
 
-    def put(self, array: NDArray[Any]) -> Array:
+    def put(self, array: Array) -> Array:
         """The array, moved to where large ones live."""
         return array
 
     def get(self, array: Array) -> NDArray[Any]:
         """The array, as one of numpy."""
         return np.asarray(array)
+
+    def empty(self, shape: tuple[int, ...]) -> Array:
+        """Room for numbers in double precision."""
+        return np.empty(shape)
 
     def normals(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         """Standard normal numbers."""
@@ -94,8 +98,10 @@ class TorchArrays(Arrays):
         """The namespace: torch."""
         return self._torch
 
-    def put(self, array: NDArray[Any]) -> Array:
-        """A tensor on the device."""
+    def put(self, array: Array) -> Array:
+        """A tensor on the device; one that is there stays."""
+        if isinstance(array, self._torch.Tensor):
+            return array.to(self.device)
         array = np.asarray(array, order="C")
         if array.flags.writeable:
             return self._torch.from_numpy(array).to(self.device)
@@ -109,6 +115,10 @@ class TorchArrays(Arrays):
         """Back to the host."""
         found: NDArray[Any] = array.cpu().numpy()
         return found
+
+    def empty(self, shape: tuple[int, ...]) -> Array:
+        """Room for numbers in double precision."""
+        return self._torch.empty(shape, dtype=self._torch.float64, device=self.device)
 
     def normals(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         """Standard normal numbers, drawn on the device; the generator gives the seed."""

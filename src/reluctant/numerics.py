@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -16,7 +17,17 @@ from numpy.typing import NDArray
 
 from reluctant.errors import InvalidInput
 
-__all__ = ["FLOAT_BYTES", "FloatArray", "Noise", "Rng", "as_generator", "seed_signature", "unit_roundoff"]
+__all__ = [
+    "FLOAT_BYTES",
+    "FloatArray",
+    "Noise",
+    "Rng",
+    "all_finite",
+    "as_generator",
+    "joined",
+    "seed_signature",
+    "unit_roundoff",
+]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Rng: TypeAlias = "int | np.random.Generator | None"
@@ -27,6 +38,22 @@ FLOAT_BYTES = np.dtype(np.float64).itemsize
 def unit_roundoff(dtype: np.dtype[Any] | str | type) -> float:
     """Half the gap between 1 and the next number of the format: the error of one rounding."""
     return float(np.finfo(np.dtype(dtype)).eps) / 2
+
+
+def all_finite(array: FloatArray) -> bool:
+    """True if no entry is NaN or inf.
+
+    The sum of squares is finite only if every entry is, and costs half as much as looking at each; if
+    it overflows, each is looked at.
+    """
+    flat = array.reshape(-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.dot(flat, flat)) or np.isfinite(flat).all())
+
+
+def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Parts one after the other; a single one is not copied."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 @dataclass(frozen=True)

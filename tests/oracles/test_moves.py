@@ -9,8 +9,8 @@ from oracle_models import torch_module
 import reluctant as rl
 from reluctant.arrays import HOST, TorchArrays
 from reluctant.errors import BudgetExhausted, InvalidRows, TargetUnavailable
-from reluctant.oracles.moves import Moves
-from reluctant.oracles.torch import TorchOracle
+from reluctant.oracles.moves import Fans, Moves
+from reluctant.oracles.torch import AHEAD, TorchOracle
 from reluctant.testing import planted, single_precision
 
 torch = pytest.importorskip("torch")
@@ -19,7 +19,7 @@ NETWORK = single_precision(planted((6, 5, 2), 1))
 
 def some_moves(directions: bool) -> Moves:
     rng = np.random.default_rng(0)
-    return Moves.from_each(
+    return Fans(
         rng.standard_normal((3, 6)), rng.uniform(0.1, 1, 3), np.array([4, 0]),
         rng.standard_normal((5, 6)) if directions else None,
     )  # fmt: skip
@@ -32,9 +32,26 @@ def resident() -> TorchOracle:
 def test_rows_are_steps_from_points() -> None:
     moves = some_moves(directions=False)
     expected = np.repeat(moves.points, 2, axis=0)
-    expected[np.arange(6), [4, 0, 4, 0, 4, 0]] += np.repeat(moves.steps[::2], 2)
+    expected[np.arange(6), [4, 0, 4, 0, 4, 0]] += np.repeat(moves.steps, 2)
     np.testing.assert_array_equal(moves.rows(), expected)
     np.testing.assert_array_equal(moves.part(slice(3, 5)).rows(), expected[3:5])
+
+
+@pytest.mark.parametrize("arrays", [HOST, TorchArrays("cpu")])
+@pytest.mark.parametrize("directions", [False, True])
+@pytest.mark.parametrize(("points", "along"), [(1, 1), (3, 1), (1, 4), (3, 4)])
+def test_rows_are_written_beside_the_points(points: int, along: int, directions: bool, arrays) -> None:
+    rng = np.random.default_rng(1)
+    moves = Fans(
+        rng.standard_normal((points, 6)), rng.uniform(0.1, 1, points), rng.permutation(6)[:along],
+        rng.standard_normal((6, 6)) if directions else None,
+    )  # fmt: skip
+    given, along_ = moves.points.copy(), np.eye(6) if moves.directions is None else moves.directions
+    expected = [x + step * along_[k] for x, step in zip(given, moves.steps, strict=True) for k in moves.along]
+    np.testing.assert_array_equal(arrays.get(moves.on(arrays).rows(arrays)), expected)
+    np.testing.assert_array_equal(moves.points, given)
+    cut = slice(1, None) if along > 1 else slice(0, 1)
+    np.testing.assert_array_equal(arrays.get(moves.on(arrays).part(cut).rows(arrays)), np.array(expected)[cut])
 
 
 @pytest.mark.parametrize("directions", [False, True])
@@ -94,7 +111,7 @@ def test_out_of_memory_shrinks_the_batch_once_and_goes_on() -> None:
     rows = np.random.default_rng(1).standard_normal((40, 6))
     oracle = TorchOracle(Cramped(5).eval(), shape=(6,), resident=True)
     np.testing.assert_allclose(oracle.query(rows), NETWORK(rows), rtol=0, atol=1e-14)
-    assert oracle.batch_rows == 5
+    assert oracle.batch_rows == AHEAD * 5
     with pytest.raises(TargetUnavailable, match=r"out of memory on cpu with .* Free memory"):
         TorchOracle(Cramped(1).eval(), shape=(6,), resident=True).query(rows)
 

@@ -12,7 +12,7 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.errors import NonFiniteAnswer
 from reluctant.extraction.any_depth import AnyDepth
-from reluctant.extraction.candidate import Method
+from reluctant.extraction.candidate import Known, Method, lifted
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.depth_two.line import CROWD
@@ -50,7 +50,7 @@ class Run:
     method: Method | None
     rng: np.random.Generator
     before: dict[str, Rows] = field(init=False)
-    part: ReLUNetwork | None = None  # of the attempt under way, or of the last one that had any
+    known: Known | None = None  # of the attempt under way, or of the last one that had any
     stuck: str = ""  # stage that the last attempt failed in
     found: ReLUNetwork | None = None  # a whole network that was verified, and did not pass
     evidence: dict[str, Any] = field(default_factory=dict)
@@ -112,7 +112,7 @@ class Run:
                 network = self.attempt(method, health, generator)
             except StageFailed as failure:
                 failures.append(str(failure))
-                self.part, self.stuck = failure.partial or self.part, failure.stage
+                self.known, self.stuck = failure.partial or self.known, failure.stage
                 continue
             except np.linalg.LinAlgError as failure:  # numbers no factorisation copes with: hard luck as well
                 failures.append(f"linear algebra: {failure}")
@@ -142,7 +142,8 @@ class Run:
             yield from repeat(FewDigits()) if self.oracle.facts.domain.is_space else map(FewDigits, MORE_DIRECTIONS)
             return
         yield DepthTwo()
-        if self.part is not None and self.part.depth == 2 and self.part.widths[1] >= CROWD:
+        part = self.part
+        if part is not None and part.depth == 2 and part.widths[1] >= CROWD:
             yield DepthTwo()  # of other lines one may do, and what follows costs far more in a crowd
             if MAIN_PASS in self.spent() and self.stuck != UNEXPLAINED:
                 return  # one hidden layer explains what lines show; what is missing is digits
@@ -177,9 +178,14 @@ class Run:
         checks = [self.evidence[name] for name in ("verification", "precision") if name in self.evidence]
         return next((check for check in checks if not check.ok), None)
 
-    def keep(self, part: ReLUNetwork) -> None:
+    def keep(self, known: Known) -> None:
         """Remember what is known so far, should the run end here."""
-        self.part = part
+        self.known = known
+
+    @property
+    def part(self) -> ReLUNetwork | None:
+        """What is known so far, as a function of the input itself."""
+        return None if self.known is None else lifted(self.known)
 
     @property
     def partial(self) -> ReLUNetwork | None:

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from reluctant.extraction.certificate import Certificate
-from reluctant.geometry import DistanceNoise
+from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
 from reluctant.verification import HeldOut
 from reluctant.verification.precision import Precision
 
-__all__ = ["Candidate", "Method"]
+__all__ = ["Candidate", "Keep", "Known", "Method", "lifted"]
+
+Known: TypeAlias = ReLUNetwork | FramedNetwork
+Keep: TypeAlias = Callable[[Known], None]  # is told what is known so far
+
+
+def lifted(known: Known) -> ReLUNetwork:
+    """What is known, as a function of the input itself."""
+    return known.lifted() if isinstance(known, FramedNetwork) else known
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,5 @@ class Candidate:
 class Method(Protocol):
     """Mathematics of one attempt; the driver owns attempts, limits and verification."""
 
-    def run(
-        self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
-    ) -> Candidate:
+    def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:
         """A candidate network, or StageFailed; `keep` is told what is known on the way."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reluctant.errors import InvalidInput, InvalidRows
-from reluctant.numerics import FloatArray
+from reluctant.numerics import FloatArray, all_finite
 
 __all__ = ["LINKS", "Link", "LocalMaps", "ReLUNetwork"]
 
@@ -251,8 +251,8 @@ def _frozen(values: ArrayLike, ndim: int, name: str) -> FloatArray:
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise InvalidInput.about(name, got=type(values).__name__, expected="an array of numbers") from error
-    if array.ndim != ndim or not np.isfinite(array).all():
-        finite = "" if np.isfinite(array).all() else " with NaN or inf"
+    if array.ndim != ndim or not all_finite(array):
+        finite = "" if all_finite(array) else " with NaN or inf"
         raise InvalidInput.about(name, got=f"shape {array.shape}{finite}", expected=f"{ndim} finite axes")
     array.flags.writeable = False
     return array

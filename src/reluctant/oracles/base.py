@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike
 
 from reluctant.arrays import HOST, Arrays
 from reluctant.domains import Domain
-from reluctant.numerics import FLOAT_BYTES, FloatArray
+from reluctant.numerics import FLOAT_BYTES, FloatArray, joined
 from reluctant.oracles.checks import as_answers, check_finite, check_moves, check_rows
-from reluctant.oracles.moves import Moves
+from reluctant.oracles.moves import Moves, whole_units
 
 __all__ = ["UNKNOWN_OUTPUTS", "Facts", "Kind", "Oracle", "Wrapper"]
 
@@ -82,10 +82,10 @@ class Oracle(ABC):
 
     def answer_moves(self, moves: Moves) -> FloatArray:
         """Answer described rows; here they are written out on the host, so many at a time that memory holds them."""
-        size = max(1, MOST_BYTES // (FLOAT_BYTES * self.facts.dim))
+        size = whole_units(max(1, MOST_BYTES // (FLOAT_BYTES * self.facts.dim)), moves.unit)
         parts = [moves.part(slice(start, start + size)) for start in range(0, len(moves), size)]
         answers = [self.answer(part.rows()) for part in parts]
-        return answers[0] if len(answers) == 1 else np.concatenate(answers)
+        return joined(answers)
 
     def answer_parts(self, rows: FloatArray, size: int) -> Iterator[tuple[slice, FloatArray]]:
         """Answer part by part, at most `size` rows each, for one who writes each down before the next is sent.

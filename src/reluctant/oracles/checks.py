@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from reluctant.domains import Domain
 from reluctant.errors import InvalidAnswer, InvalidRows, NonFiniteAnswer, OutsideDomain
-from reluctant.numerics import FloatArray
+from reluctant.numerics import FloatArray, all_finite
 from reluctant.oracles.moves import Moves
 
 __all__ = ["as_answers", "check_finite", "check_moves", "check_rows"]
@@ -53,17 +53,6 @@ def _as_float64(x: ArrayLike) -> FloatArray:
         return np.ascontiguousarray(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidRows.about("x", got=f"{type(x).__name__} ({error})", expected="an array of numbers") from error
-
-
-def all_finite(array: FloatArray) -> bool:
-    """True if no entry is NaN or inf.
-
-    The sum of squares is finite only if every entry is, and costs half as much as looking at each; if
-    it overflows, each is looked at.
-    """
-    flat = array.reshape(-1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(np.dot(flat, flat)) or np.isfinite(flat).all())
 
 
 def check_finite(asked: Callable[[], FloatArray], answers: FloatArray, advice: str) -> FloatArray:

@@ -6,24 +6,64 @@ each instead of d, and an adapter can write them out where its target lives.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reluctant.arrays import HOST, Array, Arrays
 from reluctant.numerics import FloatArray
 
-__all__ = ["Moves"]
+__all__ = ["Fans", "Moves", "Steps", "whole_units"]
+
+
+def whole_units(rows: int, unit: int) -> int:
+    """At most so many rows, whole units if one fits."""
+    return rows if rows < unit else rows - rows % unit
+
+
+class Moves(ABC):
+    """Rows of which each is a step from a point.
+
+    points (p, d); directions (k, d), or None for steps along coordinates. Rows are best cut into parts of whole
+    `unit`s.
+    """
+
+    points: FloatArray
+    steps: FloatArray
+    directions: FloatArray | None
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @property
+    def dim(self) -> int:
+        """Length of a row."""
+        return int(self.points.shape[1])
+
+    @property
+    def unit(self) -> int:
+        """Rows that are described together."""
+        return 1
+
+    @abstractmethod
+    def rows(self, arrays: Arrays = HOST) -> Array:
+        """Written out, (n, d), where these arrays are."""
+
+    @abstractmethod
+    def part(self, rows: slice) -> Moves:
+        """Some of the rows, with the points they need."""
+
+    @abstractmethod
+    def on(self, arrays: Arrays) -> Moves:
+        """The same with its description moved to where these arrays are, as far as it is cut into parts there."""
 
 
 @dataclass(frozen=True)
-class Moves:
-    """Rows points[which[i]] + steps[i] · directions[along[i]]; without directions along coordinate along[i].
-
-    points (p, d), which (n,) in rising order, steps (n,), along (n,), directions (k, d) or None.
-    """
+class Steps(Moves):
+    """Rows points[which[i]] + steps[i] · directions[along[i]]; which (n,) in rising order, steps (n,), along (n,)."""
 
     points: FloatArray
     which: NDArray[np.intp]
@@ -31,33 +71,70 @@ class Moves:
     along: NDArray[np.intp]
     directions: FloatArray | None = None
 
-    @classmethod
-    def from_each(
-        cls, points: FloatArray, steps: FloatArray, along: NDArray[np.intp], directions: FloatArray | None = None
-    ) -> Moves:
-        """From every point, by its own step (p,), along each of these (k,); point by point."""
-        p, k = len(points), len(along)
-        return cls(points, np.repeat(np.arange(p), k), np.repeat(steps, k), np.tile(along, p), directions)
-
     def __len__(self) -> int:
         return len(self.which)
 
-    @property
-    def dim(self) -> int:
-        """Length of a row."""
-        return int(self.points.shape[1])
-
-    def rows(self, put: Callable[[Any], Any] = lambda array: array) -> Any:
-        """Written out, (n, d), as an array of the kind that `put` makes of numpy's."""
+    def rows(self, arrays: Arrays = HOST) -> Array:
+        """Written out, (n, d)."""
+        put = arrays.put
         rows = put(self.points)[put(self.which)]
         if self.directions is None:
-            rows.reshape(-1)[put(np.arange(len(self)) * self.dim + self.along)] += put(self.steps)
+            rows[put(np.arange(len(self))), put(self.along)] += put(self.steps)
         else:
             rows += put(self.steps)[:, None] * put(self.directions)[put(self.along)]
         return rows
 
-    def part(self, rows: slice) -> Moves:
+    def part(self, rows: slice) -> Steps:
         """Some of the rows, with the points they need."""
         which = self.which[rows]
         points = self.points[which[0] : which[-1] + 1]
-        return Moves(points, which - which[0], self.steps[rows], self.along[rows], self.directions)
+        return Steps(points, which - which[0], self.steps[rows], self.along[rows], self.directions)
+
+    def on(self, arrays: Arrays) -> Steps:
+        """As it is: parts are cut on the host."""
+        return self
+
+
+@dataclass(frozen=True)
+class Fans(Moves):
+    """From every point, by its own step (p,), along each of these (k,); point by point."""
+
+    points: FloatArray
+    steps: FloatArray
+    along: NDArray[np.intp]
+    directions: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.points) * len(self.along)
+
+    @property
+    def unit(self) -> int:
+        """Those of one point."""
+        return len(self.along)
+
+    def rows(self, arrays: Arrays = HOST) -> Array:
+        """Written out, (p·k, d)."""
+        put, (p, d), k = arrays.put, self.points.shape, len(self.along)
+        fans, steps = arrays.empty((p, k, d)), put(self.steps)
+        fans[:] = put(self.points)[:, None]
+        if self.directions is None:
+            fans[:, put(np.arange(k)), put(self.along)] += steps[:, None]
+        else:
+            fans += steps[:, None, None] * put(self.directions)[put(self.along)]
+        return fans.reshape(p * k, d)
+
+    def part(self, rows: slice) -> Moves:
+        """Some of the rows, with the points they need: whole fans, if nothing else is asked for."""
+        start, stop, _ = rows.indices(len(self))
+        if start % self.unit or stop % self.unit:
+            row = np.arange(start, stop)
+            which = row // self.unit
+            return Steps(self.points, which, self.steps[which], self.along[row % self.unit], self.directions)
+        whole = slice(start // self.unit, stop // self.unit)
+        return replace(self, points=self.points[whole], steps=self.steps[whole])
+
+    def on(self, arrays: Arrays) -> Self:
+        """All of it there."""
+        directions = None if self.directions is None else arrays.put(self.directions)
+        put = arrays.put(self.points), arrays.put(self.steps), arrays.put(self.along)
+        return replace(self, points=put[0], steps=put[1], along=put[2], directions=directions)

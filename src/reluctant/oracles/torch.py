@@ -17,13 +17,14 @@ from reluctant.optional import require
 from reluctant.oracles.base import Facts, Kind, Oracle
 from reluctant.oracles.callable import call_target
 from reluctant.oracles.checks import as_answers
-from reluctant.oracles.moves import Moves
+from reluctant.oracles.moves import Moves, whole_units
 
 __all__ = ["TorchOracle"]
 
 DEVICE_SHARE = 0.1  # of a device's free memory that rows and what a module makes of them may take
 DEVICE_BYTES = 2**33  # and at most: more makes nothing faster
 TENSORS_PER_LAYER = 3  # of a layer's width, alive at once
+AHEAD = 8  # parts on their way together
 SHRINK = 8  # a batch that does not fit is asked again in so many parts
 
 
@@ -91,37 +92,50 @@ class TorchOracle(Oracle):
 
     @property
     def batch_rows(self) -> int:
-        """As many as fit beside the module."""
-        return self._batch
+        """Several times as many as fit beside the module: while a part is answered the next is written out."""
+        return self._batch if self._arrays is HOST else AHEAD * self._batch
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Evaluate the module."""
         if self._arrays is HOST:
             return self._evaluate(self._torch.tensor(rows, dtype=self._dtype, device=self._device))
-        return self._in_parts(len(rows), lambda part: self._evaluate(self._arrays.put(rows[part])))
+        return self._in_parts(len(rows), 1, lambda part: self._arrays.put(rows[part]))
 
     def answer_moves(self, moves: Moves) -> FloatArray:
         """Evaluate the module at rows that are written out beside it."""
         if self._arrays is HOST:
             return super().answer_moves(moves)
-        put = self._arrays.put
-        return self._in_parts(len(moves), lambda part: self._evaluate(moves.part(part).rows(put)))
+        described = moves.on(self._arrays)
+        return self._in_parts(len(moves), moves.unit, lambda part: described.part(part).rows(self._arrays))
 
     def _evaluate(self, batch: Any) -> FloatArray:
-        with self._torch.no_grad():
-            raw = call_target(self._module, batch.to(self._dtype).reshape(-1, *self._shape))
-            return as_answers(self._to_numpy(raw), len(batch), self._facts.outputs)
+        return self._read(self._sent(batch), len(batch))
 
-    def _in_parts(self, rows: int, evaluate: Callable[[slice], FloatArray]) -> FloatArray:
-        """As many rows at a time as fit; fewer, once, if memory runs out all the same."""
-        answers, start = np.empty((rows, self._facts.outputs)), 0
+    def _sent(self, batch: Any) -> Any:
+        """What the module makes of a batch; on a device it need not be there yet."""
+        with self._torch.no_grad():
+            return call_target(self._module, batch.to(self._dtype).reshape(-1, *self._shape))
+
+    def _read(self, raw: Any, rows: int) -> FloatArray:
+        return as_answers(self._to_numpy(raw), rows, self._facts.outputs)
+
+    def _in_parts(self, rows: int, unit: int, write: Callable[[slice], Any]) -> FloatArray:
+        """As many rows at a time as fit; fewer, once, if memory runs out all the same.
+
+        Answers are read when all parts are on their way: a device is not kept waiting for the next one.
+        """
+        sent: list[tuple[slice, Any]] = []
+        start = 0
         while start < rows:
-            part = slice(start, min(start + self._batch, rows))
+            part = slice(start, min(start + whole_units(self._batch, unit), rows))
             try:
-                answers[part] = evaluate(part)
+                sent.append((part, self._sent(write(part))))
                 start = part.stop
             except (self._torch.OutOfMemoryError, TargetUnavailable) as error:
                 self._shrink(error, part.stop - start)
+        answers = np.empty((rows, self._facts.outputs))
+        for part, raw in sent:
+            answers[part] = self._read(raw, part.stop - part.start)
         return answers
 
     def _shrink(self, error: Exception, rows: int) -> None:

@@ -171,12 +171,13 @@ def examine(
         along = far_along_creases(network, far, oracle.facts.domain, rng)
         if len(along):
             named.append(("far along creases", along))
-        answers = oracle.query(np.concatenate([rows for _, rows in named]))
+        compared = np.concatenate([rows for _, rows in named])
+        answers = oracle.query(compared)
         noise = noise or (_measure_noise(oracle, rng, answers) if tol is None else None)
     if held_out is not None:
         named.append(("on creases", held_out.rows))
-        answers = np.concatenate([answers, held_out.answers])
-    predicted = evaluate(network, np.concatenate([rows for _, rows in named]), oracle.arrays)
+        compared, answers = np.concatenate([compared, held_out.rows]), np.concatenate([answers, held_out.answers])
+    predicted = evaluate(network, compared, oracle.arrays)
     groups = np.repeat(np.arange(len(named)), [len(rows) for _, rows in named])
     unit = _units(answers, groups, at_use=SCALES.index(1.0))
     errors = np.abs(answers - predicted) / unit

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from reluctant.arrays import HOST, Arrays
 from reluctant.domains import Domain
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import FloatArray, joined
 
 __all__ = ["CreasePoints", "beside", "crease_points", "far_along_creases"]
 
@@ -46,22 +46,33 @@ def crease_points(
     """One random point on the crease of every hidden neuron whose crease passes the scale of use."""
     points, neurons, missed = [], [], 0
     for layer, width in enumerate(network.widths[1:-1]):
-        found = np.full((width, network.dim), np.nan)
-        for _ in range(DRAWS):
+        found = _drawn(network, layer, np.arange(width), domain, rng, arrays)
+        for _ in range(DRAWS - 1):
             open_ = np.flatnonzero(np.isnan(found[:, 0]))
             if not len(open_):
                 break
-            if layer == 0 and domain.is_space:
-                found[open_] = _project_to_first(network, open_, rng, arrays)
-            else:
-                found[open_] = _cross_deeper(network, layer, open_, domain, rng)
+            found[open_] = _drawn(network, layer, open_, domain, rng, arrays)
         hit = np.flatnonzero(~np.isnan(found[:, 0]))
-        points.append(found[hit])
+        points.append(found[hit] if len(hit) < width else found)
         neurons.append(np.column_stack([np.full(len(hit), layer), hit]))
         missed += width - len(hit)
     if not points:
         return CreasePoints(np.empty((0, network.dim)), np.empty((0, 2), dtype=np.intp), 0)
-    return CreasePoints(np.concatenate(points), np.concatenate(neurons), missed)
+    return CreasePoints(joined(points), joined(neurons), missed)
+
+
+def _drawn(
+    network: ReLUNetwork,
+    layer: int,
+    neurons: NDArray[np.intp],
+    domain: Domain,
+    rng: np.random.Generator,
+    arrays: Arrays,
+) -> FloatArray:
+    """A random point on the crease of each of these neurons of a layer, NaN where none was met."""
+    if layer == 0 and domain.is_space:
+        return _project_to_first(network, neurons, rng, arrays)
+    return _cross_deeper(network, layer, neurons, domain, rng)
 
 
 def _starts(n: int, dim: int, domain: Domain, rng: np.random.Generator) -> FloatArray:
@@ -79,8 +90,11 @@ def _project_to_first(
     network: ReLUNetwork, neurons: NDArray[np.intp], rng: np.random.Generator, arrays: Arrays
 ) -> FloatArray:
     """Drop random points onto the hyperplanes of the first layer; NaN where that leaves the scale of use."""
-    normals, offsets = (arrays.put(part[neurons]) for part in network.hyperplanes())
-    scale = _scales(len(neurons), rng)
+    w, b, scale = network.weights[0], network.biases[0], _scales(len(neurons), rng)
+    normals = arrays.put(w if len(neurons) == len(w) else w[neurons])
+    lengths = arrays.xp.linalg.norm(normals, axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):  # NaN for a neuron without a crease
+        normals, offsets = normals / lengths[:, None], arrays.put(b[neurons]) / lengths
     points = arrays.put(scale) * arrays.normals(rng, (len(neurons), network.dim))
     points -= ((points * normals).sum(axis=1) + offsets)[:, None] * normals
     sizes = arrays.xp.linalg.norm(points, axis=1)
@@ -127,6 +141,8 @@ def far_along_creases(network: ReLUNetwork, count: int, domain: Domain, rng: np.
     A network whose neurons are really parts of deeper ones is wrong there, long before random points show it. In a
     bounded domain they are all over it.
     """
+    if not count:
+        return np.empty((0, network.dim))
     normals, offsets = network.hyperplanes()
     there = np.flatnonzero(np.isfinite(normals[:, 0]))
     which = there[rng.permutation(np.arange(count) % len(there))] if len(there) else there

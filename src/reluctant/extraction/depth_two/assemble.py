@@ -41,7 +41,7 @@ def assemble(
     else:
         design = Design.of(active, outputs, arrays)
     solution, points = design.solution(measured.weights), arrays.put(measured.points)
-    found = arrays.get(solution @ arrays.put(measured.gradients))
+    found = arrays.get(solution @ measured.gradients)
     errors = arrays.get(arrays.xp.sqrt(((solution / arrays.put(measured.weights)) ** 2).sum(axis=1)))[:h]
     w, skip = found[:h], found[h:]
     of_neurons = (active * (points @ arrays.put(w).T)) @ arrays.put(outputs).T
@@ -65,7 +65,7 @@ def refine_outputs(oracle: Counting, network: ReLUNetwork, measured: Gradients) 
     count = len(views.feet)
     with oracle.stage("outputs", expected=2 * count + len(hidden)):
         far, on, near = np.split(oracle.query(np.concatenate(rows)), [count, 2 * count])
-    gradients = measured.gradients.reshape(len(measured.points), oracle.outputs, oracle.dim)
+    gradients = oracle.arrays.get(measured.gradients).reshape(len(measured.points), oracle.outputs, oracle.dim)
     near_slope = np.einsum("hmd,hd->hm", gradients[views.base], near_side)
     near_slope[hidden] = (near - on[hidden]) / length[hidden]
     bend = near_slope - (on - far) / length  # along a neuron's outputs, whichever side is the active one

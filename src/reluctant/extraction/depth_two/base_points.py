@@ -28,7 +28,8 @@ SingleArray: TypeAlias = NDArray[np.float32]
 
 POOL = 4.0  # candidates for each point needed
 POOL_FOR_MANY = 3.0
-HEAVIEST = 2.0  # for each point needed, of which elimination picks: it is as good as three times as many
+HEAVIEST = 1.5  # for each point needed, of which elimination picks: it is as good as twice as many
+SHOWN = 16  # of these, at which each neuron is on, and off, at least
 FEWEST_CANDIDATES = 200
 CLIMBING_STEPS = 40
 SOFTNESS = 0.5  # of the margin: creases this much farther than the nearest still push
@@ -154,20 +155,23 @@ def _surety(known: FramedNetwork, y: FloatArray, values: Array, arrays: Arrays) 
 
 
 def _by_elimination(candidates: _Candidates, needed: int) -> BasePoints | None:
-    """Of the points with most room, and those of the line, the ones whose rows elimination picks; else of all.
-
-    Only points of the line show neurons in both states whose creases are far out.
-    """
+    """Of the points with most room the ones whose rows elimination picks; else of all."""
     heaviest = np.argsort(-candidates.weight, kind="stable")
-    on_line = np.flatnonzero(~candidates.y[:, 1:].any(axis=1))
-    first = np.union1d(heaviest[: int(HEAVIEST * needed)], on_line)
-    for which in (first, heaviest):
+    for which in (_showing_all(candidates, heaviest[: int(HEAVIEST * needed)]), heaviest):
         rows = candidates.arrays.single(candidates.designs(which)[:, 0])
         picked = which[candidates.arrays.row_pivots(rows, needed)]
         found = candidates.chosen(picked)
         if _tells_all_apart(found.design, candidates.weight[picked]):
             return found
     return None
+
+
+def _showing_all(candidates: _Candidates, which: IntArray) -> IntArray:
+    """These points, and those of the line too where some neuron is hardly ever on, or off: its crease is far out."""
+    on = candidates.arrays.get((candidates.values[candidates.arrays.put(which)] > 0).sum(axis=0))
+    if np.minimum(on, len(which) - on).min() >= SHOWN:
+        return which
+    return np.union1d(which, np.flatnonzero(~candidates.y[:, 1:].any(axis=1)))
 
 
 def _tells_all_apart(design: Design, weight: FloatArray) -> bool:

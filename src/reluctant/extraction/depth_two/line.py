@@ -13,7 +13,7 @@ from reluctant.geometry.samples import IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
-from reluctant.oracles.moves import Moves
+from reluctant.oracles.moves import Steps
 
 __all__ = ["CROWD", "NoCrease", "Regions", "neurons_on_a_line"]
 
@@ -75,7 +75,7 @@ def _scan_a_line(oracle: Counting, lines: Lines, noise: DistanceNoise, rng: np.r
         oracle.ledger.show(LineSearch.of(lines, scan))
 
     def ask_at(line: IntArray, t: FloatArray) -> FloatArray:
-        return oracle.query_moves(Moves(lines.origins, line, t, line, lines.directions))
+        return oracle.query_moves(Steps(lines.origins, line, t, line, lines.directions))
 
     watch = show if oracle.ledger.viewer else None
     with oracle.stage("line"):

@@ -24,7 +24,7 @@ from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
-from reluctant.oracles.moves import Moves
+from reluctant.oracles.moves import Fans
 
 __all__ = ["MAIN_PASS", "UNEXPLAINED", "Gradients", "measure_gradients"]
 
@@ -45,7 +45,7 @@ class Gradients:
 
     points: FloatArray  # (n, d)
     answers: FloatArray  # (n, m)
-    gradients: FloatArray  # (n·m, d)
+    gradients: Array  # (n·m, d), where large arrays are
     weights: FloatArray  # of the rows
     base: BasePoints
 
@@ -73,7 +73,7 @@ class _Pass:
         self.design, self.arrays = base.design, base.design.arrays
         n, m = len(base), oracle.outputs
         self.answers = np.empty((n, m))
-        self.gradients = np.empty((n, m, oracle.dim))
+        self.gradients = self.arrays.empty((n, m, oracle.dim))
         self.safety = _safety(known.neurons * oracle.dim * n)
 
     def run(self) -> Gradients:
@@ -127,10 +127,10 @@ class _Pass:
         shorter = self._without_crossings(columns, solution, steps, witnesses.values, long)
         steps, long = steps / shorter, long / shorter
         made = points[:, columns] + long[:, None] - points[:, columns]
-        moved = self.oracle.query_moves(Moves.from_each(points, long, columns)).reshape(len(points), len(columns))
+        moved = self.oracle.query_moves(Fans(points, long, columns)).reshape(len(points), len(columns))
         found = (moved - self.oracle.query(points)) / made
         mixed = witnesses.design.rows @ solution
-        expected = self.arrays.get(mixed @ self.arrays.put(self.gradients[:, 0, columns]))
+        expected = self.arrays.get(mixed @ self.gradients[:, 0, self.arrays.put(columns)])
         expected_sd = self.arrays.get(self.arrays.xp.linalg.norm(mixed / self.arrays.put(steps / self.noise), axis=1))
         sd = np.hypot(self.by_distance.at(np.linalg.norm(points, axis=1)) / long, expected_sd)
         surprised = np.abs(found - expected).max(axis=1) > TOLERANCE * sd
@@ -146,21 +146,23 @@ class _Pass:
         """Weights (h, columns) of the neurons along these coordinates."""
         rows = self.gradients.reshape(-1, self.oracle.dim)
         if len(columns) < self.oracle.dim:
-            rows = rows[:, columns]
-        return solution[: self.known.neurons] @ self.arrays.put(rows)
+            rows = rows[:, self.arrays.put(columns)]
+        return solution[: self.known.neurons] @ rows
 
     def _measure(self, columns: IntArray, steps: FloatArray) -> None:
         """One step along each of these coordinates from every base point, a few points to a batch."""
-        together = max(1, self.oracle.batch_rows // len(columns))
+        put, together = self.arrays.put, max(1, self.oracle.batch_rows // len(columns))
+        along, answers_here = put(columns), put(self.answers)
         for start in range(0, len(self.base), together):
             batch = slice(start, start + together)
             points, step = self.points[batch], steps[batch]
-            made = points[:, columns] + step[:, None] - points[:, columns]  # the steps that survived rounding
+            here = put(points[:, columns])
+            made = here + put(step)[:, None] - here  # the steps that survived rounding
             if not made.all():
                 raise StageFailed(MAIN_PASS, "no room for a step", number=steps.min(), limit=0)
-            answers = self.oracle.query_moves(Moves.from_each(points, step, columns))
-            change = answers.reshape(len(points), len(columns), -1) - self.answers[batch, None]
-            self.gradients[batch, :, columns] = (change / made[:, :, None]).transpose(0, 2, 1)
+            answers = put(self.oracle.query_moves(Fans(points, step, columns)))
+            change = answers.reshape(len(points), len(columns), -1) - answers_here[batch, None]
+            self.gradients[batch, :, along] = self.arrays.xp.swapaxes(change / made[:, :, None], 1, 2)
 
     def _without_crossings(
         self, columns: IntArray, solution: Array, steps: FloatArray, others: Array, long: FloatArray
@@ -197,8 +199,8 @@ class _Pass:
         A wrong column of the weights shows in the subspace as itself times its coordinate of the frame.
         """
         basis = self.known.frame.basis
-        along_frame = self.gradients.reshape(-1, self.oracle.dim) @ basis.T
-        found = self.arrays.get(solution[: self.known.neurons] @ self.arrays.put(along_frame))
+        along_frame = self.gradients.reshape(-1, self.oracle.dim) @ self.arrays.put(basis.T)
+        found = self.arrays.get(solution[: self.known.neurons] @ along_frame)
         off = (found - self.known.network.weights[0]) / self.known.weight_sd[:, None]
         if np.abs(off).max() < DISAGREEMENT:
             return np.empty(0, dtype=np.intp)
@@ -210,7 +212,7 @@ class _Pass:
 
     def _inconsistent(self, solution: Array, steps: FloatArray) -> IntArray:
         """Coordinates whose gradients no weights explain: several outputs leave rows to spare."""
-        rows = self.arrays.put(self.gradients.reshape(-1, self.oracle.dim))
+        rows = self.gradients.reshape(-1, self.oracle.dim)
         residual = rows - self.design.rows @ (solution @ rows)
         weighted = self.arrays.xp.abs(residual * self.arrays.put(self._row_weights(steps))[:, None])
         size = self.arrays.get(self.arrays.xp.amax(weighted, axis=0))

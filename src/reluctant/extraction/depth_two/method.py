@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from reluctant.errors import InvalidInput
 from reluctant.extraction.affine import affine_map
 from reluctant.extraction.bounded import recover_inside
-from reluctant.extraction.candidate import Candidate
+from reluctant.extraction.candidate import Candidate, Keep
 from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.depth_two.assemble import assemble, refine_outputs, refit_biases
 from reluctant.extraction.depth_two.base_points import choose_base_points, reach_of
@@ -64,9 +63,7 @@ class DepthTwo:
         if self.directions is not None and self.directions < 1:
             raise InvalidInput.about("directions", got=self.directions, expected="at least 1, or None")
 
-    def run(
-        self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
-    ) -> Candidate:
+    def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:
         """One attempt; raises StageFailed where it gets stuck."""
         if not oracle.facts.domain.is_space:
             return recover_inside(oracle, noise, rng, keep)
@@ -75,12 +72,12 @@ class DepthTwo:
             on_line, regions = neurons_on_a_line(remembering, noise, rng)
         except NoCrease:
             return Candidate(affine_map(oracle))
-        keep(on_line.lifted())
+        keep(on_line)
         parameters = on_line.neurons * (oracle.dim + 1 + oracle.outputs)
         if parameters > FEW_PARAMETERS:
             return _ByBasePoints(oracle, noise, rng, keep, self.directions).run(on_line, regions)
         known = grow(remembering, on_line, regions, oracle.dim - 1, noise, rng)
-        keep(known.lifted())
+        keep(known)
         fitted = refit_biases(remembering, known.lifted(), rng, share=POLISHED_SHARE)
         _check_random_inputs(fitted, memory)
         network = polish(fitted, *memory.everything(), noise, thorough=True)
@@ -94,7 +91,7 @@ class _ByBasePoints:
     oracle: Counting
     noise: DistanceNoise
     rng: np.random.Generator
-    keep: Callable[[ReLUNetwork], None]
+    keep: Keep
     directions: int | None
 
     def run(self, on_line: FramedNetwork, regions: Regions) -> Candidate:
@@ -126,7 +123,7 @@ class _ByBasePoints:
 
     def measured(self, known: FramedNetwork, regions: Regions) -> Gradients:
         """Gradients at base points, if what is known explains random points."""
-        self.keep(known.lifted())
+        self.keep(known)
         probe(self.oracle, known, self.rng, crowded=known.neurons >= CROWD)
         base = choose_base_points(known, regions, self.noise, self.rng, self.oracle.arrays)
         return measure_gradients(self.oracle, known, base, self.noise, self.rng)

@@ -17,7 +17,7 @@ from reluctant.geometry.samples import TOLERANCE, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
-from reluctant.oracles.moves import Moves
+from reluctant.oracles.moves import Fans
 
 __all__ = ["grow", "stretch_of_regions"]
 
@@ -108,7 +108,7 @@ def _gradients(
     gradients = np.empty((len(regions), m, k))
     todo = np.arange(len(regions))
     for _ in range(MOST_ROUNDS):
-        moves = Moves.from_each(middles[todo], steps[todo], np.arange(k + 1), corners @ new)
+        moves = Fans(middles[todo], steps[todo], np.arange(k + 1), corners @ new)
         answers = oracle.query_moves(moves).reshape(len(todo), k + 1, m)
         solved = np.einsum("ck,nkm->ncm", to_gradient, answers)
         gradients[todo] = np.swapaxes(solved[:, 1:] / steps[todo, None, None], 1, 2)

@@ -18,7 +18,7 @@ from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.samples import TOLERANCE, IntArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
-from reluctant.oracles.moves import Moves
+from reluctant.oracles.moves import Fans
 
 __all__ = ["STEEPER", "STEP", "gradients", "look_again", "sure_room"]
 
@@ -186,6 +186,6 @@ def _changed(known: FramedNetwork, views: _Views) -> FloatArray:
 
 def gradients(oracle: Counting, points: FloatArray, steps: FloatArray, directions: FloatArray) -> FloatArray:
     """Gradients (n, k) of the one output along the directions."""
-    moves = Moves.from_each(points, steps, np.arange(len(directions)), directions)
+    moves = Fans(points, steps, np.arange(len(directions)), directions)
     answers = oracle.query_moves(moves).reshape(len(points), -1)
     return np.asarray((answers - oracle.query(points)) / steps[:, None])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.extraction.candidate import Candidate
+from reluctant.extraction.candidate import Candidate, lifted
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.depth_two.assemble import refit_biases
 from reluctant.extraction.failures import StageFailed
@@ -106,7 +106,7 @@ def exactly_from_afar(
     """The exact method for two layers from there, then biases near the origin."""
     scaled = _seen_from(oracle, scale)
     noise = _noise_from(oracle, scale, rng)
-    candidate = DepthTwo().run(scaled, noise, rng, lambda part: keep(brought_near(part, scale)))
+    candidate = DepthTwo().run(scaled, noise, rng, lambda known: keep(brought_near(lifted(known), scale)))
     network = brought_near(candidate.network, scale)
     if network.depth != 2:
         return Candidate(network)

@@ -8,7 +8,7 @@ would several outputs: the lines of pieces that are not neighbours hardly ever m
 neurons with proportional outputs lie close together.
 
 `starts`: the first samples. `rounds`: what to ask next. `meetings`: where pieces meet, and whether that is certain.
-`scanning`: rounds until nothing is open.
+`stretches`: the parts of lines that are still open. `scanning`: rounds until nothing is open.
 """
 
 from reluctant.geometry.search.scanning import scan_lines

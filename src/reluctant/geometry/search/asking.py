@@ -15,7 +15,7 @@ from reluctant.geometry.noise import DistanceNoise, roundings
 from reluctant.geometry.samples import NONE, SPACING, BoolArray, IntArray, Pieces, Samples, find_pieces
 from reluctant.numerics import FloatArray
 
-__all__ = ["CROWDED", "AskAt", "Places", "Search", "Wanted"]
+__all__ = ["CROWDED", "AskAt", "Places", "Search", "Usual", "Wanted"]
 
 AskAt: TypeAlias = Callable[[IntArray, FloatArray], FloatArray]  # positions on lines of these indices to answers
 
@@ -37,8 +37,19 @@ class Places:
         """No place at all."""
         return cls(np.empty(0, dtype=np.intp), np.empty(0))
 
+    def __add__(self, other: Places) -> Places:
+        return Places(np.concatenate([self.line, other.line]), np.concatenate([self.t, other.t]))
+
     def __len__(self) -> int:
         return len(self.t)
+
+
+@dataclass(frozen=True)
+class Usual:
+    """The bend that creases usually have, and how much narrower checks are than that where there is no crowd."""
+
+    bend: float
+    narrower: float
 
 
 @dataclass
@@ -58,13 +69,21 @@ class Wanted:
         self.pair.append(none if pair is None else pair)
         self.check.append(none if check is None else check)
 
-    def __bool__(self) -> bool:
-        return any(len(t) for t in self.t)
+    @property
+    def places(self) -> Places:
+        """Where they are."""
+        return Places(np.concatenate(self.line), np.concatenate(self.t))
+
+    def __len__(self) -> int:
+        return sum(len(t) for t in self.t)
 
 
 @dataclass
 class Search:
-    """What a search asks and how, the numbers it has given out, and whether its lines are crowded."""
+    """What a search asks and how, the numbers it has given out, and whether its lines are crowded.
+
+    `usual` is what creases are like elsewhere, if the search is about a part of its lines.
+    """
 
     ask_at: AskAt
     lines: Lines
@@ -72,10 +91,16 @@ class Search:
     crowded: bool
     numbers: int = 0  # of pairs and checks given out so far
     rounds: int = 0
+    usual: Usual | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is about its lines from end to end."""
+        return self.usual is None
 
     def ask_all(self, wanted: Wanted) -> Samples:
         """The answers, as samples of one round."""
-        line, t = np.concatenate(wanted.line), np.concatenate(wanted.t)
+        line, t = wanted.places.line, wanted.places.t
         f = self.ask_at(line, t)
         sd = np.hypot(self.sd(t), roundings(np.abs(f).max(axis=1)))
         self.rounds += 1
@@ -111,9 +136,6 @@ class Search:
         self.crowded = self.crowded or (len(s) > most and len(find_pieces(s)) > most)
         return self.crowded
 
-    def has_too_many(self, s: Samples) -> bool:
+    def has_too_many(self, s: Samples, pieces: Pieces) -> bool:
         """True if the search is not getting anywhere: a curved function splits for ever."""
-        allowed = CREASES_AT_FIRST * len(self.lines)
-        if len(s) <= MOST_PER_CREASE * allowed:
-            return False
-        return len(s) > MOST_PER_CREASE * (int(find_pieces(s).certified.sum()) + allowed)
+        return len(s) > MOST_PER_CREASE * (int(pieces.certified.sum()) + CREASES_AT_FIRST * len(self.lines))

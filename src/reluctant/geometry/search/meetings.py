@@ -9,7 +9,7 @@ import numpy as np
 
 from reluctant.geometry.creases import intersect, lines_apart
 from reluctant.geometry.samples import NONE, SPACING, BoolArray, IntArray, Pieces, Samples
-from reluctant.geometry.search.asking import CROWDED
+from reluctant.geometry.search.asking import CROWDED, Usual
 from reluctant.numerics import FloatArray
 
 __all__ = ["SIDE", "Meetings"]
@@ -35,6 +35,7 @@ class Meetings:
         share: of the usual width of a check; < 1 for a weak bend, where two creases may cancel, and in a crowd.
         checked: whether it was looked at from both sides, near enough for what is known now.
         certified: whether the crease is certain.
+        usual: what creases are usually like.
     """
 
     i: IntArray
@@ -46,17 +47,29 @@ class Meetings:
     share: FloatArray
     checked: BoolArray
     certified: BoolArray
+    usual: Usual
 
     @classmethod
-    def of(cls, s: Samples, p: Pieces, left: IntArray, sd: Callable[[FloatArray], FloatArray]) -> Meetings:
-        """Those of these pieces with the next ones; `sd` is the noise of an answer at a position."""
+    def of(
+        cls,
+        s: Samples,
+        p: Pieces,
+        left: IntArray,
+        sd: Callable[[FloatArray], FloatArray],
+        usual: Usual | None = None,
+    ) -> Meetings:
+        """Those of these pieces with the next ones; `sd` is the noise of an answer at a position.
+
+        What creases are usually like follows from these, unless it is given.
+        """
         i = p.last[left]
         gap = s.t[i + 1] - s.t[i]
         end = np.maximum(np.abs(s.t[i]), np.abs(s.t[i + 1]))
         x, bend = intersect(s, p, left)
         t = s.t[i] + np.clip(x, 0, gap)
         blur = _blur(s, p, left, t, sd(t), bend)
-        share = _share(s, p, bend)
+        usual = usual or _usual(s, p, bend)
+        share = _share(bend, usual)
         both = p.certified[left] & p.certified[left + 1]
         shortest = np.minimum(p.length[left], p.length[left + 1])
         # What was blurred when it was checked may be sharp by now: then the check was too wide to tell.
@@ -65,7 +78,7 @@ class Meetings:
         seen = checked & (x > 0) & (x < gap)
         no_sharper = (x > -blur) & (x < gap + blur) & (gap < 2 * SIDE * blur) & (gap < shortest / 2)
         certified = both & (seen | _at_an_end(s, p, left, x, gap) | no_sharper)
-        return cls(i, gap, end, x, t, blur, share, checked, certified)
+        return cls(i, gap, end, x, t, blur, share, checked, certified, usual)
 
     @property
     def inside(self) -> BoolArray:
@@ -86,10 +99,14 @@ def _blur(s: Samples, p: Pieces, left: IntArray, t: FloatArray, sd: FloatArray, 
         return np.asarray(allowed / bend)
 
 
-def _share(s: Samples, p: Pieces, bend: FloatArray) -> FloatArray:
-    usual = max(float(np.median(bend)), np.finfo(float).tiny) if len(bend) else 1.0
+def _usual(s: Samples, p: Pieces, bend: FloatArray) -> Usual:
+    median = max(float(np.median(bend)), np.finfo(float).tiny) if len(bend) else 1.0
+    return Usual(median, min(1.0, CROWDED * int(s.line[-1] + 1) / len(p)))
+
+
+def _share(bend: FloatArray, usual: Usual) -> FloatArray:
     with np.errstate(over="ignore"):
-        return np.minimum(1, bend / (WEAK * usual)) * min(1.0, CROWDED * (s.line[-1] + 1) / len(p))
+        return np.minimum(1, bend / (WEAK * usual.bend)) * usual.narrower
 
 
 def _at_an_end(s: Samples, p: Pieces, left: IntArray, x: FloatArray, gap: FloatArray) -> BoolArray:

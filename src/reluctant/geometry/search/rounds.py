@@ -6,7 +6,7 @@ where pieces meet the function is asked on both sides.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -14,31 +14,42 @@ import numpy as np
 from reluctant.geometry.bent import bent_runs, untested_runs, wide_beside, widest_inside
 from reluctant.geometry.creases import before_creases, bends
 from reluctant.geometry.samples import NONE, SPACING, IntArray, Pieces, Samples
-from reluctant.geometry.search.asking import Places, Search, Wanted
+from reluctant.geometry.search.asking import Places, Search, Usual, Wanted
 from reluctant.geometry.search.meetings import SIDE, Meetings
 from reluctant.geometry.search.starts import PAIR_WIDTH
 
-__all__ = ["next_round"]
+__all__ = ["Round", "next_round"]
 
 CHECK_WIDTH = 1e-5  # of the interval, on both sides of an expected crease, and less for a weak one
 NUDGE = 1e-3  # of the neighbouring intervals, beside a crease that falls on a sample
 ROOM = 1e4 * SPACING  # of an interval, relatively: it may be cut in halves once
 
 
-def next_round(search: Search, s: Samples) -> tuple[Samples, Wanted, Places]:
-    """The samples with what is newly asked about them, what to ask next, and the intervals that are still open."""
+@dataclass(frozen=True)
+class Round:
+    """The samples with what is newly asked about them and their pieces, what to ask next, intervals still open."""
+
+    samples: Samples
+    pieces: Pieces
+    wanted: Wanted
+    open: Places
+    usual: Usual
+
+
+def next_round(search: Search, s: Samples) -> Round:
+    """What to ask, by what is seen so far."""
     wanted, pieces = Wanted(), search.pieces(s)
     s = _give_partners(search, s, pieces, wanted)
     left = before_creases(s, pieces)
     distance = pieces.first[left + 1] - pieces.last[left]
     s = _look_beside(search, s, pieces, left[distance == 0], wanted)
     bent = _straighten(search, s, pieces, wanted)
-    open_ = _resolve(search, s, pieces, left[distance == 1], wanted)
+    open_, usual = _resolve(search, s, pieces, left[distance == 1], wanted)
     between = left[distance > 1]
-    if not wanted and search.is_crowded(s):
+    if not wanted and search.is_crowded(s) and search.is_whole:
         _test(search, s, pieces, untested_runs(s, pieces), wanted)
     unresolved = pieces.last[np.concatenate([open_, between, bent])]
-    return s, wanted, Places(s.line[unresolved], s.t[unresolved])
+    return Round(s, pieces, wanted, Places(s.line[unresolved], s.t[unresolved]), usual)
 
 
 def _give_partners(search: Search, s: Samples, pieces: Pieces, wanted: Wanted) -> Samples:
@@ -105,14 +116,14 @@ def _ask_inside(search: Search, s: Samples, here: IntArray, wanted: Wanted) -> N
     wanted.add(s.line[here], search.middle(s.t[here], s.t[here + 1]))
 
 
-def _resolve(search: Search, s: Samples, pieces: Pieces, left: IntArray, wanted: Wanted) -> IntArray:
-    """Look at the meeting point of neighbouring pieces; return the pieces left of what stays open."""
-    meeting = Meetings.of(s, pieces, left, search.sd)
+def _resolve(search: Search, s: Samples, pieces: Pieces, left: IntArray, wanted: Wanted) -> tuple[IntArray, Usual]:
+    """Look where neighbouring pieces meet; return the pieces left of what stays open, and what is usual."""
+    meeting = Meetings.of(s, pieces, left, search.sd, search.usual)
     todo = ~meeting.certified & ~meeting.stuck
     expected = meeting.inside & ~meeting.checked
     _ask_beside_meeting(search, s, meeting, np.flatnonzero(todo & expected), wanted)
     _ask_in_the_middle(search, s, meeting, np.flatnonzero(todo & ~expected), wanted)
-    return left[~meeting.certified]
+    return left[~meeting.certified], meeting.usual
 
 
 def _ask_beside_meeting(search: Search, s: Samples, meeting: Meetings, which: IntArray, wanted: Wanted) -> None:

@@ -13,14 +13,16 @@ from reluctant.geometry.noise import DistanceNoise
 from reluctant.geometry.samples import Samples
 from reluctant.geometry.search.asking import AskAt, Places, Search
 from reluctant.geometry.search.meetings import Meetings
-from reluctant.geometry.search.rounds import next_round
+from reluctant.geometry.search.rounds import Round, next_round
 from reluctant.geometry.search.starts import look_at, start, start_afresh, start_with_few
+from reluctant.geometry.search.stretches import Stretches, little_is_open
 from reluctant.numerics import FloatArray
 
 __all__ = ["scan_lines"]
 
 Ask: TypeAlias = Callable[[FloatArray], FloatArray]
 Watch: TypeAlias = Callable[[Scan], None]
+Show: TypeAlias = Callable[[Samples], None]
 
 MOST_ROUNDS = 80
 CROWD_ROUNDS = 48  # in a crowd: what is open after that is begun afresh, so often, if it is a small part of the line
@@ -67,29 +69,51 @@ def _searched(
     search: Search, samples: Samples, rng: np.random.Generator, most: int | None, watch: Watch | None
 ) -> tuple[Samples, Places]:
     """All samples, and where something is left open; a few places of a crowd are begun afresh."""
-    samples, left = _rounds(search, samples, most, watch)
+    show: Show | None = None if watch is None else lambda known: watch(_so_far(search, known))
+    samples, left = _rounds(search, samples, most, show)
     for _ in range(FRESH_STARTS):
         if not 0 < len(left) < FEW_PLACES * len(search.pieces(samples)) or not search.is_crowded(samples):
             break
-        samples, left = _rounds(search, start_afresh(search, samples, left, rng), most, watch)
+        samples, left = _rounds(search, start_afresh(search, samples, left, rng), most, show)
     return samples, left
 
 
-def _rounds(search: Search, samples: Samples, most: int | None, watch: Watch | None) -> tuple[Samples, Places]:
-    """Ask until nothing is open, or nothing gets better; then also where something is left open."""
-    left = Places.none()
-    for k in range(MOST_ROUNDS):
-        if watch is not None:
-            watch(_so_far(search, samples))
-        samples, wanted, left = next_round(search, samples)
-        too_many = search.has_too_many(samples) or (most is not None and len(samples) >= most)
-        if not wanted:
+def _rounds(
+    search: Search, samples: Samples, most: int | None, show: Show | None, begun: int | None = None
+) -> tuple[Samples, Places]:
+    """Ask until nothing is open, or nothing gets better; then also where something is left open.
+
+    Rounds are counted from `begun`, if that was before.
+    """
+    left, begun = Places.none(), search.rounds if begun is None else begun
+    while search.rounds - begun < MOST_ROUNDS:
+        if show is not None:
+            show(samples)
+        seen = next_round(search, samples)
+        samples, left = seen.samples, seen.open
+        if not seen.wanted:
             break
-        left = Places(np.concatenate([left.line, *wanted.line]), np.concatenate([left.t, *wanted.t]))
-        if too_many or (k >= CROWD_ROUNDS and search.is_crowded(samples)):
+        left += seen.wanted.places
+        too_many = search.has_too_many(samples, seen.pieces) or (most is not None and len(samples) >= most)
+        if too_many or (search.rounds - begun >= CROWD_ROUNDS and search.is_crowded(samples)):
             break
-        samples = samples + search.ask_all(wanted)
+        samples = samples + search.ask_all(seen.wanted)
+        if little_is_open(search, seen):
+            samples = _rounds_in_part(search, samples, seen, most, show, begun)
     return samples, left
+
+
+def _rounds_in_part(
+    search: Search, samples: Samples, seen: Round, most: int | None, show: Show | None, begun: int
+) -> Samples:
+    """All samples, after rounds around what is open."""
+    stretches = Stretches.around(seen)
+    inside, others = stretches.apart(samples)
+    part = stretches.search(search, seen)
+    show_all: Show | None = None if show is None else lambda known: show(stretches.together(known, others))
+    inside, _ = _rounds(part, inside, None if most is None else most - len(others), show_all, begun)
+    search.numbers, search.rounds = part.numbers, part.rounds
+    return stretches.together(inside, others)
 
 
 def _so_far(search: Search, s: Samples) -> Scan:
