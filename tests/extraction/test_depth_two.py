@@ -61,6 +61,14 @@ def test_very_wide_network_keeps_an_affine_term() -> None:
     assert rl.compare(network, true).output_error < 1e-8
 
 
+def test_bundled_model_is_recovered_from_probabilities() -> None:
+    """A look along a line may see no piece at all: nothing is divided by their number."""
+    from reluctant.bundled import digits_model
+
+    softmax = rl.defend(rl.open_oracle(digits_model(), precision="float64"), "softmax")
+    assert rl.extract(rl.open_oracle(softmax, link="softmax"), rng=0).ok
+
+
 def test_bundled_model_is_recovered() -> None:
     from reluctant.bundled import digits_model
 
