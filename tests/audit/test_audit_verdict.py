@@ -11,7 +11,7 @@ import pytest
 from reluctant import ReLUNetwork, check_health, flip_sign, open_oracle, recover_span, verify
 from reluctant.audit.known import Given, Known
 from reluctant.audit.names import names
-from reluctant.audit.owner import happened, told
+from reluctant.audit.owner import OF_A_STEP, happened, told
 from reluctant.audit.recovered import best_copy, recovered
 from reluctant.audit.states import State
 from reluctant.audit.verdict import LEAKS, SMALL_FLIP, judge
@@ -223,14 +223,14 @@ def test_the_verdict_stands_in_no_other_entry():
 def test_an_owner_is_not_told_what_is_for_those_who_ask():
     for outcome in Outcome:
         assert told(outcome).startswith(happened(outcome))
-        assert (happened(outcome) == outcome.happened) == (outcome is not Outcome.OUT_OF_BUDGET)  # a share of it
+        assert (happened(outcome) == outcome.happened) == (outcome not in OF_A_STEP)
         assert not re.search(r"Ask for|ask the target|--eps|--steps|--labels|--threshold|Average", told(outcome))
 
 
 def test_a_copy_that_is_not_accurate_enough_tells_its_error():
     known = replace(SETTLED, learning=unverified(0.5, Outcome.NOT_ACCURATE))
     rms = known.learning.evidence["verification"].rms_error
-    assert f"the best one is given, with its error. It is {rms:.1e} of the output's deviation" in judge(known).sentence
+    assert f"The best one is off by {rms:.1e} of the output's deviation" in judge(known).sentence
 
 
 def test_a_student_that_may_be_too_far_off_is_no_copy() -> None:

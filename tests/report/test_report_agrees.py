@@ -232,7 +232,8 @@ def test_the_sweep_says_what_its_errors_are_of(record):
     assert stand_in(record) == ""
     trained = record | {"defenses": record["defenses"] | {"on": "the trained network"}}
     off = size(record["recovered"]["error"]["typical"])
-    assert stand_in(trained).endswith(f"not against the model, from which that network is off by {off} itself.")
+    own = f"not against the model, from which that network is off by {off} of the answers' deviation itself."
+    assert stand_in(trained).endswith(own)
     assert words(stand_in(trained)) in page(trained)
 
 
@@ -240,3 +241,26 @@ def test_the_label_of_one_output_is_explained():
     assert one_label(audited(ONE, steps=["health"])) == "The label of one output: whether it is positive."
     assert one_label(audited(chance, steps=["health"])) == "The label of one output: whether it is above one half."
     assert one_label(audited(SEVERAL, steps=["health"])) == ""
+
+
+def test_noise_is_not_called_coarse():
+    rng = np.random.default_rng(0)
+    record = audited(lambda x: SEVERAL(x) + 0.3 * rng.standard_normal((len(x), 3)), steps=(*REBUILDING, "flip"))
+    assert record["health"]["refusal"] == "too-noisy"
+    assert "Its answers have noise of" in record["verdict"]["sentence"]
+    said = page(record)
+    assert "too coarse" not in said.replace("too coarse or noisy", "")
+    assert "does not change around this input" not in said  # it does, by less than its noise
+    assert any(figure.name == "Noise of an answer" for figure in three_figures(record))
+
+
+def test_rows_of_a_sweep_on_a_trained_network_are_all_of_it():
+    """What was found of the target itself does not stand among what was found of its stand-in."""
+    steps = (*REBUILDING, "training", "defenses")
+    record = audited(lambda x: softmax(x).round(3), link="softmax", seconds=40.0, steps=steps)
+    assert record["recovered"]["method"] == "training on the answers"
+    bare = record["defenses"]["rows"][0]
+    assert (bare["defense"], bare["rebuilt"]) == ("none", None)
+    assert (record["span"]["rank"], bare["span"]["rank"]) == (5, 6)  # the trained network looks everywhere
+    assert record["defenses"]["sentence"].startswith("What each defense leaves of the span")
+    assert "of the model" not in record["defenses"]["sentence"]

@@ -33,7 +33,7 @@ def try_defenses(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]
             sampled=known.given.sampled, link=_link(known),
             spread=1.0 if served is None else served.spread,
             digits=digits_given(served),
-            undefended=_undefended(known), yardstick=yardstick, methods=_methods(known),
+            undefended=None if on == TRAINED else _undefended(known), yardstick=yardstick, methods=_methods(known),
             seconds=(TIMES["defenses"] + STUDENTS) * known.given.seconds, rng=seed, watch=known.given.watch,
             engine=known.given.engine,
         )  # fmt: skip

@@ -15,6 +15,10 @@ from reluctant.results import Ended, Outcome
 __all__ = ["GIVE_DOMAIN", "GIVE_SIGMOID", "coarse", "happened", "lacks", "reason", "told", "told_of"]
 
 GIVE_DOMAIN = "If it answers in some range only, give that: domain=(low, high) (--domain LOW,HIGH)."
+GIVE_INPUTS = (
+    "Check that inputs are in the range it expects: give that (--domain LOW,HIGH), or inputs with different answers "
+    "(--inputs)."
+)
 
 # Where the outcome's own advice is of no use to an owner.
 ADVICE: Mapping[Outcome, str] = {
@@ -23,6 +27,7 @@ ADVICE: Mapping[Outcome, str] = {
     Outcome.UNVERIFIED: "Another seed (--seed) may settle it.",
     Outcome.SPAN_PARTIAL: "Another seed (--seed), or inputs of the model's own kind (--inputs), may settle it.",
     Outcome.RANK_UNCLEAR: "A local model can be opened with more digits: --precision float64.",
+    Outcome.CONSTANT: GIVE_INPUTS,
     Outcome.ONE_LABEL: "Give the domain of its inputs (--domain LOW,HIGH), or inputs of different labels (--inputs).",
     Outcome.NOT_PIECEWISE_LINEAR: "If it answers probabilities, say which: --link softmax or sigmoid.",
     Outcome.PIECEWISE_CONSTANT: "",
@@ -49,8 +54,15 @@ LABELS = "Labels"
 ARE_LABELS = "The answers are labels: they do not change under small steps."
 
 
-# What a step has of the budget is a share of it.
-OF_A_STEP: Mapping[Outcome, str] = {Outcome.OUT_OF_BUDGET: "Its share of the query budget ran out."}
+# What happened as a step of an audit tells it: what it has of the budget is a share of it.
+OF_A_STEP: Mapping[Outcome, str] = {
+    Outcome.OUT_OF_BUDGET: "Its share of the query budget ran out.",
+    Outcome.NOT_ACCURATE: "No network was learned that is accurate enough.",
+    Outcome.FLAT: (
+        "Around this input the target does not change by more than its noise or rounding, so there is no gradient to "
+        "follow."
+    ),
+}
 
 # Where a link reads probabilities, it is their values that end, and not the answers.
 SATURATED: Mapping[Outcome, str] = {
@@ -101,7 +113,7 @@ def coarse(run: Ended) -> str:
     """Why answers with few decimals were refused; empty where it was not that."""
     health = run.evidence.get("health")
     if run.outcome is Outcome.TOO_NOISY and health is not None:
-        return _too_coarse(health)
+        return _too_much(health)
     behind = getattr(health, "behind", None)
     if run.outcome is not Outcome.LOW_PRECISION or behind is None or not behind.too_coarse:
         return ""
@@ -111,12 +123,12 @@ def coarse(run: Ended) -> str:
     )
 
 
-def _too_coarse(health: Health) -> str:
-    """What hides the structure of answers with few decimals that are the same every time; empty where it is noise."""
-    if not health.deterministic or health.decimals is None:
-        return ""
+def _too_much(health: Health) -> str:
+    """What hides the structure of answers: noise, or few decimals; empty where it is neither."""
+    if not health.deterministic:
+        return f"Its answers have noise of {health.fresh_noise:.1e}, too much against their spread to see structure."
     rounded = f"Its answers are rounded to {health.decimals} decimals"
-    return f"{rounded}: too coarse against their spread to see any structure."
+    return "" if health.decimals is None else f"{rounded}: too coarse against their spread to see structure."
 
 
 def reason(health: Health, *, saturates: bool = False) -> str:
@@ -125,7 +137,9 @@ def reason(health: Health, *, saturates: bool = False) -> str:
         return ""
     if health.refusal is Outcome.PIECEWISE_CONSTANT and health.answers is Kind.LABELS:
         return ARE_LABELS
-    rounded = _too_coarse(health) if health.refusal is Outcome.TOO_NOISY else ""
+    if health.refusal is Outcome.CONSTANT:
+        return told(health.refusal)
+    rounded = _too_much(health) if health.refusal is Outcome.TOO_NOISY else ""
     return rounded or happened(health.refusal, saturates=saturates)
 
 

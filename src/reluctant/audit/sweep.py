@@ -32,6 +32,10 @@ __all__ = ["TRAINED", "Sweep", "as_served", "default_defenses", "digits_given", 
 
 DECIMALS = (6, 3, 2)
 TRAINED = "the trained network"
+ON_A_STUDENT = (
+    "What each defense leaves of the span, and of a network trained on the answers, was tried on the trained network; "
+    "what stops exact recovery cannot be seen there."
+)
 NOISE = 1e-3  # of the answers' deviation
 FLOAT64_DIGITS = -float(np.log10(unit_roundoff("float64")))
 FORMAT_ROUNDINGS = 16.0  # noise that is no more than so many roundings of a format is its own
@@ -96,6 +100,8 @@ class Sweep:
 
     def _nothing_to_stop(self) -> str:
         """Without a copy no defense can be seen to stop one."""
+        if self.on == TRAINED:
+            return f"{ON_A_STUDENT} {self._trained(None)}"
         said = "Nothing was rebuilt even without a defense"
         if self.open is None:
             said = "Whether the network can be rebuilt without a defense is not settled"

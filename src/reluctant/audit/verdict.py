@@ -98,12 +98,14 @@ def _confidence(known: Known, level: str) -> str:
         return _span_confidence(known)
     if level == "unknown":
         unsettled = CUT_SHORT if is_stopped(known) else UNSETTLED
-        return f"{OF_THE_PART} {unsettled}" if _part(known) else unsettled
+        first = OF_THE_PART if _part(known) else OF_THE_STUDENT if _trained(known) else ""
+        return f"{first} {unsettled}".strip()
     return NO_PROOF
 
 
 RAN_OUT = "Exact extraction ran out of rows."
 OF_THE_PART = "High for the part: the target was seen to bend on its creases, and not beside them. For the rest:"
+OF_THE_STUDENT = "Measured for the trained network, at inputs that it had not seen. For the rest:"
 UNSETTLED = "None: the audit could not look far enough. Mend what stopped it, or raise the budget, and run it again."
 CUT_SHORT = "None: the audit was stopped before it could look far enough."
 LONGEST_QUOTE = 300  # characters of what a target says
@@ -244,7 +246,7 @@ def _more(known: Known, run: Ended) -> str:
     """What the target said itself, or what would help."""
     if run.outcome is Outcome.NOT_ACCURATE and isinstance(run, Result):
         typical = accuracy_of(run)["typical"]
-        return "" if typical is None else f" It is {typical:.1e} of the output's deviation, root mean square."
+        return "" if typical is None else f" The best one is off by {typical:.1e} of the output's deviation, rms."
     if run.outcome is Outcome.TARGET_FAILED and run.evidence.get("error"):
         return f" {str(run.evidence['error'])[:LONGEST_QUOTE]}"
     return f" {GIVE_DOMAIN}" if run.outcome is Outcome.OUT_OF_REACH and not known.linked else ""

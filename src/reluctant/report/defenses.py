@@ -46,7 +46,7 @@ def stand_in(record: Data) -> str:
     if (record.get("defenses") or {}).get("on") != TRAINED:
         return ""
     off = ((record.get("recovered") or {}).get("error") or {}).get("typical")
-    own = "" if off is None else f", from which that network is off by {size(off)} itself"
+    own = "" if off is None else f", from which that network is off by {size(off)} of the answers' deviation itself"
     held = "errors and labels are those of copies held against it, and not against the model"
     return f"The network that was trained on the answers stands for the model here: {held}{own}."
 

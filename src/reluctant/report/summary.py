@@ -272,6 +272,8 @@ def _digits(record: Data) -> Figure | None:
     if served and is_linked(record):
         return _digits_of(served, f"of probabilities, read through their {record['target']['link']}")
     shape = health["shape"]
+    if shape == "unclear" and not health.get("nonfinite"):
+        return _digits_of(health, "too coarse or noisy against their spread to see any structure")
     if shape in TELLING_LITTLE:
         return Figure("What an answer gives", *TELLING_LITTLE[shape])
     if shape == "piecewise constant":
@@ -292,7 +294,7 @@ def _digits_of(health: Data, note: str) -> Figure:
 # Shapes of answers whose digits do not matter, and what they give instead.
 TELLING_LITTLE = {
     "constant": ("nothing new", "it is the same everywhere"),
-    "unclear": ("nothing clear", "noise, NaN or inf, or too few digits"),
+    "unclear": ("nothing clear", "NaN or inf"),
 }
 
 
