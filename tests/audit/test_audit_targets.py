@@ -8,7 +8,7 @@ from audit_kit import UNTRAINED, Rows, step
 from scipy.special import expit
 
 from reluctant import ReLUNetwork, open_oracle
-from reluctant.audit import LEAKS, audit
+from reluctant.audit import LEAKS, audit, looking
 from reluctant.report.findings import interface_facts
 from reluctant.report.summary import _digits
 from reluctant.testing import in_float32, planted
@@ -368,13 +368,13 @@ def test_far_out_it_is_probabilities_that_end_and_not_the_answers(record):
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
-def test_a_sigmoid_that_cannot_be_looked_behind_is_not_settled(record, outputs):
-    """Where digits hide its curves, nothing but its owner tells a sigmoid from straight pieces."""
-    network = planted((6, 5, outputs))
-    steps = ["health", "extraction", "learning"]
-    found = record(lambda x: expit(network(x)).astype(np.float32), 6, budget=60_000, steps=steps)
+def test_a_sigmoid_is_looked_behind_or_not_settled(record, outputs, monkeypatch):
+    network = planted((6, 8, outputs))
+    behind = record(lambda x: expit(network(x)), 6, steps=["health", "extraction"])
+    assert (behind["target"]["link"], behind["target"]["link found"]) == ("sigmoid", True)
+    assert "extractable" in behind["verdict"]["leaks"]
+    monkeypatch.setattr(looking, "_likely_link", lambda oracle, served: None)
+    found = record(lambda x: expit(network(x)), 6, steps=["health", "extraction", "learning"])
     assert {"extractable", "approximable"} <= set(found["verdict"]["unsettled"])
     assert found["verdict"]["level"] == "unknown"
     assert "--link sigmoid" in found["verdict"]["sentence"]
-    behind = record(lambda x: expit(network(x)), 6, steps=["health", "extraction"])
-    assert "extractable" in behind["verdict"]["leaks"]

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from reluctant.audit.leak import is_close
-from reluctant.audit.percentages import percentage
 from reluctant.estimation.costs import PER_PRICE
 from reluctant.learning.student.measured import HeldOut
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
+from reluctant.percentages import percentage
 from reluctant.results import Outcome, Result
 
 __all__ = ["Price", "accuracy_of", "best_copy", "cost", "is_trained", "recovered", "shape_of"]

@@ -16,7 +16,6 @@ import numpy as np
 from reluctant.audit.leak import NO_DEFENSE, Leak
 from reluctant.audit.leaking import BUDGET, METHODS, leak
 from reluctant.audit.limits import Clock
-from reluctant.audit.percentages import percentage
 from reluctant.audit.trained import MODEL, first_student, hidden_of, trained_sentence
 from reluctant.audit.trying import MORE_THAN_A_SHARE, Trial, try_in_turn, try_on_engine
 from reluctant.defenses import defend
@@ -27,6 +26,7 @@ from reluctant.health.answers import UNIFORM_SD
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Facts, Kind, Oracle
 from reluctant.oracles.link import AnswerLink
+from reluctant.percentages import percentage
 
 __all__ = ["TRAINED", "Sweep", "as_served", "default_defenses", "digits_given", "sweep"]
 

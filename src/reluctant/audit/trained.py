@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from reluctant.audit.leak import CLOSE, NO_DEFENSE, Leak, Rebuilt, is_close
-from reluctant.audit.percentages import percentage
 from reluctant.defenses.words import defense_words
 from reluctant.oracles import Oracle
+from reluctant.percentages import percentage
 from reluctant.results import UNSETTLED
 
 __all__ = [

@@ -12,6 +12,7 @@ from reluctant.learning.student.reading import Reading
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Kind
+from reluctant.percentages import percentage
 
 __all__ = ["HeldOut", "commonest_share", "measure", "misfit"]
 
@@ -66,8 +67,8 @@ class HeldOut:
             return f"Relative square error {self._size()} at {inputs}."
         size = "" if self.error is None else f"relative square error {self._size()} and "
         said = (
-            f"{size}the same label for {self.agreement:.1%} of {inputs}{self._repeated()}; the commonest label alone "
-            f"would be right for {self.commonest:.1%}."
+            f"{size}the same label for {percentage(self.agreement)} of {inputs}{self._repeated()}; the commonest label "
+            f"alone would be right for {percentage(self.commonest)}."
         )
         return said[0].upper() + said[1:]
 
@@ -81,7 +82,7 @@ class HeldOut:
     def _repeated(self) -> str:
         if self.repeated is None:
             return ""
-        return f" (asked twice, the answers themselves agree for {self.repeated:.1%})"
+        return f" (asked twice, the answers themselves agree for {percentage(self.repeated)})"
 
     def good_for(self, eps: float, differing: float) -> bool:
         """True if the error is at most eps; of labels, if no more than this share differs, or less if few could."""
