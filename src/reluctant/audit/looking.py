@@ -131,22 +131,23 @@ def _are_noisy_probabilities(oracle: Counting, known: Known, served: Health, see
     return bool(np.all((answers >= -slack) & (answers <= 1 + slack)) and off <= slack)
 
 
-def span_from_labels(known: Known) -> bool:
-    """True if values do not give the span, and labels of the answers as they are may.
+def span_from_labels(known: Known, outputs: int) -> bool:
+    """True if values do not give the span, and labels of so many outputs may, of the answers as they are.
 
     Values are no pieces of linear functions, or rounding leaves nothing of them, or none can be read through a link.
     """
-    served = known.served
-    if known.refusal in FROM_LABELS or served is None:
+    served, health = known.served, known.health
+    if known.refusal in FROM_LABELS or served is None or health is None:
         return known.refusal in FROM_LABELS
     coarse = known.refusal is Outcome.TOO_NOISY and served.deterministic
     unread = known.linked and known.refusal is Outcome.NON_FINITE
-    return (coarse or unread) and served.refusal not in (Outcome.CONSTANT, Outcome.NON_FINITE)
+    few_digits = outputs > 1 and health.behind is not None and health.behind.too_coarse
+    return (coarse or unread or few_digits) and served.refusal not in (Outcome.CONSTANT, Outcome.NON_FINITE)
 
 
 def look_for_span(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """From values; from labels where these do not give it."""
-    labels = span_from_labels(known)
+    labels = span_from_labels(known, oracle.outputs)
     if not labels:
         skip_where(known, Outcome.CONSTANT, Outcome.NON_FINITE, missing="no directions to tell apart")
     elif oracle.outputs == 1 and known.health is not None and known.health.answers is not Kind.LABELS:

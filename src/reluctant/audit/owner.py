@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reluctant.health import Health
+from reluctant.health.behind import ENOUGH_DECIMALS
 from reluctant.oracles import Kind
 from reluctant.results import Ended, Outcome
 
@@ -123,6 +124,9 @@ def coarse(run: Ended) -> str:
     )
 
 
+UNREADABLE = "the values before the link cannot be read from so few digits."
+
+
 def _too_much(health: Health) -> str:
     """What hides the structure of answers: noise, or few decimals; empty where it is neither."""
     if not health.deterministic:
@@ -139,6 +143,9 @@ def reason(health: Health, *, saturates: bool = False) -> str:
         return ARE_LABELS
     if health.refusal is Outcome.CONSTANT:
         return told(health.refusal)
+    probabilities = health.refusal is Outcome.NOT_PIECEWISE_LINEAR and health.answers is Kind.PROBABILITIES
+    if probabilities and health.decimals is not None and health.decimals < ENOUGH_DECIMALS:
+        return f"Its probabilities are rounded to {health.decimals} decimals: {UNREADABLE}"
     rounded = _too_much(health) if health.refusal is Outcome.TOO_NOISY else ""
     return rounded or happened(health.refusal, saturates=saturates)
 

@@ -101,7 +101,8 @@ class Run:
         if name == "health":
             return self.oracle
         reach, output = self.known.reach, self.known.given.output
-        as_answered = output is None and (name in AS_ANSWERED or (name == "span" and span_from_labels(self.known)))
+        labels = name == "span" and span_from_labels(self.known, self.oracle.outputs)
+        as_answered = output is None and (name in AS_ANSWERED or labels)
         link = "identity" if as_answered else self.known.link
         return seen(self.oracle, link, output, reach, noisy=self.known.noisy)
 

@@ -233,7 +233,7 @@ def _health(health: Data, labels: bool) -> list[tuple[str, str | None]]:
 
 def _shape_of(health: Data) -> str | None:
     """Probabilities are curved also where their digits or noise do not show it."""
-    hidden = is_curved(health) and health.get("shape") == "piecewise linear"
+    hidden = is_curved(health) and health.get("shape") != "smooth"
     return "curved, by less than its digits show" if hidden else health.get("shape")
 
 
