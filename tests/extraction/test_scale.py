@@ -7,6 +7,7 @@ import pytest
 
 import reluctant as rl
 from reluctant.arrays import TorchArrays
+from reluctant.extraction.depth_two.line import neurons_on_a_line
 from reluctant.geometry import DistanceNoise, Lines, scan_lines
 from reluctant.testing import planted
 
@@ -40,6 +41,14 @@ def test_numbers_drawn_beside_the_target_follow_the_generator() -> None:
     assert np.abs(one - other).max() > 1
     assert abs(one.mean()) < 0.03
     assert abs(one.std() - 1) < 0.03
+
+
+@pytest.mark.parametrize("network", [9, 47, 94])  # creases of the first line are too close to each other
+def test_a_line_that_a_few_creases_spoil_is_not_the_last(network: int) -> None:
+    oracle, rng = rl.open_oracle(planted((20, 600, 1), 77_000 + network, bias=1.0)), np.random.default_rng(network)
+    found, regions = neurons_on_a_line(oracle, DistanceNoise(5e-15, 5e-15), rng)
+    assert (found.neurons, len(regions)) == (600, 601)
+    assert 10 * 600 < oracle.queries < 12 * 600  # two lines
 
 
 def test_every_crease_of_a_crowded_line_is_found(seed: int) -> None:

@@ -19,8 +19,9 @@ __all__ = ["CROWD", "NoCrease", "Regions", "neurons_on_a_line"]
 
 # Two creases this close are of neurons that are nearly parallel: of the scale, and of what a neuron adds there.
 SLIVER, SHALLOW = 1e-6, 3e-9
-CROWD, MOST_LINES = 1000, 5  # creases, and lines looked at until one with as many can be resolved
-FEW_OPEN = 0.01  # of the creases of such a line: with more, the target is curved
+CROWD = 1000  # creases on a line: some are likely to be too close to each other
+MOST_LINES = 5  # looked at until one can be resolved
+FEW_OPEN = 0.01  # of a line's creases, left open by chance: with more, the target is curved
 CROWDED = 3000  # neurons: with more, creases of any two may be that close by chance
 OUTERMOST = 2.0  # how far beyond the outermost crease a region is looked at, in its distance or the scale
 
@@ -50,7 +51,7 @@ class Regions:
 def neurons_on_a_line(
     oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, frame: Frame | None = None
 ) -> tuple[FramedNetwork, Regions]:
-    """Scan one random line, of a frame if one is given; another where a crowd cannot be told apart.
+    """Scan one random line, of a frame if one is given; another where a few creases cannot be told apart.
 
     Cost: about five rows a neuron.
     """
@@ -58,7 +59,7 @@ def neurons_on_a_line(
         lines = Lines.random(rng, 1, oracle.dim) if frame is None else frame.random_lines(rng, 1)
         scan = _scan_a_line(oracle, lines, noise, rng)
         unresolved = _unresolved(scan)
-        if len(scan.creases) < CROWD or not 0 < unresolved < FEW_OPEN * len(scan.creases):
+        if not 0 < unresolved < FEW_OPEN * len(scan.creases):
             break
     if not len(scan.creases):
         raise NoCrease

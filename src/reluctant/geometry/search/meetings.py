@@ -101,7 +101,7 @@ def _blur(s: Samples, p: Pieces, left: IntArray, t: FloatArray, sd: FloatArray, 
 
 def _usual(s: Samples, p: Pieces, bend: FloatArray) -> Usual:
     median = max(float(np.median(bend)), np.finfo(float).tiny) if len(bend) else 1.0
-    return Usual(median, min(1.0, CROWDED * int(s.line[-1] + 1) / max(len(p), 1)))  # a look may see no piece at all
+    return Usual(median, min(1.0, CROWDED * int(s.line[-1] + 1) / max(len(p), 1)))
 
 
 def _share(bend: FloatArray, usual: Usual) -> FloatArray:
