@@ -272,3 +272,9 @@ def test_rows_of_a_sweep_on_a_trained_network_are_all_of_it():
     assert (record["span"]["rank"], bare["span"]["rank"]) == (5, 6)  # the trained network looks everywhere
     assert record["defenses"]["sentence"].startswith("What each defense leaves of the span")
     assert "of the model" not in record["defenses"]["sentence"]
+
+
+def test_a_trained_network_has_the_classes_of_the_model():
+    record = audited(softmax, budget=1500, steps=("health", "training"))
+    assert record["training"]["network"]["widths"][-1] == 2  # log-ratios, as other steps see it
+    assert student_of(record).shape.endswith("-3")

@@ -68,6 +68,14 @@ def _labelled(measured: Data) -> bool:
     return measured.get("error") is None or (measured.get("labelled", True) and measured["commonest"] < 1)
 
 
+def _shape(training: Data, target: Data) -> str:
+    """Its widths as it was trained: behind a softmax a record has the log-ratios, a class less."""
+    *widths, last = training["network"]["widths"]
+    evidence = training["evidence"]
+    classes = evidence.get("link") == "softmax" and evidence.get("answers") == "probabilities"
+    return "-".join(map(str, [*widths, target["outputs"] if classes else last]))
+
+
 def student_of(record: Data) -> Student | None:
     """The trained network of a record without a copy; None where there is none."""
     training = record.get("training")
@@ -78,7 +86,7 @@ def student_of(record: Data) -> Student | None:
     if not measured or measured.get("agreement") is None:
         return None
     return Student(
-        "-".join(map(str, training["network"]["widths"])), training["queries"], measured["agreement"],
+        _shape(training, record["target"]), training["queries"], measured["agreement"],
         measured["commonest"], measured["points"], _labelled(measured), gives_labels(measured),
         bool(how.get("short") or how.get("hurried")), _lacks(measured),
     )  # fmt: skip
