@@ -269,7 +269,7 @@ def test_rows_of_a_sweep_on_a_trained_network_are_all_of_it():
     assert record["recovered"]["method"] == "training on the answers"
     bare = record["defenses"]["rows"][0]
     assert (bare["defense"], bare["rebuilt"]) == ("none", None)
-    assert (record["span"]["rank"], bare["span"]["rank"]) == (5, 6)  # the trained network looks everywhere
+    assert bare["span"]["queries"] != record["span"]["queries"]  # another span, that of the trained network
     assert record["defenses"]["sentence"].startswith("What each defense leaves of the span")
     assert "of the model" not in record["defenses"]["sentence"]
 
