@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.extraction.depth_two.base_points import reach_of
+from reluctant.extraction.depth_two.climbing import reach_of
 from reluctant.extraction.depth_two.close_creases import tell_close_creases_apart
 from reluctant.extraction.depth_two.line import neurons_on_a_line
 from reluctant.extraction.depth_two.scaffold import grow

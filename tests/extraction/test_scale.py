@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.arrays import TorchArrays
+from reluctant.arrays import HOST, TorchArrays
+from reluctant.extraction.depth_two.base_points import _Candidates, _showing_all
 from reluctant.extraction.depth_two.line import neurons_on_a_line
 from reluctant.geometry import DistanceNoise, Lines, scan_lines
 from reluctant.testing import planted
@@ -71,3 +72,15 @@ def test_every_crease_of_a_crowded_line_is_found(seed: int) -> None:
     true = np.sort(-at_origin / slope)
     np.testing.assert_allclose(scan.creases.t, true, rtol=1e-6, atol=1e-6)
     assert len(scan.samples) < 6.5 * h
+
+
+@pytest.mark.parametrize(("shown", "expected"), [(16, 40), (15, 50)])
+def test_a_neuron_that_is_hardly_ever_on_is_looked_at_on_the_line(shown: int, expected: int) -> None:
+    rng = np.random.default_rng(0)
+    y = np.concatenate([rng.standard_normal((50, 3)), np.column_stack([np.arange(10.0) + 1, np.zeros((10, 2))])])
+    values = np.where(np.arange(60) % 2, 1.0, -1.0)[:, None] * np.ones(4)
+    values[:40, 2] = np.where(np.arange(40) < shown, 1.0, -1.0)
+    candidates = _Candidates(y, values, np.ones(60), np.ones((1, 4)), HOST)
+    points = _showing_all(candidates, np.arange(40))
+    assert len(points) == expected
+    assert set(range(50, 60)) <= set(points) or expected == 40

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from reluctant.geometry import DistanceNoise, Lines, Scan, scan_lines
+from reluctant.geometry.samples import NONE
 from reluctant.geometry.search import scanning
-from reluctant.geometry.search.asking import Search, Wanted
+from reluctant.geometry.search.asking import Search, Usual, Wanted
 from reluctant.geometry.search.rounds import next_round
 from reluctant.geometry.search.starts import start
 from reluctant.geometry.search.stretches import Stretches
@@ -37,13 +40,43 @@ def test_a_crowd_is_found_as_without_stretches(seed, monkeypatch) -> None:
     assert abs(len(found.samples) - len(whole.samples)) < 0.002 * len(whole.samples)
 
 
-def test_whole_lines_are_shown_in_every_round(seed) -> None:
+def test_whole_lines_are_shown_once_a_round(seed) -> None:
     shown: list[Scan] = []
     end = searched(planted(CROWD, seed, bias=0.5), seed, watch=shown.append)
     counts = [len(scan.samples) for scan in shown]
-    assert counts == sorted(counts)
-    assert counts[-1] == len(end.samples)
+    assert counts == np.cumsum(np.bincount(end.samples.round)).tolist()
     assert all(set(scan.samples.line) == {0, 1} for scan in shown)
+
+
+def test_pairs_and_checks_are_numbered_once(seed) -> None:
+    samples = searched(planted(CROWD, seed, bias=0.5), seed).samples
+    for numbers, most in ((samples.pair, 2), (samples.check, 3)):  # a check on a sample has one on either side
+        assert np.bincount(numbers[numbers != NONE]).max() <= most
+
+
+@pytest.mark.parametrize("most", [9_000, 26_800])  # the second is reached in a part
+def test_rows_that_are_allowed_are_kept_to_in_parts_too(most: int, monkeypatch) -> None:
+    monkeypatch.setattr(scanning, "FRESH_STARTS", 0)
+    rng, network = np.random.default_rng(1), planted(CROWD, 1, bias=0.5)
+    lines = Lines.random(rng, 2, network.dim)
+    samples = scan_lines(network, lines, NOISE, rng, most=most).samples
+    before_last = (samples.round < samples.round.max()).sum()
+    assert before_last < most <= len(samples)
+
+
+def test_rounds_are_counted_in_parts_too(monkeypatch) -> None:
+    """Somewhere in a crowd the function jumps: no round settles it."""
+    monkeypatch.setattr(scanning, "FRESH_STARTS", 0)
+    monkeypatch.setattr(scanning, "CROWD_ROUNDS", 30)
+    network, rng = planted((20, 1500, 1), 2, bias=0.5), np.random.default_rng(2)
+    lines = Lines.random(rng, 1, network.dim)
+
+    def ask_at(line, t):
+        return network(lines.points(line, t)) + 1e-3 * (t > 1.0)[:, None]
+
+    scan = scan_lines(network, lines, NOISE, rng, ask_at=ask_at)
+    assert scan.open.any()
+    assert scan.samples.round.max() == 30
 
 
 @pytest.fixture
@@ -51,6 +84,62 @@ def search() -> Search:
     network, rng = planted((5, 30, 1), 3), np.random.default_rng(3)
     lines = Lines.random(rng, 3, 5)
     return Search(lambda line, t: network(lines.points(line, t)), lines, NOISE, crowded=False)
+
+
+def test_a_part_sees_what_is_usual_elsewhere(search: Search) -> None:
+    seen = next_round(search, start(search, np.random.default_rng(0)))
+    stretches = Stretches(np.array([1]), np.array([-np.inf]), np.array([np.inf]))
+    usual = Usual(bend=123.0, narrower=0.25)
+    part = stretches.search(search, replace(seen, usual=usual))
+    assert not part.is_whole
+    inside, _ = stretches.apart(seen.samples)
+    assert next_round(part, inside).usual == usual
+    part.new_numbers(5)
+    assert search.counts is part.counts
+
+
+def test_a_stretch_goes_on_to_the_end_of_a_line(search: Search) -> None:
+    samples = start(search, np.random.default_rng(0))
+    seen = next_round(search, samples)
+    line = samples.line[seen.pieces.first]
+    last = np.flatnonzero(line == 1)[-1]
+    few = Wanted()
+    few.add(np.array([1]), samples.t[seen.pieces.last[[last]]])
+    stretches = Stretches.around(replace(seen, wanted=few))
+    assert stretches.line.tolist() == [1]
+    assert stretches.high[0] == np.inf
+
+
+def test_a_stretch_has_three_pieces_on_either_side(search: Search) -> None:
+    scan = scan_lines(None, search.lines, NOISE, np.random.default_rng(0), ask_at=search.ask_at)
+    seen = next_round(search, scan.samples)
+    first = seen.pieces.first[np.flatnonzero(scan.samples.line[seen.pieces.first] == 1)]
+    few = Wanted()
+    few.add(np.array([1]), scan.samples.t[first[[6]]])
+    stretches = Stretches.around(replace(seen, wanted=few))
+    assert (stretches.low, stretches.high) == (scan.samples.t[first[3]], scan.samples.t[first[10] - 1])
+
+
+def test_runs_are_tested_when_the_whole_is_looked_at(search: Search) -> None:
+    scan = scan_lines(None, search.lines, NOISE, np.random.default_rng(0), ask_at=search.ask_at)
+    whole, every = replace(search, crowded=True), Stretches(np.arange(3), np.full(3, -np.inf), np.full(3, np.inf))
+    part = every.search(whole, next_round(whole, scan.samples))
+    inside = every.apart(scan.samples)[0]
+    while (seen := next_round(part, inside)).wanted:
+        inside = seen.samples + part.ask_all(seen.wanted)
+    assert next_round(whole, inside).wanted
+
+
+def test_a_line_without_pieces_is_not_searched_in_parts() -> None:
+    knots = np.concatenate([np.linspace(-6, 6, 41), [-1e4, 1e4, -300, 300, -1e6, 1e6]])
+    lines = Lines.random(np.random.default_rng(0), 1500, 3)
+
+    def ask_at(line, t):
+        return np.where(line == 7, np.maximum(0, t[:, None] - knots).sum(axis=1), 0.0)[:, None]
+
+    scan = scan_lines(None, lines, NOISE, np.random.default_rng(1), few=True, close=True, ask_at=ask_at)
+    assert set(scan.creases.line) == {7}
+    assert len(scan.creases) == len(knots)
 
 
 def test_what_is_put_together_again_is_the_whole(search: Search) -> None:
@@ -61,7 +150,7 @@ def test_what_is_put_together_again_is_the_whole(search: Search) -> None:
     seen = next_round(search, samples)
     few = Wanted()
     few.add(np.array([0, 2]), np.array([seen.samples.t[0], seen.samples.t[-1]]))  # the two ends of all
-    stretches = Stretches.around(type(seen)(seen.samples, seen.pieces, few, seen.open, seen.usual))
+    stretches = Stretches.around(replace(seen, wanted=few))
     inside, others = stretches.apart(seen.samples)
     assert stretches.line.tolist() == [0, 2]
     assert set(inside.line) == {0, 1}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from oracle_models import torch_module
 
 import reluctant as rl
 from reluctant.arrays import HOST, TorchArrays
-from reluctant.errors import BudgetExhausted, InvalidRows, TargetUnavailable
-from reluctant.oracles.moves import Fans, Moves
+from reluctant.errors import BudgetExhausted, InvalidAnswer, InvalidRows, TargetUnavailable
+from reluctant.oracles.moves import Fans, Moves, Steps
 from reluctant.oracles.torch import AHEAD, TorchOracle
 from reluctant.testing import planted, single_precision
 
@@ -50,8 +52,64 @@ def test_rows_are_written_beside_the_points(points: int, along: int, directions:
     expected = [x + step * along_[k] for x, step in zip(given, moves.steps, strict=True) for k in moves.along]
     np.testing.assert_array_equal(arrays.get(moves.on(arrays).rows(arrays)), expected)
     np.testing.assert_array_equal(moves.points, given)
-    cut = slice(1, None) if along > 1 else slice(0, 1)
-    np.testing.assert_array_equal(arrays.get(moves.on(arrays).part(cut).rows(arrays)), np.array(expected)[cut])
+    for start, stop in combinations(range(len(moves) + 1), 2):
+        part = moves.on(arrays).part(slice(start, stop))
+        np.testing.assert_array_equal(arrays.get(part.rows(arrays)), expected[start:stop])
+
+
+def test_steps_are_cut_in_any_order() -> None:
+    rng = np.random.default_rng(2)
+    moves = Steps(rng.standard_normal((4, 6)), np.array([3, 1, 2, 1, 0]), rng.uniform(0.1, 1, 5), np.arange(5))
+    for start, stop in combinations(range(6), 2):
+        np.testing.assert_array_equal(moves.part(slice(start, stop)).rows(), moves.rows()[start:stop])
+
+
+class Reusing(torch.nn.Module):
+    """Answers into a buffer of its own, as graphs that were recorded once do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.out = torch_module(NETWORK).double(), None
+
+    def forward(self, x):
+        answers = self.inner(x)
+        if self.out is None or self.out.shape != answers.shape:
+            self.out = torch.empty_like(answers)
+        return self.out.copy_(answers)
+
+
+class Names(torch.nn.Module):
+    """Answers with an array of numpy."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch_module(NETWORK).double()
+
+    def forward(self, x):
+        return self.inner(x).numpy()
+
+
+@pytest.mark.parametrize("module", [torch_module(NETWORK).double(), Reusing(), Names()])
+@pytest.mark.parametrize("batch", [1, 4, 5, 8, 100])  # fans of four rows: cut, one at a time, two, all
+def test_parts_are_answered_as_the_whole(batch: int, module) -> None:
+    rng = np.random.default_rng(3)
+    moves = Fans(rng.standard_normal((5, 6)), rng.uniform(0.1, 1, 5), np.array([4, 0, 1, 3]))
+    oracle = TorchOracle(module.eval(), shape=(6,), resident=True)
+    oracle._batch = batch
+    np.testing.assert_allclose(oracle.query_moves(moves), NETWORK(moves.rows()), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(oracle.query(moves.rows()), NETWORK(moves.rows()), rtol=0, atol=1e-14)
+
+
+class Forgetful(torch.nn.Module):
+    """Answers one row less than it is asked, except for a single one."""
+
+    def forward(self, x):
+        return x[: max(1, len(x) - 1), :2]
+
+
+def test_answers_of_another_shape_are_refused_beside_the_module_too() -> None:
+    with pytest.raises(InvalidAnswer, match=r"shape \(3, 2\) for 4 rows"):
+        TorchOracle(Forgetful().double(), shape=(6,), resident=True).query(np.ones((4, 6)))
 
 
 @pytest.mark.parametrize("directions", [False, True])

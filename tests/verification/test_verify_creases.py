@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from reluctant import Domain, ReLUNetwork, open_oracle, verify
+from reluctant.arrays import HOST, TorchArrays
 from reluctant.testing import planted
 from reluctant.testing.planted import near_parallel
-from reluctant.verification.points import FARTHEST, beside, crease_points
+from reluctant.verification.points import FARTHEST, OUT_OF_USE, beside, crease_points
 
 
 def merged(network: ReLUNetwork) -> ReLUNetwork:
@@ -39,6 +40,22 @@ def test_crease_points_are_on_creases(widths, seed):
     size = np.linalg.norm(creases.points, axis=1) + 1
     assert (np.abs(own) <= 1e-14 * size).all()
     assert set(creases.neurons[:, 0]) == set(range(len(widths) - 2))
+
+
+@pytest.mark.parametrize("by", ["numpy", "torch"])
+def test_creases_that_the_first_draw_misses_are_met_by_another(by):
+    """Creases so far out that only points near the origin are dropped onto them inside what is looked at."""
+    pytest.importorskip(by)
+    arrays = HOST if by == "numpy" else TorchArrays("cpu")
+    true, d, h = planted((12, 40, 1), 0), 12, 40
+    far = 0.999 * OUT_OF_USE * np.sqrt(d) * np.linalg.norm(true.weights[0], axis=1)
+    network = ReLUNetwork(true.weights, [np.where(np.arange(h) % 2, far, true.biases[0]), true.biases[1]])
+    creases = crease_points(network, Domain(), np.random.default_rng(0), arrays)
+    assert creases.missed < h // 4
+    normals, offsets = network.hyperplanes()
+    own = creases.neurons[:, 1]
+    off = (creases.points * normals[own]).sum(axis=1) + offsets[own]
+    assert np.abs(off).max() < 1e-12 * OUT_OF_USE * d
 
 
 def test_crease_points_have_one_point_for_each_neuron(seed):

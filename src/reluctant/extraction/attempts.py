@@ -12,7 +12,7 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.errors import NonFiniteAnswer
 from reluctant.extraction.any_depth import AnyDepth
-from reluctant.extraction.candidate import Known, Method, lifted
+from reluctant.extraction.candidate import Method
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.depth_two.line import CROWD
@@ -23,6 +23,7 @@ from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.layers import look_for_layers
 from reluctant.extraction.orientation import orient
 from reluctant.extraction.prospects import behind_a_link, exact_refusal, few_digits_are_enough, noticeable, saturates
+from reluctant.extraction.so_far import Known, lifted
 from reluctant.geometry import DistanceNoise
 from reluctant.health import Health
 from reluctant.health.behind import refuse_labels

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 
 from reluctant.extraction.certificate import Certificate
-from reluctant.geometry import DistanceNoise, FramedNetwork
+from reluctant.extraction.so_far import Keep
+from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
 from reluctant.verification import HeldOut
 from reluctant.verification.precision import Precision
 
-__all__ = ["Candidate", "Keep", "Known", "Method", "lifted"]
-
-Known: TypeAlias = ReLUNetwork | FramedNetwork
-Keep: TypeAlias = Callable[[Known], None]  # is told what is known so far
-
-
-def lifted(known: Known) -> ReLUNetwork:
-    """What is known, as a function of the input itself."""
-    return known.lifted() if isinstance(known, FramedNetwork) else known
+__all__ = ["Candidate", "Method"]
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ class Memory:
         self._most, self._seen = most, 0
 
     def keep(self, rows: FloatArray | Moves, answers: FloatArray) -> None:
-        """Keep copies."""
+        """Keep them: copies of rows, descriptions as they are."""
         self._seen += len(rows)
         if self._most is not None and self._seen > self._most:
             self._asked, self.answers = [], []

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluctant.arrays import HOST, Array, Arrays
-from reluctant.numerics import FloatArray
 
 __all__ = ["Fans", "Moves", "Steps", "whole_units"]
 
@@ -25,15 +24,16 @@ def whole_units(rows: int, unit: int) -> int:
 
 
 class Moves(ABC):
-    """Rows of which each is a step from a point.
+    """Rows (n, d) of which each is a step from one of the points (p, d), along a direction or a coordinate.
 
-    points (p, d); directions (k, d), or None for steps along coordinates. Rows are best cut into parts of whole
-    `unit`s.
+    Without `directions` (·, d), `along` counts coordinates. Arrays are of numpy, or where `on` has put them; they
+    belong to the description from then on.
     """
 
-    points: FloatArray
-    steps: FloatArray
-    directions: FloatArray | None
+    points: Array
+    steps: Array
+    along: Array
+    directions: Array | None
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -45,7 +45,7 @@ class Moves(ABC):
 
     @property
     def unit(self) -> int:
-        """Rows that are described together."""
+        """Rows that are described together: parts of whole units are described as the whole is."""
         return 1
 
     @abstractmethod
@@ -58,18 +58,18 @@ class Moves(ABC):
 
     @abstractmethod
     def on(self, arrays: Arrays) -> Moves:
-        """The same with its description moved to where these arrays are, as far as it is cut into parts there."""
+        """The same, described where these arrays are, if parts can be cut there; else as it is."""
 
 
 @dataclass(frozen=True)
 class Steps(Moves):
-    """Rows points[which[i]] + steps[i] · directions[along[i]]; which (n,) in rising order, steps (n,), along (n,)."""
+    """Row i is points[which[i]] + steps[i] · directions[along[i]]; which, steps and along (n,)."""
 
-    points: FloatArray
+    points: Array
     which: NDArray[np.intp]
-    steps: FloatArray
-    along: NDArray[np.intp]
-    directions: FloatArray | None = None
+    steps: Array
+    along: Array
+    directions: Array | None = None
 
     def __len__(self) -> int:
         return len(self.which)
@@ -87,8 +87,9 @@ class Steps(Moves):
     def part(self, rows: slice) -> Steps:
         """Some of the rows, with the points they need."""
         which = self.which[rows]
-        points = self.points[which[0] : which[-1] + 1]
-        return Steps(points, which - which[0], self.steps[rows], self.along[rows], self.directions)
+        first = which.min()
+        points = self.points[first : which.max() + 1]
+        return Steps(points, which - first, self.steps[rows], self.along[rows], self.directions)
 
     def on(self, arrays: Arrays) -> Steps:
         """As it is: parts are cut on the host."""
@@ -97,12 +98,12 @@ class Steps(Moves):
 
 @dataclass(frozen=True)
 class Fans(Moves):
-    """From every point, by its own step (p,), along each of these (k,); point by point."""
+    """Row i·k + j is points[i] + steps[i] · directions[along[j]]; steps (p,), along (k,)."""
 
-    points: FloatArray
-    steps: FloatArray
-    along: NDArray[np.intp]
-    directions: FloatArray | None = None
+    points: Array
+    steps: Array
+    along: Array
+    directions: Array | None = None
 
     def __len__(self) -> int:
         return len(self.points) * len(self.along)
@@ -124,12 +125,13 @@ class Fans(Moves):
         return fans.reshape(p * k, d)
 
     def part(self, rows: slice) -> Moves:
-        """Some of the rows, with the points they need: whole fans, if nothing else is asked for."""
+        """Some of the rows, with the points they need: fans again, if none is cut."""
         start, stop, _ = rows.indices(len(self))
         if start % self.unit or stop % self.unit:
             row = np.arange(start, stop)
             which = row // self.unit
-            return Steps(self.points, which, self.steps[which], self.along[row % self.unit], self.directions)
+            each = Steps(self.points, which, self.steps[which], self.along[row % self.unit], self.directions)
+            return each.part(slice(None))
         whole = slice(start // self.unit, stop // self.unit)
         return replace(self, points=self.points[whole], steps=self.steps[whole])
 

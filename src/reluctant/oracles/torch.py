@@ -24,7 +24,7 @@ __all__ = ["TorchOracle"]
 DEVICE_SHARE = 0.1  # of a device's free memory that rows and what a module makes of them may take
 DEVICE_BYTES = 2**33  # and at most: more makes nothing faster
 TENSORS_PER_LAYER = 3  # of a layer's width, alive at once
-AHEAD = 8  # parts on their way together
+AHEAD = 8  # parts asked together, one after the other: the answers are read once
 SHRINK = 8  # a batch that does not fit is asked again in so many parts
 
 
@@ -109,34 +109,34 @@ class TorchOracle(Oracle):
         return self._in_parts(len(moves), moves.unit, lambda part: described.part(part).rows(self._arrays))
 
     def _evaluate(self, batch: Any) -> FloatArray:
-        return self._read(self._sent(batch), len(batch))
+        return as_answers(self._to_numpy(self._asked(batch)), len(batch), self._facts.outputs)
 
-    def _sent(self, batch: Any) -> Any:
+    def _asked(self, batch: Any) -> Any:
         """What the module makes of a batch; on a device it need not be there yet."""
         with self._torch.no_grad():
             return call_target(self._module, batch.to(self._dtype).reshape(-1, *self._shape))
 
-    def _read(self, raw: Any, rows: int) -> FloatArray:
-        return as_answers(self._to_numpy(raw), rows, self._facts.outputs)
-
     def _in_parts(self, rows: int, unit: int, write: Callable[[slice], Any]) -> FloatArray:
         """As many rows at a time as fit; fewer, once, if memory runs out all the same.
 
-        Answers are read when all parts are on their way: a device is not kept waiting for the next one.
+        Answers are collected beside the module and read together: a device is not kept waiting for the next part.
         """
-        sent: list[tuple[slice, Any]] = []
-        start = 0
+        answers, start = self._arrays.empty((rows, self._facts.outputs)), 0
         while start < rows:
             part = slice(start, min(start + whole_units(self._batch, unit), rows))
             try:
-                sent.append((part, self._sent(write(part))))
+                answers[part] = self._beside(self._asked(write(part)), part.stop - start)
                 start = part.stop
             except (self._torch.OutOfMemoryError, TargetUnavailable) as error:
                 self._shrink(error, part.stop - start)
-        answers = np.empty((rows, self._facts.outputs))
-        for part, raw in sent:
-            answers[part] = self._read(raw, part.stop - part.start)
-        return answers
+        return self._arrays.get(answers)
+
+    def _beside(self, raw: Any, rows: int) -> Any:
+        """What the module returned, as (rows, m), where it is."""
+        if not isinstance(raw, self._torch.Tensor):
+            return self._arrays.put(as_answers(raw, rows, self._facts.outputs))
+        as_answers(np.broadcast_to(0.0, raw.shape), rows, self._facts.outputs)  # the shape is all that can be wrong
+        return raw.reshape(rows, -1)
 
     def _shrink(self, error: Exception, rows: int) -> None:
         """Fewer rows from now on, if it was memory that ran out and this is the first time; else raise."""

@@ -1,6 +1,6 @@
 """Third stage: points far from every crease, at which gradients in all directions are measured.
 
-Inside the known subspace points climb towards large margins; of these as many are chosen as there are
+Inside the known subspace points climb towards large margins (`climbing`); of these as many are chosen as there are
 unknowns, so that their activation patterns determine every neuron well. No queries.
 """
 
@@ -15,6 +15,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from reluctant.arrays import HOST, Array, Arrays
+from reluctant.extraction.depth_two.climbing import climb, per_coordinate, reach_of
 from reluctant.extraction.depth_two.line import Regions
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.linear import MANY_NEURONS, Design, design_matrix
@@ -22,27 +23,19 @@ from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.samples import IntArray
 from reluctant.numerics import FloatArray
 
-__all__ = ["BasePoints", "choose_base_points", "climb", "points_needed", "reach_of"]
+__all__ = ["BasePoints", "choose_base_points", "points_needed"]
 
 SingleArray: TypeAlias = NDArray[np.float32]
 
 POOL = 4.0  # candidates for each point needed
 POOL_FOR_MANY = 3.0
-HEAVIEST = 1.5  # for each point needed, of which elimination picks: it is as good as twice as many
-SHOWN = 16  # of these, at which each neuron is on, and off, at least
+HEAVIEST = 1.5  # for each point needed, of which elimination picks; more do not determine neurons better
+SHOWN = 16  # of these, at which each neuron is on, and off, at least: of fewer elimination may leave out all
 FEWEST_CANDIDATES = 200
-CLIMBING_STEPS = 40
-SOFTNESS = 0.5  # of the margin: creases this much farther than the nearest still push
-SMALLEST_MARGIN = 1e-3  # of the typical one, for a point that starts on a crease
-NO_PULL = -80.0  # exponent below which numbers lose digits, and time, in single precision
-STRIDE, FIRST_STRIDE = 2.0, 0.3  # in margins, and at least in typical ones
-COOLING = 2.5  # strides are full at first and shorten over the last 1/COOLING of the steps
-REACH = 5.0  # of the climb, in median distances of a crease from the origin of the frame
 TOO_CLOSE = 1e-11  # of the typical weight of a point: its steps would be too short to measure anything
 WELL_DETERMINED = 1e-7  # of the median singular value: more digits than that are not to be lost in solving
 BARELY_DETERMINED = 1e-12  # where two neurons differ only between their creases, which are close together
-SURE = 2.0  # errors of a neuron's value that the usual margin is to hold
-CERTAIN = 5.0  # errors of a neuron's value that it must be from zero
+SURE_OF_ITS_SIDE = 5.0  # errors of a neuron's value that it must be from zero
 MOST_AMPLIFIED = 1e3  # error of a neuron over that of a gradient at one point; usual is less than one
 MOST_FOR_PIVOTS = 2000  # neurons: for more, looking at every pivot takes minutes
 MOST_EXTRA = 4  # points added one by one while some neuron is not determined
@@ -117,7 +110,7 @@ def choose_base_points(
         "neurons that no point tells apart",
         number=needed + MOST_EXTRA,
         limit=needed,
-        partial=known.lifted(),
+        partial=known,
     )
 
 
@@ -131,17 +124,17 @@ def _candidates(
     y = np.concatenate([climbed, on_line])
     (g, outputs), (z, _) = known.network.weights, known.network.biases
     values = arrays.put(y) @ arrays.put(g.T) + arrays.put(z)
-    per_coordinate = arrays.put(_per_coordinate(known, reach_of(known, regions.scale)))
-    room = arrays.get(arrays.xp.amin(arrays.xp.abs(values) / per_coordinate, axis=1))
+    sizes = arrays.put(per_coordinate(known, reach_of(known, regions.scale)))
+    room = arrays.get(arrays.xp.amin(arrays.xp.abs(values) / sizes, axis=1))
     weight = room / noise.at(np.linalg.norm(y, axis=1) + regions.scale)
     fit = weight > TOO_CLOSE * np.median(weight[: len(climbed)])
     if len(z) >= MANY_NEURONS:  # among fewer, what is unsure is a pair of neurons that only a sliver tells apart
-        fit &= _surety(known, y, values, arrays) > CERTAIN
+        fit &= _surety(known, y, values, arrays) > SURE_OF_ITS_SIDE
     usable = np.flatnonzero(fit)
     needed = points_needed(len(z), len(outputs))
     if len(usable) < needed:
         reason = "points at which every neuron's state is sure"
-        raise StageFailed("base points", reason, number=len(usable), limit=needed, partial=known.lifted())
+        raise StageFailed("base points", reason, number=len(usable), limit=needed, partial=known)
     weight = weight[usable]
     return _Candidates(y[usable], values[arrays.put(usable)], weight / np.median(weight), outputs, arrays)
 
@@ -218,17 +211,6 @@ def _determines_all(design: FloatArray, limit: float) -> bool:
     return bool(len(design) >= design.shape[1] and singular[-1] > limit * np.median(singular))
 
 
-def _per_coordinate(known: FramedNetwork, reach: float) -> FloatArray:
-    """Typical size of one coordinate of each neuron's weights; among many, more for one that is known badly.
-
-    A margin as large as margins are is then also a few times the error of such a neuron's values.
-    """
-    g = known.network.weights[0]
-    if len(g) < MANY_NEURONS:
-        return np.sqrt((g**2).mean(axis=1))
-    return np.hypot(np.sqrt((g**2).mean(axis=1)), SURE * known.sd_within(reach) / reach * len(g) / np.sqrt(g.shape[1]))
-
-
 def _pivots(design: FloatArray | SingleArray, needed: int) -> IntArray:
     """Points whose rows span the most volume, greedily."""
     _, m, unknowns = design.shape
@@ -252,49 +234,3 @@ def _singular(rows: FloatArray | SingleArray) -> FloatArray | SingleArray:
     """Singular values of each (m, unknowns) block, largest first, from its small Gram matrix."""
     gram = np.einsum("nij,nkj->nik", rows, rows, optimize=True)
     return np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[:, ::-1], 0))
-
-
-def climb(
-    known: FramedNetwork, scale: float, candidates: int, rng: np.random.Generator, arrays: Arrays = HOST
-) -> FloatArray:
-    """Random points of a ball, moved away from the creases around them."""
-    (g, _), (z, _) = known.network.weights, known.network.biases
-    k, reach = g.shape[1], reach_of(known, scale)
-    y = rng.standard_normal((candidates, k))
-    y *= reach * rng.uniform(0.3, 1.0, (candidates, 1)) / np.linalg.norm(y, axis=1, keepdims=True)
-    size, block = _per_coordinate(known, reach), max(1, arrays.cells // len(z))
-    # In units of the reach and of each neuron's size single precision is plenty to find room in.
-    units = (np.asarray(part, dtype=np.float32) for part in (g / size[:, None], z / (size * reach), y / reach))
-    normals, offsets, starts = (arrays.put(part) for part in units)
-    parts = [_climb_block(normals, offsets, starts[i : i + block], arrays.xp) for i in range(0, candidates, block)]
-    return reach * np.concatenate([arrays.get(part) for part in parts]).astype(np.float64)
-
-
-def reach_of(known: FramedNetwork, scale: float) -> float:
-    """How far from the origin of the frame base points are looked for."""
-    (g, _), (z, _) = known.network.weights, known.network.biases
-    typical = float(np.median(np.abs(z) / np.linalg.norm(g, axis=1)))
-    return max(REACH * typical * float(np.sqrt(g.shape[1])), 0.5 * scale)
-
-
-def _climb_block(g: Array, z: Array, y: Array, xp: Any) -> Array:
-    """Follow the gradient of a soft minimum of |g y + z| inside the unit ball; keep the best point met."""
-    length = float(xp.sqrt((g**2).sum(axis=1)).mean())
-    typical = length / len(z)  # margin to expect with this many creases
-    best, best_margin = y, xp.zeros_like(y[:, 0])
-    for step in range(CLIMBING_STEPS):
-        values = y @ g.T + z
-        sizes = xp.abs(values)
-        margin = xp.amin(sizes, axis=1)
-        better = margin > best_margin
-        best, best_margin = xp.where(better[:, None], y, best), xp.maximum(margin, best_margin)
-        softness = SOFTNESS * xp.clip(margin, SMALLEST_MARGIN * typical, None)
-        pull = xp.subtract(margin[:, None], sizes, out=sizes)
-        pull /= softness[:, None]
-        xp.exp(xp.clip(pull, NO_PULL, None, out=pull), out=pull)
-        direction = xp.copysign(pull, values, out=pull) @ g
-        direction /= xp.linalg.norm(direction, axis=1, keepdims=True) + float(np.finfo(np.float32).tiny)
-        cooling = min(1.0, COOLING * (1 - step / CLIMBING_STEPS))
-        y = y + (cooling * STRIDE / length * xp.clip(margin, FIRST_STRIDE * typical, None))[:, None] * direction
-        y = y / xp.clip(xp.linalg.norm(y, axis=1, keepdims=True), 1, None)
-    return best

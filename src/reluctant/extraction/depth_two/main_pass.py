@@ -136,7 +136,7 @@ class _Pass:
         surprised = np.abs(found - expected).max(axis=1) > TOLERANCE * sd
         if surprised.any():
             reason = "points that what is known does not explain"
-            raise StageFailed(UNEXPLAINED, reason, number=int(surprised.sum()), limit=0, partial=self.known.lifted())
+            raise StageFailed(UNEXPLAINED, reason, number=int(surprised.sum()), limit=0, partial=self.known)
 
     def _solution(self, steps: FloatArray) -> Array:
         """The matrix from gradients at all base points to weights."""

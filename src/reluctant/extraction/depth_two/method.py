@@ -9,10 +9,11 @@ import numpy as np
 from reluctant.errors import InvalidInput
 from reluctant.extraction.affine import affine_map
 from reluctant.extraction.bounded import recover_inside
-from reluctant.extraction.candidate import Candidate, Keep
+from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.depth_two.assemble import assemble, refine_outputs, refit_biases
-from reluctant.extraction.depth_two.base_points import choose_base_points, reach_of
+from reluctant.extraction.depth_two.base_points import choose_base_points
+from reluctant.extraction.depth_two.climbing import reach_of
 from reluctant.extraction.depth_two.close_creases import tell_close_creases_apart
 from reluctant.extraction.depth_two.line import CROWD, NoCrease, Regions, neurons_on_a_line
 from reluctant.extraction.depth_two.main_pass import MAIN_PASS, Gradients, measure_gradients
@@ -24,6 +25,7 @@ from reluctant.extraction.depth_two.slivers import check_digits, close_pairs, re
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.memory import Memory, remember
 from reluctant.extraction.polish import polish
+from reluctant.extraction.so_far import Keep
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.creases import SMALLEST_BEND
 from reluctant.geometry.lines import FAR

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reluctant.extraction.depth_two.base_points import reach_of
+from reluctant.extraction.depth_two.climbing import reach_of
 from reluctant.extraction.depth_two.line import NoCrease, Regions, neurons_on_a_line
 from reluctant.extraction.depth_two.matching import Other, put_together, same_creases
 from reluctant.extraction.depth_two.second_look import STEEPER, STEP, gradients, sure_room
@@ -49,7 +49,7 @@ def seen_from_another_line(
     most = MOST_OPEN * known.neurons
     if len(open_there) > most:
         reason = "creases of another line that are not explained"
-        raise StageFailed(OTHER_LINE, reason, number=len(open_there), limit=most, partial=known.lifted())
+        raise StageFailed(OTHER_LINE, reason, number=len(open_there), limit=most, partial=known)
     badly = np.setdiff1d(_unsure(known, reach_of(known, regions.scale)), open_here)
     which = np.concatenate([same[badly], open_there])
     if not len(which):

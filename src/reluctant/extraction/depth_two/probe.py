@@ -33,7 +33,7 @@ def probe(oracle: Counting, known: FramedNetwork, rng: np.random.Generator, *, c
     worst = int(np.argmax(error / limits))
     if not error[worst] < limits[worst]:
         number, limit = float(error[worst] / spread), float(limits[worst] / spread)
-        raise StageFailed("probe", "the subspace model is wrong", number=number, limit=limit, partial=known.lifted())
+        raise StageFailed("probe", "the subspace model is wrong", number=number, limit=limit, partial=known)
 
 
 def _explained(known: FramedNetwork, y: FloatArray) -> FloatArray:

@@ -117,7 +117,7 @@ def _gradients(
         if not len(todo):
             return gradients, steps
         steps[todo] /= SHORTER
-    raise StageFailed("scaffold", "regions that are never linear", number=len(todo), limit=0, partial=known.lifted())
+    raise StageFailed("scaffold", "regions that are never linear", number=len(todo), limit=0, partial=known)
 
 
 def _room(known: FramedNetwork, regions: Regions, arrays: Arrays) -> FloatArray:

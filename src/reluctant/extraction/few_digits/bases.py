@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from reluctant.extraction.depth_two.base_points import climb
+from reluctant.extraction.depth_two.climbing import climb
 from reluctant.extraction.few_digits.view import View
 from reluctant.geometry import FramedNetwork
 from reluctant.numerics import FloatArray

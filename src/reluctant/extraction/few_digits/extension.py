@@ -132,7 +132,7 @@ def _block(
     worst = float(np.max(np.nan_to_num(found.chi, nan=np.inf)))
     if not worst < LARGEST_CHI:
         reason = "answers off the subspace are not explained"
-        raise StageFailed("extension", reason, number=worst, limit=LARGEST_CHI, partial=known.lifted())
+        raise StageFailed("extension", reason, number=worst, limit=LARGEST_CHI, partial=known)
     return found
 
 

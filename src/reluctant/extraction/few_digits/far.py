@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.extraction.candidate import Candidate, lifted
+from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.depth_two.assemble import refit_biases
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits.noise import short_line_noise
 from reluctant.extraction.few_digits.view import View
 from reluctant.extraction.orientation import orient
+from reluctant.extraction.so_far import lifted
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.noise import SAFETY
 from reluctant.networks import ReLUNetwork

@@ -102,7 +102,7 @@ def _held_out(view: View, framed: FramedNetwork, rng: np.random.Generator) -> Po
     for number, limit in ((_chi(left), LARGEST_CHI), (left.max(), LARGEST_MISFIT)):
         if not number < limit:
             reason = "held-out points are not explained"
-            raise StageFailed("subspace", reason, number=float(number), limit=limit, partial=framed.lifted())
+            raise StageFailed("subspace", reason, number=float(number), limit=limit, partial=framed)
     return points
 
 

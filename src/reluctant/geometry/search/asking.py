@@ -72,25 +72,32 @@ class Wanted:
     @property
     def places(self) -> Places:
         """Where they are."""
-        return Places(np.concatenate(self.line), np.concatenate(self.t))
+        return Places(np.concatenate(self.line), np.concatenate(self.t)) if self.t else Places.none()
 
     def __len__(self) -> int:
         return sum(len(t) for t in self.t)
 
 
 @dataclass
-class Search:
-    """What a search asks and how, the numbers it has given out, and whether its lines are crowded.
+class Counts:
+    """What a search counts: numbers of pairs and checks it has given out, and rounds."""
 
-    `usual` is what creases are like elsewhere, if the search is about a part of its lines.
+    numbers: int = 0
+    rounds: int = 0
+
+
+@dataclass
+class Search:
+    """What a search asks and how, what it has counted so far, and whether its lines are crowded.
+
+    `usual` is what creases are like elsewhere, if the search is about a part of its lines; it counts with the whole.
     """
 
     ask_at: AskAt
     lines: Lines
     noise: DistanceNoise
     crowded: bool
-    numbers: int = 0  # of pairs and checks given out so far
-    rounds: int = 0
+    counts: Counts = field(default_factory=Counts)
     usual: Usual | None = None
 
     @property
@@ -100,11 +107,12 @@ class Search:
 
     def ask_all(self, wanted: Wanted) -> Samples:
         """The answers, as samples of one round."""
-        line, t = wanted.places.line, wanted.places.t
+        places = wanted.places
+        line, t = places.line, places.t
         f = self.ask_at(line, t)
         sd = np.hypot(self.sd(t), roundings(np.abs(f).max(axis=1)))
-        self.rounds += 1
-        numbers = np.concatenate(wanted.pair), np.concatenate(wanted.check), np.full(len(t), self.rounds - 1)
+        numbers = np.concatenate(wanted.pair), np.concatenate(wanted.check), np.full(len(t), self.counts.rounds)
+        self.counts.rounds += 1
         return Samples(line, t, f, sd, *numbers)
 
     def sd(self, t: FloatArray) -> FloatArray:
@@ -113,8 +121,8 @@ class Search:
 
     def new_numbers(self, n: int) -> IntArray:
         """Numbers that no pair and no check has."""
-        self.numbers += n
-        return np.arange(self.numbers - n, self.numbers)
+        self.counts.numbers += n
+        return np.arange(self.counts.numbers - n, self.counts.numbers)
 
     def middle(self, a: FloatArray, b: FloatArray) -> FloatArray:
         """Middle in angle; where angles no longer tell the ends apart, in position."""

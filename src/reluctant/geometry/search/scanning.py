@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -65,55 +66,67 @@ def _by_rows(ask: Ask, lines: Lines) -> AskAt:
     return lambda line, t: ask(lines.points(line, t))
 
 
+@dataclass(frozen=True)
+class _Terms:
+    """Where a search ends though something is open, in rows and in rounds since it began; and who sees its samples."""
+
+    most: int | None
+    begun: int
+    show: Show | None
+
+    def are_over(self, search: Search, seen: Round) -> bool:
+        """Too many rows, or rounds of a crowd, or nothing gets better."""
+        rounds, rows = search.counts.rounds - self.begun, len(seen.samples)
+        if search.has_too_many(seen.samples, seen.pieces) or (self.most is not None and rows >= self.most):
+            return True
+        return rounds >= (CROWD_ROUNDS if search.is_crowded(seen.samples) else MOST_ROUNDS)
+
+
 def _searched(
     search: Search, samples: Samples, rng: np.random.Generator, most: int | None, watch: Watch | None
 ) -> tuple[Samples, Places]:
     """All samples, and where something is left open; a few places of a crowd are begun afresh."""
     show: Show | None = None if watch is None else lambda known: watch(_so_far(search, known))
-    samples, left = _rounds(search, samples, most, show)
+
+    def begun(samples: Samples) -> tuple[Samples, Places]:
+        return _rounds(search, _shown(samples, show), _Terms(most, search.counts.rounds, show))
+
+    samples, left = begun(samples)
     for _ in range(FRESH_STARTS):
         if not 0 < len(left) < FEW_PLACES * len(search.pieces(samples)) or not search.is_crowded(samples):
             break
-        samples, left = _rounds(search, start_afresh(search, samples, left, rng), most, show)
+        samples, left = begun(start_afresh(search, samples, left, rng))
     return samples, left
 
 
-def _rounds(
-    search: Search, samples: Samples, most: int | None, show: Show | None, begun: int | None = None
-) -> tuple[Samples, Places]:
-    """Ask until nothing is open, or nothing gets better; then also where something is left open.
-
-    Rounds are counted from `begun`, if that was before.
-    """
-    left, begun = Places.none(), search.rounds if begun is None else begun
-    while search.rounds - begun < MOST_ROUNDS:
-        if show is not None:
-            show(samples)
+def _rounds(search: Search, samples: Samples, terms: _Terms) -> tuple[Samples, Places]:
+    """Ask until nothing is open, or nothing gets better; then also where something is left open."""
+    while True:
         seen = next_round(search, samples)
-        samples, left = seen.samples, seen.open
         if not seen.wanted:
-            break
-        left += seen.wanted.places
-        too_many = search.has_too_many(samples, seen.pieces) or (most is not None and len(samples) >= most)
-        if too_many or (search.rounds - begun >= CROWD_ROUNDS and search.is_crowded(samples)):
-            break
-        samples = samples + search.ask_all(seen.wanted)
+            return seen.samples, seen.open
+        if terms.are_over(search, seen):
+            return seen.samples, seen.open + seen.wanted.places
+        samples = _shown(seen.samples + search.ask_all(seen.wanted), terms.show)
         if little_is_open(search, seen):
-            samples = _rounds_in_part(search, samples, seen, most, show, begun)
-    return samples, left
+            samples = _rounds_in_part(search, samples, seen, terms)
 
 
-def _rounds_in_part(
-    search: Search, samples: Samples, seen: Round, most: int | None, show: Show | None, begun: int
-) -> Samples:
+def _rounds_in_part(search: Search, samples: Samples, seen: Round, terms: _Terms) -> Samples:
     """All samples, after rounds around what is open."""
     stretches = Stretches.around(seen)
     inside, others = stretches.apart(samples)
-    part = stretches.search(search, seen)
+    most = None if terms.most is None else terms.most - len(others)
+    show = terms.show
     show_all: Show | None = None if show is None else lambda known: show(stretches.together(known, others))
-    inside, _ = _rounds(part, inside, None if most is None else most - len(others), show_all, begun)
-    search.numbers, search.rounds = part.numbers, part.rounds
+    inside, _ = _rounds(stretches.search(search, seen), inside, replace(terms, most=most, show=show_all))
     return stretches.together(inside, others)
+
+
+def _shown(samples: Samples, show: Show | None) -> Samples:
+    if show is not None:
+        show(samples)
+    return samples
 
 
 def _so_far(search: Search, s: Samples) -> Scan:

@@ -22,9 +22,10 @@ MANY_FOR_ONE = 10  # pieces for each sample that is wanted
 
 
 def little_is_open(search: Search, seen: Round) -> bool:
-    """Whether a part of a crowd is all that is left to look at."""
-    many = len(seen.pieces) > max(CROWDED, MANY_FOR_ONE * len(seen.wanted))
-    return many and search.is_crowded(seen.samples)
+    """Whether parts of a crowd, between pieces, are all that is left to look at."""
+    if len(seen.pieces) <= max(CROWDED, MANY_FOR_ONE * len(seen.wanted)) or not search.is_crowded(seen.samples):
+        return False
+    return bool(np.isin(seen.wanted.places.line, seen.samples.line[seen.pieces.first]).all())
 
 
 @dataclass(frozen=True)
