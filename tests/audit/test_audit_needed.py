@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,8 @@ from audit_kit import step
 from reluctant import ReLUNetwork, open_oracle, recover_span
 from reluctant.audit import audit, defending
 from reluctant.audit.known import Given, Known
-from reluctant.audit.shares import with_extraction
+from reluctant.audit.limits import Allowance, ShareExhausted
+from reluctant.audit.shares import ENOUGH, reserve, share, with_extraction
 from reluctant.audit.verdict import judge
 from reluctant.estimation import Range, estimate
 from reluctant.results import Outcome, Result
@@ -44,6 +46,38 @@ def file(tmp_path):
 def test_extraction_gets_what_it_needs_before_others(name, left, rows):
     assert with_extraction(name, 3000, left, Range(7000.0, 6000.0, 20_000.0)) == rows
     assert with_extraction(name, 3000, left, None) == 3000
+
+
+@pytest.mark.parametrize("rows", [300, 3000, 300_000])
+def test_the_budget_that_is_told_gives_extraction_its_rows(rows):
+    """Also where the steps before it take all that they may."""
+    budget, checked = ENOUGH * rows, 204
+    kept = reserve(budget, 20)
+    left = budget - checked - share("span", budget - checked, kept)
+    assert share("extraction", left, kept) >= rows
+
+
+def test_the_first_look_may_take_all():
+    assert share("health", 300, reserve(300, 20)) == 300
+
+
+def test_a_share_is_not_told_as_the_budget():
+    oracle = Allowance(24).of(open_oracle(planted(SHAPE)))
+    with pytest.raises(ShareExhausted) as refused:
+        oracle.query(np.zeros((201, 20)))
+    assert "share of the budget is 24 rows, 0 of them spent: 201 more were not sent" in str(refused.value)
+    assert (refused.value.budget, refused.value.spent, refused.value.asked) == (24, 0, 201)
+
+
+@pytest.mark.parametrize("budget", [50, 300])
+def test_no_step_counts_its_share_as_the_budget(budget, record):
+    found = record(planted(SHAPE), 20, budget=budget)
+    said = json.dumps(found)
+    assert "Raise the budget by" not in said
+    assert "The query budget ran out" not in found["verdict"]["sentence"]
+    assert all("The query budget ran out" not in each["why"] for each in found["steps"])
+    if budget == 300:
+        assert "The rows for span, extraction, learning and training ran out." in found["verdict"]["sentence"]
 
 
 def test_a_budget_that_covers_extraction_is_used_for_it(file, valid):
@@ -92,7 +126,7 @@ def test_no_number_where_there_is_no_estimate(valid):
         return values / values.sum(axis=1, keepdims=True)
 
     with open_oracle(probabilities, dim=6) as oracle:
-        found = valid(audit(oracle, budget=600, steps=REBUILDING).to_dict())
+        found = valid(audit(oracle, budget=1000, steps=REBUILDING).to_dict())
     assert found["extraction"]["outcome"] == "out-of-budget"
     assert "takes about" not in found["verdict"]["sentence"]
 

@@ -11,7 +11,7 @@ from audit_kit import step
 from reluctant import ReLUNetwork, open_oracle
 from reluctant.audit import audit, leak
 from reluctant.audit.leak import CLOSE, Leak, Rebuilt
-from reluctant.audit.sweep import Sweep
+from reluctant.audit.sweep import TRAINED, Sweep
 from reluctant.audit.trained import NOT_TRAINED, alone_words, trained_sentence, trained_words
 from reluctant.defenses import HonestCost, defend
 from reluctant.learning.student.driver import Training
@@ -148,6 +148,28 @@ def test_the_sentence_tells_what_training_leaves_of_the_cheapest_defense():
     assert "(91.0% of random ones)" in found.sentence
     assert "of random ones" not in replace(found, sampled=True).sentence  # the others are random ones too
     assert NOT_TRAINED not in found.sentence
+
+
+def test_errors_are_told_of_what_stood_for_the_model():
+    """A trained network has an error of its own, which is not in those of the sweep on it."""
+    rows = (_row("none", error=1e-5), _row("float16", error=0.02))
+    on_a_copy = Sweep("the recovered network", rows, 16.0, "").sentence
+    on_a_student = Sweep(TRAINED, rows, 16.0, "").sentence
+    assert "within 1% of the model behind none of the defenses" in on_a_copy
+    assert "behind float16 it is within 2.0e-02 of the model" in on_a_copy
+    assert on_a_student.startswith("What each defense leaves of the span, and of a network trained on the answers")
+    told = on_a_copy[on_a_copy.index("A trained copy") :]
+    assert on_a_student.endswith(told.replace("of the model", "of the trained network"))
+
+
+def test_labels_of_one_kind_alone_tell_nothing():
+    """The answers are positive everywhere: a student gives 100 % of labels, and so does one label alone."""
+    copy = open_oracle(lambda x: 5 + np.tanh(NETWORK(x)[:, :1]), dim=6)
+    student = leak(copy, (), inputs=INPUTS, methods=["train"], hidden=(8,), seconds=2.0).student
+    assert (student["labels kept"], student["commonest label"]) == (None, None)
+    assert student["error"] < 1
+    assert trained_words(student).startswith(f"is within {student['error']:.1e} of the model")
+    assert "label" not in trained_words(student) + alone_words(student)
 
 
 def test_defenses_that_leave_the_same_copy_are_told_together():

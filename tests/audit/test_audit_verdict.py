@@ -11,7 +11,7 @@ import pytest
 from reluctant import ReLUNetwork, check_health, flip_sign, open_oracle, recover_span, verify
 from reluctant.audit.known import Given, Known
 from reluctant.audit.names import names
-from reluctant.audit.owner import told
+from reluctant.audit.owner import OF_A_STEP, happened, told
 from reluctant.audit.recovered import best_copy, recovered
 from reluctant.audit.states import State
 from reluctant.audit.verdict import LEAKS, SMALL_FLIP, judge
@@ -107,13 +107,17 @@ def test_the_better_of_two_copies_is_told():
 
 
 @pytest.mark.parametrize(
-    ("outcome", "level"),
-    [(Outcome.OUT_OF_BUDGET, "unknown"), (Outcome.PARTIAL, "unknown"), (Outcome.NOT_PIECEWISE_LINEAR, "nothing")],
+    ("outcome", "level", "said"),
+    [
+        (Outcome.OUT_OF_BUDGET, "unknown", "The rows for extraction ran out."),
+        (Outcome.PARTIAL, "unknown", Outcome.PARTIAL.happened),
+        (Outcome.NOT_PIECEWISE_LINEAR, "nothing", Outcome.NOT_PIECEWISE_LINEAR.happened),
+    ],
 )
-def test_a_run_that_was_cut_short_settles_nothing(outcome, level):
+def test_a_run_that_was_cut_short_settles_nothing(outcome, level, said):
     verdict = judge(replace(SETTLED, extraction=Result(outcome, None, {})))
     assert verdict.level == level
-    assert outcome.happened in verdict.sentence
+    assert said in verdict.sentence
 
 
 def test_time_that_ran_out_is_not_called_a_budget():
@@ -164,7 +168,8 @@ STUDENT = train_student(open_oracle(lambda x: NETWORK(x).argmax(axis=1), dim=8),
 
 def trained(labels: float, *, error: float | None = None, hurried: bool = False) -> Result:
     """A network trained on 40,000 answers that is no copy."""
-    accuracy = replace(STUDENT.evidence["accuracy"], error=error, agreement=labels, commonest=0.6)
+    told = {"agreement": labels, "differing": 1.01 - labels, "commonest": 0.6, "points": 4000, "labelled": True}
+    accuracy = replace(STUDENT.evidence["accuracy"], error=error, **told)
     evidence = {"accuracy": accuracy, "training": replace(STUDENT.evidence["training"], short="", hurried=hurried)}
     return Result(Outcome.NOT_ACCURATE, off_by(0.5), {"training": Rows(40_000, 40_000)}, evidence=evidence)
 
@@ -172,8 +177,8 @@ def trained(labels: float, *, error: float | None = None, hurried: bool = False)
 def test_a_trained_network_is_told_before_that_no_closer_copy_was_made():
     verdict = judge(replace(SETTLED, training=trained(0.97)))
     assert verdict.sentence.startswith(
-        "A network trained on 40,000 answers gives the same label for 97.0% of inputs that it was not trained on (the "
-        "commonest label alone: 60.0%). No closer copy was made."
+        "A network trained on 40,000 answers gives the same label for 97.0% of 4,000 inputs that it was not trained on "
+        "(the commonest label alone: 60.0%). No closer copy was made."
     )
     span = recover_span(open_oracle(NETWORK))
     seen = judge(replace(SETTLED, training=trained(0.97, error=0.04, hurried=True), span=span))
@@ -217,14 +222,15 @@ def test_the_verdict_stands_in_no_other_entry():
 
 def test_an_owner_is_not_told_what_is_for_those_who_ask():
     for outcome in Outcome:
-        assert told(outcome).startswith(outcome.happened)
+        assert told(outcome).startswith(happened(outcome))
+        assert (happened(outcome) == outcome.happened) == (outcome not in OF_A_STEP)
         assert not re.search(r"Ask for|ask the target|--eps|--steps|--labels|--threshold|Average", told(outcome))
 
 
 def test_a_copy_that_is_not_accurate_enough_tells_its_error():
     known = replace(SETTLED, learning=unverified(0.5, Outcome.NOT_ACCURATE))
     rms = known.learning.evidence["verification"].rms_error
-    assert f"the best one is given, with its error. It is {rms:.1e} of the output's deviation" in judge(known).sentence
+    assert f"The best one is off by {rms:.1e} of the output's deviation" in judge(known).sentence
 
 
 def test_a_student_that_may_be_too_far_off_is_no_copy() -> None:

@@ -42,7 +42,7 @@ def test_a_file(command, npz, folder):
 def test_one_json_object_on_standard_output(command, module, folder):
     ended = command("audit", f"{module(CONSTANT)}:target", "--dim", 3, "--json", "-")
     assert ended.status == 0
-    assert json.loads(ended.out)["verdict"]["level"] == "nothing"
+    assert json.loads(ended.out)["verdict"]["level"] == "unknown"
     assert (folder / "report.html").is_file()
     assert "audit 1/13: health" in ended.err
 

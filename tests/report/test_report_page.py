@@ -322,6 +322,8 @@ def test_leaks_are_found_or_not_or_not_settled(record):
     record["span"] |= {"ok": False, "outcome": "rank-unclear"}
     assert states(record) == ["not settled", "not settled", "not settled", "not found"]
     record |= dict.fromkeys(("extraction", "learning", "span", "flip"))
+    assert states(record) == ["no method here"] * 4  # settled, and nothing to show for it
+    record["verdict"]["unsettled"] = ["extractable", "approximable", "span", "flippable"]
     assert states(record) == ["not tried"] * 4
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from page_kit import words
 
 from reluctant.audit import STEPS, audit
 from reluctant.oracles import open_oracle
@@ -19,10 +20,6 @@ from reluctant.testing import planted
 
 NETWORK = planted((8, 4, 3))
 UNTRAINED = [step for step in STEPS if step not in ("training", "defenses")]
-
-
-def words(html: str) -> str:
-    return " ".join(re.sub("<[^>]*>", " ", re.sub(r"<(style|script).*?</\1>", "", html, flags=re.DOTALL)).split())
 
 
 def audited(target: Callable[..., Any], **settings: Any) -> dict[str, Any]:
@@ -37,7 +34,8 @@ def one_hot() -> dict[str, Any]:
 
 def with_student(record: dict[str, Any], labels: float, alone: float = 0.5) -> dict[str, Any]:
     """As if a network had been trained on its labels."""
-    accuracy = {"error": None, "high": None, "agreement": labels, "differing": 0.1, "commonest": alone, "points": 9}
+    accuracy = {"error": None, "high": None, "agreement": labels, "commonest": alone, "points": 4000}
+    accuracy |= {"differing": 1 - labels + 0.01}
     network = {"widths": [8, 16, 3], "parameters": 195, "skip": False}
     how = {"hidden": [16], "rows": 36_000, "steps": 9, "short": "", "hurried": False}
     training = {"outcome": "not-accurate-enough", "text": "", "ok": False, "stage": "training", "queries": 40_000}

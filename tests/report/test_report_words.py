@@ -269,7 +269,7 @@ def test_a_defense_that_is_not_decided_is_not_praised():
         ("piecewise constant", "probabilities", "a label"),
         ("piecewise constant", "labels", "a label"),
         ("piecewise constant", "values", "a few levels"),
-        ("unclear", "values", "nothing clear"),
+        ("unclear", "values", "float16"),
         ("piecewise linear", "values", "float16"),
     ],
 )

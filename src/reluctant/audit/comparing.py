@@ -48,9 +48,9 @@ class Beside:
         if self.labels:
             return self.by_labels(found, network(self.inputs))
         if self.as_probabilities(found.result):
-            return self.by_probabilities(found, network(self.inputs))
+            return _telling(self.by_probabilities(found, network(self.inputs)))
         given = network.log_ratios() if self.reference else network
-        return self.by_values(found, given(self.inputs))
+        return _telling(self.by_values(found, given(self.inputs)))
 
     def as_probabilities(self, student: Result) -> bool:
         """True if the answers are probabilities, and the student did not undo the link that the one who asks undoes."""
@@ -90,20 +90,26 @@ class Beside:
         return values[:, 1:] - values[:, :1] if self.reference else values
 
 
+def _telling(student: Rebuilt) -> Rebuilt:
+    """Without its labels where it has an error and one label alone is always right: they tell nothing then."""
+    told = student.error is None or student.commonest is None or student.commonest < 1
+    return student if told else replace(student, agreement=None, commonest=None)
+
+
 def _compared(
     rebuilt: Rebuilt, true: FloatArray, found: FloatArray, reference: bool, kind: Kind = Kind.VALUES
 ) -> Rebuilt:
     """What the network gives at the inputs beside what it should give."""
-    told = np.isfinite(true).all(axis=1)  # an infinite log-ratio is a class that is certain to the last digit
-    if not told.any():
+    finite = np.isfinite(true).all(axis=1)  # an infinite log-ratio is a class that is certain to the last digit
+    if not finite.any():
         return rebuilt
-    true, found = true[told], found[told]
+    true, found = true[finite], found[finite]
     spread = true.std(axis=0)
     errors = np.abs(found - true) / np.where(spread > 0, spread, 1.0)
     labels = _labels(true, reference, kind)
-    same = float((_labels(found, reference, kind) == labels).mean())
+    same, alone = float((_labels(found, reference, kind) == labels).mean()), commonest_share(labels)
     rms, largest = float(np.sqrt(np.mean(errors**2))), float(errors.max())
-    return replace(rebuilt, error=rms, largest=largest, agreement=same, commonest=commonest_share(labels))
+    return replace(rebuilt, error=rms, largest=largest, agreement=same, commonest=alone)
 
 
 def _labels(values: FloatArray, reference: bool, kind: Kind) -> Any:

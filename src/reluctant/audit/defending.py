@@ -10,7 +10,7 @@ from reluctant.audit.leak import NO_DEFENSE, Leak, Rebuilt
 from reluctant.audit.leaking import METHODS
 from reluctant.audit.recovered import accuracy_of
 from reluctant.audit.shares import STUDENTS, TIMES
-from reluctant.audit.sweep import as_served, digits_given, sweep
+from reluctant.audit.sweep import TRAINED, as_served, digits_given, sweep
 from reluctant.defenses import HonestCost, defend
 from reluctant.domains import Domain
 from reluctant.oracles import Counting, NetworkOracle, Oracle, open_oracle
@@ -33,7 +33,7 @@ def try_defenses(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]
             sampled=known.given.sampled, link=_link(known),
             spread=1.0 if served is None else served.spread,
             digits=digits_given(served),
-            undefended=_undefended(known), yardstick=yardstick, methods=_methods(known),
+            undefended=None if on == TRAINED else _undefended(known), yardstick=yardstick, methods=_methods(known),
             seconds=(TIMES["defenses"] + STUDENTS) * known.given.seconds, rng=seed, watch=known.given.watch,
             engine=known.given.engine,
         )  # fmt: skip
@@ -72,7 +72,9 @@ def _undefended(known: Known) -> Leak | None:
 
 def _as_rebuilt(name: str, run: Result, timed_out: bool) -> Rebuilt:
     accuracy = accuracy_of(run)
-    return Rebuilt(name, run, accuracy["typical"], accuracy["largest"], undecided=timed_out)
+    own = accuracy["own"]  # as in the rows beside it, whose copies are held against a model without noise
+    error = accuracy["typical"] if own is None else own
+    return Rebuilt(name, run, error, accuracy["largest"], undecided=timed_out)
 
 
 def _copy(known: Known, domain: Domain) -> tuple[Oracle, Oracle, str]:
@@ -86,7 +88,7 @@ def _copy(known: Known, domain: Domain) -> tuple[Oracle, Oracle, str]:
     if network is not None and (file is None or (extraction is not None and extraction.ok)):
         whole = NetworkOracle(network.before_link(known.written_link))
         served = as_served(whole, known.served)
-        on = "the trained network" if known.copy is known.training else "the recovered network"
+        on = TRAINED if known.copy is known.training else "the recovered network"
         return open_oracle(served, domain=domain), open_oracle(whole, domain=domain), on
     if file is None:
         raise Skip("There is no local copy: the network was not recovered, and the target is not a file.")

@@ -95,7 +95,7 @@ def audit(
         precision: how that file is evaluated.
         defense: defenses between that file and the answers, as `defend` takes them.
         link: how to read the answers ("softmax", "sigmoid", ...); probabilities are read through their softmax by
-            themselves.
+            themselves, and through a sigmoid where they are seen to be curved by one.
         output: index of the one output to look at; all if not given.
         seconds: processor time that extraction, learning and the defense sweep share.
         steps: some of `STEPS`; all if not given.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reluctant.adversarial import Flip
-from reluctant.audit.owner import lacks, may_be_sigmoids
+from reluctant.audit.owner import lacks
 from reluctant.audit.recovered import best_copy
 from reluctant.audit.states import State
 from reluctant.audit.sweep import Sweep
@@ -28,6 +28,7 @@ from reluctant.verification.bends import Bends
 
 __all__ = ["Given", "Known", "Skip", "StepFunction", "as_given", "skip_where"]
 
+OF_VALUES = ("span", "extraction", "learning")  # steps that would look at other values behind a link
 NOTHING_TO_DO = "nothing that this step could work with"
 
 
@@ -67,13 +68,15 @@ class Known:
 
     link: how the answers are read, as given or as found. reach: the range in which the target answers, where it
     does not everywhere. served: the interface as it answers; health: as it is read. noisy: answers are probabilities
-    with noise on them, which are put right before a link reads them.
+    with noise on them, which are put right before a link reads them. looked_behind: a link that nobody gave was tried,
+    and shows no values.
     """
 
     given: Given
     link: AnswerLink = "identity"
     reach: Domain | None = None
     noisy: bool = False
+    looked_behind: bool = False
     served: Health | None = None
     health: Health | None = None
     span: Span | None = None
@@ -97,7 +100,10 @@ class Known:
     refused: tuple[str, ...] = ()  # steps that have nothing to find in this interface
 
     def settled(self, step: str) -> bool:
-        """True if the step has come to its end here: one that was left out, failed or was cut short has not."""
+        """True if the step has come to its end here: one that was left out, failed or was cut short has not.
+
+        Nor has one that found nothing in what may be the answers of sigmoids: values before them may show it.
+        """
         if step in self.refused or step in self.timed_out:
             return step not in self.timed_out
         endings: dict[str, tuple[Ended | None, ...]] = {
@@ -105,7 +111,19 @@ class Known:
             "training": (self.training,), "flip": self.flips,
         }  # fmt: skip
         ended = endings[step]
+        if self.unread and step in OF_VALUES and not any(each is not None and each.ok for each in ended):
+            return False
         return bool(ended) and all(each is not None and each.outcome.settles for each in ended)
+
+    @property
+    def short_of_rows(self) -> tuple[str, ...]:
+        """Steps that look for something to take, and whose share of the budget ran out before they had ended."""
+        runs: dict[str, Ended | None] = {
+            "span": self.span, "extraction": self.extraction, "learning": self.learning, "training": self.training,
+        }  # fmt: skip
+        ended = {name: None if run is None else run.outcome for name, run in runs.items()}
+        short = [name for name, outcome in ended.items() if outcome is Outcome.OUT_OF_BUDGET]
+        return tuple(name for name in short if name not in self.timed_out)
 
     @property
     def copy(self) -> Result | None:
@@ -118,9 +136,30 @@ class Known:
         return self.link != "identity"
 
     @property
+    def may_be_sigmoids(self) -> bool:
+        """True if answers look like those of sigmoids, and are not read as such."""
+        return not self.linked and self.health is not None and self.health.may_be_sigmoids
+
+    @property
+    def unread(self) -> bool:
+        """True if values before sigmoids may show more: nobody has looked, and answers are not too coarse for it."""
+        return self.may_be_sigmoids and not self.looked_behind and self.refusal is not Outcome.TOO_NOISY
+
+    @property
     def refusal(self) -> Outcome | None:
         """Why the interface gives nothing to work with, None where it does."""
         return None if self.health is None else self.health.refusal
+
+    @property
+    def refusal_settles(self) -> bool:
+        """True if the interface would refuse this to anyone, wherever it is asked and however it is read."""
+        constant = self.refusal is Outcome.CONSTANT  # as far as a first look goes: others may be asked elsewhere
+        return self.refusal is not None and self.refusal.settles and not (constant or self.unread)
+
+    @property
+    def as_answered(self) -> Known:
+        """What is known of the answers as they are, before any link reads them; of one output, of that."""
+        return self if self.given.output is not None else replace(self, health=self.served, link="identity")
 
     @property
     def inside(self) -> str | None:
@@ -166,10 +205,7 @@ StepFunction = Callable[[Counting, Known, int], Mapping[str, Any]]
 def skip_where(known: Known, *refusals: Outcome, missing: str = NOTHING_TO_DO) -> None:
     """Skip the step where the interface has one of these faults; what the step misses is said in its own words."""
     if known.health is not None and known.refusal is not None and known.refusal in refusals:
-        raise Skip(
-            lacks(known.health, missing, saturates=known.linked),
-            settles=known.refusal.settles and not may_be_sigmoids(known.health),
-        )
+        raise Skip(lacks(known.health, missing, saturates=known.linked), settles=known.refusal_settles)
 
 
 def as_given(known: Known, oracle: Counting) -> str:

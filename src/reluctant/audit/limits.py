@@ -11,15 +11,27 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from reluctant.errors import BudgetExhausted, TimeExhausted
+from reluctant.errors import BudgetExhausted, ReluctantError, TimeExhausted
 from reluctant.oracles import Counting
 from reluctant.oracles.guard import guarded
 
-__all__ = ["Allowance", "Clock"]
+__all__ = ["Allowance", "Clock", "ShareExhausted"]
 
 HANDING_OVER = ("reluctant.audit", "contextlib")  # modules in which a result is on its way, and nothing is computed
 RING_AGAIN = 0.05  # seconds: a ring that came at a bad moment is not the last
 SHORTEST = 1e-6  # seconds that a timer can tell from none
+
+
+class ShareExhausted(BudgetExhausted):
+    """The next rows would pass what one part of a run may ask, which is not the budget that its user gave."""
+
+    def __init__(self, *, share: int, spent: int, asked: int) -> None:
+        ReluctantError.__init__(
+            self,
+            f"Its share of the budget is {share:,} rows, {spent:,} of them spent: {asked:,} more were not sent. "
+            "Raise the budget (--budget), which all steps share.",
+        )
+        self.budget, self.spent, self.asked = share, spent, asked
 
 
 @dataclass
@@ -46,7 +58,7 @@ class Allowance:
     def question(self, passed: int, asked: int) -> Iterator[None]:
         """Raise if the next rows are more than allowed; else let them through."""
         if self.rows is not None and passed + asked > self.rows:
-            raise BudgetExhausted(budget=self.rows, spent=passed, asked=asked)
+            raise ShareExhausted(share=self.rows, spent=passed, asked=asked)
         if time.process_time() > self._deadline:
             self.stop(asked)
         self.passed, self._asking = passed + asked, True

@@ -24,7 +24,7 @@ from reluctant.oracles.link import AnswerLink
 from reluctant.results import Outcome
 from reluctant.span import recover_span
 
-__all__ = ["look_at_health", "look_for_span", "seen"]
+__all__ = ["look_at_health", "look_for_span", "seen", "span_from_labels"]
 
 NOISY_ROWS = 12  # asked to tell probabilities with noise from values
 SURELY = 5.0  # deviations of noise that hardly any of so few answers goes beyond
@@ -88,24 +88,32 @@ def _check_inside(oracle: Counting, known: Known, seed: int) -> dict[str, Any] |
 
 
 def _check(oracle: Counting, known: Known, seed: int) -> dict[str, Any]:
-    """Probabilities are read through their softmax also where nobody said so."""
+    """Probabilities are read through their softmax or sigmoid also where nobody said so."""
     served, output = check_health(oracle, rng=seed), known.given.output
     noisy = _are_noisy_probabilities(oracle, known, served, seed)
     if known.linked or output is not None:
         health = check_health(seen(oracle, known.link, output, noisy=noisy), rng=seed)
         return {"served": served, "health": health, "noisy": noisy}
-    if served.answers is not Kind.PROBABILITIES:
-        return {"served": served, "health": served}
-    behind = _behind(oracle, seed, noisy)
+    link = _likely_link(oracle, served)
+    behind = None if link is None else _behind(oracle, link, seed, noisy)
     if behind is None or behind.refusal is not None:
-        return {"served": served, "health": served}
-    return {"served": served, "health": behind, "link": "softmax", "noisy": noisy}
+        return {"served": served, "health": served, "looked_behind": behind is not None}
+    return {"served": served, "health": behind, "link": link, "noisy": noisy}
 
 
-def _behind(oracle: Counting, seed: int, noisy: bool) -> Health | None:
+def _likely_link(oracle: Counting, served: Health) -> AnswerLink | None:
+    """What may stand after the values: straight pieces behind it, where the answers are curved, prove it."""
+    if served.answers is Kind.PROBABILITIES:
+        return "softmax"
+    told = oracle.facts.kind is Kind.PROBABILITIES and served.deterministic
+    curved = served.refusal is Outcome.NOT_PIECEWISE_LINEAR and served.may_be_sigmoids
+    return "sigmoid" if told or curved else None
+
+
+def _behind(oracle: Counting, link: AnswerLink, seed: int, noisy: bool) -> Health | None:
     """Health of the values behind probabilities, None where they cannot be read."""
     try:
-        return check_health(seen(oracle, "softmax", None, noisy=noisy), rng=seed)
+        return check_health(seen(oracle, link, None, noisy=noisy), rng=seed)
     except ReluctantError:
         return None
 
@@ -123,12 +131,28 @@ def _are_noisy_probabilities(oracle: Counting, known: Known, served: Health, see
     return bool(np.all((answers >= -slack) & (answers <= 1 + slack)) and off <= slack)
 
 
+def span_from_labels(known: Known, outputs: int) -> bool:
+    """True if values do not give the span, and labels of so many outputs may, of the answers as they are.
+
+    Values are no pieces of linear functions, or rounding leaves nothing of them, or none can be read through a link.
+    """
+    served, health = known.served, known.health
+    if known.refusal in FROM_LABELS or served is None or health is None:
+        return known.refusal in FROM_LABELS
+    coarse = known.refusal is Outcome.TOO_NOISY and served.deterministic
+    unread = known.linked and known.refusal is Outcome.NON_FINITE
+    few_digits = outputs > 1 and health.behind is not None and health.behind.too_coarse
+    return (coarse or unread or few_digits) and served.refusal not in (Outcome.CONSTANT, Outcome.NON_FINITE)
+
+
 def look_for_span(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
-    """From values; from labels where values are no pieces of linear functions."""
-    skip_where(known, Outcome.CONSTANT, Outcome.NON_FINITE, missing="no directions to tell apart")
-    labels = known.refusal in FROM_LABELS
-    if labels and oracle.outputs == 1 and known.health is not None and known.health.answers is not Kind.LABELS:
-        raise Skip(f"{lacks(known.health, 'no span to take')} One output has no label to look at instead.")
+    """From values; from labels where these do not give it."""
+    labels = span_from_labels(known, oracle.outputs)
+    if not labels:
+        skip_where(known, Outcome.CONSTANT, Outcome.NON_FINITE, missing="no directions to tell apart")
+    elif oracle.outputs == 1 and known.health is not None and known.health.answers is not Kind.LABELS:
+        said = lacks(known.health, "no span to take", saturates=known.linked)
+        raise Skip(f"{said} One output has no label to look at instead.", settles=known.refusal_settles)
     # Coarse directions of few digits do not pass verification, and finding them anew costs more.
     few = known.health is not None and known.health.number_format != "float64"
     return {"span": recover_span(oracle, labels=labels, fine=few, rng=seed)}

@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from reluctant.audit.known import Known
-from reluctant.audit.percentages import percentage
 from reluctant.audit.recovered import is_trained
 from reluctant.audit.sweep import Sweep
+from reluctant.audit.trained import gives_labels
 from reluctant.audit.verdict import NEEDS, Verdict
 from reluctant.defenses.words import defense_words
+from reluctant.percentages import percentage
 
 __all__ = ["names"]
 
@@ -49,10 +50,10 @@ def names(known: Known, verdict: Verdict) -> list[dict[str, Any]]:
 
 
 def _labels(known: Known) -> float | None:
-    """How often a network that was trained on the answers gives their label, where it is no copy."""
+    """How often a network that was trained on the answers gives their label, where it is no copy and that says much."""
     run = known.training
     measured = None if run is None or run is known.copy or run.network is None else run.evidence.get("accuracy")
-    return None if measured is None else float(measured.agreement)
+    return float(measured.agreement) if measured is not None and gives_labels(measured.to_dict()) else None
 
 
 def _trained(known: Known) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from reluctant.audit.expected import answers_of
 from reluctant.audit.known import Known
+from reluctant.audit.shares import ENOUGH
 from reluctant.errors import ReluctantError
 from reluctant.estimation import Range, estimate
 from reluctant.estimation.shapes import FEWEST_LAYERS, Widths, shape_name
@@ -40,7 +41,10 @@ def needed_words(oracle: Counting, known: Known) -> str:
     if not told:
         return ""
     others = f"reluctant estimate SHAPE --precision {answers_of(health)}"
-    return f"With such answers extraction takes about {', '.join(told)}, besides other steps ({others} tells others)."
+    return (
+        f"With such answers extraction takes about {', '.join(told)} ({others} tells others); of a budget of {ENOUGH} "
+        "times that it gets so many."
+    )
 
 
 def _of_file(known: Known) -> Widths | None:

@@ -9,19 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reluctant.health import Health
+from reluctant.health.behind import ENOUGH_DECIMALS
 from reluctant.oracles import Kind
 from reluctant.results import Ended, Outcome
 
-__all__ = ["GIVE_DOMAIN", "LABELS", "happened", "lacks", "reason", "told", "told_of"]
+__all__ = ["GIVE_DOMAIN", "GIVE_SIGMOID", "coarse", "happened", "lacks", "reason", "told", "told_of"]
 
 GIVE_DOMAIN = "If it answers in some range only, give that: domain=(low, high) (--domain LOW,HIGH)."
+GIVE_INPUTS = (
+    "Check that inputs are in the range it expects: give that (--domain LOW,HIGH), or inputs with different answers "
+    "(--inputs)."
+)
 
 # Where the outcome's own advice is of no use to an owner.
 ADVICE: Mapping[Outcome, str] = {
     Outcome.NOT_ACCURATE: "",
+    Outcome.OUT_OF_BUDGET: "Raise the budget (--budget), which steps share; with a transcript nothing is paid twice.",
     Outcome.UNVERIFIED: "Another seed (--seed) may settle it.",
     Outcome.SPAN_PARTIAL: "Another seed (--seed), or inputs of the model's own kind (--inputs), may settle it.",
     Outcome.RANK_UNCLEAR: "A local model can be opened with more digits: --precision float64.",
+    Outcome.CONSTANT: GIVE_INPUTS,
     Outcome.ONE_LABEL: "Give the domain of its inputs (--domain LOW,HIGH), or inputs of different labels (--inputs).",
     Outcome.NOT_PIECEWISE_LINEAR: "If it answers probabilities, say which: --link softmax or sigmoid.",
     Outcome.PIECEWISE_CONSTANT: "",
@@ -48,6 +55,16 @@ LABELS = "Labels"
 ARE_LABELS = "The answers are labels: they do not change under small steps."
 
 
+# What happened as a step of an audit tells it: what it has of the budget is a share of it.
+OF_A_STEP: Mapping[Outcome, str] = {
+    Outcome.OUT_OF_BUDGET: "Its share of the query budget ran out.",
+    Outcome.NOT_ACCURATE: "No network was learned that is accurate enough.",
+    Outcome.FLAT: (
+        "Around this input the target does not change by more than its noise or rounding, so there is no gradient to "
+        "follow."
+    ),
+}
+
 # Where a link reads probabilities, it is their values that end, and not the answers.
 SATURATED: Mapping[Outcome, str] = {
     Outcome.OUT_OF_REACH: (
@@ -63,14 +80,15 @@ ZEROS = "Probabilities that are 0, to the last digit or in their noise,"
 A_COPY = "A network was trained on the answers that is close enough to be called a copy."
 NO_COPY = "A network was trained on the answers; it is not close enough to be called a copy."
 ON_FEWER = (
-    "The query budget ran out: a network was trained on the answers there were. It is not close enough to be called a "
-    "copy."
+    "Its share of the query budget ran out: a network was trained on the answers there were. It is not close enough to "
+    "be called a copy."
 )
 
 
 def happened(outcome: Outcome, *, saturates: bool = False) -> str:
     """What happened; saturates: answers are probabilities that were read through a link."""
-    return SATURATED.get(outcome, outcome.happened) if saturates else outcome.happened
+    said = OF_A_STEP.get(outcome, outcome.happened)
+    return SATURATED.get(outcome, said) if saturates else said
 
 
 def told(outcome: Outcome, *, saturates: bool = False) -> str:
@@ -93,31 +111,50 @@ def told_of(run: Ended, *, saturates: bool = False) -> str:
 
 
 def coarse(run: Ended) -> str:
-    """Why probabilities with few decimals were refused; empty where it was not that."""
-    behind = getattr(run.evidence.get("health"), "behind", None)
+    """Why answers with few decimals were refused; empty where it was not that."""
+    health = run.evidence.get("health")
+    if run.outcome is Outcome.TOO_NOISY and health is not None:
+        return _too_much(health)
+    behind = getattr(health, "behind", None)
     if run.outcome is not Outcome.LOW_PRECISION or behind is None or not behind.too_coarse:
         return ""
     return f"Its probabilities are {behind.told}: the values before the link cannot be read from so few digits."
+
+
+UNREADABLE = "the values before the link cannot be read from so few digits."
+
+
+def _too_much(health: Health) -> str:
+    """What hides the structure of answers: noise, or few decimals; empty where it is neither."""
+    if not health.deterministic:
+        return f"Its answers have noise of {health.fresh_noise:.1e}, too much against their spread to see structure."
+    rounded = f"Its answers are rounded to {health.decimals} decimals"
+    return "" if health.decimals is None else f"{rounded}: too coarse against their spread to see structure."
 
 
 def reason(health: Health, *, saturates: bool = False) -> str:
     """Why an interface is refused, in a sentence; empty where it is not."""
     if health.refusal is None:
         return ""
-    labels = health.refusal is Outcome.PIECEWISE_CONSTANT and health.answers is Kind.LABELS
-    said = ARE_LABELS if labels else happened(health.refusal, saturates=saturates)
-    return f"{said} {GIVE_SIGMOID}" if may_be_sigmoids(health) else said
-
-
-def may_be_sigmoids(health: Health) -> bool:
-    """True if it was refused for curves that a sigmoid would explain: nobody has looked behind it."""
-    return health.refusal is Outcome.NOT_PIECEWISE_LINEAR and health.may_be_sigmoids
+    if health.refusal is Outcome.PIECEWISE_CONSTANT and health.answers is Kind.LABELS:
+        return ARE_LABELS
+    if health.refusal is Outcome.CONSTANT:
+        return told(health.refusal)
+    probabilities = health.refusal is Outcome.NOT_PIECEWISE_LINEAR and health.answers is Kind.PROBABILITIES
+    if probabilities and health.decimals is not None and health.decimals < ENOUGH_DECIMALS:
+        return f"Its probabilities are rounded to {health.decimals} decimals: {UNREADABLE}"
+    rounded = _too_much(health) if health.refusal is Outcome.TOO_NOISY else ""
+    return rounded or happened(health.refusal, saturates=saturates)
 
 
 def lacks(health: Health, missing: str, *, saturates: bool = False) -> str:
     """What a step misses in an interface that is refused: "Labels have no creases to find."."""
     if saturates and health.refusal is Outcome.NON_FINITE:
         return f"{ZEROS} have {missing}."
-    labels = health.answers is Kind.LABELS and health.refusal is not Outcome.CONSTANT
-    given = GIVES.get(health.refusal, "Such answers") if health.refusal is not None else "Such answers"
-    return f"{LABELS if labels else given} have {missing}."
+    if health.answers is Kind.LABELS and health.refusal is not Outcome.CONSTANT:
+        given = LABELS
+    elif health.refusal is Outcome.TOO_NOISY and health.deterministic:
+        given = "Answers so coarse"
+    else:
+        given = GIVES.get(health.refusal, "Such answers") if health.refusal is not None else "Such answers"
+    return f"{given} have {missing}."

@@ -9,6 +9,7 @@ import numpy as np
 
 from reluctant.adversarial import LocalLinearity, flip_sign, local_linearity, predicted_change
 from reluctant.audit.known import Known, Skip, skip_where
+from reluctant.errors import InvalidInput
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
@@ -23,6 +24,8 @@ INPUTS = 5  # that are tried
 def flip_inputs(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """One gradient step at a few inputs: on the copy where there is one, else with the span, else by questions."""
     _skip_without_gradient(known)
+    if known.may_be_sigmoids and oracle.outputs == 1:
+        raise Skip("One answer between 0 and 1 has no sign that could flip.", settles=False)
     by: dict[str, Any] = {"network": known.network} if known.network is not None else {"span": _usable_span(known)}
     return {"flips": tuple(flip_sign(oracle, x, rng=seed, **by) for x in known.given.inputs[:INPUTS])}
 
@@ -48,7 +51,10 @@ def look_at_linearity(oracle: Counting, known: Known, seed: int) -> Mapping[str,
     _skip_without_gradient(known)
     starts, network = known.given.inputs, known.network
     if network is None:
-        return {"linearity": _as_data([local_linearity(oracle, starts[0], rng=seed)], "questions", None)}
+        try:
+            return {"linearity": _as_data([local_linearity(oracle, starts[0], rng=seed)], "questions", None)}
+        except InvalidInput as error:
+            raise Skip("The target is flat or undecided around the input that was tried.") from error
     found = [local_linearity(network, x, rng=seed) for x in starts[:INPUTS] if _decided(network, x)]
     if not found:
         raise Skip("The network is flat around every input that was tried.")

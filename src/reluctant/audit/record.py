@@ -125,6 +125,7 @@ class Audit:
             "link": link,
             "link found": found,
             "answers only in": None if reach is None else reach.describe(),
+            "may be sigmoids": self.known.may_be_sigmoids,
         }
 
     def to_json(self) -> str:
@@ -213,9 +214,8 @@ def _limits(audit: Audit) -> list[str]:
             "give it (--domain LOW,HIGH)."
         )
     if known.linked:
-        said.append(
-            f"The answers are probabilities; they were read back through their {known.link}.{_put_right(known)}"
-        )
+        read = "they were read" if known.refusal is None else "not all of them could be read"
+        said.append(f"The answers are probabilities; {read} back through their {known.link}.{_put_right(known)}")
     if known.network is not None and known.written_link not in ("identity", "sigmoid"):
         said.append("Probabilities do not tell a value added to every class alike: the first class is taken as 0.")
     for run in (known.extraction, known.learning, known.training):

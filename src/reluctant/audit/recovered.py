@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from reluctant.audit.leak import is_close
-from reluctant.audit.percentages import percentage
 from reluctant.estimation.costs import PER_PRICE
 from reluctant.learning.student.measured import HeldOut
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
+from reluctant.percentages import percentage
 from reluctant.results import Outcome, Result
 
 __all__ = ["Price", "accuracy_of", "best_copy", "cost", "is_trained", "recovered", "shape_of"]
@@ -22,15 +22,17 @@ Price = dict[str, Any]  # "per thousand" queries, and the "currency"
 
 def accuracy_of(run: Result) -> dict[str, Any]:
     """Errors of a run's network relative to the output's deviation: the largest seen, at how many inputs, the typical
-    one (rms), in words. inside: where that deviation was taken, if not at inputs of size 1.
+    one (rms), in words. They are those of its verification, which have the noise of the answers in them; own: what is
+    the network's own is at most that, where it is told apart. inside: where that deviation was taken, if not at inputs
+    of size 1.
     """
     verification, precision = run.evidence.get("verification"), run.evidence.get("precision")
     accuracy = run.evidence.get("accuracy")
     largest, rms = (None, None) if verification is None else (verification.max_error, verification.rms_error)
     found = {"largest": largest, "typical": rms, "inputs": None if verification is None else verification.points}
-    found |= {"inside": run.evidence.get("inside")}
+    found |= {"own": None if precision is None else precision.error, "inside": run.evidence.get("inside")}
     if precision is not None:
-        return found | {"typical": precision.error, "words": f"in every digit that its answers give{_seen(found)}"}
+        return found | {"words": f"in every digit that its answers give{_seen(found)}"}
     if run.outcome is Outcome.RECOVERED and largest is not None:
         return found | {"words": f"to {_digits(largest)} digits{_seen(found)}"}
     if isinstance(accuracy, HeldOut):
@@ -44,15 +46,15 @@ def accuracy_of(run: Result) -> dict[str, Any]:
 
 def _of_a_student(measured: HeldOut) -> dict[str, Any]:
     """Of a network trained on the answers: its error where they have a size, and how often its label is theirs."""
-    same = (
-        f"the same label for {percentage(measured.agreement)} of inputs that it was not trained on "
-        f"(the commonest label alone: {percentage(measured.commonest)})"
-    )
+    inputs = f"{measured.points:,} inputs that it was not trained on"
+    alone = f"(the commonest label alone: {percentage(measured.commonest)})"
+    same = f"the same label for {percentage(measured.agreement)} of {inputs} {alone}"
     if measured.of_copy is None:
         return {"typical": None, "inputs": measured.points, "words": f"with {same}"}
     typical = float(np.sqrt(measured.of_copy))
     below = "below " if measured.is_bound else ""
-    words = f"to an error of {below}{typical:.1e} of the answers' deviation, root mean square, and {same}"
+    told = f"and {same}" if measured.tells_labels else f"at {inputs}"
+    words = f"to an error of {below}{typical:.1e} of the answers' deviation, root mean square, {told}"
     return {"typical": typical, "inputs": measured.points, "words": words}
 
 

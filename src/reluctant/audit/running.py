@@ -9,7 +9,7 @@ from typing import Any
 
 from reluctant.audit.known import Known, Skip, StepFunction
 from reluctant.audit.limits import Allowance
-from reluctant.audit.looking import seen
+from reluctant.audit.looking import seen, span_from_labels
 from reluctant.audit.owner import told_of
 from reluctant.audit.record import StepRecord
 from reluctant.audit.shares import SHARES, reserve, seconds_for, share, with_extraction
@@ -22,7 +22,7 @@ __all__ = ["Run", "Watch"]
 
 TIME_UP = "The time for it ran out; what it had found by then is kept. Allow more (--seconds)."
 LEFT_OUT = "Left out, as asked for."
-AS_ANSWERED = ("training",)  # steps that take probabilities as they are: where one is certain, others say more
+AS_ANSWERED = ("training",)  # steps that take probabilities as they are; the span does where labels give it
 NO_ROWS = "No rows of the budget are left."
 
 # Told what begins: "audit" or "defenses", how many parts are done, of how many, and the name of the next one.
@@ -101,7 +101,8 @@ class Run:
         if name == "health":
             return self.oracle
         reach, output = self.known.reach, self.known.given.output
-        as_answered = name in AS_ANSWERED and output is None
+        labels = name == "span" and span_from_labels(self.known, self.oracle.outputs)
+        as_answered = output is None and (name in AS_ANSWERED or labels)
         link = "identity" if as_answered else self.known.link
         return seen(self.oracle, link, output, reach, noisy=self.known.noisy)
 

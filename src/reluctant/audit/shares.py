@@ -8,6 +8,7 @@ from reluctant.estimation import Range
 
 __all__ = [
     "BUDGET",
+    "ENOUGH",
     "SECONDS",
     "SHARES",
     "STUDENTS",
@@ -24,7 +25,7 @@ SECONDS = 180.0  # of processor time
 MOST_RESERVED = 0.3  # of the budget
 FLIP_ROWS, LINEARITY_ROWS = 49, 1730  # besides one for each input, as their methods say
 
-# Of the rows left when a step begins. Steps before "flip" leave the reserve alone.
+# Of the rows left when a step begins. Steps before "flip" leave the reserve alone, but for the first.
 SHARES = {
     "health": 1.0,
     "span": 0.35,
@@ -38,6 +39,7 @@ SHARES = {
     "plane": 1.0,
     "errors": 1.0,
 }
+ENOUGH = 4  # times what extraction takes is a budget that gives it so much: its share is a third, after the first look
 # Of the processor time.
 TIMES = {"extraction": 0.4, "learning": 0.2, "defenses": 0.4}
 # Steps that are quick, and are stopped where they are not: as a part of the same time, besides it.
@@ -45,6 +47,7 @@ AT_MOST = {"span": 0.4, "flip": 0.1, "linearity": 0.1}
 TRAINING = 0.15  # of the same time, besides it: training keeps to it by itself, and takes fewer steps
 STUDENTS = 0.4  # of the same time, besides it: networks trained in the sweep, all of them
 LOOKS = ("flip", "linearity", "line", "plane", "errors")
+FIRST = "health"  # without it no other step can work
 
 
 def reserve(budget: int, dim: int) -> int:
@@ -55,7 +58,7 @@ def reserve(budget: int, dim: int) -> int:
 
 def share(step: str, left: int, kept: int) -> int:
     """Rows that a step may ask when so many are left, `kept` of them in reserve."""
-    free = left if step in LOOKS else left - kept
+    free = left if step in (FIRST, *LOOKS) else left - kept
     return max(0, int(SHARES.get(step, 0.0) * free))
 
 

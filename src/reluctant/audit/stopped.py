@@ -9,7 +9,7 @@ from reluctant.audit.states import State
 from reluctant.oracles import Oracle, Wrapper
 from reluctant.oracles.transcript import Transcript
 
-__all__ = ["STOPS", "how_to_go_on", "is_recorded", "is_stopped", "left_by_a_stop"]
+__all__ = ["STOPS", "how_to_go_on", "is_recorded", "is_stopped", "left_by_a_stop", "listed"]
 
 GO_ON = "Run the same command again: the transcript goes on where it was stopped, and nothing is paid twice."
 STOPS = (State.STOPPED, State.NOT_BEGUN)
@@ -45,12 +45,13 @@ def is_stopped(known: Known) -> bool:
 def left_by_a_stop(known: Known, steps: Sequence[str]) -> str:
     """Which of these steps a stop broke off, and which it did not let begin; empty where it did neither."""
     broken, never = ([step for step in steps if known.states.get(step) is state] for state in STOPS)
-    said = [f"{_listed(broken)} {_be(broken)} broken off"] if broken else []
-    said += [f"{_listed(never)} {_be(never)} not begun"] if never else []
+    said = [f"{listed(broken)} {_be(broken)} broken off"] if broken else []
+    said += [f"{listed(never)} {_be(never)} not begun"] if never else []
     return f"The audit was stopped: {', '.join(said)}." if said else ""
 
 
-def _listed(steps: Sequence[str]) -> str:
+def listed(steps: Sequence[str]) -> str:
+    """Steps in words: a, b and c."""
     *first, last = steps
     return f"{', '.join(first)} and {last}" if first else last
 

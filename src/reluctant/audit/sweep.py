@@ -16,8 +16,7 @@ import numpy as np
 from reluctant.audit.leak import NO_DEFENSE, Leak
 from reluctant.audit.leaking import BUDGET, METHODS, leak
 from reluctant.audit.limits import Clock
-from reluctant.audit.percentages import percentage
-from reluctant.audit.trained import first_student, hidden_of, trained_sentence
+from reluctant.audit.trained import MODEL, first_student, hidden_of, trained_sentence
 from reluctant.audit.trying import MORE_THAN_A_SHARE, Trial, try_in_turn, try_on_engine
 from reluctant.defenses import defend
 from reluctant.defenses.words import defense_words
@@ -27,10 +26,16 @@ from reluctant.health.answers import UNIFORM_SD
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Facts, Kind, Oracle
 from reluctant.oracles.link import AnswerLink
+from reluctant.percentages import percentage
 
-__all__ = ["Sweep", "as_served", "default_defenses", "digits_given", "sweep"]
+__all__ = ["TRAINED", "Sweep", "as_served", "default_defenses", "digits_given", "sweep"]
 
 DECIMALS = (6, 3, 2)
+TRAINED = "the trained network"
+ON_A_STUDENT = (
+    "What each defense leaves of the span, and of a network trained on the answers, was tried on the trained network; "
+    "what stops exact recovery cannot be seen there."
+)
 NOISE = 1e-3  # of the answers' deviation
 FLOAT64_DIGITS = -float(np.log10(unit_roundoff("float64")))
 FORMAT_ROUNDINGS = 16.0  # noise that is no more than so many roundings of a format is its own
@@ -81,8 +86,13 @@ class Sweep:
             f"{self._trained(self.cheapest)}{self._stopped_too()}{open_}"
         )
 
+    @property
+    def model(self) -> str:
+        """What errors are told of: a trained network has errors of its own, which these do not have in them."""
+        return TRAINED if self.on == TRAINED else MODEL
+
     def _trained(self, cheapest: Leak | None) -> str:
-        return trained_sentence(self.rows, cheapest, sampled=self.sampled)
+        return trained_sentence(self.rows, cheapest, sampled=self.sampled, model=self.model)
 
     def _stopped_too(self) -> str:
         rows = (row for row in self.rows if row.stopped and row.defense != NO_DEFENSE and row is not self.cheapest)
@@ -90,6 +100,8 @@ class Sweep:
 
     def _nothing_to_stop(self) -> str:
         """Without a copy no defense can be seen to stop one."""
+        if self.on == TRAINED:
+            return f"{ON_A_STUDENT} {self._trained(None)}"
         said = "Nothing was rebuilt even without a defense"
         if self.open is None:
             said = "Whether the network can be rebuilt without a defense is not settled"

@@ -33,7 +33,7 @@ def train_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any
         raise Skip("There is a copy already.")
     if known.health is None:
         raise Skip("Nothing is known of the interface.", settles=False)
-    skip_where(known, Outcome.CONSTANT, Outcome.NON_FINITE)
+    skip_where(known.as_answered, Outcome.CONSTANT, Outcome.NON_FINITE)
     rows = rows_like(known.given.inputs, oracle.facts.domain, ROWS, as_generator(seed).spawn(1)[0])
     seconds = TRAINING * known.given.seconds
     basis = narrow_basis(known.span)

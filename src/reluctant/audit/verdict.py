@@ -8,9 +8,9 @@ from typing import Any
 
 from reluctant.adversarial import Flip
 from reluctant.audit.known import Known
-from reluctant.audit.owner import GIVE_DOMAIN, coarse, happened, reason
+from reluctant.audit.owner import GIVE_DOMAIN, GIVE_SIGMOID, coarse, happened, reason
 from reluctant.audit.recovered import accuracy_of, is_trained, shape_of
-from reluctant.audit.stopped import STOPS, is_stopped, left_by_a_stop
+from reluctant.audit.stopped import STOPS, is_stopped, left_by_a_stop, listed
 from reluctant.results import Ended, Outcome, Result
 
 __all__ = ["LEAKS", "NEEDS", "SMALL_FLIP", "Verdict", "judge", "smallest_flip"]
@@ -76,7 +76,8 @@ def _sentence(known: Known, level: str) -> str:
     if level == "approximate":
         trained = known.copy is known.training
         said = _copied(known, f"A close copy of the network can be {'trained on its answers' if trained else 'taken'}")
-        return f"{said} {RAN_OUT} {known.needed}" if known.needed else said
+        more = [*([f"{RAN_OUT} {known.needed}"] if known.needed else []), *_behind_sigmoids(known)]
+        return " ".join([said, *more])
     if level == "span":
         return _span_sentence(known)
     if "open" in known.said:
@@ -97,12 +98,14 @@ def _confidence(known: Known, level: str) -> str:
         return _span_confidence(known)
     if level == "unknown":
         unsettled = CUT_SHORT if is_stopped(known) else UNSETTLED
-        return f"{OF_THE_PART} {unsettled}" if _part(known) else unsettled
+        first = OF_THE_PART if _part(known) else OF_THE_STUDENT if _trained(known) else ""
+        return f"{first} {unsettled}".strip()
     return NO_PROOF
 
 
 RAN_OUT = "Exact extraction ran out of rows."
 OF_THE_PART = "High for the part: the target was seen to bend on its creases, and not beside them. For the rest:"
+OF_THE_STUDENT = "Measured for the trained network, at inputs that it had not seen. For the rest:"
 UNSETTLED = "None: the audit could not look far enough. Mend what stopped it, or raise the budget, and run it again."
 CUT_SHORT = "None: the audit was stopped before it could look far enough."
 LONGEST_QUOTE = 300  # characters of what a target says
@@ -224,8 +227,16 @@ def _why_not(known: Known) -> str:
     if known.health is None:
         return stopped or known.said.get("health", "")
     steps = ["extraction", "learning", "training", *_open_steps(known, "span")]
-    ended = [_how_it_ended(known, step) for step in steps if known.states.get(step) not in STOPS]
-    return " ".join(dict.fromkeys(said for said in (*ended, stopped, known.needed) if said))
+    steps = [step for step in steps if known.states.get(step) not in STOPS]
+    ended = [_how_it_ended(known, step) for step in steps if step not in known.short_of_rows]
+    ended += [f"The rows for {listed(known.short_of_rows)} ran out."] if known.short_of_rows else []
+    more = (stopped, known.needed, *_behind_sigmoids(known))
+    return " ".join(dict.fromkeys(said for said in (*ended, *more) if said))
+
+
+def _behind_sigmoids(known: Known) -> list[str]:
+    """What would be looked at behind a link that nobody gave."""
+    return [GIVE_SIGMOID] if known.unread else []
 
 
 REBUILDING = ("health", "span", "extraction", "learning", "training")  # steps that say what can be taken
@@ -235,7 +246,7 @@ def _more(known: Known, run: Ended) -> str:
     """What the target said itself, or what would help."""
     if run.outcome is Outcome.NOT_ACCURATE and isinstance(run, Result):
         typical = accuracy_of(run)["typical"]
-        return "" if typical is None else f" It is {typical:.1e} of the output's deviation, root mean square."
+        return "" if typical is None else f" The best one is off by {typical:.1e} of the output's deviation, rms."
     if run.outcome is Outcome.TARGET_FAILED and run.evidence.get("error"):
         return f" {str(run.evidence['error'])[:LONGEST_QUOTE]}"
     return f" {GIVE_DOMAIN}" if run.outcome is Outcome.OUT_OF_REACH and not known.linked else ""

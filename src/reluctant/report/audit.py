@@ -13,7 +13,7 @@ from reluctant.geometry import LineSearch
 from reluctant.optional import require
 from reluctant.report import drawings as draw
 from reluctant.report.absent import absences
-from reluctant.report.defenses import defense_table, label_alone
+from reluctant.report.defenses import defense_table, label_alone, one_label, stand_in
 from reluctant.report.findings import (
     interface_facts,
     is_trained,
@@ -29,6 +29,7 @@ from reluctant.report.sentences import (
     also_found,
     answers_labels,
     flip_sentence,
+    line_sentence,
     shown_classes,
     target_name,
     versions_sentence,
@@ -75,9 +76,12 @@ def audit_page(record: Data) -> str:
         also=also_found(record),
         flip=flip_sentence(record),
         labels=answers_labels(record),
+        on_the_line=line_sentence(record),
         versions=versions_sentence(record),
         film=_film(record),
         alone=label_alone(record.get("defenses")),
+        stand_in=stand_in(record),
+        one_label=one_label(record),
         trained=is_trained(record.get("recovered") or {}),
         drawings=_drawings(record),
         **_tables(record),

@@ -7,13 +7,15 @@ from typing import Any
 
 from reluctant.audit.leak import NO_METHOD
 from reluctant.audit.leak import is_close as is_near
-from reluctant.audit.trained import alone_words, trained_words
+from reluctant.audit.sweep import TRAINED
+from reluctant.audit.trained import alone_words, is_made, trained_words
 from reluctant.defenses.words import defense_words
+from reluctant.report.sentences import answers_labels
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.words import UNKNOWN, count, percent, powers, size
 from reluctant.results import Outcome
 
-__all__ = ["defense_table", "is_close", "is_open", "label_alone", "trained_note"]
+__all__ = ["defense_table", "is_close", "is_open", "label_alone", "one_label", "stand_in", "trained_note"]
 
 Data = Mapping[str, Any]
 
@@ -37,6 +39,25 @@ def defense_table(defenses: Data) -> Table:
     allowed = f" with up to {count(budget)} rows for each method" if budget else ""
     caption = f"Each defense tried on {defenses['on']}{allowed}; the model itself was not asked"
     return Table(caption, COLUMNS, [_row(row) for row in defenses["rows"]])
+
+
+def stand_in(record: Data) -> str:
+    """What errors are told of where a trained network stands for the model, whose own error is not among them."""
+    if (record.get("defenses") or {}).get("on") != TRAINED:
+        return ""
+    off = ((record.get("recovered") or {}).get("error") or {}).get("typical")
+    own = "" if off is None else f", from which that network is off by {size(off)} of the answers' deviation itself"
+    held = "errors and labels are those of copies held against it, and not against the model"
+    return f"The network that was trained on the answers stands for the model here: {held}{own}."
+
+
+def one_label(record: Data) -> str:
+    """What the label of one output is; empty where there are several, or labels."""
+    target = record["target"]
+    if target.get("outputs") != 1 or answers_labels(record):
+        return ""
+    linked = target.get("link") == "sigmoid" or target.get("kind") == "probabilities"
+    return f"The label of one output: whether it is {'above one half' if linked else 'positive'}."
 
 
 def _row(row: Data) -> list[Cell]:
@@ -83,7 +104,7 @@ def label_alone(defenses: Data | None) -> str:
 def trained_note(row: Data) -> str:
     """What training on the defended answers reaches, in a few words; empty where it was not tried."""
     student = row.get("trained") or {}
-    if student.get("labels kept") is None:
+    if not is_made(student):
         return ""
     alone = alone_words(student)
     return f"a network trained on its answers {powers(trained_words(student))}{f' ({alone})' if alone else ''}"

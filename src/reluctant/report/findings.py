@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from reluctant.audit.states import State, state_of
-from reluctant.report.sentences import answers_labels
+from reluctant.report.sentences import answers_labels, is_curved
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.words import count, duration, money, powers, size
 
@@ -46,6 +46,7 @@ def recovered_facts(record: Data) -> Facts:
         ("Answers through", None if recovered.get("link", "identity") == "identity" else recovered["link"]),
         ("Largest error seen", _seen(error)),
         ("Typical error (root mean square)", _error(error.get("typical"), error.get("inside"))),
+        ("Its own error, without the noise of the answers", _own(error)),
         ("In words", _first_capital(error.get("words"))),
         ("Queries", _queries(recovered)),
         ("Cost", _cost(recovered, record.get("price"))),
@@ -90,6 +91,11 @@ def _seen(error: Data) -> str | None:
 def _error(value: Any, inside: str | None = None) -> str | None:
     where = f" in {inside}" if inside else ""
     return None if value is None else f"{size(value)} of the output's standard deviation{where}"
+
+
+def _own(error: Data) -> str | None:
+    said = _error(error.get("own"), error.get("inside"))
+    return said and f"at most {said}, root mean square, with 95% confidence"
 
 
 def _queries(recovered: Data) -> str:
@@ -183,9 +189,18 @@ def _number_format(record: Data) -> str | None:
 
 def _answers(record: Data) -> str | None:
     """What they are: as the audit saw them, where the target says nothing better."""
-    kind, link_found = record["target"].get("kind"), record["target"].get("link found")
-    seen = "labels" if answers_labels(record) else "probabilities" if link_found else kind
-    return seen if seen == kind else f"{seen}, as the audit saw"
+    target, health = record["target"], record.get("health") or {}
+    kind, link = target.get("kind"), _link(target)
+    if answers_labels(record):
+        seen = "labels"
+    elif link is not None or health.get("answers") == "probabilities":
+        seen = "log-probabilities" if target["link"] == "log-softmax" else "probabilities"
+    elif target.get("may be sigmoids"):
+        return f"{kind} between 0 and 1, which may be probabilities"
+    else:
+        return kind
+    told = link is not None and not target.get("link found")
+    return seen if seen == kind else f"{seen}, as the audit {'was told' if told else 'saw'}"
 
 
 def _link(target: Data) -> str | None:
@@ -208,12 +223,18 @@ def _health(health: Data, labels: bool) -> list[tuple[str, str | None]]:
     fresh, far = size(health.get("fresh_noise")), health.get("largest_scale")
     missing, largest = health.get("nonfinite"), None if far is None else f"size {size(far, 1)}"
     return [
-        ("Shape at small scale", health.get("shape")),
+        ("Shape at small scale", _shape_of(health)),
         ("The same every time", "yes" if health.get("deterministic") else f"no: fresh noise of {fresh}"),
         *([] if labels else _sizes(health)),
         ("Rows without a number", count(missing) if missing else None),
         ("Largest inputs answered", largest),
     ]
+
+
+def _shape_of(health: Data) -> str | None:
+    """Probabilities are curved also where their digits or noise do not show it."""
+    hidden = is_curved(health) and health.get("shape") != "smooth"
+    return "curved, by less than its digits show" if hidden else health.get("shape")
 
 
 # Behind a link some is told of the answers, some of the values that were read from them, under names of their own.
@@ -290,9 +311,14 @@ def _step(step: Data) -> list[Cell | str]:
         step["step"],
         Cell(state, tone=TONES[state]),
         step.get("why") or "",
-        Cell(count(queries), "" if queries is None else queries),
+        Cell(_of(queries, None if state is State.SKIPPED else step.get("allowed")), "" if queries is None else queries),
         Cell(duration(seconds), "" if seconds is None else seconds),
     ]
+
+
+def _of(queries: Any, allowed: Any) -> str:
+    """Rows that a step asked, of those it might have asked."""
+    return count(queries) + (f" of {count(allowed)}" if allowed is not None else "")
 
 
 def name_table(record: Data) -> Table:

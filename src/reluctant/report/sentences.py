@@ -8,6 +8,7 @@ from typing import Any
 
 from reluctant.adversarial.result import TYPICAL
 from reluctant.audit.owner import told
+from reluctant.audit.states import State, state_of
 from reluctant.report.student import student_of
 from reluctant.report.words import count, percent, size
 from reluctant.results import Outcome
@@ -16,7 +17,9 @@ __all__ = [
     "also_found",
     "answers_labels",
     "flip_sentence",
+    "is_curved",
     "is_linked",
+    "line_sentence",
     "shown_classes",
     "target_name",
     "versions_sentence",
@@ -24,6 +27,7 @@ __all__ = [
 
 Data = Mapping[str, Any]
 OUTCOMES = {outcome.slug: outcome for outcome in Outcome}
+SIGN_CHANGES = "the sign of the answer changes"
 SAME_SIZE = 0.8, 1.25  # times what random networks need: hardly another size
 
 
@@ -41,14 +45,19 @@ def also_found(record: Data) -> list[str]:
         if part == "training" and student is not None:
             sentences.append(student.sentence)
         elif found and not found["ok"]:
-            sentences.append(f"{words}: {_how_it_ended(found, record)}")
+            sentences.append(f"{words}: {_how_it_ended(part, record)}")
     return [*sentences, *_span(record)]
 
 
-def _how_it_ended(found: Data, record: Data) -> str:
-    """As an owner reads it; in the words of the record where it ended in a way that is not known here."""
-    outcome = OUTCOMES.get(found["outcome"])
-    return str(found["text"]) if outcome is None else told(outcome, saturates=is_linked(record))
+def _how_it_ended(part: str, record: Data) -> str:
+    """As its step says, who knows why; else as an owner reads its outcome, or in the words of the record."""
+    whys = [step.get("why") for step in record["steps"] if step["step"] == part and state_of(step) is State.DONE]
+    return next((str(why) for why in whys if why), _in_words(record[part], record))
+
+
+def _in_words(ended: Data, record: Data) -> str:
+    outcome = OUTCOMES.get(ended["outcome"])
+    return str(ended["text"]) if outcome is None else told(outcome, saturates=is_linked(record))
 
 
 def _span(record: Data) -> list[str]:
@@ -56,7 +65,7 @@ def _span(record: Data) -> list[str]:
     if not span:
         return []
     if not span["ok"]:
-        return [f"Directions it looks at: {_how_it_ended(span, record)}"]
+        return [f"Directions it looks at: {_how_it_ended('span', record)}"]
     if span["rank"] == span["inputs"]:
         return [f"It looks at all {count(span['inputs'])} directions of its input: none is invisible to it."]
     angle = f", each to within an angle of {size(span['angle'])}" if span.get("angle") is not None else ""
@@ -67,21 +76,29 @@ def _span(record: Data) -> list[str]:
 
 
 def flip_sentence(record: Data) -> str:
-    """What one gradient step did to the answers, what it was taken from and what that had cost."""
+    """What one gradient step did to the answers, what it was taken from and what that had cost; or why none was."""
     flip = record.get("flip")
     if not flip:
-        return ""
+        return next((str(step.get("why") or "") for step in record["steps"] if step["step"] == "flip"), "")
     if not flip["ok"]:
-        return str(flip["text"])
+        return _not_flipped(flip, record)
     flipped = [one for one in flip["tries"] if one["ok"]]
     said = f"One gradient step flips {count(len(flipped))} of {count(len(flip['tries']))} inputs that were tried"
     return f"{said}{_sizes(record, flip)}.{_taken_from(flip, flipped)}{_beside_random(record, flip)}"
 
 
+def _not_flipped(flip: Data, record: Data) -> str:
+    """How the tries ended, those that ended alike together."""
+    ended = [_in_words(one | {"text": flip["text"]}, record) for one in flip["tries"]]
+    alike = {said: f"{count(ended.count(said))} of {count(len(ended))} inputs: {said}" for said in ended}
+    return ended[0] if len(alike) == 1 else " ".join(alike.values())
+
+
 def _sizes(record: Data, flip: Data) -> str:
     """The middle size, and what the smallest step did."""
     labels, smallest, middle = shown_classes(record), flip.get("relative size"), flip.get("median relative size")
-    change = f"{labels[0]} becomes {labels[1]}" if labels else "the sign of the answer changes"
+    crosses = "the probability crosses one half" if record["target"].get("link") == "sigmoid" else SIGN_CHANGES
+    change = f"{labels[0]} becomes {labels[1]}" if labels else crosses
     if smallest is None:
         return f": {change}"
     if middle is None:
@@ -138,6 +155,22 @@ def is_linked(record: Data) -> bool:
 def answers_labels(record: Data) -> bool:
     """True if the target gives labels, by what it says or by what was seen."""
     return "labels" in (record["target"].get("kind"), (record.get("health") or {}).get("answers"))
+
+
+def is_curved(health: Data) -> bool:
+    """True if the values are not made of straight pieces, seen or not."""
+    return health.get("shape") == "smooth" or health.get("refusal") == Outcome.NOT_PIECEWISE_LINEAR.slug
+
+
+def line_sentence(record: Data) -> str:
+    """What to see in the curves along a line; nothing of what their digits do not show."""
+    health = record.get("health") or {}
+    if answers_labels(record):
+        return "Where it jumps, the label changes."
+    if is_curved(health):
+        return "It is curved, not made of straight pieces."
+    straight = health.get("shape") == "piecewise linear" and not record["target"].get("may be sigmoids")
+    return "Where a curve bends, a neuron turns on or off." if straight else ""
 
 
 def versions_sentence(record: Data) -> str:

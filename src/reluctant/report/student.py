@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reluctant.audit.leak import CLOSE
+from reluctant.audit.trained import gives_labels
 from reluctant.learning.student.driver import DIFFERING
 from reluctant.report.words import count, percent, size
 
@@ -15,39 +16,39 @@ __all__ = ["Student", "student_of"]
 
 Data = Mapping[str, Any]
 
-TELLING = 0.5  # of the labels that the commonest one alone gets wrong: who gives so many of them has learned something
-
 
 @dataclass(frozen=True)
 class Student:
-    """Its shape, the share of labels it gives, and what one label alone would give; the verdict has its error."""
+    """Its shape, the share of labels it gives, and what one label alone would give; the verdict has its error.
+
+    labelled: labels say something about it at all; telling: it surely gives many more than one label alone.
+    """
 
     shape: str
     queries: int
     labels: float
     alone: float
+    inputs: int
+    labelled: bool
+    telling: bool
     cut: bool
     lacks: str = ""
 
     @property
-    def telling(self) -> bool:
-        """True if it gives many more labels than one label alone."""
-        return self.labels - self.alone >= TELLING * (1 - self.alone)
-
-    @property
     def same(self) -> str:
         """Equal labels, beside those of the commonest one."""
-        return f"{percent(self.labels)} of labels (one label alone: {percent(self.alone)})"
+        return f"gives {percent(self.labels)} of labels (one label alone: {percent(self.alone)})"
 
     @property
     def sentence(self) -> str:
         """What it gives, and that this is not called a copy."""
         cut = " Its training was cut short." if self.cut else ""
         lacks = f": {self.lacks}" if self.lacks else ""
-        return (
-            f"Training: a network of {self.shape}, trained on {count(self.queries)} answers, gives {self.same} at "
-            f"inputs that it was not trained on. That is not close enough to be called a copy here{lacks}.{cut}"
-        )
+        made = f"Training: a network of {self.shape}, trained on {count(self.queries)} answers,"
+        where = f"at {count(self.inputs)} inputs that it was not trained on"
+        if not self.labelled:
+            return f"{made} is not close enough to be called a copy here, by what was measured {where}{lacks}.{cut}"
+        return f"{made} {self.same} {where}. That is not close enough to be called a copy here{lacks}.{cut}"
 
 
 def _lacks(measured: Data) -> str:
@@ -62,6 +63,19 @@ def _lacks(measured: Data) -> str:
     return f"as many as {percent(measured['differing'])} of labels may differ, and {DIFFERING:.0%} is asked"
 
 
+def _labelled(measured: Data) -> bool:
+    """Where there is nothing else to tell labels are told, whatever they say."""
+    return measured.get("error") is None or (measured.get("labelled", True) and measured["commonest"] < 1)
+
+
+def _shape(training: Data, target: Data) -> str:
+    """Its widths as it was trained: behind a softmax a record has the log-ratios, a class less."""
+    *widths, last = training["network"]["widths"]
+    evidence = training["evidence"]
+    classes = evidence.get("link") == "softmax" and evidence.get("answers") == "probabilities"
+    return "-".join(map(str, [*widths, target["outputs"] if classes else last]))
+
+
 def student_of(record: Data) -> Student | None:
     """The trained network of a record without a copy; None where there is none."""
     training = record.get("training")
@@ -72,6 +86,7 @@ def student_of(record: Data) -> Student | None:
     if not measured or measured.get("agreement") is None:
         return None
     return Student(
-        "-".join(map(str, training["network"]["widths"])), training["queries"], measured["agreement"],
-        measured["commonest"], bool(how.get("short") or how.get("hurried")), _lacks(measured),
+        _shape(training, record["target"]), training["queries"], measured["agreement"],
+        measured["commonest"], measured["points"], _labelled(measured), gives_labels(measured),
+        bool(how.get("short") or how.get("hurried")), _lacks(measured),
     )  # fmt: skip

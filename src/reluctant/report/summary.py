@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reluctant.audit.owner import LABELS
 from reluctant.audit.states import State, state_of
 from reluctant.defenses.words import defense_words
 from reluctant.report.defenses import is_close, is_open, trained_note
@@ -14,7 +13,7 @@ from reluctant.report.findings import is_measured, is_trained
 from reluctant.report.sentences import is_linked
 from reluctant.report.student import student_of
 from reluctant.report.words import count, duration, money, percent, size
-from reluctant.results import UNSETTLED
+from reluctant.results import UNSETTLED, Outcome
 
 __all__ = ["Figure", "Leak", "Level", "has_part", "is_opened", "leaks", "level_of", "three_figures"]
 
@@ -114,25 +113,29 @@ def _state(record: Data, name: str, parts: tuple[str, ...]) -> tuple[str, str]:
         return f"trained: {percent(student.labels)} of labels", "warn"
     found = [record[part] for part in parts if record.get(part)]
     if not found:
-        return _untried(record, parts), "calm"
+        return _untried(record, name, parts), "calm"
     if name == "span" and found[0]["ok"]:
         return "all of them", "calm"
-    if name == "flippable" and found[0]["ok"]:
-        return "by a large one", "good"
     unsettled = name in record["verdict"].get("unsettled", ()) or any(each["outcome"] in UNSETTLED for each in found)
+    if name == "flippable" and found[0]["ok"]:
+        return ("by a large one so far", "calm") if unsettled else ("by a large one", "good")
+    if found[0]["outcome"] == Outcome.FLAT.slug:
+        return "no gradient here", "calm"
     return ("not settled", "calm") if unsettled else ("not found", "good")
 
 
-def _untried(record: Data, parts: tuple[str, ...]) -> str:
-    """Nothing was found: a step that broke off was tried all the same, one that was not reached is another matter."""
+def _untried(record: Data, name: str, parts: tuple[str, ...]) -> str:
+    """Nothing was found: a step that broke off was tried all the same, one that was not reached is another matter.
+
+    What was not tried and yet is settled gives the methods nothing to work with.
+    """
     steps = [step for step in record["steps"] if step["step"] in parts]
     states = {state_of(step) for step in steps}
     if states & {State.FAILED, State.STOPPED}:
         return "broken off"
     if State.NOT_BEGUN in states:
         return "not begun"
-    refused = any(str(step.get("why")).startswith(LABELS) for step in steps)
-    return "no method here" if refused else "not tried"
+    return "not tried" if name in record["verdict"].get("unsettled", (name,)) else "no method here"
 
 
 def three_figures(record: Data) -> list[Figure]:
@@ -180,7 +183,8 @@ def _trained(record: Data) -> Figure | None:
     student = student_of(record)
     if student is None or not student.telling:
         return None
-    note = f"{student.shape}; one label alone: {percent(student.alone)}; at inputs that it was not trained on"
+    inputs = f"at {count(student.inputs)} inputs that it was not trained on"
+    note = f"{student.shape}; one label alone: {percent(student.alone)}; {inputs}"
     return Figure("The same label from a trained network", percent(student.labels), note)
 
 
@@ -268,6 +272,8 @@ def _digits(record: Data) -> Figure | None:
     if served and is_linked(record):
         return _digits_of(served, f"of probabilities, read through their {record['target']['link']}")
     shape = health["shape"]
+    if shape == "unclear" and not health.get("nonfinite"):
+        return _digits_of(health, "too coarse or noisy against their spread to see any structure")
     if shape in TELLING_LITTLE:
         return Figure("What an answer gives", *TELLING_LITTLE[shape])
     if shape == "piecewise constant":
@@ -288,7 +294,7 @@ def _digits_of(health: Data, note: str) -> Figure:
 # Shapes of answers whose digits do not matter, and what they give instead.
 TELLING_LITTLE = {
     "constant": ("nothing new", "it is the same everywhere"),
-    "unclear": ("nothing clear", "noise, NaN or inf"),
+    "unclear": ("nothing clear", "NaN or inf"),
 }
 
 

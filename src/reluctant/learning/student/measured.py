@@ -11,6 +11,8 @@ from reluctant.learning.student.own import Own, apart_from_noise, apart_from_rou
 from reluctant.learning.student.reading import Reading
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
+from reluctant.oracles.base import Kind
+from reluctant.percentages import percentage
 
 __all__ = ["HeldOut", "commonest_share", "measure", "misfit"]
 
@@ -26,7 +28,7 @@ class HeldOut:
     chance may hide of it. None where answers are labels, which have no size. own: the part of it that is the network's
     and not the noise or rounding of the answers, where that can be told. agreement: share of equal labels; differing:
     share of others, chance included; commonest: what always saying the same label gives; repeated: how often answers
-    that were asked for twice gave the same label.
+    that were asked for twice gave the same label. labelled: False of one number, which has no label.
     """
 
     error: float | None
@@ -37,6 +39,12 @@ class HeldOut:
     points: int
     own: Own | None = None
     repeated: float | None = None
+    labelled: bool = True
+
+    @property
+    def tells_labels(self) -> bool:
+        """True if equal labels say something: answers have labels, and not all of them the same."""
+        return self.labelled and self.commonest < 1
 
     @property
     def of_copy(self) -> float | None:
@@ -54,25 +62,27 @@ class HeldOut:
         return self.high if self.own is None else self.own.high
 
     def __str__(self) -> str:
+        inputs = f"{self.points:,} inputs that it was not trained on"
+        if self.error is not None and not self.tells_labels:
+            return f"Relative square error {self._size()} at {inputs}."
+        size = "" if self.error is None else f"relative square error {self._size()} and "
         said = (
-            f"{self._size()}the same label for {self.agreement:.1%} of {self.points:,} inputs that it was not trained "
-            f"on{self._repeated()}; the commonest label alone would be right for {self.commonest:.1%}."
+            f"{size}the same label for {percentage(self.agreement)} of {inputs}{self._repeated()}; the commonest label "
+            f"alone would be right for {percentage(self.commonest)}."
         )
         return said[0].upper() + said[1:]
 
     def _size(self) -> str:
-        if self.error is None:
-            return ""
         own = "" if self.own is None else (
             f", of which {self.own.noise:.1e} is the noise or rounding of the answers and "
             f"{'less than ' if self.is_bound else ''}{self.of_copy:.1e} the network's own,"
         )  # fmt: skip
-        return f"relative square error {self.error:.1e}{own} and "
+        return f"{self.error:.1e}{own}"
 
     def _repeated(self) -> str:
         if self.repeated is None:
             return ""
-        return f" (asked twice, the answers themselves agree for {self.repeated:.1%})"
+        return f" (asked twice, the answers themselves agree for {percentage(self.repeated)})"
 
     def good_for(self, eps: float, differing: float) -> bool:
         """True if the error is at most eps; of labels, if no more than this share differs, or less if few could."""
@@ -105,7 +115,7 @@ def measure(
     repeated = None if again is None else float((reading.answer_labels(again) == labels[: len(again)]).mean())
     return HeldOut(
         error, high, 1 - float(differs.mean()), upper_end(differs, 1.0), commonest_share(labels), len(rows), own,
-        repeated,
+        repeated, reading.kind is not Kind.VALUES or reading.outputs > 1,
     )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ def draw_linearity(linearity: Mapping[str, Any] | None) -> Drawing | None:
         axes.plot(linearity["radii"], linearity[name], f"-{marker}", color=colour, markersize=4, label=label)
     if linearity.get("random networks"):
         axes.plot(linearity["radii"], linearity["random networks"], ":", color=COLOURS[7], label="random network")
-    axes.axhline(CHANGED, color="gray", linewidth=0.9, linestyle="--")
+    axes.axhline(CHANGED, color="gray", linewidth=0.9, linestyle="--", label="changed by half")
     axes.set_xscale("log")
     log_axis(axes.xaxis)
     axes.set_ylim(bottom=0)
