@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reluctant.health import Health
+from reluctant.health.answers import rounded_to
 from reluctant.health.behind import ENOUGH_DECIMALS
 from reluctant.oracles import Kind
 from reluctant.results import Ended, Outcome
@@ -140,9 +141,9 @@ def reason(health: Health, *, saturates: bool = False) -> str:
         return ARE_LABELS
     if health.refusal is Outcome.CONSTANT:
         return told(health.refusal)
-    probabilities = health.refusal is Outcome.NOT_PIECEWISE_LINEAR and health.answers is Kind.PROBABILITIES
+    probabilities = health.refusal is Outcome.NOT_PIECEWISE_LINEAR and health.are_probabilities
     if probabilities and health.decimals is not None and health.decimals < ENOUGH_DECIMALS:
-        return f"Its probabilities are rounded to {health.decimals} decimals: {UNREADABLE}"
+        return f"Its probabilities are {rounded_to(health.decimals)}: {UNREADABLE}"
     rounded = _too_much(health) if health.refusal is Outcome.TOO_NOISY else ""
     return rounded or happened(health.refusal, saturates=saturates)
 
@@ -155,6 +156,8 @@ def lacks(health: Health, missing: str, *, saturates: bool = False) -> str:
         given = LABELS
     elif health.refusal is Outcome.TOO_NOISY and health.deterministic:
         given = "Answers so coarse"
+    elif health.refusal is Outcome.NOT_PIECEWISE_LINEAR and health.are_probabilities and health.decimals is not None:
+        given = f"Probabilities {rounded_to(health.decimals)}"
     else:
         given = GIVES.get(health.refusal, "Such answers") if health.refusal is not None else "Such answers"
     return f"{given} have {missing}."
