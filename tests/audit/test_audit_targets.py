@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from reluctant import ReLUNetwork, open_oracle
 from reluctant.audit import LEAKS, audit, looking
-from reluctant.report.findings import interface_facts
+from reluctant.report.interface import interface_facts
 from reluctant.report.summary import _digits
 from reluctant.testing import in_float32, planted
 from reluctant.testing.faults import FAULTS, Dying, noisy

@@ -15,7 +15,8 @@ from reluctant.audit.trained import gives_labels
 from reluctant.oracles import open_oracle
 from reluctant.report import audit_page, check_audit, three_figures
 from reluctant.report.defenses import one_label, stand_in
-from reluctant.report.findings import interface_facts, recovered_facts
+from reluctant.report.findings import recovered_facts
+from reluctant.report.interface import interface_facts
 from reluctant.report.sentences import also_found, flip_sentence, line_sentence
 from reluctant.report.student import student_of
 from reluctant.report.summary import leaks

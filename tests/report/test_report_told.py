@@ -14,7 +14,7 @@ from page_kit import words
 from reluctant.audit import STEPS, audit
 from reluctant.oracles import open_oracle
 from reluctant.report import audit_page, check_audit, three_figures
-from reluctant.report.findings import interface_facts
+from reluctant.report.interface import interface_facts
 from reluctant.report.summary import leaks, level_of
 from reluctant.testing import planted
 

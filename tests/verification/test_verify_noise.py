@@ -8,7 +8,7 @@ import pytest
 from reluctant import ReLUNetwork, extract, open_oracle, verify
 from reluctant.testing import planted
 from reluctant.testing.faults import noisy
-from reluctant.verification.check import MOST_TOLERANCE
+from reluctant.verification.findings import MOST_TOLERANCE
 
 
 @pytest.mark.parametrize("sd", [0.01, 0.1, 3.0])
@@ -22,7 +22,8 @@ def test_noise_that_hides_everything_decides_nothing(sd, seed):
 
 def test_answers_beside_a_crease_may_be_handed_in():
     from reluctant.oracles.opening import as_opened
-    from reluctant.verification.check import HeldOut, examine
+    from reluctant.verification.check import examine
+    from reluctant.verification.findings import HeldOut
 
     true = planted((6, 4, 1), 0)
     rows = np.random.default_rng(0).standard_normal((5, 6))

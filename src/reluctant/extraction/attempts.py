@@ -40,7 +40,7 @@ from reluctant.health.saturation import readable_box, smaller, told_in_steps, un
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting, Rows
 from reluctant.results import Outcome, Result
-from reluctant.verification.check import Verification
+from reluctant.verification.findings import Verification
 from reluctant.verification.precision import PrecisionCheck, examine_precision
 
 __all__ = ["HEALTH_LINES", "NEEDS_SPACE", "Run"]

@@ -8,7 +8,8 @@ from reluctant.extraction.candidate import Candidate
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise
 from reluctant.oracles import Counting
-from reluctant.verification.check import MOST_TOLERANCE, Verification, examine
+from reluctant.verification.check import examine
+from reluctant.verification.findings import MOST_TOLERANCE, Verification
 from reluctant.verification.precision import Precision
 
 __all__ = ["FAR_POINTS", "FEW_DIGITS_TOLERANCE", "FEW_NEURONS", "POINTS_FOR_DEEP", "examine_candidate", "points_worth"]

@@ -17,7 +17,8 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting, Oracle, Wrapper
 from reluctant.oracles.ledger import Ledger
-from reluctant.verification.check import MOST_TOLERANCE, Verification, examine
+from reluctant.verification.check import examine
+from reluctant.verification.findings import MOST_TOLERANCE, Verification
 
 __all__ = ["VERIFICATION_POINTS", "Tried", "try_exact"]
 

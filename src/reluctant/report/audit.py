@@ -15,7 +15,6 @@ from reluctant.report import drawings as draw
 from reluctant.report.absent import absences
 from reluctant.report.defenses import defense_table, label_alone, one_label, stand_in
 from reluctant.report.findings import (
-    interface_facts,
     is_trained,
     name_table,
     query_table,
@@ -23,6 +22,7 @@ from reluctant.report.findings import (
     step_table,
     truth_facts,
 )
+from reluctant.report.interface import interface_facts
 from reluctant.report.rendering import render
 from reluctant.report.search import search_svg
 from reluctant.report.sentences import (

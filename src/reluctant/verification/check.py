@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +22,10 @@ from reluctant.oracles.base import Oracle
 from reluctant.oracles.counting import Counting
 from reluctant.oracles.link import all_told
 from reluctant.oracles.opening import as_opened
+from reluctant.verification.findings import MOST_TOLERANCE, GroupError, HeldOut, Verification
 from reluctant.verification.points import beside, crease_points, far_along_creases
 
-__all__ = ["GroupError", "HeldOut", "Verification", "examine", "verify"]
+__all__ = ["examine", "verify"]
 
 SCALES = (0.1, 1.0, 10.0)
 FARTHEST = 4.0  # deviations: hardly a coordinate of a random point is farther out
@@ -34,76 +34,7 @@ FARTHEST = 4.0  # deviations: hardly a coordinate of a random point is farther o
 EXACT_TOLERANCE = float(np.sqrt(2 * unit_roundoff(np.float64)))
 NOISE_FACTOR = 30.0
 
-MOST_TOLERANCE = 1e-2  # of the output's deviation: where noise asks for more, nothing can be told
-
 CONFIDENCE = 0.95
-
-
-@dataclass(frozen=True)
-class GroupError:
-    """Errors over one group of points, relative to the standard deviation of the target's output."""
-
-    name: str
-    points: int
-    max_error: float
-    rms_error: float
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Rows on the creases of a network that were asked before and kept to verify it."""
-
-    rows: FloatArray
-    answers: FloatArray
-
-
-@dataclass(frozen=True)
-class Verification:
-    """Comparison of a target with a network.
-
-    Errors are relative to the standard deviation of each output at the scale of use (scale 1), or at the
-    scale of the points where that is larger. `tol` is the tolerance at the scale of use; where the answers
-    are larger, and their noise with them, as much more is allowed. `untested` counts neurons whose crease
-    does not pass the scale of use. If `ok`, `share` is the largest part of inputs of one scale that may err by
-    more than `tol` and not have been met, with the stated confidence. `inside` is where alone it was compared, if
-    probabilities saturate elsewhere; `undecided` says that errors are within the noise, and it is too large to decide.
-    """
-
-    ok: bool
-    max_error: float
-    rms_error: float
-    tol: float
-    points: int
-    groups: tuple[GroupError, ...]
-    untested: int
-    share: float
-    confidence: float
-    queries: int
-    inside: str = ""
-    undecided: bool = False
-
-    def __str__(self) -> str:
-        if self.undecided:
-            return f"The noise of the target is too large to compare: a tolerance of {self.tol:.1e} decides nothing."
-        verdict = "agrees" if self.ok else "does NOT agree"
-        unseen = (
-            f" With {self.confidence:.0%} confidence fewer than {self.share:.1%} of inputs of one scale err by more."
-        )
-        where = f" inside {self.inside}, where probabilities do not saturate" if self.inside else ""
-        have = "neuron has" if self.untested == 1 else "neurons have"
-        untested = f" {self.untested} {have} no crease where random points look for one."
-        return (
-            f"The network {verdict} with the target: error {self.max_error:.1e} at most, {self.rms_error:.1e} "
-            f"rms, of the output's standard deviation, over {self.points} points{where} (tolerance {self.tol:.1e})."
-            + (unseen if self.ok else "")
-            + (untested if self.untested else "")
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; `inside` only where there is such a box."""
-        data = asdict(self)
-        del data["undecided"]  # `ok` and `tol` say it
-        return {name: value for name, value in data.items() if name != "inside" or value}
 
 
 def verify(
