@@ -23,6 +23,7 @@ from reluctant.oracles import Counting, Kind, Linked, Selected
 from reluctant.oracles.link import AnswerLink
 from reluctant.results import Outcome
 from reluctant.span import recover_span
+from reluctant.span.values import values_refusal
 
 __all__ = ["look_at_health", "look_for_span", "seen", "span_from_labels"]
 
@@ -105,9 +106,9 @@ def _likely_link(oracle: Counting, served: Health) -> AnswerLink | None:
     """What may stand after the values: straight pieces behind it, where the answers are curved, prove it."""
     if served.answers is Kind.PROBABILITIES:
         return "softmax"
-    told = oracle.facts.kind is Kind.PROBABILITIES and served.deterministic
+    told = oracle.facts.kind is Kind.PROBABILITIES
     curved = served.refusal is Outcome.NOT_PIECEWISE_LINEAR and served.may_be_sigmoids
-    return "sigmoid" if told or curved else None
+    return "sigmoid" if (told or curved) and served.deterministic else None
 
 
 def _behind(oracle: Counting, link: AnswerLink, seed: int, noisy: bool) -> Health | None:
@@ -137,22 +138,23 @@ def span_from_labels(known: Known, outputs: int) -> bool:
     Values are no pieces of linear functions, or rounding leaves nothing of them, or none can be read through a link.
     """
     served, health = known.served, known.health
-    if known.refusal in FROM_LABELS or served is None or health is None:
-        return known.refusal in FROM_LABELS
-    coarse = known.refusal is Outcome.TOO_NOISY and served.deterministic
-    unread = known.linked and known.refusal is Outcome.NON_FINITE
-    few_digits = outputs > 1 and health.behind is not None and health.behind.too_coarse
-    return (coarse or unread or few_digits) and served.refusal not in (Outcome.CONSTANT, Outcome.NON_FINITE)
+    if served is None or health is None:
+        return False
+    refusal = values_refusal(health)
+    coarse = refusal is Outcome.TOO_NOISY and served.deterministic and (outputs > 1 or health.behind is None)
+    unread = known.linked and refusal is Outcome.NON_FINITE
+    readable = served.refusal not in (Outcome.CONSTANT, Outcome.NON_FINITE)
+    return refusal in FROM_LABELS or ((coarse or unread) and readable)
 
 
 def look_for_span(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """From values; from labels where these do not give it."""
     labels = span_from_labels(known, oracle.outputs)
-    if not labels:
+    if not labels and (known.health is None or values_refusal(known.health) is not None):
         skip_where(known, Outcome.CONSTANT, Outcome.NON_FINITE, missing="no directions to tell apart")
-    elif oracle.outputs == 1 and known.health is not None and known.health.answers is not Kind.LABELS:
-        said = lacks(known.health, "no span to take", saturates=known.linked)
-        raise Skip(f"{said} One output has no label to look at instead.", settles=known.refusal_settles)
+    if labels and oracle.outputs == 1 and known.health is not None and known.health.answers is not Kind.LABELS:
+        said = lacks(known.health, "no span that is looked for here", saturates=known.linked)
+        raise Skip(f"{said} One output has no label to look at instead.", settles=False)
     # Coarse directions of few digits do not pass verification, and finding them anew costs more.
     few = known.health is not None and known.health.number_format != "float64"
     return {"span": recover_span(oracle, labels=labels, fine=few, rng=seed)}

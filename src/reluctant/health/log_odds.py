@@ -29,14 +29,12 @@ CERTAIN = 1e-9  # a probability that far from 0 or 1 is one of a class that is c
 def are_sigmoids(near: ShortLines, far: Mapping[float, ShortLines], sd: float) -> bool:
     """True of answers with this noise, near and at far scales, if sigmoids explain them and nothing else does as well.
 
-    Where too few digits show how lines bend, it is enough that far out nearly all answers are 0 or 1.
+    That they are 0 or 1 far out does not tell: values that are clipped there are so too.
     """
     everywhere = [lines.finite_answers for lines in (near, *far.values())]
     if not near.sound.any() or not all(in_unit(answers, NOISE_FACTOR * sd) for answers in everywhere):
         return False
-    straight = _straightness(near, sd)
-    looks_so = saturated(far, sd) and _decided(near.finite_answers, sd) < 1 - MOSTLY
-    return straight.of_sigmoids or (looks_so and straight.as_answered < FEWEST)
+    return _straightness(near, sd).of_sigmoids
 
 
 def saturated(far: Mapping[float, ShortLines], sd: float) -> bool:

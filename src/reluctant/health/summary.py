@@ -56,7 +56,7 @@ class Health:
     queries: rows spent.
     behind: the probabilities that a link reads these answers from, None without one.
     unit: every answer at the scale of use lies between 0 and 1.
-    sigmoids: the answers are probabilities of sigmoids, by how lines bend, or by being 0 or 1 far out.
+    sigmoids: the answers are probabilities of sigmoids, by how lines bend.
     saturated: nearly all answers are 0 or 1 far out.
     recast: a local model, which would answer with more digits if it were opened with precision='float64'.
     """
@@ -128,9 +128,9 @@ class Health:
 
     @property
     def may_be_sigmoids(self) -> bool:
-        """True if answers are those of sigmoids, or are curved and stay between 0 and 1 however far out they are."""
+        """True if answers are those of sigmoids, or stay between 0 and 1 and are curved, or 0 or 1 far out."""
         curved = self.shape is Shape.SMOOTH and self.constant_beyond is not None
-        return self.answers is Kind.VALUES and (self.sigmoids or (self.unit and curved))
+        return self.answers is Kind.VALUES and (self.sigmoids or (self.unit and (curved or self.saturated)))
 
     def _sizes(self) -> list[str]:
         """Digits and noise, which labels do not have."""

@@ -10,7 +10,7 @@ import numpy as np
 from reluctant.health import Health
 from reluctant.health.summary import Shape
 from reluctant.numerics import FloatArray
-from reluctant.oracles import Counting
+from reluctant.oracles import Counting, Kind
 from reluctant.results import Outcome
 from reluctant.span.found import Found
 from reluctant.span.ground import RULE_OF_THREE, UNCLEAR_ANGLE, UNCLEAR_MARGIN
@@ -21,7 +21,7 @@ from reluctant.span.refine import long_steps, refine, slopes_inside
 from reluctant.span.search import search
 from reluctant.span.silence import FEWEST, INSIDE_BOUNDS, leaks, loud_places, slopes_along, tilt
 
-__all__ = ["FromValues", "from_values"]
+__all__ = ["FromValues", "from_values", "values_refusal"]
 
 FEW_DIGITS = 1e-11  # noise over spread of the answers: above, directions are not taken one by one
 TOO_FEW_DIGITS = 1e-3
@@ -79,11 +79,21 @@ def _limits(seen: Look, found: Found) -> str:
 def _refusal(seen: Look) -> Outcome | None:
     if seen.is_constant:
         return Outcome.CONSTANT
-    if seen.health.shape is Shape.CONSTANT:
+    return values_refusal(seen.health)
+
+
+def values_refusal(health: Health) -> Outcome | None:
+    """Why values give no span, or None.
+
+    Curves that digits hide are no reason: gradients of a sigmoid are in the span too, and verification tells whether
+    digits were enough. Nor are digits that are too few to read values exactly through a link.
+    """
+    if health.shape is Shape.CONSTANT:
         return Outcome.PIECEWISE_CONSTANT
-    if seen.health.refusal is None and _noise_share(seen.health) > TOO_FEW_DIGITS:
-        return Outcome.TOO_NOISY
-    return seen.health.refusal
+    hidden = health.curves_hidden and health.answers is Kind.VALUES
+    coarse = health.behind is not None and health.behind.too_coarse and np.isfinite(health.spread)
+    refusal = None if hidden or coarse else health.refusal
+    return Outcome.TOO_NOISY if refusal is None and _noise_share(health) > TOO_FEW_DIGITS else refusal
 
 
 def _noise_share(health: Health) -> float:
