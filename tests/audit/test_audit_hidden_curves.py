@@ -1,0 +1,60 @@
+"""The span of probabilities whose curves their digits hide: gradients of a sigmoid are in it too."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import reluctant as rl
+from reluctant.audit import audit
+
+LINKS = {
+    "sigmoid": (1, lambda v: 1 / (1 + np.exp(-v)), {}),
+    "softmax": (3, lambda v: np.exp(v - v.max(1, keepdims=True)) / np.exp(v - v.max(1, keepdims=True)).sum(1)[:, None],
+                {"link": "softmax"}),
+}  # fmt: skip
+
+
+def two_directions(link: str, decimals: int, seed: int):
+    rng, (outputs, function, _) = np.random.default_rng(seed), LINKS[link]
+    basis = rng.standard_normal((2, 8)) / np.sqrt(8)
+    w, b, a = rng.standard_normal((6, 2)) @ basis, rng.standard_normal(6), 0.7 * rng.standard_normal((6, outputs))
+    return lambda x: np.round(function(np.maximum(x @ w.T + b, 0) @ a), decimals), basis
+
+
+@pytest.mark.parametrize(("link", "decimals"), [("sigmoid", 5), ("sigmoid", 6), ("softmax", 6)])
+def test_rounded_probabilities_give_their_span(link, decimals, seed):
+    target, basis = two_directions(link, decimals, seed)
+    found = rl.recover_span(rl.open_oracle(target, dim=8, **LINKS[link][2]), rng=seed)
+    assert found.ok
+    assert found.queries < 3000
+    q = np.linalg.qr(basis.T)[0]
+    off = found.basis - (found.basis @ q) @ q.T
+    assert np.linalg.norm(off, 2) < 1e-3
+
+
+@pytest.mark.parametrize("decimals", [2, 3, 6])
+def test_an_audit_never_settles_that_there_is_none(decimals, seed):
+    target, _ = two_directions("sigmoid", decimals, seed)
+    record = audit(rl.open_oracle(target, dim=8), budget=20_000, seconds=5, steps=["health", "span"]).to_dict()
+    verdict = record["verdict"]
+    assert ("span" in verdict["leaks"]) != ("span" in verdict["unsettled"])
+    assert decimals < 6 or "span" in verdict["leaks"]
+
+
+def test_one_curved_output_leaves_the_span_unsettled():
+    rng = np.random.default_rng(0)
+    w, a = rng.standard_normal((3, 8)), rng.standard_normal(3)
+    oracle = rl.open_oracle(lambda x: (np.tanh(x @ w.T) @ a)[:, None], dim=8)
+    verdict = audit(oracle, budget=20_000, seconds=5, steps=["health", "span"]).to_dict()["verdict"]
+    assert "span" in verdict["unsettled"]
+
+
+@pytest.mark.parametrize("noise", [1e-6, 1e-5])
+def test_noisy_sigmoids_are_not_read_through_a_link_that_nobody_gave(noise):
+    target, _ = two_directions("sigmoid", 12, 0)
+    rng = np.random.default_rng(0)
+    oracle = rl.open_oracle(lambda x: target(x) + noise * rng.standard_normal((len(x), 1)), dim=8)
+    record = audit(oracle, budget=20_000, seconds=5, steps=["health", "span"]).to_dict()
+    assert record["target"]["link"] == "identity"
+    assert not any("wrong-link" in str(step) for step in record["steps"])
