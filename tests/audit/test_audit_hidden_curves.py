@@ -9,7 +9,7 @@ import reluctant as rl
 from reluctant.audit import audit
 
 LINKS = {
-    "sigmoid": (1, lambda v: 1 / (1 + np.exp(-v)), {}),
+    "sigmoid": (1, lambda v: (1 + np.tanh(v / 2)) / 2, {}),
     "softmax": (3, lambda v: np.exp(v - v.max(1, keepdims=True)) / np.exp(v - v.max(1, keepdims=True)).sum(1)[:, None],
                 {"link": "softmax"}),
 }  # fmt: skip
@@ -33,13 +33,13 @@ def test_rounded_probabilities_give_their_span(link, decimals, seed):
     assert np.linalg.norm(off, 2) < 1e-3
 
 
-@pytest.mark.parametrize("decimals", [2, 3, 6])
+@pytest.mark.parametrize("decimals", [2, 3, 5])
 def test_an_audit_never_settles_that_there_is_none(decimals, seed):
     target, _ = two_directions("sigmoid", decimals, seed)
     record = audit(rl.open_oracle(target, dim=8), budget=20_000, seconds=5, steps=["health", "span"]).to_dict()
     verdict = record["verdict"]
     assert ("span" in verdict["leaks"]) != ("span" in verdict["unsettled"])
-    assert decimals < 6 or "span" in verdict["leaks"]
+    assert decimals < 5 or "span" in verdict["leaks"]
 
 
 def test_one_curved_output_leaves_the_span_unsettled():
