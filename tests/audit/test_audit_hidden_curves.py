@@ -7,6 +7,7 @@ import pytest
 
 import reluctant as rl
 from reluctant.audit import audit
+from reluctant.testing import planted
 
 LINKS = {
     "sigmoid": (1, lambda v: (1 + np.tanh(v / 2)) / 2, {}),
@@ -58,3 +59,22 @@ def test_noisy_sigmoids_are_not_read_through_a_link_that_nobody_gave(noise):
     record = audit(oracle, budget=20_000, seconds=5, steps=["health", "span"]).to_dict()
     assert record["target"]["link"] == "identity"
     assert not any("wrong-link" in str(step) for step in record["steps"])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_log_probabilities_are_read_through_their_link(dtype):
+    true = planted((6, 5, 3), 1)
+
+    def log_softmax(x):
+        values = true(x)
+        values = values - values.max(axis=1, keepdims=True)
+        return (values - np.log(np.exp(values).sum(axis=1, keepdims=True))).astype(dtype)
+
+    record = audit(
+        rl.open_oracle(log_softmax, dim=6), budget=20_000, seconds=5, steps=["health", "extraction"]
+    ).to_dict()
+    if dtype is np.float64:
+        assert record["target"]["link"] == "log-softmax"
+        assert record["verdict"]["level"] == "exact"
+    else:  # few digits: read or not, it does not pass for harmless
+        assert {"extractable"} & {*record["verdict"]["leaks"], *record["verdict"]["unsettled"]}
