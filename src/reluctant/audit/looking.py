@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.audit.known import Known, Skip, skip_where
+from reluctant.audit.known import Known, skip_where
 from reluctant.audit.needed import rows_needed
-from reluctant.audit.owner import lacks
 from reluctant.audit.tidied import Tidied
 from reluctant.domains import Domain
 from reluctant.errors import ReluctantError, TargetError
@@ -164,9 +163,14 @@ def look_for_span(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any
     labels = span_from_labels(known, oracle.outputs)
     if not labels and (known.health is None or values_refusal(known.health) is not None):
         skip_where(known, Outcome.CONSTANT, Outcome.NON_FINITE, missing="no directions to tell apart")
-    if labels and oracle.outputs == 1 and known.health is not None and known.health.answers is not Kind.LABELS:
-        said = lacks(known.health, "no span that is looked for here", saturates=known.linked)
-        raise Skip(f"{said} One output has no label to look at instead.", settles=False)
     # Coarse directions of few digits do not pass verification, and finding them anew costs more.
     few = known.health is not None and known.health.number_format != "float64"
-    return {"span": recover_span(oracle, labels=labels, fine=few, rng=seed)}
+    threshold = _middle(oracle, known, seed) if labels else None
+    return {"span": recover_span(oracle, labels=labels, threshold=threshold, fine=few, rng=seed)}
+
+
+def _middle(oracle: Counting, known: Known, seed: int) -> float | None:
+    """An answer of one output that others are on both sides of, which is a label too; None where it answers labels."""
+    if oracle.outputs > 1 or known.health is None or known.health.answers is Kind.LABELS:
+        return None
+    return float(np.median(ask(oracle, oracle.facts.domain.sample(as_generator(seed), FEW_ROWS, oracle.dim))))
