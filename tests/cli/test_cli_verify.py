@@ -57,6 +57,15 @@ noise = np.random.default_rng(0)
 def noisy(x):
     return softmax(x) + 1e-3 * noise.standard_normal((len(x), 3))
 
+def noisy_chances(x):
+    return chances(x) + 1e-3 * noise.standard_normal((len(x), 3))
+
+def noisy_chance(x):
+    return noisy_chances(x)[:, :1]
+
+def within(x):
+    return values(x) / 20
+
 def one_hot(x):
     return np.eye(3)[values(x).argmax(axis=1)]
 """
@@ -172,6 +181,25 @@ def test_probabilities_that_no_link_reads_are_refused(name, said, files, served,
     ended = command("verify", f"{served}:{name}", files / "softmax.npz", "--dim", "4")
     assert ended.status == 2
     assert said in ended.err
+
+
+@pytest.mark.parametrize(("name", "output"), [("noisy_chances", None), ("noisy_chance", 0)])
+def test_sigmoids_that_noise_has_moved_are_refused(name, output, served, folder, command):
+    network = rl.extract(rl.open_oracle(f"{served}:values", dim=4, output=output)).network
+    network.before_link("sigmoid").save(folder / "chances.npz")
+    for seed in range(3):
+        ended = command("verify", f"{served}:{name}", folder / "chances.npz", "--dim", "4", "--seed", seed)
+        assert ended.status == 2, ended
+        assert "noise has moved" in ended.err
+
+
+@pytest.mark.parametrize("domain", [(), ("--domain=-0.1,0.1",)])
+def test_values_near_0_are_no_sigmoids_that_noise_has_moved(domain, served, folder, command):
+    network = rl.extract(rl.open_oracle(f"{served}:within", dim=4)).network
+    network.before_link("sigmoid").save(folder / "within.npz")
+    ended = command("verify", f"{served}:within", folder / "within.npz", "--dim", "4", *domain)
+    assert ended.status == 0, ended
+    assert "Compared before its sigmoid" in ended.out
 
 
 def test_numbers_between_0_and_1_get_a_hint(served, folder, command):
