@@ -86,9 +86,9 @@ class Run:
         if refusal is not None and not self.few_digits:
             return refusal, None
         outcome, network = self.try_methods(health, attempts)
-        clipped = "" if outcome is Outcome.RECOVERED else where_inputs_are_clipped(self.oracle, health, self.rng)
-        if clipped:
-            self.evidence["reason"] = clipped
+        if outcome in (Outcome.PARTIAL, Outcome.UNVERIFIED):  # a range that inputs are clipped to hides no digits
+            clipped = where_inputs_are_clipped(self.oracle, health, self.rng)
+            self.evidence |= {"reason": f"{outcome.happened} {clipped}"} if clipped else {}
         return outcome, network
 
     def go_inside(
