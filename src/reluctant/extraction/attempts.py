@@ -27,6 +27,7 @@ from reluctant.extraction.prospects import (
     IN_STEPS,
     exact_refusal,
     few_digits_are_enough,
+    in_few_bits,
     noticeable,
     saturates,
     too_few_digits,
@@ -105,7 +106,7 @@ class Run:
             self.evidence["reach"] = f"Far out probabilities saturate: asked inside {box.describe()}."
             health = self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
             if told_in_steps(self.oracle, self.rng):
-                self.evidence["reason"] = IN_STEPS
+                self.evidence |= {} if in_few_bits(health) else {"reason": IN_STEPS}
                 return Outcome.LOW_PRECISION, None
             try:
                 return self.go_on(health, attempts)
@@ -114,7 +115,7 @@ class Run:
                     raise
                 box = smaller(box)
         refuse_labels(space)
-        return Outcome.OUT_OF_REACH, None
+        return (Outcome.LOW_PRECISION if in_few_bits(self.evidence["health"]) else Outcome.OUT_OF_REACH), None
 
     def try_methods(self, health: Health, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
         """The methods in turn, until a network verifies."""
