@@ -115,3 +115,24 @@ def test_what_is_not_clipped_costs_nothing_more():
     deep = extract(open_oracle(planted((DIM, 8, 6, 1), 1)), DepthTwo(), attempts=1)
     assert not deep.ok
     assert "reach" not in deep.rows
+
+
+def bumps_and_a_step(x):
+    """Far out all outputs but the last are 0."""
+    return np.column_stack([np.maximum(0, 1 - np.abs(x)), 5 + np.clip(x[:, :1], -1, 1)])
+
+
+SATURATED = {
+    "a sigmoid": (lambda x: (1 + np.tanh(planted((DIM, 8, 1), 0)(x))) / 2, True),
+    "small values": (lambda x: 1e-12 * clipped(0, 1)(x), False),
+    "mostly 0, and large where not": (bumps_and_a_step, False),
+}
+
+
+@pytest.mark.parametrize("name", SATURATED)
+@pytest.mark.parametrize("rng", range(3))
+def test_only_answers_between_0_and_1_saturate_and_are_so_against_their_size(name, rng):
+    target, expected = SATURATED[name]
+    health = check_health(open_oracle(target, dim=DIM), rng=rng)
+    assert health.constant_beyond is not None
+    assert health.saturated is expected
