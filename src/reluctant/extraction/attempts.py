@@ -115,7 +115,8 @@ class Run:
                     raise
                 box = smaller(box)
         refuse_labels(space)
-        return (Outcome.LOW_PRECISION if in_few_bits(self.evidence["health"]) else Outcome.OUT_OF_REACH), None
+        unreadable = in_few_bits(self.evidence["health"]) and unsaturated_box(space, self.rng) is not None
+        return (Outcome.LOW_PRECISION if unreadable else Outcome.OUT_OF_REACH), None
 
     def try_methods(self, health: Health, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
         """The methods in turn, until a network verifies."""

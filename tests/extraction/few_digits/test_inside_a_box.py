@@ -119,6 +119,13 @@ def test_float32_next_to_1_is_a_number_format_and_no_rounding(bias: float, seed:
     assert rl.extract(rl.open_oracle(tmp_path / "near_one.onnx", link="sigmoid", precision="float64"), rng=seed).ok
 
 
+@pytest.mark.parametrize("kept", [1, 2])
+def test_probabilities_that_are_not_told_are_out_of_reach_in_any_format(kept: int) -> None:
+    answer, _ = in_float32_probabilities(small_biases(CLASSES, 0))
+    result = rl.extract(rl.open_oracle(rl.defend(rl.open_oracle(answer, dim=DIM), f"top={kept}"), link="top-k"))
+    assert result.outcome is rl.Outcome.OUT_OF_REACH
+
+
 def test_a_readable_box_holds_no_faded_probability(seed: int) -> None:
     answer, _ = in_float32_probabilities(small_biases(CLASSES, seed))
     oracle = rl.open_oracle(answer, dim=DIM, link="softmax")
