@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 import reluctant as rl
+from reluctant.cli.targets import TargetOptions
+from reluctant.cli.verify import _refuse_unreadable
+from reluctant.errors import InvalidInput, LinkMismatch
+from reluctant.networks import ReLUNetwork
 
 SERVED = """
 import numpy as np
@@ -128,6 +133,15 @@ def test_labels_are_named(link, served, files, command):
     ended = command("verify", f"{served}:one_hot", files / f"{link}.npz", "--dim", 4)
     assert ended.status == 2
     assert "got labels, nothing but 0 and 1" in ended.err
+
+
+def test_what_the_link_said_of_labels_is_not_lost():
+    read, error = rl.open_oracle(lambda x: np.eye(3)[[0] * len(x)], dim=4, link="softmax"), LinkMismatch("no ratios")
+    read.answer(np.zeros((3, 4)))
+    network = ReLUNetwork([np.zeros((3, 4))], [np.zeros(3)], link="softmax")
+    with pytest.raises(InvalidInput, match="labels") as refused:
+        _refuse_unreadable(read, read, network, TargetOptions(), error)
+    assert refused.value.__cause__ is error
 
 
 @pytest.mark.parametrize(
