@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 import reluctant as rl
+from reluctant.cli.targets import TargetOptions
+from reluctant.cli.verify import _refuse_unreadable
+from reluctant.errors import InvalidInput, LinkMismatch
+from reluctant.networks import ReLUNetwork
 
 SERVED = """
 import numpy as np
@@ -56,6 +61,15 @@ noise = np.random.default_rng(0)
 
 def noisy(x):
     return softmax(x) + 1e-3 * noise.standard_normal((len(x), 3))
+
+def noisy_chances(x):
+    return chances(x) + 1e-3 * noise.standard_normal((len(x), 3))
+
+def noisy_chance(x):
+    return noisy_chances(x)[:, :1]
+
+def within(x):
+    return values(x) / 20
 
 def one_hot(x):
     return np.eye(3)[values(x).argmax(axis=1)]
@@ -121,6 +135,15 @@ def test_labels_are_named(link, served, files, command):
     assert "got labels, nothing but 0 and 1" in ended.err
 
 
+def test_what_the_link_said_of_labels_is_not_lost():
+    read, error = rl.open_oracle(lambda x: np.eye(3)[[0] * len(x)], dim=4, link="softmax"), LinkMismatch("no ratios")
+    read.answer(np.zeros((3, 4)))
+    network = ReLUNetwork([np.zeros((3, 4))], [np.zeros(3)], link="softmax")
+    with pytest.raises(InvalidInput, match="labels") as refused:
+        _refuse_unreadable(read, read, network, TargetOptions(), error)
+    assert refused.value.__cause__ is error
+
+
 @pytest.mark.parametrize(
     ("target", "said"), [("softmax", "give --link softmax"), ("one_hot", "The target answers labels")]
 )
@@ -172,6 +195,25 @@ def test_probabilities_that_no_link_reads_are_refused(name, said, files, served,
     ended = command("verify", f"{served}:{name}", files / "softmax.npz", "--dim", "4")
     assert ended.status == 2
     assert said in ended.err
+
+
+@pytest.mark.parametrize(("name", "output"), [("noisy_chances", None), ("noisy_chance", 0)])
+def test_sigmoids_that_noise_has_moved_are_refused(name, output, served, folder, command):
+    network = rl.extract(rl.open_oracle(f"{served}:values", dim=4, output=output)).network
+    network.before_link("sigmoid").save(folder / "chances.npz")
+    for seed in range(3):
+        ended = command("verify", f"{served}:{name}", folder / "chances.npz", "--dim", "4", "--seed", seed)
+        assert ended.status == 2, ended
+        assert "noise has moved" in ended.err
+
+
+@pytest.mark.parametrize("domain", [(), ("--domain=-0.1,0.1",)])
+def test_values_near_0_are_no_sigmoids_that_noise_has_moved(domain, served, folder, command):
+    network = rl.extract(rl.open_oracle(f"{served}:within", dim=4)).network
+    network.before_link("sigmoid").save(folder / "within.npz")
+    ended = command("verify", f"{served}:within", folder / "within.npz", "--dim", "4", *domain)
+    assert ended.status == 0, ended
+    assert "Compared before its sigmoid" in ended.out
 
 
 def test_numbers_between_0_and_1_get_a_hint(served, folder, command):

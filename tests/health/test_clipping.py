@@ -30,8 +30,8 @@ CLIPPED = {
 }
 
 
-def found_range(target):
-    oracle = open_oracle(target, dim=DIM)
+def found_range(target, dim=DIM):
+    oracle = open_oracle(target, dim=dim)
     health, before = check_health(oracle), oracle.queries
     box = clipped_range(oracle, health, np.random.default_rng(0))
     assert oracle.queries - before <= 1002
@@ -59,6 +59,32 @@ def test_no_range_is_made_up(name):
     assert found_range(UNCLIPPED[name]) is None
 
 
+def bounded(dim, seed):
+    """Answers that are clipped, and inputs that are not."""
+    network = planted((dim, 4, 1), seed)
+    middle = network(np.zeros((1, dim)))
+    return lambda x: np.clip(network(x) - middle, -0.5, 0.5)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_no_range_is_made_up_of_few_inputs(dim):
+    assert not [seed for seed in range(20) if found_range(bounded(dim, seed), dim) is not None]
+
+
+def test_the_same_choice_of_inputs_again_is_no_second_witness(monkeypatch):
+    """One direction has one bound, however often it is asked."""
+    monkeypatch.setattr("reluctant.health.clipping.MOVED", 1.0)
+    assert found_range(clipped(0, 1)) is None
+
+
+def test_digits_that_were_too_few_are_the_reason_and_no_range_is_looked_for():
+    target = clipped(0, 1, digits=lambda y: np.round(y, 4))
+    found = extract(open_oracle(target, dim=DIM), attempts=1)
+    assert found.outcome is Outcome.LOW_PRECISION
+    assert "too few digits" in found.evidence["reason"]
+    assert "reach" not in found.rows
+
+
 @pytest.mark.parametrize("method", [extract, learn])
 @pytest.mark.parametrize("link", ["identity", "sigmoid"])
 def test_the_range_is_named_and_looking_inside_works(method, link):
@@ -69,7 +95,10 @@ def test_the_range_is_named_and_looking_inside_works(method, link):
     failed = method(open_oracle(target, dim=DIM, link=link))
     assert failed.outcome in (Outcome.PARTIAL, Outcome.UNVERIFIED, Outcome.NOT_ACCURATE)
     reason = failed.evidence["reason"]
-    assert reason.startswith("Inputs seem to be clipped to [0, 1]")
+    assert reason.startswith(failed.outcome.happened)
+    assert "Inputs seem to be clipped to [0, 1]" in reason
+    assert "reach" in failed.rows
+    assert failed.stage != "reach"
     low, high = map(float, re.search(r"--domain=([^,]*),([^)]*)\)", reason).groups())
     assert extract(open_oracle(target, dim=DIM, link=link, domain=(low, high))).ok
 
@@ -86,3 +115,24 @@ def test_what_is_not_clipped_costs_nothing_more():
     deep = extract(open_oracle(planted((DIM, 8, 6, 1), 1)), DepthTwo(), attempts=1)
     assert not deep.ok
     assert "reach" not in deep.rows
+
+
+def bumps_and_a_step(x):
+    """Far out all outputs but the last are 0."""
+    return np.column_stack([np.maximum(0, 1 - np.abs(x)), 5 + np.clip(x[:, :1], -1, 1)])
+
+
+SATURATED = {
+    "a sigmoid": (lambda x: (1 + np.tanh(planted((DIM, 8, 1), 0)(x))) / 2, True),
+    "small values": (lambda x: 1e-12 * clipped(0, 1)(x), False),
+    "mostly 0, and large where not": (bumps_and_a_step, False),
+}
+
+
+@pytest.mark.parametrize("name", SATURATED)
+@pytest.mark.parametrize("rng", range(3))
+def test_only_answers_between_0_and_1_saturate_and_are_so_against_their_size(name, rng):
+    target, expected = SATURATED[name]
+    health = check_health(open_oracle(target, dim=DIM), rng=rng)
+    assert health.constant_beyond is not None
+    assert health.saturated is expected

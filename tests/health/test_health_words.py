@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reluctant import ReLUNetwork, check_health, extract, learn, open_oracle
+from reluctant import DepthTwo, ReLUNetwork, check_health, extract, learn, open_oracle
 from reluctant.defenses import defend
-from reluctant.extraction.prospects import IN_A_BOX, WITH_FEW_DIGITS, what_extraction_would_do
+from reluctant.extraction.prospects import IN_A_BOX, WITH_FEW_DIGITS, too_few_digits, what_extraction_would_do
 from reluctant.health import Shape
 from reluctant.health.answers import UNIFORM_SD
 from reluctant.health.behind import Behind
+from reluctant.health.words import too_noisy
 from reluctant.networks.onnx_write import write_onnx
 from reluctant.oracles import Kind
 from reluctant.results import Outcome
@@ -232,7 +233,7 @@ FILES = {"values": ("identity", 1), "sigmoid": ("sigmoid", 1), "softmax": ("soft
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("defense", [None, "decimals=3", "float32"])
+@pytest.mark.parametrize("defense", [None, "decimals=3", "float32", "gaussian=1e-4,fixed"])
 def test_more_digits_are_advised_where_there_are_any_and_with_the_link(name, defense, tmp_path):
     """A file in float32 has more, whatever its link; one behind a defense that takes them away does not."""
     link, outputs = FILES[name]
@@ -246,6 +247,25 @@ def test_more_digits_are_advised_where_there_are_any_and_with_the_link(name, def
     if defense is None:
         assert link == "identity" or f"--link {link} --precision float64" in said
         assert extract(open_oracle(tmp_path / "file.onnx", link=link, precision="float64")).ok
+
+
+def test_noise_that_stays_the_same_is_not_cured_by_more_digits(tmp_path):
+    write_onnx(planted((6, 8, 1), 2), tmp_path / "file.onnx", "float32")
+    plain = open_oracle(tmp_path / "file.onnx")
+    for target, advice in ((defend(plain, "gaussian=1e-4,fixed"), False), (plain, True)):
+        found = extract(open_oracle(target), DepthTwo())
+        assert found.outcome is Outcome.LOW_PRECISION
+        assert ("precision='float64'" in found.evidence["reason"]) == advice
+
+
+def test_training_is_advised_without_the_link_where_there_is_one():
+    health = check_health(open_oracle(NETWORK.__call__, dim=6))
+    for behind, advice in ((None, "trained on them (rl"), (Behind(7, 1e-7), "trained on them, without the link (rl")):
+        for deterministic in (True, False):
+            said = replace(health, behind=behind, deterministic=deterministic, decimals=7)
+            for words in (too_few_digits(said, tried=True), too_noisy(said)):
+                assert advice in words
+                assert ("span --labels" in words) == deterministic
 
 
 def test_float16_is_not_said_to_be_decimals():

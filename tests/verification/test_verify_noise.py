@@ -43,3 +43,20 @@ def test_what_was_decided_is_not_said_to_be_undecided():
     assert verification.ok
     assert verification.tol > MOST_TOLERANCE
     assert "agrees" in str(verification)
+
+
+@pytest.mark.parametrize("number_format", [np.float16, np.float32])
+@pytest.mark.parametrize("dim", [1, 10])
+def test_a_number_format_is_not_taken_for_another_network(number_format, dim, seed):
+    """Half the answers of one neuron are the same, and those far out are rounded more than those nearby."""
+    one = planted((dim, 1, 1), seed)
+    shifted = ReLUNetwork(one.weights, [one.biases[0], one.biases[1] * 0])
+    for true in (one, shifted, planted((dim, 5, 2), seed)):
+        found = verify(open_oracle(lambda x, true=true: true(x).astype(number_format), dim=dim), true, rng=seed)
+        assert found.ok or found.undecided, found
+
+
+def test_a_constant_that_fits_any_format_is_held_to_all_digits():
+    one, other = (ReLUNetwork([np.zeros((1, 4))], [np.array([value])]) for value in (1.0, 1.001))
+    assert verify(open_oracle(one), one).ok
+    assert not verify(open_oracle(one), other).ok

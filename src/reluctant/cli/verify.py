@@ -14,7 +14,7 @@ from reluctant.errors import BudgetExhausted, InvalidInput, LinkMismatch
 from reluctant.health.answers import answer_kind, in_unit, is_one_hot
 from reluctant.health.behind import Behind
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import as_generator
+from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Kind, Linked
 from reluctant.oracles.link import NOISY, ToFirst, last_told
 from reluctant.runs import Record
@@ -24,6 +24,7 @@ from reluctant.verification import verify as verify_network
 __all__ = ["verify"]
 
 LINK_ROWS = 3  # asked to see what the target answers
+FAR = 100.0  # scale at which values are hardly between 0 and 1 by chance
 MOSTLY = 0.9  # of the rows
 
 
@@ -69,19 +70,33 @@ def _verified(
     except LinkMismatch as error:
         if read is oracle:
             raise
-        _refuse_unreadable(read, error)
+        _refuse_unreadable(oracle, read, candidate, options, error)
     read, compared = _before_its_link(oracle, candidate)
     return verify_network(read, candidate, rng=options.seed, tol=tol), compared
 
 
-def _refuse_unreadable(read: Counting, error: LinkMismatch) -> None:
+def _refuse_unreadable(
+    oracle: Counting, read: Counting, candidate: ReLUNetwork, options: TargetOptions, error: LinkMismatch
+) -> None:
     """Raise of labels, and of probabilities that noise has moved: what the link refused is no answer of values."""
     told, p = Behind.last_of(read), last_told(read)
     if told is not None and told.certain:
-        raise _refused("labels, nothing but 0 and 1", "How many labels are the same, train_student and audit measure.")
-    if p is not None and np.mean(np.abs(p.sum(axis=1) - 1) < NOISY) >= MOSTLY and in_unit(p, NOISY):
+        fix = "How many labels are the same, train_student and audit measure."
+        raise _refused("labels, nothing but 0 and 1", fix) from error
+    if _add_up(p) or (candidate.link == "sigmoid" and _stay_in_unit(oracle, candidate, options)):
         fix = "How close a network comes to them, train_student and audit measure."
         raise _refused("probabilities that noise has moved, which no link reads", fix) from error
+
+
+def _add_up(p: FloatArray | None) -> bool:
+    """True of probabilities of classes, but for noise."""
+    return p is not None and bool(np.mean(np.abs(p.sum(axis=1) - 1) < NOISY) >= MOSTLY) and in_unit(p, NOISY)
+
+
+def _stay_in_unit(oracle: Counting, candidate: ReLUNetwork, options: TargetOptions) -> bool:
+    """True if far out answers are those of a sigmoid, but for noise, and the network's values are not. Cost: 3 rows."""
+    rows = _some_rows(oracle, options, FAR)
+    return in_unit(oracle.answer(rows), NOISY) and not in_unit(candidate(rows), NOISY)
 
 
 def _refused(got: str, fix: str) -> InvalidInput:
@@ -101,7 +116,7 @@ def _as_the_file_says(oracle: Counting, candidate: ReLUNetwork, options: TargetO
     try:
         read.answer(_some_rows(oracle, options))
     except LinkMismatch as error:
-        _refuse_unreadable(read, error)
+        _refuse_unreadable(oracle, read, candidate, options, error)
         return _before_its_link(oracle, candidate)
     return read, f"The network was written with a {link}: the target's probabilities were read through it."
 
@@ -139,5 +154,5 @@ def _why_not(oracle: Counting, candidate: ReLUNetwork, options: TargetOptions) -
     return ""
 
 
-def _some_rows(oracle: Counting, options: TargetOptions) -> np.ndarray:
-    return oracle.facts.domain.sample(as_generator(options.seed), LINK_ROWS, oracle.dim)
+def _some_rows(oracle: Counting, options: TargetOptions, scale: float = 1.0) -> FloatArray:
+    return oracle.facts.domain.sample(as_generator(options.seed), LINK_ROWS, oracle.dim, scale)

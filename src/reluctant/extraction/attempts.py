@@ -27,6 +27,7 @@ from reluctant.extraction.prospects import (
     IN_STEPS,
     exact_refusal,
     few_digits_are_enough,
+    in_few_bits,
     noticeable,
     saturates,
     too_few_digits,
@@ -86,9 +87,9 @@ class Run:
         if refusal is not None and not self.few_digits:
             return refusal, None
         outcome, network = self.try_methods(health, attempts)
-        clipped = "" if outcome is Outcome.RECOVERED else where_inputs_are_clipped(self.oracle, health, self.rng)
-        if clipped:
-            self.evidence["reason"] = clipped
+        if outcome in (Outcome.PARTIAL, Outcome.UNVERIFIED):  # a range that inputs are clipped to hides no digits
+            clipped = where_inputs_are_clipped(self.oracle, health, self.rng)
+            self.evidence |= {"reason": f"{outcome.happened} {clipped}"} if clipped else {}
         return outcome, network
 
     def go_inside(
@@ -105,7 +106,7 @@ class Run:
             self.evidence["reach"] = f"Far out probabilities saturate: asked inside {box.describe()}."
             health = self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
             if told_in_steps(self.oracle, self.rng):
-                self.evidence["reason"] = IN_STEPS
+                self.evidence |= {} if in_few_bits(health) else {"reason": IN_STEPS}
                 return Outcome.LOW_PRECISION, None
             try:
                 return self.go_on(health, attempts)
@@ -114,7 +115,8 @@ class Run:
                     raise
                 box = smaller(box)
         refuse_labels(space)
-        return Outcome.OUT_OF_REACH, None
+        unreadable = in_few_bits(self.evidence["health"]) and unsaturated_box(space, self.rng) is not None
+        return (Outcome.LOW_PRECISION if unreadable else Outcome.OUT_OF_REACH), None
 
     def try_methods(self, health: Health, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
         """The methods in turn, until a network verifies."""

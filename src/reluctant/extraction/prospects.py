@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from reluctant.health import Health
 from reluctant.health.summary import FAR_ENOUGH
-from reluctant.health.words import NOISIEST_READ, RECAST, TOO_COARSE, TRAIN, TRAIN_OR_SPAN, coarse_behind, digits
+from reluctant.health.words import NOISIEST_READ, RECAST, TOO_COARSE, coarse_behind, digits, what_is_left
 from reluctant.oracles import Oracle
 from reluctant.results import Outcome
 from reluctant.verification.check import NOISE_FACTOR
@@ -19,6 +19,7 @@ __all__ = [
     "answered_far_out",
     "exact_refusal",
     "few_digits_are_enough",
+    "in_few_bits",
     "noticeable",
     "saturates",
     "too_few_digits",
@@ -76,6 +77,11 @@ def few_digits_are_enough(health: Health, oracle: Oracle) -> bool:
     return oracle.facts.domain.is_box and health.noise.at(health.spread) <= NOISIEST_READ * health.spread
 
 
+def in_few_bits(health: Health) -> bool:
+    """True if probabilities behind a link have no more digits than a number format below float64 holds."""
+    return health.behind is not None and health.behind.number_format != "float64"
+
+
 def what_extraction_would_do(health: Health, oracle: Oracle) -> str:
     """A sentence where it would not look for exact weights: refuse the target, or do with few digits; else empty."""
     refusal = exact_refusal(health)
@@ -99,8 +105,7 @@ def _inside_a_box(health: Health) -> str:
         return ""
     if health.noise.absolute > NOISIEST_READ * health.spread:
         return f"{WOULD_REFUSE} {too_few_digits(health, tried=False)}"
-    few = health.more_digits and health.behind.number_format != "float64"
-    return f"{IN_A_BOX} {RECAST}" if few else IN_A_BOX
+    return f"{IN_A_BOX} {RECAST}" if health.more_digits else IN_A_BOX
 
 
 def too_few_digits(health: Health, *, tried: bool) -> str:
@@ -109,7 +114,5 @@ def too_few_digits(health: Health, *, tried: bool) -> str:
         return coarse_behind(health)
     method = "the method for them, which recovers one hidden layer, did not succeed"
     failed = method if tried else "for the method for few digits"
-    train = TRAIN_OR_SPAN if health.deterministic else TRAIN
-    unlinked = train if health.behind is None else train.replace("on them", "on them, without the link")
-    advice = RECAST if health.more_digits else unlinked
+    advice = RECAST if health.more_digits else what_is_left(health)
     return f"{digits(health)}: too few digits for exact extraction, and {failed}. {advice}"

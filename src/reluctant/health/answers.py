@@ -13,6 +13,7 @@ __all__ = [
     "answer_kind",
     "digits_noise",
     "find_decimals",
+    "format_noise",
     "in_unit",
     "is_one_hot",
     "narrowest_format",
@@ -67,15 +68,17 @@ def rounding_noise(values: FloatArray) -> float:
 
 
 def digits_noise(values: FloatArray) -> float:
-    """Noise that all rounding puts on these values, to decimals or to a number format, as far as they tell it.
-
-    A few values that are the same again and again fit any format by chance.
-    """
+    """Noise that all rounding puts on these values, to decimals or to a number format, as far as they tell it."""
     finite = values[np.isfinite(values)]
-    if 2 * np.unique(finite).size < finite.size:
-        return rounding_noise(values)
-    of_format = UNIFORM_SD * unit_roundoff(narrowest_format(finite)) * float(np.median(np.abs(finite)))
-    return max(rounding_noise(values), of_format)
+    size = float(np.median(np.abs(finite))) if finite.size else 0.0
+    return max(rounding_noise(values), format_noise(finite) * size)
+
+
+def format_noise(values: FloatArray) -> float:
+    """Noise that the number format puts on each of these values, as a part of it; a few fit any format by chance."""
+    if np.unique(values[np.isfinite(values)]).size < FEWEST_VALUES:
+        return 0.0
+    return UNIFORM_SD * unit_roundoff(narrowest_format(values))
 
 
 def narrowest_format(values: FloatArray) -> str:

@@ -2,7 +2,7 @@
 
 Some coordinates of random inputs are moved together, far below and far above all others. A target that clips them
 answers the same from a bound on, and from the same bound whichever coordinates are moved; a function that is flat far
-out for another reason has a bound of its own on every line.
+out for another reason has a bound of its own on every line. Of one or two inputs there are not enough such lines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from reluctant.oracles.counting import Counting
 __all__ = ["clipped_range"]
 
 PROBES, MOVED = 6, 0.5  # random inputs; share of their coordinates that are moved
-AGREEING = 3  # of them that have the same bound
+AGREEING = 3  # different choices of coordinates that have the same bound
+FEWEST_INPUTS = 3  # so that there are more choices than that
 SIZES: FloatArray = 2.0 ** np.arange(-6.0, 13.0)  # 1/64 to 4096
 PLACES: FloatArray = np.concatenate([-SIZES[::-1], [0.0], SIZES])
 POINTS, ROUNDS = 8, 8  # between two places, and how often they are laid anew: to a ten millionth of a bound
@@ -33,8 +34,10 @@ COARSEST = 0.05  # of the range: bounds that are known no better say nothing
 def clipped_range(oracle: Counting, health: Health, rng: np.random.Generator) -> Domain | None:
     """The box that inputs seem to be clipped to, if it has the same bounds for all of them; else None.
 
-    Cost: 234 rows, and 768 to find the bounds if there are any.
+    Cost: 234 rows, and 768 to find the bounds if there are any; nothing for less than three inputs.
     """
+    if oracle.dim < FEWEST_INPUTS:
+        return None
     at = oracle.facts.domain.interior(rng, PROBES, oracle.dim)
     moved = rng.random(at.shape) < MOVED
     moved[np.arange(PROBES), rng.integers(oracle.dim, size=PROBES)] = True
@@ -45,8 +48,9 @@ def clipped_range(oracle: Counting, health: Health, rng: np.random.Generator) ->
         return None
     low, high = np.nanmin(ends[0]), np.nanmax(ends[1])
     within = max(SAME, SLOPE * probes.noise / health.spread) * (high - low)
-    agree = (np.abs(ends - np.array([[low], [high]])) <= within).sum(axis=1)
-    if (agree < AGREEING).any() or within > COARSEST * (high - low):
+    agree = np.abs(ends - np.array([[low], [high]])) <= within
+    choices = [len(np.unique(moved[same], axis=0)) for same in agree]
+    if min(choices) < AGREEING or within > COARSEST * (high - low):
         return None
     known = max(RESOLVED, SLOPE * probes.noise / health.spread) * (high - low)
     return Domain(_told(low, known, inward=1.0), _told(high, known, inward=-1.0))

@@ -47,13 +47,16 @@ def _between_0_and_1(near: ShortLines, far: Mapping[float, ShortLines], sd: floa
 
 def saturated(far: Mapping[float, ShortLines], sd: float) -> bool:
     """True if answers with this noise are 0 or 1 at the farthest of these scales, nearly all of them."""
-    return bool(far) and _decided(far[max(far)].at_centres, sd) >= MOSTLY
+    if not far or not in_unit(far[max(far)].finite_answers, NOISE_FACTOR * sd):
+        return False
+    size = max(np.abs(lines.finite_answers).max(initial=0.0) for lines in far.values())
+    return _decided(far[max(far)].at_centres, sd, size) >= MOSTLY
 
 
-def _decided(answers: FloatArray, sd: float) -> float:
-    """Share of the answers that are 0 or 1."""
+def _decided(answers: FloatArray, sd: float, size: float = 1.0) -> float:
+    """Share of the answers that are 0 or 1; next to answers of this size, where all are small."""
     to_next = np.minimum(np.abs(answers), np.abs(1 - answers))
-    return float(np.mean(to_next <= max(CERTAIN, DEVIATIONS * sd)))
+    return float(np.mean(to_next <= max(CERTAIN * min(size, 1.0), DEVIATIONS * sd)))
 
 
 class _Straightness(NamedTuple):

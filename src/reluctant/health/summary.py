@@ -100,7 +100,8 @@ class Health:
     def more_digits(self) -> bool:
         """True if it would answer with more digits in float64: it can be re-cast, and nothing else limits them."""
         rounded = self.decimals is not None or (self.behind is not None and self.behind.decimals is not None)
-        return self.recast and self.deterministic and not rounded
+        number_format = self.number_format if self.behind is None else self.behind.number_format
+        return self.recast and self.deterministic and not rounded and number_format != "float64"
 
     def why(self, outcome: Outcome) -> str:
         """What this says of a run that ended so; empty if it was not for what the interface gives."""

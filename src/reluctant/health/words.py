@@ -17,34 +17,28 @@ __all__ = [
     "RECAST",
     "TOO_COARSE",
     "TRAIN",
-    "TRAIN_OR_SPAN",
     "coarse_behind",
     "digits",
     "too_noisy",
+    "what_is_left",
     "why_refused",
 ]
 
 NOISIEST_READ = 1e-6  # of the output's deviation: more noise hides what lines inside a box have to tell
 
 TRAIN = "A network can be trained on them (rl.train_student, audit)."
-TRAIN_OR_SPAN = (
-    "A network can be trained on them (rl.train_student, audit), and the span can be taken from labels (labels=True, "
-    "span --labels)."
-)
+TRAIN_UNLINKED = "A network can be trained on them, without the link (rl.train_student, audit)."
+SPAN = "The span can be taken from labels (labels=True, span --labels)."
 RECAST = "Open the model in float64: precision='float64' (--precision float64)."
 TOO_COARSE = (
     "The values before the link cannot be read from so few digits (link=, --link): log-ratios of such numbers change "
-    "in steps, and are infinite where one is rounded to 0. A network can be trained on them, without the link "
-    "(rl.train_student, audit), and the span can be taken from labels (labels=True, span --labels)."
+    f"in steps, and are infinite where one is rounded to 0. {TRAIN_UNLINKED} {SPAN}"
 )
 COARSE = (
     "Without all digits extract may not recover the network through its link (reluctant extract --link {link}). One "
     "can be trained on them, without the link (rl.train_student, audit)."
 )
-TOO_NOISY_TO_READ = (
-    "The values before the link cannot be read from them (link=, --link). A network can be trained on them, without "
-    "the link (rl.train_student, audit)."
-)
+TOO_NOISY_TO_READ = f"The values before the link cannot be read from them (link=, --link). {TRAIN_UNLINKED}"
 READ_THEM = (
     "Read them through their link, link='{link}' (reluctant extract --link {link}; span has it too): where they "
     "saturate, a box is found in which they do not."
@@ -95,9 +89,14 @@ def coarse_behind(health: Health) -> str:
 
 
 def too_noisy(health: Health) -> str:
-    """Of answers whose digits are too few against their spread; labels of rounded ones do not flicker."""
-    advice = TRAIN_OR_SPAN if health.deterministic else TRAIN
-    return f"{digits(health)}: with a spread of {health.spread:.2g}, no structure can be seen. {advice}"
+    """Of answers whose digits are too few against their spread."""
+    return f"{digits(health)}: with a spread of {health.spread:.2g}, no structure can be seen. {what_is_left(health)}"
+
+
+def what_is_left(health: Health) -> str:
+    """What can be done with answers that no exact method reads; labels of those with noise flicker."""
+    train = TRAIN if health.behind is None else TRAIN_UNLINKED
+    return f"{train} {SPAN}" if health.deterministic else train
 
 
 def digits(health: Health) -> str:
@@ -130,5 +129,5 @@ def _of_probabilities(health: Health) -> str:
     if link == "sigmoid" and health.number_format != "float64" and not health.more_digits:
         return f"{told} in {health.number_format}. {COARSE.format(link=link)}"
     hidden = ", by less than their noise at small scale" if health.curves_hidden else ""
-    read = READ_THEM_RECAST if health.more_digits and health.number_format != "float64" else READ_THEM
+    read = READ_THEM_RECAST if health.more_digits else READ_THEM
     return f"{told}, which are curved{hidden}. {read.format(link=link)}"

@@ -225,7 +225,8 @@ class Run:
         self.kept = model
         if not model.good_for(self.eps):
             clipped = where_inputs_are_clipped(self.oracle, health, self.rng)
-            self.evidence |= {"reason": clipped} if clipped else self.limits(model, noise)
+            self.evidence |= {"reason": f"{Outcome.NOT_ACCURATE.happened} {clipped}"} if clipped else {}
+            self.evidence |= self.limits(model, noise)
             return Outcome.NOT_ACCURATE
         self.evidence |= self.limits(model, noise)
         self.evidence["risk"] = remaining_risk(len(drawn.rows), _steepest(model, drawn))

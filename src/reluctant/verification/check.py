@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
-from reluctant.health.answers import digits_noise
+from reluctant.health.answers import format_noise, rounding_noise
 from reluctant.health.behind import Behind, refuse_labels
 from reluctant.health.noise import measure_noise, noise_model
 from reluctant.health.saturation import unsaturated_box
@@ -142,8 +142,8 @@ def _measure_noise(
     if far is not None and noise.relative > USABLE_NOISE:  # answers that are nothing but noise are no measure of it
         noise = Noise(max(noise.absolute, far.sd), 0.0)
     behind = Behind.last_of(oracle, told)
-    rounding = max(digits_noise(answers), 0.0 if behind is None else behind.noise)
-    return replace(noise, absolute=max(noise.absolute, rounding))
+    rounding = max(rounding_noise(answers), 0.0 if behind is None else behind.noise)
+    return Noise(max(noise.absolute, rounding), max(noise.relative, format_noise(answers)))
 
 
 def _limits(answers: FloatArray, unit: FloatArray, noise: Noise) -> FloatArray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from targets import in_float32, in_float32_probabilities
@@ -13,6 +15,7 @@ from reluctant.extraction.few_digits.inside import look_inside
 from reluctant.extraction.few_digits.star import read_star
 from reluctant.health.saturation import readable_box, told_in_steps
 from reluctant.networks import ReLUNetwork
+from reluctant.networks.onnx_write import write_onnx
 from reluctant.testing import planted
 
 DIM, NEURONS, CLASSES = 16, 8, 4
@@ -102,6 +105,25 @@ def test_steps_are_told_from_digits(seed: int) -> None:
         oracle = rl.open_oracle(rl.defend(plain, *names), link="softmax", domain=(-0.1, 0.1))
         assert told_in_steps(oracle, rng) is steps
         assert oracle.queries == 24
+
+
+@pytest.mark.parametrize("bias", [5.0, 6.0, 7.0])
+def test_float32_next_to_1_is_a_number_format_and_no_rounding(bias: float, seed: int, tmp_path: Path) -> None:
+    network = planted((4, 5, 1), seed)
+    near_one = ReLUNetwork([network.weights[0], network.weights[1] / 2], [network.biases[0], np.array([bias])])
+    write_onnx(near_one.before_link("sigmoid"), tmp_path / "near_one.onnx", "float32")
+    result = rl.extract(rl.open_oracle(tmp_path / "near_one.onnx", link="sigmoid"), rng=seed)
+    assert result.outcome is rl.Outcome.LOW_PRECISION
+    assert "are in float32" in result.evidence["reason"]
+    assert "precision='float64'" in result.evidence["reason"]
+    assert rl.extract(rl.open_oracle(tmp_path / "near_one.onnx", link="sigmoid", precision="float64"), rng=seed).ok
+
+
+@pytest.mark.parametrize("kept", [1, 2])
+def test_probabilities_that_are_not_told_are_out_of_reach_in_any_format(kept: int) -> None:
+    answer, _ = in_float32_probabilities(small_biases(CLASSES, 0))
+    result = rl.extract(rl.open_oracle(rl.defend(rl.open_oracle(answer, dim=DIM), f"top={kept}"), link="top-k"))
+    assert result.outcome is rl.Outcome.OUT_OF_REACH
 
 
 def test_a_readable_box_holds_no_faded_probability(seed: int) -> None:
