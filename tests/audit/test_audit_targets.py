@@ -98,6 +98,20 @@ def test_inside_a_box_nothing_outside_is_asked(valid, seed):
     assert found["pictures"]["slice"] is not None
 
 
+def test_where_inputs_are_clipped_nothing_bends_for_a_neuron(record):
+    steps = ["health", "extraction", "part", "learning"]
+    found = record(lambda x: NETWORK(np.clip(x, -1, 1)), 6, steps=steps)
+    assert found["extraction"]["outcome"] == "partial"
+    assert found["part"] is None
+    assert "extractable" in found["verdict"]["unsettled"]
+    assert "part of the network" not in found["verdict"]["sentence"]
+    assert "High for the part" not in found["verdict"]["confidence"]
+    assert found["verdict"]["sentence"].count("clipped to [-1, 1]") == 1
+    assert "--domain=-1,1" in found["verdict"]["sentence"]
+    assert "--domain=-1,1" in step(found, "extraction")["why"]
+    assert "more than one hidden layer" not in step(found, "learning")["why"]
+
+
 def test_labels_alone_still_give_the_span(record):
     found = record(lambda x: WIDE_INPUT(x).argmax(axis=1), 12, steps=UNTRAINED)
     assert found["verdict"]["level"] == "span"

@@ -26,8 +26,9 @@ from reluctant.results import Ended, Outcome, Result
 from reluctant.span import Span
 from reluctant.verification.bends import Bends
 
-__all__ = ["Given", "Known", "Skip", "StepFunction", "as_given", "skip_where"]
+__all__ = ["OF_CREASES", "Given", "Known", "Skip", "StepFunction", "as_given", "skip_where"]
 
+OF_CREASES = ("extraction", "learning")  # steps that take every bend for a neuron
 OF_VALUES = ("span", "extraction", "learning")  # steps that would look at other values behind a link
 NOTHING_TO_DO = "nothing that this step could work with"
 
@@ -67,7 +68,8 @@ class Known:
     """Findings so far; None where a step has not run or has found nothing.
 
     link: how the answers are read, as given or as found. reach: the range in which the target answers, where it
-    does not everywhere. served: the interface as it answers; health: as it is read. noisy: answers are probabilities
+    does not everywhere. clipped: the range that inputs seem to be clipped to, where extraction failed for that.
+    served: the interface as it answers; health: as it is read. noisy: answers are probabilities
     with noise on them, which are put right before a link reads them. looked_behind: a link that nobody gave was tried,
     and shows no values.
     """
@@ -75,6 +77,7 @@ class Known:
     given: Given
     link: AnswerLink = "identity"
     reach: Domain | None = None
+    clipped: Domain | None = None
     noisy: bool = False
     looked_behind: bool = False
     served: Health | None = None
@@ -102,7 +105,8 @@ class Known:
     def settled(self, step: str) -> bool:
         """True if the step has come to its end here: one that was left out, failed or was cut short has not.
 
-        Nor has one that found nothing in what may be the answers of sigmoids: values before them may show it.
+        Nor has one that found nothing in what may be the answers of sigmoids: values before them may show it. Nor one
+        that was led astray by clipped inputs: inside their range it may succeed.
         """
         if step in self.refused or step in self.timed_out:
             return step not in self.timed_out
@@ -111,7 +115,8 @@ class Known:
             "training": (self.training,), "flip": self.flips,
         }  # fmt: skip
         ended = endings[step]
-        if self.unread and step in OF_VALUES and not any(each is not None and each.ok for each in ended):
+        elsewhere = (self.unread and step in OF_VALUES) or (self.clipped is not None and step in OF_CREASES)
+        if elsewhere and not any(each is not None and each.ok for each in ended):
             return False
         return bool(ended) and all(each is not None and each.outcome.settles for each in ended)
 

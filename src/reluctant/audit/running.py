@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from reluctant.audit.clipping import clipped_words
 from reluctant.audit.known import Known, Skip, StepFunction
 from reluctant.audit.limits import Allowance
 from reluctant.audit.looking import seen, span_from_labels
@@ -93,6 +94,8 @@ class Run:
 
     def ending(self, new: Mapping[str, Any]) -> str:
         """How the method of a step ended, in its own words, and what else there is to say."""
+        if new.get("clipped") is not None:
+            return clipped_words(new["clipped"])
         ended = [told_of(value, saturates=self.known.linked) for value in new.values() if isinstance(value, Ended)]
         return " ".join([*ended, *([new["needed"]] if new.get("needed") else [])])
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from reluctant.adversarial import Flip
-from reluctant.audit.known import Known
+from reluctant.audit.clipping import clipped_words
+from reluctant.audit.known import OF_CREASES, Known
 from reluctant.audit.owner import GIVE_DOMAIN, GIVE_SIGMOID, coarse, happened, reason
 from reluctant.audit.recovered import accuracy_of, is_trained, shape_of
 from reluctant.audit.stopped import STOPS, is_stopped, left_by_a_stop, listed
@@ -76,7 +77,7 @@ def _sentence(known: Known, level: str) -> str:
     if level == "approximate":
         trained = known.copy is known.training
         said = _copied(known, f"A close copy of the network can be {'trained on its answers' if trained else 'taken'}")
-        more = [*([f"{RAN_OUT} {known.needed}"] if known.needed else []), *_behind_sigmoids(known)]
+        more = [*([f"{RAN_OUT} {known.needed}"] if known.needed else []), *_elsewhere(known)]
         return " ".join([said, *more])
     if level == "span":
         return _span_sentence(known)
@@ -230,13 +231,14 @@ def _why_not(known: Known) -> str:
     steps = [step for step in steps if known.states.get(step) not in STOPS]
     ended = [_how_it_ended(known, step) for step in steps if step not in known.short_of_rows]
     ended += [f"The rows for {listed(known.short_of_rows)} ran out."] if known.short_of_rows else []
-    more = (stopped, known.needed, *_behind_sigmoids(known))
+    more = (stopped, known.needed, *_elsewhere(known))
     return " ".join(dict.fromkeys(said for said in (*ended, *more) if said))
 
 
-def _behind_sigmoids(known: Known) -> list[str]:
-    """What would be looked at behind a link that nobody gave."""
-    return [GIVE_SIGMOID] if known.unread else []
+def _elsewhere(known: Known) -> list[str]:
+    """Where more would be seen: inside the range of clipped inputs, behind a link that nobody gave."""
+    clipped = [] if known.clipped is None else [clipped_words(known.clipped)]
+    return [*clipped, *([GIVE_SIGMOID] if known.unread else [])]
 
 
 REBUILDING = ("health", "span", "extraction", "learning", "training")  # steps that say what can be taken
@@ -258,6 +260,8 @@ def _how_it_ended(known: Known, step: str) -> str:
     run: Ended | None = {
         "extraction": known.extraction, "learning": known.learning, "training": known.training, "span": known.span,
     }[step]  # fmt: skip
+    if known.clipped is not None and step in OF_CREASES:
+        return ""  # for a reason that is told of all of them
     if step in known.timed_out:
         return f"The time for {step} ran out."
     if run is not None:
