@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -78,6 +79,22 @@ def test_nothing_leaks_only_where_every_step_came_to_its_end():
 def test_one_step_without_an_end_leaves_it_open(change, unsettled):
     verdict = judge(replace(SETTLED, **change))
     assert (verdict.level, verdict.unsettled) == ("unknown", unsettled)
+
+
+def test_few_digits_that_were_tried_in_vain_settle_nothing():
+    """Another seed may take the whole network: one attempt without luck is no absence of a leak."""
+    failed = {"failures": ["verification: a tolerance of 1.2e-01 decides nothing."]}
+    verdict = judge(replace(SETTLED, extraction=replace(refused(), evidence=failed)))
+    assert (verdict.level, verdict.unsettled) == ("unknown", ("extractable", "approximable", "flippable"))
+    assert "did not succeed. Another seed (--seed) may settle it." in verdict.sentence
+    close = unverified(1e-4, Outcome.LOW_PRECISION)
+    digits = SimpleNamespace(error=1e-4)
+    found = replace(close, evidence={**close.evidence, **failed, "precision": digits})
+    verdict = judge(replace(SETTLED, extraction=found))
+    assert (verdict.level, verdict.unsettled) == ("approximate", ("extractable", "flippable"))
+    assert "by a network that was not verified (largest error seen" in verdict.sentence
+    assert "in every digit" not in verdict.sentence
+    assert "Another seed (--seed) may settle it." in verdict.sentence
 
 
 def test_a_step_that_fails_is_told():

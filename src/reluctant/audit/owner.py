@@ -14,7 +14,7 @@ from reluctant.health.behind import ENOUGH_DECIMALS
 from reluctant.oracles import Kind
 from reluctant.results import Ended, Outcome
 
-__all__ = ["GIVE_DOMAIN", "GIVE_SIGMOID", "coarse", "happened", "lacks", "reason", "told", "told_of"]
+__all__ = ["GIVE_DOMAIN", "GIVE_SIGMOID", "coarse", "happened", "is_unlucky", "lacks", "reason", "told", "told_of"]
 
 GIVE_DOMAIN = "If it answers in some range only, give that: domain=(low, high) (--domain LOW,HIGH)."
 GIVE_INPUTS = (
@@ -111,8 +111,15 @@ def told_of(run: Ended, *, saturates: bool = False) -> str:
     return coarse(run) or told(run.outcome, saturates=saturates)
 
 
+def is_unlucky(run: Ended) -> bool:
+    """True if the method for few digits was tried and did not succeed: with another seed it may."""
+    return run.outcome is Outcome.LOW_PRECISION and bool(run.evidence.get("failures"))
+
+
 def coarse(run: Ended) -> str:
-    """Why answers with few decimals were refused; empty where it was not that."""
+    """Why answers with few digits gave nothing, refused or tried; empty where it was not that."""
+    if is_unlucky(run):
+        return UNLUCKY
     health = run.evidence.get("health")
     if run.outcome is Outcome.TOO_NOISY and health is not None:
         return _too_much(health)
@@ -122,6 +129,10 @@ def coarse(run: Ended) -> str:
     return f"Its probabilities are {behind.told}: the values before the link cannot be read from so few digits."
 
 
+UNLUCKY = (
+    "The answers carry too few digits for exact extraction, and the method for few digits did not succeed. Another seed "
+    "(--seed) may settle it."
+)
 UNREADABLE = "the values before the link cannot be read from so few digits."
 
 

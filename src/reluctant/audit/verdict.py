@@ -9,7 +9,7 @@ from typing import Any
 from reluctant.adversarial import Flip
 from reluctant.audit.clipping import clipped_words
 from reluctant.audit.known import OF_CREASES, Known
-from reluctant.audit.owner import GIVE_DOMAIN, GIVE_SIGMOID, coarse, happened, reason
+from reluctant.audit.owner import GIVE_DOMAIN, GIVE_SIGMOID, coarse, happened, is_unlucky, reason
 from reluctant.audit.recovered import accuracy_of, is_trained, shape_of
 from reluctant.audit.stopped import STOPS, is_stopped, left_by_a_stop, listed
 from reluctant.results import Ended, Outcome, Result
@@ -77,7 +77,7 @@ def _sentence(known: Known, level: str) -> str:
     if level == "approximate":
         trained = known.copy is known.training
         said = _copied(known, f"A close copy of the network can be {'trained on its answers' if trained else 'taken'}")
-        more = [*([f"{RAN_OUT} {known.needed}"] if known.needed else []), *_elsewhere(known)]
+        more = [*([f"{RAN_OUT} {known.needed}"] if known.needed else []), *_unlucky(known), *_elsewhere(known)]
         return " ".join([said, *more])
     if level == "span":
         return _span_sentence(known)
@@ -233,6 +233,12 @@ def _why_not(known: Known) -> str:
     ended += [f"The rows for {listed(known.short_of_rows)} ran out."] if known.short_of_rows else []
     more = (stopped, known.needed, *_elsewhere(known))
     return " ".join(dict.fromkeys(said for said in (*ended, *more) if said))
+
+
+def _unlucky(known: Known) -> list[str]:
+    """Beside a close copy: whether there is an exact one."""
+    run = known.extraction
+    return [coarse(run)] if run is not None and is_unlucky(run) else []
 
 
 def _elsewhere(known: Known) -> list[str]:
