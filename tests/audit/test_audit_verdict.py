@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from reluctant import ReLUNetwork, check_health, flip_sign, open_oracle, recover_span, verify
+from reluctant.audit.closeness import closeness
 from reluctant.audit.known import Given, Known
 from reluctant.audit.names import names
-from reluctant.audit.owner import OF_A_STEP, happened, told
+from reluctant.audit.owner import OF_A_STEP, happened, told, told_of
 from reluctant.audit.recovered import best_copy, recovered
 from reluctant.audit.states import State
 from reluctant.audit.verdict import LEAKS, SMALL_FLIP, judge
@@ -257,3 +258,29 @@ def test_a_student_that_may_be_too_far_off_is_no_copy() -> None:
     run = Result(Outcome.NOT_ACCURATE, NETWORK, rows, evidence={"accuracy": measured})
     assert best_copy([run]) is None
     assert best_copy([replace(run, outcome=Outcome.LEARNED)]) is not None
+
+
+def near_the_limit(**measured: float | None) -> Result:
+    told = {"error": None, "high": None, "agreement": 0.991, "differing": 0.012, "commonest": 0.4, "points": 4000}
+    evidence = {"accuracy": HeldOut(**told | measured), "training": STUDENT.evidence["training"]}
+    return Result(Outcome.NOT_ACCURATE, NETWORK, {"training": Rows(40, 40)}, evidence=evidence)
+
+
+@pytest.mark.parametrize(
+    ("measured", "settled", "lacks"),
+    [
+        ({}, False, "as many as 1.2% of labels may differ, and 1% is asked"),
+        ({"agreement": 0.98, "differing": 0.03}, True, "as many as 3% of labels may differ, and 1% is asked"),
+        ({"error": 0.0089**2, "high": 0.01004**2}, False, "as large as 1.004% of the answers' deviation, and 1% is"),
+        ({"error": 0.012**2, "high": 0.014**2}, True, "as large as 1.4% of the answers' deviation, and 1% is asked"),
+        ({"agreement": 0.998, "differing": 0.0041, "commonest": 0.943}, True,
+         "as many as 0.4% of labels may differ, and 0.1% is asked, for one label alone is right for 94.3%"),
+    ],
+)  # fmt: skip
+def test_what_chance_alone_keeps_from_a_copy_is_not_settled(measured, settled, lacks) -> None:
+    run = near_the_limit(**measured)
+    verdict = judge(replace(SETTLED, training=run))
+    assert (verdict.level, "approximable" not in verdict.unsettled) == ("nothing" if settled else "unknown", settled)
+    assert (lacks in verdict.sentence) == (not settled)
+    assert ("as measured" in told_of(run)) == (not settled)
+    assert lacks in closeness(run.evidence["accuracy"].to_dict()).lacks

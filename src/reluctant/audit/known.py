@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reluctant.adversarial import Flip
+from reluctant.audit.closeness import is_near
 from reluctant.audit.owner import is_unlucky, lacks
 from reluctant.audit.recovered import best_copy
 from reluctant.audit.states import State
@@ -107,6 +108,7 @@ class Known:
 
         Nor has one that found nothing in what may be the answers of sigmoids: values before them may show it. Nor one
         that was led astray by clipped inputs, inside whose range it may succeed, or that few digits let try in vain.
+        Nor has a training that chance alone keeps from a copy.
         """
         if step in self.refused or step in self.timed_out:
             return step not in self.timed_out
@@ -119,7 +121,7 @@ class Known:
         if elsewhere and not any(each is not None and each.ok for each in ended):
             return False
         return bool(ended) and all(
-            each is not None and each.outcome.settles and not is_unlucky(each) for each in ended
+            each is not None and each.outcome.settles and not (is_unlucky(each) or is_near(each)) for each in ended
         )
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from reluctant.audit.closeness import is_near
 from reluctant.health import Health
 from reluctant.health.answers import rounded_to
 from reluctant.health.behind import ENOUGH_DECIMALS
@@ -80,6 +81,10 @@ SATURATED: Mapping[Outcome, str] = {
 ZEROS = "Probabilities that are 0, to the last digit or in their noise,"
 A_COPY = "A network was trained on the answers that is close enough to be called a copy."
 NO_COPY = "A network was trained on the answers; it is not close enough to be called a copy."
+PERHAPS_A_COPY = (
+    "A network was trained on the answers that is close enough to be called a copy as measured, and may not be by "
+    "chance. Another seed (--seed) may settle it."
+)
 ON_FEWER = (
     "Its share of the query budget ran out: a network was trained on the answers there were. It is not close enough to "
     "be called a copy."
@@ -105,7 +110,7 @@ def told_of(run: Ended, *, saturates: bool = False) -> str:
     if trained and run.outcome is Outcome.LEARNED:
         return A_COPY
     if trained and run.outcome is Outcome.NOT_ACCURATE:
-        return NO_COPY
+        return PERHAPS_A_COPY if is_near(run) else NO_COPY
     if trained and run.outcome is Outcome.OUT_OF_BUDGET:
         return ON_FEWER
     return coarse(run) or told(run.outcome, saturates=saturates)

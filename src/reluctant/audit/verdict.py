@@ -8,6 +8,7 @@ from typing import Any
 
 from reluctant.adversarial import Flip
 from reluctant.audit.clipping import clipped_words
+from reluctant.audit.closeness import closeness, is_near
 from reluctant.audit.known import OF_CREASES, Known
 from reluctant.audit.owner import GIVE_DOMAIN, GIVE_SIGMOID, coarse, happened, is_unlucky, reason
 from reluctant.audit.recovered import accuracy_of, is_trained, shape_of
@@ -165,6 +166,16 @@ def _trained(known: Known) -> str:
     return f"A network trained on {run.queries:,} answers {gives}{cut}. "
 
 
+def _perhaps(known: Known) -> str:
+    """Of a trained network that is close enough as measured: what chance leaves open."""
+    run = known.training
+    found = closeness(run.evidence["accuracy"].to_dict()) if run is not None and is_near(run) else None
+    return "" if found is None else f"That may be close enough to be called a copy: {found.lacks}. {ANOTHER_SEED}"
+
+
+ANOTHER_SEED = "Another seed (--seed) may settle it."
+
+
 def _where(known: Known) -> str:
     """Where the target was asked, and the copy looked for, if not everywhere."""
     if known.reach is not None:
@@ -262,7 +273,7 @@ def _more(known: Known, run: Ended) -> str:
 
 def _how_it_ended(known: Known, step: str) -> str:
     if step == "training" and _trained(known):
-        return ""  # told before
+        return _perhaps(known)  # the rest is told before
     run: Ended | None = {
         "extraction": known.extraction, "learning": known.learning, "training": known.training, "span": known.span,
     }[step]  # fmt: skip
