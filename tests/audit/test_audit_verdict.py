@@ -245,6 +245,16 @@ def test_an_owner_is_not_told_what_is_for_those_who_ask():
         assert not re.search(r"Ask for|ask the target|--eps|--steps|--labels|--threshold|Average", told(outcome))
 
 
+@pytest.mark.parametrize("outcome", [Outcome.LOW_PRECISION, Outcome.RANK_UNCLEAR])
+@pytest.mark.parametrize("failures", [[], ["gates: few"]])
+def test_more_digits_are_advised_only_where_they_can_be_had(outcome, failures):
+    for recast in (False, True):
+        health = replace(NOTHING.health, recast=recast)
+        run = Result(outcome, None, {}, evidence={"health": health, "failures": failures})
+        assert ("--precision float64" in told_of(run)) == recast
+    assert "--precision float64" not in told(outcome)
+
+
 def test_a_copy_that_is_not_accurate_enough_tells_its_error():
     known = replace(SETTLED, learning=unverified(0.5, Outcome.NOT_ACCURATE))
     rms = known.learning.evidence["verification"].rms_error

@@ -1,4 +1,4 @@
-"""What is asked of a trained network before it is called a copy, beside what was measured, and what chance leaves open."""
+"""What is asked of a trained network before it is called a copy, and what chance leaves open of it."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from reluctant.audit.closeness import is_near
 from reluctant.health import Health
 from reluctant.health.answers import rounded_to
 from reluctant.health.behind import ENOUGH_DECIMALS
+from reluctant.health.words import RECAST
 from reluctant.oracles import Kind
 from reluctant.results import Ended, Outcome
 
@@ -29,7 +30,8 @@ ADVICE: Mapping[Outcome, str] = {
     Outcome.OUT_OF_BUDGET: "Raise the budget (--budget), which steps share; with a transcript nothing is paid twice.",
     Outcome.UNVERIFIED: "Another seed (--seed) may settle it.",
     Outcome.SPAN_PARTIAL: "Another seed (--seed), or inputs of the model's own kind (--inputs), may settle it.",
-    Outcome.RANK_UNCLEAR: "A local model can be opened with more digits: --precision float64.",
+    Outcome.LOW_PRECISION: "",
+    Outcome.RANK_UNCLEAR: "",
     Outcome.CONSTANT: GIVE_INPUTS,
     Outcome.ONE_LABEL: "Give the domain of its inputs (--domain LOW,HIGH), or inputs of different labels (--inputs).",
     Outcome.NOT_PIECEWISE_LINEAR: "If it answers probabilities, say which: --link softmax or sigmoid.",
@@ -40,6 +42,8 @@ ADVICE: Mapping[Outcome, str] = {
     Outcome.ON_BOUNDARY: "",
     Outcome.FLAT: "",
 }
+
+OF_DIGITS = (Outcome.LOW_PRECISION, Outcome.RANK_UNCLEAR)  # outcomes that more digits would change
 
 # What an interface gives where it is refused: said of each step that can do nothing with it.
 GIVES: Mapping[Outcome, str] = {
@@ -113,7 +117,9 @@ def told_of(run: Ended, *, saturates: bool = False) -> str:
         return PERHAPS_A_COPY if is_near(run) else NO_COPY
     if trained and run.outcome is Outcome.OUT_OF_BUDGET:
         return ON_FEWER
-    return coarse(run) or told(run.outcome, saturates=saturates)
+    said, health = coarse(run) or told(run.outcome, saturates=saturates), run.evidence.get("health")
+    more_digits = run.outcome in OF_DIGITS and health is not None and health.more_digits
+    return f"{said} {RECAST}" if more_digits else said
 
 
 def is_unlucky(run: Ended) -> bool:
@@ -135,8 +141,8 @@ def coarse(run: Ended) -> str:
 
 
 UNLUCKY = (
-    "The answers carry too few digits for exact extraction, and the method for few digits did not succeed. Another seed "
-    "(--seed) may settle it."
+    "The answers carry too few digits for exact extraction, and the method for few digits did not succeed. Another "
+    "seed (--seed) may settle it."
 )
 UNREADABLE = "the values before the link cannot be read from so few digits."
 
