@@ -19,11 +19,14 @@ from reluctant.audit.states import State
 from reluctant.audit.verdict import LEAKS, SMALL_FLIP, judge
 from reluctant.learning.student import train_student
 from reluctant.learning.student.measured import HeldOut
+from reluctant.health import Health, Shape
 from reluctant.oracles import Rows
 from reluctant.results import Outcome, Result
+from reluctant.span import Span
 from reluctant.testing import planted
 
 NETWORK = planted((8, 4, 2))
+SPAN = recover_span(open_oracle(NETWORK))
 NOTHING = Known(Given(np.zeros((1, 8))), health=check_health(open_oracle(NETWORK)))
 
 
@@ -96,6 +99,38 @@ def test_few_digits_that_were_tried_in_vain_settle_nothing():
     assert "by a network that was not verified (largest error seen" in verdict.sentence
     assert "in every digit" not in verdict.sentence
     assert "Another seed (--seed) may settle it." in verdict.sentence
+
+
+def noisy(noise: float) -> Health:
+    return replace(NOTHING.health, shape=Shape.UNCLEAR, deterministic=False, fresh_noise=noise)
+
+
+def of_span(outcome: Outcome, noise: float) -> Span:
+    return replace(SPAN, outcome=outcome, evidence={"health": noisy(noise)})
+
+
+def test_a_reason_of_all_steps_is_told_once_with_one_number():
+    """Each step measures noise for itself."""
+    assert noisy(0.1).refusal is Outcome.TOO_NOISY
+    extraction = replace(refused(Outcome.TOO_NOISY), evidence={"health": noisy(0.2)})
+    known = replace(SETTLED, health=noisy(0.1), extraction=extraction, span=of_span(Outcome.TOO_NOISY, 0.3), refused=())
+    assert judge(known).sentence.count("noise of") == judge(known).sentence.count("noise of 1.0e-01") == 1
+    assert told_of(extraction, known.health) == told_of(known.span, known.health)
+
+
+def test_a_reason_of_the_span_alone_is_told_as_such():
+    known = replace(
+        SETTLED, extraction=refused(Outcome.OUT_OF_BUDGET), span=of_span(Outcome.TOO_NOISY, 0.3), refused=()
+    )
+    assert "Directions it looks at: Its answers have noise of 3.0e-01" in judge(known).sentence
+
+
+def test_steps_without_rows_are_told_together():
+    steps = ("span", "extraction", "learning", "training")
+    said = dict.fromkeys(steps, "No rows of the budget are left.")
+    verdict = judge(replace(NOTHING, without_rows=steps, said=said))
+    assert verdict.sentence.endswith("The rows for span, extraction, learning and training ran out.")
+    assert "No rows" not in verdict.sentence
 
 
 def test_a_step_that_fails_is_told():

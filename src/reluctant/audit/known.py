@@ -101,6 +101,7 @@ class Known:
     said: Mapping[str, str] = field(default_factory=dict)  # why each step ended as it did
     states: Mapping[str, State] = field(default_factory=dict)  # and how
     timed_out: tuple[str, ...] = ()  # steps whose time was over before they ended
+    without_rows: tuple[str, ...] = ()  # steps that no row of the budget was left for
     refused: tuple[str, ...] = ()  # steps that have nothing to find in this interface
 
     def settled(self, step: str) -> bool:
@@ -131,7 +132,8 @@ class Known:
             "span": self.span, "extraction": self.extraction, "learning": self.learning, "training": self.training,
         }  # fmt: skip
         ended = {name: None if run is None else run.outcome for name, run in runs.items()}
-        short = [name for name, outcome in ended.items() if outcome is Outcome.OUT_OF_BUDGET]
+        out = Outcome.OUT_OF_BUDGET
+        short = [name for name, outcome in ended.items() if outcome is out or name in self.without_rows]
         return tuple(name for name in short if name not in self.timed_out)
 
     @property

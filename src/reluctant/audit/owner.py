@@ -108,7 +108,7 @@ def told(outcome: Outcome, *, saturates: bool = False) -> str:
     return f"{said} {advice}".strip()
 
 
-def told_of(run: Ended, *, saturates: bool = False) -> str:
+def told_of(run: Ended, interface: Health | None = None, *, saturates: bool = False) -> str:
     """The same of a run: a network that was trained is one, whether it is a copy or not."""
     trained = "training" in run.evidence
     if trained and run.outcome is Outcome.LEARNED:
@@ -117,7 +117,7 @@ def told_of(run: Ended, *, saturates: bool = False) -> str:
         return PERHAPS_A_COPY if is_near(run) else NO_COPY
     if trained and run.outcome is Outcome.OUT_OF_BUDGET:
         return ON_FEWER
-    said, health = coarse(run) or told(run.outcome, saturates=saturates), run.evidence.get("health")
+    said, health = coarse(run, interface) or told(run.outcome, saturates=saturates), run.evidence.get("health")
     more_digits = run.outcome in OF_DIGITS and health is not None and health.more_digits
     return f"{said} {RECAST}" if more_digits else said
 
@@ -127,13 +127,17 @@ def is_unlucky(run: Ended) -> bool:
     return run.outcome is Outcome.LOW_PRECISION and bool(run.evidence.get("failures"))
 
 
-def coarse(run: Ended) -> str:
-    """Why answers with few digits gave nothing, refused or tried; empty where it was not that."""
+def coarse(run: Ended, interface: Health | None = None) -> str:
+    """Why answers with few digits gave nothing, refused or tried; empty where it was not that.
+
+    interface: its numbers are told where it is refused for the same, so that they are the same of every step.
+    """
     if is_unlucky(run):
         return UNLUCKY
     health = run.evidence.get("health")
     if run.outcome is Outcome.TOO_NOISY and health is not None:
-        return _too_much(health)
+        refused = interface is not None and interface.refusal is Outcome.TOO_NOISY
+        return _too_much(interface if interface is not None and refused else health)
     behind = getattr(health, "behind", None)
     if run.outcome is not Outcome.LOW_PRECISION or behind is None or not behind.too_coarse:
         return ""

@@ -238,9 +238,9 @@ def _why_not(known: Known) -> str:
     stopped = left_by_a_stop(known, REBUILDING)
     if known.health is None:
         return stopped or known.said.get("health", "")
-    steps = ["extraction", "learning", "training", *_open_steps(known, "span")]
-    steps = [step for step in steps if known.states.get(step) not in STOPS]
-    ended = [_how_it_ended(known, step) for step in steps if step not in known.short_of_rows]
+    told = [step for step in REBUILDING if known.states.get(step) not in STOPS and step not in known.short_of_rows]
+    ended = [_how_it_ended(known, step) for step in ("extraction", "learning", "training") if step in told]
+    ended += [_of_span(known, ended) for step in _open_steps(known, "span") if step in told]
     ended += [f"The rows for {listed(known.short_of_rows)} ran out."] if known.short_of_rows else []
     more = (stopped, known.needed, *_elsewhere(known))
     return " ".join(dict.fromkeys(said for said in (*ended, *more) if said))
@@ -256,6 +256,13 @@ def _elsewhere(known: Known) -> list[str]:
     """Where more would be seen: inside the range of clipped inputs, behind a link that nobody gave."""
     clipped = [] if known.clipped is None else [clipped_words(known.clipped)]
     return [*clipped, *([GIVE_SIGMOID] if known.unread else [])]
+
+
+def _of_span(known: Known, before: list[str]) -> str:
+    """Why directions are open: under their name, where no other step has the same reason."""
+    said = _how_it_ended(known, "span")
+    own = known.span is not None and bool(said) and said not in before
+    return f"Directions it looks at: {said}" if own else said
 
 
 REBUILDING = ("health", "span", "extraction", "learning", "training")  # steps that say what can be taken
@@ -283,7 +290,7 @@ def _how_it_ended(known: Known, step: str) -> str:
         return f"The time for {step} ran out."
     if run is not None:
         told = run.outcome is Outcome.PARTIAL and _part(known)
-        said = coarse(run) or happened(run.outcome, saturates=known.linked)
+        said = coarse(run, known.health) or happened(run.outcome, saturates=known.linked)
         return "" if told else f"{said}{_more(known, run)}"
     if known.health is not None and known.refusal is not None:
         return reason(known.health, saturates=known.linked)
