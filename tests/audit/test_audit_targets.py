@@ -153,8 +153,24 @@ def test_a_target_that_was_constant_where_it_was_asked_is_not_settled(record):
     assert (found["verdict"]["level"], found["verdict"]["leaks"]) == ("unknown", [])
     assert set(found["verdict"]["unsettled"]) == {"extractable", "approximable", "span", "flippable"}
     assert "same answer everywhere" in found["verdict"]["sentence"]
-    assert "(--inputs)" in found["verdict"]["sentence"]
+    assert "--domain" in found["verdict"]["sentence"]
+    assert "--inputs" not in str(found["steps"]) + found["verdict"]["sentence"]
     assert step(found, "flip")["state"] == "skipped"
+
+
+def test_the_domain_is_what_helps_where_a_target_was_constant(valid):
+    """Honest inputs do not: the health check asks random ones of the domain."""
+    near, network = np.full((8, 4), 50.0), planted((4, 3, 1))
+
+    def target(x):
+        return np.where((np.abs(x - 50) < 5).all(axis=1, keepdims=True), network(x - 50), 3.0)
+
+    def seen(**domain):
+        with open_oracle(target, dim=4, **domain) as oracle:
+            return valid(audit(oracle, inputs=near, steps=["health"]).to_dict())["health"]["refusal"]
+
+    assert seen() == "constant"
+    assert seen(domain=(46, 54)) is None
 
 
 def test_a_linear_target_is_a_network_without_hidden_layer(record):

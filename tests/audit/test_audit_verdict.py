@@ -17,9 +17,9 @@ from reluctant.audit.owner import OF_A_STEP, happened, told, told_of
 from reluctant.audit.recovered import best_copy, recovered
 from reluctant.audit.states import State
 from reluctant.audit.verdict import LEAKS, SMALL_FLIP, judge
+from reluctant.health import Health, Shape
 from reluctant.learning.student import train_student
 from reluctant.learning.student.measured import HeldOut
-from reluctant.health import Health, Shape
 from reluctant.oracles import Rows
 from reluctant.results import Outcome, Result
 from reluctant.span import Span

@@ -28,8 +28,8 @@ class ShareExhausted(BudgetExhausted):
     def __init__(self, *, share: int, spent: int, asked: int, part: str = "this part") -> None:
         ReluctantError.__init__(
             self,
-            f"The share of the budget for {part} is {share:,} rows, {spent:,} of them spent: {asked:,} more were not sent. "
-            "Raise the budget (--budget), which all steps share.",
+            f"The share of the budget for {part} is {share:,} rows, {spent:,} of them spent: {asked:,} more were not "
+            "sent. Raise the budget (--budget), which all steps share.",
         )
         self.budget, self.spent, self.asked = share, spent, asked
 

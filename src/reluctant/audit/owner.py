@@ -19,21 +19,18 @@ from reluctant.results import Ended, Outcome
 __all__ = ["GIVE_DOMAIN", "GIVE_SIGMOID", "coarse", "happened", "is_unlucky", "lacks", "reason", "told", "told_of"]
 
 GIVE_DOMAIN = "If it answers in some range only, give that: domain=(low, high) (--domain LOW,HIGH)."
-GIVE_INPUTS = (
-    "Check that inputs are in the range it expects: give that (--domain LOW,HIGH), or inputs with different answers "
-    "(--inputs)."
-)
+GIVE_RANGE = "Give the range of inputs that it expects: domain=(low, high) (--domain LOW,HIGH)."
 
 # Where the outcome's own advice is of no use to an owner.
 ADVICE: Mapping[Outcome, str] = {
     Outcome.NOT_ACCURATE: "",
     Outcome.OUT_OF_BUDGET: "Raise the budget (--budget), which steps share; with a transcript nothing is paid twice.",
     Outcome.UNVERIFIED: "Another seed (--seed) may settle it.",
-    Outcome.SPAN_PARTIAL: "Another seed (--seed), or inputs of the model's own kind (--inputs), may settle it.",
+    Outcome.SPAN_PARTIAL: "Another seed (--seed), or the range of its inputs (--domain LOW,HIGH), may settle it.",
     Outcome.LOW_PRECISION: "",
     Outcome.RANK_UNCLEAR: "",
-    Outcome.CONSTANT: GIVE_INPUTS,
-    Outcome.ONE_LABEL: "Give the domain of its inputs (--domain LOW,HIGH), or inputs of different labels (--inputs).",
+    Outcome.CONSTANT: GIVE_RANGE,
+    Outcome.ONE_LABEL: GIVE_RANGE,
     Outcome.NOT_PIECEWISE_LINEAR: "If it answers probabilities, say which: --link softmax or sigmoid.",
     Outcome.PIECEWISE_CONSTANT: "",
     Outcome.OUT_OF_REACH: GIVE_DOMAIN,

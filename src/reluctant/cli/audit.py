@@ -169,7 +169,7 @@ def _status(found: Audit, fail_on: list[str], stop: Stop) -> int:
 
 
 def _say_what_fails(found: Audit, fail_on: list[str], options: TargetOptions) -> None:
-    """Gates that are shut: a leak was found, or could not be decided. On standard output, unless the record is there."""
+    """Gates that are shut: a leak was found, or not decided. Told on standard output, unless the record is there."""
     for why, leaks in (("Found", found.verdict.leaks), ("Not settled", found.verdict.unsettled)):
         shut = [name for name in dict.fromkeys(fail_on) if name in leaks]
         if shut and found.facts is not None:
