@@ -15,6 +15,7 @@ from reluctant.audit.tidied import Tidied
 from reluctant.domains import Domain
 from reluctant.errors import ReluctantError, TargetError
 from reluctant.health import Health, check_health
+from reluctant.health.answers import answer_kind
 from reluctant.health.lines import ask
 from reluctant.health.reach import answered_box
 from reluctant.health.summary import FAR_ENOUGH
@@ -27,7 +28,7 @@ from reluctant.span.values import values_refusal
 
 __all__ = ["look_at_health", "look_for_span", "seen", "span_from_labels"]
 
-NOISY_ROWS = 12  # asked to tell probabilities with noise from values
+FEW_ROWS = 12  # asked to tell what kind of answers they are
 SURELY = 5.0  # deviations of noise that hardly any of so few answers goes beyond
 FROM_LABELS = (Outcome.PIECEWISE_CONSTANT, Outcome.NOT_PIECEWISE_LINEAR, Outcome.OUT_OF_REACH)
 
@@ -95,20 +96,31 @@ def _check(oracle: Counting, known: Known, seed: int) -> dict[str, Any]:
     if known.linked or output is not None:
         health = check_health(seen(oracle, known.link, output, noisy=noisy), rng=seed)
         return {"served": served, "health": health, "noisy": noisy}
-    link = _likely_link(oracle, served)
+    link = _likely_link(oracle, served, seed)
     behind = None if link is None else _behind(oracle, link, seed, noisy)
     if behind is None or behind.refusal is not None:
         return {"served": served, "health": served, "looked_behind": behind is not None}
     return {"served": served, "health": behind, "link": link, "noisy": noisy}
 
 
-def _likely_link(oracle: Counting, served: Health) -> AnswerLink | None:
+def _likely_link(oracle: Counting, served: Health, seed: int) -> AnswerLink | None:
     """What may stand after the values: straight pieces behind it, where the answers are curved, prove it."""
     if served.answers is Kind.PROBABILITIES:
         return "softmax"
+    if served.refusal is Outcome.NOT_PIECEWISE_LINEAR and _are_log_probabilities(oracle, seed):
+        return "log-softmax"
     told = oracle.facts.kind is Kind.PROBABILITIES
     curved = served.refusal is Outcome.NOT_PIECEWISE_LINEAR and served.may_be_sigmoids
     return "sigmoid" if (told or curved) and served.deterministic else None
+
+
+def _are_log_probabilities(oracle: Counting, seed: int) -> bool:
+    """True if the exponentials of curved answers add up to one. Cost: none for one output."""
+    if oracle.outputs == 1:
+        return False
+    answers = ask(oracle, oracle.facts.domain.sample(as_generator(seed), FEW_ROWS, oracle.dim))
+    with np.errstate(over="ignore"):
+        return answer_kind(np.exp(answers)) is Kind.PROBABILITIES
 
 
 def _behind(oracle: Counting, link: AnswerLink, seed: int, noisy: bool) -> Health | None:
@@ -126,9 +138,9 @@ def _are_noisy_probabilities(oracle: Counting, known: Known, served: Health, see
     """
     if served.deterministic or served.answers is Kind.PROBABILITIES or known.link != "softmax":
         return not served.deterministic and served.answers is Kind.PROBABILITIES
-    answers = ask(oracle, oracle.facts.domain.sample(as_generator(seed), NOISY_ROWS, oracle.dim))
+    answers = ask(oracle, oracle.facts.domain.sample(as_generator(seed), FEW_ROWS, oracle.dim))
     slack = SURELY * served.fresh_noise
-    off = abs(float(answers.sum(axis=1).mean()) - 1) / np.sqrt(oracle.outputs / NOISY_ROWS)
+    off = abs(float(answers.sum(axis=1).mean()) - 1) / np.sqrt(oracle.outputs / FEW_ROWS)
     return bool(np.all((answers >= -slack) & (answers <= 1 + slack)) and off <= slack)
 
 

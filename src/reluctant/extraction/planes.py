@@ -83,7 +83,7 @@ def look_along(
     slope[:, :, 0] = scan.pieces.slope
     spread = lines.scale + (float(np.median(np.abs(t))) if len(t) else 0.0)
     line = LineInPlane(plane, t, middle, length, slope, *_nothing(len(t)), spread, int(scan.open.sum()))
-    new = _new(t, known, lines.scale)
+    new = _new(t, known, lines.scale) & np.isfinite(middle[:-1]) & np.isfinite(middle[1:])  # some may be nowhere
     if most is not None:
         new[rng.permutation(np.flatnonzero(new))[most:]] = False
     if not new.any():

@@ -10,7 +10,7 @@ from reluctant.errors import InvalidInput, TargetError
 from reluctant.health.answers import answer_kind, digits_noise, find_decimals, in_unit, is_one_hot, narrowest_format
 from reluctant.health.behind import Behind
 from reluctant.health.lines import FINER_STEPS, ShortLines, ask
-from reluctant.health.log_odds import are_sigmoids, saturated
+from reluctant.health.log_odds import are_sigmoids, may_be_sigmoids, saturated
 from reluctant.health.noise import SECOND_DIFFERENCE_GAIN, NoiseReading, noise_model, read_noise
 from reluctant.health.shape import NOISE_FACTOR, STEPS, classify_shape
 from reluctant.health.summary import Health, Shape
@@ -98,6 +98,7 @@ def _summarise(
         behind=behind,
         unit=in_unit(finite, off),
         sigmoids=near_noise is not None and behind is None and are_sigmoids(near, far, near_noise.sd),
+        like_sigmoids=near_noise is not None and behind is None and may_be_sigmoids(near, far, near_noise.sd),
         saturated=near_noise is not None and saturated(far, near_noise.sd),
     )
 

@@ -17,7 +17,7 @@ from reluctant.health.noise import SECOND_DIFFERENCE_GAIN
 from reluctant.health.shape import NOISE_FACTOR
 from reluctant.numerics import FloatArray
 
-__all__ = ["are_sigmoids", "saturated"]
+__all__ = ["are_sigmoids", "may_be_sigmoids", "saturated"]
 
 FEWEST = 3  # stretches: fewer may be chance
 CLEARLY = 3  # times as many on one side
@@ -31,10 +31,18 @@ def are_sigmoids(near: ShortLines, far: Mapping[float, ShortLines], sd: float) -
 
     That they are 0 or 1 far out does not tell: values that are clipped there are so too.
     """
+    return _between_0_and_1(near, far, sd) and _straightness(near, sd).of_sigmoids
+
+
+def may_be_sigmoids(near: ShortLines, far: Mapping[float, ShortLines], sd: float) -> bool:
+    """True of answers that are 0 or 1 far out and not nearby, if digits do not show how they get there."""
+    there = _between_0_and_1(near, far, sd) and saturated(far, sd) and _decided(near.finite_answers, sd) < 1 - MOSTLY
+    return there and _straightness(near, sd).as_answered < FEWEST
+
+
+def _between_0_and_1(near: ShortLines, far: Mapping[float, ShortLines], sd: float) -> bool:
     everywhere = [lines.finite_answers for lines in (near, *far.values())]
-    if not near.sound.any() or not all(in_unit(answers, NOISE_FACTOR * sd) for answers in everywhere):
-        return False
-    return _straightness(near, sd).of_sigmoids
+    return bool(near.sound.any()) and all(in_unit(answers, NOISE_FACTOR * sd) for answers in everywhere)
 
 
 def saturated(far: Mapping[float, ShortLines], sd: float) -> bool:

@@ -57,6 +57,7 @@ class Health:
     behind: the probabilities that a link reads these answers from, None without one.
     unit: every answer at the scale of use lies between 0 and 1.
     sigmoids: the answers are probabilities of sigmoids, by how lines bend.
+    like_sigmoids: they may be, by being 0 or 1 far out, and digits do not show more.
     saturated: nearly all answers are 0 or 1 far out.
     recast: a local model, which would answer with more digits if it were opened with precision='float64'.
     """
@@ -77,6 +78,7 @@ class Health:
     behind: Behind | None = None
     unit: bool = False
     sigmoids: bool = False
+    like_sigmoids: bool = False
     saturated: bool = False
     recast: bool = False
 
@@ -128,9 +130,9 @@ class Health:
 
     @property
     def may_be_sigmoids(self) -> bool:
-        """True if answers are those of sigmoids, or stay between 0 and 1 and are curved, or 0 or 1 far out."""
+        """True if answers are those of sigmoids, or stay between 0 and 1 and look like them as far as digits show."""
         curved = self.shape is Shape.SMOOTH and self.constant_beyond is not None
-        return self.answers is Kind.VALUES and (self.sigmoids or (self.unit and (curved or self.saturated)))
+        return self.answers is Kind.VALUES and (self.sigmoids or self.like_sigmoids or (self.unit and curved))
 
     def _sizes(self) -> list[str]:
         """Digits and noise, which labels do not have."""
@@ -157,19 +159,21 @@ class Health:
             found.append(f"Inputs beyond scale {self.largest_scale:g} {none}.")
         if self.constant_beyond is not None and self.answers is not Kind.LABELS:  # labels stay the same on most rays
             found.append(f"Answers no longer change beyond scale {self.constant_beyond:g}: {self._why_constant()}.")
+        if self.like_sigmoids and self.may_be_sigmoids and self.refusal is None:
+            found.append(words.ENDS_AT_0_AND_1)
         return found
 
     def _why_constant(self) -> str:
         if self.are_probabilities and self.saturated:
             return "they saturate"
-        unclear = self.shape is Shape.SMOOTH and not self.are_probabilities
+        unclear = (self.shape is Shape.SMOOTH or self.may_be_sigmoids) and not self.are_probabilities
         clipped = "inputs are clipped (give their range: --domain LOW,HIGH)"
         return f"they saturate, or {clipped}" if unclear else f"it may be that {clipped}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         data = asdict(self)
-        for of_words_alone in ("behind", "unit", "sigmoids", "saturated", "recast"):
+        for of_words_alone in ("behind", "unit", "sigmoids", "like_sigmoids", "saturated", "recast"):
             del data[of_words_alone]
         refusal = self.refusal.slug if self.refusal else None
         return data | {"shape": str(self.shape), "answers": str(self.answers), "refusal": refusal}

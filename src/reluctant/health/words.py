@@ -61,6 +61,10 @@ SOME_CERTAIN = (
     "Some probabilities behind the link are exactly 0 or 1 where they were asked, so that no value can be read from "
     "them. Ask nearer to the origin (--domain LOW,HIGH); extract looks for such a box by itself."
 )
+ENDS_AT_0_AND_1 = (
+    "Far out they are 0 or 1: they may be probabilities of a sigmoid, which extract reads with link='sigmoid' "
+    "(reluctant extract --link sigmoid) if they have the digits for it, or values that are clipped."
+)
 MAYBE_SIGMOIDS = (
     "They lie between 0 and 1: if each is the probability of a sigmoid, extract reads them through it, link='sigmoid' "
     "(reluctant extract --link sigmoid); if not, a network can be trained on them (rl.train_student, audit)."

@@ -63,12 +63,17 @@ def neurons_on_a_line(
             break
     if not len(scan.creases):
         raise NoCrease
-    if unresolved:
-        raise StageFailed("line", "creases too close to each other to be told apart", number=unresolved, limit=0)
+    _refuse(unresolved)
     usual = float(np.median(np.linalg.norm(scan.creases.jump, axis=1)))
     least = lines.scale * min(1.0, (CROWDED / len(scan.creases)) ** 2)
     scan = merge_slivers(scan, SLIVER * least, SHALLOW * least * usual)
+    _refuse(_unresolved(scan))  # what is left of two that bend against each other may be nothing
     return _network(scan, lines), _regions(scan, lines)
+
+
+def _refuse(unresolved: int) -> None:
+    if unresolved:
+        raise StageFailed("line", "creases too close to each other to be told apart", number=unresolved, limit=0)
 
 
 def _scan_a_line(oracle: Counting, lines: Lines, noise: DistanceNoise, rng: np.random.Generator) -> Scan:
@@ -86,9 +91,10 @@ def _scan_a_line(oracle: Counting, lines: Lines, noise: DistanceNoise, rng: np.r
 
 
 def _unresolved(scan: Scan) -> int:
-    """Places of the line that stay open, creases that are not in order, and such that bend nothing."""
+    """Places of the line that stay open, creases that are not in order, and such that bend nothing or are nowhere."""
     creases = scan.creases
-    return int(scan.open.sum() + (np.diff(creases.t) <= 0).sum() + (~creases.jump.any(axis=1)).sum())
+    nothing = ~creases.jump.any(axis=1) | ~np.isfinite(creases.t) | ~np.isfinite(creases.jump).all(axis=1)
+    return int(scan.open.sum() + (np.diff(creases.t) <= 0).sum() + nothing.sum())
 
 
 def _network(scan: Scan, lines: Lines) -> FramedNetwork:
