@@ -62,10 +62,10 @@ def test_the_first_look_may_take_all():
 
 
 def test_a_share_is_not_told_as_the_budget():
-    oracle = Allowance(24).of(open_oracle(planted(SHAPE)))
+    oracle = Allowance(24, part="span").of(open_oracle(planted(SHAPE)))
     with pytest.raises(ShareExhausted) as refused:
         oracle.query(np.zeros((201, 20)))
-    assert "share of the budget is 24 rows, 0 of them spent: 201 more were not sent" in str(refused.value)
+    assert "The share of the budget for span is 24 rows, 0 of them spent: 201 more were not sent" in str(refused.value)
     assert (refused.value.budget, refused.value.spent, refused.value.asked) == (24, 0, 201)
 
 

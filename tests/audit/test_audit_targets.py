@@ -98,6 +98,20 @@ def test_inside_a_box_nothing_outside_is_asked(valid, seed):
     assert found["pictures"]["slice"] is not None
 
 
+def test_where_inputs_are_clipped_nothing_bends_for_a_neuron(record):
+    steps = ["health", "extraction", "part", "learning"]
+    found = record(lambda x: NETWORK(np.clip(x, -1, 1)), 6, steps=steps)
+    assert found["extraction"]["outcome"] == "partial"
+    assert found["part"] is None
+    assert "extractable" in found["verdict"]["unsettled"]
+    assert "part of the network" not in found["verdict"]["sentence"]
+    assert "High for the part" not in found["verdict"]["confidence"]
+    assert found["verdict"]["sentence"].count("clipped to [-1, 1]") == 1
+    assert "--domain=-1,1" in found["verdict"]["sentence"]
+    assert "--domain=-1,1" in step(found, "extraction")["why"]
+    assert "more than one hidden layer" not in step(found, "learning")["why"]
+
+
 def test_labels_alone_still_give_the_span(record):
     found = record(lambda x: WIDE_INPUT(x).argmax(axis=1), 12, steps=UNTRAINED)
     assert found["verdict"]["level"] == "span"
@@ -139,8 +153,24 @@ def test_a_target_that_was_constant_where_it_was_asked_is_not_settled(record):
     assert (found["verdict"]["level"], found["verdict"]["leaks"]) == ("unknown", [])
     assert set(found["verdict"]["unsettled"]) == {"extractable", "approximable", "span", "flippable"}
     assert "same answer everywhere" in found["verdict"]["sentence"]
-    assert "(--inputs)" in found["verdict"]["sentence"]
+    assert "--domain" in found["verdict"]["sentence"]
+    assert "--inputs" not in str(found["steps"]) + found["verdict"]["sentence"]
     assert step(found, "flip")["state"] == "skipped"
+
+
+def test_the_domain_is_what_helps_where_a_target_was_constant(valid):
+    """Honest inputs do not: the health check asks random ones of the domain."""
+    near, network = np.full((8, 4), 50.0), planted((4, 3, 1))
+
+    def target(x):
+        return np.where((np.abs(x - 50) < 5).all(axis=1, keepdims=True), network(x - 50), 3.0)
+
+    def seen(**domain):
+        with open_oracle(target, dim=4, **domain) as oracle:
+            return valid(audit(oracle, inputs=near, steps=["health"]).to_dict())["health"]["refusal"]
+
+    assert seen() == "constant"
+    assert seen(domain=(46, 54)) is None
 
 
 def test_a_linear_target_is_a_network_without_hidden_layer(record):

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from reluctant import ReLUNetwork, check_health, flip_sign, open_oracle, recover_span, verify
+from reluctant.audit.closeness import closeness
 from reluctant.audit.known import Given, Known
 from reluctant.audit.names import names
-from reluctant.audit.owner import OF_A_STEP, happened, told
+from reluctant.audit.owner import OF_A_STEP, happened, told, told_of
 from reluctant.audit.recovered import best_copy, recovered
 from reluctant.audit.states import State
 from reluctant.audit.verdict import LEAKS, SMALL_FLIP, judge
+from reluctant.health import Health, Shape
 from reluctant.learning.student import train_student
 from reluctant.learning.student.measured import HeldOut
 from reluctant.oracles import Rows
 from reluctant.results import Outcome, Result
+from reluctant.span import Span
 from reluctant.testing import planted
 
 NETWORK = planted((8, 4, 2))
+SPAN = recover_span(open_oracle(NETWORK))
 NOTHING = Known(Given(np.zeros((1, 8))), health=check_health(open_oracle(NETWORK)))
 
 
@@ -78,6 +83,54 @@ def test_nothing_leaks_only_where_every_step_came_to_its_end():
 def test_one_step_without_an_end_leaves_it_open(change, unsettled):
     verdict = judge(replace(SETTLED, **change))
     assert (verdict.level, verdict.unsettled) == ("unknown", unsettled)
+
+
+def test_few_digits_that_were_tried_in_vain_settle_nothing():
+    """Another seed may take the whole network: one attempt without luck is no absence of a leak."""
+    failed = {"failures": ["verification: a tolerance of 1.2e-01 decides nothing."]}
+    verdict = judge(replace(SETTLED, extraction=replace(refused(), evidence=failed)))
+    assert (verdict.level, verdict.unsettled) == ("unknown", ("extractable", "approximable", "flippable"))
+    assert "did not succeed. Another seed (--seed) may settle it." in verdict.sentence
+    close = unverified(1e-4, Outcome.LOW_PRECISION)
+    digits = SimpleNamespace(error=1e-4)
+    found = replace(close, evidence={**close.evidence, **failed, "precision": digits})
+    verdict = judge(replace(SETTLED, extraction=found))
+    assert (verdict.level, verdict.unsettled) == ("approximate", ("extractable", "flippable"))
+    assert "by a network that was not verified (largest error seen" in verdict.sentence
+    assert "in every digit" not in verdict.sentence
+    assert "Another seed (--seed) may settle it." in verdict.sentence
+
+
+def noisy(noise: float) -> Health:
+    return replace(NOTHING.health, shape=Shape.UNCLEAR, deterministic=False, fresh_noise=noise)
+
+
+def of_span(outcome: Outcome, noise: float) -> Span:
+    return replace(SPAN, outcome=outcome, evidence={"health": noisy(noise)})
+
+
+def test_a_reason_of_all_steps_is_told_once_with_one_number():
+    """Each step measures noise for itself."""
+    assert noisy(0.1).refusal is Outcome.TOO_NOISY
+    extraction = replace(refused(Outcome.TOO_NOISY), evidence={"health": noisy(0.2)})
+    known = replace(SETTLED, health=noisy(0.1), extraction=extraction, span=of_span(Outcome.TOO_NOISY, 0.3), refused=())
+    assert judge(known).sentence.count("noise of") == judge(known).sentence.count("noise of 1.0e-01") == 1
+    assert told_of(extraction, known.health) == told_of(known.span, known.health)
+
+
+def test_a_reason_of_the_span_alone_is_told_as_such():
+    known = replace(
+        SETTLED, extraction=refused(Outcome.OUT_OF_BUDGET), span=of_span(Outcome.TOO_NOISY, 0.3), refused=()
+    )
+    assert "Directions it looks at: Its answers have noise of 3.0e-01" in judge(known).sentence
+
+
+def test_steps_without_rows_are_told_together():
+    steps = ("span", "extraction", "learning", "training")
+    said = dict.fromkeys(steps, "No rows of the budget are left.")
+    verdict = judge(replace(NOTHING, without_rows=steps, said=said))
+    assert verdict.sentence.endswith("The rows for span, extraction, learning and training ran out.")
+    assert "No rows" not in verdict.sentence
 
 
 def test_a_step_that_fails_is_told():
@@ -227,6 +280,16 @@ def test_an_owner_is_not_told_what_is_for_those_who_ask():
         assert not re.search(r"Ask for|ask the target|--eps|--steps|--labels|--threshold|Average", told(outcome))
 
 
+@pytest.mark.parametrize("outcome", [Outcome.LOW_PRECISION, Outcome.RANK_UNCLEAR])
+@pytest.mark.parametrize("failures", [[], ["gates: few"]])
+def test_more_digits_are_advised_only_where_they_can_be_had(outcome, failures):
+    for recast in (False, True):
+        health = replace(NOTHING.health, recast=recast)
+        run = Result(outcome, None, {}, evidence={"health": health, "failures": failures})
+        assert ("--precision float64" in told_of(run)) == recast
+    assert "--precision float64" not in told(outcome)
+
+
 def test_a_copy_that_is_not_accurate_enough_tells_its_error():
     known = replace(SETTLED, learning=unverified(0.5, Outcome.NOT_ACCURATE))
     rms = known.learning.evidence["verification"].rms_error
@@ -240,3 +303,29 @@ def test_a_student_that_may_be_too_far_off_is_no_copy() -> None:
     run = Result(Outcome.NOT_ACCURATE, NETWORK, rows, evidence={"accuracy": measured})
     assert best_copy([run]) is None
     assert best_copy([replace(run, outcome=Outcome.LEARNED)]) is not None
+
+
+def near_the_limit(**measured: float | None) -> Result:
+    told = {"error": None, "high": None, "agreement": 0.991, "differing": 0.012, "commonest": 0.4, "points": 4000}
+    evidence = {"accuracy": HeldOut(**told | measured), "training": STUDENT.evidence["training"]}
+    return Result(Outcome.NOT_ACCURATE, NETWORK, {"training": Rows(40, 40)}, evidence=evidence)
+
+
+@pytest.mark.parametrize(
+    ("measured", "settled", "lacks"),
+    [
+        ({}, False, "as many as 1.2% of labels may differ, and 1% is asked"),
+        ({"agreement": 0.98, "differing": 0.03}, True, "as many as 3% of labels may differ, and 1% is asked"),
+        ({"error": 0.0089**2, "high": 0.01004**2}, False, "as large as 1.004% of the answers' deviation, and 1% is"),
+        ({"error": 0.012**2, "high": 0.014**2}, True, "as large as 1.4% of the answers' deviation, and 1% is asked"),
+        ({"agreement": 0.998, "differing": 0.0041, "commonest": 0.943}, True,
+         "as many as 0.4% of labels may differ, and 0.1% is asked, for one label alone is right for 94.3%"),
+    ],
+)  # fmt: skip
+def test_what_chance_alone_keeps_from_a_copy_is_not_settled(measured, settled, lacks) -> None:
+    run = near_the_limit(**measured)
+    verdict = judge(replace(SETTLED, training=run))
+    assert (verdict.level, "approximable" not in verdict.unsettled) == ("nothing" if settled else "unknown", settled)
+    assert (lacks in verdict.sentence) == (not settled)
+    assert ("as measured" in told_of(run)) == (not settled)
+    assert lacks in closeness(run.evidence["accuracy"].to_dict()).lacks

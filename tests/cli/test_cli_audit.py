@@ -63,7 +63,9 @@ def test_a_rate_tells_how_long_an_attack_on_a_file_would_take(command, npz, fold
 
 @pytest.mark.parametrize(("leak", "status"), [("extractable", 1), ("approximable", 1), ("span", 0)])
 def test_fail_on(leak, status, command, npz):
-    assert command("audit", npz, *QUICK, "--fail-on", leak).status == status
+    ended = command("audit", npz, *QUICK, "--fail-on", leak)
+    assert ended.status == status
+    assert ended.out.count(f"Found, so --fail-on does not pass: {leak}.") == status
 
 
 def test_fail_on_does_not_pass_what_is_not_settled(command, npz):
@@ -78,7 +80,10 @@ def test_fail_on_needs_its_steps(leak, step, command, npz):
 
 
 def test_fail_on_may_be_repeated(command, npz):
-    assert command("audit", npz, *QUICK, "--fail-on", "span", "--fail-on", "extractable").status == 1
+    """Those that do not pass are named in one line, beside a record on standard output too."""
+    ended = command("audit", npz, *QUICK, "--json", "-", *("--fail-on", "span", "--fail-on", "extractable") * 2)
+    assert ended.status == 1
+    assert ended.err == "Found, so --fail-on does not pass: extractable.\n"
 
 
 @pytest.mark.parametrize(

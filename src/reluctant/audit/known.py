@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from reluctant.adversarial import Flip
-from reluctant.audit.owner import lacks
+from reluctant.audit.closeness import is_near
+from reluctant.audit.owner import is_unlucky, lacks
 from reluctant.audit.recovered import best_copy
 from reluctant.audit.states import State
 from reluctant.audit.sweep import Sweep
@@ -26,8 +27,9 @@ from reluctant.results import Ended, Outcome, Result
 from reluctant.span import Span
 from reluctant.verification.bends import Bends
 
-__all__ = ["Given", "Known", "Skip", "StepFunction", "as_given", "skip_where"]
+__all__ = ["OF_CREASES", "Given", "Known", "Skip", "StepFunction", "as_given", "skip_where"]
 
+OF_CREASES = ("extraction", "learning")  # steps that take every bend for a neuron
 OF_VALUES = ("span", "extraction", "learning")  # steps that would look at other values behind a link
 NOTHING_TO_DO = "nothing that this step could work with"
 
@@ -67,7 +69,8 @@ class Known:
     """Findings so far; None where a step has not run or has found nothing.
 
     link: how the answers are read, as given or as found. reach: the range in which the target answers, where it
-    does not everywhere. served: the interface as it answers; health: as it is read. noisy: answers are probabilities
+    does not everywhere. clipped: the range that inputs seem to be clipped to, where extraction failed for that.
+    served: the interface as it answers; health: as it is read. noisy: answers are probabilities
     with noise on them, which are put right before a link reads them. looked_behind: a link that nobody gave was tried,
     and shows no values.
     """
@@ -75,6 +78,7 @@ class Known:
     given: Given
     link: AnswerLink = "identity"
     reach: Domain | None = None
+    clipped: Domain | None = None
     noisy: bool = False
     looked_behind: bool = False
     served: Health | None = None
@@ -97,12 +101,15 @@ class Known:
     said: Mapping[str, str] = field(default_factory=dict)  # why each step ended as it did
     states: Mapping[str, State] = field(default_factory=dict)  # and how
     timed_out: tuple[str, ...] = ()  # steps whose time was over before they ended
+    without_rows: tuple[str, ...] = ()  # steps that no row of the budget was left for
     refused: tuple[str, ...] = ()  # steps that have nothing to find in this interface
 
     def settled(self, step: str) -> bool:
         """True if the step has come to its end here: one that was left out, failed or was cut short has not.
 
-        Nor has one that found nothing in what may be the answers of sigmoids: values before them may show it.
+        Nor has one that found nothing in what may be the answers of sigmoids: values before them may show it. Nor one
+        that was led astray by clipped inputs, inside whose range it may succeed, or that few digits let try in vain.
+        Nor has a training that chance alone keeps from a copy.
         """
         if step in self.refused or step in self.timed_out:
             return step not in self.timed_out
@@ -111,9 +118,12 @@ class Known:
             "training": (self.training,), "flip": self.flips,
         }  # fmt: skip
         ended = endings[step]
-        if self.unread and step in OF_VALUES and not any(each is not None and each.ok for each in ended):
+        elsewhere = (self.unread and step in OF_VALUES) or (self.clipped is not None and step in OF_CREASES)
+        if elsewhere and not any(each is not None and each.ok for each in ended):
             return False
-        return bool(ended) and all(each is not None and each.outcome.settles for each in ended)
+        return bool(ended) and all(
+            each is not None and each.outcome.settles and not (is_unlucky(each) or is_near(each)) for each in ended
+        )
 
     @property
     def short_of_rows(self) -> tuple[str, ...]:
@@ -122,7 +132,8 @@ class Known:
             "span": self.span, "extraction": self.extraction, "learning": self.learning, "training": self.training,
         }  # fmt: skip
         ended = {name: None if run is None else run.outcome for name, run in runs.items()}
-        short = [name for name, outcome in ended.items() if outcome is Outcome.OUT_OF_BUDGET]
+        out = Outcome.OUT_OF_BUDGET
+        short = [name for name, outcome in ended.items() if outcome is out or name in self.without_rows]
         return tuple(name for name in short if name not in self.timed_out)
 
     @property

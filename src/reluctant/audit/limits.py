@@ -25,18 +25,18 @@ SHORTEST = 1e-6  # seconds that a timer can tell from none
 class ShareExhausted(BudgetExhausted):
     """The next rows would pass what one part of a run may ask, which is not the budget that its user gave."""
 
-    def __init__(self, *, share: int, spent: int, asked: int) -> None:
+    def __init__(self, *, share: int, spent: int, asked: int, part: str = "this part") -> None:
         ReluctantError.__init__(
             self,
-            f"Its share of the budget is {share:,} rows, {spent:,} of them spent: {asked:,} more were not sent. "
-            "Raise the budget (--budget), which all steps share.",
+            f"The share of the budget for {part} is {share:,} rows, {spent:,} of them spent: {asked:,} more were not "
+            "sent. Raise the budget (--budget), which all steps share.",
         )
         self.budget, self.spent, self.asked = share, spent, asked
 
 
 @dataclass
 class Allowance:
-    """So many rows, and so many seconds of processor time; None is no limit.
+    """So many rows, and so many seconds of processor time; None is no limit. part: whose they are, in words.
 
     passed: rows that went through, refused ones not counted. time_up: the time was over before the rows were.
     The clock runs inside `with allowance.running():`. A method that computes without asking is stopped too, where the
@@ -45,6 +45,7 @@ class Allowance:
 
     rows: int | None = None
     seconds: float | None = None
+    part: str = "this part"
     passed: int = field(default=0, init=False)
     time_up: bool = field(default=False, init=False)
     _asking: bool = field(default=False, init=False)
@@ -58,7 +59,7 @@ class Allowance:
     def question(self, passed: int, asked: int) -> Iterator[None]:
         """Raise if the next rows are more than allowed; else let them through."""
         if self.rows is not None and passed + asked > self.rows:
-            raise ShareExhausted(share=self.rows, spent=passed, asked=asked)
+            raise ShareExhausted(share=self.rows, spent=passed, asked=asked, part=self.part)
         if time.process_time() > self._deadline:
             self.stop(asked)
         self.passed, self._asking = passed + asked, True

@@ -8,29 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from reluctant.audit.closeness import is_near
 from reluctant.health import Health
 from reluctant.health.answers import rounded_to
 from reluctant.health.behind import ENOUGH_DECIMALS
+from reluctant.health.words import RECAST
 from reluctant.oracles import Kind
 from reluctant.results import Ended, Outcome
 
-__all__ = ["GIVE_DOMAIN", "GIVE_SIGMOID", "coarse", "happened", "lacks", "reason", "told", "told_of"]
+__all__ = ["GIVE_DOMAIN", "GIVE_SIGMOID", "coarse", "happened", "is_unlucky", "lacks", "reason", "told", "told_of"]
 
 GIVE_DOMAIN = "If it answers in some range only, give that: domain=(low, high) (--domain LOW,HIGH)."
-GIVE_INPUTS = (
-    "Check that inputs are in the range it expects: give that (--domain LOW,HIGH), or inputs with different answers "
-    "(--inputs)."
-)
+GIVE_RANGE = "Give the range of inputs that it expects: domain=(low, high) (--domain LOW,HIGH)."
 
 # Where the outcome's own advice is of no use to an owner.
 ADVICE: Mapping[Outcome, str] = {
     Outcome.NOT_ACCURATE: "",
     Outcome.OUT_OF_BUDGET: "Raise the budget (--budget), which steps share; with a transcript nothing is paid twice.",
     Outcome.UNVERIFIED: "Another seed (--seed) may settle it.",
-    Outcome.SPAN_PARTIAL: "Another seed (--seed), or inputs of the model's own kind (--inputs), may settle it.",
-    Outcome.RANK_UNCLEAR: "A local model can be opened with more digits: --precision float64.",
-    Outcome.CONSTANT: GIVE_INPUTS,
-    Outcome.ONE_LABEL: "Give the domain of its inputs (--domain LOW,HIGH), or inputs of different labels (--inputs).",
+    Outcome.SPAN_PARTIAL: "Another seed (--seed), or the range of its inputs (--domain LOW,HIGH), may settle it.",
+    Outcome.LOW_PRECISION: "",
+    Outcome.RANK_UNCLEAR: "",
+    Outcome.CONSTANT: GIVE_RANGE,
+    Outcome.ONE_LABEL: GIVE_RANGE,
     Outcome.NOT_PIECEWISE_LINEAR: "If it answers probabilities, say which: --link softmax or sigmoid.",
     Outcome.PIECEWISE_CONSTANT: "",
     Outcome.OUT_OF_REACH: GIVE_DOMAIN,
@@ -39,6 +39,8 @@ ADVICE: Mapping[Outcome, str] = {
     Outcome.ON_BOUNDARY: "",
     Outcome.FLAT: "",
 }
+
+OF_DIGITS = (Outcome.LOW_PRECISION, Outcome.RANK_UNCLEAR)  # outcomes that more digits would change
 
 # What an interface gives where it is refused: said of each step that can do nothing with it.
 GIVES: Mapping[Outcome, str] = {
@@ -80,6 +82,10 @@ SATURATED: Mapping[Outcome, str] = {
 ZEROS = "Probabilities that are 0, to the last digit or in their noise,"
 A_COPY = "A network was trained on the answers that is close enough to be called a copy."
 NO_COPY = "A network was trained on the answers; it is not close enough to be called a copy."
+PERHAPS_A_COPY = (
+    "A network was trained on the answers that is close enough to be called a copy as measured, and may not be by "
+    "chance. Another seed (--seed) may settle it."
+)
 ON_FEWER = (
     "Its share of the query budget ran out: a network was trained on the answers there were. It is not close enough to "
     "be called a copy."
@@ -99,29 +105,46 @@ def told(outcome: Outcome, *, saturates: bool = False) -> str:
     return f"{said} {advice}".strip()
 
 
-def told_of(run: Ended, *, saturates: bool = False) -> str:
+def told_of(run: Ended, interface: Health | None = None, *, saturates: bool = False) -> str:
     """The same of a run: a network that was trained is one, whether it is a copy or not."""
     trained = "training" in run.evidence
     if trained and run.outcome is Outcome.LEARNED:
         return A_COPY
     if trained and run.outcome is Outcome.NOT_ACCURATE:
-        return NO_COPY
+        return PERHAPS_A_COPY if is_near(run) else NO_COPY
     if trained and run.outcome is Outcome.OUT_OF_BUDGET:
         return ON_FEWER
-    return coarse(run) or told(run.outcome, saturates=saturates)
+    said, health = coarse(run, interface) or told(run.outcome, saturates=saturates), run.evidence.get("health")
+    more_digits = run.outcome in OF_DIGITS and health is not None and health.more_digits
+    return f"{said} {RECAST}" if more_digits else said
 
 
-def coarse(run: Ended) -> str:
-    """Why answers with few decimals were refused; empty where it was not that."""
+def is_unlucky(run: Ended) -> bool:
+    """True if the method for few digits was tried and did not succeed: with another seed it may."""
+    return run.outcome is Outcome.LOW_PRECISION and bool(run.evidence.get("failures"))
+
+
+def coarse(run: Ended, interface: Health | None = None) -> str:
+    """Why answers with few digits gave nothing, refused or tried; empty where it was not that.
+
+    interface: its numbers are told where it is refused for the same, so that they are the same of every step.
+    """
+    if is_unlucky(run):
+        return UNLUCKY
     health = run.evidence.get("health")
     if run.outcome is Outcome.TOO_NOISY and health is not None:
-        return _too_much(health)
+        refused = interface is not None and interface.refusal is Outcome.TOO_NOISY
+        return _too_much(interface if interface is not None and refused else health)
     behind = getattr(health, "behind", None)
     if run.outcome is not Outcome.LOW_PRECISION or behind is None or not behind.too_coarse:
         return ""
     return f"Its probabilities are {behind.told}: the values before the link cannot be read from so few digits."
 
 
+UNLUCKY = (
+    "The answers carry too few digits for exact extraction, and the method for few digits did not succeed. Another "
+    "seed (--seed) may settle it."
+)
 UNREADABLE = "the values before the link cannot be read from so few digits."
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from reluctant.audit.clipping import clipped_to
 from reluctant.audit.known import Known, Skip, skip_where
 from reluctant.audit.needed import needed_words
 from reluctant.errors import ReluctantError
@@ -30,7 +31,11 @@ def extract_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, A
     skip_where(known, *refused, missing="no creases to find")
     found = extract(oracle, rng=seed)
     ran_out = found.outcome is Outcome.OUT_OF_BUDGET
-    return {"extraction": found, "needed": needed_words(oracle, known) if ran_out else ""}
+    return {
+        "extraction": found,
+        "needed": needed_words(oracle, known) if ran_out else "",
+        "clipped": clipped_to(oracle, found, seed),
+    }
 
 
 def learn_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
@@ -45,6 +50,8 @@ def learn_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any
         raise Skip(f"Learning asks Gaussian inputs, and the domain is {oracle.facts.domain.describe()}.")
     if known.reach is not None:
         raise Skip(f"Learning asks Gaussian inputs, and the target answers only in {known.reach.describe()}.")
+    if known.clipped is not None:
+        raise Skip("Learning asks Gaussian inputs, and those of this target are clipped.", settles=False)
     layers = None if known.extraction is None else known.extraction.evidence.get("layers")
     if layers is not None and not layers.mostly_straight:
         raise Skip(f"Learning is for one hidden layer. {layers}")
@@ -55,6 +62,8 @@ def confirm_part(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]
     """Of a network that extraction found in part: the neurons of its first layer whose creases the target shows."""
     if known.copy is not None:
         raise Skip("There is a copy of the whole network.")
+    if known.clipped is not None:
+        raise Skip("What bends where inputs are clipped is no neuron.")
     network = None if known.extraction is None else known.extraction.network
     if network is None or known.health is None or network.depth < 2:
         raise Skip("No part of a network was found.")

@@ -31,7 +31,7 @@ def accuracy_of(run: Result) -> dict[str, Any]:
     largest, rms = (None, None) if verification is None else (verification.max_error, verification.rms_error)
     found = {"largest": largest, "typical": rms, "inputs": None if verification is None else verification.points}
     found |= {"own": None if precision is None else precision.error, "inside": run.evidence.get("inside")}
-    if precision is not None:
+    if precision is not None and run.ok:
         return found | {"words": f"in every digit that its answers give{_seen(found)}"}
     if run.outcome is Outcome.RECOVERED and largest is not None:
         return found | {"words": f"to {_digits(largest)} digits{_seen(found)}"}

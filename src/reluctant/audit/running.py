@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from reluctant.audit.clipping import clipped_words
 from reluctant.audit.known import Known, Skip, StepFunction
 from reluctant.audit.limits import Allowance
 from reluctant.audit.looking import seen, span_from_labels
@@ -65,8 +66,9 @@ class Run:
         """One step within its share, and what it spent of it."""
         rows, before, start = self.share(name), self.oracle.queries, time.perf_counter()
         if rows == 0 and name in SHARES:
+            self.known = replace(self.known, without_rows=(*self.known.without_rows, name))
             return StepRecord(name, State.SKIPPED, NO_ROWS, allowed=0)
-        allowance = Allowance(rows, seconds_for(name, self.known.given.seconds))
+        allowance = Allowance(rows, seconds_for(name, self.known.given.seconds), name)
         state, why = self.outcome(name, function, allowance)
         self.passed += allowance.passed
         if allowance.time_up:
@@ -93,7 +95,10 @@ class Run:
 
     def ending(self, new: Mapping[str, Any]) -> str:
         """How the method of a step ended, in its own words, and what else there is to say."""
-        ended = [told_of(value, saturates=self.known.linked) for value in new.values() if isinstance(value, Ended)]
+        if new.get("clipped") is not None:
+            return clipped_words(new["clipped"])
+        interface, saturates = self.known.health, self.known.linked
+        ended = [told_of(each, interface, saturates=saturates) for each in new.values() if isinstance(each, Ended)]
         return " ".join([*ended, *([new["needed"]] if new.get("needed") else [])])
 
     def view(self, name: str) -> Counting:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from reluctant.adversarial import Flip
-from reluctant.audit.known import Known
-from reluctant.audit.owner import GIVE_DOMAIN, GIVE_SIGMOID, coarse, happened, reason
+from reluctant.audit.clipping import clipped_words
+from reluctant.audit.closeness import closeness, is_near
+from reluctant.audit.known import OF_CREASES, Known
+from reluctant.audit.owner import GIVE_DOMAIN, GIVE_SIGMOID, coarse, happened, is_unlucky, reason
 from reluctant.audit.recovered import accuracy_of, is_trained, shape_of
 from reluctant.audit.stopped import STOPS, is_stopped, left_by_a_stop, listed
 from reluctant.results import Ended, Outcome, Result
@@ -76,7 +78,7 @@ def _sentence(known: Known, level: str) -> str:
     if level == "approximate":
         trained = known.copy is known.training
         said = _copied(known, f"A close copy of the network can be {'trained on its answers' if trained else 'taken'}")
-        more = [*([f"{RAN_OUT} {known.needed}"] if known.needed else []), *_behind_sigmoids(known)]
+        more = [*([f"{RAN_OUT} {known.needed}"] if known.needed else []), *_unlucky(known), *_elsewhere(known)]
         return " ".join([said, *more])
     if level == "span":
         return _span_sentence(known)
@@ -164,6 +166,16 @@ def _trained(known: Known) -> str:
     return f"A network trained on {run.queries:,} answers {gives}{cut}. "
 
 
+def _perhaps(known: Known) -> str:
+    """Of a trained network that is close enough as measured: what chance leaves open."""
+    run = known.training
+    found = closeness(run.evidence["accuracy"].to_dict()) if run is not None and is_near(run) else None
+    return "" if found is None else f"That may be close enough to be called a copy: {found.lacks}. {ANOTHER_SEED}"
+
+
+ANOTHER_SEED = "Another seed (--seed) may settle it."
+
+
 def _where(known: Known) -> str:
     """Where the target was asked, and the copy looked for, if not everywhere."""
     if known.reach is not None:
@@ -226,17 +238,31 @@ def _why_not(known: Known) -> str:
     stopped = left_by_a_stop(known, REBUILDING)
     if known.health is None:
         return stopped or known.said.get("health", "")
-    steps = ["extraction", "learning", "training", *_open_steps(known, "span")]
-    steps = [step for step in steps if known.states.get(step) not in STOPS]
-    ended = [_how_it_ended(known, step) for step in steps if step not in known.short_of_rows]
+    told = [step for step in REBUILDING if known.states.get(step) not in STOPS and step not in known.short_of_rows]
+    ended = [_how_it_ended(known, step) for step in ("extraction", "learning", "training") if step in told]
+    ended += [_of_span(known, ended) for step in _open_steps(known, "span") if step in told]
     ended += [f"The rows for {listed(known.short_of_rows)} ran out."] if known.short_of_rows else []
-    more = (stopped, known.needed, *_behind_sigmoids(known))
+    more = (stopped, known.needed, *_elsewhere(known))
     return " ".join(dict.fromkeys(said for said in (*ended, *more) if said))
 
 
-def _behind_sigmoids(known: Known) -> list[str]:
-    """What would be looked at behind a link that nobody gave."""
-    return [GIVE_SIGMOID] if known.unread else []
+def _unlucky(known: Known) -> list[str]:
+    """Beside a close copy: whether there is an exact one."""
+    run = known.extraction
+    return [coarse(run)] if run is not None and is_unlucky(run) else []
+
+
+def _elsewhere(known: Known) -> list[str]:
+    """Where more would be seen: inside the range of clipped inputs, behind a link that nobody gave."""
+    clipped = [] if known.clipped is None else [clipped_words(known.clipped)]
+    return [*clipped, *([GIVE_SIGMOID] if known.unread else [])]
+
+
+def _of_span(known: Known, before: list[str]) -> str:
+    """Why directions are open: under their name, where no other step has the same reason."""
+    said = _how_it_ended(known, "span")
+    own = known.span is not None and bool(said) and said not in before
+    return f"Directions it looks at: {said}" if own else said
 
 
 REBUILDING = ("health", "span", "extraction", "learning", "training")  # steps that say what can be taken
@@ -254,15 +280,17 @@ def _more(known: Known, run: Ended) -> str:
 
 def _how_it_ended(known: Known, step: str) -> str:
     if step == "training" and _trained(known):
-        return ""  # told before
+        return _perhaps(known)  # the rest is told before
     run: Ended | None = {
         "extraction": known.extraction, "learning": known.learning, "training": known.training, "span": known.span,
     }[step]  # fmt: skip
+    if known.clipped is not None and step in OF_CREASES:
+        return ""  # for a reason that is told of all of them
     if step in known.timed_out:
         return f"The time for {step} ran out."
     if run is not None:
         told = run.outcome is Outcome.PARTIAL and _part(known)
-        said = coarse(run) or happened(run.outcome, saturates=known.linked)
+        said = coarse(run, known.health) or happened(run.outcome, saturates=known.linked)
         return "" if told else f"{said}{_more(known, run)}"
     if known.health is not None and known.refusal is not None:
         return reason(known.health, saturates=known.linked)

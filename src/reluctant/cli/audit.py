@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from math import inf
@@ -111,7 +112,7 @@ def audit(target: TargetArgument, wanted: AuditOptions, options: TargetOptions) 
         found = replace(found, written={"record": _record_name(options), "page": str(wanted.out)})
         stop.armed = False  # what is found is written whatever happens
         _write(found, wanted, options)
-    _say_what_is_open(found, wanted.gates, options)
+    _say_what_fails(found, wanted.gates, options)
     return _status(found, wanted.gates, stop)
 
 
@@ -167,13 +168,13 @@ def _status(found: Audit, fail_on: list[str], stop: Stop) -> int:
     return 1 if set(fail_on) & {*found.verdict.leaks, *found.verdict.unsettled} else 0
 
 
-def _say_what_is_open(found: Audit, fail_on: list[str], options: TargetOptions) -> None:
-    """A gate that could not be decided is shut, and says so: on standard output, unless the record is there."""
-    undecided = [name for name in fail_on if name in found.verdict.unsettled]
-    if not undecided or found.facts is None:
-        return
-    said = f"Not settled, so --fail-on does not pass: {', '.join(undecided)}."
-    options.say(said) if options.json == "-" else print(said)
+def _say_what_fails(found: Audit, fail_on: list[str], options: TargetOptions) -> None:
+    """Gates that are shut: a leak was found, or not decided. Told on standard output, unless the record is there."""
+    for why, leaks in (("Found", found.verdict.leaks), ("Not settled", found.verdict.unsettled)):
+        shut = [name for name in dict.fromkeys(fail_on) if name in leaks]
+        if shut and found.facts is not None:
+            said = f"{why}, so --fail-on does not pass: {', '.join(shut)}."
+            print(said, file=sys.stderr if options.json == "-" else sys.stdout)
 
 
 def _check_needed(fail_on: list[str], skipped: list[str]) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reluctant.audit.leak import CLOSE
+from reluctant.audit.closeness import Closeness, closeness
 from reluctant.audit.trained import gives_labels
-from reluctant.learning.student.driver import DIFFERING
-from reluctant.report.words import count, percent, size
+from reluctant.report.words import count, percent
 
 __all__ = ["Student", "student_of"]
 
@@ -32,7 +30,7 @@ class Student:
     labelled: bool
     telling: bool
     cut: bool
-    lacks: str = ""
+    close: Closeness | None = None
 
     @property
     def same(self) -> str:
@@ -43,24 +41,13 @@ class Student:
     def sentence(self) -> str:
         """What it gives, and that this is not called a copy."""
         cut = " Its training was cut short." if self.cut else ""
-        lacks = f": {self.lacks}" if self.lacks else ""
+        lacks = f": {self.close.lacks}" if self.close is not None else ""
+        enough = "may or may not be" if self.close is not None and self.close.is_open else "is not"
         made = f"Training: a network of {self.shape}, trained on {count(self.queries)} answers,"
         where = f"at {count(self.inputs)} inputs that it was not trained on"
         if not self.labelled:
-            return f"{made} is not close enough to be called a copy here, by what was measured {where}{lacks}.{cut}"
-        return f"{made} {self.same} {where}. That is not close enough to be called a copy here{lacks}.{cut}"
-
-
-def _lacks(measured: Data) -> str:
-    """What chance leaves open, beside what is asked of a copy."""
-    high = (measured.get("own") or measured).get("high")
-    if high is not None:
-        return (
-            f"its error may be as large as {size(math.sqrt(high))} of the answers' deviation, and {CLOSE:.0%} is asked"
-        )
-    if measured.get("differing") is None:
-        return ""
-    return f"as many as {percent(measured['differing'])} of labels may differ, and {DIFFERING:.0%} is asked"
+            return f"{made} {enough} close enough to be called a copy here, by what was measured {where}{lacks}.{cut}"
+        return f"{made} {self.same} {where}. That {enough} close enough to be called a copy here{lacks}.{cut}"
 
 
 def _labelled(measured: Data) -> bool:
@@ -88,5 +75,5 @@ def student_of(record: Data) -> Student | None:
     return Student(
         _shape(training, record["target"]), training["queries"], measured["agreement"],
         measured["commonest"], measured["points"], _labelled(measured), gives_labels(measured),
-        bool(how.get("short") or how.get("hurried")), _lacks(measured),
+        bool(how.get("short") or how.get("hurried")), closeness(measured),
     )  # fmt: skip

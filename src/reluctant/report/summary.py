@@ -158,7 +158,8 @@ def _copied(record: Data) -> Figure | None:
     if is_trained(recovered):
         return _of_its_own(record, recovered, layers)
     doubt = "" if recovered["verified"] else ", measured" if is_measured(recovered) else ", not verified"
-    return Figure("Parameters copied", count(recovered["parameters"]), layers + _off(recovered) + doubt)
+    name = "Parameters of a copy" if doubt else "Parameters copied"
+    return Figure(name, count(recovered["parameters"]), layers + _off(recovered) + doubt)
 
 
 def _of_its_own(record: Data, recovered: Data, layers: str) -> Figure:

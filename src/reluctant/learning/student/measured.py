@@ -14,7 +14,7 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Kind
 from reluctant.percentages import percentage
 
-__all__ = ["HeldOut", "commonest_share", "measure", "misfit"]
+__all__ = ["HeldOut", "commonest_share", "labels_allowed", "measure", "misfit"]
 
 
 EVEN = 2.0  # labels of which one is right for more than half: as many fewer may differ
@@ -87,12 +87,17 @@ class HeldOut:
     def good_for(self, eps: float, differing: float) -> bool:
         """True if the error is at most eps; of labels, if no more than this share differs, or less if few could."""
         if self.judged is None:
-            return self.differing <= differing * min(1.0, EVEN * (1 - self.commonest))
+            return self.differing <= labels_allowed(self.commonest, differing)
         return self.judged <= eps
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, with the error to tell of the network and whether it is an upper end."""
         return asdict(self) | {"of copy": self.of_copy, "is bound": self.is_bound}
+
+
+def labels_allowed(commonest: float, differing: float) -> float:
+    """The share of labels of a copy that may differ: of that asked for, less where the commonest one leaves few."""
+    return differing * min(1.0, EVEN * (1 - commonest))
 
 
 def misfit(network: ReLUNetwork, reading: Reading, rows: FloatArray, targets: FloatArray) -> FloatArray:
