@@ -110,6 +110,9 @@ def test_where_inputs_are_clipped_nothing_bends_for_a_neuron(record):
     assert "--domain=-1,1" in found["verdict"]["sentence"]
     assert "--domain=-1,1" in step(found, "extraction")["why"]
     assert "more than one hidden layer" not in step(found, "learning")["why"]
+    few = record(lambda x: NETWORK(np.clip(x, -1, 1)).round(4), 6, steps=["health", "extraction"])
+    assert few["extraction"]["outcome"] == "low-precision"
+    assert "clipped" not in few["verdict"]["sentence"]  # inside the range digits are as few
 
 
 def test_labels_alone_still_give_the_span(record):

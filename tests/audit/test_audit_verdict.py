@@ -284,7 +284,7 @@ def test_an_owner_is_not_told_what_is_for_those_who_ask():
 @pytest.mark.parametrize("failures", [[], ["gates: few"]])
 def test_more_digits_are_advised_only_where_they_can_be_had(outcome, failures):
     for recast in (False, True):
-        health = replace(NOTHING.health, recast=recast)
+        health = replace(NOTHING.health, recast=recast, number_format="float32")
         run = Result(outcome, None, {}, evidence={"health": health, "failures": failures})
         assert ("--precision float64" in told_of(run)) == recast
     assert "--precision float64" not in told(outcome)

@@ -7,9 +7,11 @@ from reluctant.errors import BudgetExhausted, TargetError
 from reluctant.health.clipping import clipped_range
 from reluctant.numerics import as_generator
 from reluctant.oracles import Counting
-from reluctant.results import Result
+from reluctant.results import Outcome, Result
 
 __all__ = ["clipped_to", "clipped_words"]
+
+LED_ASTRAY = (Outcome.PARTIAL, Outcome.UNVERIFIED)  # endings that bounds may be the reason of; they hide no digits
 
 
 def clipped_to(oracle: Counting, run: Result, seed: int) -> Domain | None:
@@ -18,7 +20,7 @@ def clipped_to(oracle: Counting, run: Result, seed: int) -> Domain | None:
     Cost: nothing where answers change far out; else up to 1002 rows.
     """
     health = run.evidence.get("health")
-    if run.ok or health is None or health.constant_beyond is None or "reason" not in run.evidence:
+    if run.outcome not in LED_ASTRAY or health is None or health.constant_beyond is None:
         return None
     if health.saturated or not oracle.facts.domain.is_space:
         return None
