@@ -69,6 +69,16 @@ def test_a_trained_network_is_no_good_news(one_hot):
     assert "--eps" not in said
 
 
+def test_what_is_asked_of_a_copy_is_told(one_hot):
+    """Fewer labels may differ where one is right for most inputs; what chance alone decides is not denied."""
+    rare = words(audit_page(with_student(one_hot, 0.998, alone=0.943)))
+    asked = "as many as 1.2% of labels may differ, and 0.1% is asked, for one label alone is right for 94.3%"
+    assert f"That is not close enough to be called a copy here: {asked}" in rare
+    near = words(audit_page(with_student(one_hot, 0.991)))
+    asked = "as many as 1.9% of labels may differ, and 1% is asked"
+    assert f"That may or may not be close enough to be called a copy here: {asked}" in near
+
+
 def test_what_one_label_alone_gives_is_no_leak(one_hot):
     """88 % right is little where one label is right for 80 %."""
     record = with_student(one_hot, 0.88, alone=0.8)
