@@ -106,7 +106,7 @@ def test_a_result_is_not_lost_on_its_way(monkeypatch):
 
     def slowly_handed_over(oracle, known, seed):
         found = rebuilding.extract_network(oracle, known, seed)
-        end = time.process_time() + 0.8
+        end = time.process_time() + 2.2
         while time.process_time() < end:
             pass
         return found
@@ -114,7 +114,7 @@ def test_a_result_is_not_lost_on_its_way(monkeypatch):
     handing = FunctionType(slowly_handed_over.__code__, vars(rebuilding) | {"time": time, "rebuilding": rebuilding})
     monkeypatch.setattr(driver, "STEPS", {**STEPS, "extraction": handing})
     with open_oracle(NETWORK) as oracle:
-        found = audit(oracle, steps=["health", "extraction"], seconds=1.5)
+        found = audit(oracle, steps=["health", "extraction"], seconds=5)
     assert found.known.extraction is not None
     assert found.known.extraction.ok
     assert found.verdict.level == "exact"
