@@ -24,7 +24,7 @@ CLEAR = 3.0  # standard errors of their mean, beyond the boundary
 FLAT = "The target does not change around this input, as probabilities do not that are rounded, or certain."
 ON_A_COPY = "The step can be found on a network that was trained on them (rl.train_student, flip --network)."
 COARSE = 4  # decimals: probabilities with no more are rounded, or certain
-BEYOND = 10.0 ** np.arange(-7.0, -1.0)  # of the step: how much further the target's own digits may ask to go
+BEYOND = 10.0 ** np.arange(-7.0, 0.0)  # of the step: how much further the target's own digits may ask to go
 
 
 def asked_again(source: Queried, search: Search) -> Search:
@@ -38,7 +38,7 @@ def asked_again(source: Queried, search: Search) -> Search:
 
 
 def on_target(oracle: Counting, search: Search) -> Search:
-    """Try a network's flip on the target, a little further along where its digits ask for it. Cost: 2 or 8 rows."""
+    """Try a network's flip on the target, a little further along where its digits ask for it. Cost: 2 or 9 rows."""
     if search.best is None:
         return search
     start, found = search.start, search.best.x
