@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.errors import InvalidRows, NonFiniteAnswer
+from reluctant.errors import InvalidRows, NonFiniteAnswer, OutsideDomain
 from reluctant.extraction.any_depth import AnyDepth
 from reluctant.extraction.candidate import Method
 from reluctant.extraction.clipped import where_inputs_are_clipped
@@ -132,6 +132,8 @@ class Run:
             except np.linalg.LinAlgError as failure:  # numbers no factorisation copes with: hard luck as well
                 failures.append(f"linear algebra: {failure}")
                 continue
+            except OutsideDomain:
+                raise
             except InvalidRows as failure:  # rows of NaN, from creases that are none: the method's own, and not sent
                 failures.append(f"rows: {failure}")
                 continue

@@ -1,0 +1,47 @@
+"""Creases that are nowhere: numbers that are none end an attempt, and not the run."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import reluctant as rl
+from reluctant.errors import OutsideDomain
+from reluctant.extraction.attempts import Run
+from reluctant.testing import planted
+
+
+def layers(seed: int, *widths: int):
+    rng = np.random.default_rng(seed)
+    shapes = pairwise(widths)
+    return [(rng.normal(size=(a, b)) * np.sqrt(2 / a), rng.normal(size=b) * 0.3) for a, b in shapes]
+
+
+def one(x):
+    (w, b), (a, c) = layers(2, 8, 10, 1)
+    return np.maximum(x @ w + b, 0) @ a + c
+
+
+def test_a_crease_that_is_nothing_is_a_failed_attempt() -> None:
+    """Clipped and rounded: what is left of two creases that bend against each other bends nothing."""
+    found = rl.extract(rl.open_oracle(lambda x: np.round(one(np.clip(x, 0, 1)), 4), dim=8))
+    assert not found.ok
+    assert any("line" in failure for failure in found.evidence["failures"])
+
+
+def test_rows_of_nan_are_a_failed_attempt(monkeypatch) -> None:
+    def attempt(self, *args):
+        self.oracle.query(np.full((1, 6), np.nan))
+
+    monkeypatch.setattr(Run, "attempt", attempt)
+    found = rl.extract(rl.open_oracle(planted((6, 5, 1), 0)), attempts=2)
+    assert not found.ok
+    assert all("NaN" in failure for failure in found.evidence["failures"])
+
+
+def test_rows_outside_a_domain_are_told(monkeypatch) -> None:
+    monkeypatch.setattr(Run, "attempt", lambda self, *args: self.oracle.query(np.full((1, 6), 9.0)))
+    with pytest.raises(OutsideDomain):
+        rl.extract(rl.open_oracle(planted((6, 5, 1), 0), domain=(-1, 1)))
