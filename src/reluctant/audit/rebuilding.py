@@ -34,7 +34,7 @@ def extract_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, A
     return {
         "extraction": found,
         "needed": needed_words(oracle, known) if ran_out else "",
-        "clipped": clipped_to(oracle, found, seed),
+        "clipped": clipped_to(found),
     }
 
 

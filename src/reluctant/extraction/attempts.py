@@ -13,7 +13,7 @@ from reluctant.domains import Domain
 from reluctant.errors import InvalidRows, NonFiniteAnswer, OutsideDomain
 from reluctant.extraction.any_depth import AnyDepth
 from reluctant.extraction.candidate import Method
-from reluctant.extraction.clipped import where_inputs_are_clipped
+from reluctant.extraction.clipped import evidence_of_clipping
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.depth_two.line import CROWD
@@ -88,8 +88,7 @@ class Run:
             return refusal, None
         outcome, network = self.try_methods(health, attempts)
         if outcome in (Outcome.PARTIAL, Outcome.UNVERIFIED):  # a range that inputs are clipped to hides no digits
-            clipped = where_inputs_are_clipped(self.oracle, health, self.rng)
-            self.evidence |= {"reason": f"{outcome.happened} {clipped}"} if clipped else {}
+            self.evidence |= evidence_of_clipping(self.oracle, health, outcome, self.rng)
         return outcome, network
 
     def go_inside(

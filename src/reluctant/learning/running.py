@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.errors import TargetError
-from reluctant.extraction.clipped import where_inputs_are_clipped
+from reluctant.extraction.clipped import evidence_of_clipping
 from reluctant.extraction.prospects import (
     answered_far_out,
     exact_refusal,
@@ -224,8 +224,7 @@ class Run:
         """Say what the network is good for."""
         self.kept = model
         if not model.good_for(self.eps):
-            clipped = where_inputs_are_clipped(self.oracle, health, self.rng)
-            self.evidence |= {"reason": f"{Outcome.NOT_ACCURATE.happened} {clipped}"} if clipped else {}
+            self.evidence |= evidence_of_clipping(self.oracle, health, Outcome.NOT_ACCURATE, self.rng)
             self.evidence |= self.limits(model, noise)
             return Outcome.NOT_ACCURATE
         self.evidence |= self.limits(model, noise)
