@@ -58,8 +58,15 @@ def test_quiet_wins_over_verbose(command, npz):
     assert command("health", npz, "-q", "-v").err == ""
 
 
-def test_errors_are_said_even_when_quiet(command):
-    assert "error: " in command("health", "missing.onnx", "-q").err
+@pytest.mark.parametrize("name", ["health", "extract", "learn", "span", "audit"])
+def test_errors_are_said_even_when_quiet(name, command):
+    assert "error: " in command(name, "missing.onnx", "-q").err
+
+
+def test_a_server_that_is_not_there_is_named_even_when_quiet(command):
+    ended = command("audit", "http://localhost:9/v2/models/digits", "--retries", 0, "-q")
+    assert ended.err.startswith("error: target: got no connection to http://localhost:9/v2/models/digits")
+    assert ended.err.endswith("[unknown-target]\n")
 
 
 def test_verbose_lists_stages(command, module):

@@ -15,7 +15,7 @@ import typer
 from reluctant._version import __version__
 from reluctant.cli.audit import audit
 from reluctant.cli.commands import extract, health
-from reluctant.cli.console import note
+from reluctant.cli.console import say_error
 from reluctant.cli.demo import demo
 from reluctant.cli.estimate import estimate
 from reluctant.cli.flip import flip
@@ -79,6 +79,6 @@ def run(arguments: list[str] | None = None) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else DONE
     except ReluctantError as error:
-        note(f"error: {error} [{error.slug}]")
+        say_error(error)
         return BAD_INPUT if isinstance(error, BAD_INPUT_ERRORS) else FAILED
     return DONE

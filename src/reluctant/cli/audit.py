@@ -17,7 +17,7 @@ from reluctant.audit import audit as audit_target
 from reluctant.audit.given import check_rate
 from reluctant.audit.shares import BUDGET, SECONDS
 from reluctant.audit.verdict import NEEDS
-from reluctant.cli.console import progress
+from reluctant.cli.console import progress, say_error
 from reluctant.cli.files import check_page_path, check_record_path, write_page, write_record
 from reluctant.cli.inputs import read_array
 from reluctant.cli.stopping import Stop, stoppable
@@ -124,7 +124,7 @@ def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str
         asked_at = options.rate if is_url(target) else None  # of a local model it is the rate of an interface to come
         oracle = replace(options, link="identity", output=None, rate=asked_at).open(target)
     except NOT_OPENED as error:
-        options.say(f"error: {error} [{error.slug}]")
+        say_error(error)
         return not_opened(target, error, seed=options.seed, budget=budget, repeat=repeat)
     with oracle, progress(oracle, options.quiet) as watch:
         return audit_target(

@@ -19,10 +19,11 @@ from rich.progress import (
 )
 
 from reluctant.cli.film import Film
+from reluctant.errors import ReluctantError
 from reluctant.geometry import LineSearch
 from reluctant.oracles import Counting, Ledger, Rows
 
-__all__ = ["Watch", "note", "progress"]
+__all__ = ["Watch", "note", "progress", "say_error"]
 
 # What is watched, how many parts of it are done, of how many, and which one begins.
 Watch = Callable[[str, int, int, str], None]
@@ -40,6 +41,11 @@ COLUMNS = (
 def note(text: str) -> None:
     """Say something to the person at the terminal."""
     Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(text)
+
+
+def say_error(error: ReluctantError) -> None:
+    """Say what went wrong, quiet or not, with the name under which the messages explain it."""
+    note(f"error: {error} [{error.slug}]")
 
 
 @contextmanager

@@ -57,6 +57,12 @@ class TestPlainEndpoints(OracleContract):
             yield oracle
 
 
+def test_outputs_that_nobody_counted_are_learned_from_an_answer() -> None:
+    with ModelServer(lambda x: NETWORK(x), 6) as server, rl.open_oracle(server.url) as oracle:
+        assert oracle.facts.outputs == 2
+        np.testing.assert_array_equal(oracle.query(ROWS[:3]), NETWORK(ROWS[:3]))
+
+
 # ---- numbers
 
 

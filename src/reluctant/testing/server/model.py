@@ -18,6 +18,8 @@ from reluctant.testing.server.tensors import FORMATS
 
 __all__ = ["Listener", "ModelServer"]
 
+NOT_TOLD = -1  # a size that the metadata leave open, as the protocol writes it
+
 
 class ModelServer:
     """Serves a function of rows; started by `with`, on a port of its own.
@@ -26,7 +28,7 @@ class ModelServer:
         function: (n, d) -> (n,) or (n, m).
         dim: number of inputs.
         name: name of the model.
-        outputs: number of outputs, for the metadata; one unless the function says (`function.outputs`).
+        outputs: number of outputs, for the metadata; not told there unless the function says (`function.outputs`).
         datatype: number format of rows and answers.
         describes: give inputs and outputs in the metadata.
         binary: speak the binary extension; else such a request is refused with 422, as MLServer does.
@@ -54,7 +56,7 @@ class ModelServer:
         certificate: tuple[str, str] | None = None,
     ) -> None:
         self.function, self.dim, self.name, self.datatype = function, dim, name, datatype
-        self.outputs = outputs if outputs is not None else getattr(function, "outputs", 1)
+        self.outputs = outputs if outputs is not None else getattr(function, "outputs", NOT_TOLD)
         self.describes, self.binary, self.most_rows, self.token = describes, binary, most_rows, token
         self.accepts, self.faults, self.certificate = accepts, faults, certificate
         self.version = "1"
