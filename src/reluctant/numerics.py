@@ -25,6 +25,7 @@ __all__ = [
     "all_finite",
     "as_generator",
     "joined",
+    "quotient",
     "seed_signature",
     "unit_roundoff",
 ]
@@ -49,6 +50,12 @@ def all_finite(array: FloatArray) -> bool:
     flat = array.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(np.dot(flat, flat)) or np.isfinite(flat).all())
+
+
+def quotient(error: FloatArray, size: FloatArray) -> FloatArray:
+    """Errors relative to sizes (n,); infinite where there is nothing, or next to nothing, to compare with."""
+    with np.errstate(over="ignore"):
+        return np.divide(error, size, out=np.full(len(size), np.inf), where=size > 0)
 
 
 def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:

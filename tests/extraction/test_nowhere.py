@@ -9,8 +9,17 @@ import pytest
 
 import reluctant as rl
 from reluctant.errors import OutsideDomain
+from reluctant.extraction.any_depth.kink_store import Store
 from reluctant.extraction.attempts import Run
+from reluctant.extraction.depth_two.line import neurons_on_a_line
+from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.few_digits.noise import look_from
+from reluctant.geometry import DistanceNoise
+from reluctant.numerics import quotient
 from reluctant.testing import planted
+
+DIM = 8
+FINE = DistanceNoise(1e-9, 1e-9)
 
 
 def layers(seed: int, *widths: int):
@@ -29,6 +38,30 @@ def test_a_crease_that_is_nothing_is_a_failed_attempt() -> None:
     found = rl.extract(rl.open_oracle(lambda x: np.round(one(np.clip(x, 0, 1)), 4), dim=8))
     assert not found.ok
     assert any("line" in failure for failure in found.evidence["failures"])
+
+
+def stairs(x):
+    return np.floor(20 * x[:, :1])
+
+
+def test_steps_of_stairs_do_not_meet() -> None:
+    """Level pieces, one above the other: both methods say so, and reckon with no crease at infinity."""
+    rng = np.random.default_rng(0)
+    with pytest.raises(StageFailed, match="do not meet"):
+        Store(stairs, DIM, FINE, rng).scan_random(1)
+    with pytest.raises(StageFailed, match="told apart"):
+        neurons_on_a_line(rl.open_oracle(stairs, dim=DIM), FINE, rng)
+
+
+def test_weights_of_answers_without_noise_can_be_squared() -> None:
+    """A network that is 0 where it was asked: its noise is the least there is."""
+    noise = look_from(rl.open_oracle(lambda x: 0 * x[:, 0], dim=DIM), 1.0, np.random.default_rng(0)).noise
+    assert np.isfinite(np.full(1000, 1 / noise.near) ** 4).all()
+
+
+def test_nothing_to_compare_with_gives_infinity() -> None:
+    found = quotient(np.array([1.0, 0.0, 1e20, 6.0]), np.array([0.0, 0.0, 1e-300, 3.0]))
+    assert found.tolist() == [np.inf, np.inf, np.inf, 2.0]
 
 
 def test_rows_of_nan_are_a_failed_attempt(monkeypatch) -> None:

@@ -147,6 +147,17 @@ def test_the_best_network_is_no_worse_than_the_mean(target):
     assert ((result.network(rows) - answers) ** 2).mean() <= 1.1 * answers.var()
 
 
+def test_positions_that_rounding_makes_one_are_no_bend():
+    """The largest output alone, in float32, jumps: the search halves an interval until its ends are one number."""
+    network = planted((8, 12, 3), 2)
+
+    def largest(x):
+        z = network(x)
+        return np.where(z == z.max(axis=1, keepdims=True), z, 0).astype(np.float32)
+
+    assert not rl.learn(rl.open_oracle(largest, dim=8, budget=4000), rng=3).ok
+
+
 def test_a_width_that_no_memory_holds_is_refused_before_anything_is_asked():
     oracle = rl.open_oracle(GENERIC(0))
     asked = oracle.queries

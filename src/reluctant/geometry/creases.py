@@ -41,6 +41,11 @@ class Creases:
     def __len__(self) -> int:
         return len(self.t)
 
+    @property
+    def nowhere(self) -> BoolArray:
+        """Those of pieces that do not meet: answers are too coarse there, or jump."""
+        return ~np.isfinite(self.t) | ~np.isfinite(self.jump).all(axis=1)
+
 
 @dataclass(frozen=True)
 class Scan:

@@ -14,7 +14,7 @@ import numpy as np
 from reluctant.geometry import Creases, DistanceNoise, Gradients, Lines, Scan, gradients, scan_lines
 from reluctant.geometry.samples import TOLERANCE, IntArray
 from reluctant.learning.hyperplanes import Hyperplanes
-from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.numerics import FloatArray, quotient, unit_roundoff
 
 __all__ = ["Looked", "line_through", "look_along"]
 
@@ -80,7 +80,7 @@ def _scan(ask: Ask, line: Lines, noise: DistanceNoise, rng: np.random.Generator)
 def _met(scan: Scan) -> Scan:
     """Without creases at infinity, where coarse answers let pieces of one slope seem to cross."""
     found = scan.creases
-    kept = np.isfinite(found.t)
+    kept = ~found.nowhere
     return replace(scan, creases=Creases(found.line[kept], found.t[kept], found.jump[kept], found.jump_sd[kept]))
 
 
@@ -114,7 +114,7 @@ def _first_planes(
     """What gradients beside the new creases tell of their hyperplanes."""
     t, jump = scan.creases.t, scan.creases.jump
     points = line.points(np.zeros(len(t), dtype=int), t)
-    blur = TOLERANCE * noise.at(np.abs(t)) / np.maximum(np.linalg.norm(jump, axis=1), np.finfo(float).tiny)
+    blur = quotient(TOLERANCE * noise.at(np.abs(t)), np.linalg.norm(jump, axis=1))
     new = np.flatnonzero(~known.on(points, blur))
     if not len(new):
         return known.chosen(new)
@@ -124,7 +124,7 @@ def _first_planes(
     _, sizes, directions = np.linalg.svd(change, full_matrices=False)
     ahead = np.where(directions[:, 0] @ line.directions[0] < 0, -1.0, 1.0)  # parallel neurons have one direction
     normals, sd = ahead[:, None] * directions[:, 0], np.hypot(measured.sd[before], measured.sd[after])
-    tilt = NORMAL_SAFETY * sd / np.maximum(sizes[:, 0], np.finfo(float).tiny)
+    tilt = quotient(NORMAL_SAFETY * sd, sizes[:, 0])
     room = _room(t, CROWD * line.scale)[new] * np.abs(normals @ line.directions[0])
     offsets = -(normals * points[new]).sum(axis=1)
     steps = np.einsum("cmd,cd->cm", change, normals)

@@ -72,9 +72,9 @@ def oversampled(
     _, sizes, directions = np.linalg.svd(sample.rows, full_matrices=False)
     rank = _rank(sizes, sample)
     size = _size(sample)
-    weakest, margin = float(sizes[rank - 1]) if rank else np.inf, _margin(sizes, rank, sample)
+    weakest, margin = float(sizes[rank - 1]), _margin(sizes, rank, sample)
     which = _most_telling(sample, directions[:rank])
-    kept = weakest / (size * float(np.sqrt(len(sample.rows))))
+    kept = weakest / (size * float(np.sqrt(len(sample.rows)))) if rank else np.inf
     start = Found(
         directions[:rank], sample.points[which], sample.values[which], np.full(len(which), sample.step / ALONG_SPAN),
         size,
@@ -132,8 +132,9 @@ def _is_loud(ground: Ground, sample: _Sample, rank: int, rng: np.random.Generato
 
 
 def _size(sample: _Sample) -> float:
-    """Of a gradient."""
-    return float(np.median(np.linalg.norm(sample.rows, axis=1)))
+    """Of a gradient, by the outputs that have one where they were asked: most are 0 of an answer cut to its largest."""
+    sizes = np.linalg.norm(sample.rows, axis=1)
+    return float(np.median(sizes[sizes > 0])) if sizes.any() else 0.0
 
 
 def _change_of_step(bent: float) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from reluctant.extraction.any_depth.known import Known, Slopes
+from reluctant.extraction.failures import StageFailed
 from reluctant.geometry import DistanceNoise, Lines, Scan, gradients, scan_lines
 from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray
 from reluctant.numerics import FloatArray
@@ -65,6 +66,8 @@ class Store:
         """Scan more lines and keep their kinks. Cost: about five rows a kink."""
         scan = scan_lines(self.ask, lines, self.noise, self.rng)
         self.unresolved += int(scan.open.sum())
+        if scan.creases.nowhere.any():
+            raise StageFailed("lines", "pieces of a line do not meet", number=scan.creases.nowhere.sum(), limit=0)
         for line in range(len(lines)):
             self._keep(lines, line, scan)
 

@@ -21,7 +21,7 @@ SPACING = 3e-4  # of the size of an input: rounding errors of float32 are indepe
 JITTER = 0.3  # of the spacing
 FAR_OUT = 1e3  # where noise that grows with the answers is all there is
 QUIETEST = 1e-8  # of the noisiest output: one that is 0 where it was asked has no noise there, and is no unit
-LEAST = float(np.finfo(np.float64).tiny)
+LEAST = float(np.finfo(np.float64).tiny) ** 0.25  # where there is none: its inverse can be squared twice and added up
 
 
 def look_from(oracle: Counting, scale: float, rng: np.random.Generator) -> View:

@@ -100,6 +100,7 @@ def _blur(s: Samples, p: Pieces, left: IntArray, t: FloatArray, sd: FloatArray, 
 
 
 def _usual(s: Samples, p: Pieces, bend: FloatArray) -> Usual:
+    bend = bend[np.isfinite(bend)]  # positions that rounding makes one give no slope, and no bend
     median = max(float(np.median(bend)), np.finfo(float).tiny) if len(bend) else 1.0
     return Usual(median, min(1.0, CROWDED * int(s.line[-1] + 1) / max(len(p), 1)))
 
