@@ -165,6 +165,7 @@ class Outcome(Enum):
 
 OPEN = frozenset(
     {
+        Outcome.CONSTANT,
         Outcome.NON_FINITE,
         Outcome.ONE_LABEL,
         Outcome.ON_BOUNDARY,

@@ -9,6 +9,7 @@ from scipy.special import expit
 
 from reluctant import ReLUNetwork, open_oracle
 from reluctant.audit import LEAKS, audit, looking
+from reluctant.audit.rare import FEW_ROWS
 from reluctant.report.interface import interface_facts
 from reluctant.report.summary import _digits
 from reluctant.testing import in_float32, planted
@@ -161,8 +162,37 @@ def test_a_target_that_was_constant_where_it_was_asked_is_not_settled(record):
     assert step(found, "flip")["state"] == "skipped"
 
 
+def rare(x):
+    """One input of a thousand, and none far out."""
+    return (np.linalg.norm(x - 1, axis=1) < 0.5).astype(float)
+
+
+def test_a_rare_label_of_honest_inputs_is_no_constant(record):
+    inputs = np.random.default_rng(0).standard_normal((40, 4))
+    assert record(rare, 4, inputs=inputs, steps=["health"])["health"]["refusal"] == "constant"
+    found = record(rare, 4, inputs=np.concatenate([inputs, np.ones((2, 4))]), steps=["health", "span"])
+    assert found["health"]["refusal"] == "piecewise-constant"
+    assert step(found, "health")["queries"] == 102 + 42 + FEW_ROWS
+    assert "The answers are labels" in found["verdict"]["sentence"]
+    assert "same answer everywhere" not in found["verdict"]["sentence"]
+
+
+def test_a_second_look_is_not_asked_of_a_budget_that_is_too_small(record):
+    found = record(rare, 4, budget=200, steps=["health"])
+    assert step(found, "health")["state"] == "done"
+    assert found["health"]["refusal"] == "constant"
+
+
+def test_a_step_that_met_one_answer_alone_settles_nothing(record):
+    """Labels that differ far out alone: training asks near the origin, and meets one."""
+    found = record(lambda x: (x[:, 0] > 9).astype(float), 4, steps=["health", "training"])
+    assert found["health"]["refusal"] == "piecewise-constant"
+    assert "approximable" in found["verdict"]["unsettled"]
+    assert "others, if there are any, are rare or elsewhere" in step(found, "training")["why"]
+
+
 def test_the_domain_is_what_helps_where_a_target_was_constant(valid):
-    """Honest inputs do not: the health check asks random ones of the domain."""
+    """Honest inputs do not, of values: the health check asks random ones of the domain."""
     near, network = np.full((8, 4), 50.0), planted((4, 3, 1))
 
     def target(x):

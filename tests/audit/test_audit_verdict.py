@@ -211,8 +211,8 @@ def test_one_copy_for_all_parts_of_the_record():
 def test_every_outcome_settles_or_leaves_open():
     left_open = {outcome.slug for outcome in Outcome if not outcome.settles}
     assert left_open == {
-        "non-finite", "one-label", "on-boundary", "out-of-budget", "out-of-reach", "partial", "rank-unclear",
-        "span-partial", "target-failed", "too-noisy", "unverified", "wrong-link",
+        "constant", "non-finite", "one-label", "on-boundary", "out-of-budget", "out-of-reach", "partial",
+        "rank-unclear", "span-partial", "target-failed", "too-noisy", "unverified", "wrong-link",
     }  # fmt: skip
 
 

@@ -80,6 +80,17 @@ def test_labels_are_refused_even_where_a_short_step_changes_one(rng):
     assert health.refusal is Outcome.PIECEWISE_CONSTANT
 
 
+@pytest.mark.parametrize("one_hot", [False, True])
+def test_labels_that_differ_far_out_alone_are_not_constant(one_hot):
+    def far(x):
+        label = (x[:, 0] > 20).astype(int)
+        return np.eye(2)[label] if one_hot else label
+
+    health = check_health(open_oracle(far, dim=DIM))
+    assert health.answers is Kind.LABELS
+    assert health.refusal is Outcome.PIECEWISE_CONSTANT
+
+
 def test_values_rounded_to_whole_numbers_are_piecewise_constant(seed):
     health = check_health(open_oracle(rounded(network(seed), 0), dim=DIM))
     assert health.refusal in {Outcome.PIECEWISE_CONSTANT, Outcome.TOO_NOISY}

@@ -66,7 +66,7 @@ TARGETS = {  # what it computes, why it is refused, and what its steps say of th
         "The answers are labels",
         "Labels have no creases to find",
     ),
-    "constant": (lambda x: np.ones(len(x)), "same answer everywhere", "the same everywhere have no creases"),
+    "constant": (lambda x: np.ones(len(x)), "same answer everywhere", "all the same have no creases"),
     "without numbers": (lambda x: np.full(len(x), np.nan), "NaN or inf", "NaN or inf"),
 }
 

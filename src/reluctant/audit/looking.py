@@ -10,6 +10,7 @@ import numpy as np
 
 from reluctant.audit.known import Known, skip_where
 from reluctant.audit.needed import rows_needed
+from reluctant.audit.rare import with_rare_labels
 from reluctant.audit.tidied import Tidied
 from reluctant.domains import Domain
 from reluctant.errors import ReluctantError, TargetError
@@ -49,9 +50,9 @@ def look_at_health(oracle: Counting, known: Known, seed: int) -> Mapping[str, An
     """Check the interface as it answers, then as it is looked at: behind a link, or one output. Cost: 102 or 204 rows.
 
     Where it does not answer far out, a range is looked for in which it does, and checked again: from then on nothing is
-    asked outside. Cost: at most 240 rows more, and the check.
+    asked outside. Cost: at most 240 rows more, and the check. Where all answers are the same, honest inputs are asked.
     """
-    found = _looked(oracle, known, seed)
+    found = with_rare_labels(oracle, known, _looked(oracle, known, seed), seed)
     return found | {"rows_needed": rows_needed(oracle, replace(known, **found), found["health"])}
 
 

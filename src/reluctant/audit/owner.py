@@ -20,6 +20,7 @@ __all__ = ["GIVE_DOMAIN", "GIVE_SIGMOID", "coarse", "happened", "is_unlucky", "l
 
 GIVE_DOMAIN = "If it answers in some range only, give that: domain=(low, high) (--domain LOW,HIGH)."
 GIVE_RANGE = "Give the range of inputs that it expects: domain=(low, high) (--domain LOW,HIGH)."
+OTHERS = "others, if there are any, are rare or elsewhere."
 
 # Where the outcome's own advice is of no use to an owner.
 ADVICE: Mapping[Outcome, str] = {
@@ -44,7 +45,7 @@ OF_DIGITS = (Outcome.LOW_PRECISION, Outcome.RANK_UNCLEAR)  # outcomes that more 
 
 # What an interface gives where it is refused: said of each step that can do nothing with it.
 GIVES: Mapping[Outcome, str] = {
-    Outcome.CONSTANT: "Answers that are the same everywhere",
+    Outcome.CONSTANT: "First answers that are all the same",
     Outcome.NON_FINITE: "Answers that are NaN or inf",
     Outcome.NOT_PIECEWISE_LINEAR: "Curved answers",
     Outcome.PIECEWISE_CONSTANT: "Answers that do not change under small steps",
@@ -54,12 +55,15 @@ GIVE_SIGMOID = (
     "The answers lie between 0 and 1: if each is the probability of a sigmoid, give --link sigmoid, and the values "
     "before it are looked at."
 )
+ALL_THE_SAME = f"The target gave the same answer everywhere it was asked at first: {OTHERS}"
 LABELS = "Labels"
 ARE_LABELS = "The answers are labels: they do not change under small steps."
 
 
 # What happened as a step of an audit tells it: what it has of the budget is a share of it.
 OF_A_STEP: Mapping[Outcome, str] = {
+    Outcome.CONSTANT: f"A step met the same answer everywhere it asked: {OTHERS}",
+    Outcome.ONE_LABEL: f"A step met the same label everywhere it asked: {OTHERS}",
     Outcome.OUT_OF_BUDGET: "Its share of the query budget ran out.",
     Outcome.NOT_ACCURATE: "No network was learned that is accurate enough.",
     Outcome.FLAT: (
@@ -163,7 +167,7 @@ def reason(health: Health, *, saturates: bool = False) -> str:
     if health.refusal is Outcome.PIECEWISE_CONSTANT and health.answers is Kind.LABELS:
         return ARE_LABELS
     if health.refusal is Outcome.CONSTANT:
-        return told(health.refusal)
+        return f"{ALL_THE_SAME} {GIVE_RANGE}"
     probabilities = health.refusal is Outcome.NOT_PIECEWISE_LINEAR and health.are_probabilities
     if probabilities and health.decimals is not None and health.decimals < ENOUGH_DECIMALS:
         return f"Its probabilities are {rounded_to(health.decimals)}: {UNREADABLE}"

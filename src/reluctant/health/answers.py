@@ -116,6 +116,11 @@ def in_unit(values: FloatArray, noise: float = 0.0) -> bool:
     return bool(values.size and np.all((values >= -noise) & (values <= 1 + noise)))
 
 
+def are_labels(values: FloatArray) -> bool:
+    """True if answers are labels, as numbers or as a 1 among 0s."""
+    return is_one_hot(values) or answer_kind(values) is Kind.LABELS
+
+
 def is_one_hot(values: FloatArray) -> bool:
     """True if every answer has one 1 among 0s: labels, written as probabilities."""
     finite = values[np.isfinite(values).all(axis=1)]

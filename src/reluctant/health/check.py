@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from reluctant.errors import InvalidInput, TargetError
-from reluctant.health.answers import answer_kind, digits_noise, find_decimals, in_unit, is_one_hot, narrowest_format
+from reluctant.health.answers import (
+    answer_kind,
+    are_labels,
+    digits_noise,
+    find_decimals,
+    in_unit,
+    is_one_hot,
+    narrowest_format,
+)
 from reluctant.health.behind import Behind
 from reluctant.health.lines import FINER_STEPS, ShortLines, ask
 from reluctant.health.log_odds import are_sigmoids, may_be_sigmoids, saturated
@@ -53,7 +62,7 @@ def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: 
         behind = Behind.of(np.concatenate(told), ratios=oracle.facts.reference) if told else None
         far = _ask_far(oracle, rng, near) if domain.is_space else {}
     health = _summarise(near, repeated, far, behind, oracle.queries - before)
-    health = replace(health, recast=oracle.facts.recast)
+    health = replace(health, recast=oracle.facts.recast, **_other_labels(health, near, far))
     return health if domain.is_space else replace(health, largest_scale=None)
 
 
@@ -101,6 +110,14 @@ def _summarise(
         like_sigmoids=near_noise is not None and behind is None and may_be_sigmoids(near, far, near_noise.sd),
         saturated=near_noise is not None and saturated(far, near_noise.sd),
     )
+
+
+def _other_labels(health: Health, near: ShortLines, far: dict[float, ShortLines]) -> dict[str, Any]:
+    """What is to be told of labels that are all the same near by, and others far out: they are not constant."""
+    every = np.concatenate([near.answers, *_answers(far)])
+    if health.shape is not Shape.CONSTANT or not are_labels(every) or np.ptp(every, axis=0).max() == 0:
+        return {}
+    return {"shape": Shape.PIECEWISE_CONSTANT, "constant_beyond": _constant_beyond(near, far, 0.0)}
 
 
 def _answers(far: dict[float, ShortLines]) -> list[FloatArray]:

@@ -294,7 +294,7 @@ def _digits_of(health: Data, note: str) -> Figure:
 
 # Shapes of answers whose digits do not matter, and what they give instead.
 TELLING_LITTLE = {
-    "constant": ("nothing new", "it is the same everywhere"),
+    "constant": ("nothing new", "the first were all the same"),
     "unclear": ("nothing clear", "NaN or inf"),
 }
 

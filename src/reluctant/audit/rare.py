@@ -1,0 +1,46 @@
+"""A second look at answers that were all the same: a label may be rare, or that of honest inputs alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from reluctant.audit.known import Known
+from reluctant.errors import BudgetExhausted
+from reluctant.health.answers import are_labels
+from reluctant.health.lines import ask
+from reluctant.health.summary import Shape
+from reluctant.numerics import FloatArray, as_generator
+from reluctant.oracles import Counting
+from reluctant.results import Outcome
+
+__all__ = ["with_rare_labels"]
+
+FEW_ROWS = 12  # as the first look asked them: all honest inputs may have the other label
+
+
+def with_rare_labels(oracle: Counting, known: Known, found: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """What was found of an interface; with other labels among honest inputs it does not count as constant.
+
+    Cost: none where it is not; else a row for each honest input, given or drawn, and a few.
+    """
+    served = found["served"]
+    if served is not found["health"] or served.refusal is not Outcome.CONSTANT:
+        return dict(found)
+    answers = _of_honest_inputs(oracle, known, seed)
+    if not are_labels(answers) or np.ptp(answers, axis=0).max() == 0:
+        return dict(found)
+    rare = replace(served, shape=Shape.PIECEWISE_CONSTANT)
+    return {**found, "served": rare, "health": rare}
+
+
+def _of_honest_inputs(oracle: Counting, known: Known, seed: int) -> FloatArray:
+    """Answers (n, m), none where the budget does not reach."""
+    few = oracle.facts.domain.sample(as_generator(seed), FEW_ROWS, oracle.dim)
+    try:
+        return ask(oracle, np.concatenate([few, known.given.inputs]))
+    except BudgetExhausted:
+        return np.empty((0, oracle.outputs))
