@@ -197,6 +197,13 @@ def test_probabilities_that_no_link_reads_are_refused(name, said, files, served,
     assert said in ended.err
 
 
+def test_a_softmax_is_not_taken_for_sigmoids_with_noise(files, served, command):
+    ended = command("verify", f"{served}:softmax", files / "sigmoid.npz", "--dim", "4")
+    assert ended.status == 2
+    assert "probabilities that sum to one, as a softmax gives them" in ended.err
+    assert "noise" not in ended.err
+
+
 @pytest.mark.parametrize(("name", "output"), [("noisy_chances", None), ("noisy_chance", 0)])
 def test_sigmoids_that_noise_has_moved_are_refused(name, output, served, folder, command):
     network = rl.extract(rl.open_oracle(f"{served}:values", dim=4, output=output)).network

@@ -83,6 +83,12 @@ def _refuse_unreadable(
     if told is not None and told.certain:
         fix = "How many labels are the same, train_student and audit measure."
         raise _refused("labels, nothing but 0 and 1", fix) from error
+    if candidate.link == "sigmoid" and p is not None and answer_kind(p) is Kind.PROBABILITIES:
+        raise InvalidInput.about(
+            "TARGET", got="probabilities that sum to one, as a softmax gives them",
+            expected="independent ones, as of the sigmoid that the network was written with",
+            fix="Hold it against a network that was written with a softmax.",
+        ) from error  # fmt: skip
     if _add_up(p) or (candidate.link == "sigmoid" and _stay_in_unit(oracle, candidate, options)):
         fix = "How close a network comes to them, train_student and audit measure."
         raise _refused("probabilities that noise has moved, which no link reads", fix) from error
