@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from reluctant.experiments.sweeps.learned import CLOSE, Case, LearnRun, extracted, family, learned, worst
 from reluctant.testing import WORST_CASE
 from reluctant.testing.faults import in_float32, rounded
-from reluctant.testing.planted import bump, cancelling_clusters
+from reluctant.testing.worst_case import bump, cancelling_clusters
 
 FIRST_SEED = int(os.environ.get("LEARNING_FIRST_SEED", "110000"))  # nothing was tuned on these
 SEEDS = int(os.environ.get("LEARNING_SEEDS", "10"))

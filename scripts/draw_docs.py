@@ -17,7 +17,7 @@ from reluctant.learning.unseen import points_to_see
 from reluctant.networks import ReLUNetwork
 from reluctant.report import search_svg
 from reluctant.testing import planted
-from reluctant.testing.planted import bump
+from reluctant.testing.worst_case import bump
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 NOISE = DistanceNoise(near=1e-15, growth=1e-16)

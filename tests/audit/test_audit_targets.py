@@ -361,7 +361,8 @@ def test_given_inputs_outside_the_range_are_not_asked(record):
 
 def test_a_part_of_a_network_is_told(record):
     """Extraction without the rows to end: its first layer is known, and confirmed by questions."""
-    from reluctant.report.summary import leaks, level_of, three_figures
+    from reluctant.report.levels import leaks, level_of
+    from reluctant.report.summary import three_figures
 
     deep = planted((5, 20, 20, 20, 20, 2))
     found = record(deep, steps=["health", "extraction", "part"], budget=30_000)

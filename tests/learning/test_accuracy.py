@@ -15,7 +15,7 @@ from reluctant.learning.pruning import prune
 from reluctant.learning.regression import draw_sample, fit_outputs
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import WORST_CASE, planted, relative_square_error
-from reluctant.testing.planted import cancelling_clusters
+from reluctant.testing.worst_case import cancelling_clusters
 
 NOISE = DistanceNoise(1e-15, 1e-16)
 

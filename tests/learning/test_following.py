@@ -12,7 +12,7 @@ from reluctant.learning.looking import line_through, look_along
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import WORST_CASE, planted
 from reluctant.testing.faults import in_float32
-from reluctant.testing.planted import bump
+from reluctant.testing.worst_case import bump
 
 NOISE = DistanceNoise(2e-15, 6e-16)
 SINGLE = DistanceNoise(2e-6, 6e-7)

@@ -12,7 +12,7 @@ from reluctant.learning.hyperplanes import Hyperplanes
 from reluctant.learning.looking import line_through
 from reluctant.learning.regression import draw_sample, fit_outputs
 from reluctant.testing import relative_square_error
-from reluctant.testing.planted import cancelling_clusters, generic
+from reluctant.testing.worst_case import cancelling_clusters, generic
 
 NOISE = DistanceNoise(1e-12, 1e-13)
 NORMAL = np.array([0.6, 0.8, 0.0, 0.0])

@@ -9,7 +9,7 @@ import reluctant as rl
 from reluctant.learning.unseen import DENSITY, points_to_see, remaining_risk
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import WORST_CASE, in_float32, planted, relative_square_error
-from reluctant.testing.planted import bump
+from reluctant.testing.worst_case import bump
 
 BUMP = "bump 0.01 with 8 neurons"
 MISSED = 0  # a seed with which the exact method verifies at once

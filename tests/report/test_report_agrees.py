@@ -17,9 +17,9 @@ from reluctant.report import audit_page, check_audit, three_figures
 from reluctant.report.defenses import one_label, stand_in
 from reluctant.report.findings import recovered_facts
 from reluctant.report.interface import interface_facts
+from reluctant.report.levels import leaks
 from reluctant.report.sentences import also_found, flip_sentence, line_sentence
 from reluctant.report.student import student_of
-from reluctant.report.summary import leaks
 from reluctant.report.words import size
 from reluctant.testing import in_float32, planted
 

@@ -15,7 +15,7 @@ from reluctant.audit import STEPS, audit
 from reluctant.oracles import open_oracle
 from reluctant.report import audit_page, check_audit, three_figures
 from reluctant.report.interface import interface_facts
-from reluctant.report.summary import leaks, level_of
+from reluctant.report.levels import leaks, level_of
 from reluctant.testing import planted
 
 NETWORK = planted((8, 4, 3))

@@ -8,7 +8,7 @@ import pytest
 from reluctant import Domain, ReLUNetwork, open_oracle, verify
 from reluctant.arrays import HOST, TorchArrays
 from reluctant.testing import planted
-from reluctant.testing.planted import near_parallel
+from reluctant.testing.degenerate import near_parallel
 from reluctant.verification.points import FARTHEST, OUT_OF_USE, beside, crease_points
 
 

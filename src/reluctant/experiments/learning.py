@@ -24,7 +24,7 @@ from reluctant.experiments.sweeps.learned import (
 from reluctant.learning import theory
 from reluctant.numerics import Rng, as_generator
 from reluctant.report.words import size
-from reluctant.testing.planted import bump
+from reluctant.testing.worst_case import bump
 
 __all__ = ["BUMP", "CLUSTERS", "learn_bump", "learn_clusters"]
 

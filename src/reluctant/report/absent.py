@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from reluctant.audit.states import WHY, State, state_of
+from reluctant.report.levels import has_part
 from reluctant.report.sentences import also_found
-from reluctant.report.summary import has_part
 from reluctant.report.words import count
 
 __all__ = ["absences"]

@@ -23,6 +23,7 @@ from reluctant.report.findings import (
     truth_facts,
 )
 from reluctant.report.interface import interface_facts
+from reluctant.report.levels import is_opened, leaks, level_of
 from reluctant.report.rendering import render
 from reluctant.report.search import search_svg
 from reluctant.report.sentences import (
@@ -34,7 +35,7 @@ from reluctant.report.sentences import (
     target_name,
     versions_sentence,
 )
-from reluctant.report.summary import is_opened, leaks, level_of, three_figures
+from reluctant.report.summary import three_figures
 
 __all__ = ["CONTENTS", "audit_page", "is_page_of_a_failure", "write_audit_page"]
 

@@ -3,12 +3,14 @@
 `planted` and `faults` need numpy alone, `contract` needs pytest, `strategies` needs hypothesis.
 """
 
+from reluctant.testing.degenerate import DEGENERATE
 from reluctant.testing.faults import FAULTS, in_float32, single_precision
 from reluctant.testing.labelled import Labelled, labelled
 from reluctant.testing.methods import METHODS, Method
-from reluctant.testing.planted import DEGENERATE, WORST_CASE, planted
+from reluctant.testing.planted import planted
 from reluctant.testing.trained import train_digits, trained_digits
 from reluctant.testing.truth import largest_true_error, relative_square_error
+from reluctant.testing.worst_case import WORST_CASE
 
 __all__ = [
     "DEGENERATE",
