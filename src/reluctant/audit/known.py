@@ -164,7 +164,8 @@ class Known:
     @property
     def refusal_settles(self) -> bool:
         """True if the interface would refuse this to anyone, wherever it is asked and however it is read."""
-        return self.refusal is not None and self.refusal.settles and not self.unread
+        constant = self.refusal is Outcome.CONSTANT  # as far as a first look goes: others may be asked elsewhere
+        return self.refusal is not None and self.refusal.settles and not (constant or self.unread)
 
     @property
     def as_answered(self) -> Known:

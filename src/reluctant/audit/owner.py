@@ -21,6 +21,7 @@ __all__ = ["GIVE_DOMAIN", "GIVE_SIGMOID", "coarse", "happened", "is_unlucky", "l
 GIVE_DOMAIN = "If it answers in some range only, give that: domain=(low, high) (--domain LOW,HIGH)."
 GIVE_RANGE = "Give the range of inputs that it expects: domain=(low, high) (--domain LOW,HIGH)."
 OTHERS = "others, if there are any, are rare or elsewhere."
+ALL_THE_SAME = f"The target gave the same answer everywhere it was asked at first: {OTHERS}"
 
 # Where the outcome's own advice is of no use to an owner.
 ADVICE: Mapping[Outcome, str] = {
@@ -55,7 +56,6 @@ GIVE_SIGMOID = (
     "The answers lie between 0 and 1: if each is the probability of a sigmoid, give --link sigmoid, and the values "
     "before it are looked at."
 )
-ALL_THE_SAME = f"The target gave the same answer everywhere it was asked at first: {OTHERS}"
 LABELS = "Labels"
 ARE_LABELS = "The answers are labels: they do not change under small steps."
 

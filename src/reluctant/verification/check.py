@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from reluctant.verification.points import beside, crease_points, far_along_creas
 __all__ = ["examine", "verify"]
 
 SCALES = (0.1, 1.0, 10.0)
+AT_USE = SCALES.index(1.0)
 FARTHEST = 4.0  # deviations: hardly a coordinate of a random point is farther out
 
 # Accept half the digits of float64; a target with more noise than that, up to this many deviations of it.
@@ -115,23 +116,54 @@ def examine(
         along = far_along_creases(network, far, oracle.facts.domain, rng)
         if len(along):
             named.append(("far along creases", along))
-        compared = np.concatenate([rows for _, rows in named])
-        answers = oracle.query(compared)
+        answers = oracle.query(np.concatenate([rows for _, rows in named]))
         noise = noise or (_measure_noise(oracle, rng, answers, told) if tol is None else None)
     if held_out is not None:
         named.append(("on creases", held_out.rows))
-        compared, answers = np.concatenate([compared, held_out.rows]), np.concatenate([answers, held_out.answers])
-    predicted = evaluate(network, compared, oracle.arrays)
-    groups = np.repeat(np.arange(len(named)), [len(rows) for _, rows in named])
-    unit = _units(answers, groups, at_use=SCALES.index(1.0))
-    errors = np.abs(answers - predicted) / unit
-    limits = _limits(answers, unit, noise) if tol is None and noise else np.full(errors.shape, tol)
-    summary = {name: errors[groups == k].max(axis=1) for k, (name, _) in enumerate(named)}
-    limit = float(np.median(limits[groups == SCALES.index(1.0)].min(axis=1)))
-    decisive = tol is not None or limit <= most_tolerance
-    within = bool(np.all(errors <= limits))
-    found = _summarise(summary, within and decisive, limit, untested, oracle.queries - before)
+        answers = np.concatenate([answers, held_out.answers])
+    compared = _compare(network, oracle, named, answers)
+    limits = compared.limits(noise) if tol is None and noise else np.full(answers.shape, tol)
+    limit = float(np.median(limits[compared.at_use].min(axis=1)))
+    decisive, within = tol is not None or limit <= most_tolerance, bool(np.all(compared.errors <= limits))
+    found = _summarise(compared.largest(), within and decisive, limit, untested, oracle.queries - before)
     return replace(found, undecided=within and not decisive)
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """Answers (n, m), the units of their errors, and the errors in these; groups (n,) are numbers of names."""
+
+    answers: FloatArray
+    unit: FloatArray
+    errors: FloatArray
+    groups: NDArray[np.intp]
+    names: Sequence[str]
+
+    @property
+    def at_use(self) -> NDArray[np.bool_]:
+        """Which rows (n,) are of the scale of use."""
+        return np.asarray(self.groups == AT_USE)
+
+    def largest(self) -> dict[str, FloatArray]:
+        """The largest error of each row, by group."""
+        return {name: self.errors[self.groups == k].max(axis=1) for k, name in enumerate(self.names)}
+
+    def limits(self, noise: Noise) -> FloatArray:
+        """Largest errors (n, m) accepted: more where the answers, and so their noise, are larger.
+
+        An answer near zero has the noise of the sums it is made of: that of the answers around it.
+        """
+        sd = np.hypot(noise.absolute, noise.relative * np.maximum(np.abs(self.answers), self.unit))
+        return np.asarray(np.maximum(EXACT_TOLERANCE, NOISE_FACTOR * sd / self.unit))
+
+
+def _compare(
+    network: ReLUNetwork, oracle: Counting, named: Sequence[tuple[str, FloatArray]], answers: FloatArray
+) -> _Compared:
+    predicted = evaluate(network, np.concatenate([rows for _, rows in named]), oracle.arrays)
+    groups = np.repeat(np.arange(len(named)), [len(rows) for _, rows in named])
+    unit = _units(answers, groups)
+    return _Compared(answers, unit, np.abs(answers - predicted) / unit, groups, [name for name, _ in named])
 
 
 def _measure_noise(
@@ -144,15 +176,6 @@ def _measure_noise(
     behind = Behind.last_of(oracle, told)
     rounding = max(rounding_noise(answers), 0.0 if behind is None else behind.noise)
     return Noise(max(noise.absolute, rounding), max(noise.relative, format_noise(answers)))
-
-
-def _limits(answers: FloatArray, unit: FloatArray, noise: Noise) -> FloatArray:
-    """Largest errors (n, m) accepted: more where the answers, and so their noise, are larger.
-
-    An answer near zero has the noise of the sums it is made of: that of the answers around it.
-    """
-    sd = np.hypot(noise.absolute, noise.relative * np.maximum(np.abs(answers), unit))
-    return np.asarray(np.maximum(EXACT_TOLERANCE, NOISE_FACTOR * sd / unit))
 
 
 def _in_gauge(network: ReLUNetwork, oracle: Counting) -> ReLUNetwork:
@@ -189,7 +212,7 @@ def _plan(
     return named, on.missed
 
 
-def _units(answers: FloatArray, groups: NDArray[np.intp], at_use: int) -> FloatArray:
+def _units(answers: FloatArray, groups: NDArray[np.intp], at_use: int = AT_USE) -> FloatArray:
     """Units (n, m) of the errors: the output's deviation at the scale of use, or in the row's own group."""
     spread = np.array([answers[groups == k].std(axis=0) for k in range(groups.max() + 1)])
     # A bump shows on its creases alone: what random points see of it is rounding, and no unit.
