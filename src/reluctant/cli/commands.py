@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from reluctant.cli.files import check_network_path, check_record_path, write_network, write_record
+from reluctant.cli.files import check_network_path, check_record_path, tell, write_network
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.cli.words import advise_transcript, ending, shown_network, spent
 from reluctant.extraction import extract as extract_network
@@ -31,9 +31,9 @@ def health(target: TargetArgument, options: TargetOptions) -> int:
         found = check_health(oracle, rng=options.seed)
         record = Record.of(oracle, "health", options.seed, found.refusal is None, health=found)
         extraction = what_extraction_would_do(found, oracle)
-    write_record(record, options.json)
-    if options.json != "-":
-        print("\n".join([*found.sentences(), *([extraction] if extraction else []), f"{record.queries} queries."]))
+    tell(
+        record, options.json, [*found.sentences(), *([extraction] if extraction else []), f"{record.queries} queries."]
+    )
     return 0 if record.ok else 1
 
 
@@ -65,9 +65,7 @@ def extract(
         found = extract_network(oracle, rng=options.seed, attempts=attempts)
         record = Record.of(oracle, "extract", options.seed, found.ok, extraction=found)
     written = write_network(found, out, options.written_link)
-    write_record(record, options.json)
-    if options.json != "-":
-        print("\n".join(_extraction_lines(found, record, options.written_link, written)))
+    tell(record, options.json, _extraction_lines(found, record, options.written_link, written))
     for failure in found.evidence.get("failures", []):
         options.say(f"{'tried first' if found.ok else 'attempt failed'}: {failure}")
     advise_transcript(found, options)

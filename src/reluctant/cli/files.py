@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ __all__ = [
     "check_page_path",
     "check_record_path",
     "make_folder",
+    "tell",
     "write_network",
     "write_page",
     "write_record",
@@ -83,6 +84,13 @@ class Written(Protocol):
 
     def write(self, path: Path) -> None:
         """Write it."""
+
+
+def tell(record: Written, where: str | None, lines: Sequence[str]) -> None:
+    """Write the record where it is wanted; the lines are printed unless it is what standard output has."""
+    write_record(record, where)
+    if where != "-":
+        print("\n".join(lines))
 
 
 def write_record(record: Written, where: str | None) -> None:

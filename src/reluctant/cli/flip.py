@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from reluctant.adversarial import Flip, flip_sign
-from reluctant.cli.files import check_record_path, write_record
+from reluctant.cli.files import check_record_path, tell
 from reluctant.cli.inputs import read_array
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.cli.words import advise_transcript, ending, spent
@@ -57,9 +57,7 @@ def flip(
         found = flip_sign(oracle, x, span=seen, network=known, steps=steps, rng=options.seed)
         record = Record.of(oracle, "flip", options.seed, found.ok, flip=found)
     _write_input(found, out)
-    write_record(record, options.json)
-    if options.json != "-":
-        print("\n".join(_lines(found, record, out)))
+    tell(record, options.json, _lines(found, record, out))
     advise_transcript(found, options)
     return 0 if found.ok else 1
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from reluctant.cli.files import check_network_path, check_record_path, write_network, write_record
+from reluctant.cli.files import check_network_path, check_record_path, tell, write_network
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.cli.words import advise_transcript, ending, shown_network, spent
 from reluctant.learning import learn as learn_network
@@ -57,9 +57,7 @@ def learn(
         found = learn_network(oracle, eps=eps, rng=options.seed, narrowest=narrowest)
         record = Record.of(oracle, "learn", options.seed, found.ok, learning=found)
     written = write_network(found, out, options.written_link)
-    write_record(record, options.json)
-    if options.json != "-":
-        print("\n".join(_lines(found, record, options.written_link, written)))
+    tell(record, options.json, _lines(found, record, options.written_link, written))
     advise_transcript(found, options)
     return 0 if found.ok else 1
 

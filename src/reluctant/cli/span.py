@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from reluctant.cli.files import check_record_path, write_record
+from reluctant.cli.files import check_record_path, tell
 from reluctant.cli.inputs import read_array
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.cli.words import advise_transcript, ending, spent
@@ -63,9 +63,7 @@ def span(
         )  # fmt: skip
         record = Record.of(oracle, "span", options.seed, found.ok, span=found)
     written = _write_span(found, out)
-    write_record(record, options.json)
-    if options.json != "-":
-        print("\n".join(_lines(found, record, written)))
+    tell(record, options.json, _lines(found, record, written))
     advise_transcript(found, options)
     return 0 if found.ok else 1
 

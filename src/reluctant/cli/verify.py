@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from reluctant.cli.files import check_record_path, write_record
+from reluctant.cli.files import check_record_path, tell
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.errors import BudgetExhausted, InvalidInput, LinkMismatch
 from reluctant.health.answers import answer_kind, in_unit, is_one_hot
@@ -54,9 +54,7 @@ def verify(
         found, compared = _verified(oracle, candidate, options, tol)
         hint = "" if found.ok else _why_not(oracle, candidate, options)
         record = Record.of(oracle, "verify", options.seed, found.ok, verification=found, compared=compared)
-    write_record(record, options.json)
-    if options.json != "-":
-        print("\n".join(_lines(found, compared, hint, record)))
+    tell(record, options.json, _lines(found, compared, hint, record))
     return 0 if found.ok else 1
 
 

@@ -9,17 +9,11 @@ import numpy as np
 
 from reluctant.errors import TargetError
 from reluctant.extraction.clipped import evidence_of_clipping
-from reluctant.extraction.prospects import (
-    answered_far_out,
-    exact_refusal,
-    few_digits_are_enough,
-    too_few_digits,
-)
+from reluctant.extraction.prospects import exact_refusal, few_digits_are_enough
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.noise import SAFETY
 from reluctant.health import Health
 from reluctant.health.check import examine as examine_health
-from reluctant.health.words import coarse_behind
 from reluctant.learning.accuracy import output_units
 from reluctant.learning.asked import Asked, asked_by_theorem
 from reluctant.learning.checks import Drawn, check_network, draw_points
@@ -29,10 +23,10 @@ from reluctant.learning.limit import limited, most_rows
 from reluctant.learning.lines import improve_by_lines
 from reluctant.learning.models import Model, closely_checked, fitted_model, model_of, oriented_model
 from reluctant.learning.noise import working_noise
+from reluctant.learning.refusals import refusal_of, unread_behind_link, unreadable
 from reluctant.learning.unseen import remaining_risk
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting, Rows
-from reluctant.oracles.base import Kind
 from reluctant.results import Outcome, Result, ended_by
 from reluctant.verification.check import EXACT_TOLERANCE
 from reluctant.verification.check import examine as examine_network
@@ -47,11 +41,6 @@ PATIENCE, FEW_DIGITS_PATIENCE = 6, 12  # lines in a row that make nothing better
 NEAR_NOISE = 4.0  # times the noise, where the network is verified: two deviations
 NEAR_FLOOR = 100.0  # times the noise: an error that has reached this leaves nothing to find
 VERIFIED = "verified"
-SATURATED = (
-    "Where learn looks, far out at the latest, probabilities saturate and no values can be read from them. Use "
-    "extract, which looks by itself inside a box in which they do not (reluctant extract --link)."
-)
-FLAT = {Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.TOO_NOISY}  # as a bump looks from outside
 STANDS_OUT = 1e4  # times as far from the middle as most answers is one inside a bump
 
 
@@ -77,7 +66,9 @@ class Run:
         """All of it, to a named end."""
         self.evidence["eps"] = self.eps
         health = self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
-        refusal = self.behind_link(health) or _refusal(health)
+        unread, refusal = unread_behind_link(health), refusal_of(health)
+        if unread is not None:
+            return self.refused(unread)
         if refusal is not None:
             return refusal
         drawn = draw_points(self.oracle, self.points, self.rng)
@@ -89,26 +80,16 @@ class Run:
             model, drawn = self.by_lines(model, drawn, noise)
         return self.outcome(model, drawn, health, noise)
 
-    def behind_link(self, health: Health) -> Outcome | None:
-        """Why values that a link reads cannot be learned in all of space, or None."""
-        if health.behind is not None and health.behind.too_coarse:
-            self.evidence["reason"] = coarse_behind(health)
-            return Outcome.LOW_PRECISION
-        certain = health.refusal is Outcome.NON_FINITE and health.behind is not None and not health.behind.certain
-        if not certain and (health.behind is None or health.refusal is not None or answered_far_out(health)):
-            return None
-        return self.unreadable(health)
-
-    def unreadable(self, health: Health) -> Outcome:
-        """Of values that a link cannot read everywhere: for noise, or because probabilities saturate."""
-        self.evidence["reason"] = SATURATED if health.deterministic else too_few_digits(health, tried=False)
-        return Outcome.OUT_OF_REACH if health.deterministic else Outcome.LOW_PRECISION
+    def refused(self, why: tuple[Outcome, str]) -> Outcome:
+        """The outcome; its reason is told."""
+        outcome, self.evidence["reason"] = why
+        return outcome
 
     def ended_by(self, error: TargetError) -> Result:
         """The result of a run that an error of the target ended."""
         outcome, health = ended_by(error, self.oracle), self.evidence.get("health")
         if outcome is Outcome.OUT_OF_REACH and health is not None:
-            return self.result(self.unreadable(health))
+            return self.result(self.refused(unreadable(health)))
         return self.result(outcome, error=str(error))
 
     def nothing_there(self, refusal: Outcome, drawn: Drawn) -> Outcome:
@@ -273,14 +254,6 @@ class Run:
     def spent(self) -> dict[str, Rows]:
         """Rows of this run, by stage."""
         return self.oracle.ledger.since(self.before)
-
-
-def _refusal(health: Health) -> Outcome | None:
-    """Why a target cannot be learned, or None; what looks flat may have a bump."""
-    labels = health.answers is Kind.LABELS and health.refusal is not Outcome.CONSTANT
-    if health.refusal is not None and (health.refusal not in FLAT or labels):
-        return health.refusal
-    return Outcome.OUT_OF_REACH if exact_refusal(health) is Outcome.OUT_OF_REACH else None
 
 
 def _steepest(model: Model, drawn: Drawn) -> float | None:
