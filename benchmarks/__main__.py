@@ -45,6 +45,7 @@ from benchmarks import (
     span_figures,
     student,
     survival,
+    verdicts,
 )
 from benchmarks.results import Results
 from benchmarks.sweeping import Sweeping
@@ -75,6 +76,7 @@ BENCHMARKS = {
     "defenses": defenses.main,
     "survival": survival.main,
     "audit": audit.main,
+    "verdicts": verdicts.main,
     "learning": learning.main,
     "student": student.main,
     "adversarial": adversarial.main,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reluctant.audit.closeness import is_near
+from reluctant.audit.directions import MORE
 from reluctant.health import Health
 from reluctant.health.answers import rounded_to
 from reluctant.health.behind import ENOUGH_DECIMALS
@@ -94,6 +95,9 @@ ON_FEWER = (
     "Its share of the query budget ran out: a network was trained on the answers there were. It is not close enough to "
     "be called a copy."
 )
+WITH_THE_COPY = (
+    "Random inputs showed all directions but {}, known from the recovered network: few inputs show that they count."
+)
 
 
 def happened(outcome: Outcome, *, saturates: bool = False) -> str:
@@ -118,6 +122,8 @@ def told_of(run: Ended, interface: Health | None = None, *, saturates: bool = Fa
         return PERHAPS_A_COPY if is_near(run) else NO_COPY
     if trained and run.outcome is Outcome.OUT_OF_BUDGET:
         return ON_FEWER
+    if MORE in run.evidence:
+        return WITH_THE_COPY.format(run.evidence[MORE])
     said, health = coarse(run, interface) or told(run.outcome, saturates=saturates), run.evidence.get("health")
     more_digits = run.outcome in OF_DIGITS and health is not None and health.more_digits
     return f"{said} {RECAST}" if more_digits else said

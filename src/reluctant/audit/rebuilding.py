@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.audit.clipping import clipped_to
+from reluctant.audit.directions import with_those_of
 from reluctant.audit.known import Known, Skip, skip_where
 from reluctant.audit.needed import needed_words
 from reluctant.errors import ReluctantError
@@ -31,8 +32,10 @@ def extract_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, A
     skip_where(known, *refused, missing="no creases to find")
     found = extract(oracle, rng=seed)
     ran_out = found.outcome is Outcome.OUT_OF_BUDGET
+    wider = with_those_of(found.network, known.span) if found.ok and found.network is not None else None
     return {
         "extraction": found,
+        **({} if wider is None else {"span": wider}),
         "needed": needed_words(oracle, known) if ran_out else "",
         "clipped": clipped_to(found),
     }

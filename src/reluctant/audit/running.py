@@ -91,15 +91,22 @@ class Run:
         except Exception as error:  # whatever a target or a method raises, the rest goes on
             return State.FAILED, _said(error)
         self.known = replace(self.known, **new)
-        return State.DONE, TIME_UP if allowance.time_up else self.ending(new)
+        self.amend(new)
+        return State.DONE, TIME_UP if allowance.time_up else self.ending(name, new)
 
-    def ending(self, new: Mapping[str, Any]) -> str:
+    def amend(self, new: Mapping[str, Any]) -> None:
+        """A step may know more of what one before it had found: what that one says is put right."""
+        earlier = {step.step: self.ending(step.step, new) for step in self.steps if step.step in new}
+        self.steps = [replace(step, why=earlier.get(step.step, step.why)) for step in self.steps]
+        self.known = replace(self.known, said={**self.known.said, **earlier})
+
+    def ending(self, name: str, new: Mapping[str, Any]) -> str:
         """How the method of a step ended, in its own words, and what else there is to say."""
         if new.get("clipped") is not None:
             return clipped_words(new["clipped"])
-        interface, saturates = self.known.health, self.known.linked
-        ended = [told_of(each, interface, saturates=saturates) for each in new.values() if isinstance(each, Ended)]
-        return " ".join([*ended, *([new["needed"]] if new.get("needed") else [])])
+        ended, interface, saturates = new.get(name), self.known.health, self.known.linked
+        said = told_of(ended, interface, saturates=saturates) if isinstance(ended, Ended) else ""
+        return f"{said} {new.get('needed', '')}".strip()
 
     def view(self, name: str) -> Counting:
         """The target as a step sees it; the first looks at the bare interface."""

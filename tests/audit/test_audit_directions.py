@@ -1,0 +1,57 @@
+"""A span that random inputs show in part, beside a copy that has the rest."""
+
+import numpy as np
+import pytest
+from audit_kit import step
+
+import reluctant as rl
+from reluctant.audit import audit
+from reluctant.audit.directions import MORE, with_those_of
+from reluctant.networks import ReLUNetwork
+from reluctant.oracles.network import LINK_FUNCTIONS
+from reluctant.results import Outcome
+from reluctant.span import Span, Subspace
+from reluctant.testing import planted
+
+
+def span_of(*rows: int, dim: int = 4, outcome: Outcome = Outcome.SPAN_RECOVERED) -> Span:
+    return Span(outcome, Subspace(np.eye(dim)[list(rows)]), {}, 1e-6, 1e-9)
+
+
+def looking_at(*rows: list[float]) -> ReLUNetwork:
+    return ReLUNetwork([np.array(rows), np.ones((1, len(rows)))], [np.zeros(len(rows)), np.zeros(1)])
+
+
+def test_a_direction_of_the_copy_alone_is_added() -> None:
+    network = looking_at([1.0, 0, 0, 0], [0, 2.0, 0, 0], [1.0, 0, 3.0, 0], [2.0, 0, 1.0, 0])
+    wider = with_those_of(network, span_of(0, 1))
+    assert wider is not None
+    assert (wider.rank, wider.outcome, wider.evidence[MORE]) == (3, Outcome.SPAN_RECOVERED, 1)
+    assert wider.subspace.distance(Subspace(np.eye(4)[:3])) < 1e-12
+
+
+def test_with_all_directions_none_is_invisible() -> None:
+    wider = with_those_of(looking_at([1.0, 0, 0, 0], [0, 0, 0, 1e-9]), span_of(0, 1, 2))
+    assert wider is not None
+    assert wider.outcome is Outcome.FULL_RANK
+
+
+@pytest.mark.parametrize("error", [0.0, 1e-3])
+def test_errors_of_weights_are_no_directions(error: float) -> None:
+    assert with_those_of(looking_at([1.0, 0, error, 0], [0, 2.0, 0, error], [0, 0, 0, 0]), span_of(0, 1)) is None
+
+
+def test_a_span_that_is_not_whole_stays_so() -> None:
+    partial = span_of(0, outcome=Outcome.SPAN_PARTIAL)
+    assert with_those_of(looking_at([0, 1.0, 0, 0]), partial) is None
+    assert with_those_of(looking_at([0, 1.0, 0, 0]), None) is None
+
+
+def test_one_record_has_one_number_of_directions() -> None:
+    """Its sixth neuron is active on one in a hundred inputs of the box in which its probabilities can be read."""
+    true = planted([12, 6, 3], rng=70_000)
+    oracle = rl.open_oracle(lambda x: LINK_FUNCTIONS["sigmoid"](true(x)), dim=true.dim)
+    record = audit(oracle, steps=["health", "span", "extraction"], rng=70_000).to_dict()
+    assert (record["extraction"]["outcome"], record["span"]["rank"]) == ("recovered", 6)
+    assert "known from the recovered network" in step(record, "span")["why"]
+    assert "known from" not in step(record, "extraction")["why"]
