@@ -8,7 +8,7 @@ import pytest
 from reluctant import ReLUNetwork, extract, open_oracle, verify
 from reluctant.testing import planted
 from reluctant.testing.faults import noisy
-from reluctant.verification.findings import MOST_TOLERANCE
+from reluctant.verification.tolerances import MOST_TOLERANCE
 
 
 @pytest.mark.parametrize("sd", [0.01, 0.1, 3.0])

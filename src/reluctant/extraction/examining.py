@@ -9,8 +9,9 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise
 from reluctant.oracles import Counting
 from reluctant.verification.check import examine
-from reluctant.verification.findings import MOST_TOLERANCE, Verification
+from reluctant.verification.findings import Verification
 from reluctant.verification.precision import Precision
+from reluctant.verification.tolerances import MOST_TOLERANCE
 
 __all__ = ["FAR_POINTS", "FEW_DIGITS_TOLERANCE", "FEW_NEURONS", "POINTS_FOR_DEEP", "examine_candidate", "points_worth"]
 

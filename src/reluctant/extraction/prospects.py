@@ -10,7 +10,7 @@ from reluctant.health.summary import FAR_ENOUGH
 from reluctant.health.words import NOISIEST_READ, RECAST, TOO_COARSE, coarse_behind, digits, what_is_left
 from reluctant.oracles import Oracle
 from reluctant.results import Outcome
-from reluctant.verification.check import NOISE_FACTOR
+from reluctant.verification.tolerances import NOISE_FACTOR
 
 __all__ = [
     "IN_A_BOX",

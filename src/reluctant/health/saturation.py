@@ -12,10 +12,12 @@ from reluctant.domains import Domain
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
-__all__ = ["readable_box", "smaller", "told_in_steps", "unsaturated_box"]
+__all__ = ["FARTHEST", "readable_box", "smaller", "told_in_steps", "unsaturated_box"]
 
 HALF_WIDTHS: FloatArray = 4.0 ** np.arange(5.0, -5.0, -1.0)  # from the largest: 1024 to 1/256
 CORNERS = 12  # asked of each box
+BETWEEN: FloatArray = np.array([3.0, 2.0, 1.5])  # times one of them: below the next
+FARTHEST = 4.0  # deviations: hardly a coordinate of a typical input is farther out
 MARGIN = 4.0  # random corners are not the worst ones; the next smaller box is safe
 
 FINE_HALF_WIDTHS: FloatArray = 2.0 ** np.arange(10.0, -9.0, -1.0)  # the same range in finer steps
@@ -34,11 +36,21 @@ SHORT, LONG = (
 def unsaturated_box(oracle: Counting, rng: np.random.Generator) -> Domain | None:
     """The largest box whose random corners are answered with finite numbers, less a margin; None if there is none.
 
-    Cost: 120 rows.
+    Cost: 120 rows, and 36 more where typical inputs lie outside: then every bit of room counts.
     """
-    finite = np.isfinite(_at_corners(oracle, HALF_WIDTHS, rng)).all(axis=(1, 2))
-    unbroken = int(np.cumprod(np.flip(finite)).sum())  # boxes from the smallest that are sound
-    return _cube(HALF_WIDTHS[-unbroken] / MARGIN) if unbroken else None
+    largest = _largest_finite(oracle, HALF_WIDTHS, rng)
+    if largest is None:
+        return None
+    if largest < MARGIN * FARTHEST and largest < HALF_WIDTHS[0]:
+        largest = _largest_finite(oracle, largest * BETWEEN, rng) or largest
+    return _cube(largest / MARGIN)
+
+
+def _largest_finite(oracle: Counting, half_widths: FloatArray, rng: np.random.Generator) -> float | None:
+    """The largest of these boxes, from the largest on, that has finite corners, as all smaller ones have."""
+    finite = np.isfinite(_at_corners(oracle, half_widths, rng)).all(axis=(1, 2))
+    unbroken = int(np.cumprod(np.flip(finite)).sum())
+    return float(half_widths[-unbroken]) if unbroken else None
 
 
 def readable_box(oracle: Counting, rng: np.random.Generator) -> Domain | None:

@@ -18,7 +18,8 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting, Oracle, Wrapper
 from reluctant.oracles.ledger import Ledger
 from reluctant.verification.check import examine
-from reluctant.verification.findings import MOST_TOLERANCE, Verification
+from reluctant.verification.findings import Verification
+from reluctant.verification.tolerances import MOST_TOLERANCE
 
 __all__ = ["VERIFICATION_POINTS", "Tried", "try_exact"]
 

@@ -28,8 +28,8 @@ from reluctant.learning.unseen import remaining_risk
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting, Rows
 from reluctant.results import Outcome, Result, ended_by
-from reluctant.verification.check import EXACT_TOLERANCE
 from reluctant.verification.check import examine as examine_network
+from reluctant.verification.tolerances import EXACT_TOLERANCE
 
 __all__ = ["Run"]
 

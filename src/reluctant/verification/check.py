@@ -13,7 +13,7 @@ from reluctant.errors import InvalidInput
 from reluctant.health.answers import format_noise, rounding_noise
 from reluctant.health.behind import Behind, refuse_labels
 from reluctant.health.noise import measure_noise, noise_model
-from reluctant.health.saturation import unsaturated_box
+from reluctant.health.saturation import FARTHEST, unsaturated_box
 from reluctant.health.shape import USABLE_NOISE
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.evaluation import evaluate
@@ -22,19 +22,15 @@ from reluctant.oracles.base import Oracle
 from reluctant.oracles.counting import Counting
 from reluctant.oracles.link import all_told
 from reluctant.oracles.opening import as_opened
-from reluctant.verification.findings import MOST_TOLERANCE, GroupError, HeldOut, Verification
+from reluctant.verification.at_use import look_at_use
+from reluctant.verification.findings import GroupError, HeldOut, Verification
 from reluctant.verification.points import beside, crease_points, far_along_creases
+from reluctant.verification.tolerances import EXACT_TOLERANCE, MOST_TOLERANCE, NOISE_FACTOR
 
 __all__ = ["examine", "verify"]
 
 SCALES = (0.1, 1.0, 10.0)
 AT_USE = SCALES.index(1.0)
-FARTHEST = 4.0  # deviations: hardly a coordinate of a random point is farther out
-
-# Accept half the digits of float64; a target with more noise than that, up to this many deviations of it.
-EXACT_TOLERANCE = float(np.sqrt(2 * unit_roundoff(np.float64)))
-NOISE_FACTOR = 30.0
-
 CONFIDENCE = 0.95
 
 
@@ -55,7 +51,8 @@ def verify(
         per_neuron: points beside each neuron's crease, besides the one on it.
 
     Cost: 3·points + (1 + per_neuron)·neurons rows, and about 60 to measure the noise if neither tol nor
-    noise is given; 120 more to find where probabilities behind a link do not saturate, if no domain is given.
+    noise is given; 120 more to find where probabilities behind a link do not saturate, if no domain is given, and
+    100 where typical inputs lie outside.
     """
     opened, generator = as_opened(oracle), as_generator(rng)
     network = _in_gauge(network, opened)
@@ -66,7 +63,10 @@ def verify(
         found = examine(
             within, network, generator, tol=tol, noise=noise, points=points, per_neuron=per_neuron, told=told
         )
-    return replace(found, inside="" if box is None else box.describe())
+        if box is None:
+            return found
+        beyond = look_at_use(opened, network, box, found.tol, generator)
+    return replace(found.beside(beyond), inside=box.describe())
 
 
 def _where_it_can_be_read(oracle: Counting, rng: np.random.Generator, told: list[FloatArray]) -> Domain | None:

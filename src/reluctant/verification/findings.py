@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from reluctant.numerics import FloatArray
+from reluctant.verification.at_use import AtUse
 
-__all__ = ["MOST_TOLERANCE", "GroupError", "HeldOut", "Verification"]
-
-MOST_TOLERANCE = 1e-2  # of the output's deviation: where noise asks for more, nothing can be told
+__all__ = ["GroupError", "HeldOut", "Verification"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,8 @@ class Verification:
     are larger, and their noise with them, as much more is allowed. `untested` counts neurons whose crease
     does not pass the scale of use. If `ok`, `share` is the largest part of inputs of one scale that may err by
     more than `tol` and not have been met, with the stated confidence. `inside` is where alone it was compared, if
-    probabilities saturate elsewhere; `undecided` says that errors are within the noise, and it is too large to decide.
+    probabilities saturate elsewhere, and `at_use` what typical inputs outside it say. `undecided` says that errors are
+    within the noise, and it is too large to decide.
     """
 
     ok: bool
@@ -54,11 +54,16 @@ class Verification:
     queries: int
     inside: str = ""
     undecided: bool = False
+    at_use: AtUse | None = None
+
+    def beside(self, at_use: AtUse | None) -> Verification:
+        """The same with what typical inputs say, which must agree too."""
+        return self if at_use is None else replace(self, ok=self.ok and at_use.ok, at_use=at_use)
 
     def __str__(self) -> str:
         if self.undecided:
             return f"The noise of the target is too large to compare: a tolerance of {self.tol:.1e} decides nothing."
-        verdict = "agrees" if self.ok else "does NOT agree"
+        verdict = "agrees" if self.ok or self.only_inside else "does NOT agree"
         unseen = (
             f" With {self.confidence:.0%} confidence fewer than {self.share:.1%} of inputs of one scale err by more."
         )
@@ -70,10 +75,16 @@ class Verification:
             f"rms, of the output's standard deviation, over {self.points} points{where} (tolerance {self.tol:.1e})."
             + (unseen if self.ok else "")
             + (untested if self.untested else "")
+            + (f" {self.at_use}" if self.at_use is not None else "")
         )
 
+    @property
+    def only_inside(self) -> bool:
+        """True if it agrees inside a box, and not beyond."""
+        return self.at_use is not None and not self.at_use.ok and self.max_error <= self.tol
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; `inside` only where there is such a box."""
+        """Plain data for JSON; `inside` and `at_use` only where there is such a box."""
         data = asdict(self)
         del data["undecided"]  # `ok` and `tol` say it
-        return {name: value for name, value in data.items() if name != "inside" or value}
+        return {name: value for name, value in data.items() if name not in ("inside", "at_use") or value}
