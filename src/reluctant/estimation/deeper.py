@@ -13,7 +13,7 @@ from reluctant.extraction.any_depth.method import MANY_INPUTS
 from reluctant.extraction.bounded.explore import POINTS as EXPLORED
 from reluctant.extraction.bounded.explore import QUIET_BATCHES
 from reluctant.extraction.examining import POINTS_FOR_DEEP
-from reluctant.verification.check import SCALES
+from reluctant.verification.comparing import SCALES
 
 __all__ = ["ANY_DEPTH", "DEPTH_THREE"]
 

@@ -17,7 +17,7 @@ from reluctant.extraction.depth_two.probe import POINTS as PROBED
 from reluctant.extraction.depth_two.scaffold import stretch_of_regions
 from reluctant.extraction.examining import FAR_POINTS, FEW_NEURONS, points_worth
 from reluctant.health.check import ROWS_PER_LINE
-from reluctant.verification.check import SCALES
+from reluctant.verification.comparing import SCALES
 
 __all__ = ["DEPTH_TWO", "first_look", "fixed_stages"]
 

@@ -32,7 +32,7 @@ from reluctant.extraction.few_digits.method import (
 )
 from reluctant.extraction.few_digits.noise import LINES, NEAR_AND_FAR, POINTS
 from reluctant.numerics import unit_roundoff
-from reluctant.verification.check import SCALES
+from reluctant.verification.comparing import SCALES
 from reluctant.verification.precision import rows_held_out
 
 __all__ = ["FLOAT32", "FROM_AFAR", "ROUNDED_FLOAT32"]

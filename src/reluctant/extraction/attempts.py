@@ -33,6 +33,7 @@ from reluctant.extraction.prospects import (
     too_few_digits,
 )
 from reluctant.extraction.so_far import Known, lifted
+from reluctant.extraction.wider import beyond_the_box
 from reluctant.geometry import DistanceNoise
 from reluctant.health import Health
 from reluctant.health.behind import refuse_labels
@@ -41,14 +42,12 @@ from reluctant.health.saturation import readable_box, smaller, told_in_steps, un
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting, Rows
 from reluctant.results import Outcome, Result
-from reluctant.verification.at_use import look_at_use
 from reluctant.verification.findings import Verification
 from reluctant.verification.precision import PrecisionCheck, examine_precision
 
 __all__ = ["HEALTH_LINES", "NEEDS_SPACE", "Run"]
 
 HEALTH_LINES = 4
-WIDER = (2.0, 4.0)  # than a box whose network does not hold at typical inputs
 MOST_BOXES = 3  # each smaller than the one before, until no probability saturates
 MORE_DIRECTIONS = (3, 6, 12)  # of the attempts inside a box: more lines meet more creases
 NEEDS_SPACE = (DepthThree, AnyDepth)  # methods that look far from the origin
@@ -116,41 +115,10 @@ class Run:
                 continue
             if network is None or outcome is not Outcome.RECOVERED:
                 return outcome, network
-            return self.at_use(space, box, network)
+            return beyond_the_box(self, space, box, network)
         refuse_labels(space)
         unreadable = in_few_bits(self.evidence["health"]) and unsaturated_box(space, self.rng) is not None
         return (Outcome.LOW_PRECISION if unreadable else Outcome.OUT_OF_REACH), None
-
-    def at_use(self, space: Counting, box: Domain, network: ReLUNetwork) -> tuple[Outcome, ReLUNetwork]:
-        """Whether it holds at typical inputs, outside its box; if not, look for one inside wider boxes.
-
-        A wider box shows more creases, and probabilities next to its corners have fewer digits.
-        """
-        if self.holds_at_use(space, box, network):
-            return Outcome.RECOVERED, network
-        inside = dict(self.evidence)
-        for times in WIDER:
-            wider = Domain(times * np.asarray(box.low), times * np.asarray(box.high))
-            try:
-                found = self.inside_once(space, wider)
-            except (StageFailed, NonFiniteAnswer, np.linalg.LinAlgError):
-                break
-            if self.doubt() is None and self.holds_at_use(space, wider, found):
-                return Outcome.RECOVERED, found
-        self.evidence = inside
-        return Outcome.UNVERIFIED, network
-
-    def inside_once(self, space: Counting, box: Domain) -> ReLUNetwork:
-        """One attempt inside a box, by the method that takes fewest rows."""
-        self.enter(space, box)
-        return self.attempt(DepthTwo(), self.evidence["health"], self.rng)
-
-    def holds_at_use(self, space: Counting, box: Domain, network: ReLUNetwork) -> bool:
-        """True if typical inputs do not speak against it."""
-        checked: Verification = self.evidence["verification"]
-        checked = checked.beside(look_at_use(space, network, box, checked.tol, self.rng))
-        self.evidence["verification"] = checked
-        return checked.ok
 
     def enter(self, space: Counting, box: Domain) -> None:
         """From now on ask inside a box alone."""

@@ -21,7 +21,7 @@ from reluctant.verification.tolerances import MOST_TOLERANCE
 
 __all__ = ["AtUse", "look_at_use"]
 
-POINTS = 64
+POINTS = 192
 FEWEST = 2  # values that have a deviation
 SATURATED = 700.0  # no exponential of more is needed: it is a number in float64, and nothing is read there
 
@@ -55,7 +55,7 @@ class AtUse:
 def look_at_use(
     oracle: Counting, network: ReLUNetwork, box: Domain, tol: float, rng: np.random.Generator
 ) -> AtUse | None:
-    """Compare at random inputs of size 1, in all of space; None where they lie in the box. Cost: 64 rows.
+    """Compare at random inputs of size 1, in all of space; None where they lie in the box. Cost: 192 rows.
 
     tol: what is accepted inside the box, where probabilities have all their digits. Next to 0 and 1 a value is known to
     so much less; where that is hardly anything, it counts as not read.

@@ -1,0 +1,69 @@
+"""A network that was recovered inside a box, looked at beyond it: at typical inputs, and inside wider boxes.
+
+A wider box shows more creases, and probabilities next to its corners have fewer digits: it is taken only where the
+network of the first one does not hold at typical inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reluctant.domains import Domain
+from reluctant.errors import NonFiniteAnswer
+from reluctant.extraction.depth_two import DepthTwo
+from reluctant.extraction.failures import StageFailed
+from reluctant.networks import ReLUNetwork
+from reluctant.oracles import Counting
+from reluctant.oracles.guard import Guard, guarded
+from reluctant.results import Outcome
+from reluctant.verification.at_use import look_at_use
+
+if TYPE_CHECKING:
+    from reluctant.extraction.attempts import Run
+
+__all__ = ["beyond_the_box"]
+
+WIDER = (2.0, 4.0)  # times the box whose network does not hold at typical inputs
+AS_MUCH = 2.0  # times what was asked before: few digits next to the corners can make a search endless
+
+
+def beyond_the_box(run: Run, space: Counting, box: Domain, network: ReLUNetwork) -> tuple[Outcome, ReLUNetwork]:
+    """Recovered if it holds at typical inputs, or one from a wider box does; else the first one, unverified."""
+    if _holds(run, space, box, network):
+        return Outcome.RECOVERED, network
+    first, within = dict(run.evidence), guarded(space, _at_most(AS_MUCH * space.ledger.total.asked))
+    for times in WIDER:
+        wider = Domain(times * np.asarray(box.low), times * np.asarray(box.high))
+        try:
+            run.enter(within, wider)
+            found = run.attempt(DepthTwo(), run.evidence["health"], run.rng)
+            if run.doubt() is None and _holds(run, within, wider, found):
+                return Outcome.RECOVERED, found
+        except (StageFailed, NonFiniteAnswer, np.linalg.LinAlgError):
+            break
+    run.evidence, run.found = first, network
+    run.evidence["failures"] = [*first["failures"], f"verification: {first['verification']}"]
+    return Outcome.UNVERIFIED, network
+
+
+def _holds(run: Run, space: Counting, box: Domain, network: ReLUNetwork) -> bool:
+    """True if typical inputs do not speak against it."""
+    checked = run.evidence["verification"]
+    run.evidence["verification"] = checked.beside(look_at_use(space, network, box, checked.tol, run.rng))
+    return bool(run.evidence["verification"].ok)
+
+
+def _at_most(limit: float) -> Guard:
+    """Refuse rows beyond so many."""
+
+    @contextmanager
+    def guard(passed: int, asked: int) -> Iterator[None]:
+        if passed + asked > limit:
+            raise StageFailed("wider box", "more rows than all before", number=passed + asked, limit=limit)
+        yield
+
+    return guard

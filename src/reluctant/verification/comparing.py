@@ -1,0 +1,82 @@
+"""Answers beside what a network gives: the units of errors, the errors, and how large they may be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluctant.networks import ReLUNetwork
+from reluctant.networks.evaluation import evaluate
+from reluctant.numerics import FloatArray, Noise, unit_roundoff
+from reluctant.oracles.counting import Counting
+from reluctant.verification.tolerances import EXACT_TOLERANCE, NOISE_FACTOR
+
+__all__ = ["AT_USE", "SCALES", "Compared", "compare_answers"]
+
+SCALES = (0.1, 1.0, 10.0)
+AT_USE = SCALES.index(1.0)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Answers (n, m), the units of their errors, and the errors in these; groups (n,) are numbers of names.
+
+    near_one (n, m): what is not known of log-odds for the digits that probabilities lose next to 1; 0 of other answers.
+    """
+
+    answers: FloatArray
+    unit: FloatArray
+    errors: FloatArray
+    groups: NDArray[np.intp]
+    names: Sequence[str]
+    near_one: FloatArray
+
+    @property
+    def at_use(self) -> NDArray[np.bool_]:
+        """Which rows (n,) are of the scale of use."""
+        return np.asarray(self.groups == AT_USE)
+
+    def largest(self) -> dict[str, FloatArray]:
+        """The largest error of each row, by group."""
+        return {name: self.errors[self.groups == k].max(axis=1) for k, name in enumerate(self.names)}
+
+    def limits(self, noise: Noise) -> FloatArray:
+        """Largest errors (n, m) accepted: more where the answers, and so their noise, are larger.
+
+        An answer near zero has the noise of the sums it is made of: that of the answers around it.
+        """
+        sd = np.hypot(noise.absolute, noise.relative * np.maximum(np.abs(self.answers), self.unit)) + self.near_one
+        return np.asarray(np.maximum(EXACT_TOLERANCE, NOISE_FACTOR * sd / self.unit))
+
+
+def compare_answers(
+    network: ReLUNetwork, oracle: Counting, named: Sequence[tuple[str, FloatArray]], answers: FloatArray
+) -> Compared:
+    """Of the rows by name, the scales first."""
+    predicted = evaluate(network, np.concatenate([rows for _, rows in named]), oracle.arrays)
+    groups = np.repeat(np.arange(len(named)), [len(rows) for _, rows in named])
+    unit = _units(answers, groups)
+    errors, near_one = np.abs(answers - predicted) / unit, _lost_near_one(answers, oracle)
+    return Compared(answers, unit, errors, groups, [name for name, _ in named], near_one)
+
+
+def _lost_near_one(answers: FloatArray, oracle: Counting) -> FloatArray:
+    """Of log-odds: a rounding of 1 over the distance of the probability from it. Ratios of classes lose nothing."""
+    if not oracle.facts.saturates or oracle.facts.reference:
+        return np.zeros_like(answers)
+    return np.asarray(unit_roundoff(np.float64) * np.exp(np.maximum(answers, 0.0)))
+
+
+def _units(answers: FloatArray, groups: NDArray[np.intp], at_use: int = AT_USE) -> FloatArray:
+    """Units (n, m) of the errors: the output's deviation at the scale of use, or in the row's own group."""
+    spread = np.array([answers[groups == k].std(axis=0) for k in range(groups.max() + 1)])
+    # A bump shows on its creases alone: what random points see of it is rounding, and no unit.
+    largest = spread.max(axis=0)
+    spread[at_use] = np.where(spread[at_use] > EXACT_TOLERANCE * largest, spread[at_use], largest)
+    size = np.abs(answers[groups == at_use]).max() or 1.0
+    constant = spread[at_use] <= unit_roundoff(np.float64) * size
+    spread[at_use, constant] = size  # a constant output is measured by the size of the answers
+    return np.asarray(np.maximum(spread, spread[at_use])[groups])
