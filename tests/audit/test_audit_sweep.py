@@ -12,7 +12,9 @@ from reluctant import ReLUNetwork, open_oracle
 from reluctant.audit import audit, defending, leak, sweep
 from reluctant.audit.known import Given, Known, Skip
 from reluctant.audit.leak import CLOSE, NO_METHOD, Leak, Rebuilt
-from reluctant.audit.sweep import Sweep, as_served, default_defenses, digits_given
+from reluctant.audit.served import as_served, digits_given
+from reluctant.audit.sweep import Sweep
+from reluctant.audit.sweeping import StandIn, default_defenses
 from reluctant.audit.tidied import Tidied
 from reluctant.defenses import HonestCost, defend
 from reluctant.defenses.words import defense_words
@@ -195,7 +197,7 @@ def test_one_defense_that_fails_does_not_cost_the_others():
             return super().answer(rows)
 
     copy, tried = Strange(planted((3, 2, 1))), ("span", "extract", "learn")
-    found = sweep(copy, on="the local file", inputs=INPUTS[:, :3], described="", seconds=20, methods=tried)
+    found = sweep(StandIn(copy, "the local file", INPUTS[:, :3]), seconds=20, methods=tried)
     assert found.failed[0][0] == "none"
     assert len(found.rows) == 6
 
@@ -363,11 +365,11 @@ def test_digits_given_are_those_of_the_answers(target, digits):
 def test_the_sweep_keeps_to_its_time():
     """Rows that were not begun have their costs, and are not decided."""
     copy, start = NetworkOracle(planted((6, 8, 3))), time.process_time()
-    found = sweep(copy, on="the local file", inputs=INPUTS, described="", seconds=1.0)
+    found = sweep(StandIn(copy, "the local file", INPUTS), seconds=1.0)
     assert time.process_time() - start < 3.0
     assert found.rows[-1].defense == "labels"
     assert found.rows[-1].tried == [] or found.rows[-1].stopped is not None
-    late = sweep(copy, on="the local file", inputs=INPUTS, described="", seconds=1e-9)
+    late = sweep(StandIn(copy, "the local file", INPUTS), seconds=1e-9)
     assert [row.stopped for row in late.rows] == [None] * 8 + [True]  # labels need no time to be refused
     assert late.rows[1].honest.rms_error > 0
 

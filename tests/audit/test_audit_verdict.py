@@ -12,11 +12,12 @@ import pytest
 from reluctant import ReLUNetwork, check_health, flip_sign, open_oracle, recover_span, verify
 from reluctant.audit.closeness import closeness
 from reluctant.audit.known import Given, Known
+from reluctant.audit.leaks import LEAKS, SMALL_FLIP
 from reluctant.audit.names import names
 from reluctant.audit.owner import OF_A_STEP, happened, told, told_of
 from reluctant.audit.recovered import best_copy, recovered
 from reluctant.audit.states import State
-from reluctant.audit.verdict import LEAKS, SMALL_FLIP, judge
+from reluctant.audit.verdict import judge
 from reluctant.health import Health, Shape
 from reluctant.learning.student import train_student
 from reluctant.learning.student.measured import HeldOut

@@ -9,8 +9,10 @@ from reluctant.audit.known import Known, Skip, as_given
 from reluctant.audit.leak import NO_DEFENSE, Leak, Rebuilt
 from reluctant.audit.leaking import METHODS
 from reluctant.audit.recovered import accuracy_of
+from reluctant.audit.served import as_served, digits_given
 from reluctant.audit.shares import STUDENTS, TIMES
-from reluctant.audit.sweep import TRAINED, as_served, digits_given, sweep
+from reluctant.audit.sweep import TRAINED
+from reluctant.audit.sweeping import StandIn, sweep
 from reluctant.defenses import HonestCost, defend
 from reluctant.domains import Domain
 from reluctant.oracles import Counting, NetworkOracle, Oracle, open_oracle
@@ -28,12 +30,12 @@ def try_defenses(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]
     copy, yardstick, on = _copy(known, oracle.facts.domain)
     served = known.served
     try:
+        model = StandIn(
+            copy, on, known.given.inputs, as_given(known, oracle), known.given.sampled, _link(known),
+            spread=1.0 if served is None else served.spread, digits=digits_given(served), yardstick=yardstick,
+        )  # fmt: skip
         found = sweep(
-            copy, on=on, inputs=known.given.inputs, described=as_given(known, oracle),
-            sampled=known.given.sampled, link=_link(known),
-            spread=1.0 if served is None else served.spread,
-            digits=digits_given(served),
-            undefended=None if on == TRAINED else _undefended(known), yardstick=yardstick, methods=_methods(known),
+            model, undefended=None if on == TRAINED else _undefended(known), methods=_methods(known),
             seconds=(TIMES["defenses"] + STUDENTS) * known.given.seconds, rng=seed, watch=known.given.watch,
             engine=known.given.engine,
         )  # fmt: skip

@@ -1,0 +1,41 @@
+"""The digits of a target: a copy that answers in them, and how many they are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reluctant.defenses import defend
+from reluctant.health import Health
+from reluctant.health.answers import UNIFORM_SD
+from reluctant.numerics import unit_roundoff
+from reluctant.oracles import Oracle
+
+__all__ = ["FLOAT64_DIGITS", "as_served", "digits_given"]
+
+FLOAT64_DIGITS = -float(np.log10(unit_roundoff("float64")))
+FORMAT_ROUNDINGS = 16.0  # noise that is no more than so many roundings of a format is its own
+
+
+def as_served(copy: Oracle, served: Health | None) -> Oracle:
+    """A copy that answers in the digits of the model it stands for."""
+    if served is None:
+        return copy
+    names = []
+    if not served.deterministic and served.fresh_noise > 0:
+        names.append(f"gaussian={served.fresh_noise:.2g}")
+    if served.decimals is not None:
+        names.append(f"decimals={served.decimals}")
+    elif served.number_format != "float64":
+        names.append(served.number_format)
+    return defend(copy, *names)
+
+
+def digits_given(served: Health | None) -> float:
+    """Decimal digits of the answers, of their deviation: what format, rounding and noise leave."""
+    if served is None or not served.spread > 0:
+        return FLOAT64_DIGITS
+    unit = float(unit_roundoff(served.number_format))
+    noise = max(served.noise.absolute, 0.0 if served.deterministic else served.fresh_noise) / served.spread
+    rounding = 0.0 if served.decimals is None else UNIFORM_SD * 10.0**-served.decimals / served.spread
+    noise = noise if noise > FORMAT_ROUNDINGS * unit else 0.0
+    return max(0.0, -float(np.log10(max(unit, rounding, noise))))
