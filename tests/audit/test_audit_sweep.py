@@ -10,8 +10,9 @@ from audit_kit import Rows, step
 
 from reluctant import ReLUNetwork, open_oracle
 from reluctant.audit import audit, defending, leak, sweep
+from reluctant.audit.closeness import CLOSE
 from reluctant.audit.known import Given, Known, Skip
-from reluctant.audit.leak import CLOSE, NO_METHOD, Leak, Rebuilt
+from reluctant.audit.leak import NO_METHOD, Leak, Rebuilt
 from reluctant.audit.served import as_served, digits_given
 from reluctant.audit.sweep import Sweep
 from reluctant.audit.sweeping import StandIn, default_defenses
@@ -250,7 +251,8 @@ def test_what_was_not_decided_is_said():
     [
         (Outcome.PIECEWISE_CONSTANT, True),
         (Outcome.NOT_ACCURATE, True),
-        (Outcome.TOO_NOISY, True),
+        (Outcome.TOO_NOISY, None),
+        (Outcome.UNVERIFIED, None),
         (Outcome.TARGET_FAILED, None),
         (Outcome.NON_FINITE, None),
         (Outcome.OUT_OF_REACH, None),
@@ -268,8 +270,42 @@ def test_only_a_method_that_came_to_its_end_was_stopped(outcome, stopped):
 
 @pytest.mark.parametrize("outcome", [Outcome.NON_FINITE, Outcome.OUT_OF_REACH])
 def test_what_a_link_cannot_read_was_left_out_by_the_defense(outcome):
-    tried = Rebuilt("extract", Result(outcome, None, {}), linked=True)
+    tried = Rebuilt("extract", Result(outcome, None, {}), missing=True)
     assert Leak("top=1", HonestCost(0.1, 0.1, 1.0, 10), None, tried).stopped is True
+
+
+UNLUCKY = Result(Outcome.LOW_PRECISION, None, {}, evidence={"failures": ["lines"]})
+
+
+@pytest.mark.parametrize("run", [UNLUCKY, *(Result(outcome, None, {}) for outcome in Outcome)], ids=repr)
+def test_a_row_and_the_verdict_have_one_rule(run):
+    """What leaves a leak open in the audit of a target is no proof that a defense stops it."""
+    of_the_audit = Known(Given(INPUTS), extraction=run).settled("extraction")
+    assert Rebuilt("extract", run).settled == of_the_audit
+
+
+def test_few_digits_tried_in_vain_stop_nothing():
+    row = Leak("decimals=2", HonestCost(0.1, 0.1, 1.0, 10), None, Rebuilt("extract", UNLUCKY, 0.5))
+    found = Sweep("", (_leak("none", 0.0, True), row), 16.0, "")
+    assert (row.stopped, found.cheapest) == (None, None)
+    assert "Not decided: 2 decimals (extraction: low precision (few digits tried in vain))." in found.sentence
+
+
+def test_noise_that_hides_everything_from_one_seed_stops_nothing():
+    """At the brink of what can be seen one seed refuses the answers, and another gives a copy."""
+    copy, settings = NetworkOracle(NETWORK), {"inputs": INPUTS, "methods": ["extract", "learn"]}
+    refused, copied = (leak(copy, "gaussian=0.005", rng=seed, **settings) for seed in (1, 0))
+    assert refused.extracted.result.outcome is Outcome.TOO_NOISY
+    assert (refused.stopped, copied.stopped) == (None, False)
+
+
+def test_a_box_that_one_seed_does_not_find_stops_nothing():
+    """Probabilities that are certain nearly everywhere: extraction looks for a box, and finds one or does not."""
+    steep = ReLUNetwork([DRAWN.weights[0], 300 * DRAWN.weights[1]], [DRAWN.biases[0], 300 * DRAWN.biases[1]])
+    settings = {"inputs": INPUTS, "methods": ["extract", "learn"]}
+    missed, copied = (leak(NetworkOracle(steep), "softmax", rng=seed, **settings) for seed in (1, 0))
+    assert missed.extracted.result.outcome is Outcome.OUT_OF_REACH
+    assert (missed.stopped, copied.stopped) == (None, False)
 
 
 @pytest.mark.parametrize("defense", ["decimals=6", "decimals=3", "float16", "gaussian=3e-4", "top=1"])

@@ -10,7 +10,8 @@ from audit_kit import step
 
 from reluctant import ReLUNetwork, open_oracle
 from reluctant.audit import audit, leak
-from reluctant.audit.leak import CLOSE, Leak, Rebuilt
+from reluctant.audit.closeness import CLOSE
+from reluctant.audit.leak import Leak, Rebuilt
 from reluctant.audit.sweep import TRAINED, Sweep
 from reluctant.audit.trained import NOT_TRAINED, alone_words, trained_sentence, trained_words
 from reluctant.defenses import HonestCost, defend

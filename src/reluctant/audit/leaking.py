@@ -168,8 +168,16 @@ class _Cell:
             return None
         with allowance.running():
             result = method(self.open(self.link, allowance), rng=self.rng)
-        found = Rebuilt(name, result, undecided=allowance.time_up, linked=self.link != "identity")
+        found = Rebuilt(name, result, undecided=allowance.time_up, missing=self.misses(name))
         return self.beside.rebuilt(found)
+
+    def misses(self, name: str) -> bool:
+        """True if values that a method has to read are not told, whatever it asks.
+
+        Some probabilities are left out; or it looks far out, where they are certain. Extraction looks for a box in
+        which they are not, and may find one with another seed.
+        """
+        return self.link == "top-k" or (self.link != "identity" and name == "learn")
 
     def train(
         self, hidden: Sequence[int] | None, span: Span | None, seconds: float | None, first: Rebuilt | None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reluctant.audit.closeness import is_near
+from reluctant.audit.settling import is_unlucky
 from reluctant.health import Health
 from reluctant.health.answers import rounded_to
 from reluctant.health.behind import ENOUGH_DECIMALS
@@ -16,7 +17,7 @@ from reluctant.health.words import RECAST
 from reluctant.oracles import Kind
 from reluctant.results import Ended, Outcome
 
-__all__ = ["GIVE_DOMAIN", "GIVE_SIGMOID", "coarse", "happened", "is_unlucky", "lacks", "reason", "told", "told_of"]
+__all__ = ["GIVE_DOMAIN", "GIVE_SIGMOID", "coarse", "happened", "lacks", "reason", "told", "told_of"]
 
 GIVE_DOMAIN = "If it answers in some range only, give that: domain=(low, high) (--domain LOW,HIGH)."
 GIVE_RANGE = "Give the range of inputs that it expects: domain=(low, high) (--domain LOW,HIGH)."
@@ -117,11 +118,6 @@ def told_of(run: Ended, interface: Health | None = None, *, saturates: bool = Fa
     said, health = coarse(run, interface) or told(run.outcome, saturates=saturates), run.evidence.get("health")
     more_digits = run.outcome in OF_DIGITS and health is not None and health.more_digits
     return f"{said} {RECAST}" if more_digits else said
-
-
-def is_unlucky(run: Ended) -> bool:
-    """True if the method for few digits was tried and did not succeed: with another seed it may."""
-    return run.outcome is Outcome.LOW_PRECISION and bool(run.evidence.get("failures"))
 
 
 def coarse(run: Ended, interface: Health | None = None) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from reluctant.audit.clipping import clipped_words
 from reluctant.audit.known import OF_CREASES, Known
 from reluctant.audit.leaks import open_steps
-from reluctant.audit.owner import GIVE_DOMAIN, GIVE_SIGMOID, coarse, happened, is_unlucky, reason
+from reluctant.audit.owner import GIVE_DOMAIN, GIVE_SIGMOID, coarse, happened, reason
 from reluctant.audit.recovered import accuracy_of
+from reluctant.audit.settling import is_unlucky
 from reluctant.audit.stopped import STOPS, left_by_a_stop, listed
 from reluctant.audit.taken import part_taken, perhaps_a_copy, trained_on
 from reluctant.results import Ended, Outcome, Result

@@ -7,7 +7,8 @@ from copy import deepcopy
 from functools import partial
 from typing import Any
 
-from reluctant.audit.leak import CLOSE, NO_DEFENSE, Leak, Rebuilt, is_close
+from reluctant.audit.closeness import CLOSE, is_close
+from reluctant.audit.leak import NO_DEFENSE, Leak, Rebuilt
 from reluctant.defenses.words import defense_words
 from reluctant.oracles import Oracle
 from reluctant.percentages import percentage
