@@ -65,7 +65,8 @@ def test_powers_in_a_sentence():
     [
         ("none", "no defense"), ("decimals=3", "3 decimals"), ("softmax, top=1", "top probability"),
         ("gaussian=1e-3,fixed", "Gaussian noise 1e-3 (fixed)"), ("softmax, decimals=2", "probabilities, 2 decimals"),
-        ("something=new", "something=new"), ("labels", "label alone"),
+        ("something=new", "something=new"), ("labels", "label alone"), ("decimals=1", "1 decimal"),
+        ("softmax, top=1, float32", "top probability, float32"),
     ],
 )  # fmt: skip
 def test_defenses_in_words(name, words):

@@ -1,4 +1,8 @@
-"""The digits of a target: a copy that answers in them, and how many they are."""
+"""The digits of a target: a copy that answers in them, and how many they are.
+
+What an interface does to answers is told by names of defenses: its noise stands next to the model, its digits come
+last.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +14,34 @@ from reluctant.health.answers import UNIFORM_SD
 from reluctant.numerics import unit_roundoff
 from reluctant.oracles import Oracle
 
-__all__ = ["FLOAT64_DIGITS", "as_served", "digits_given"]
+__all__ = ["FLOAT64_DIGITS", "as_served", "digits_given", "digits_served", "format_served", "noise_served"]
 
 FLOAT64_DIGITS = -float(np.log10(unit_roundoff("float64")))
 FORMAT_ROUNDINGS = 16.0  # noise that is no more than so many roundings of a format is its own
 
 
 def as_served(copy: Oracle, served: Health | None) -> Oracle:
-    """A copy that answers in the digits of the model it stands for."""
-    if served is None:
-        return copy
-    names = []
-    if not served.deterministic and served.fresh_noise > 0:
-        names.append(f"gaussian={served.fresh_noise:.2g}")
-    if served.decimals is not None:
-        names.append(f"decimals={served.decimals}")
-    elif served.number_format != "float64":
-        names.append(served.number_format)
-    return defend(copy, *names)
+    """A copy that answers in the digits of the model it stands for, and with its noise."""
+    return defend(copy, *noise_served(served), *digits_served(served))
+
+
+def noise_served(served: Health | None) -> tuple[str, ...]:
+    """The noise of answers, as a defense that adds it."""
+    noisy = served is not None and not served.deterministic and served.fresh_noise > 0
+    return (f"gaussian={served.fresh_noise:.2g}",) if served is not None and noisy else ()
+
+
+def digits_served(served: Health | None) -> tuple[str, ...]:
+    """The digits of answers, as a defense that leaves no more of them."""
+    if served is not None and served.decimals is not None:
+        return (f"decimals={served.decimals}",)
+    return format_served(served)
+
+
+def format_served(served: Health | None) -> tuple[str, ...]:
+    """The number format of answers, as a defense, where it is not that of all computing."""
+    narrow = served is not None and served.number_format != "float64"
+    return (served.number_format,) if served is not None and narrow else ()
 
 
 def digits_given(served: Health | None) -> float:

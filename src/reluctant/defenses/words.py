@@ -20,6 +20,12 @@ WORDS = {
     "limit": "at most {} queries",
     "clip": "inputs clipped to {}",
 }
+OF_ONE = {
+    "decimals": "1 decimal",
+    "digits": "1 significant digit",
+    "top": "top probability",
+    "limit": "at most 1 query",
+}
 
 
 def defense_words(name: str) -> str:
@@ -36,5 +42,5 @@ def _one(name: str) -> str:
     words = WORDS.get(kind)
     if words is None:
         return name
-    words = words.format(value) if value != "1" or kind != "top" else "top probability"
+    words = OF_ONE.get(kind, words) if value == "1" else words.format(value)
     return " ".join([words, *(f"({setting})" for setting in settings)])
