@@ -155,6 +155,8 @@ def test_time_that_runs_out_decides_nothing():
         (Facts(4, 1), {"labels"}),
         (Facts(4, 3), {"softmax", "softmax, top=1", "labels"}),
         (Facts(4, 3, kind=Kind.PROBABILITIES), {"top=1", "labels"}),
+        (Facts(4, 1, kind=Kind.PROBABILITIES), {"labels"}),
+        (Facts(4, 1, kind=Kind.LABELS), set()),
     ],
 )
 def test_the_defenses_fit_the_answers(facts, names):

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from reluctant.defenses.precision import MOST_DIGITS
 from reluctant.learning.student.driver import DIFFERING
 from reluctant.learning.student.measured import labels_allowed
 from reluctant.percentages import percentage, told_apart
 from reluctant.results import Ended, Outcome
 
-__all__ = ["CLOSE", "Closeness", "closeness", "is_close", "is_near"]
+__all__ = ["CLOSE", "Closeness", "closeness", "error_words", "is_close", "is_near"]
 
 CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good is one, verified or not
 
@@ -48,6 +49,12 @@ class Closeness:
 def is_close(error: float | None) -> bool:
     """True if a copy with this error is one, verified or not."""
     return error is not None and error <= CLOSE
+
+
+def error_words(error: float) -> str:
+    """In as few digits as tell on which side of what is asked it is: 1.0e-02 would be a copy, 1.02e-02 is none."""
+    said = (f"{error:.{digits}e}" for digits in range(1, MOST_DIGITS))
+    return next((words for words in said if is_close(float(words)) == is_close(error)), f"{error:.{MOST_DIGITS}e}")
 
 
 def closeness(measured: Mapping[str, Any]) -> Closeness | None:

@@ -159,6 +159,11 @@ class Known:
         return None if self.health is None else self.health.refusal
 
     @property
+    def changes(self) -> bool:
+        """True if answers were seen to change after all, though the first look saw one alone."""
+        return self.refusal is Outcome.CONSTANT and self.span is not None and self.span.ok
+
+    @property
     def refusal_settles(self) -> bool:
         """True if the interface would refuse this to anyone, wherever it is asked and however it is read."""
         constant = self.refusal is Outcome.CONSTANT  # as far as a first look goes: others may be asked elsewhere
@@ -213,7 +218,9 @@ StepFunction = Callable[[Counting, Known, int], Mapping[str, Any]]
 def skip_where(known: Known, *refusals: Outcome, missing: str = NOTHING_TO_DO) -> None:
     """Skip the step where the interface has one of these faults; what the step misses is said in its own words."""
     if known.health is not None and known.refusal is not None and known.refusal in refusals:
-        raise Skip(lacks(known.health, missing, saturates=known.linked), settles=known.refusal_settles)
+        raise Skip(
+            lacks(known.health, missing, saturates=known.linked, changes=known.changes), settles=known.refusal_settles
+        )
 
 
 def as_given(known: Known, oracle: Counting) -> str:

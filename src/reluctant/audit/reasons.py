@@ -5,14 +5,13 @@ from __future__ import annotations
 from reluctant.audit.clipping import clipped_words
 from reluctant.audit.known import OF_CREASES, Known
 from reluctant.audit.leaks import open_steps
-from reluctant.audit.owner import GIVE_DOMAIN, GIVE_SIGMOID, coarse, happened, reason
+from reluctant.audit.owner import GIVE_DOMAIN, GIVE_SIGMOID, RARE, coarse, happened, reason
 from reluctant.audit.recovered import accuracy_of
-from reluctant.audit.settling import is_unlucky
 from reluctant.audit.stopped import STOPS, left_by_a_stop, listed
 from reluctant.audit.taken import part_taken, perhaps_a_copy, trained_on
 from reluctant.results import Ended, Outcome, Result
 
-__all__ = ["elsewhere", "unlucky", "why_not"]
+__all__ = ["elsewhere", "no_exact_one", "why_not"]
 
 LONGEST_QUOTE = 300  # characters of what a target says
 REBUILDING = ("health", "span", "extraction", "learning", "training")  # steps that say what can be taken
@@ -31,10 +30,10 @@ def why_not(known: Known) -> str:
     return " ".join(dict.fromkeys(said for said in (*ended, *more) if said))
 
 
-def unlucky(known: Known) -> list[str]:
-    """Beside a close copy: whether there is an exact one."""
+def no_exact_one(known: Known) -> list[str]:
+    """Beside a close copy: whether digits are what an exact one lacks."""
     run = known.extraction
-    return [coarse(run)] if run is not None and is_unlucky(run) else []
+    return [coarse(run)] if run is not None and run.outcome is Outcome.LOW_PRECISION else []
 
 
 def elsewhere(known: Known) -> list[str]:
@@ -65,7 +64,7 @@ def _how_it_ended(known: Known, step: str) -> str:
         said = coarse(run, known.health) or happened(run.outcome, saturates=known.linked)
         return "" if told else f"{said}{_more(known, run)}"
     if known.health is not None and known.refusal is not None:
-        return reason(known.health, saturates=known.linked)
+        return RARE if known.changes else reason(known.health, saturates=known.linked)
     if known.settled(step):
         return known.said.get(step, "") if step == "extraction" else ""
     return f"{step.capitalize()} did not come to its end: {known.said.get(step) or 'it was not tried.'}"

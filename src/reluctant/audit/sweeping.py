@@ -69,7 +69,7 @@ def default_defenses(facts: Facts, spread: float, last: Sequence[str] = ()) -> l
         first = ("softmax",) if facts.kind is Kind.VALUES else ()
         found += [first] if first else []
         found.append((*first, "top=1"))
-    if facts.outputs > 1 or facts.kind is Kind.VALUES:
+    if facts.kind is not Kind.LABELS:
         found.append(("labels",))
     return found
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from reluctant.audit.known import Known
 from reluctant.audit.leaks import LEAKS, LEVELS, NEEDS, found_leaks, open_steps
-from reluctant.audit.reasons import elsewhere, unlucky, why_not
+from reluctant.audit.reasons import elsewhere, no_exact_one, why_not
 from reluctant.audit.stopped import is_stopped
 from reluctant.audit.taken import copied, part_taken, span_confidence, trained_on, verified, where
 
@@ -63,7 +63,7 @@ def _sentence(known: Known, level: str) -> str:
     if level == "approximate":
         trained = known.copy is known.training
         said = copied(known, f"A close copy of the network can be {'trained on its answers' if trained else 'taken'}")
-        more = [*([f"{RAN_OUT} {known.needed}"] if known.needed else []), *unlucky(known), *elsewhere(known)]
+        more = [*([f"{RAN_OUT} {known.needed}"] if known.needed else []), *no_exact_one(known), *elsewhere(known)]
         return " ".join([said, *more])
     if level == "span":
         return _span_sentence(known)

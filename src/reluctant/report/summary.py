@@ -10,7 +10,7 @@ from reluctant.audit.states import State, state_of
 from reluctant.defenses.words import defense_words
 from reluctant.report.defenses import is_close, is_open, trained_note
 from reluctant.report.findings import is_measured, is_trained
-from reluctant.report.sentences import is_linked
+from reluctant.report.sentences import is_linked, shape_words
 from reluctant.report.student import student_of
 from reluctant.report.words import count, duration, money, percent, size
 from reluctant.results import UNSETTLED, Outcome
@@ -280,7 +280,8 @@ def _digits(record: Data) -> Figure | None:
     if shape == "piecewise constant":
         steps = "a few levels" if health.get("answers") == "values" else "a label"
         return Figure("What an answer gives", steps, "no change under small steps")
-    return _digits_of(health, f"{shape} at small scale")
+    told = shape_words(record, health)
+    return _digits_of(health, f"{shape} at small scale" if told == shape else str(told))
 
 
 def _digits_of(health: Data, note: str) -> Figure:
@@ -294,7 +295,7 @@ def _digits_of(health: Data, note: str) -> Figure:
 
 # Shapes of answers whose digits do not matter, and what they give instead.
 TELLING_LITTLE = {
-    "constant": ("nothing new", "it is the same everywhere"),
+    "constant": ("nothing new", "it was the same wherever a first look asked"),
     "unclear": ("nothing clear", "NaN or inf"),
 }
 
