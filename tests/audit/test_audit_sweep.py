@@ -415,10 +415,10 @@ def test_probabilities_are_made_of_values_with_all_their_digits(digits):
     settings = {"inputs": INPUTS, "methods": ["extract"], "last": (f"decimals={digits}",)}
     row = leak(NetworkOracle(NETWORK), "softmax", **settings)
     assert row.defense == f"softmax, decimals={digits}"
-    assert defense_words(row.defense) == f"probabilities, {digits} decimals"
+    assert defense_words(row.defense) == f"probabilities of {digits} decimals"
     assert row.extracted.result.evidence["health"].behind.decimals == digits
     told = Sweep("", (_leak("none", 0.0, True), row), 16.0, "").sentence
-    assert f"stopped exact recovery is probabilities, {digits} decimals (" in told
+    assert f"stopped exact recovery is probabilities of {digits} decimals (" in told
 
 
 def test_a_number_format_is_how_rounded_answers_are_written():

@@ -168,7 +168,7 @@ def shape_words(record: Data, health: Data) -> str | None:
     shape = health.get("shape")
     if is_curved(health) and shape != "smooth":
         return "curved, by less than its digits show"
-    open_ = record["target"].get("may be sigmoids") and record["verdict"]["level"] != "exact"
+    open_ = (record.get("target") or {}).get("may be sigmoids") and record["verdict"]["level"] != "exact"
     return UNTOLD if open_ and shape in STRAIGHT else shape
 
 
