@@ -9,25 +9,17 @@ import pytest
 from audit_kit import Rows, step
 
 from reluctant import ReLUNetwork, open_oracle
-from reluctant.audit import audit, defending, leak, sweep
-from reluctant.audit.closeness import CLOSE
-from reluctant.audit.known import Given, Known, Skip
+from reluctant.audit import audit, leak, sweep
 from reluctant.audit.leak import NO_METHOD, Leak, Rebuilt
-from reluctant.audit.served import as_served, digits_given
 from reluctant.audit.sweep import Sweep
 from reluctant.audit.sweeping import StandIn, default_defenses
 from reluctant.audit.tidied import Tidied
-from reluctant.defenses import HonestCost, defend
-from reluctant.defenses.registry import DIGITS, split_last
+from reluctant.defenses import HonestCost
 from reluctant.defenses.words import defense_words
-from reluctant.domains import Domain
-from reluctant.errors import InvalidRows
-from reluctant.health import check_health
 from reluctant.oracles import Facts, Kind, NetworkOracle
 from reluctant.oracles.link import Linked
 from reluctant.results import Outcome, Result
-from reluctant.testing import in_float32, planted
-from reluctant.testing.faults import noisy, rounded
+from reluctant.testing import planted
 
 NETWORK = planted((6, 5, 3))
 DRAWN = planted((6, 5, 3), rng=1)
@@ -164,20 +156,6 @@ def test_the_defenses_fit_the_answers(facts, names):
     assert tried - {"", "decimals=6", "decimals=3", "decimals=2", "float16", "gaussian=0.002"} == names
 
 
-@pytest.mark.parametrize("served", ["float32", "decimals", "noise"])
-def test_the_copy_answers_in_the_digits_of_its_model(served):
-    targets = {
-        "float32": in_float32(NETWORK),
-        "decimals": lambda x: np.round(NETWORK(x), 3),
-        "noise": noisy(NETWORK, 1e-3),
-    }
-    health = check_health(open_oracle(targets[served], dim=6))
-    again = check_health(open_oracle(as_served(NetworkOracle(NETWORK), health)))
-    assert (again.decimals, again.number_format) == (health.decimals, health.number_format)
-    assert again.deterministic == health.deterministic
-    assert again.fresh_noise == pytest.approx(health.fresh_noise, rel=0.5)
-
-
 def test_without_a_copy_only_the_span_is_tried(tmp_path, valid):
     """A file whose network is not recovered stands for itself, and no time goes into copies that do not exist."""
     planted((8, 4, 2)).save(tmp_path / "model.npz")
@@ -206,121 +184,6 @@ def test_one_defense_that_fails_does_not_cost_the_others():
     assert len(found.rows) == 6
 
 
-def _leak(name: str, error: float, ok: bool, *, undecided: bool = False, copied: float = 1.0) -> Leak:
-    outcome = Outcome.RECOVERED if ok else Outcome.LOW_PRECISION
-    rebuilt = Rebuilt("extract", Result(outcome, None, {}), copied, undecided=undecided)
-    return Leak(name, HonestCost(error, error, 1.0, 10), None, rebuilt)
-
-
-def test_other_answers_cost_more_than_an_error_and_labels_most():
-    names = (("labels", np.nan), ("softmax, top=1", np.nan), ("softmax", np.nan), ("decimals=1", 0.5))
-    bare, *stopping = _leak("none", 0.0, True), *(_leak(name, error, False) for name, error in names)
-    for k in range(len(stopping)):
-        assert Sweep("", (bare, *stopping[: k + 1]), 16.0, "").cheapest is stopping[k]
-    assert "honest users get other answers than before" in Sweep("", (bare, stopping[0]), 16.0, "").sentence
-
-
-def test_the_cheapest_is_the_one_with_the_smallest_error():
-    rows = (_leak("none", 0.0, True), _leak("a", 1e-2, False), _leak("b", 1e-4, False), _leak("c", 1e-6, True))
-    assert Sweep("", rows, 16.0, "").cheapest.defense == "b"
-
-
-def test_defenses_that_ended_alike_are_told_together():
-    slow = [_leak(name, 1e-3, False, undecided=True) for name in ("decimals=6", "decimals=3")]
-    found = Sweep("", (_leak("none", 0.0, True), *slow), 16.0, "")
-    assert "Not decided: 6 decimals, 3 decimals (extraction: time over)." in found.sentence
-
-
-def test_a_refusal_is_no_run_through_the_budget():
-    said = Sweep("", (_leak("none", 0.0, True), _leak("a", 1e-3, False)), 16.0, "").sentence
-    assert "is a (extraction: low precision, refused after a look at 0 answers)" in said
-    assert "200,000" not in said
-
-
-def test_a_close_copy_is_not_stopped():
-    rows = (_leak("none", 0.0, True), _leak("a", 1e-3, False, copied=CLOSE / 2))
-    assert Sweep("", rows, 16.0, "").cheapest is None
-
-
-def test_what_was_not_decided_is_said():
-    rows = (_leak("none", 0.0, True), _leak("slow", 1e-3, False, undecided=True))
-    found = Sweep("", rows, 16.0, "")
-    assert found.cheapest is None
-    assert "Not decided: slow (extraction: time over)." in found.sentence
-
-
-@pytest.mark.parametrize(
-    ("outcome", "stopped"),
-    [
-        (Outcome.PIECEWISE_CONSTANT, True),
-        (Outcome.NOT_ACCURATE, True),
-        (Outcome.TOO_NOISY, None),
-        (Outcome.UNVERIFIED, None),
-        (Outcome.TARGET_FAILED, None),
-        (Outcome.NON_FINITE, None),
-        (Outcome.OUT_OF_REACH, None),
-        (Outcome.OUT_OF_BUDGET, None),
-        (Outcome.PARTIAL, None),
-    ],
-)
-def test_only_a_method_that_came_to_its_end_was_stopped(outcome, stopped):
-    row = Leak("a", HonestCost(0.1, 0.1, 1.0, 10), None, Rebuilt("extract", Result(outcome, None, {})))
-    found = Sweep("", (_leak("none", 0.0, True), row), 16.0, "")
-    assert row.stopped is stopped
-    assert (found.cheapest is row) == (stopped is True)
-    assert f"a (extraction: {outcome.slug.replace('-', ' ')}" in found.sentence
-
-
-@pytest.mark.parametrize("outcome", [Outcome.NON_FINITE, Outcome.OUT_OF_REACH])
-def test_what_a_link_cannot_read_was_left_out_by_the_defense(outcome):
-    tried = Rebuilt("extract", Result(outcome, None, {}), missing=True)
-    assert Leak("top=1", HonestCost(0.1, 0.1, 1.0, 10), None, tried).stopped is True
-
-
-UNLUCKY = Result(Outcome.LOW_PRECISION, None, {}, evidence={"failures": ["lines"]})
-
-
-@pytest.mark.parametrize("run", [UNLUCKY, *(Result(outcome, None, {}) for outcome in Outcome)], ids=repr)
-def test_a_row_and_the_verdict_have_one_rule(run):
-    """What leaves a leak open in the audit of a target is no proof that a defense stops it."""
-    of_the_audit = Known(Given(INPUTS), extraction=run).settled("extraction")
-    assert Rebuilt("extract", run).settled == of_the_audit
-
-
-def test_few_digits_tried_in_vain_stop_nothing():
-    row = Leak("decimals=2", HonestCost(0.1, 0.1, 1.0, 10), None, Rebuilt("extract", UNLUCKY, 0.5))
-    found = Sweep("", (_leak("none", 0.0, True), row), 16.0, "")
-    assert (row.stopped, found.cheapest) == (None, None)
-    assert "Not decided: 2 decimals (extraction: low precision (few digits tried in vain))." in found.sentence
-
-
-def test_noise_that_hides_everything_from_one_seed_stops_nothing():
-    """At the brink of what can be seen one seed refuses the answers, and another gives a copy."""
-    copy, settings = NetworkOracle(NETWORK), {"inputs": INPUTS, "methods": ["extract", "learn"]}
-    refused, copied = (leak(copy, "gaussian=0.005", rng=seed, **settings) for seed in (1, 0))
-    assert refused.extracted.result.outcome is Outcome.TOO_NOISY
-    assert (refused.stopped, copied.stopped) == (None, False)
-
-
-def test_a_box_that_one_seed_does_not_find_stops_nothing():
-    """Probabilities that are certain nearly everywhere: extraction looks for a box, and finds one or does not."""
-    steep = ReLUNetwork([DRAWN.weights[0], 300 * DRAWN.weights[1]], [DRAWN.biases[0], 300 * DRAWN.biases[1]])
-    settings = {"inputs": INPUTS, "methods": ["extract", "learn"]}
-    missed, copied = (leak(NetworkOracle(steep), "softmax", rng=seed, **settings) for seed in (1, 0))
-    assert missed.extracted.result.outcome is Outcome.OUT_OF_REACH
-    assert (missed.stopped, copied.stopped) == (None, False)
-
-
-@pytest.mark.parametrize("defense", ["decimals=6", "decimals=3", "float16", "gaussian=3e-4", "top=1"])
-def test_every_defense_of_probabilities_is_decided(defense):
-    """In float64, where probabilities by themselves are no defense."""
-    copy = NetworkOracle(PROBABLE.before_link("softmax"))
-    found = leak(copy, defense, inputs=INPUTS, link="softmax", methods=["extract", "learn"])
-    assert found.stopped is True
-    assert all(each.refused for each in found.tried)
-    assert f"refused after a look at {found.extracted.result.queries:,} answers" in found.ending_in_full
-
-
 def test_noisy_probabilities_are_put_right():
     p = np.array([[0.5, 0.501, -1e-3], [0.2, 0.3, 0.5], [0.7, 0.5, 0.2], [-0.1, -0.1, -0.1], [1.1, -0.05, -0.05]])
     for link, expected in (
@@ -337,25 +200,6 @@ def test_noisy_probabilities_are_put_right():
     np.testing.assert_allclose(np.exp(logs.answer(np.zeros((1, 1)))).sum(), 1.0)
 
 
-def test_copies_are_held_against_all_digits():
-    """A model that rounds is one all the same: a copy that is better than its answers is told as that."""
-    network = planted((6, 5, 3))
-    plain = defend(NetworkOracle(network), "softmax")
-    rounded_, settings = defend(plain, "decimals=2"), {"inputs": INPUTS, "link": "identity", "methods": ["train"]}
-    true = leak(rounded_, (), yardstick=plain, hidden=(32,), **settings).trained
-    beside = leak(rounded_, (), hidden=(32,), **settings).trained
-    assert true.error < beside.error
-
-
-@pytest.mark.parametrize("cut", [{"undecided": True}, {"outcome": Outcome.OUT_OF_BUDGET}])
-def test_without_a_settled_first_row_nothing_is_said_of_copies(cut):
-    result = Result(cut.pop("outcome", Outcome.LOW_PRECISION), None, {})
-    bare = Leak("none", HonestCost(0.0, 0.0, 1.0, 10), None, Rebuilt("extract", result, **cut))
-    found = Sweep("", (bare, _leak("a", 1e-3, False)), 16.0, "")
-    assert found.open is None
-    assert found.sentence.startswith("Whether the network can be rebuilt without a defense is not settled, so none")
-
-
 def test_an_audit_that_ran_out_of_time_has_an_undecided_first_row(tmp_path, valid):
     NETWORK.save(tmp_path / "model.npz")
     with open_oracle(tmp_path / "model.npz") as oracle:
@@ -363,117 +207,6 @@ def test_an_audit_that_ran_out_of_time_has_an_undecided_first_row(tmp_path, vali
         found = valid(audit(oracle, file=tmp_path / "model.npz", steps=steps, seconds=1e-9).to_dict())["defenses"]
     assert found["rows"][0]["stopped"] is None
     assert found["sentence"].startswith("Whether the network can be rebuilt without a defense is not settled")
-
-
-def test_a_copy_is_asked_inside_the_targets_domain(tmp_path):
-    """The network and the file alike stand for the target where it may be asked."""
-    network = planted((4, 3, 1))
-    network.save(tmp_path / "model.npz")
-    given = Given(np.zeros((1, 4)), file=tmp_path / "model.npz")
-    recovered = Known(given, extraction=Result(Outcome.RECOVERED, network, {}))
-    for known in (recovered, Known(given)):
-        copy, yardstick, _, _ = defending._copy(known, Domain(-1.0, 1.0))
-        assert copy.facts.domain == yardstick.facts.domain == Domain(-1.0, 1.0)
-        with pytest.raises(InvalidRows):
-            copy.query(np.full((1, 4), 2.0))
-
-
-def test_a_file_stands_behind_the_defenses_of_its_target(tmp_path):
-    NETWORK.save(tmp_path / "model.npz")
-    given = Given(INPUTS, file=tmp_path / "model.npz", defense=("decimals=2",), output=1)
-    copy, yardstick, last, _ = defending._copy(Known(given), Domain())
-    np.testing.assert_allclose(defend(copy, *last).query(INPUTS), np.round(NETWORK(INPUTS)[:, 1:2], 2))
-    np.testing.assert_allclose(yardstick.query(INPUTS), NETWORK(INPUTS)[:, 1:2])
-
-
-@pytest.mark.parametrize(("target", "last"), [(rounded(NETWORK, 3), "decimals=3"), (in_float32(NETWORK), "float32")])
-def test_a_recovered_network_has_its_digits_cut_last(target, last):
-    health = check_health(open_oracle(target, dim=6))
-    known = Known(Given(INPUTS), served=health, extraction=Result(Outcome.RECOVERED, NETWORK, {}))
-    copy, yardstick, names, _ = defending._copy(known, Domain())
-    assert names == (last,)
-    np.testing.assert_array_equal(copy.query(INPUTS), NETWORK(INPUTS))
-    np.testing.assert_array_equal(yardstick.query(INPUTS), NETWORK(INPUTS))
-
-
-@pytest.mark.parametrize(
-    ("defense", "before", "last"),
-    [
-        (("decimals=2",), (), ("decimals=2",)),
-        (("softmax", "float32", "digits=3"), ("softmax",), ("float32", "digits=3")),
-        (("decimals=2", "softmax"), ("decimals=2", "softmax"), ()),  # values are rounded before, and stay so
-        (("decimals=3", "gaussian=0.1,fixed"), ("decimals=3", "gaussian=0.1,fixed"), ()),
-    ],
-)
-def test_what_a_target_does_to_its_digits_last_stays_last(defense, before, last):
-    assert split_last(defense, DIGITS) == (before, last)
-
-
-@pytest.mark.parametrize("digits", [2, 4])
-def test_probabilities_are_made_of_values_with_all_their_digits(digits):
-    """An owner who serves them rounds them, and not the values before: what is refused is told with its digits."""
-    settings = {"inputs": INPUTS, "methods": ["extract"], "last": (f"decimals={digits}",)}
-    row = leak(NetworkOracle(NETWORK), "softmax", **settings)
-    assert row.defense == f"softmax, decimals={digits}"
-    assert defense_words(row.defense) == f"probabilities of {digits} decimals"
-    assert row.extracted.result.evidence["health"].behind.decimals == digits
-    told = Sweep("", (_leak("none", 0.0, True), row), 16.0, "").sentence
-    assert f"stopped exact recovery is probabilities of {digits} decimals (" in told
-
-
-def test_a_number_format_is_how_rounded_answers_are_written():
-    """Rounded after that they would be no numbers of the format, and its range would be met as a fault."""
-    settings = {"inputs": INPUTS, "methods": ["extract"], "last": ("decimals=2",)}
-    row = leak(NetworkOracle(NETWORK), "float16", **settings)
-    assert row.extracted.result.evidence["health"].number_format == "float16"
-    assert (row.defense, row.stopped) == ("float16", True)
-
-
-def test_digits_are_told_of_other_numbers_alone():
-    """Of the answers as they are an owner knows them, and labels have none."""
-    settings = {"inputs": INPUTS, "methods": [], "last": ("float32",)}
-    names = [("softmax", "top=1"), ("labels",), ("gaussian=0.1",), ()]
-    called = [leak(NetworkOracle(NETWORK), name, **settings).defense for name in names]
-    assert called == ["softmax, top=1, float32", "labels", "gaussian=0.1", "none"]
-
-
-@pytest.mark.parametrize(
-    ("last", "tried"),
-    [
-        ((), ["decimals=6", "decimals=3", "decimals=2", "float16"]),
-        (("decimals=4",), ["decimals=3", "decimals=2", "float16"]),
-        (("decimals=3",), ["decimals=2", "float16"]),
-        (("decimals=2",), ["decimals=1", "float16"]),
-        (("decimals=0",), ["float16"]),
-        (("float16",), ["decimals=6", "decimals=3", "decimals=2"]),
-    ],
-)
-def test_defenses_that_change_nothing_are_not_tried(last, tried):
-    digits = {"decimals", "float16"}
-    names = [name for name, *_ in default_defenses(Facts(4, 3), 1.0, last)[1:] if name.partition("=")[0] in digits]
-    assert names == tried
-
-
-def test_noise_that_users_have_already_is_no_cost_of_a_defense():
-    noisy_copy, settings = defend(NetworkOracle(NETWORK), "gaussian=0.5"), {"inputs": INPUTS, "methods": []}
-    row = leak(noisy_copy, "decimals=6", yardstick=NetworkOracle(NETWORK), **settings)
-    assert row.honest.rms_error < 1e-6
-    assert row.honest.agreement == 1.0
-
-
-def test_one_output_behind_a_link_is_not_swept(tmp_path):
-    NETWORK.save(tmp_path / "model.npz")
-    with pytest.raises(Skip, match="One output"):
-        defending._copy(Known(Given(INPUTS, file=tmp_path / "model.npz", output=1), link="softmax"), Domain())
-
-
-@pytest.mark.parametrize(
-    ("target", "digits"),
-    [(NETWORK, 16.0), (in_float32(NETWORK), 7.2), (rounded(NETWORK, 3), 3.5), (noisy(NETWORK, 1e-2), 2.0)],
-)
-def test_digits_given_are_those_of_the_answers(target, digits):
-    health = check_health(open_oracle(target, dim=6))
-    assert digits_given(health) == pytest.approx(digits, abs=0.6)
 
 
 def test_the_sweep_keeps_to_its_time():
@@ -492,12 +225,6 @@ def test_a_defense_has_one_clock_for_all_its_methods():
     start = time.process_time()
     leak(NetworkOracle(planted((20, 40, 20, 3))), "softmax", inputs=np.zeros((5, 20)), seconds=1.0)
     assert time.process_time() - start < 2.0
-
-
-def test_nothing_is_recommended_where_no_copy_was_made():
-    found = Sweep("", (_leak("none", 0.0, False), _leak("a", 1e-3, False)), 16.0, "")
-    assert found.cheapest is None
-    assert "even without a defense" in found.sentence
 
 
 def test_a_student_is_not_taken_again_where_fewer_rows_are_answered() -> None:
