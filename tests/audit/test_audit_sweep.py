@@ -23,7 +23,6 @@ from reluctant.testing import planted
 
 NETWORK = planted((6, 5, 3))
 DRAWN = planted((6, 5, 3), rng=1)
-PROBABLE = ReLUNetwork([DRAWN.weights[0], 3 * DRAWN.weights[1]], DRAWN.biases).log_ratios()
 INPUTS = np.random.default_rng(3).standard_normal((200, 6))
 
 

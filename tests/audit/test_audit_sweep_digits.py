@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from audit_kit import row_of
 
-from reluctant import ReLUNetwork, open_oracle
+from reluctant import open_oracle
 from reluctant.audit import defending, leak
 from reluctant.audit.known import Given, Known, Skip
-from reluctant.audit.served import as_served, digits_given
+from reluctant.audit.served import digits_given, digits_served, noise_served
 from reluctant.audit.sweep import Sweep
 from reluctant.audit.sweeping import default_defenses
 from reluctant.defenses import defend
@@ -24,8 +24,6 @@ from reluctant.testing import in_float32, planted
 from reluctant.testing.faults import noisy, rounded
 
 NETWORK = planted((6, 5, 3))
-DRAWN = planted((6, 5, 3), rng=1)
-PROBABLE = ReLUNetwork([DRAWN.weights[0], 3 * DRAWN.weights[1]], DRAWN.biases).log_ratios()
 INPUTS = np.random.default_rng(3).standard_normal((200, 6))
 
 
@@ -37,7 +35,8 @@ def test_the_copy_answers_in_the_digits_of_its_model(served):
         "noise": noisy(NETWORK, 1e-3),
     }
     health = check_health(open_oracle(targets[served], dim=6))
-    again = check_health(open_oracle(as_served(NetworkOracle(NETWORK), health)))
+    copy = defend(NetworkOracle(NETWORK), *noise_served(health), *digits_served(health))
+    again = check_health(open_oracle(copy))
     assert (again.decimals, again.number_format) == (health.decimals, health.number_format)
     assert again.deterministic == health.deterministic
     assert again.fresh_noise == pytest.approx(health.fresh_noise, rel=0.5)

@@ -1,4 +1,4 @@
-"""The digits of a target: a copy that answers in them, and how many they are.
+"""The digits of a target: what leaves a copy with the same, and how many they are.
 
 What an interface does to answers is told by names of defenses: its noise stands next to the model, its digits come
 last.
@@ -8,21 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from reluctant.defenses import defend
 from reluctant.health import Health
 from reluctant.health.answers import UNIFORM_SD
 from reluctant.numerics import unit_roundoff
-from reluctant.oracles import Oracle
 
-__all__ = ["FLOAT64_DIGITS", "as_served", "digits_given", "digits_served", "format_served", "noise_served"]
+__all__ = ["FLOAT64_DIGITS", "digits_given", "digits_served", "format_served", "noise_served"]
 
 FLOAT64_DIGITS = -float(np.log10(unit_roundoff("float64")))
 FORMAT_ROUNDINGS = 16.0  # noise that is no more than so many roundings of a format is its own
-
-
-def as_served(copy: Oracle, served: Health | None) -> Oracle:
-    """A copy that answers in the digits of the model it stands for, and with its noise."""
-    return defend(copy, *noise_served(served), *digits_served(served))
 
 
 def noise_served(served: Health | None) -> tuple[str, ...]:
