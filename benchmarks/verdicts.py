@@ -24,8 +24,8 @@ from benchmarks.interfaces import INTERFACES, Interface
 from benchmarks.sweeping import Sweeping
 from reluctant.adversarial import Flip
 from reluctant.audit import audit
+from reluctant.audit.closeness import CLOSE
 from reluctant.audit.known import Known
-from reluctant.audit.leak import CLOSE
 from reluctant.audit.verdict import LEAKS, Verdict
 from reluctant.numerics import FloatArray
 from reluctant.oracles import NetworkOracle

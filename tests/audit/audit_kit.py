@@ -6,6 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from reluctant.audit import STEPS
+from reluctant.audit.leak import Leak, Rebuilt
+from reluctant.defenses import HonestCost
+from reluctant.results import Outcome, Result
 
 QUICK = tuple(name for name in STEPS if name != "defenses")
 UNTRAINED = [name for name in QUICK if name != "training"]
@@ -25,3 +28,10 @@ class Rows:
 def step(record: dict[str, Any], name: str) -> dict[str, Any]:
     """How one step went."""
     return next(each for each in record["steps"] if each["step"] == name)
+
+
+def row_of(name: str, error: float, ok: bool, *, undecided: bool = False, copied: float = 1.0) -> Leak:
+    """A row of the sweep: extraction gave a copy that is off by this, or ended for few digits."""
+    outcome = Outcome.RECOVERED if ok else Outcome.LOW_PRECISION
+    rebuilt = Rebuilt("extract", Result(outcome, None, {}), copied, undecided=undecided)
+    return Leak(name, HonestCost(error, error, 1.0, 10), None, rebuilt)

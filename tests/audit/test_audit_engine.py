@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from reluctant import open_oracle
-from reluctant.audit import sweep
+from reluctant.audit import StandIn, sweep
 from reluctant.defenses import defend
 from reluctant.oracles import NetworkOracle
 from reluctant.testing import planted
@@ -24,7 +24,7 @@ def test_a_sweep_on_a_cluster_gives_the_table_of_one_here(own: tuple[str, ...], 
     for engine in (None, client):
         copy = open_oracle(defend(NetworkOracle(NETWORK), *own))
         found = sweep(
-            copy, on="a copy", inputs=INPUTS, described="drawn", methods=["span", "extract"], seconds=600.0,
+            StandIn(copy, "a copy", INPUTS, "drawn"), methods=["span", "extract"], seconds=600.0,
             watch=lambda done, of, _: watched.append((done, of)), engine=engine,
         )  # fmt: skip
         tables.append(found.to_dict())

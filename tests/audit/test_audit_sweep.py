@@ -9,25 +9,20 @@ import pytest
 from audit_kit import Rows, step
 
 from reluctant import ReLUNetwork, open_oracle
-from reluctant.audit import audit, defending, leak, sweep
-from reluctant.audit.known import Given, Known, Skip
-from reluctant.audit.leak import CLOSE, NO_METHOD, Leak, Rebuilt
-from reluctant.audit.sweep import Sweep, as_served, default_defenses, digits_given
+from reluctant.audit import audit, leak, sweep
+from reluctant.audit.leak import NO_METHOD, Leak, Rebuilt
+from reluctant.audit.sweep import Sweep
+from reluctant.audit.sweeping import StandIn, default_defenses
 from reluctant.audit.tidied import Tidied
-from reluctant.defenses import HonestCost, defend
+from reluctant.defenses import HonestCost
 from reluctant.defenses.words import defense_words
-from reluctant.domains import Domain
-from reluctant.errors import InvalidRows
-from reluctant.health import check_health
 from reluctant.oracles import Facts, Kind, NetworkOracle
 from reluctant.oracles.link import Linked
 from reluctant.results import Outcome, Result
-from reluctant.testing import in_float32, planted
-from reluctant.testing.faults import noisy, rounded
+from reluctant.testing import planted
 
 NETWORK = planted((6, 5, 3))
 DRAWN = planted((6, 5, 3), rng=1)
-PROBABLE = ReLUNetwork([DRAWN.weights[0], 3 * DRAWN.weights[1]], DRAWN.biases).log_ratios()
 INPUTS = np.random.default_rng(3).standard_normal((200, 6))
 
 
@@ -151,25 +146,13 @@ def test_time_that_runs_out_decides_nothing():
         (Facts(4, 1), {"labels"}),
         (Facts(4, 3), {"softmax", "softmax, top=1", "labels"}),
         (Facts(4, 3, kind=Kind.PROBABILITIES), {"top=1", "labels"}),
+        (Facts(4, 1, kind=Kind.PROBABILITIES), {"labels"}),
+        (Facts(4, 1, kind=Kind.LABELS), set()),
     ],
 )
 def test_the_defenses_fit_the_answers(facts, names):
     tried = {", ".join(trial) for trial in default_defenses(facts, 2.0)}
     assert tried - {"", "decimals=6", "decimals=3", "decimals=2", "float16", "gaussian=0.002"} == names
-
-
-@pytest.mark.parametrize("served", ["float32", "decimals", "noise"])
-def test_the_copy_answers_in_the_digits_of_its_model(served):
-    targets = {
-        "float32": in_float32(NETWORK),
-        "decimals": lambda x: np.round(NETWORK(x), 3),
-        "noise": noisy(NETWORK, 1e-3),
-    }
-    health = check_health(open_oracle(targets[served], dim=6))
-    again = check_health(open_oracle(as_served(NetworkOracle(NETWORK), health)))
-    assert (again.decimals, again.number_format) == (health.decimals, health.number_format)
-    assert again.deterministic == health.deterministic
-    assert again.fresh_noise == pytest.approx(health.fresh_noise, rel=0.5)
 
 
 def test_without_a_copy_only_the_span_is_tried(tmp_path, valid):
@@ -195,89 +178,9 @@ def test_one_defense_that_fails_does_not_cost_the_others():
             return super().answer(rows)
 
     copy, tried = Strange(planted((3, 2, 1))), ("span", "extract", "learn")
-    found = sweep(copy, on="the local file", inputs=INPUTS[:, :3], described="", seconds=20, methods=tried)
+    found = sweep(StandIn(copy, "the local file", INPUTS[:, :3]), seconds=20, methods=tried)
     assert found.failed[0][0] == "none"
     assert len(found.rows) == 6
-
-
-def _leak(name: str, error: float, ok: bool, *, undecided: bool = False, copied: float = 1.0) -> Leak:
-    outcome = Outcome.RECOVERED if ok else Outcome.LOW_PRECISION
-    rebuilt = Rebuilt("extract", Result(outcome, None, {}), copied, undecided=undecided)
-    return Leak(name, HonestCost(error, error, 1.0, 10), None, rebuilt)
-
-
-def test_other_answers_cost_more_than_an_error_and_labels_most():
-    names = (("labels", np.nan), ("softmax, top=1", np.nan), ("softmax", np.nan), ("decimals=1", 0.5))
-    bare, *stopping = _leak("none", 0.0, True), *(_leak(name, error, False) for name, error in names)
-    for k in range(len(stopping)):
-        assert Sweep("", (bare, *stopping[: k + 1]), 16.0, "").cheapest is stopping[k]
-    assert "honest users get other answers than before" in Sweep("", (bare, stopping[0]), 16.0, "").sentence
-
-
-def test_the_cheapest_is_the_one_with_the_smallest_error():
-    rows = (_leak("none", 0.0, True), _leak("a", 1e-2, False), _leak("b", 1e-4, False), _leak("c", 1e-6, True))
-    assert Sweep("", rows, 16.0, "").cheapest.defense == "b"
-
-
-def test_defenses_that_ended_alike_are_told_together():
-    slow = [_leak(name, 1e-3, False, undecided=True) for name in ("decimals=6", "decimals=3")]
-    found = Sweep("", (_leak("none", 0.0, True), *slow), 16.0, "")
-    assert "Not decided: 6 decimals, 3 decimals (extraction: time over)." in found.sentence
-
-
-def test_a_refusal_is_no_run_through_the_budget():
-    said = Sweep("", (_leak("none", 0.0, True), _leak("a", 1e-3, False)), 16.0, "").sentence
-    assert "is a (extraction: low precision, refused after a look at 0 answers)" in said
-    assert "200,000" not in said
-
-
-def test_a_close_copy_is_not_stopped():
-    rows = (_leak("none", 0.0, True), _leak("a", 1e-3, False, copied=CLOSE / 2))
-    assert Sweep("", rows, 16.0, "").cheapest is None
-
-
-def test_what_was_not_decided_is_said():
-    rows = (_leak("none", 0.0, True), _leak("slow", 1e-3, False, undecided=True))
-    found = Sweep("", rows, 16.0, "")
-    assert found.cheapest is None
-    assert "Not decided: slow (extraction: time over)." in found.sentence
-
-
-@pytest.mark.parametrize(
-    ("outcome", "stopped"),
-    [
-        (Outcome.PIECEWISE_CONSTANT, True),
-        (Outcome.NOT_ACCURATE, True),
-        (Outcome.TOO_NOISY, True),
-        (Outcome.TARGET_FAILED, None),
-        (Outcome.NON_FINITE, None),
-        (Outcome.OUT_OF_REACH, None),
-        (Outcome.OUT_OF_BUDGET, None),
-        (Outcome.PARTIAL, None),
-    ],
-)
-def test_only_a_method_that_came_to_its_end_was_stopped(outcome, stopped):
-    row = Leak("a", HonestCost(0.1, 0.1, 1.0, 10), None, Rebuilt("extract", Result(outcome, None, {})))
-    found = Sweep("", (_leak("none", 0.0, True), row), 16.0, "")
-    assert row.stopped is stopped
-    assert (found.cheapest is row) == (stopped is True)
-    assert f"a (extraction: {outcome.slug.replace('-', ' ')}" in found.sentence
-
-
-@pytest.mark.parametrize("outcome", [Outcome.NON_FINITE, Outcome.OUT_OF_REACH])
-def test_what_a_link_cannot_read_was_left_out_by_the_defense(outcome):
-    tried = Rebuilt("extract", Result(outcome, None, {}), linked=True)
-    assert Leak("top=1", HonestCost(0.1, 0.1, 1.0, 10), None, tried).stopped is True
-
-
-@pytest.mark.parametrize("defense", ["decimals=6", "decimals=3", "float16", "gaussian=3e-4", "top=1"])
-def test_every_defense_of_probabilities_is_decided(defense):
-    """In float64, where probabilities by themselves are no defense."""
-    copy = NetworkOracle(PROBABLE.before_link("softmax"))
-    found = leak(copy, defense, inputs=INPUTS, link="softmax", methods=["extract", "learn"])
-    assert found.stopped is True
-    assert all(each.refused for each in found.tried)
-    assert f"refused after a look at {found.extracted.result.queries:,} answers" in found.ending_in_full
 
 
 def test_noisy_probabilities_are_put_right():
@@ -296,25 +199,6 @@ def test_noisy_probabilities_are_put_right():
     np.testing.assert_allclose(np.exp(logs.answer(np.zeros((1, 1)))).sum(), 1.0)
 
 
-def test_copies_are_held_against_all_digits():
-    """A model that rounds is one all the same: a copy that is better than its answers is told as that."""
-    network = planted((6, 5, 3))
-    plain = defend(NetworkOracle(network), "softmax")
-    rounded_, settings = defend(plain, "decimals=2"), {"inputs": INPUTS, "link": "identity", "methods": ["train"]}
-    true = leak(rounded_, (), yardstick=plain, hidden=(32,), **settings).trained
-    beside = leak(rounded_, (), hidden=(32,), **settings).trained
-    assert true.error < beside.error
-
-
-@pytest.mark.parametrize("cut", [{"undecided": True}, {"outcome": Outcome.OUT_OF_BUDGET}])
-def test_without_a_settled_first_row_nothing_is_said_of_copies(cut):
-    result = Result(cut.pop("outcome", Outcome.LOW_PRECISION), None, {})
-    bare = Leak("none", HonestCost(0.0, 0.0, 1.0, 10), None, Rebuilt("extract", result, **cut))
-    found = Sweep("", (bare, _leak("a", 1e-3, False)), 16.0, "")
-    assert found.open is None
-    assert found.sentence.startswith("Whether the network can be rebuilt without a defense is not settled, so none")
-
-
 def test_an_audit_that_ran_out_of_time_has_an_undecided_first_row(tmp_path, valid):
     NETWORK.save(tmp_path / "model.npz")
     with open_oracle(tmp_path / "model.npz") as oracle:
@@ -324,50 +208,14 @@ def test_an_audit_that_ran_out_of_time_has_an_undecided_first_row(tmp_path, vali
     assert found["sentence"].startswith("Whether the network can be rebuilt without a defense is not settled")
 
 
-def test_a_copy_is_asked_inside_the_targets_domain(tmp_path):
-    """The network and the file alike stand for the target where it may be asked."""
-    network = planted((4, 3, 1))
-    network.save(tmp_path / "model.npz")
-    given = Given(np.zeros((1, 4)), file=tmp_path / "model.npz")
-    recovered = Known(given, extraction=Result(Outcome.RECOVERED, network, {}))
-    for known in (recovered, Known(given)):
-        copy, yardstick, _ = defending._copy(known, Domain(-1.0, 1.0))
-        assert copy.facts.domain == yardstick.facts.domain == Domain(-1.0, 1.0)
-        with pytest.raises(InvalidRows):
-            copy.query(np.full((1, 4), 2.0))
-
-
-def test_a_file_stands_behind_the_defenses_of_its_target(tmp_path):
-    NETWORK.save(tmp_path / "model.npz")
-    given = Given(INPUTS, file=tmp_path / "model.npz", defense=("decimals=2",), output=1)
-    copy, yardstick, _ = defending._copy(Known(given), Domain())
-    np.testing.assert_allclose(copy.query(INPUTS), np.round(NETWORK(INPUTS)[:, 1:2], 2))
-    np.testing.assert_allclose(yardstick.query(INPUTS), NETWORK(INPUTS)[:, 1:2])
-
-
-def test_one_output_behind_a_link_is_not_swept(tmp_path):
-    NETWORK.save(tmp_path / "model.npz")
-    with pytest.raises(Skip, match="One output"):
-        defending._copy(Known(Given(INPUTS, file=tmp_path / "model.npz", output=1), link="softmax"), Domain())
-
-
-@pytest.mark.parametrize(
-    ("target", "digits"),
-    [(NETWORK, 16.0), (in_float32(NETWORK), 7.2), (rounded(NETWORK, 3), 3.5), (noisy(NETWORK, 1e-2), 2.0)],
-)
-def test_digits_given_are_those_of_the_answers(target, digits):
-    health = check_health(open_oracle(target, dim=6))
-    assert digits_given(health) == pytest.approx(digits, abs=0.6)
-
-
 def test_the_sweep_keeps_to_its_time():
     """Rows that were not begun have their costs, and are not decided."""
     copy, start = NetworkOracle(planted((6, 8, 3))), time.process_time()
-    found = sweep(copy, on="the local file", inputs=INPUTS, described="", seconds=1.0)
+    found = sweep(StandIn(copy, "the local file", INPUTS), seconds=1.0)
     assert time.process_time() - start < 3.0
     assert found.rows[-1].defense == "labels"
     assert found.rows[-1].tried == [] or found.rows[-1].stopped is not None
-    late = sweep(copy, on="the local file", inputs=INPUTS, described="", seconds=1e-9)
+    late = sweep(StandIn(copy, "the local file", INPUTS), seconds=1e-9)
     assert [row.stopped for row in late.rows] == [None] * 8 + [True]  # labels need no time to be refused
     assert late.rows[1].honest.rms_error > 0
 
@@ -376,12 +224,6 @@ def test_a_defense_has_one_clock_for_all_its_methods():
     start = time.process_time()
     leak(NetworkOracle(planted((20, 40, 20, 3))), "softmax", inputs=np.zeros((5, 20)), seconds=1.0)
     assert time.process_time() - start < 2.0
-
-
-def test_nothing_is_recommended_where_no_copy_was_made():
-    found = Sweep("", (_leak("none", 0.0, False), _leak("a", 1e-3, False)), 16.0, "")
-    assert found.cheapest is None
-    assert "even without a defense" in found.sentence
 
 
 def test_a_student_is_not_taken_again_where_fewer_rows_are_answered() -> None:

@@ -116,6 +116,15 @@ def test_where_inputs_are_clipped_nothing_bends_for_a_neuron(record):
     assert "clipped" not in few["verdict"]["sentence"]  # inside the range digits are as few
 
 
+def test_a_range_that_learning_was_led_astray_by_is_named(record):
+    """Few digits leave the search to learning: no seed would settle it, and the range does."""
+    found = record(lambda x: NETWORK(np.clip(x, 0, 1)).round(4), 6, steps=["health", "extraction", "part", "learning"])
+    assert (found["extraction"]["outcome"], found["part"]) == ("low-precision", None)
+    assert "clipped to [0, 1]" in found["verdict"]["sentence"]
+    assert "--domain=0,1" in found["verdict"]["sentence"]
+    assert "--seed" not in found["verdict"]["sentence"]
+
+
 def test_labels_alone_still_give_the_span(record):
     found = record(lambda x: WIDE_INPUT(x).argmax(axis=1), 12, steps=UNTRAINED)
     assert found["verdict"]["level"] == "span"

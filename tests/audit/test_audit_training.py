@@ -10,7 +10,8 @@ from audit_kit import step
 
 from reluctant import ReLUNetwork, open_oracle
 from reluctant.audit import audit, leak
-from reluctant.audit.leak import CLOSE, Leak, Rebuilt
+from reluctant.audit.closeness import CLOSE, error_words, is_close
+from reluctant.audit.leak import Leak, Rebuilt
 from reluctant.audit.sweep import TRAINED, Sweep
 from reluctant.audit.trained import NOT_TRAINED, alone_words, trained_sentence, trained_words
 from reluctant.defenses import HonestCost, defend
@@ -311,3 +312,12 @@ def test_a_small_budget_is_trained_on():
     training = next(each for each in found.steps if each.step == "training")
     assert training.queries == training.allowed
     assert found.known.training.network is not None
+
+
+@pytest.mark.parametrize(
+    ("error", "words"), [(0.0101, "1.01e-02"), (0.01, "1.0e-02"), (0.0099, "9.9e-03"), (0.2, "2.0e-01")]
+)
+def test_an_error_is_told_on_the_side_of_what_is_asked_that_it_is_on(error, words) -> None:
+    """Of 1.0e-02 nobody would believe that it is more than 1 %."""
+    assert error_words(error) == words
+    assert is_close(float(words)) == is_close(error)

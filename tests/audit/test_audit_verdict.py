@@ -9,14 +9,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from reluctant import ReLUNetwork, check_health, flip_sign, open_oracle, recover_span, verify
+from reluctant import ReLUNetwork, check_health, extract, flip_sign, open_oracle, recover_span, verify
 from reluctant.audit.closeness import closeness
-from reluctant.audit.known import Given, Known
+from reluctant.audit.known import Given, Known, Skip, skip_where
+from reluctant.audit.leaks import LEAKS, SMALL_FLIP
 from reluctant.audit.names import names
 from reluctant.audit.owner import OF_A_STEP, happened, told, told_of
 from reluctant.audit.recovered import best_copy, recovered
 from reluctant.audit.states import State
-from reluctant.audit.verdict import LEAKS, SMALL_FLIP, judge
+from reluctant.audit.verdict import judge
 from reluctant.health import Health, Shape
 from reluctant.learning.student import train_student
 from reluctant.learning.student.measured import HeldOut
@@ -24,6 +25,7 @@ from reluctant.oracles import Rows
 from reluctant.results import Outcome, Result
 from reluctant.span import Span
 from reluctant.testing import planted
+from reluctant.testing.faults import rounded
 
 NETWORK = planted((8, 4, 2))
 SPAN = recover_span(open_oracle(NETWORK))
@@ -107,6 +109,38 @@ def noisy(noise: float) -> Health:
 
 def of_span(outcome: Outcome, noise: float) -> Span:
     return replace(SPAN, outcome=outcome, evidence={"health": noisy(noise)})
+
+
+def rounded_in_a_box() -> Result:
+    return extract(open_oracle(rounded(NETWORK, 4), dim=8, domain=(0, 1)), rng=0)
+
+
+def test_few_digits_inside_bounds_are_told_with_what_would_do():
+    """The method for few digits is refused there: neither "could not be used" nor "did not succeed" is left open."""
+    run = rounded_in_a_box()
+    said = told_of(run)
+    assert said.startswith("The answers are rounded to 4 decimals: too few digits for exact extraction, and for the")
+    assert "inside bounds that takes noise of at most 1e-06 of their deviation; this is " in said
+    assert "did not succeed" not in said
+
+
+def test_beside_a_close_copy_stands_what_an_exact_one_lacks():
+    learned = unverified(1e-4, Outcome.LEARNED)
+    said = judge(replace(NOTHING, extraction=rounded_in_a_box(), learning=learned)).sentence
+    assert said.startswith("A close copy of the network can be taken")
+    assert "rounded to 4 decimals: too few digits for exact extraction" in said
+
+
+def test_answers_that_changed_after_all_are_not_called_the_same_everywhere():
+    """A rare label: the first look sees one alone, and the span is found from others."""
+    constant = check_health(open_oracle(lambda x: np.ones(len(x)), dim=8))
+    once = replace(NOTHING, health=constant, served=constant)
+    assert "same answer everywhere it was asked" in judge(once).sentence
+    later = judge(replace(once, span=replace(SPAN, outcome=Outcome.FULL_RANK))).sentence
+    assert "everywhere it was asked" not in later
+    assert "The first look saw the same answer everywhere; others are rare, and came later." in later
+    with pytest.raises(Skip, match=r"^Answers that are nearly all alike have no creases to find"):
+        skip_where(replace(once, span=SPAN), Outcome.CONSTANT, missing="no creases to find")
 
 
 def test_a_reason_of_all_steps_is_told_once_with_one_number():

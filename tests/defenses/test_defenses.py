@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -131,6 +132,17 @@ def test_labels() -> None:
 def test_labels_of_one_output_are_its_sign(squash: list[str]) -> None:
     one = rl.open_oracle(NETWORK, output=0)
     np.testing.assert_array_equal(rl.defend(one, *squash, "labels").query(ROWS)[:, 0], PLAIN[:, 0] > 0)
+
+
+def test_a_copy_of_a_limit_counts_for_itself() -> None:
+    oracle = defended("limit")
+    oracle.answer(np.zeros((60, oracle.dim)))
+    again = deepcopy(oracle)
+    again.answer(np.zeros((40, oracle.dim)))
+    with pytest.raises(TargetRefused, match="refused 1 rows after 100"):
+        again.answer(np.zeros((1, oracle.dim)))
+    oracle.answer(np.zeros((40, oracle.dim)))
+    assert repr(again) == repr(oracle)
 
 
 def test_the_limit_refuses_before_it_answers() -> None:

@@ -85,6 +85,16 @@ def test_digits_that_were_too_few_are_the_reason_and_no_range_is_looked_for():
     assert "reach" not in found.rows
 
 
+def test_where_few_digits_would_do_inside_the_range_it_is_named():
+    """In float32 the method for few digits fails on bounds that are no creases, and not for its digits."""
+    target = clipped(-4, 4, digits=np.float32)
+    found = extract(open_oracle(target, dim=DIM), attempts=1)
+    assert found.outcome is Outcome.LOW_PRECISION
+    assert found.evidence["clipped"] == (-4, 4)
+    assert found.evidence["reason"].startswith("The method for few digits did not succeed. Inputs seem to be clipped")
+    assert extract(open_oracle(target, dim=DIM, domain=(-4, 4))).ok
+
+
 @pytest.mark.parametrize("method", [extract, learn])
 @pytest.mark.parametrize("link", ["identity", "sigmoid"])
 def test_the_range_is_named_and_looking_inside_works(method, link):

@@ -16,6 +16,7 @@ from reluctant.oracles import open_oracle
 from reluctant.report import audit_page, check_audit, three_figures
 from reluctant.report.interface import interface_facts
 from reluctant.report.levels import leaks, level_of
+from reluctant.report.sentences import UNTOLD
 from reluctant.testing import planted
 
 NETWORK = planted((8, 4, 3))
@@ -25,6 +26,17 @@ UNTRAINED = [step for step in STEPS if step not in ("training", "defenses")]
 def audited(target: Callable[..., Any], **settings: Any) -> dict[str, Any]:
     with open_oracle(target, dim=8) as oracle:
         return check_audit(json.loads(audit(oracle, **{"steps": UNTRAINED} | settings).to_json()))
+
+
+def test_a_shape_that_digits_do_not_tell_is_not_told():
+    """Three decimals hide the curves of a sigmoid: straight pieces are what is seen, and not what it is."""
+    network = planted((8, 4, 1), 0)
+    record = audited(lambda x: ((1 + np.tanh(network(x) / 2)) / 2).round(3), steps=["health"])
+    assert record["health"]["shape"] == "piecewise linear"
+    assert record["target"]["may be sigmoids"]
+    assert dict(interface_facts(record))["Shape at small scale"] == UNTOLD
+    assert any(UNTOLD in figure.note for figure in three_figures(record))
+    assert "piecewise linear" not in words(audit_page(record))
 
 
 @pytest.fixture(scope="module")

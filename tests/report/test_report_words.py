@@ -64,8 +64,10 @@ def test_powers_in_a_sentence():
     ("name", "words"),
     [
         ("none", "no defense"), ("decimals=3", "3 decimals"), ("softmax, top=1", "top probability"),
-        ("gaussian=1e-3,fixed", "Gaussian noise 1e-3 (fixed)"), ("softmax, decimals=2", "probabilities, 2 decimals"),
-        ("something=new", "something=new"), ("labels", "label alone"),
+        ("gaussian=1e-3,fixed", "Gaussian noise 1e-3 (fixed)"), ("softmax, decimals=2", "probabilities of 2 decimals"),
+        ("something=new", "something=new"), ("labels", "label alone"), ("decimals=1", "1 decimal"),
+        ("gaussian=1", "Gaussian noise 1"), ("decimals=2, float32", "2 decimals, float32"),
+        ("softmax, top=1, float32", "top probability in float32"),
     ],
 )  # fmt: skip
 def test_defenses_in_words(name, words):

@@ -178,3 +178,15 @@ def test_as_data():
     assert data["invisible share"] == pytest.approx(8 / 12)
     assert data["outcome"] == "span-recovered"
     assert set(data["evidence"]) >= {"health", "live share", "gradients", "leak"}
+
+
+def test_gradients_that_rounding_hides_are_no_gradients():
+    """Most of them vanish: there is no size that others could be held against, and no span."""
+    network = planted((4, 4, 1), 11)
+    faint = rl.ReLUNetwork(
+        [network.weights[0], 0.05 * network.weights[1]], [network.biases[0], 0.05 * network.biases[1]]
+    )
+    target = rl.defend(rl.open_oracle(faint), "float16", "decimals=2")
+    span = rl.recover_span(rl.open_oracle(target), fine=False, rng=1)
+    assert not span.ok
+    assert span.rank == 0

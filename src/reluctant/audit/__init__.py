@@ -4,6 +4,7 @@ from reluctant.audit.driver import STEPS, audit, not_opened
 from reluctant.audit.leak import Leak
 from reluctant.audit.leaking import leak
 from reluctant.audit.record import LEAKS, Audit, schema
-from reluctant.audit.sweep import Sweep, sweep
+from reluctant.audit.sweep import Sweep
+from reluctant.audit.sweeping import StandIn, sweep
 
-__all__ = ["LEAKS", "STEPS", "Audit", "Leak", "Sweep", "audit", "leak", "not_opened", "schema", "sweep"]
+__all__ = ["LEAKS", "STEPS", "Audit", "Leak", "StandIn", "Sweep", "audit", "leak", "not_opened", "schema", "sweep"]

@@ -1,4 +1,4 @@
-"""What is asked of a trained network before it is called a copy, and what chance leaves open of it."""
+"""What is asked of a network before it is called a copy, and what chance leaves open of it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reluctant.audit.leak import CLOSE
+from reluctant.defenses.precision import MOST_DIGITS
 from reluctant.learning.student.driver import DIFFERING
 from reluctant.learning.student.measured import labels_allowed
 from reluctant.percentages import percentage, told_apart
 from reluctant.results import Ended, Outcome
 
-__all__ = ["Closeness", "closeness", "is_near"]
+__all__ = ["CLOSE", "Closeness", "closeness", "error_words", "is_close", "is_near"]
+
+CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good is one, verified or not
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,17 @@ class Closeness:
             return f"its error may be as large as {most} of the answers' deviation, and {allowed} is asked"
         one = "" if self.alone is None else f", for one label alone is right for {percentage(self.alone)}"
         return f"as many as {most} of labels may differ, and {allowed} is asked{one}"
+
+
+def is_close(error: float | None) -> bool:
+    """True if a copy with this error is one, verified or not."""
+    return error is not None and error <= CLOSE
+
+
+def error_words(error: float) -> str:
+    """In as few digits as tell on which side of what is asked it is: 1.0e-02 would be a copy, 1.02e-02 is none."""
+    said = (f"{error:.{digits}e}" for digits in range(1, MOST_DIGITS))
+    return next((words for words in said if is_close(float(words)) == is_close(error)), f"{error:.{MOST_DIGITS}e}")
 
 
 def closeness(measured: Mapping[str, Any]) -> Closeness | None:

@@ -9,9 +9,12 @@ from reluctant.audit.known import Known, Skip, as_given
 from reluctant.audit.leak import NO_DEFENSE, Leak, Rebuilt
 from reluctant.audit.leaking import METHODS
 from reluctant.audit.recovered import accuracy_of
+from reluctant.audit.served import digits_given, digits_served, format_served, noise_served
 from reluctant.audit.shares import STUDENTS, TIMES
-from reluctant.audit.sweep import TRAINED, as_served, digits_given, sweep
+from reluctant.audit.sweep import TRAINED
+from reluctant.audit.sweeping import StandIn, sweep
 from reluctant.defenses import HonestCost, defend
+from reluctant.defenses.registry import DIGITS, split_last
 from reluctant.domains import Domain
 from reluctant.oracles import Counting, NetworkOracle, Oracle, open_oracle
 from reluctant.oracles.link import AnswerLink
@@ -25,15 +28,16 @@ ONE_HIDDEN = 2  # layers of weights
 
 def try_defenses(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """Every default defense on the recovered network, or on the local file. The target is asked nothing."""
-    copy, yardstick, on = _copy(known, oracle.facts.domain)
+    copy, yardstick, last, on = _copy(known, oracle.facts.domain)
     served = known.served
     try:
+        model = StandIn(
+            copy, on, known.given.inputs, as_given(known, oracle), known.given.sampled, _link(known),
+            spread=1.0 if served is None else served.spread, digits=digits_given(served), yardstick=yardstick,
+            last=last,
+        )  # fmt: skip
         found = sweep(
-            copy, on=on, inputs=known.given.inputs, described=as_given(known, oracle),
-            sampled=known.given.sampled, link=_link(known),
-            spread=1.0 if served is None else served.spread,
-            digits=digits_given(served),
-            undefended=None if on == TRAINED else _undefended(known), yardstick=yardstick, methods=_methods(known),
+            model, undefended=None if on == TRAINED else _undefended(known), methods=_methods(known),
             seconds=(TIMES["defenses"] + STUDENTS) * known.given.seconds, rng=seed, watch=known.given.watch,
             engine=known.given.engine,
         )  # fmt: skip
@@ -77,8 +81,8 @@ def _as_rebuilt(name: str, run: Result, timed_out: bool) -> Rebuilt:
     return Rebuilt(name, run, error, accuracy["largest"], undecided=timed_out)
 
 
-def _copy(known: Known, domain: Domain) -> tuple[Oracle, Oracle, str]:
-    """What stands for the model, the same with all its digits, and what it is called.
+def _copy(known: Known, domain: Domain) -> tuple[Oracle, Oracle, tuple[str, ...], str]:
+    """What stands for the model, the same without noise, what cuts the digits of both, and what it is called.
 
     The file only where extraction gave no network.
     """
@@ -87,16 +91,14 @@ def _copy(known: Known, domain: Domain) -> tuple[Oracle, Oracle, str]:
         raise Skip("One output was looked at, behind its link: defenses act on the answers with all outputs.")
     if network is not None and (file is None or (extraction is not None and extraction.ok)):
         whole = NetworkOracle(network.before_link(known.written_link))
-        served = as_served(whole, known.served)
+        noisy = defend(whole, *noise_served(known.served))
         on = TRAINED if known.copy is known.training else "the recovered network"
-        return open_oracle(served, domain=domain), open_oracle(whole, domain=domain), on
+        return open_oracle(noisy, domain=domain), open_oracle(whole, domain=domain), digits_served(known.served), on
     if file is None:
         raise Skip("There is no local copy: the network was not recovered, and the target is not a file.")
-    return (
-        _behind(known, known.given.defense, domain),
-        _behind(known, _links(known.given.defense), domain),
-        "the local file",
-    )
+    before, last = split_last(known.given.defense, DIGITS)
+    yardstick = _behind(known, _links(before), domain)
+    return _behind(known, before, domain), yardstick, last or format_served(known.served), "the local file"
 
 
 def _behind(known: Known, defense: Sequence[str], domain: Domain) -> Oracle:

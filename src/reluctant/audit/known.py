@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from reluctant.adversarial import Flip
-from reluctant.audit.closeness import is_near
-from reluctant.audit.owner import is_unlucky, lacks
+from reluctant.audit.owner import lacks
 from reluctant.audit.recovered import best_copy
+from reluctant.audit.settling import settles
 from reluctant.audit.states import State
 from reluctant.audit.sweep import Sweep
 from reluctant.domains import Domain
@@ -108,8 +108,7 @@ class Known:
         """True if the step has come to its end here: one that was left out, failed or was cut short has not.
 
         Nor has one that found nothing in what may be the answers of sigmoids: values before them may show it. Nor one
-        that was led astray by clipped inputs, inside whose range it may succeed, or that few digits let try in vain.
-        Nor has a training that chance alone keeps from a copy.
+        that was led astray by clipped inputs, inside whose range it may succeed. `settles` has the rest.
         """
         if step in self.refused or step in self.timed_out:
             return step not in self.timed_out
@@ -121,9 +120,7 @@ class Known:
         elsewhere = (self.unread and step in OF_VALUES) or (self.clipped is not None and step in OF_CREASES)
         if elsewhere and not any(each is not None and each.ok for each in ended):
             return False
-        return bool(ended) and all(
-            each is not None and each.outcome.settles and not (is_unlucky(each) or is_near(each)) for each in ended
-        )
+        return bool(ended) and all(each is not None and settles(each) for each in ended)
 
     @property
     def short_of_rows(self) -> tuple[str, ...]:
@@ -160,6 +157,11 @@ class Known:
     def refusal(self) -> Outcome | None:
         """Why the interface gives nothing to work with, None where it does."""
         return None if self.health is None else self.health.refusal
+
+    @property
+    def changes(self) -> bool:
+        """True if answers were seen to change after all, though the first look saw one alone."""
+        return self.refusal is Outcome.CONSTANT and self.span is not None and self.span.ok
 
     @property
     def refusal_settles(self) -> bool:
@@ -216,7 +218,9 @@ StepFunction = Callable[[Counting, Known, int], Mapping[str, Any]]
 def skip_where(known: Known, *refusals: Outcome, missing: str = NOTHING_TO_DO) -> None:
     """Skip the step where the interface has one of these faults; what the step misses is said in its own words."""
     if known.health is not None and known.refusal is not None and known.refusal in refusals:
-        raise Skip(lacks(known.health, missing, saturates=known.linked), settles=known.refusal_settles)
+        raise Skip(
+            lacks(known.health, missing, saturates=known.linked, changes=known.changes), settles=known.refusal_settles
+        )
 
 
 def as_given(known: Known, oracle: Counting) -> str:

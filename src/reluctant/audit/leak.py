@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from reluctant.audit.closeness import is_close
+from reluctant.audit.settling import is_unlucky, settles
 from reluctant.defenses import HonestCost
 from reluctant.numerics import FloatArray
 from reluctant.results import Outcome, Result
 from reluctant.span import Span
 
-__all__ = ["CLOSE", "NO_DEFENSE", "NO_METHOD", "Leak", "Rebuilt", "is_close", "narrow_basis"]
+__all__ = ["NO_DEFENSE", "NO_METHOD", "Leak", "Rebuilt", "narrow_basis"]
 
-# Outcomes that leave a question open elsewhere, and not behind a defense: it is the defense that they are about.
-BY_NOISE = (Outcome.TOO_NOISY,)
 BY_MISSING = (Outcome.OUT_OF_REACH, Outcome.NON_FINITE)  # where a link has nothing to read: 0, 1, or not told
 IN_WORDS = {"extract": "extraction", "learn": "learning", "train": "training"}
 NARROW = 0.25  # of the inputs: training in so few directions of a span pays for finding them
-CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good is one, verified or not
 NO_DEFENSE = "none"
+IN_VAIN = " (few digits tried in vain)"
 NO_METHOD = "no exact method here takes labels"
 
 
@@ -30,9 +30,9 @@ class Rebuilt:
 
     error: root mean square over the inputs, largest: the largest, both relative to the deviation of each output;
     agreement: share of the inputs that get the same label; commonest: what always saying one label gives. None where
-    there is no network. undecided: the time was over before the method had ended, whatever its outcome is. linked:
-    answers were read through a link. narrow: trained inside a span; reused: trained without the defense, whose answers
-    hardly differ.
+    there is no network. undecided: the time was over before the method had ended, whatever its outcome is. missing: the
+    defense leaves out what the method has to read, wherever it looks. narrow: trained inside a span; reused: trained
+    without the defense, whose answers hardly differ.
     """
 
     method: str
@@ -42,7 +42,7 @@ class Rebuilt:
     agreement: float | None = None
     undecided: bool = False
     commonest: float | None = None
-    linked: bool = False
+    missing: bool = False
     narrow: bool = False
     reused: bool = False
 
@@ -59,10 +59,9 @@ class Rebuilt:
 
     @property
     def settled(self) -> bool:
-        """True if the method ended by itself, or in what the defense left: not in time, rows, a fault, or a part."""
-        outcome = self.result.outcome
-        by_defense = outcome in BY_NOISE or (self.linked and outcome in BY_MISSING)
-        return not self.undecided and (outcome.settles or by_defense)
+        """True if the method ended as it would with any seed, or in what the defense leaves out."""
+        by_defense = self.missing and self.result.outcome in BY_MISSING
+        return not self.undecided and (settles(self.result) or by_defense)
 
     @property
     def refused(self) -> bool:
@@ -77,6 +76,7 @@ class Rebuilt:
 
     def __str__(self) -> str:
         ended = "time over" if self.undecided else self.result.outcome.slug.replace("-", " ")
+        ended += IN_VAIN if is_unlucky(self.result) and not self.undecided else ""
         return f"{IN_WORDS.get(self.method, self.method)}: {ended}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -167,11 +167,6 @@ class Leak:
             "trained": self.student,
             "stopped": self.stopped,
         }
-
-
-def is_close(error: float | None) -> bool:
-    """True if a copy with this error is one, verified or not."""
-    return error is not None and error <= CLOSE
 
 
 def _badness(rebuilt: Rebuilt) -> tuple[bool, float]:

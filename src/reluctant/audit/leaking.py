@@ -1,7 +1,8 @@
 """Try what one defense leaves of an undefended local copy: the span, and the network rebuilt.
 
 The copy stands for the model, so nothing here asks a real target. One who asks knows which defense there is: they undo
-a softmax by its link, and where labels alone are left they recover the span from labels.
+a softmax by its link, and where labels alone are left they recover the span from labels. Digits that the model does not
+give are cut after the defense: what it makes of values is made of all of them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from reluctant.audit.leak import NO_DEFENSE, Leak, Rebuilt, narrow_basis
 from reluctant.audit.limits import Allowance, Clock
 from reluctant.audit.tidied import Tidied
 from reluctant.defenses import HonestCost, defend, honest_cost
-from reluctant.defenses.registry import LESS_TO_ASK
+from reluctant.defenses.registry import FORMATS, LESS_TO_ASK, kind_of, split_last
 from reluctant.extraction import extract
 from reluctant.learning import learn
 from reluctant.learning.student import FEWEST, ROWS, rows_like, train_student
@@ -58,13 +59,14 @@ def leak(
     hidden: Sequence[int] | None = None,
     span: Span | None = None,
     yardstick: Oracle | None = None,
+    last: Sequence[str] = (),
     first: Rebuilt | None = None,
     rng: Rng = 0,
 ) -> Leak:
     """Try what one defense leaves of a local copy.
 
     Arguments:
-        oracle: the undefended copy, as the model answers.
+        oracle: the undefended copy, before the model's own digits are cut.
         defense: names as `defend` takes them, the first next to the model; none: the copy as it is.
         inputs: honest inputs (n, d), on which costs and errors are measured.
         link: what undoes the copy's own answers, where it answers probabilities.
@@ -76,6 +78,7 @@ def leak(
         hidden: hidden widths of a trained network; if not given, the best of a few shapes.
         span: the one behind this defense, where it is known and not to be tried.
         yardstick: the same copy with all its digits, which networks are held against; if not given, the copy.
+        last: what cuts the model's digits, as names of defenses; it comes after the defense.
         first: the network trained without a defense; it is taken where answers hardly differ from those it knows.
         rng: seed of all random choices.
     """
@@ -85,12 +88,11 @@ def leak(
     methods = [name for name in methods if name in left]
     whole, kept = Clock(seconds, 1), KEPT_FOR_TRAINING if "train" in methods else 0.0
     clock = Clock(None if seconds is None else (1 - kept) * seconds, len(set(methods) - {"train"}))
-    cell = _Cell(oracle, yardstick or oracle, names, inputs, link, budget, clock, rng)
+    cell = _Cell(oracle, yardstick or oracle, names, tuple(last), inputs, link, budget, clock, rng)
     span = cell.span() if "span" in methods else span
     extracted, learned, cut = cell.rebuild_all(methods, every)
     trained = cell.train(hidden, span, whole.left, first) if "train" in methods else None
-    called = ", ".join(names) or NO_DEFENSE
-    return Leak(called, cell.honest(), span, extracted, learned, cut, trained, no_method)
+    return Leak(cell.called, cell.honest(), span, extracted, learned, cut, trained, no_method)
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,7 @@ class _Cell:
     oracle: Oracle
     yardstick: Oracle
     names: tuple[str, ...]
+    last: tuple[str, ...]
     inputs: FloatArray
     own_link: AnswerLink
     budget: int
@@ -110,6 +113,22 @@ class _Cell:
     def kinds(self) -> tuple[str, ...]:
         """Names of the defenses without their settings."""
         return _kinds(self.names)
+
+    @property
+    def called(self) -> str:
+        """The defense, with the digits of what it makes of values: of other numbers they are other digits than now."""
+        other = any(kind in LINKS for kind in self.kinds) and not self.labels
+        return ", ".join((*self.names, *(self.last if other else ()))) or NO_DEFENSE
+
+    @property
+    def defended(self) -> Oracle:
+        """The copy behind the defense, in the digits of the model."""
+        return self.behind(self.oracle)
+
+    def behind(self, oracle: Oracle) -> Oracle:
+        """Any other behind the same: a number format is how the digits that are left are written."""
+        before, written = split_last(self.names, FORMATS)
+        return defend(oracle, *before, *self.last, *written)
 
     @property
     def labels(self) -> bool:
@@ -134,8 +153,8 @@ class _Cell:
 
     def open(self, link: AnswerLink, allowance: Allowance) -> Counting:
         """The defended copy as it is asked, with a count of its own."""
-        defended = defend(self.oracle, *self.names)
-        return allowance.of(open_oracle(defended if link == "identity" else Tidied(defended, link), link=link))
+        asked = self.defended if link == "identity" else Tidied(self.defended, link)
+        return allowance.of(open_oracle(asked, link=link))
 
     def span(self) -> Span | None:
         """From values; where they do not give it, from the labels they stand for. None if there is no time for it."""
@@ -168,8 +187,16 @@ class _Cell:
             return None
         with allowance.running():
             result = method(self.open(self.link, allowance), rng=self.rng)
-        found = Rebuilt(name, result, undecided=allowance.time_up, linked=self.link != "identity")
+        found = Rebuilt(name, result, undecided=allowance.time_up, missing=self.misses(name))
         return self.beside.rebuilt(found)
+
+    def misses(self, name: str) -> bool:
+        """True if values that a method has to read are not told, whatever it asks.
+
+        Some probabilities are left out; or it looks far out, where they are certain. Extraction looks for a box in
+        which they are not, and may find one with another seed.
+        """
+        return self.link == "top-k" or (self.link != "identity" and name == "learn")
 
     def train(
         self, hidden: Sequence[int] | None, span: Span | None, seconds: float | None, first: Rebuilt | None
@@ -185,7 +212,7 @@ class _Cell:
             return None
         rows = rows_like(self.inputs, self.oracle.facts.domain, most, as_generator(self.rng).spawn(1)[0])
         result = train_student(
-            defend(self.oracle, *self.names), rows=most, hidden=hidden, inputs=rows, span=basis,
+            self.defended, rows=most, hidden=hidden, inputs=rows, span=basis,
             seconds=seconds, rng=self.rng,
         )  # fmt: skip
         return self.beside.trained(Rebuilt("train", result, narrow=basis is not None))
@@ -198,14 +225,18 @@ class _Cell:
         return as_often and error is not None and changed <= HARDLY * np.sqrt(error)
 
     def honest(self) -> HonestCost:
-        """Against the answers before the defense; where users get answers of another kind there is no error to tell."""
-        found = honest_cost(self.oracle, defend(self.oracle, *self.names), self.inputs)
+        """Against the answers before the defense; where users get answers of another kind there is no error to tell.
+
+        Without the noise that users have already: it is no cost of the defense.
+        """
+        now = defend(self.yardstick, *self.last)
+        found = honest_cost(now, self.behind(self.yardstick), self.inputs)
         other = any(kind in OTHER_ANSWERS for kind in self.kinds)
         return replace(found, rms_error=np.nan, max_error=np.nan) if other else found
 
 
 def _kinds(names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(name.partition(",")[0].partition("=")[0].strip() for name in names)
+    return tuple(kind_of(name) for name in names)
 
 
 def _only_labels(oracle: Oracle, names: Sequence[str]) -> bool:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from reluctant.audit.known import Known
+from reluctant.audit.leaks import NEEDS
 from reluctant.audit.recovered import is_trained
 from reluctant.audit.sweep import Sweep
 from reluctant.audit.trained import gives_labels
-from reluctant.audit.verdict import NEEDS, Verdict
+from reluctant.audit.verdict import Verdict
 from reluctant.defenses.words import defense_words
 from reluctant.percentages import percentage
 

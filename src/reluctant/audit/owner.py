@@ -10,14 +10,15 @@ from collections.abc import Mapping
 
 from reluctant.audit.closeness import is_near
 from reluctant.audit.directions import MORE
+from reluctant.audit.settling import is_unlucky
 from reluctant.health import Health
 from reluctant.health.answers import rounded_to
 from reluctant.health.behind import ENOUGH_DECIMALS
-from reluctant.health.words import RECAST
+from reluctant.health.words import NOISIEST_READ, RECAST, digits
 from reluctant.oracles import Kind
 from reluctant.results import Ended, Outcome
 
-__all__ = ["GIVE_DOMAIN", "GIVE_SIGMOID", "coarse", "happened", "is_unlucky", "lacks", "reason", "told", "told_of"]
+__all__ = ["GIVE_DOMAIN", "GIVE_SIGMOID", "RARE", "coarse", "happened", "lacks", "reason", "told", "told_of"]
 
 GIVE_DOMAIN = "If it answers in some range only, give that: domain=(low, high) (--domain LOW,HIGH)."
 GIVE_RANGE = "Give the range of inputs that it expects: domain=(low, high) (--domain LOW,HIGH)."
@@ -58,6 +59,11 @@ GIVE_SIGMOID = (
     "before it are looked at."
 )
 LABELS = "Labels"
+ALIKE = "Answers that are nearly all alike"
+RARE = (
+    "The first look saw the same answer everywhere; others are rare, and came later. Another seed (--seed), or the "
+    "range of its inputs (--domain LOW,HIGH), may settle it."
+)
 ARE_LABELS = "The answers are labels: they do not change under small steps."
 
 
@@ -129,11 +135,6 @@ def told_of(run: Ended, interface: Health | None = None, *, saturates: bool = Fa
     return f"{said} {RECAST}" if more_digits else said
 
 
-def is_unlucky(run: Ended) -> bool:
-    """True if the method for few digits was tried and did not succeed: with another seed it may."""
-    return run.outcome is Outcome.LOW_PRECISION and bool(run.evidence.get("failures"))
-
-
 def coarse(run: Ended, interface: Health | None = None) -> str:
     """Why answers with few digits gave nothing, refused or tried; empty where it was not that.
 
@@ -145,17 +146,27 @@ def coarse(run: Ended, interface: Health | None = None) -> str:
     if run.outcome is Outcome.TOO_NOISY and health is not None:
         refused = interface is not None and interface.refusal is Outcome.TOO_NOISY
         return _too_much(interface if interface is not None and refused else health)
-    behind = getattr(health, "behind", None)
-    if run.outcome is not Outcome.LOW_PRECISION or behind is None or not behind.too_coarse:
+    if run.outcome is not Outcome.LOW_PRECISION or health is None:
         return ""
-    return f"Its probabilities are {behind.told}: the values before the link cannot be read from so few digits."
+    if health.behind is not None and health.behind.too_coarse:
+        return f"Its probabilities are {health.behind.told}: {UNREADABLE}"
+    return f"{digits(health)}: {REFUSED}{_inside_bounds(health)}."
 
 
 UNLUCKY = (
     "The answers carry too few digits for exact extraction, and the method for few digits did not succeed. Another "
     "seed (--seed) may settle it."
 )
+REFUSED = "too few digits for exact extraction, and for the method for few digits"
 UNREADABLE = "the values before the link cannot be read from so few digits."
+
+
+def _inside_bounds(health: Health) -> str:
+    """Where nothing is asked far out: how little noise lines inside bounds are read with, and how much there is."""
+    noise = health.noise.at(health.spread) / health.spread if health.spread > 0 else 0.0
+    if health.largest_scale is not None or noise <= NOISIEST_READ:
+        return ""
+    return f" (inside bounds that takes noise of at most {NOISIEST_READ:.0e} of their deviation; this is {noise:.1e})"
 
 
 def _too_much(health: Health) -> str:
@@ -181,8 +192,10 @@ def reason(health: Health, *, saturates: bool = False) -> str:
     return rounded or happened(health.refusal, saturates=saturates)
 
 
-def lacks(health: Health, missing: str, *, saturates: bool = False) -> str:
+def lacks(health: Health, missing: str, *, saturates: bool = False, changes: bool = False) -> str:
     """What a step misses in an interface that is refused: "Labels have no creases to find."."""
+    if changes:
+        return f"{ALIKE} have {missing}."
     if saturates and health.refusal is Outcome.NON_FINITE:
         return f"{ZEROS} have {missing}."
     if health.answers is Kind.LABELS and health.refusal is not Outcome.CONSTANT:

@@ -58,7 +58,9 @@ def learn_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any
     layers = None if known.extraction is None else known.extraction.evidence.get("layers")
     if layers is not None and not layers.mostly_straight:
         raise Skip(f"Learning is for one hidden layer. {layers}")
-    return {"learning": learn(oracle, rng=seed)}
+    found = learn(oracle, rng=seed)
+    clipped = clipped_to(found)  # what bends there is no neuron of a part either
+    return {"learning": found} | ({} if clipped is None else {"clipped": clipped, "part": None})
 
 
 def confirm_part(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:

@@ -11,16 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from reluctant.audit.assumed import assumed
 from reluctant.audit.expected import expected
 from reluctant.audit.known import Known
+from reluctant.audit.leaks import LEAKS, smallest_flip
 from reluctant.audit.names import names
 from reluctant.audit.pictures import first_layer, rounded
 from reluctant.audit.probing import stepped_by
 from reluctant.audit.recovered import Price, cost, recovered
 from reluctant.audit.states import State
 from reluctant.audit.stopped import how_to_go_on
-from reluctant.audit.training import training_limits
-from reluctant.audit.verdict import LEAKS, Verdict, judge, smallest_flip
+from reluctant.audit.verdict import Verdict, judge
 from reluctant.oracles import Facts, Rows
 from reluctant.results import Result
 from reluctant.runs import Record, jsonable
@@ -93,22 +94,14 @@ class Audit:
             "price": None if self.price is None else {**self.price, "cost": cost(self.queries, self.price)},
             "verdict": verdict.to_dict(),
             "stopped": self.stopped,
-            "health": known.health and known.health.to_dict(),
-            "served": None if known.served is known.health or known.served is None else known.served.to_dict(),
-            "span": known.span and known.span.to_dict(),
-            "extraction": _run_as_data(known.extraction),
-            "part": known.part and asdict(known.part),
-            "learning": _run_as_data(known.learning),
-            "training": _run_as_data(known.training),
-            "flip": _flip(known),
-            "linearity": known.linearity,
+            **_by_step(known),
             "recovered": recovered(known.copy, facts.outputs, self.price, known.written_link, self.rate),
             "expected": expected(known, facts, self.price, self.rate),
             "truth": known.truth,
             "defenses": known.sweep and known.sweep.to_dict(),
             "pictures": _pictures(known),
             "steps": [asdict(step) for step in self.steps],
-            "limits": _limits(self),
+            "limits": assumed(known, self.facts, self.queries, self.budget),
             "names": names(known, verdict),
             "repeat": {"command": self.repeat, "seed": self.seed, **self.written},
         }
@@ -140,6 +133,21 @@ class Audit:
 def schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of the record."""
     return dict(json.loads(resources.files("reluctant.audit").joinpath("schema.json").read_text("utf-8")))
+
+
+def _by_step(known: Known) -> dict[str, Any]:
+    """What the steps found, each under its name."""
+    return {
+        "health": known.health and known.health.to_dict(),
+        "served": None if known.served is known.health or known.served is None else known.served.to_dict(),
+        "span": known.span and known.span.to_dict(),
+        "extraction": _run_as_data(known.extraction),
+        "part": known.part and asdict(known.part),
+        "learning": _run_as_data(known.learning),
+        "training": _run_as_data(known.training),
+        "flip": _flip(known),
+        "linearity": known.linearity,
+    }
 
 
 def _run_as_data(run: Result | None) -> dict[str, Any] | None:
@@ -183,50 +191,3 @@ def _pictures(known: Known) -> dict[str, Any]:
 
 def _small_search(search: dict[str, Any]) -> dict[str, Any]:
     return search | {name: rounded(np.asarray(search[name])) for name in ("t", "answers", "creases")}
-
-
-def _place(known: Known, facts: Facts) -> str:
-    """Where the target was asked; extraction may have kept to a part of that."""
-    place = (known.reach or facts.domain).describe()
-    inside = None if known.extraction is None else known.extraction.evidence.get("inside")
-    return place if inside is None else f"{place}; extraction kept to {inside}, for probabilities saturate far out"
-
-
-def _put_right(known: Known) -> str:
-    return " Their noise was put right before: none below 0, and a sum of 1." if known.noisy else ""
-
-
-def _limits(audit: Audit) -> list[str]:
-    """What was assumed and what could be missed, in sentences."""
-    known, facts = audit.known, audit.facts
-    if facts is None:
-        return ["Nothing was asked: the target could not be opened."]
-    said = [
-        f"The target was asked {audit.queries:,} rows of a budget of {audit.budget:,}, in {_place(known, facts)}.",
-        "The methods are for fully connected ReLU networks; other models may leak to other methods.",
-        training_limits(known),
-        "A method that did not succeed here may succeed with a larger budget, another seed or more digits.",
-    ]
-    if known.reach is not None:
-        said.append(
-            f"Beyond {known.reach.describe()} the target does not answer every question; the audit found that range "
-            "itself, and what is said holds inside it. It may answer somewhat farther: where the true range is known, "
-            "give it (--domain LOW,HIGH)."
-        )
-    if known.linked:
-        read = "they were read" if known.refusal is None else "not all of them could be read"
-        said.append(f"The answers are probabilities; {read} back through their {known.link}.{_put_right(known)}")
-    if known.network is not None and known.written_link not in ("identity", "sigmoid"):
-        said.append("Probabilities do not tell a value added to every class alike: the first class is taken as 0.")
-    for run in (known.extraction, known.learning, known.training):
-        evidence = {} if run is None else run.evidence
-        said += [str(evidence[part]) for part in ("limits", "certificate", "risk") if evidence.get(part)]
-    for picture, rows in known.left_out.items():
-        said.append(f'In the picture "{picture}" {rows} rows are left out: they have no finite answer.')
-    if known.flips:
-        said.append("Flips are steps of one gradient: smaller ones may exist. Sizes are of the input's Euclidean norm.")
-    if known.sweep is not None:
-        said.append(f"Costs to honest users and errors of copies in the defense sweep are over {known.sweep.inputs}.")
-    if known.truth is not None:
-        said.append("The comparison with the file is for the owner alone: no method has seen it.")
-    return said

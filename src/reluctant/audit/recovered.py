@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.audit.leak import is_close
+from reluctant.audit.closeness import is_close
 from reluctant.estimation.costs import PER_PRICE
 from reluctant.learning.student.measured import HeldOut
 from reluctant.networks import ReLUNetwork

@@ -1,44 +1,26 @@
-"""The defense sweep: what each defense would leave of a local copy, and what it costs honest users.
-
-The copy stands for the model: the recovered network answering in the same digits, or the local file. The real target
-is asked nothing.
-"""
+"""The defense sweep as data: what each defense would leave of a local copy, and what follows from it in words."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from reluctant.audit.leak import NO_DEFENSE, Leak
-from reluctant.audit.leaking import BUDGET, METHODS, leak
-from reluctant.audit.limits import Clock
-from reluctant.audit.trained import MODEL, first_student, hidden_of, trained_sentence
-from reluctant.audit.trying import MORE_THAN_A_SHARE, Trial, try_in_turn, try_on_engine
-from reluctant.defenses import defend
+from reluctant.audit.leaking import BUDGET
+from reluctant.audit.trained import MODEL, trained_sentence
 from reluctant.defenses.words import defense_words
-from reluctant.engines import Engine
-from reluctant.health import Health
-from reluctant.health.answers import UNIFORM_SD
-from reluctant.numerics import FloatArray, unit_roundoff
-from reluctant.oracles import Facts, Kind, Oracle
-from reluctant.oracles.link import AnswerLink
 from reluctant.percentages import percentage
 
-__all__ = ["TRAINED", "Sweep", "as_served", "default_defenses", "digits_given", "sweep"]
+__all__ = ["TRAINED", "Sweep"]
 
-DECIMALS = (6, 3, 2)
 TRAINED = "the trained network"
 ON_A_STUDENT = (
     "What each defense leaves of the span, and of a network trained on the answers, was tried on the trained network; "
     "what stops exact recovery cannot be seen there."
 )
-NOISE = 1e-3  # of the answers' deviation
-FLOAT64_DIGITS = -float(np.log10(unit_roundoff("float64")))
-FORMAT_ROUNDINGS = 16.0  # noise that is no more than so many roundings of a format is its own
 
 
 @dataclass(frozen=True)
@@ -129,98 +111,6 @@ class Sweep:
         if np.isnan(error):
             return None
         return self.base if error == 0 else float(min(self.base, -np.log10(error)))
-
-
-def as_served(copy: Oracle, served: Health | None) -> Oracle:
-    """A copy that answers in the digits of the model it stands for."""
-    if served is None:
-        return copy
-    names = []
-    if not served.deterministic and served.fresh_noise > 0:
-        names.append(f"gaussian={served.fresh_noise:.2g}")
-    if served.decimals is not None:
-        names.append(f"decimals={served.decimals}")
-    elif served.number_format != "float64":
-        names.append(served.number_format)
-    return defend(copy, *names)
-
-
-def digits_given(served: Health | None) -> float:
-    """Decimal digits of the answers, of their deviation: what format, rounding and noise leave."""
-    if served is None or not served.spread > 0:
-        return FLOAT64_DIGITS
-    unit = float(unit_roundoff(served.number_format))
-    noise = max(served.noise.absolute, 0.0 if served.deterministic else served.fresh_noise) / served.spread
-    rounding = 0.0 if served.decimals is None else UNIFORM_SD * 10.0**-served.decimals / served.spread
-    noise = noise if noise > FORMAT_ROUNDINGS * unit else 0.0
-    return max(0.0, -float(np.log10(max(unit, rounding, noise))))
-
-
-def default_defenses(facts: Facts, spread: float) -> list[tuple[str, ...]]:
-    """The defenses that fit a model with these answers, none at all first."""
-    noise = NOISE * spread if np.isfinite(spread) and spread > 0 else NOISE
-    found: list[tuple[str, ...]] = [(), *((f"decimals={k}",) for k in DECIMALS)]
-    found += [("float16",), (f"gaussian={noise:.1g}",)]
-    if facts.outputs > 1:
-        first = ("softmax",) if facts.kind is Kind.VALUES else ()
-        found += [first] if first else []
-        found.append((*first, "top=1"))
-    if facts.outputs > 1 or facts.kind is Kind.VALUES:
-        found.append(("labels",))
-    return found
-
-
-def sweep(
-    copy: Oracle,
-    *,
-    on: str,
-    inputs: FloatArray,
-    described: str,
-    sampled: bool = False,
-    link: AnswerLink = "identity",
-    spread: float = 1.0,
-    digits: float = FLOAT64_DIGITS,
-    undefended: Leak | None = None,
-    yardstick: Oracle | None = None,
-    methods: Sequence[str] = METHODS,
-    seconds: float,
-    rng: int = 0,
-    watch: Callable[[int, int, str], None] | None = None,
-    engine: Engine | None = None,
-) -> Sweep:
-    """Try every default defense on a copy, within this time.
-
-    Arguments:
-        copy: what stands for the model; `on` says what it is.
-        inputs: honest inputs (n, d), `described` in words; `sampled` if they are random ones.
-        link: what undoes the copy's answers, where they are probabilities.
-        spread: deviation of the answers; noise is a part of it.
-        digits: decimal digits of the answers, of their deviation.
-        undefended: the row without any defense, where it is known already.
-        yardstick: the copy with all its digits, which networks are held against; if not given, the copy.
-        methods: what to try.
-        seconds: processor time for all of it; what one defense does not need is left to the others.
-        watch: told how many of how many are done, and which comes next.
-        engine: "dask://host:port", or a Client: defenses are tried at the same time, on its workers.
-    """
-    trials = default_defenses(copy.facts, spread)
-    known: dict[Trial, Leak] = {} if undefended is None else {(): undefended}
-    try_one = partial(leak, inputs=inputs, link=link, methods=methods, yardstick=yardstick, rng=rng)
-    watch = watch or _unwatched
-    clock = Clock(seconds, len(trials) + 1)
-    if "train" in methods:
-        watch(0, len(trials), NO_DEFENSE)
-        student = first_student(copy, try_one, undefended, clock.share(MORE_THAN_A_SHARE))
-        known = {names: replace(row, trained=student) for names, row in known.items()}
-        try_one = partial(try_one, hidden=hidden_of(student), first=student)
-    try_all = try_in_turn if engine is None else partial(try_on_engine, engine)
-    cells = try_all(copy, trials, known, try_one, clock.left or 0.0, watch)
-    rows = tuple(cell for cell in cells if isinstance(cell, Leak))
-    return Sweep(on, rows, digits, described, tuple(cell for cell in cells if not isinstance(cell, Leak)), sampled)
-
-
-def _unwatched(done: int, of: int, doing: str) -> None:
-    pass
 
 
 def _by_ending(rows: Iterable[Leak]) -> str:

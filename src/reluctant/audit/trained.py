@@ -7,7 +7,8 @@ from copy import deepcopy
 from functools import partial
 from typing import Any
 
-from reluctant.audit.leak import CLOSE, NO_DEFENSE, Leak, Rebuilt, is_close
+from reluctant.audit.closeness import CLOSE, error_words, is_close
+from reluctant.audit.leak import NO_DEFENSE, Leak, Rebuilt
 from reluctant.defenses.words import defense_words
 from reluctant.oracles import Oracle
 from reluctant.percentages import percentage
@@ -74,7 +75,7 @@ def trained_words(student: Data, *, sampled: bool = True, model: str = MODEL) ->
         open_ = student["outcome"] in UNSETTLED
         return "was not made: rows or time ran out" if open_ else f"was not made ({student['outcome']})"
     error, labels, drawn = (student.get(part) for part in ("error", "labels kept", "held out labels"))
-    off = "" if error is None else f"is within {error:.1e} of {model}"
+    off = "" if error is None else f"is within {error_words(error)} of {model}"
     beside = "" if sampled or error is not None or drawn is None else f" ({percentage(drawn)} of random ones)"
     same = "" if labels is None else f"gives the same label for {percentage(labels)} of the inputs{beside}"
     cut = "; its training was cut short" if student.get("cut short") else ""

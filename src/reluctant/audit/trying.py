@@ -17,7 +17,7 @@ from reluctant.audit.limits import Clock
 from reluctant.engines import Engine, as_they_end, in_order
 from reluctant.oracles import Oracle
 
-__all__ = ["MORE_THAN_A_SHARE", "Cell", "Trial", "try_in_turn", "try_on_engine"]
+__all__ = ["MORE_THAN_A_SHARE", "Cell", "Trial", "TryOne", "Watch", "try_in_turn", "try_on_engine"]
 
 Trial: TypeAlias = tuple[str, ...]  # names of defenses, the first next to the model
 Cell: TypeAlias = Leak | tuple[str, str]  # a row of the sweep, or the name and why it could not be tried

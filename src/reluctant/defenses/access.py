@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from copy import deepcopy
+from typing import Self
 
 import numpy as np
 
@@ -23,6 +25,12 @@ class QueryLimit(Defense):
             raise InvalidInput.about("limit", got=repr(rows), expected="a whole number of rows, at least 1")
         self.rows, self.answered = rows, 0
         self._lock = threading.Lock()
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """A copy counts for itself, from where this one is."""
+        again = type(self)(deepcopy(self.inner, memo), self.rows)
+        again.title, again.answered = self.title, self.answered
+        return again
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Refuse, or count and pass on."""

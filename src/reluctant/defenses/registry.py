@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from reluctant.defenses.precision import Decimals, Digits, NumberFormat
 from reluctant.errors import InvalidInput
 from reluctant.oracles.base import Oracle
 
-__all__ = ["DEFENSES", "Entry", "defend"]
+__all__ = ["DEFENSES", "DIGITS", "FORMATS", "LESS_TO_ASK", "Entry", "defend", "kind_of", "split_last"]
 
 Maker = Callable[..., Defense]
 NOISE_SETTINGS: Mapping[str, Callable[[str], Any]] = {"fixed": lambda text: text != "no", "seed": int}
@@ -70,6 +71,19 @@ DEFENSES: dict[str, Entry] = {
 }  # fmt: skip
 
 LESS_TO_ASK = frozenset({"limit", "clip"})  # these do not change answers, but what is answered
+FORMATS = frozenset({"float32", "float16"})  # how answers are written, after all else is done to them
+DIGITS = frozenset({"decimals", "digits"}) | FORMATS  # these leave fewer digits of the same answers
+
+
+def kind_of(defense: str) -> str:
+    """Its name without its settings."""
+    return defense.partition(",")[0].partition("=")[0].strip()
+
+
+def split_last(defenses: Sequence[str], kinds: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Those before, and the last of them that are all of these kinds."""
+    last = list(takewhile(lambda name: kind_of(name) in kinds, reversed(defenses)))
+    return tuple(defenses[: len(defenses) - len(last)]), tuple(reversed(last))
 
 
 def defend(oracle: Oracle, *defenses: str | Maker) -> Oracle:

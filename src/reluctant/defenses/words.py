@@ -20,6 +20,14 @@ WORDS = {
     "limit": "at most {} queries",
     "clip": "inputs clipped to {}",
 }
+OF_ONE = {
+    "decimals": "1 decimal",
+    "digits": "1 significant digit",
+    "top": "top probability",
+    "limit": "at most 1 query",
+}
+PROBABILITIES = ("softmax", "log-softmax", "sigmoid", "top")
+JOINTS = {"decimals": " of ", "digits": " of ", "float32": " in ", "float16": " in "}
 
 
 def defense_words(name: str) -> str:
@@ -27,7 +35,14 @@ def defense_words(name: str) -> str:
     parts = name.split(", ")
     if len(parts) > 1 and parts[0] == "softmax" and parts[1].startswith("top="):
         parts = parts[1:]  # of probabilities, as it says itself
-    return ", ".join(_one(part) for part in parts)
+    return "".join(_joined(part, before) for before, part in zip(["", *parts], parts, strict=False))
+
+
+def _joined(part: str, before: str) -> str:
+    """With what joins it to the one before: digits of probabilities belong to them."""
+    kind, makes = part.partition("=")[0], before.partition("=")[0]
+    joint = JOINTS.get(kind, ", ") if makes in PROBABILITIES else ", "
+    return f"{joint}{_one(part)}" if before else _one(part)
 
 
 def _one(name: str) -> str:
@@ -36,5 +51,5 @@ def _one(name: str) -> str:
     words = WORDS.get(kind)
     if words is None:
         return name
-    words = words.format(value) if value != "1" or kind != "top" else "top probability"
+    words = OF_ONE[kind] if value == "1" and kind in OF_ONE else words.format(value)
     return " ".join([words, *(f"({setting})" for setting in settings)])

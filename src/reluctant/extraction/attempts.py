@@ -25,6 +25,7 @@ from reluctant.extraction.layers import look_for_layers
 from reluctant.extraction.orientation import orient
 from reluctant.extraction.prospects import (
     IN_STEPS,
+    enough_inside_bounds,
     exact_refusal,
     few_digits_are_enough,
     in_few_bits,
@@ -88,7 +89,8 @@ class Run:
         if refusal is not None and not self.few_digits:
             return refusal, None
         outcome, network = self.try_methods(health, attempts)
-        if outcome in (Outcome.PARTIAL, Outcome.UNVERIFIED):  # a range that inputs are clipped to hides no digits
+        astray = outcome in (Outcome.PARTIAL, Outcome.UNVERIFIED)  # a range that inputs are clipped to hides no digits
+        if astray or (outcome is Outcome.LOW_PRECISION and enough_inside_bounds(health)):
             self.evidence |= evidence_of_clipping(self.oracle, health, outcome, self.rng)
         return outcome, network
 

@@ -15,6 +15,8 @@ from reluctant.results import Outcome
 
 __all__ = ["evidence_of_clipping", "seems_clipped"]
 
+HAPPENED = {Outcome.LOW_PRECISION: "The method for few digits did not succeed."}  # where it was tried
+
 
 def evidence_of_clipping(
     oracle: Counting, health: Health, outcome: Outcome, rng: np.random.Generator
@@ -37,7 +39,8 @@ def evidence_of_clipping(
         return {}
     low, high = _bounds(box)
     use = f"Use extract inside: domain=({low}, {high}) (reluctant extract --domain={low},{high})."
-    return {"clipped": (float(box.low), float(box.high)), "reason": f"{outcome.happened} {seems_clipped(box)} {use}"}
+    reason = f"{HAPPENED.get(outcome, outcome.happened)} {seems_clipped(box)} {use}"
+    return {"clipped": (float(box.low), float(box.high)), "reason": reason}
 
 
 def seems_clipped(box: Domain) -> str:

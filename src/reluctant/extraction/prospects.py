@@ -17,6 +17,7 @@ __all__ = [
     "IN_STEPS",
     "WITH_FEW_DIGITS",
     "answered_far_out",
+    "enough_inside_bounds",
     "exact_refusal",
     "few_digits_are_enough",
     "in_few_bits",
@@ -74,7 +75,12 @@ def few_digits_are_enough(health: Health, oracle: Oracle) -> bool:
         return False
     if oracle.facts.domain.is_space:
         return answered_far_out(health)
-    return oracle.facts.domain.is_box and health.noise.at(health.spread) <= NOISIEST_READ * health.spread
+    return oracle.facts.domain.is_box and enough_inside_bounds(health)
+
+
+def enough_inside_bounds(health: Health) -> bool:
+    """True if the method for few digits could read lines inside bounds."""
+    return health.noise.at(health.spread) <= NOISIEST_READ * health.spread
 
 
 def in_few_bits(health: Health) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from reluctant.audit.closeness import is_close as is_near
 from reluctant.audit.leak import NO_METHOD
-from reluctant.audit.leak import is_close as is_near
 from reluctant.audit.sweep import TRAINED
 from reluctant.audit.trained import alone_words, is_made, trained_words
 from reluctant.defenses.words import defense_words

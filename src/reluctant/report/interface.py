@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reluctant.report.sentences import answers_labels, is_curved
+from reluctant.report.sentences import answers_labels, shape_words
 from reluctant.report.words import count, size
 
 __all__ = ["interface_facts"]
@@ -28,8 +28,9 @@ def interface_facts(record: Data) -> Facts:
         ("Identity", target.get("identity")),
     ]
     linked, labels = _link(target) is not None, answers_labels(record)
-    rows += _of_answers(_health(served, labels)) if served and linked else []
-    rows += _of_values(_health(health, labels)) if health and linked else _health(health, labels) if health else []
+    rows += _of_answers(_health(served, labels, None)) if served and linked else []
+    seen = _health(health, labels, shape_words(record, health)) if health else []
+    rows += _of_values(seen) if linked else seen
     return [(name, str(value)) for name, value in rows if value]
 
 
@@ -70,23 +71,17 @@ def _known(value: Any, words: Any) -> str | None:
     return None if value is None else words(value)
 
 
-def _health(health: Data, labels: bool) -> list[tuple[str, str | None]]:
+def _health(health: Data, labels: bool, shape: str | None) -> list[tuple[str, str | None]]:
     """What the check saw."""
     fresh, far = size(health.get("fresh_noise")), health.get("largest_scale")
     missing, largest = health.get("nonfinite"), None if far is None else f"size {size(far, 1)}"
     return [
-        ("Shape at small scale", _shape_of(health)),
+        ("Shape at small scale", shape),
         ("The same every time", "yes" if health.get("deterministic") else f"no: fresh noise of {fresh}"),
         *([] if labels else _sizes(health)),
         ("Rows without a number", count(missing) if missing else None),
         ("Largest inputs answered", largest),
     ]
-
-
-def _shape_of(health: Data) -> str | None:
-    """Probabilities are curved also where their digits or noise do not show it."""
-    hidden = is_curved(health) and health.get("shape") != "smooth"
-    return "curved, by less than its digits show" if hidden else health.get("shape")
 
 
 # Behind a link some is told of the answers, some of the values that were read from them, under names of their own.

@@ -20,6 +20,7 @@ __all__ = [
     "is_curved",
     "is_linked",
     "line_sentence",
+    "shape_words",
     "shown_classes",
     "target_name",
     "versions_sentence",
@@ -160,6 +161,19 @@ def answers_labels(record: Data) -> bool:
 def is_curved(health: Data) -> bool:
     """True if the values are not made of straight pieces, seen or not."""
     return health.get("shape") == "smooth" or health.get("refusal") == Outcome.NOT_PIECEWISE_LINEAR.slug
+
+
+def shape_words(record: Data, health: Data) -> str | None:
+    """The shape at small scale, and no more of it than digits show: probabilities are curved where these hide it."""
+    shape = health.get("shape")
+    if is_curved(health) and shape != "smooth":
+        return "curved, by less than its digits show"
+    open_ = (record.get("target") or {}).get("may be sigmoids") and record["verdict"]["level"] != "exact"
+    return UNTOLD if open_ and shape in STRAIGHT else shape
+
+
+STRAIGHT = ("piecewise linear", "affine")
+UNTOLD = "straight as far as its digits show, and perhaps curved"
 
 
 def line_sentence(record: Data) -> str:

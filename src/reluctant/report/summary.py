@@ -11,7 +11,7 @@ from reluctant.defenses.words import defense_words
 from reluctant.report.defenses import is_close, is_open, trained_note
 from reluctant.report.findings import is_measured, is_trained
 from reluctant.report.levels import has_part
-from reluctant.report.sentences import is_linked
+from reluctant.report.sentences import is_linked, shape_words
 from reluctant.report.student import student_of
 from reluctant.report.words import count, duration, money, percent, size
 
@@ -177,7 +177,8 @@ def _digits(record: Data) -> Figure | None:
     if shape == "piecewise constant":
         steps = "a few levels" if health.get("answers") == "values" else "a label"
         return Figure("What an answer gives", steps, "no change under small steps")
-    return _digits_of(health, f"{shape} at small scale")
+    told = shape_words(record, health)
+    return _digits_of(health, f"{shape} at small scale" if told == shape else str(told))
 
 
 def _digits_of(health: Data, note: str) -> Figure:

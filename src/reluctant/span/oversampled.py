@@ -64,15 +64,15 @@ def oversampled(
     Cost: about 5·k·n rows, and 2.3·k·n for each stage: up to five if fine, else one.
     """
     sample = _gradients(seen, rng, keep, least)
-    if not len(sample.rows):
+    size = _size(sample)
+    if size == 0:  # none, or rounding hides most changes
         return Found(
-            sample.rows, sample.points, sample.values, np.empty(0), 0.0,
+            sample.rows[:0], sample.points, sample.values, np.empty(0), 0.0,
             margin=np.inf, leak=np.inf, limit=0.0, gradients=0,
         )  # fmt: skip
     _, sizes, directions = np.linalg.svd(sample.rows, full_matrices=False)
     rank = _rank(sizes, sample)
-    size = _size(sample)
-    weakest, margin = float(sizes[rank - 1]), _margin(sizes, rank, sample)
+    weakest, margin = float(sizes[rank - 1]) if rank else np.inf, _margin(sizes, rank, sample)
     which = _most_telling(sample, directions[:rank])
     kept = weakest / (size * float(np.sqrt(len(sample.rows)))) if rank else np.inf
     start = Found(
