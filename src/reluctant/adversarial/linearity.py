@@ -18,7 +18,7 @@ from reluctant.adversarial.line import walk
 from reluctant.adversarial.margins import Margins, Toward
 from reluctant.adversarial.sources import Known, Queried, Source
 from reluctant.domains import Domain
-from reluctant.errors import InvalidInput
+from reluctant.errors import InvalidInput, NoGradient
 from reluctant.health.noise import MEDIAN_OF_ABS_NORMAL
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
@@ -150,7 +150,8 @@ def _toward(source: Source, start: FloatArray, reference: bool) -> Toward:
     margins, gradient = Margins.at(values, reference), source.gradient(start)
     toward = margins.toward_boundary(values, gradient, np.zeros_like(start), source.slope_noise)
     if toward is None:
-        raise InvalidInput.about("x", got="an input around which the target is flat or undecided", expected="another")
+        got = "an input around which the target is flat or undecided, as far as its digits tell"
+        raise NoGradient.about("x", got=got, expected="another")
     return toward
 
 
