@@ -8,7 +8,7 @@ import pytest
 import reluctant as rl
 from reluctant.testing import planted
 
-NEAR, FAR, LONGER = 42, 7, 14  # rows beyond one for each input: at least, of a far flip, and of longer steps
+NEAR, FAR, LONGER = 42, 7, 18  # rows beyond one for each input: at least, of a far flip, and of longer steps
 MOST, HALF = 0.6, 0.5  # of the inputs
 TRUE = planted((8, 12, 1), 3)
 THREE = planted((8, 12, 3), 2)

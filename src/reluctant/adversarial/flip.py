@@ -57,7 +57,7 @@ def flip_sign(
         threshold: where one output changes side; if not given, one half of what is known to be a probability, else 0.
         rng: seed of all random choices.
 
-    Cost: d + 42 rows for one step by values (7 more if the flip is far, 6 more if answers are noisy or have few
+    Cost: d + 42 rows for one step by values (7 more if the flip is far, 18 more if answers are noisy or have few
     digits), rank + 42 with a span, 2 or 11 with a network, none for a network.
     """
     checked_steps(steps)

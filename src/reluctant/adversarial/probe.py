@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reluctant.adversarial.line import walk
+from reluctant.adversarial.looks import Looks
 from reluctant.domains import Domain
 from reluctant.health.answers import UNIFORM_SD, digits_noise, narrowest_format, rounding_noise
 from reluctant.health.noise import SECOND_DIFFERENCE_GAIN
@@ -26,13 +26,10 @@ STEPS: FloatArray = 10.0 ** -np.arange(1.0, 7.0)  # of the size of a coordinate
 LONGER: FloatArray = np.array([3.0, 1.0, 0.3])  # where these are too short; random networks flip at 0.7 of that size
 NONE: FloatArray = np.empty(0)
 AROUND = 8  # more inputs, as far away as the input is long: how answers are rounded shows where they differ
-SHORT = 3  # of the steps, at which noise is read
-SMALL = 1e-3  # of the slope: noise that a gradient does not feel
-ALIKE = 0.5  # of it: slopes that differ by more, and not for noise, are not those of one linear piece
-TELLING = 20.0  # times the noise: a change of answers that a slope can be taken from, if nothing better is there
+AGAIN = 4  # times the input itself is asked then: noise shows where answers differ
 ANSWER_ROUNDINGS = 2.0  # an answer is a sum of a few numbers of its size
 OWN_ROUNDINGS = 8.0  # of float64: with more noise than that, digits are missing
-MOST_BENT = 2.0 + SMALL  # grids: rounding alone bends three answers by no more
+MOST_BENT = 2.001  # grids: rounding alone bends three answers by no more
 
 Ask = Callable[[FloatArray], FloatArray]
 
@@ -76,7 +73,7 @@ def probe(
     told_noise: Callable[[], float] = lambda: 0.0,
     longer: FloatArray = LONGER,
 ) -> Probe:
-    """Ask along one ray. Cost: 13 rows, 27 where no short step tells a slope from noise.
+    """Ask along one ray. Cost: 13 rows, 31 where no short step tells a slope from noise.
 
     Arguments:
         ask: the target.
@@ -91,16 +88,19 @@ def probe(
     room, size = _room(x, direction, domain), typical_size(x)
     steps = STEPS * min(size, room / (2 * STEPS[0]))
     answers = ask(walk(x, direction, np.concatenate([[0.0], steps, 2 * steps]), domain))
-    short = _Looks(answers[0], steps, answers[1 : 1 + len(steps)], answers[1 + len(steps) :])
+    short = Looks(answers[0], steps, answers[1 : 1 + len(steps)], answers[1 + len(steps) :])
     found = _chosen(short, short, told_noise())
     told_apart = short.fine(found.sd).size or (found.coarse and short.telling(found.sd)[0])
     if told_apart or not len(longer):
         return found
     steps = np.minimum(size * longer, room / 2)
     rows = walk(x, direction, np.concatenate([steps, 2 * steps]), domain)
-    told = (ask_far or ask)(np.concatenate([rows, _around(x, size, domain, rng)]))
-    every = _chosen(short, short.after(steps, told[: len(rows)]), told_noise(), told[len(rows) :])
-    return every if every.coarse else _chosen(short, short, told_noise(), every.answers[1:])
+    rows = np.concatenate([rows, np.repeat(x[None], AGAIN, axis=0), _around(x, size, domain, rng)])
+    far, again, others = np.split((ask_far or ask)(rows), [2 * len(steps), 2 * len(steps) + AGAIN])
+    same = np.concatenate([short.here[None], again[np.isfinite(again).all(axis=1)]])
+    fresh = float(same.std(axis=0).max())
+    every = _chosen(short, short.after(steps, far), told_noise(), others, fresh)
+    return every if every.coarse else _chosen(short, short, told_noise(), every.answers[1:], fresh)
 
 
 def answer_noise(answers: FloatArray) -> float:
@@ -112,71 +112,18 @@ def _format_noise(answers: FloatArray) -> float:
     return ANSWER_ROUNDINGS * unit_roundoff(narrowest_format(answers)) * float(np.abs(answers).max())
 
 
-@dataclass(frozen=True)
-class _Looks:
-    """Answers on the ray: here (m,), and one and two steps (s,) away, (s, m) each; steps from long to short."""
+def _chosen(short: Looks, looks: Looks, told: float, others: FloatArray | None = None, again: float = 0.0) -> Probe:
+    """Noise and step by what was seen.
 
-    here: FloatArray
-    steps: FloatArray
-    near: FloatArray
-    far: FloatArray
-
-    def after(self, steps: FloatArray, answers: FloatArray) -> _Looks:
-        """With longer steps in front, those of them that have numbers."""
-        near, far = np.split(answers, 2)
-        told = np.isfinite(near).all(axis=1) & np.isfinite(far).all(axis=1)
-        parts = ((steps[told], self.steps), (near[told], self.near), (far[told], self.far))
-        return _Looks(self.here, *(np.concatenate(part) for part in parts))
-
-    @property
-    def answers(self) -> FloatArray:
-        return np.concatenate([self.here[None], self.near, self.far])
-
-    @property
-    def bends(self) -> FloatArray:
-        return np.asarray(np.abs(self.here - 2 * self.near + self.far).max(axis=1))
-
-    @property
-    def slopes(self) -> FloatArray:
-        return np.asarray(np.abs(self.near - self.here).max(axis=1) / self.steps)
-
-    def best(self, sd: float) -> int:
-        """The step that errs least."""
-        return int(np.argmin(np.maximum(self.bends, sd) / self.steps))
-
-    def fine(self, sd: float) -> NDArray[np.intp]:
-        """Steps whose noise is small beside the slope; none if shorter ones do not show it: answers are rounded."""
-        best, slopes = self.best(sd), self.slopes
-        slope, shorter = slopes[best], slice(best, None)
-        off = np.abs(slopes[shorter] - slope)
-        hidden = (off > ALIKE * slope + TELLING * sd / self.steps[shorter]).any()
-        return np.flatnonzero((sd / self.steps <= SMALL * slope) & ~hidden)
-
-    def telling(self, sd: float) -> NDArray[np.bool_]:
-        """Which steps show a change that is clearly more than noise."""
-        changes = np.maximum(np.abs(self.near - self.here), np.abs(self.far - self.here)).max(axis=1)
-        return np.asarray(changes >= TELLING * sd)
-
-    def step(self, sd: float) -> float:
-        """The shortest that is fine; if there is none, the one that errs least."""
-        best, fine = self.best(sd), self.fine(sd)
-        return float(self.steps[max(best, fine[-1])] if len(fine) else self.steps[best])
-
-    def telling_step(self, sd: float) -> float:
-        """The shortest that shows a change beyond noise, as the next longer one does; if none does, the longest."""
-        telling = self.telling(sd)
-        both = np.flatnonzero(telling & np.append(True, telling[:-1]))
-        return float(self.steps[both[-1] if len(both) else 0])
-
-
-def _chosen(short: _Looks, looks: _Looks, told: float, others: FloatArray | None = None) -> Probe:
-    """Noise and step by what was seen; others (n, m): more answers that noise is read from."""
+    told: noise that answers do not show; others (n, m): more answers that noise is read from; again: what answers
+    differ by when they are asked for again.
+    """
     every = looks.answers if others is None else np.concatenate([looks.answers, others])
     every = every[np.isfinite(every).all(axis=1)]
-    bend, rounding = float(np.median(short.bends[-SHORT:])), rounding_noise(every)
-    seen = 0.0 if bend <= MOST_BENT * rounding / UNIFORM_SD else bend / SECOND_DIFFERENCE_GAIN
+    bend, rounding, size = short.bend, rounding_noise(every), float(np.abs(every).max())
+    seen = max(again, 0.0 if bend <= MOST_BENT * rounding / UNIFORM_SD else bend / SECOND_DIFFERENCE_GAIN)
     fresh = max(_format_noise(every), seen)
-    sd, size = max(fresh, rounding, told), float(np.abs(every).max())
+    sd = max(fresh, rounding, told)
     step = looks.step(sd) if looks is short else looks.telling_step(sd)
     return Probe(
         every, sd, fresh, step,

@@ -109,7 +109,7 @@ class Queried:
         *,
         far: bool = False,
     ) -> Queried:
-        """Probe the target around x; far: where digits are few, by steps as long as x. Cost: 13 rows, or 19."""
+        """Probe the target around x; far: where digits are few, by steps as long as x. Cost: 13 rows, or 31."""
         domain, longer = oracle.facts.domain, LONGER if far else NONE
         with oracle.stage("probe"), all_told(oracle) as told:
             found = probe(

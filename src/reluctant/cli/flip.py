@@ -47,7 +47,7 @@ def flip(
 ) -> int:
     """Find a small change of one input that flips the target's sign, or the class it chooses.
 
-    One gradient by questions (as many as there are inputs, and 42 to 55 more), then the first flip along it. The
+    One gradient by questions (as many as there are inputs, and 42 to 67 more), then the first flip along it. The
     size is given in units of 1/√d of the input's norm, in which a random network flips at about 0.7. With --domain
     the change stays inside. Exit status 1 if nothing flipped.
 
