@@ -38,6 +38,7 @@ CHANCES = (
     "The answers lie between 0 and 1: if they are probabilities, one half is the boundary, threshold=0.5 "
     "(--threshold 0.5), or read them through their link, link='sigmoid' (--link sigmoid)."
 )
+AT_ZERO = "One output that does not change side at 0 has a threshold of its own, threshold= (--threshold)."
 UNREADABLE = (
     "A probability is exactly 0 or 1 where it was asked, and its link cannot read it. Without the link one half is the "
     "boundary, threshold=0.5 (--threshold 0.5)."
@@ -53,18 +54,20 @@ def are_labels(answers: FloatArray, kind: Kind, *, still: bool) -> bool:
     return bool(whole and (still or find_decimals(answers) is None))
 
 
-def explained(search: Search, source: Queried, steps: int, threshold: float | None) -> Search:
-    """Say what the answers look like, where that is why nothing flipped."""
+def explained(search: Search, source: Queried, answers: FloatArray, steps: int, threshold: float | None) -> Search:
+    """Say what the answers (n, m) look like, where that is why nothing flipped."""
     if search.outcome is Outcome.FLAT:
-        return _without_gradient(search, source)
+        return _without_gradient(search, source, answers)
     if search.outcome is not Outcome.NOT_FLIPPED:
         return search
-    unread = _unread(source.probe.answers, source.oracle.facts, threshold)
+    happened, advice = in_words(search.outcome, steps)
+    unread = _unread(answers, source.oracle.facts, threshold)
     if unread:
-        return search.because(f"{in_words(search.outcome, steps)[0]} {unread}")
+        return search.because(f"{happened} {unread}")
     if source.probe.coarse and search.evidence["smallest margin"] <= source.least:
-        return search.because(f"{WITHIN_NOISE} {_digits(source)}.", Outcome.TOO_NOISY)
-    return search.because(" ".join(in_words(search.outcome, steps)))
+        return search.because(f"{WITHIN_NOISE} {_digits(source, answers)}.", Outcome.TOO_NOISY)
+    at_zero = answers.shape[1] == 1 and threshold is None and not source.oracle.facts.saturates
+    return search.because(f"{happened} {advice} {AT_ZERO if at_zero else ''}".strip())
 
 
 def without_link(facts: Facts) -> dict[str, str]:
@@ -72,13 +75,17 @@ def without_link(facts: Facts) -> dict[str, str]:
     return {"reason": UNREADABLE} if facts.saturates and not facts.reference and facts.outputs == 1 else {}
 
 
-def _without_gradient(search: Search, source: Queried) -> Search:
+def _without_gradient(search: Search, source: Queried, answers: FloatArray) -> Search:
     """Too few digits for one, or none there."""
-    if source.probe.coarse:
-        return search.because(f"{_digits(source)}: not enough for a gradient here. {ON_A_COPY}", Outcome.TOO_NOISY)
-    p = source.values
-    certain = in_unit(p) and bool((np.minimum(p, 1 - p) < CERTAIN).all())
+    certain = _are_certain(source.values)
+    if not certain and (source.probe.coarse or find_decimals(answers) is not None):
+        digits = _digits(source, answers)
+        return search.because(f"{digits}: not enough for a gradient here. {ON_A_COPY}", Outcome.TOO_NOISY)
     return search.because(OF_CERTAIN) if certain else search
+
+
+def _are_certain(p: FloatArray) -> bool:
+    return in_unit(p) and bool((np.minimum(p, 1 - p) < CERTAIN).all())
 
 
 def _unread(answers: FloatArray, facts: Facts, threshold: float | None) -> str:
@@ -90,9 +97,9 @@ def _unread(answers: FloatArray, facts: Facts, threshold: float | None) -> str:
     return CLASSES if answer_kind(answers) is Kind.PROBABILITIES else ""
 
 
-def _digits(source: Queried) -> str:
+def _digits(source: Queried, answers: FloatArray) -> str:
     """What limits the digits of the answers."""
-    answers, behind = source.probe.answers, source.behind
+    behind = source.behind
     if behind is not None and behind.noise:
         return f"The probabilities behind the link are {behind.told}"
     decimals = find_decimals(answers)

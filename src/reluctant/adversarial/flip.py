@@ -119,7 +119,9 @@ def _by_questions(
         return _without_slopes(start, answers)
     margins = Margins.at(source.values, facts.reference, own_threshold(threshold, facts))
     search = asked_again(source, follow(source, start, steps, source.values, margins))
-    return explained(search, source, steps, threshold).flip(crossed(margins, facts))
+    if search.outcome is Outcome.FLAT and not (source.probe.coarse or source.probe.flat):
+        answers = np.concatenate([answers, _elsewhere(oracle, rng)])  # which may show how they are rounded
+    return explained(search, source, answers, steps, threshold).flip(crossed(margins, facts))
 
 
 def _without_slopes(start: FloatArray, answers: FloatArray) -> Flip:

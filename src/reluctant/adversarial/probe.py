@@ -28,7 +28,7 @@ NONE: FloatArray = np.empty(0)
 AROUND = 8  # more inputs, as far away as the input is long: how answers are rounded shows where they differ
 AGAIN = 4  # times the input itself is asked then: noise shows where answers differ
 ANSWER_ROUNDINGS = 2.0  # an answer is a sum of a few numbers of its size
-OWN_ROUNDINGS = 8.0  # of float64: with more noise than that, digits are missing
+OWN_ROUNDINGS = 8.0  # of float32: with more noise than that, digits are missing
 MOST_BENT = 2.001  # grids: rounding alone bends three answers by no more
 
 Ask = Callable[[FloatArray], FloatArray]
@@ -39,7 +39,7 @@ class Probe:
     """What was seen on the ray.
 
     answers (n, m): all of them, the first at the input; still: none within the short steps differs from it.
-    sd: all that is unknown of an answer, coarse: more than float64 leaves. fresh: of that, what is not rounding to
+    sd: all that is unknown of an answer, coarse: more than float32 leaves. fresh: of that, what is not rounding to
     decimals. step: for a gradient; long: longer than the short steps.
     """
 
@@ -127,7 +127,7 @@ def _chosen(short: Looks, looks: Looks, told: float, others: FloatArray | None =
     step = looks.step(sd) if looks is short else looks.telling_step(sd)
     return Probe(
         every, sd, fresh, step,
-        coarse=max(digits_noise(every), seen, told) > OWN_ROUNDINGS * unit_roundoff(np.float64) * size,
+        coarse=max(digits_noise(every), seen, told) > OWN_ROUNDINGS * unit_roundoff(np.float32) * size,
         long=bool(step > short.steps[0]), still=bool((short.answers == short.here).all()),
     )  # fmt: skip
 

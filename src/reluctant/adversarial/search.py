@@ -15,10 +15,10 @@ from reluctant.adversarial.sources import Source
 from reluctant.numerics import FloatArray
 from reluctant.results import Outcome
 
-__all__ = ["Search", "follow", "in_words"]
+__all__ = ["LEAST_SLOPE", "Search", "follow", "in_words"]
 
 LEAST_SLOPE = 4.0  # times the noise of a gradient: less is taken for none
-STEPS_TAKEN = ("{} gradient steps did not flip the target, as far as they were followed.", "Start from another input.")
+STEPS_TAKEN = "Up to {} gradient steps did not flip the target, as far as they were followed."
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Search:
 def in_words(outcome: Outcome, steps: int) -> tuple[str, str]:
     """What happened and what to try; more steps are no advice to who has taken some."""
     if outcome is Outcome.NOT_FLIPPED and steps > 1:
-        return STEPS_TAKEN[0].format(steps), STEPS_TAKEN[1]
+        return STEPS_TAKEN.format(steps), "Start from another input."
     return outcome.happened, outcome.advice
 
 
