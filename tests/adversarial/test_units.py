@@ -158,6 +158,23 @@ def test_bad_thresholds_are_refused(threshold, options, text):
 def test_a_threshold_for_several_outputs_is_refused():
     with pytest.raises(ValueError, match="one output"):
         flip(chances, np.ones(8), None, threshold=0.5)
+    with pytest.raises(ValueError, match="one output"):
+        rl.flip_sign(THREE, np.ones(8), threshold=0.5)
+
+
+def test_a_threshold_between_labels_changes_nothing_about_them(seed):
+    def labels(rows):
+        return (ONE(rows) > 0).astype(float)
+
+    two, x = (
+        rl.ReLUNetwork(
+            [*ONE.weights[:-1], np.concatenate([-ONE.weights[-1], ONE.weights[-1]])],
+            [*ONE.biases[:-1], np.concatenate([-ONE.biases[-1], ONE.biases[-1]])],
+        ),
+        at(ONE, seed),
+    )
+    assert flip(labels, x, None, threshold=0.5).outcome is rl.Outcome.PIECEWISE_CONSTANT
+    assert flip(labels, x, two, threshold=0.5).ok
 
 
 def test_a_threshold_that_no_probability_reaches_is_refused():

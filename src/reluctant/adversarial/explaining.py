@@ -76,7 +76,9 @@ def without_link(facts: Facts) -> dict[str, str]:
 
 
 def _without_gradient(search: Search, source: Queried, answers: FloatArray) -> Search:
-    """Too few digits for one, or none there."""
+    """Labels, too few digits for one, or none there."""
+    if are_labels(answers, source.oracle.facts.kind, still=source.probe.still):
+        return search.because(LABELS, Outcome.PIECEWISE_CONSTANT)
     certain = _are_certain(source.values)
     if not certain and (source.probe.coarse or find_decimals(answers) is not None):
         digits = _digits(source, answers)

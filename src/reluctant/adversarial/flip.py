@@ -65,7 +65,7 @@ def flip_sign(
         return _on_network(target, x, span, network, steps, threshold)
     opened = as_opened(target)
     start, basis = checked_input(x, opened.dim, opened.facts.domain), checked_basis(span, opened.dim)
-    checked_threshold(threshold, opened)
+    checked_threshold(threshold, opened.outputs, linked=opened.facts.saturates)
     copy = None if network is None else Copy.of(network, opened, threshold)
     opened.begin("flip", rng)
     before = dict(opened.ledger.stages)
@@ -94,6 +94,7 @@ def _on_network(
     if span is not None or network is not None:
         got = "span" if span is not None else "network"
         raise InvalidInput.about(got, got="one", expected="none where the target is a network itself")
+    checked_threshold(threshold, target.outputs)
     start = checked_input(x, target.dim, Domain())
     source = Known.at(target, start, Domain())
     values = source.ask(start[None])[0]

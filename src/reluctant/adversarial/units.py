@@ -33,17 +33,17 @@ NETWORK_HAS_NO_SIGN = (
 )
 
 
-def checked_threshold(threshold: float | None, oracle: Oracle) -> None:
-    """A threshold is one for one output, as it is answered."""
+def checked_threshold(threshold: float | None, outputs: int, *, linked: bool = False) -> None:
+    """A threshold is one for one output, as it is answered; linked: it is read through a link."""
     if threshold is None:
         return
     if isinstance(threshold, bool) or not isinstance(threshold, int | float | np.number) or not np.isfinite(threshold):
         raise InvalidInput.about("threshold", got=repr(threshold), expected="a finite number")
-    if oracle.facts.saturates:
+    if linked:
         expected = "none: the values before a link change side where the largest does, or at 0"
         raise InvalidInput.about("threshold", got=f"{threshold:g} with a link", expected=expected)
-    if oracle.outputs != 1:
-        raise InvalidInput.about("threshold", got=f"{threshold:g} for {oracle.outputs} outputs", expected="one output")
+    if outputs != 1:
+        raise InvalidInput.about("threshold", got=f"{threshold:g} for {outputs} outputs", expected="one output")
 
 
 def own_threshold(threshold: float | None, facts: Facts) -> float:
@@ -117,9 +117,9 @@ class Copy:
 
     def _are_labels(self, answers: FloatArray) -> bool:
         """True of what is known to be labels; of whole numbers where the network has classes; of 0 and 1 alone."""
-        if self.facts.outputs != 1 or self.facts.reference or self.threshold is not None:
+        if self.facts.outputs != 1 or self.facts.reference or self.facts.saturates:
             return False
-        if self.facts.kind is Kind.LABELS or np.isin(answers, (0.0, 1.0)).all():
+        if self.facts.kind is Kind.LABELS or (self.threshold is None and np.isin(answers, (0.0, 1.0)).all()):
             return True
         return self.values_of_labels and np.array_equal(answers, np.round(answers))
 
@@ -129,7 +129,7 @@ class Copy:
 
     def hint(self, answers: FloatArray) -> str:
         """What may be wrong with the units where the network flips and the target, with these answers, does not."""
-        signed = self.facts.outputs == 1 and own_threshold(self.threshold, self.facts) == 0 and not self.facts.saturates
+        signed = self.facts.outputs == 1 and self.threshold is None and not self.facts.saturates
         return NO_SIGN if signed and not self.before_sigmoid and in_unit(answers) else ""
 
     def own_hint(self, values: FloatArray) -> str:
