@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -82,6 +84,18 @@ def test_few_digits_in_a_box_ask_nothing_outside(seed):
     for x in np.random.default_rng(seed).uniform(-1, 1, (5, 8)):
         rl.flip_sign(box, x)
     assert np.abs(np.concatenate(asked)).max() <= 1
+
+
+@pytest.mark.parametrize("domain", [None, (-4, 4)])
+def test_few_digits_flip_with_a_span_too(domain, seed):
+    network = rl.random_network((60, 10, 1), seed)
+    span = SimpleNamespace(basis=np.linalg.qr(network.weights[0].T)[0].T)
+    found = []
+    for x in np.random.default_rng(seed).standard_normal((12, 60)):
+        target = rl.open_oracle(lambda rows: network(rows).round(2), dim=60, domain=domain)
+        if rl.flip_sign(rl.open_oracle(network, domain=domain), x, span=span).ok:
+            found.append(rl.flip_sign(target, x, span=span))
+    assert sum(flip.ok for flip in found) >= HALF * len(found)
 
 
 def test_too_coarse_is_told_with_its_decimals(seed):

@@ -33,7 +33,7 @@ LABELS = (
 )
 CONSTANT = f"{Outcome.CONSTANT} If it answers labels: {ON_A_COPY[0].lower()}{ON_A_COPY[1:]}"
 OF_CERTAIN = f"The target does not change around this input, as probabilities do not that are certain. {ON_A_COPY}"
-WITHIN_NOISE = "On the way from this input the answers come no farther than their noise beyond the boundary."
+WITHIN_NOISE = "On the way from this input answers come no farther beyond the boundary than their noise or rounding."
 CHANCES = (
     "The answers lie between 0 and 1: if they are probabilities, one half is the boundary, threshold=0.5 "
     "(--threshold 0.5), or read them through their link, link='sigmoid' (--link sigmoid)."
@@ -65,8 +65,9 @@ def explained(search: Search, source: Queried, answers: FloatArray, steps: int, 
     if unread:
         return search.because(f"{happened} {unread}")
     if source.probe.coarse and search.evidence["smallest margin"] <= source.least:
-        return search.because(f"{WITHIN_NOISE} {_digits(source, answers)}.", Outcome.TOO_NOISY)
-    at_zero = answers.shape[1] == 1 and threshold is None and not source.oracle.facts.saturates
+        return search.because(f"{WITHIN_NOISE} {_digits(source, answers)}. {advice}", Outcome.TOO_NOISY)
+    facts = source.oracle.facts
+    at_zero = facts.outputs == 1 and not facts.saturates and own_threshold(threshold, facts) == 0
     return search.because(f"{happened} {advice} {AT_ZERO if at_zero else ''}".strip())
 
 

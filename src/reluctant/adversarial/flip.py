@@ -111,7 +111,7 @@ def _by_questions(
     rng: np.random.Generator,
 ) -> Flip:
     facts = oracle.facts
-    source = Queried.at(oracle, start, basis, rng, far=basis is None or facts.domain.is_space)
+    source = Queried.at(oracle, start, basis, rng, far=True)
     answers, still = source.probe.answers, source.probe.still
     if source.probe.flat:
         answers = np.concatenate([answers, _elsewhere(oracle, rng)])

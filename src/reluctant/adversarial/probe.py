@@ -20,11 +20,10 @@ from reluctant.health.answers import UNIFORM_SD, digits_noise, narrowest_format,
 from reluctant.health.noise import SECOND_DIFFERENCE_GAIN
 from reluctant.numerics import FloatArray, unit_roundoff
 
-__all__ = ["NONE", "Probe", "answer_noise", "probe", "typical_size"]
+__all__ = ["Probe", "answer_noise", "probe", "typical_size"]
 
 STEPS: FloatArray = 10.0 ** -np.arange(1.0, 7.0)  # of the size of a coordinate
 LONGER: FloatArray = np.array([3.0, 1.0, 0.3])  # where these are too short; random networks flip at 0.7 of that size
-NONE: FloatArray = np.empty(0)
 AROUND = 8  # more inputs, as far away as the input is long: how answers are rounded shows where they differ
 AGAIN = 4  # times the input itself is asked then: noise shows where answers differ
 ANSWER_ROUNDINGS = 2.0  # an answer is a sum of a few numbers of its size
@@ -71,7 +70,7 @@ def probe(
     *,
     ask_far: Ask | None = None,
     told_noise: Callable[[], float] = lambda: 0.0,
-    longer: FloatArray = LONGER,
+    longest: float = np.inf,
 ) -> Probe:
     """Ask along one ray. Cost: 13 rows, 31 where no short step tells a slope from noise.
 
@@ -82,7 +81,7 @@ def probe(
         rng: chooses the ray.
         ask_far: the target, NaN where it has no number, for longer steps.
         told_noise: noise of what was answered so far that answers do not show, as behind a link.
-        longer: steps to try where short ones do not do.
+        longest: of the steps to try where short ones do not do; 0 for none.
     """
     direction = _inward_direction(x, domain, rng)
     room, size = _room(x, direction, domain), typical_size(x)
@@ -91,9 +90,9 @@ def probe(
     short = Looks(answers[0], steps, answers[1 : 1 + len(steps)], answers[1 + len(steps) :])
     found = _chosen(short, short, told_noise())
     told_apart = short.fine(found.sd).size or (found.coarse and short.telling(found.sd)[0])
-    if told_apart or not len(longer):
+    if told_apart or longest <= steps[0]:
         return found
-    steps = np.minimum(size * longer, room / 2)
+    steps = np.minimum(size * LONGER, min(room / 2, longest))
     rows = walk(x, direction, np.concatenate([steps, 2 * steps]), domain)
     rows = np.concatenate([rows, np.repeat(x[None], AGAIN, axis=0), _around(x, size, domain, rng)])
     far, again, others = np.split((ask_far or ask)(rows), [2 * len(steps), 2 * len(steps) + AGAIN])

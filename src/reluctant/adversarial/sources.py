@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from reluctant.adversarial.probe import LONGER, NONE, Probe, probe
+from reluctant.adversarial.probe import Probe, probe
 from reluctant.domains import Domain
 from reluctant.errors import NonFiniteAnswer
 from reluctant.geometry import DistanceNoise
@@ -27,6 +27,7 @@ from reluctant.span.subspace import Subspace
 __all__ = ["DECIDED", "Known", "Queried", "Source"]
 
 DECIDED = 8.0  # times the noise: smaller margins say nothing about a side
+MOVED = 2.0  # half the width of a box over this: the farthest that a point is moved away from its bounds
 OWN_ROUNDINGS = 8.0  # of a network's answer, in units of its size
 
 
@@ -110,11 +111,12 @@ class Queried:
         far: bool = False,
     ) -> Queried:
         """Probe the target around x; far: where digits are few, by steps as long as x. Cost: 13 rows, or 31."""
-        domain, longer = oracle.facts.domain, LONGER if far else NONE
+        domain = oracle.facts.domain
         with oracle.stage("probe"), all_told(oracle) as told:
             found = probe(
                 oracle.query, x, domain, rng, ask_far=lambda rows: _with_gaps(oracle, rows),
-                told_noise=lambda: 0.0 if not told else _behind(oracle, told).noise, longer=longer,
+                told_noise=lambda: 0.0 if not told else _behind(oracle, told).noise,
+                longest=_longest(domain, basis) if far else 0.0,
             )  # fmt: skip
         return cls(oracle, domain, found, _behind(oracle, told) if told else None, found.sd, basis, rng)
 
@@ -183,6 +185,11 @@ def _with_gaps(oracle: Counting, rows: FloatArray) -> FloatArray:
         return oracle.query(rows)
     except NonFiniteAnswer as error:
         return np.where(np.isfinite(error.answers).all(axis=1, keepdims=True), error.answers, np.nan)
+
+
+def _longest(domain: Domain, basis: FloatArray | None) -> float:
+    """Of the steps for a gradient: along a span in a box, points are moved away from its bounds by as much."""
+    return np.inf if basis is None else float(np.min(np.subtract(domain.high, domain.low)) / (2 * MOVED * INSIDE))
 
 
 def _behind(oracle: Counting, told: list[FloatArray]) -> Behind:
