@@ -4,6 +4,7 @@ ReluctantError
 ├── InvalidInput (ValueError)        an argument is wrong; nothing was sent to the target
 │   ├── InvalidRows                  query rows of the wrong shape, type or with NaN/inf
 │   │   └── OutsideDomain            a row leaves the domain the target was opened with
+│   ├── NoGradient                   around this input the target does not change, or not beyond its noise
 │   ├── UnknownTarget                no adapter knows how to open this target
 │   ├── UnsafeFile                   the file can run code and trust_code was not given
 │   ├── UnsupportedModel             a model that cannot be read; the message names the node
@@ -46,6 +47,7 @@ __all__ = [
     "InvalidRows",
     "LinkMismatch",
     "MissingDependency",
+    "NoGradient",
     "NonFiniteAnswer",
     "NotRecovered",
     "OutsideDomain",
@@ -96,6 +98,12 @@ class OutsideDomain(InvalidRows):
     """A row leaves the domain the target was opened with."""
 
     slug = "outside-domain"
+
+
+class NoGradient(InvalidInput):
+    """Around this input the target does not change, or not by more than its noise; it was asked to find that out."""
+
+    slug = "no-gradient"
 
 
 class UnknownTarget(InvalidInput):

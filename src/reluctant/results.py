@@ -102,8 +102,8 @@ class Outcome(Enum):
     )
     TOO_NOISY = (
         "too-noisy",
-        "The answers are too noisy or too coarse against their spread to see any structure, or labels change when they "
-        "are asked for again.",
+        "The answers are too noisy or too coarse against their spread to see what is looked for, or labels change when "
+        "they are asked for again.",
         "Average repeated answers at the target if they are noisy; ask for more digits if they are rounded.",
     )
     NON_FINITE = (
@@ -128,7 +128,7 @@ class Outcome(Enum):
         "See what it answered, and give the link that it has (link=, --link), or none if it answers values or labels.",
     )
 
-    FLIPPED = ("flipped", "A small change of the input flips the target.", "")
+    FLIPPED = ("flipped", "A change of the input flips the target.", "")
     NOT_FLIPPED = (
         "not-flipped",
         "One gradient step did not flip the target, as far as it was followed.",
@@ -136,7 +136,8 @@ class Outcome(Enum):
     )
     ON_BOUNDARY = (
         "on-boundary",
-        "The target is undecided at this input: the sign or the winning class is within its noise.",
+        "The target is undecided at this input: the sign or the winning class is within the noise or rounding of its "
+        "answers.",
         "Start from an input that is clearly on one side.",
     )
     FLAT = (

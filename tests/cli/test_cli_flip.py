@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
 
 TRUE = planted((20, 10, 1), 0)
@@ -67,3 +68,76 @@ def test_an_input_of_the_wrong_size_is_status_two(target, folder, command):
     ended = command("flip", target, "--input", folder / "short.npy")
     assert ended.status == 2
     assert "shape (3,)" in ended.err
+
+
+MODELS = """
+import numpy as np
+W, V = np.linspace(-1, 2, 4), np.linspace(1, -1, 4)
+def odds(x): return x @ W + 0.5
+def chance(x): return 1 / (1 + np.exp(-odds(x)))
+def coarse(x): return (0.03 * odds(x)).round(2)
+def labels(x): return (odds(x) > 0).astype(float)
+def classes(x): return np.stack([x @ W, x @ V, 0 * x[:, 0] - 2], axis=1).argmax(axis=1)
+"""
+
+
+@pytest.fixture
+def flip(folder, command):
+    """Run it on one of these models, from ones."""
+    (folder / "few.py").write_text(MODELS)
+    np.save(folder / "x.npy", np.ones(4))
+    return lambda name, *more: command("flip", f"few:{name}", "--dim", "4", "--input", folder / "x.npy", *more)
+
+
+def saved(folder, weights, biases, link="identity"):
+    ReLUNetwork([weights], [biases], link=link).save(folder / "own.npz")
+    return folder / "own.npz"
+
+
+W, V = np.linspace(-1, 2, 4), np.linspace(1, -1, 4)
+
+
+def test_two_decimals_flip_without_a_network(flip):
+    ended = flip("coarse")
+    assert ended.status == 0
+    assert "sign changes" in ended.out
+
+
+def test_a_probability_names_both_ways_to_read_it(flip):
+    ended = flip("chance")
+    assert ended.status == 1
+    assert "--threshold 0.5" in ended.out
+    assert "--link sigmoid" in ended.out
+    assert "--steps" not in ended.out
+
+
+@pytest.mark.parametrize("more", [("--threshold", "0.5"), ("--link", "sigmoid")])
+def test_both_ways_flip_it(flip, more):
+    ended = flip("chance", *more)
+    assert ended.status == 0
+    assert "The answer crosses 0.5" in ended.out
+
+
+@pytest.mark.parametrize("more", [(), ("--link", "sigmoid")])
+def test_a_network_with_its_link_flips_a_probability(flip, folder, more):
+    ended = flip("chance", "--network", saved(folder, W[None], [0.5], "sigmoid"), *more)
+    assert ended.status == 0
+    assert "The answer crosses 0.5" in ended.out
+
+
+@pytest.mark.parametrize("name", ["labels", "classes"])
+def test_labels_are_told_that_a_network_helps(flip, name):
+    ended = flip(name)
+    assert ended.status == 1
+    assert "no gradient" in ended.out
+    assert "flip --network" in ended.out
+    assert "noise" not in ended.out
+    assert "--steps" not in ended.out
+
+
+def test_a_network_flips_labels(flip, folder):
+    two = flip("labels", "--network", saved(folder, np.stack([-W, W]), [0, 0.5]))
+    three = flip("classes", "--network", saved(folder, np.stack([W, V, 0 * W]), [0, 0, -2]))
+    assert (two.status, three.status) == (0, 0)
+    assert "Class 1 becomes class 0" in two.out
+    assert "Class 0 becomes class 1" in three.out

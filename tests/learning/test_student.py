@@ -47,6 +47,14 @@ def test_a_student_of_values_is_as_close_as_it_says(of_values):
     assert accuracy.agreement >= 0.99
 
 
+@pytest.mark.parametrize(
+    ("defenses", "link"),
+    [(("float16",), "identity"), (("softmax",), "softmax"), (("sigmoid",), "sigmoid"), (("labels",), "identity")],
+)
+def test_the_network_notes_the_link_of_probabilities(defenses, link):
+    assert behind(*defenses, rows=400, steps=10).network.link == link
+
+
 def test_every_row_is_counted(of_values):
     assert of_values.queries == 8000
     assert {stage: rows.asked for stage, rows in of_values.rows.items()} == {"training": 8000}

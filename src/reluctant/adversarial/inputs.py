@@ -9,11 +9,9 @@ from numpy.typing import ArrayLike
 
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, InvalidRows, OutsideDomain
-from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
-from reluctant.oracles import Oracle
 
-__all__ = ["HasBasis", "checked_basis", "checked_input", "checked_network", "checked_steps"]
+__all__ = ["HasBasis", "checked_basis", "checked_input", "checked_steps"]
 
 
 class HasBasis(Protocol):
@@ -47,13 +45,6 @@ def checked_basis(span: HasBasis | None, dim: int) -> FloatArray | None:
             expected=f"an object with a basis (rank, {dim}), rank above 0",
         )  # fmt: skip
     return basis
-
-
-def checked_network(network: ReLUNetwork | None, oracle: Oracle) -> None:
-    """A network that stands for the target has its inputs and outputs."""
-    if network is not None and (network.dim, network.outputs) != (oracle.dim, oracle.outputs):
-        got = f"{network.dim} inputs and {network.outputs} outputs"
-        raise InvalidInput.about("network", got=got, expected=f"{oracle.dim} and {oracle.outputs}, as the target has")
 
 
 def checked_steps(steps: int) -> None:

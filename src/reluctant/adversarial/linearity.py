@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike
 from reluctant.adversarial.inputs import checked_input
 from reluctant.adversarial.line import walk
 from reluctant.adversarial.margins import Margins, Toward
+from reluctant.adversarial.search import LEAST_SLOPE
 from reluctant.adversarial.sources import Known, Queried, Source
 from reluctant.domains import Domain
-from reluctant.errors import InvalidInput
+from reluctant.errors import InvalidInput, NoGradient
 from reluctant.health.noise import MEDIAN_OF_ABS_NORMAL
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
@@ -148,9 +149,10 @@ def _off_origin(start: FloatArray) -> FloatArray:
 def _toward(source: Source, start: FloatArray, reference: bool) -> Toward:
     values = source.ask(start[None])[0]
     margins, gradient = Margins.at(values, reference), source.gradient(start)
-    toward = margins.toward_boundary(values, gradient, np.zeros_like(start), source.slope_noise)
+    toward = margins.toward_boundary(values, gradient, np.zeros_like(start), LEAST_SLOPE * source.slope_noise)
     if toward is None:
-        raise InvalidInput.about("x", got="an input around which the target is flat or undecided", expected="another")
+        got = "an input around which the target is flat or undecided, as far as its digits tell"
+        raise NoGradient.about("x", got=got, expected="another")
     return toward
 
 

@@ -1,14 +1,40 @@
-"""What has to change sign: the output itself, or the margin of the winning class over each of the others."""
+"""What has to change sign: the output itself, the margin of the winning class over each of the others; or the label."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from reluctant.numerics import FloatArray
 
-__all__ = ["Margins", "Toward"]
+__all__ = ["Margins", "SameLabel", "Sides", "Toward"]
+
+
+class Sides(Protocol):
+    """Which side of a boundary answers are on."""
+
+    def smallest(self, values: FloatArray) -> FloatArray:
+        """One number (n,) for each row of answers, negative on the other side."""
+
+    def change(self, values: FloatArray) -> tuple[int, int] | None:
+        """The classes before and at these answers (m,); None where a sign is looked at."""
+
+
+@dataclass(frozen=True)
+class SameLabel:
+    """The side of answers that are labels: that of one label, and that of all others."""
+
+    label: float
+
+    def smallest(self, values: FloatArray) -> FloatArray:
+        """1 for this label, -1 for any other one."""
+        return np.where(values[:, 0] == self.label, 1.0, -1.0)
+
+    def change(self, values: FloatArray) -> tuple[int, int]:
+        """The two labels."""
+        return int(self.label), int(values[0])
 
 
 @dataclass(frozen=True)
@@ -24,27 +50,30 @@ class Toward:
 class Margins:
     """Linear forms (r, m) of the answers, all positive at an input; it is flipped where one of them is negative.
 
-    One output: its own sign. Several: the winner minus each other one.
+    One output: its own sign, or on which side of a threshold it is. Several: the winner minus each other one.
 
     Arguments:
         forms: one row a rival.
         classes: (classes, m) takes answers to one value a class; None for a sign.
-        winner: the class that is ahead at the input.
+        winner: the class that is ahead at the input; of a sign, 1 above the threshold and 0 below.
+        threshold: at which one output changes side.
     """
 
     forms: FloatArray
     classes: FloatArray | None
     winner: int
+    threshold: float = 0.0
 
     @classmethod
-    def at(cls, values: FloatArray, reference: bool = False) -> Margins:
+    def at(cls, values: FloatArray, reference: bool = False, threshold: float = 0.0) -> Margins:
         """The margins at an input with these answers (m,).
 
         With a reference the answers are log-ratios to a class in front of them whose own value is zero.
         """
         outputs = len(values)
         if outputs == 1 and not reference:
-            return cls(np.array([[-1.0 if values[0] < 0 else 1.0]]), None, 0)
+            above = bool(values[0] >= threshold)
+            return cls(np.array([[1.0 if above else -1.0]]), None, int(above), threshold)
         classes = np.eye(outputs)
         if reference:
             classes = np.concatenate([np.zeros((1, outputs)), classes])
@@ -53,7 +82,7 @@ class Margins:
 
     def smallest(self, values: FloatArray) -> FloatArray:
         """The smallest margin (n,) of each row of answers."""
-        return np.asarray((values @ self.forms.T).min(axis=1))
+        return np.asarray(((values - self.threshold) @ self.forms.T).min(axis=1))
 
     def change(self, values: FloatArray) -> tuple[int, int] | None:
         """The winning classes before and at these answers (m,); None where a sign is looked at."""
@@ -67,7 +96,7 @@ class Margins:
         values (m,) and gradients (m, d) are those of a point from which `back` (d,) leads to the input.
         """
         slopes = self.forms @ gradients
-        margins, norms = self.forms @ values + slopes @ back, np.linalg.norm(slopes, axis=1)
+        margins, norms = self.forms @ (values - self.threshold) + slopes @ back, np.linalg.norm(slopes, axis=1)
         open_ones = np.flatnonzero((margins > 0) & (norms > least_slope))
         if not len(open_ones):
             return None

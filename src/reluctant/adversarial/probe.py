@@ -2,7 +2,8 @@
 
 Three points on a ray into the domain, at steps from long to short: the second difference bounds both what noise
 and what a crease does to a slope. The shortest step at which noise is small beside the slope is taken, because
-a gradient takes many steps and each may meet a crease.
+a gradient takes many steps and each may meet a crease. Where no step is long enough, for noise or few digits, steps
+as long as the input itself are tried.
 """
 
 from __future__ import annotations
@@ -13,26 +14,41 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.adversarial.line import walk
+from reluctant.adversarial.looks import Looks
 from reluctant.domains import Domain
-from reluctant.health.answers import narrowest_format, rounding_noise
+from reluctant.health.answers import UNIFORM_SD, digits_noise, narrowest_format, rounding_noise
 from reluctant.health.noise import SECOND_DIFFERENCE_GAIN
 from reluctant.numerics import FloatArray, unit_roundoff
 
 __all__ = ["Probe", "answer_noise", "probe", "typical_size"]
 
 STEPS: FloatArray = 10.0 ** -np.arange(1.0, 7.0)  # of the size of a coordinate
-SHORT = 3  # of them, at which noise is read
-SMALL = 1e-3  # of the slope: noise that a gradient does not feel
+LONGER: FloatArray = np.array([3.0, 1.0, 0.3])  # where these are too short; random networks flip at 0.7 of that size
+AROUND = 8  # more inputs, as far away as the input is long: how answers are rounded shows where they differ
+AGAIN = 4  # times the input itself is asked then: noise shows where answers differ
 ANSWER_ROUNDINGS = 2.0  # an answer is a sum of a few numbers of its size
+OWN_ROUNDINGS = 8.0  # of float32: with more noise than that, digits are missing
+MOST_BENT = 2.001  # grids: rounding alone bends three answers by no more
+
+Ask = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True)
 class Probe:
-    """All answers (13, m), the first of them at the input; their noise, and the step for a gradient."""
+    """What was seen on the ray.
+
+    answers (n, m): all of them, the first at the input; still: none within the short steps differs from it.
+    sd: all that is unknown of an answer, coarse: more than float32 leaves. fresh: of that, what is not rounding to
+    decimals. step: for a gradient; long: longer than the short steps.
+    """
 
     answers: FloatArray
     sd: float
+    fresh: float
     step: float
+    coarse: bool = False
+    long: bool = False
+    still: bool = False
 
     @property
     def flat(self) -> bool:
@@ -46,21 +62,78 @@ def typical_size(x: FloatArray) -> float:
     return size if size > 0 else 1.0
 
 
-def probe(ask: Callable[[FloatArray], FloatArray], x: FloatArray, domain: Domain, rng: np.random.Generator) -> Probe:
-    """Ask along one ray. Cost: 13 rows."""
+def probe(
+    ask: Ask,
+    x: FloatArray,
+    domain: Domain,
+    rng: np.random.Generator,
+    *,
+    ask_far: Ask | None = None,
+    told_noise: Callable[[], float] = lambda: 0.0,
+    longest: float = np.inf,
+) -> Probe:
+    """Ask along one ray. Cost: 13 rows, 31 where no short step tells a slope from noise.
+
+    Arguments:
+        ask: the target.
+        x: the input (d,).
+        domain: rows stay inside.
+        rng: chooses the ray.
+        ask_far: the target, NaN where it has no number, for longer steps.
+        told_noise: noise of what was answered so far that answers do not show, as behind a link.
+        longest: of the steps to try where short ones do not do; 0 for none.
+    """
     direction = _inward_direction(x, domain, rng)
-    steps = STEPS * min(typical_size(x), _room(x, direction, domain) / (2 * STEPS[0]))
+    room, size = _room(x, direction, domain), typical_size(x)
+    steps = STEPS * min(size, room / (2 * STEPS[0]))
     answers = ask(walk(x, direction, np.concatenate([[0.0], steps, 2 * steps]), domain))
-    here, near, far = answers[0], answers[1 : 1 + len(steps)], answers[1 + len(steps) :]
-    bends = np.abs(here - 2 * near + far).max(axis=1)
-    sd = max(answer_noise(answers), float(np.median(bends[-SHORT:])) / SECOND_DIFFERENCE_GAIN)
-    return Probe(answers, sd, _step(steps, bends, np.abs(near - here).max(axis=1) / steps, sd))
+    short = Looks(answers[0], steps, answers[1 : 1 + len(steps)], answers[1 + len(steps) :])
+    found = _chosen(short, short, told_noise())
+    told_apart = short.fine(found.sd).size or (found.coarse and short.telling(found.sd)[0])
+    if told_apart or longest <= steps[0]:
+        return found
+    steps = np.minimum(size * LONGER, min(room / 2, longest))
+    rows = walk(x, direction, np.concatenate([steps, 2 * steps]), domain)
+    rows = np.concatenate([rows, np.repeat(x[None], AGAIN, axis=0), _around(x, size, domain, rng)])
+    far, again, others = np.split((ask_far or ask)(rows), [2 * len(steps), 2 * len(steps) + AGAIN])
+    same = np.concatenate([short.here[None], again[np.isfinite(again).all(axis=1)]])
+    fresh = float(same.std(axis=0).max())
+    every = _chosen(short, short.after(steps, far), told_noise(), others, fresh)
+    return every if every.coarse else _chosen(short, short, told_noise(), every.answers[1:], fresh)
 
 
 def answer_noise(answers: FloatArray) -> float:
     """What the number format and rounding to decimals leave unknown of answers."""
-    rounding = ANSWER_ROUNDINGS * unit_roundoff(narrowest_format(answers)) * float(np.abs(answers).max())
-    return max(rounding, rounding_noise(answers))
+    return max(_format_noise(answers), rounding_noise(answers))
+
+
+def _format_noise(answers: FloatArray) -> float:
+    return ANSWER_ROUNDINGS * unit_roundoff(narrowest_format(answers)) * float(np.abs(answers).max())
+
+
+def _chosen(short: Looks, looks: Looks, told: float, others: FloatArray | None = None, again: float = 0.0) -> Probe:
+    """Noise and step by what was seen.
+
+    told: noise that answers do not show; others (n, m): more answers that noise is read from; again: what answers
+    differ by when they are asked for again.
+    """
+    every = looks.answers if others is None else np.concatenate([looks.answers, others])
+    every = every[np.isfinite(every).all(axis=1)]
+    bend, rounding, size = short.bend, rounding_noise(every), float(np.abs(every).max())
+    seen = max(again, 0.0 if bend <= MOST_BENT * rounding / UNIFORM_SD else bend / SECOND_DIFFERENCE_GAIN)
+    fresh = max(_format_noise(every), seen)
+    sd = max(fresh, rounding, told)
+    step = looks.step(sd) if looks is short else looks.telling_step(sd)
+    return Probe(
+        every, sd, fresh, step,
+        coarse=max(digits_noise(every), seen, told) > OWN_ROUNDINGS * unit_roundoff(np.float32) * size,
+        long=bool(step > short.steps[0]), still=bool((short.answers == short.here).all()),
+    )  # fmt: skip
+
+
+def _around(x: FloatArray, size: float, domain: Domain, rng: np.random.Generator) -> FloatArray:
+    """Random inputs (n, d) as far from this one as it is long."""
+    return np.clip(x + size * rng.standard_normal((AROUND, len(x))), domain.low, domain.high)
 
 
 def _inward_direction(x: FloatArray, domain: Domain, rng: np.random.Generator) -> FloatArray:
@@ -77,11 +150,3 @@ def _room(x: FloatArray, direction: FloatArray, domain: Domain) -> float:
     bound = np.where(direction > 0, domain.high, domain.low)
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(np.where(direction == 0, np.inf, (bound - x) / direction).min())
-
-
-def _step(steps: FloatArray, bends: FloatArray, slopes: FloatArray, sd: float) -> float:
-    """The shortest step whose noise is small beside the slope; if there is none, the one that errs least."""
-    error = np.maximum(bends, sd) / steps
-    best = int(np.argmin(error))
-    fine = np.flatnonzero(sd / steps <= SMALL * slopes[best])
-    return float(steps[max(best, fine[-1])] if len(fine) else steps[best])

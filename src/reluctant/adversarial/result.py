@@ -68,10 +68,15 @@ class Flip(Ended):
             "margins": self.margins,
         }
 
+    def _sign(self) -> str:
+        """What happens to one output; evidence["threshold"] is where it changes side, if that is not at 0."""
+        threshold = self.evidence.get("threshold")
+        return "The sign changes" if threshold is None else f"The answer crosses {threshold:g}"
+
     def __str__(self) -> str:
         if not self.ok:
             return str(self.outcome)
-        change = "The sign changes" if self.classes is None else "Class {} becomes class {}".format(*self.classes)
+        change = self._sign() if self.classes is None else "Class {} becomes class {}".format(*self.classes)
         if not np.isfinite(self.relative_size):  # from the origin
             return f"{self.outcome.happened} {change} with a step of {self.size:.3g}."
         return (

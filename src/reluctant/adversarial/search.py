@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from reluctant.adversarial.line import RayPoint, search_ray
-from reluctant.adversarial.margins import Margins
+from reluctant.adversarial.margins import Margins, Sides
 from reluctant.adversarial.result import Flip
 from reluctant.adversarial.sources import Source
 from reluctant.numerics import FloatArray
 from reluctant.results import Outcome
 
-__all__ = ["DECIDED", "Search", "follow"]
+__all__ = ["LEAST_SLOPE", "Search", "follow", "in_words"]
 
-DECIDED = 8.0  # times the noise: smaller margins say nothing about a side
 LEAST_SLOPE = 4.0  # times the noise of a gradient: less is taken for none
+STEPS_TAKEN = "Up to {} gradient steps did not flip the target, as far as they were followed."
 
 
 @dataclass(frozen=True)
@@ -28,40 +28,53 @@ class Search:
     outcome: Outcome
     start: FloatArray
     values: FloatArray
-    margins: Margins
+    margins: Sides
     best: RayPoint | None
     evidence: Mapping[str, Any]
 
-    def flip(self) -> Flip:
-        """As a result."""
+    def flip(self, crossed: float = 0.0) -> Flip:
+        """As a result; crossed: where one output changes side."""
         if self.best is None:
             return Flip(self.outcome, self.start, evidence=self.evidence)
         before, after = self.margins.smallest(np.array([self.values, self.best.values]))
         classes = self.margins.change(self.best.values)
-        return Flip(self.outcome, self.start, self.best.x, classes, (float(before), float(after)), {}, self.evidence)
+        evidence = {**self.evidence, "threshold": crossed} if crossed and classes is None else self.evidence
+        return Flip(self.outcome, self.start, self.best.x, classes, (float(before), float(after)), {}, evidence)
+
+    def because(self, reason: str, outcome: Outcome | None = None) -> Search:
+        """With a reason in words that says more than the outcome, and another outcome if one is given."""
+        return replace(self, outcome=outcome or self.outcome, best=None, evidence={**self.evidence, "reason": reason})
 
 
-def follow(source: Source, start: FloatArray, steps: int, values: FloatArray, reference: bool) -> Search:
-    """Search from an input with these answers (m,); see `Margins.at` for `reference`."""
-    margins = Margins.at(values, reference)
+def in_words(outcome: Outcome, steps: int) -> tuple[str, str]:
+    """What happened and what to try; more steps are no advice to who has taken some."""
+    if outcome is Outcome.NOT_FLIPPED and steps > 1:
+        return STEPS_TAKEN.format(steps), "Start from another input."
+    return outcome.happened, outcome.advice
+
+
+def follow(source: Source, start: FloatArray, steps: int, values: FloatArray, margins: Margins) -> Search:
+    """Search from an input with these answers (m,) and margins."""
     margin = float(margins.smallest(values[None])[0])
-    if margin <= DECIDED * source.sd:
-        evidence = {"margin": margin, "noise": source.sd}
+    evidence: dict[str, Any] = {"margin": margin, "noise": source.sd}
+    if margin <= source.least:
         return Search(Outcome.ON_BOUNDARY, start, values, margins, None, evidence)
-    best, linear = None, None
-    here = RayPoint(start, values, flipped=False)
+    best, here = None, RayPoint(start, values, flipped=False)
     for _ in range(steps):
         change = _change(source, margins, start, here)
         if change is None:
             break
-        linear = float(np.linalg.norm(change)) if linear is None else linear
-        here = search_ray(source.ask, margins, start, values, change, source.domain, DECIDED * source.sd)
+        evidence.setdefault("linear size", float(np.linalg.norm(change)))
+        here = search_ray(source.ask, margins, start, values, change, source.domain, source.least)
         if best is not None and not (here.flipped and _distance(here, start) < _distance(best, start)):
             break
         best = here if here.flipped else None
-    evidence = {"margin": margin, "noise": source.sd} | ({} if linear is None else {"linear size": linear})
-    unflipped = Outcome.FLAT if linear is None else Outcome.NOT_FLIPPED
-    return Search(unflipped if best is None else Outcome.FLIPPED, start, values, margins, best, evidence)
+    evidence |= {"noise": source.sd}
+    if best is not None:
+        return Search(Outcome.FLIPPED, start, values, margins, best, evidence)
+    evidence |= {"smallest margin": float(margins.smallest(here.values[None])[0])}
+    unflipped = Outcome.NOT_FLIPPED if "linear size" in evidence else Outcome.FLAT
+    return Search(unflipped, start, values, margins, None, evidence)
 
 
 def _change(source: Source, margins: Margins, start: FloatArray, here: RayPoint) -> FloatArray | None:

@@ -15,14 +15,19 @@ from reluctant.domains import Domain
 from reluctant.errors import NonFiniteAnswer
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.gradients import gradients
+from reluctant.health.answers import UNIFORM_SD, rounding_noise
+from reluctant.health.behind import Behind
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting
+from reluctant.oracles.link import all_told
 from reluctant.span.cheap_gradients import INSIDE, SpanGradients
 from reluctant.span.subspace import Subspace
 
-__all__ = ["Known", "Queried", "Source"]
+__all__ = ["DECIDED", "Known", "Queried", "Source"]
 
+DECIDED = 8.0  # times the noise: smaller margins say nothing about a side
+MOVED = 2.0  # half the width of a box over this: the farthest that a point is moved away from its bounds
 OWN_ROUNDINGS = 8.0  # of a network's answer, in units of its size
 
 
@@ -31,6 +36,10 @@ class Source(Protocol):
 
     domain: Domain
     sd: float  # noise of an answer
+
+    @property
+    def least(self) -> float:
+        """Margins that are no larger say nothing about a side."""
 
     @property
     def slope_noise(self) -> float:
@@ -58,6 +67,11 @@ class Known:
         return cls(network, domain, OWN_ROUNDINGS * unit_roundoff(np.float64) * size)
 
     @property
+    def least(self) -> float:
+        """A few times what arithmetic leaves unknown."""
+        return DECIDED * self.sd
+
+    @property
     def slope_noise(self) -> float:
         """There is none to speak of."""
         return 0.0
@@ -73,27 +87,49 @@ class Known:
 
 @dataclass
 class Queried:
-    """A target that is asked; with the basis (k, d) of a span a gradient takes k + 2 rows instead of d + 2."""
+    """A target that is asked; with the basis (k, d) of a span a gradient takes k + 2 rows instead of d + 2.
+
+    behind: the digits of the probabilities that answers were read from; None without a link.
+    """
 
     oracle: Counting
     domain: Domain
     probe: Probe
+    behind: Behind | None
     sd: float
     basis: FloatArray | None
     rng: np.random.Generator
 
     @classmethod
-    def at(cls, oracle: Counting, x: FloatArray, basis: FloatArray | None, rng: np.random.Generator) -> Queried:
-        """Probe the target around x. Cost: 13 rows."""
+    def at(
+        cls,
+        oracle: Counting,
+        x: FloatArray,
+        basis: FloatArray | None,
+        rng: np.random.Generator,
+        *,
+        far: bool = False,
+    ) -> Queried:
+        """Probe the target around x; far: where digits are few, by steps as long as x. Cost: 13 rows, or 31."""
         domain = oracle.facts.domain
-        with oracle.stage("probe"):
-            found = probe(oracle.query, x, domain, rng)
-        return cls(oracle, domain, found, found.sd, basis, rng)
+        with oracle.stage("probe"), all_told(oracle) as told:
+            found = probe(
+                oracle.query, x, domain, rng, ask_far=lambda rows: _with_gaps(oracle, rows),
+                told_noise=lambda: 0.0 if not told else _behind(oracle, told).noise,
+                longest=_longest(domain, basis) if far else 0.0,
+            )  # fmt: skip
+        return cls(oracle, domain, found, _behind(oracle, told) if told else None, found.sd, basis, rng)
 
     @property
     def values(self) -> FloatArray:
         """Answers (m,) at the input."""
         return np.asarray(self.probe.answers[0])
+
+    @property
+    def least(self) -> float:
+        """A few times the noise; of rounding half a unit of the last digit, which is the most that it changes."""
+        noise = self.sd if self.sd > self.probe.sd else self.probe.fresh
+        return max(DECIDED * noise, rounding_noise(self.probe.answers) / UNIFORM_SD / 2)
 
     @property
     def slope_noise(self) -> float:
@@ -108,15 +144,12 @@ class Queried:
     def ask(self, rows: FloatArray) -> FloatArray:
         """Ask along the ray; far out a target may have no number to give."""
         with self.oracle.stage("line"):
-            try:
-                return self.oracle.query(rows)
-            except NonFiniteAnswer as error:
-                return np.where(np.isfinite(error.answers).all(axis=1, keepdims=True), error.answers, np.nan)
+            return _with_gaps(self.oracle, rows)
 
     def gradient(self, x: FloatArray) -> FloatArray:
         """By forward differences, once: a few steps across a crease turn a gradient only a little.
 
-        The row that checks them is another reading of the noise.
+        The row that checks them is another reading of the noise, where rounding or creases on long steps are not.
         """
         if self.basis is None:
             slope, off = self.slopes(x[None], None)
@@ -125,7 +158,8 @@ class Queried:
             with self.oracle.stage("gradient"):
                 found = self.in_span(self.basis).inside(x[None])
             gradient, off = found.slope[0] @ self.basis, found.off
-        self.sd = max(self.sd, float(off[0]))
+        if self.probe.fresh == self.probe.sd and not self.probe.long:
+            self.sd = max(self.sd, float(off[0]))
         return np.asarray(gradient)
 
     def in_span(self, basis: FloatArray) -> SpanGradients:
@@ -143,3 +177,20 @@ class Queried:
     def inside(self, x: FloatArray) -> FloatArray:
         """Moved so far from the bounds that a step along any unit direction stays between them."""
         return self.domain.away(x, INSIDE * self.probe.step)
+
+
+def _with_gaps(oracle: Counting, rows: FloatArray) -> FloatArray:
+    """Answers (n, m), NaN in rows that have no number."""
+    try:
+        return oracle.query(rows)
+    except NonFiniteAnswer as error:
+        return np.where(np.isfinite(error.answers).all(axis=1, keepdims=True), error.answers, np.nan)
+
+
+def _longest(domain: Domain, basis: FloatArray | None) -> float:
+    """Of the steps for a gradient: along a span in a box, points are moved away from its bounds by as much."""
+    return np.inf if basis is None else float(np.min(np.subtract(domain.high, domain.low)) / (2 * MOVED * INSIDE))
+
+
+def _behind(oracle: Counting, told: list[FloatArray]) -> Behind:
+    return Behind.of(np.concatenate(told), ratios=oracle.facts.reference)

@@ -9,7 +9,7 @@ import numpy as np
 
 from reluctant.adversarial import LocalLinearity, flip_sign, local_linearity, predicted_change
 from reluctant.audit.known import Known, Skip, skip_where
-from reluctant.errors import InvalidInput
+from reluctant.errors import NoGradient
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
@@ -49,11 +49,13 @@ def _usable_span(known: Known) -> Span | None:
 def look_at_linearity(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """On the copy, at a few inputs and for nothing; else at one input by questions."""
     _skip_without_gradient(known)
-    starts, network = known.given.inputs, known.network
+    starts, network = [x for x in known.given.inputs if x.any()], known.network
+    if not starts:
+        raise Skip("Every input is the origin: distances are told in units of an input's norm, and it has none.")
     if network is None:
         try:
             return {"linearity": _as_data([local_linearity(oracle, starts[0], rng=seed)], "questions", None)}
-        except InvalidInput as error:
+        except NoGradient as error:
             raise Skip("The target is flat or undecided around the input that was tried.") from error
     found = [local_linearity(network, x, rng=seed) for x in starts[:INPUTS] if _decided(network, x)]
     if not found:
@@ -68,7 +70,7 @@ def _skip_without_gradient(known: Known) -> None:
 
 def _decided(network: ReLUNetwork, x: FloatArray) -> bool:
     """False where there is no gradient to compare with."""
-    return bool(x.any() and np.abs(network.gradients(x[None])).max() > 0)
+    return bool(np.abs(network.gradients(x[None])).max() > 0)
 
 
 def _as_data(found: list[LocalLinearity], by: str, hidden: int | None) -> dict[str, Any]:

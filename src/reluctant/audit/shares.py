@@ -23,7 +23,7 @@ __all__ = [
 BUDGET = 300_000
 SECONDS = 180.0  # of processor time
 MOST_RESERVED = 0.3  # of the budget
-FLIP_ROWS, LINEARITY_ROWS = 49, 1730  # besides one for each input, as their methods say
+FLIP_ROWS, LINEARITY_ROWS = 67, 1730  # besides one for each input, as their methods say
 
 # Of the rows left when a step begins. Steps before "flip" leave the reserve alone, but for the first.
 SHARES = {

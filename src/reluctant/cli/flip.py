@@ -31,17 +31,23 @@ def flip(
     ] = None,
     network: Annotated[
         Path | None,
-        typer.Option(help="A recovered network (.onnx, .npz): the step is found on it, two rows confirm it."),
+        typer.Option(
+            help="A recovered or trained network (.onnx, .npz): the step is found on it, a few rows confirm it."
+        ),
     ] = None,
     span: Annotated[
         Path | None,
         typer.Option(help="A recovered span (.npz of `reluctant span`): a gradient then costs its rank, not d."),
     ] = None,
     steps: Annotated[int, typer.Option(help="Gradients to take; more than one looks for a nearer flip.")] = 1,
+    threshold: Annotated[
+        float | None,
+        typer.Option(help="Where one output changes side: at 0, or at 0.5 if it is known to be a probability."),
+    ] = None,
 ) -> int:
     """Find a small change of one input that flips the target's sign, or the class it chooses.
 
-    One gradient by questions (as many as there are inputs, and about 45 more), then the first flip along it. The
+    One gradient by questions (as many as there are inputs, and 42 to 67 more), then the first flip along it. The
     size is given in units of 1/√d of the input's norm, in which a random network flips at about 0.7. With --domain
     the change stays inside. Exit status 1 if nothing flipped.
 
@@ -54,7 +60,7 @@ def flip(
     if span is not None and ".partial" in span.suffixes:
         options.say(f"{span.name} is not a whole span: what it lacks is not followed, and the flip may be farther.")
     with opened_target(options, target) as oracle:
-        found = flip_sign(oracle, x, span=seen, network=known, steps=steps, rng=options.seed)
+        found = flip_sign(oracle, x, span=seen, network=known, steps=steps, threshold=threshold, rng=options.seed)
         record = Record.of(oracle, "flip", options.seed, found.ok, flip=found)
     _write_input(found, out)
     tell(record, options.json, _lines(found, record, out))

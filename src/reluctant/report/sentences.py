@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from reluctant.adversarial.result import TYPICAL
+from reluctant.adversarial.units import HALF
 from reluctant.audit.owner import told
 from reluctant.audit.states import State, state_of
 from reluctant.report.student import student_of
@@ -98,7 +99,8 @@ def _not_flipped(flip: Data, record: Data) -> str:
 def _sizes(record: Data, flip: Data) -> str:
     """The middle size, and what the smallest step did."""
     labels, smallest, middle = shown_classes(record), flip.get("relative size"), flip.get("median relative size")
-    crosses = "the probability crosses one half" if record["target"].get("link") == "sigmoid" else SIGN_CHANGES
+    halves = record["target"].get("link") == "sigmoid" or (flip.get("evidence") or {}).get("threshold") == HALF
+    crosses = "the probability crosses one half" if halves else SIGN_CHANGES
     change = f"{labels[0]} becomes {labels[1]}" if labels else crosses
     if smallest is None:
         return f": {change}"

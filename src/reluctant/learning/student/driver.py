@@ -19,7 +19,7 @@ from reluctant.learning.student.coordinates import Coordinates
 from reluctant.learning.student.fitting import Pace, fit
 from reluctant.learning.student.measured import measure
 from reluctant.learning.student.questions import FEWEST, Asked, ask, drawn
-from reluctant.learning.student.reading import Labels, reading_of
+from reluctant.learning.student.reading import Labels, Reading, reading_of
 from reluctant.learning.student.shapes import SHAPES, best_shape
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
@@ -93,7 +93,8 @@ def train_student(
 
     The outcome is `learned` if the error on held-out answers is at most eps, `not-accurate-enough` if it is not; the
     network is given either way, and evidence["accuracy"] has the error and the share of equal labels. Where answers are
-    probabilities or labels it gives values before the softmax or sigmoid, which evidence["link"] names; of labels,
+    probabilities or labels it gives values before the softmax or sigmoid, which evidence["link"] names (so does the
+    network itself, of probabilities); of labels,
     evidence["labels"] says what each output stands for.
 
     Cost: `rows` rows, fewer where the budget ends before, or the target refuses more: what was answered is trained on.
@@ -152,8 +153,8 @@ class _Run:
         missed = Outcome.TARGET_FAILED if asked.failed else missed
         return self.result(
             Outcome.LEARNED if measured.good_for(self.eps, DIFFERING) else missed,
-            within.unfolded(reading.finished(raw)), accuracy=measured, limits=LIMITS, answers=reading.kind.value,
-            link=reading.link,
+            _as_read(within.unfolded(reading.finished(raw)), reading), accuracy=measured, limits=LIMITS,
+            answers=reading.kind.value, link=reading.link,
             training=Training(hidden, len(x), pace.steps, asked.short, pace.hurried),
             **({"labels": reading.codes.tolist()} if isinstance(reading, Labels) else {}),
             **({"error": asked.short} if asked.failed else {}),
@@ -162,6 +163,12 @@ class _Run:
     def result(self, outcome: Outcome, network: ReLUNetwork | None = None, **evidence: Any) -> Result:
         spent = self.oracle.ledger.since(self.before)
         return Result(outcome, network, spent, self.oracle.ledger.last_stage, {"eps": self.eps, **evidence})
+
+
+def _as_read(network: ReLUNetwork, reading: Reading) -> ReLUNetwork:
+    """With the link that makes probabilities of its values noted in it; labels have none."""
+    link = reading.link if reading.kind is Kind.PROBABILITIES else "identity"
+    return ReLUNetwork(network.weights, network.biases, network.skip, link)
 
 
 def _check(rows: int, hidden: Sequence[int] | None, eps: float, steps: int, seconds: float | None) -> None:

@@ -1,0 +1,188 @@
+"""A flip found on a network counts on the target in the target's own units: probabilities, labels, log-ratios."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import reluctant as rl
+from reluctant.testing import planted
+
+ONE, THREE = planted((8, 12, 1), 3), planted((8, 12, 3), 2)
+CONFIRMED = {2, 11}  # rows
+
+
+def chance(rows):
+    return 1 / (1 + np.exp(-ONE(rows)))
+
+
+def chances(rows):
+    p = np.exp(THREE(rows) - THREE(rows).max(axis=1, keepdims=True))
+    return p / p.sum(axis=1, keepdims=True)
+
+
+def at(network, seed):
+    """An input that one step on the weights flips, clearly on one side."""
+    rows = np.random.default_rng(seed).standard_normal((60, 8))
+    return next(x for x in rows if np.abs(network(x[None])).min() > 0.3 and rl.flip_sign(network, x).ok)
+
+
+def flip(answer, x, network, **options):
+    opening = {name: options.pop(name) for name in ("link", "kind") if name in options}
+    return rl.flip_sign(rl.open_oracle(answer, dim=8, **opening), x, network=network, **options)
+
+
+@pytest.mark.parametrize(
+    ("network", "options"),
+    [
+        (ONE.before_link("sigmoid"), {}),
+        (ONE.before_link("sigmoid"), {"link": "sigmoid"}),
+        (ONE, {"link": "sigmoid"}),
+        (ONE.before_link("sigmoid"), {"kind": "probabilities"}),
+        (ONE.before_link("sigmoid"), {"threshold": 0.5}),
+    ],
+)
+def test_a_probability_crosses_one_half(network, options, seed):
+    x = at(ONE, seed)
+    found = flip(chance, x, network, **options)
+    assert found.ok
+    assert found.queries in CONFIRMED
+    assert (chance(found.x[None]) - 0.5) * (chance(x[None]) - 0.5) < 0
+    assert "The answer crosses 0.5" in str(found)
+
+
+def test_a_threshold_is_one_of_the_target(seed):
+    x = at(ONE, seed)
+    target = 0.5 + 0.8 * (chance(x[None])[0, 0] - 0.5)
+    found = flip(chance, x, ONE.before_link("sigmoid"), threshold=target)
+    assert found.ok
+    assert chance(found.x[None])[0, 0] == pytest.approx(target, abs=1e-3)
+
+
+@pytest.mark.parametrize("threshold", [0.5, 50.0])
+def test_a_threshold_by_questions(threshold, seed):
+    x = at(ONE, seed)
+    found = flip(lambda rows: 2 * threshold * chance(rows), x, None, threshold=threshold)
+    assert found.ok
+    assert (chance(found.x[None]) - 0.5) * (chance(x[None]) - 0.5) < 0
+    assert f"The answer crosses {threshold:g}" in str(found)
+
+
+def test_what_is_known_to_be_a_probability_needs_no_threshold(seed):
+    x = at(ONE, seed)
+    by_questions = rl.flip_sign(rl.open_oracle(ONE.before_link("sigmoid")), x)
+    assert by_questions.ok
+    assert (chance(by_questions.x[None]) - 0.5) * (chance(x[None]) - 0.5) < 0
+
+
+def test_values_beside_probabilities_are_told_apart(seed):
+    """The network changes sign at 0, and the target has no sign."""
+    found = flip(chance, at(ONE, seed), ONE)
+    assert found.outcome is rl.Outcome.NOT_FLIPPED
+    assert "--link sigmoid" in found.evidence["reason"]
+    assert "--threshold 0.5" in found.evidence["reason"]
+    assert "--steps" not in found.evidence["reason"]
+
+
+def test_a_network_of_probabilities_has_no_sign_either(seed):
+    upper = rl.ReLUNetwork([np.eye(8), np.full((1, 8), 0.01)], [np.zeros(8), np.full(1, 0.6)])
+    found = flip(chance, np.ones(8), upper)
+    assert found.outcome is rl.Outcome.NOT_FLIPPED
+    assert found.queries == 0
+    assert "did not flip the network" in found.evidence["reason"]
+    assert "The target was not asked." in found.evidence["reason"]
+    assert "--threshold 0.5" in found.evidence["reason"]
+
+
+@pytest.mark.parametrize("codes", [(0, 1, 2), (7, 1, 5)])
+@pytest.mark.parametrize("kind", ["values", "labels"])
+def test_a_label_becomes_another(codes, kind, seed):
+    def labels(rows):
+        return np.array(codes)[THREE(rows).argmax(axis=1)]
+
+    x = at(THREE, seed)
+    found = flip(labels, x, THREE, kind=kind)
+    assert found.ok
+    assert found.queries in CONFIRMED
+    assert found.classes == (labels(x[None])[0], labels(found.x[None])[0])
+    assert found.classes[0] != found.classes[1]
+
+
+def test_labels_of_a_sign_flip_by_a_network_with_one_output(seed):
+    x = at(ONE, seed)
+    found = flip(lambda rows: (ONE(rows) > 0).astype(float), x, ONE)
+    assert found.ok
+    assert sorted(found.classes) == [0, 1]
+
+
+@pytest.mark.parametrize(("answer", "options"), [(ONE, {}), (chance, {"link": "sigmoid"})])
+def test_classes_beside_one_value_are_refused(answer, options, seed):
+    with pytest.raises(ValueError, match="3 outputs, expected 8 and 1"):
+        flip(answer, at(THREE, seed), THREE, **options)
+
+
+def test_too_many_classes_behind_a_softmax_are_refused():
+    with pytest.raises(ValueError, match="4 outputs, expected 8 and 2, as the target has with its link, or 3"):
+        flip(chances, np.ones(8), planted((8, 5, 4), 0), link="softmax")
+
+
+@pytest.mark.parametrize("network", [THREE, THREE.log_ratios().before_link("softmax"), THREE.log_ratios()])
+def test_behind_a_softmax_a_network_may_have_all_classes_or_their_ratios(network, seed):
+    x = at(THREE, seed)
+    found = flip(chances, x, network, link="softmax")
+    assert found.ok
+    assert found.classes == (THREE(x[None])[0].argmax(), THREE(found.x[None])[0].argmax())
+
+
+def test_a_network_on_another_side_is_named(seed):
+    x = at(ONE, seed)
+    found = flip(lambda rows: ONE(rows) - 100 * np.sign(ONE(x[None])), x, ONE)
+    assert found.outcome is rl.Outcome.NOT_FLIPPED
+    assert found.evidence["error"].startswith("At this input the network is on another side than the target")
+    assert "--steps" not in found.evidence["reason"]
+
+
+@pytest.mark.parametrize(
+    ("threshold", "options", "text"),
+    [
+        (float("nan"), {}, "finite"),
+        (True, {}, "finite"),
+        (0.5, {"link": "sigmoid"}, "with a link"),
+    ],
+)
+def test_bad_thresholds_are_refused(threshold, options, text):
+    with pytest.raises(ValueError, match=text):
+        flip(chance, np.ones(8), None, threshold=threshold, **options)
+
+
+def test_a_threshold_for_several_outputs_is_refused():
+    with pytest.raises(ValueError, match="one output"):
+        flip(chances, np.ones(8), None, threshold=0.5)
+    with pytest.raises(ValueError, match="one output"):
+        rl.flip_sign(THREE, np.ones(8), threshold=0.5)
+
+
+def test_a_threshold_between_labels_changes_nothing_about_them(seed):
+    def labels(rows):
+        return (ONE(rows) > 0).astype(float)
+
+    two, x = (
+        rl.ReLUNetwork(
+            [*ONE.weights[:-1], np.concatenate([-ONE.weights[-1], ONE.weights[-1]])],
+            [*ONE.biases[:-1], np.concatenate([-ONE.biases[-1], ONE.biases[-1]])],
+        ),
+        at(ONE, seed),
+    )
+    assert flip(labels, x, None, threshold=0.5).outcome is rl.Outcome.PIECEWISE_CONSTANT
+    assert flip(labels, x, two, threshold=0.5).ok
+
+
+def test_a_threshold_that_no_probability_reaches_is_refused():
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        flip(chance, np.ones(8), ONE.before_link("sigmoid"), threshold=2.0)
+
+
+def test_a_saturated_probability_is_told_to_leave_its_link(seed):
+    found = flip(lambda rows: chance(rows).round(2), 40 * at(ONE, seed), None, link="sigmoid")
+    assert found.outcome is rl.Outcome.NON_FINITE
+    assert "--threshold 0.5" in found.evidence["reason"]
