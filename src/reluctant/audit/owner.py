@@ -16,7 +16,18 @@ from reluctant.health.words import RECAST
 from reluctant.oracles import Kind
 from reluctant.results import Ended, Outcome
 
-__all__ = ["GIVE_DOMAIN", "GIVE_SIGMOID", "coarse", "happened", "is_unlucky", "lacks", "reason", "told", "told_of"]
+__all__ = [
+    "GIVE_DOMAIN",
+    "GIVE_SIGMOID",
+    "UNEXPLAINED",
+    "coarse",
+    "happened",
+    "is_unlucky",
+    "lacks",
+    "reason",
+    "told",
+    "told_of",
+]
 
 GIVE_DOMAIN = "If it answers in some range only, give that: domain=(low, high) (--domain LOW,HIGH)."
 GIVE_RANGE = "Give the range of inputs that it expects: domain=(low, high) (--domain LOW,HIGH)."
@@ -53,6 +64,10 @@ GIVES: Mapping[Outcome, str] = {
 GIVE_SIGMOID = (
     "The answers lie between 0 and 1: if each is the probability of a sigmoid, give --link sigmoid, and the values "
     "before it are looked at."
+)
+UNEXPLAINED = (
+    "They end far out, as if something stood after the values that no link here undoes. If they are probabilities in "
+    "another form, audit them as numbers between 0 and 1, one for each class."
 )
 LABELS = "Labels"
 ARE_LABELS = "The answers are labels: they do not change under small steps."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from reluctant.audit.states import State
 from reluctant.audit.stopped import how_to_go_on
 from reluctant.audit.training import training_limits
 from reluctant.audit.verdict import LEAKS, Verdict, judge, smallest_flip
+from reluctant.health.words import likeness
 from reluctant.oracles import Facts, Rows
 from reluctant.results import Result
 from reluctant.runs import Record, jsonable
@@ -28,6 +29,11 @@ from reluctant.runs import Record, jsonable
 __all__ = ["LEAKS", "SCHEMA", "Audit", "StepRecord", "schema"]
 
 SCHEMA = "reluctant-audit/1"
+IN_PERCENT = (
+    "The answers are probabilities in percent. They were divided by 100: digits, errors and the copy are those of "
+    "numbers between 0 and 1."
+)
+AMONG_NAN = "Probabilities that are not told are NaN; they were taken as 0."
 SMALL_INPUT = 4096  # numbers of an input that is written into the record
 
 
@@ -126,6 +132,7 @@ class Audit:
             "link found": found,
             "answers only in": None if reach is None else reach.describe(),
             "may be sigmoids": self.known.may_be_sigmoids,
+            **_look_like(self.known),
         }
 
     def to_json(self) -> str:
@@ -185,6 +192,14 @@ def _small_search(search: dict[str, Any]) -> dict[str, Any]:
     return search | {name: rounded(np.asarray(search[name])) for name in ("t", "answers", "creases")}
 
 
+def _look_like(known: Known) -> dict[str, str]:
+    """What its answers look like in words, where that is more than their kind."""
+    served, percent = known.served, known.written is not None and known.written.percent
+    if served is None or not (percent or served.told is not None):
+        return {}
+    return {"look like": likeness(replace(served, percent=percent))}
+
+
 def _place(known: Known, facts: Facts) -> str:
     """Where the target was asked; extraction may have kept to a part of that."""
     place = (known.reach or facts.domain).describe()
@@ -213,6 +228,8 @@ def _limits(audit: Audit) -> list[str]:
             "itself, and what is said holds inside it. It may answer somewhat farther: where the true range is known, "
             "give it (--domain LOW,HIGH)."
         )
+    if known.written is not None:
+        said.append(IN_PERCENT if known.written.percent else AMONG_NAN)
     if known.linked:
         read = "they were read" if known.refusal is None else "not all of them could be read"
         said.append(f"The answers are probabilities; {read} back through their {known.link}.{_put_right(known)}")

@@ -2,6 +2,7 @@
 
 Few digits hide the curves of a sigmoid at small scale, and a line that bends may have met a crease. Where it bends as
 it is answered, and not as log-odds, only a sigmoid explains it; where it is the other way round the answers are values.
+Where short lines bend either way something else curves them, as the largest of several probabilities is.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from reluctant.health.noise import SECOND_DIFFERENCE_GAIN
 from reluctant.health.shape import NOISE_FACTOR
 from reluctant.numerics import FloatArray
 
-__all__ = ["are_sigmoids", "may_be_sigmoids", "saturated"]
+__all__ = ["are_sigmoids", "curved_as_odds", "may_be_sigmoids", "saturated"]
 
 FEWEST = 3  # stretches: fewer may be chance
 CLEARLY = 3  # times as many on one side
 MOSTLY = 0.8  # of the answers
+LONG = 2  # steps that often meet a crease, the first ones
 DEVIATIONS = 3.0  # of noise, which nearly all answers are within
 CERTAIN = 1e-9  # a probability that far from 0 or 1 is one of a class that is certain
 
@@ -37,7 +39,13 @@ def are_sigmoids(near: ShortLines, far: Mapping[float, ShortLines], sd: float) -
 def may_be_sigmoids(near: ShortLines, far: Mapping[float, ShortLines], sd: float) -> bool:
     """True of answers that are 0 or 1 far out and not nearby, if digits do not show how they get there."""
     there = _between_0_and_1(near, far, sd) and saturated(far, sd) and _decided(near.finite_answers, sd) < 1 - MOSTLY
-    return there and _straightness(near, sd).as_answered < FEWEST
+    found = _straightness(near, sd)
+    return there and found.as_answered < FEWEST and not found.curved_either_way
+
+
+def curved_as_odds(near: ShortLines, sd: float) -> bool:
+    """True of answers between 0 and 1 with this noise if no sigmoid explains how they bend."""
+    return bool(near.sound.any()) and _straightness(near, sd).curved_either_way
 
 
 def _between_0_and_1(near: ShortLines, far: Mapping[float, ShortLines], sd: float) -> bool:
@@ -60,15 +68,25 @@ def _decided(answers: FloatArray, sd: float, size: float = 1.0) -> float:
 
 
 class _Straightness(NamedTuple):
-    """Stretches of lines, a step to both sides, that are straight as log-odds alone, and as answered alone."""
+    """Stretches of lines, a step to both sides, that are straight as log-odds alone, as answered alone, or as neither.
+
+    neither: of short steps alone, which seldom meet a crease.
+    """
 
     as_log_odds: int
     as_answered: int
+    neither: int
 
     @property
     def of_sigmoids(self) -> bool:
         """True if only sigmoids explain it."""
-        return self.as_log_odds >= FEWEST and self.as_log_odds > CLEARLY * self.as_answered
+        as_odds = self.as_log_odds >= FEWEST and self.as_log_odds > CLEARLY * self.as_answered
+        return as_odds and not self.curved_either_way
+
+    @property
+    def curved_either_way(self) -> bool:
+        """True if sigmoids do not explain it, nor creases."""
+        return self.neither >= FEWEST and self.neither >= self.as_log_odds
 
 
 def _straightness(lines: ShortLines, sd: float) -> _Straightness:
@@ -83,8 +101,11 @@ def _straightness(lines: ShortLines, sd: float) -> _Straightness:
         limit = NOISE_FACTOR * sd * SECOND_DIFFERENCE_GAIN
         limit_of_odds = NOISE_FACTOR * sd * np.sqrt(growth[0] ** 2 + 4 * growth[1] ** 2 + growth[2] ** 2)
         shown = undecided & (bend > limit) & (bend * growth[1] > limit_of_odds)  # also as log-odds, were it a crease
-    bent, bent_as_odds = ((undecided & each).any(axis=2) for each in (bend > limit, bend_of_odds > limit_of_odds))
-    return _Straightness(int((shown.any(axis=2) & ~bent_as_odds).sum()), int((bent_as_odds & ~bent).sum()))
+    bends = [(undecided & each).any(axis=2) for each in (bend > limit, bend_of_odds > limit_of_odds)]
+    bent, bent_as_odds = (np.asarray(each) for each in bends)
+    as_log_odds, as_answered = shown.any(axis=2) & ~bent_as_odds, bent_as_odds & ~bent
+    neither = bent[LONG:] & bent_as_odds[LONG:]
+    return _Straightness(int(as_log_odds.sum()), int(as_answered.sum()), int(neither.sum()))
 
 
 def _log_odds(p: FloatArray) -> FloatArray:
