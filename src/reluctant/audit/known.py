@@ -41,7 +41,8 @@ class Given:
 
     inputs: honest inputs (n, d); `sampled` if they were drawn from the domain. shape: of an input that is an image.
     file: a local file of the model, for the truth and for defenses; defense: what stands before it in the target;
-    link: how its answers are to be read; output: the one that is looked at. engine: where defenses are tried.
+    percent: it answers in percent. link: how answers are to be read; output: the one that is looked at. engine: where
+    defenses are tried.
     """
 
     inputs: FloatArray
@@ -55,6 +56,7 @@ class Given:
     watch: Callable[[int, int, str], None] | None = None
     defense: tuple[str, ...] = ()
     engine: Engine | None = None
+    percent: bool = False
 
     def inside(self, box: Domain, seed: int) -> Given:
         """The same with inputs that lie in a range: those given that do, or some drawn from it."""

@@ -18,6 +18,7 @@ from reluctant.results import Ended, Outcome
 
 __all__ = [
     "GIVE_DOMAIN",
+    "GIVE_PERCENT",
     "GIVE_SIGMOID",
     "UNEXPLAINED",
     "coarse",
@@ -64,6 +65,10 @@ GIVES: Mapping[Outcome, str] = {
 GIVE_SIGMOID = (
     "The answers lie between 0 and 1: if each is the probability of a sigmoid, give --link sigmoid, and the values "
     "before it are looked at."
+)
+GIVE_PERCENT = (
+    "The answers lie between 0 and 100: if each is the probability of a sigmoid in percent, give --percent --link "
+    "sigmoid, and the values before it are looked at."
 )
 UNEXPLAINED = (
     "They end far out, as if something stood after the values that no link here undoes. If they are probabilities in "

@@ -33,6 +33,7 @@ IN_PERCENT = (
     "The answers are probabilities in percent. They were divided by 100: digits, errors and the copy are those of "
     "numbers between 0 and 1."
 )
+MAYBE_PERCENT = "values between 0 and 100, which may be probabilities in percent"
 AMONG_NAN = "Probabilities that are not told are NaN; they were taken as 0."
 SMALL_INPUT = 4096  # numbers of an input that is written into the record
 
@@ -195,6 +196,8 @@ def _small_search(search: dict[str, Any]) -> dict[str, Any]:
 def _look_like(known: Known) -> dict[str, str]:
     """What its answers look like in words, where that is more than their kind."""
     served, percent = known.served, known.written is not None and known.written.percent
+    if served is not None and served.percent and known.may_be_sigmoids:
+        return {"look like": MAYBE_PERCENT}
     if served is None or not (percent or served.told is not None):
         return {}
     return {"look like": likeness(replace(served, percent=percent))}

@@ -135,7 +135,7 @@ def as_served(copy: Oracle, served: Health | None) -> Oracle:
     """A copy that answers in the digits of the model it stands for."""
     if served is None:
         return copy
-    names = [] if served.told is None else [f"top={served.told.largest}"]
+    names = []
     if not served.deterministic and served.fresh_noise > 0:
         names.append(f"gaussian={served.fresh_noise:.2g}")
     if served.decimals is not None:

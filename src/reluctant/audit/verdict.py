@@ -10,7 +10,16 @@ from reluctant.adversarial import Flip
 from reluctant.audit.clipping import clipped_words
 from reluctant.audit.closeness import closeness, is_near
 from reluctant.audit.known import OF_CREASES, Known
-from reluctant.audit.owner import GIVE_DOMAIN, GIVE_SIGMOID, UNEXPLAINED, coarse, happened, is_unlucky, reason
+from reluctant.audit.owner import (
+    GIVE_DOMAIN,
+    GIVE_PERCENT,
+    GIVE_SIGMOID,
+    UNEXPLAINED,
+    coarse,
+    happened,
+    is_unlucky,
+    reason,
+)
 from reluctant.audit.recovered import accuracy_of, is_trained, shape_of
 from reluctant.audit.stopped import STOPS, is_stopped, left_by_a_stop, listed
 from reluctant.results import Ended, Outcome, Result
@@ -255,8 +264,9 @@ def _unlucky(known: Known) -> list[str]:
 def _elsewhere(known: Known) -> list[str]:
     """Where more would be seen: inside the range of clipped inputs, behind a link that nobody gave."""
     clipped = [] if known.clipped is None else [clipped_words(known.clipped)]
-    behind = [GIVE_SIGMOID] if known.unread else [UNEXPLAINED] if known.unexplained else []
-    return [*clipped, *behind]
+    percent = known.health is not None and known.health.percent
+    give = GIVE_PERCENT if percent else GIVE_SIGMOID
+    return [*clipped, *([give] if known.unread else [UNEXPLAINED] if known.unexplained else [])]
 
 
 def _of_span(known: Known, before: list[str]) -> str:

@@ -17,6 +17,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Kind, Linked
 from reluctant.oracles.link import NOISY, ToFirst, last_told
+from reluctant.oracles.plain import in_percent
 from reluctant.runs import Record
 from reluctant.verification import Verification
 from reluctant.verification import verify as verify_network
@@ -78,8 +79,10 @@ def _verified(
 def _refuse_unreadable(
     oracle: Counting, read: Counting, candidate: ReLUNetwork, options: TargetOptions, error: LinkMismatch
 ) -> None:
-    """Raise of labels, and of probabilities that noise has moved: what the link refused is no answer of values."""
+    """Raise of labels, percentages and noisy probabilities: what the link refused is no answer of values."""
     told, p = Behind.last_of(read), last_told(read)
+    if p is not None and in_percent(p):
+        raise error
     if told is not None and told.certain:
         fix = "How many labels are the same, train_student and audit measure."
         raise _refused("labels, nothing but 0 and 1", fix) from error

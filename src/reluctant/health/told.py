@@ -39,8 +39,9 @@ def largest_told(values: FloatArray, noise: float = 0.0) -> Told | None:
     p = np.where(np.isnan(answered), 0.0, answered)
     if p.shape[1] < 2 or not in_unit(p, noise):
         return None
-    count, off = (p != 0).sum(axis=1), p.shape[1] * max(_rounding(p), noise)
-    told, left = Told(int(count.max()), p.shape[1]), 1 - p.sum(axis=1)
+    count, left = (p != 0).sum(axis=1), 1 - p.sum(axis=1)
+    told = Told(int(count.max()), p.shape[1])
+    off = told.largest * max(_rounding(p), noise)
     mean_untold = left / max(told.classes - told.largest, 1)
     largest_few = (count == told.largest) & (left >= -off) & (np.where(p != 0, p, 1.0).min(axis=1) >= mean_untold - off)
     if told.largest == told.classes or not np.all(largest_few | (np.abs(left) <= off)):
