@@ -11,13 +11,17 @@ from scipy.special import expit, softmax
 
 from reluctant import check_health, open_oracle
 from reluctant.audit import audit, training
+from reluctant.audit.defending import _behind
 from reluctant.audit.known import Given, Known
 from reluctant.audit.looking import span_from_labels
 from reluctant.defenses import defend
+from reluctant.domains import Domain
 from reluctant.health import Shape
 from reluctant.oracles import Kind
+from reluctant.oracles.plain import Writing
 from reluctant.report.interface import interface_facts
 from reluctant.results import Outcome
+from reluctant.span import recover_span
 from reluctant.testing import planted
 
 NETWORK, ONE, TWO = planted((6, 8, 3)), planted((6, 8, 1)), planted((6, 8, 2), 1)
@@ -67,9 +71,14 @@ def test_the_largest_probability_alone_trains_a_copy(record, monkeypatch):
     assert found["training"]["evidence"]["accuracy"]["error"] < 1e-4
     assert found["verdict"]["leaks"] == ["approximable"]
     assert step(found, "extraction")["state"] == "skipped"
-    assert dict(interface_facts(found))["Answers"].startswith(
-        "the largest probability of 3 classes, the others not told"
-    )
+    assert "the largest probability of 3 classes" in dict(interface_facts(found))["Answers"]
+
+
+def test_nan_for_what_is_not_told_is_taken_as_0():
+    with open_oracle(lambda x: largest(x, untold=np.nan), dim=6) as oracle:
+        found = audit(oracle, steps=["health"])
+    assert found.known.served.refusal is Outcome.NOT_PIECEWISE_LINEAR
+    assert "Probabilities that are not told are NaN; they were taken as 0." in found.to_dict()["limits"]
 
 
 # ---- percentages
@@ -93,6 +102,7 @@ def test_percentages_are_read_as_fractions(record, name, given):
     assert "in percent" in found["target"]["look like"]
     assert sum("They were divided by 100" in said for said in found["limits"]) == 1
     assert found["served"]["spread"] < 1
+    assert found["served"]["number_format"] == ("float32" if "float32" in name else "float64")
     assert dict(interface_facts(found))["Answers"].endswith("in percent, as the audit saw")
 
 
@@ -111,14 +121,30 @@ def test_a_network_is_trained_on_rounded_percentages_as_probabilities(record, mo
     assert found["training"]["evidence"]["link"] == "softmax"
 
 
-def test_percentages_in_a_range_are_asked_there(record):
-    def checked(x):
-        return np.where(np.abs(x).max(axis=1, keepdims=True) <= 20, 100 * classes(x), np.nan)
+def test_percentages_in_a_range_are_asked_where_none_is_certain(record):
+    def confident(x):
+        p = softmax(60 * NETWORK(x), axis=1)
+        return np.where(np.abs(x).max(axis=1, keepdims=True) <= 300, p, np.nan)
 
-    found = record(checked, 6, steps=EXACT)
+    fractions = record(confident, 6, steps=["health"])["target"]
+    found = record(lambda x: 100 * confident(x), 6, steps=EXACT)
     assert found["target"]["link"] == "softmax"
-    assert found["target"]["answers only in"] is not None
+    assert found["target"]["answers only in"] == fractions["answers only in"]
     assert found["verdict"]["level"] == "exact"
+
+
+def test_a_file_that_answers_percentages_is_defended_as_fractions(tmp_path):
+    NETWORK.save(tmp_path / "model.npz")
+    given = Given(np.zeros((1, 6)), file=tmp_path / "model.npz")
+    x = np.ones((1, 6))
+    for known in (Known(replace(given, percent=True)), Known(given, written=Writing(percent=True))):
+        np.testing.assert_allclose(_behind(known, (), Domain()).query(x), NETWORK(x) / 100)
+
+
+def test_a_link_that_is_given_tells_percentages_from_values(record):
+    found = record(lambda x: np.round(100 * expit(ONE(x)), 1), 6, steps=["health"], link="sigmoid")
+    assert step(found, "health")["state"] == "done"
+    assert any("divided by 100" in said for said in found["limits"])
 
 
 def test_what_may_be_percentages_is_not_divided_and_not_settled(record):
@@ -149,6 +175,13 @@ def test_curves_that_nobody_looked_behind_are_not_settled(record, name):
     assert found["verdict"]["level"] == "unknown"
     assert "as if something stood after the values" in found["verdict"]["sentence"]
     assert "of a sigmoid" not in found["verdict"]["sentence"]
+
+
+def test_a_span_that_is_not_found_in_such_curves_is_not_settled():
+    target = open_oracle(lambda x: np.tanh(NETWORK(x)), dim=6)
+    health, span = check_health(target), recover_span(target)
+    assert span.outcome is Outcome.NOT_PIECEWISE_LINEAR
+    assert not Known(Given(np.zeros((1, 6))), served=health, health=health, span=span).settled("span")
 
 
 def test_curves_that_do_not_end_are_no_probabilities(record):

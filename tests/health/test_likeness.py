@@ -10,6 +10,7 @@ from scipy.special import expit, softmax
 
 from reluctant import check_health, extract, open_oracle
 from reluctant.health import Shape
+from reluctant.health.behind import Behind
 from reluctant.oracles import Kind
 from reluctant.results import Outcome
 from reluctant.testing import planted
@@ -62,14 +63,25 @@ def test_a_largest_probability_in_one_output_is_no_sigmoid(seed):
     """Its log-odds are curved as well, and no step is so short that they are not."""
     health = checked(lambda x: classes(x).max(axis=1), rng=seed)
     assert health.shape is Shape.SMOOTH
-    assert not (health.sigmoids or health.like_sigmoids or health.may_be_sigmoids)
+    assert (health.sigmoids, health.like_sigmoids, health.may_be_sigmoids) == (False, False, False)
     assert "sigmoid, extract reads" not in health.reason
     assert "are probabilities of a sigmoid" not in health.reason
 
 
-def test_a_sigmoid_of_many_creases_is_one():
-    wide = planted((6, 300, 1))
-    assert checked(lambda x: expit(wide(x))).sigmoids
+@pytest.mark.parametrize("seed", range(5))
+def test_a_sigmoid_of_many_creases_is_one(seed):
+    """Short steps meet some of them, and the shortest do not."""
+    wide = planted((6, 2000, 1))
+    health = checked(lambda x: expit(wide(x) / 30), rng=seed)
+    assert health.sigmoids
+    assert not health.curved_odds
+
+
+def test_the_noise_of_a_probability_that_follows_from_the_others():
+    """What is left next to 1 has lost most of the digits of float32."""
+    p = np.float32(np.tile([[0.999, 0.001]], (20, 1)) + np.linspace(0, 1e-4, 20)[:, None] * [-1, 1]).astype(float)
+    both, one = (Behind.of(told, ratios=True).noise for told in (p, p * [1, 0]))
+    assert 500 < one / both < 2000
 
 
 PERCENT = {

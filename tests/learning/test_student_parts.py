@@ -52,7 +52,7 @@ def test_the_slope_of_chances():
         (TOP, Kind.VALUES, Classes),
         (TOP.astype(np.float32).astype(float), Kind.VALUES, Classes),
         (TOP.round(3), Kind.VALUES, Classes),
-        (np.where(TOP > 0, TOP + 1e-3 * RNG.standard_normal(TOP.shape), 0), Kind.VALUES, Classes),
+        (np.where(TOP > 0, TOP**0.1 + 1e-3 * RNG.standard_normal(TOP.shape), 0), Kind.VALUES, Classes),
         (np.maximum(RNG.standard_normal((50, 4)), 0), Kind.VALUES, Values),
         (np.clip(RNG.standard_normal((50, 4)), 0, 1), Kind.VALUES, Values),
         (np.eye(4)[RNG.integers(4, size=50)], Kind.VALUES, OneHot),

@@ -100,16 +100,15 @@ def _check_inside(oracle: Counting, known: Known, seed: int) -> dict[str, Any] |
 def _check(oracle: Counting, known: Known, seed: int) -> dict[str, Any]:
     """The answers as they are; percentages, and probabilities among NaN, as plain ones. Cost: a second check of these.
 
-    Of what may be percentages only a link that was given, or that reads values from them, tells that they are.
+    What may be percentages and may be values is divided only where a link was given.
     """
     served = check_health(oracle, rng=seed)
     written = _writing(served)
-    if written is None:
+    if written is None or not (served.are_probabilities or known.linked):
         return _read(oracle, known, served, seed)
     plain = seen(oracle, "identity", None, written=written)
     found = _read(plain, known, check_health(plain, rng=seed), seed)
-    sure = served.are_probabilities or known.linked or "link" in found
-    return found | {"written": written} if sure else _read(oracle, known, served, seed)
+    return found | {"written": written}
 
 
 def _writing(served: Health) -> Writing | None:

@@ -76,9 +76,7 @@ def _summarise(
     near_noise, far_noise = _near_reading(near, behind), _far_reading(far)
     shape, off = _shape(near, near_noise, behind), NOISE_FACTOR * near_noise.sd if near_noise else 0.0
     off = 0.0 if shape is Shape.UNCLEAR else off  # noise that hides everything else would explain everything
-    ends = None if shape is Shape.CONSTANT else _constant_beyond(near, far, off)
-    sd, squashed = near_noise.sd if near_noise else None, shape is Shape.SMOOTH and ends is not None
-    like = Likeness.of(near, far, sd, off, linked=behind is not None, squashed=squashed)
+    like = Likeness.of(near, far, near_noise.sd if near_noise else None, off, linked=behind is not None)
     if like.answers is Kind.LABELS and shape is not Shape.CONSTANT:
         shape = Shape.PIECEWISE_CONSTANT
     finite = near.finite_answers
@@ -94,7 +92,7 @@ def _summarise(
         number_format=narrowest_format(near.answers),
         nonfinite=sum(_nonfinite_rows(answers) for answers in (near.answers, repeated, *_answers(far))),
         largest_scale=max(answered),
-        constant_beyond=ends,
+        constant_beyond=None if shape is Shape.CONSTANT else _constant_beyond(near, far, off),
         queries=queries,
         behind=behind,
         **vars(like),

@@ -38,10 +38,10 @@ class Likeness:
     percent: bool = False
 
     @classmethod
-    def of(cls, near: ShortLines, far: Far, sd: float | None, off: float, *, linked: bool, squashed: bool) -> Self:
+    def of(cls, near: ShortLines, far: Far, sd: float | None, off: float, *, linked: bool) -> Self:
         """Of answers near and far out with this noise, which are off by no more than so much.
 
-        linked: they are values that were read from probabilities; squashed: they are curved, and end far out.
+        linked: they are values that were read from probabilities.
         """
         plain = cls._as_they_are(near, far, sd, off, linked)
         if linked or plain.explained or not _up_to_a_hundred(near, far, off):
@@ -50,8 +50,7 @@ class Likeness:
         hundredths = cls._as_they_are(
             near.divided(PERCENT), scaled, None if sd is None else sd / PERCENT, off / PERCENT, linked
         )
-        percent = hundredths.explained or (squashed and hundredths.saturated and not hundredths.curved_odds)
-        return replace(hundredths, percent=True) if percent else plain
+        return replace(hundredths, percent=True) if hundredths.explained else plain
 
     @classmethod
     def _as_they_are(cls, near: ShortLines, far: Far, sd: float | None, off: float, linked: bool) -> Self:
