@@ -11,6 +11,7 @@ from scipy.special import expit, softmax
 from reluctant import check_health, extract, open_oracle
 from reluctant.health import Shape
 from reluctant.health.behind import Behind
+from reluctant.health.log_odds import _Straightness
 from reluctant.oracles import Kind
 from reluctant.results import Outcome
 from reluctant.testing import planted
@@ -75,6 +76,11 @@ def test_a_sigmoid_of_many_creases_is_one(seed):
     health = checked(lambda x: expit(wide(x) / 30), rng=seed)
     assert health.sigmoids
     assert not health.curved_odds
+
+
+def test_a_few_curves_by_chance_do_not_speak_against_many_straight_lines():
+    assert _Straightness(as_log_odds=9, as_answered=0, curved=3).of_sigmoids
+    assert not _Straightness(as_log_odds=3, as_answered=0, curved=9).of_sigmoids
 
 
 def test_the_noise_of_a_probability_that_follows_from_the_others():

@@ -34,6 +34,7 @@ IN_PERCENT = (
     "numbers between 0 and 1."
 )
 MAYBE_PERCENT = "values between 0 and 100, which may be probabilities in percent"
+FROM_THE_OTHERS = "softmax, the one that is not told from the others"
 AMONG_NAN = "Probabilities that are not told are NaN; they were taken as 0."
 SMALL_INPUT = 4096  # numbers of an input that is written into the record
 
@@ -235,7 +236,8 @@ def _limits(audit: Audit) -> list[str]:
         said.append(IN_PERCENT if known.written.percent else AMONG_NAN)
     if known.linked:
         read = "they were read" if known.refusal is None else "not all of them could be read"
-        said.append(f"The answers are probabilities; {read} back through their {known.link}.{_put_right(known)}")
+        through = FROM_THE_OTHERS if known.link == "top-k" else known.link
+        said.append(f"The answers are probabilities; {read} back through their {through}.{_put_right(known)}")
     if known.network is not None and known.written_link not in ("identity", "sigmoid"):
         said.append("Probabilities do not tell a value added to every class alike: the first class is taken as 0.")
     for run in (known.extraction, known.learning, known.training):
