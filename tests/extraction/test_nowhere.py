@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,14 @@ import pytest
 import reluctant as rl
 from reluctant.errors import OutsideDomain
 from reluctant.extraction.attempts import Run
+from reluctant.extraction.depth_two.line import _unresolved
 from reluctant.testing import planted
+
+
+def test_creases_that_are_nowhere_are_counted_without_a_warning():
+    places = np.array([0.5, 1.0, 0.7, np.inf, np.inf, np.nan])
+    creases = SimpleNamespace(t=places, jump=np.ones((len(places), 1)))
+    assert _unresolved(SimpleNamespace(creases=creases, open=np.zeros(3, bool))) == 3 + 1  # and one not in order
 
 
 def layers(seed: int, *widths: int):

@@ -93,8 +93,9 @@ def _scan_a_line(oracle: Counting, lines: Lines, noise: DistanceNoise, rng: np.r
 def _unresolved(scan: Scan) -> int:
     """Places of the line that stay open, creases that are not in order, and such that bend nothing or are nowhere."""
     creases = scan.creases
-    nothing = ~creases.jump.any(axis=1) | ~np.isfinite(creases.t) | ~np.isfinite(creases.jump).all(axis=1)
-    return int(scan.open.sum() + (np.diff(creases.t) <= 0).sum() + nothing.sum())
+    somewhere = np.isfinite(creases.t)
+    nothing = ~creases.jump.any(axis=1) | ~somewhere | ~np.isfinite(creases.jump).all(axis=1)
+    return int(scan.open.sum() + (np.diff(creases.t[somewhere]) <= 0).sum() + nothing.sum())
 
 
 def _network(scan: Scan, lines: Lines) -> FramedNetwork:
