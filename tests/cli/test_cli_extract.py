@@ -111,6 +111,9 @@ def probabilities(x):
 def percentages(x):
     return 100 * probabilities(x)
 
+def largest_two(x):
+    return np.where(probabilities(x) > probabilities(x).min(axis=1, keepdims=True), probabilities(x), 0)
+
 def boxed(x):
     if np.abs(x).max() > 3:
         raise ValueError("inputs must be in [-3, 3]")
@@ -135,6 +138,14 @@ def test_a_classifier_is_shown_and_written_with_all_its_classes(name, classifier
     assert checked.status == 0
     assert "written with a softmax" in checked.out
     assert command("verify", target, folder / name, "--dim", 4, "--link", "softmax").status == 0
+
+
+def test_the_largest_few_probabilities_are_verified_without_the_option(classifier, folder, command):
+    target, written = f"{classifier}:largest_two", folder / "copy.npz"
+    assert command("extract", target, "--dim", 4, "--link", "top-k", "-o", written).status == 0
+    ended = command("verify", target, written, "--dim", 4)
+    assert ended.status == 0
+    assert "the target's largest probabilities were read through it" in ended.out
 
 
 def test_percentages_are_divided_and_verified(classifier, folder, command):
