@@ -52,6 +52,13 @@ def test_all_but_one_are_read_through_their_link_as_advised(k, network, words):
     assert extract(open_oracle(partial(largest, k=k, network=network), dim=6, link="top-k")).ok
 
 
+@pytest.mark.parametrize("seed", [10, 30])
+def test_one_output_among_0s_inside_a_box_is_a_value(seed):
+    network = planted((5, 7, 3), seed)
+    oracle = open_oracle(lambda x: np.maximum(network(x), 0), dim=5, domain=(-1, 1))
+    assert check_health(oracle, rng=seed).refusal is None
+
+
 def test_nan_for_what_is_not_told_is_named():
     health = checked(partial(largest, untold=np.nan))
     assert (health.told, health.refusal) == ((1, 3), Outcome.NON_FINITE)

@@ -73,6 +73,13 @@ def test_other_answers_are_not_taken_for_them(name):
     assert largest_told(OTHERS[name]) is None
 
 
+def test_one_class_alone_may_be_a_value():
+    """A network whose other outputs are cut off at 0 all over a small place; of curves it is no network's."""
+    values = np.pad(RNG.uniform(0.4, 0.9, (60, 1)), ((0, 0), (0, 2)))
+    assert largest_told(values) is None
+    assert largest_told(values, no_values=True) == (1, 3)
+
+
 @pytest.mark.parametrize("outputs", [2, 3, 5])
 def test_values_cut_off_at_0_are_none_whatever_their_size(outputs):
     for seed in range(40):

@@ -76,7 +76,8 @@ def _summarise(
     near_noise, far_noise = _near_reading(near, behind), _far_reading(far)
     shape, off = _shape(near, near_noise, behind), NOISE_FACTOR * near_noise.sd if near_noise else 0.0
     off = 0.0 if shape is Shape.UNCLEAR else off  # noise that hides everything else would explain everything
-    like = Likeness.of(near, far, near_noise.sd if near_noise else None, off, linked=behind is not None)
+    sd, curved = near_noise.sd if near_noise else None, shape is Shape.SMOOTH
+    like = Likeness.of(near, far, sd, off, linked=behind is not None, curved=curved)
     if like.answers is Kind.LABELS and shape is not Shape.CONSTANT:
         shape = Shape.PIECEWISE_CONSTANT
     finite = near.finite_answers

@@ -38,23 +38,24 @@ class Likeness:
     percent: bool = False
 
     @classmethod
-    def of(cls, near: ShortLines, far: Far, sd: float | None, off: float, *, linked: bool) -> Self:
+    def of(cls, near: ShortLines, far: Far, sd: float | None, off: float, *, linked: bool, curved: bool) -> Self:
         """Of answers near and far out with this noise, which are off by no more than so much.
 
-        linked: they are values that were read from probabilities.
+        linked: they are values that were read from probabilities; curved: they are no values of a ReLU network.
         """
-        plain = cls._as_they_are(near, far, sd, off, linked)
+        plain = cls._as_they_are(near, far, sd, off, linked, curved)
         if linked or plain.explained or not _up_to_a_hundred(near, far, off):
             return plain
         scaled = {scale: lines.divided(PERCENT) for scale, lines in far.items()}
         hundredths = cls._as_they_are(
-            near.divided(PERCENT), scaled, None if sd is None else sd / PERCENT, off / PERCENT, linked
+            near.divided(PERCENT), scaled, None if sd is None else sd / PERCENT, off / PERCENT, linked, curved
         )
         return replace(hundredths, percent=True) if hundredths.explained else plain
 
     @classmethod
-    def _as_they_are(cls, near: ShortLines, far: Far, sd: float | None, off: float, linked: bool) -> Self:
-        told = None if linked else largest_told(_everywhere(near, far), off)
+    def _as_they_are(cls, near: ShortLines, far: Far, sd: float | None, off: float, linked: bool, curved: bool) -> Self:
+        no_values = curved or bool(far)  # far out values would not stay below 1
+        told = None if linked else largest_told(_everywhere(near, far), off, no_values=no_values)
         known = None if told is None else Kind.PROBABILITIES
         one_hot = is_one_hot(near.answers)
         return cls(

@@ -1,7 +1,8 @@
 """How many of the probabilities of its classes an answer tells: the largest few, where the others are 0 or NaN.
 
 Those that are told leave a part of 1 to the others, and none of these can be larger than the smallest that is told: it
-is at least the mean of them. Values that are cut off at 0 do not keep to that, nor to one number of them in every row.
+is at least the mean of them. Values that are cut off at 0 do not keep to that, nor to one number of them in every row;
+where only one of them is ever above 0 they may, in a small place.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ class Told(NamedTuple):
         return self.largest == self.classes - 1
 
 
-def largest_told(values: FloatArray, noise: float = 0.0) -> Told | None:
+def largest_told(values: FloatArray, noise: float = 0.0, *, no_values: bool = False) -> Told | None:
     """How many probabilities of classes each answer (n, m) tells, fewer than all; None of any other answers.
 
-    noise: the most that one is off by. A row that tells fewer than others has no more to tell: it adds up to 1.
+    noise: the most that one is off by. no_values: it is known that they are not values; else they have to be those of
+    different classes in different rows. A row that tells fewer than others has no more to tell: it adds up to 1.
     """
     answered = values[~np.isnan(values).all(axis=1)]
     p = np.where(np.isnan(answered), 0.0, answered)
@@ -44,7 +46,12 @@ def largest_told(values: FloatArray, noise: float = 0.0) -> Told | None:
     off = told.largest * max(_rounding(p), noise)
     mean_untold = left / max(told.classes - told.largest, 1)
     largest_few = (count == told.largest) & (left >= -off) & (np.where(p != 0, p, 1.0).min(axis=1) >= mean_untold - off)
-    if told.largest == told.classes or not np.all(largest_few | (np.abs(left) <= off)):
+    same_classes = len(np.unique(p[count == told.largest] != 0, axis=0)) == 1
+    if (
+        told.largest == told.classes
+        or (same_classes and not no_values)
+        or not np.all(largest_few | (np.abs(left) <= off))
+    ):
         return None
     return told if np.unique(left[left > off]).size >= FEWEST_VALUES else None
 
