@@ -135,7 +135,7 @@ def _tells_largest_few(oracle: Counting, few: FloatArray | None, options: Target
     """True if the target tells its largest probabilities alone. Cost: 12 rows where each of these few misses some."""
     if few is None or not ((few == 0) | np.isnan(few)).any(axis=1).all():
         return False
-    return largest_told(oracle.answer(_some_rows(oracle, options, rows=TOLD_ROWS))) is not None
+    return largest_told(oracle.answer(_some_rows(oracle, options, rows=TOLD_ROWS)), no_values=True) is not None
 
 
 def _before_its_link(oracle: Counting, candidate: ReLUNetwork) -> tuple[Counting, str]:

@@ -47,11 +47,9 @@ def largest_told(values: FloatArray, noise: float = 0.0, *, no_values: bool = Fa
     mean_untold = left / max(told.classes - told.largest, 1)
     largest_few = (count == told.largest) & (left >= -off) & (np.where(p != 0, p, 1.0).min(axis=1) >= mean_untold - off)
     same_classes = len(np.unique(p[count == told.largest] != 0, axis=0)) == 1
-    if (
-        told.largest == told.classes
-        or (same_classes and not no_values)
-        or not np.all(largest_few | (np.abs(left) <= off))
-    ):
+    if told.largest == told.classes or (same_classes and not no_values):
+        return None
+    if not np.all(largest_few | (np.abs(left) <= off)):
         return None
     return told if np.unique(left[left > off]).size >= FEWEST_VALUES else None
 
