@@ -71,7 +71,7 @@ def test_a_largest_probability_in_one_output_is_no_sigmoid(seed):
     """Its log-odds are curved as well, and no step is so short that they are not."""
     health = checked(lambda x: classes(x).max(axis=1), rng=seed)
     assert health.shape is Shape.SMOOTH
-    assert (health.sigmoids, health.like_sigmoids, health.may_be_sigmoids) == (False, False, False)
+    assert (health.sigmoids, health.like_sigmoids, health.curved_odds) == (False, False, True)
     assert "sigmoid, extract reads" not in health.reason
     assert "are probabilities of a sigmoid" not in health.reason
 

@@ -139,7 +139,7 @@ class Health:
     @property
     def may_be_sigmoids(self) -> bool:
         """True if answers are those of sigmoids, or stay between 0 and 1 and look like them as far as digits show."""
-        curved = self.unit and self.squashed and not self.curved_odds
+        curved = self.unit and self.squashed
         return self.answers is Kind.VALUES and (self.sigmoids or self.like_sigmoids or curved)
 
     @property

@@ -82,7 +82,7 @@ def why_refused(health: Health) -> str:
     refusal, behind = health.refusal, health.behind
     if refusal in (Outcome.NOT_PIECEWISE_LINEAR, Outcome.TOO_NOISY) and health.are_probabilities:
         return _of_probabilities(health)
-    if refusal is Outcome.NOT_PIECEWISE_LINEAR and health.may_be_sigmoids:
+    if refusal is Outcome.NOT_PIECEWISE_LINEAR and health.may_be_sigmoids and not health.curved_odds:
         return f"{refusal.happened} {_filled(MAYBE_SIGMOIDS, health)}"
     if refusal is Outcome.NON_FINITE and health.told is not None:
         return UNTOLD_IS_NAN.format(likeness=likeness(health))
