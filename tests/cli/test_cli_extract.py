@@ -108,6 +108,12 @@ def probabilities(x):
     e = np.exp(values(x) - values(x).max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
 
+def percentages(x):
+    return 100 * probabilities(x)
+
+def largest_two(x):
+    return np.where(probabilities(x) > probabilities(x).min(axis=1, keepdims=True), probabilities(x), 0)
+
 def boxed(x):
     if np.abs(x).max() > 3:
         raise ValueError("inputs must be in [-3, 3]")
@@ -132,6 +138,28 @@ def test_a_classifier_is_shown_and_written_with_all_its_classes(name, classifier
     assert checked.status == 0
     assert "written with a softmax" in checked.out
     assert command("verify", target, folder / name, "--dim", 4, "--link", "softmax").status == 0
+
+
+def test_the_largest_few_probabilities_are_verified_without_the_option(classifier, folder, command):
+    target, written = f"{classifier}:largest_two", folder / "copy.npz"
+    assert command("extract", target, "--dim", 4, "--link", "top-k", "-o", written).status == 0
+    ended = command("verify", target, written, "--dim", 4)
+    assert ended.status == 0
+    assert "the target's largest probabilities were read through it" in ended.out
+
+
+def test_percentages_are_divided_and_verified(classifier, folder, command):
+    target, written = f"{classifier}:percentages", folder / "copy.npz"
+    ended = command("extract", target, "--dim", 4, "--link", "softmax")
+    assert ended.status == 1
+    assert "percent=True (--percent)" in ended.out
+    ended = command("extract", target, "--dim", 4, "--percent", "--link", "softmax", "-o", written)
+    assert ended.status == 0
+    assert rl.ReLUNetwork.load(written).widths == (4, 6, 3)
+    assert command("verify", target, written, "--dim", 4, "--percent").status == 0
+    undivided = command("verify", target, written, "--dim", 4)
+    assert undivided.status != 0
+    assert "percent=True (--percent)" in undivided.err
 
 
 def test_values_are_compared_as_they_are_with_a_network_that_has_a_link(classifier, folder, command):

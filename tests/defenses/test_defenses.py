@@ -117,6 +117,11 @@ def test_top_keeps_the_largest_probabilities() -> None:
     assert (kept.max(axis=1) == p.max(axis=1)).all()
 
 
+def test_top_of_the_largest_few_keeps_fewer() -> None:
+    few = rl.defend(NetworkOracle(NETWORK), "softmax", "top=2", "top=1").query(ROWS)
+    np.testing.assert_array_equal(few, rl.defend(NetworkOracle(NETWORK), "softmax", "top=1").query(ROWS))
+
+
 def test_top_of_values_is_refused() -> None:
     with pytest.raises(InvalidAnswer, match=r"^defense top: .*Put 'softmax' before it"):
         rl.defend(NetworkOracle(NETWORK), "top=1").query(ROWS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import reluctant as rl
 from reluctant.errors import OutsideDomain
 from reluctant.extraction.any_depth.kink_store import Store
 from reluctant.extraction.attempts import Run
-from reluctant.extraction.depth_two.line import neurons_on_a_line
+from reluctant.extraction.depth_two.line import _unresolved, neurons_on_a_line
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.few_digits.noise import look_from
 from reluctant.geometry import DistanceNoise
@@ -20,6 +21,12 @@ from reluctant.testing import planted
 
 DIM = 8
 FINE = DistanceNoise(1e-9, 1e-9)
+
+
+def test_creases_that_are_nowhere_are_counted_without_a_warning():
+    places = np.array([0.5, 1.0, 0.7, np.inf, np.inf, np.nan])
+    creases = SimpleNamespace(t=places, jump=np.ones((len(places), 1)), nowhere=~np.isfinite(places))
+    assert _unresolved(SimpleNamespace(creases=creases, open=np.zeros(3, bool))) == 3 + 1  # and one not in order
 
 
 def layers(seed: int, *widths: int):

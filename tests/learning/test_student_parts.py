@@ -18,6 +18,9 @@ RNG = np.random.default_rng(1)
 PROBABILITIES = RNG.dirichlet(np.ones(4), 50)
 TOP = np.where(PROBABILITIES.max(axis=1, keepdims=True) == PROBABILITIES, PROBABILITIES, 0.0)
 
+SURE_AND_UNSURE = np.where(np.arange(50)[:, None] % 2, np.sign(TOP), TOP)
+NOISY_TOP = np.where(TOP > 0, SURE_AND_UNSURE + 1e-3 * np.random.default_rng(2).standard_normal(TOP.shape), 0)
+
 
 def cross_entropy(values, told):
     """Of what was told, the rest being one event."""
@@ -49,6 +52,12 @@ def test_the_slope_of_chances():
         (RNG.standard_normal((30, 2)), Kind.VALUES, Values),
         (PROBABILITIES, Kind.VALUES, Classes),
         (TOP, Kind.PROBABILITIES, Classes),
+        (TOP, Kind.VALUES, Classes),
+        (TOP.astype(np.float32).astype(float), Kind.VALUES, Classes),
+        (TOP.round(3), Kind.VALUES, Classes),
+        (NOISY_TOP, Kind.VALUES, Classes),
+        (np.maximum(RNG.standard_normal((50, 4)), 0), Kind.VALUES, Values),
+        (np.clip(RNG.standard_normal((50, 4)), 0, 1), Kind.VALUES, Values),
         (np.eye(4)[RNG.integers(4, size=50)], Kind.VALUES, OneHot),
         (RNG.integers(3, size=(50, 1)).astype(float), Kind.VALUES, Labels),
         (RNG.uniform(size=(50, 1)), Kind.PROBABILITIES, Chances),

@@ -8,6 +8,13 @@ from reluctant.oracles import Facts
 
 __all__ = ["assumed"]
 
+IN_PERCENT = (
+    "The answers are probabilities in percent. They were divided by 100: digits, errors and the copy are those of "
+    "numbers between 0 and 1."
+)
+AMONG_NAN = "Probabilities that are not told are NaN; they were taken as 0."
+FROM_THE_OTHERS = "softmax, the one that is not told from the others"
+
 
 def assumed(known: Known, facts: Facts | None, queries: int, budget: int) -> list[str]:
     """Of the whole audit: how far it asked, its methods, how answers were read, what its parts leave out."""
@@ -44,9 +51,12 @@ def _of_range(known: Known) -> list[str]:
 
 def _of_links(known: Known) -> list[str]:
     said = []
+    if known.written is not None:
+        said.append(IN_PERCENT if known.written.percent else AMONG_NAN)
     if known.linked:
         read = "they were read" if known.refusal is None else "not all of them could be read"
-        said.append(f"The answers are probabilities; {read} back through their {known.link}.{_put_right(known)}")
+        through = FROM_THE_OTHERS if known.link == "top-k" else known.link
+        said.append(f"The answers are probabilities; {read} back through their {through}.{_put_right(known)}")
     if known.network is not None and known.written_link not in ("identity", "sigmoid"):
         said.append("Probabilities do not tell a value added to every class alike: the first class is taken as 0.")
     return said

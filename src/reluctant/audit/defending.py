@@ -104,7 +104,8 @@ def _copy(known: Known, domain: Domain) -> tuple[Oracle, Oracle, tuple[str, ...]
 def _behind(known: Known, defense: Sequence[str], domain: Domain) -> Oracle:
     """The file behind these defenses."""
     assert known.given.file is not None
-    bare: Oracle = open_oracle(known.given.file, precision=known.given.precision)
+    percent = known.given.percent or (known.written is not None and known.written.percent)
+    bare: Oracle = open_oracle(known.given.file, precision=known.given.precision, percent=percent)
     return open_oracle(defend(bare, *defense), domain=domain, output=known.given.output)
 
 

@@ -71,6 +71,7 @@ def audit(
     file: str | Path | None = None,
     precision: Precision = "as-served",
     defense: Sequence[str] = (),
+    percent: bool = False,
     link: AnswerLink = "identity",
     output: int | None = None,
     seconds: float = SECONDS,
@@ -94,6 +95,8 @@ def audit(
             recovered. No method sees it.
         precision: how that file is evaluated.
         defense: defenses between that file and the answers, as `defend` takes them.
+        percent: that file answers probabilities in percent, and the target was opened with percent=True. Percentages of
+            a target that was not are found, and divided by 100.
         link: how to read the answers ("softmax", "sigmoid", ...); probabilities are read through their softmax by
             themselves, and through a sigmoid where they are seen to be curved by one.
         output: index of the one output to look at; all if not given.
@@ -116,7 +119,7 @@ def audit(
     given = Given(
         honest_inputs(inputs, opened, rng), inputs is None, image_shape(input_shape, opened.dim),
         None if file is None else Path(file), precision, link, output, seconds,
-        partial(watch or _unwatched, "defenses"), tuple(defense), engine,
+        partial(watch or _unwatched, "defenses"), tuple(defense), engine, percent,
     )  # fmt: skip
     run = Run(opened, Known(given, link), budget, rng, watch or _unwatched)
     ended = run.go(STEPS, wanted)

@@ -23,6 +23,7 @@ from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting
 from reluctant.oracles.link import AnswerLink, written_link
 from reluctant.oracles.opening import Precision
+from reluctant.oracles.plain import Writing
 from reluctant.results import Ended, Outcome, Result
 from reluctant.span import Span
 from reluctant.verification.bends import Bends
@@ -40,7 +41,8 @@ class Given:
 
     inputs: honest inputs (n, d); `sampled` if they were drawn from the domain. shape: of an input that is an image.
     file: a local file of the model, for the truth and for defenses; defense: what stands before it in the target;
-    link: how its answers are to be read; output: the one that is looked at. engine: where defenses are tried.
+    percent: it answers in percent. link: how answers are to be read; output: the one that is looked at. engine: where
+    defenses are tried.
     """
 
     inputs: FloatArray
@@ -54,6 +56,7 @@ class Given:
     watch: Callable[[int, int, str], None] | None = None
     defense: tuple[str, ...] = ()
     engine: Engine | None = None
+    percent: bool = False
 
     def inside(self, box: Domain, seed: int) -> Given:
         """The same with inputs that lie in a range: those given that do, or some drawn from it."""
@@ -70,15 +73,16 @@ class Known:
 
     link: how the answers are read, as given or as found. reach: the range in which the target answers, where it
     does not everywhere. clipped: the range that inputs seem to be clipped to, where extraction failed for that.
-    served: the interface as it answers; health: as it is read. noisy: answers are probabilities
-    with noise on them, which are put right before a link reads them. looked_behind: a link that nobody gave was tried,
-    and shows no values.
+    served: the interface as it answers; health: as it is read. written: its probabilities are in percent, or among
+    NaN, and are looked at as plain ones, from `served` on. noisy: answers are probabilities with noise on them, which
+    are put right before a link reads them. looked_behind: a link that nobody gave was tried, and shows no values.
     """
 
     given: Given
     link: AnswerLink = "identity"
     reach: Domain | None = None
     clipped: Domain | None = None
+    written: Writing | None = None
     noisy: bool = False
     looked_behind: bool = False
     served: Health | None = None
@@ -107,8 +111,9 @@ class Known:
     def settled(self, step: str) -> bool:
         """True if the step has come to its end here: one that was left out, failed or was cut short has not.
 
-        Nor has one that found nothing in what may be the answers of sigmoids: values before them may show it. Nor one
-        that was led astray by clipped inputs, inside whose range it may succeed. `settles` has the rest.
+        Nor has one that found nothing in what may be the answers of sigmoids, or in others that something unknown has
+        squashed: values before it may show it. Nor one that was led astray by clipped inputs, inside whose range it may
+        succeed. `settles` has the rest.
         """
         if step in self.refused or step in self.timed_out:
             return step not in self.timed_out
@@ -117,7 +122,8 @@ class Known:
             "training": (self.training,), "flip": self.flips,
         }  # fmt: skip
         ended = endings[step]
-        elsewhere = (self.unread and step in OF_VALUES) or (self.clipped is not None and step in OF_CREASES)
+        behind, inside = self.unread or self.unexplained, self.clipped is not None
+        elsewhere = (behind and step in OF_VALUES) or (inside and step in OF_CREASES)
         if elsewhere and not any(each is not None and each.ok for each in ended):
             return False
         return bool(ended) and all(each is not None and settles(each) for each in ended)
@@ -154,6 +160,12 @@ class Known:
         return self.may_be_sigmoids and not self.looked_behind and self.refusal is not Outcome.TOO_NOISY
 
     @property
+    def unexplained(self) -> bool:
+        """True if answers are curved and end far out, and no link is known that makes them so of values."""
+        health = self.health
+        return health is not None and not self.linked and health.squashed and not health.are_probabilities
+
+    @property
     def refusal(self) -> Outcome | None:
         """Why the interface gives nothing to work with, None where it does."""
         return None if self.health is None else self.health.refusal
@@ -167,7 +179,8 @@ class Known:
     def refusal_settles(self) -> bool:
         """True if the interface would refuse this to anyone, wherever it is asked and however it is read."""
         constant = self.refusal is Outcome.CONSTANT  # as far as a first look goes: others may be asked elsewhere
-        return self.refusal is not None and self.refusal.settles and not (constant or self.unread)
+        open_ = constant or self.unread or self.unexplained
+        return self.refusal is not None and self.refusal.settles and not open_
 
     @property
     def as_answered(self) -> Known:

@@ -22,6 +22,7 @@ from reluctant.health.summary import FAR_ENOUGH
 from reluctant.numerics import as_generator
 from reluctant.oracles import Counting, Kind, Linked, Selected
 from reluctant.oracles.link import AnswerLink
+from reluctant.oracles.plain import Plain, Writing
 from reluctant.results import Outcome
 from reluctant.span import recover_span
 from reluctant.span.values import values_refusal
@@ -34,13 +35,20 @@ FROM_LABELS = (Outcome.PIECEWISE_CONSTANT, Outcome.NOT_PIECEWISE_LINEAR, Outcome
 
 
 def seen(
-    oracle: Counting, link: AnswerLink, output: int | None, inside: Domain | None = None, *, noisy: bool = False
+    oracle: Counting,
+    link: AnswerLink,
+    output: int | None,
+    inside: Domain | None = None,
+    *,
+    noisy: bool = False,
+    written: Writing | None = None,
 ) -> Counting:
     """The same target as it is looked at: its probabilities turned back into values, one output of many, in a range.
 
-    noisy: they have noise on them, and are put right before a link reads them.
+    noisy: they have noise on them, and are put right before a link reads them; written: they are not written plainly.
     """
-    answered = Tidied(oracle.inner, link) if noisy and link != "identity" else oracle.inner
+    plain = oracle.inner if written is None else Plain(oracle.inner, written)
+    answered = Tidied(plain, link) if noisy and link != "identity" else plain
     values = answered if link == "identity" else Linked(answered, link)
     chosen = values if output is None else Selected(values, output)
     return Counting(chosen, oracle.ledger, oracle.facts.domain if inside is None else inside)
@@ -79,7 +87,8 @@ def _check_inside(oracle: Counting, known: Known, seed: int) -> dict[str, Any] |
     links: tuple[AnswerLink, ...] = ("identity", "softmax") if known.link == "identity" else (known.link,)
     found: dict[str, Any] | None = None
     for link in links if oracle.facts.domain.is_space else ():
-        box = answered_box(seen(oracle, link, known.given.output), as_generator(seed))
+        written = None if found is None else found.get("written")
+        box = answered_box(seen(oracle, link, known.given.output, written=written), as_generator(seed))
         if box is None:
             break
         inside = _check(seen(oracle, "identity", None, box), known, seed)
@@ -90,8 +99,29 @@ def _check_inside(oracle: Counting, known: Known, seed: int) -> dict[str, Any] |
 
 
 def _check(oracle: Counting, known: Known, seed: int) -> dict[str, Any]:
+    """The answers as they are; percentages, and probabilities among NaN, as plain ones. Cost: a second check of these.
+
+    What may be percentages and may be values is divided only where a link was given.
+    """
+    served = check_health(oracle, rng=seed)
+    written = _writing(served)
+    if written is None or not (served.are_probabilities or known.linked):
+        return _read(oracle, known, served, seed)
+    plain = seen(oracle, "identity", None, written=written)
+    found = _read(plain, known, check_health(plain, rng=seed), seed)
+    return found | {"written": written}
+
+
+def _writing(served: Health) -> Writing | None:
+    """How probabilities are written, None of plain ones and of other answers."""
+    untold = served.told is not None and served.refusal is Outcome.NON_FINITE
+    number_format = served.number_format if served.decimals is None else None
+    return Writing(served.percent, number_format) if served.percent or untold else None
+
+
+def _read(oracle: Counting, known: Known, served: Health, seed: int) -> dict[str, Any]:
     """Probabilities are read through their softmax or sigmoid also where nobody said so."""
-    served, output = check_health(oracle, rng=seed), known.given.output
+    output = known.given.output
     noisy = _are_noisy_probabilities(oracle, known, served, seed)
     if known.linked or output is not None:
         health = check_health(seen(oracle, known.link, output, noisy=noisy), rng=seed)
@@ -105,6 +135,8 @@ def _check(oracle: Counting, known: Known, seed: int) -> dict[str, Any]:
 
 def _likely_link(oracle: Counting, served: Health, seed: int) -> AnswerLink | None:
     """What may stand after the values: straight pieces behind it, where the answers are curved, prove it."""
+    if served.told is not None:
+        return "top-k" if served.told.all_but_one else None
     if served.answers is Kind.PROBABILITIES:
         return "softmax"
     if served.refusal is Outcome.NOT_PIECEWISE_LINEAR and _are_log_probabilities(oracle, seed):

@@ -18,7 +18,19 @@ from reluctant.health.words import NOISIEST_READ, RECAST, digits
 from reluctant.oracles import Kind
 from reluctant.results import Ended, Outcome
 
-__all__ = ["GIVE_DOMAIN", "GIVE_SIGMOID", "RARE", "coarse", "happened", "lacks", "reason", "told", "told_of"]
+__all__ = [
+    "GIVE_DOMAIN",
+    "GIVE_PERCENT",
+    "GIVE_SIGMOID",
+    "RARE",
+    "UNEXPLAINED",
+    "coarse",
+    "happened",
+    "lacks",
+    "reason",
+    "told",
+    "told_of",
+]
 
 GIVE_DOMAIN = "If it answers in some range only, give that: domain=(low, high) (--domain LOW,HIGH)."
 GIVE_RANGE = "Give the range of inputs that it expects: domain=(low, high) (--domain LOW,HIGH)."
@@ -57,6 +69,14 @@ GIVES: Mapping[Outcome, str] = {
 GIVE_SIGMOID = (
     "The answers lie between 0 and 1: if each is the probability of a sigmoid, give --link sigmoid, and the values "
     "before it are looked at."
+)
+GIVE_PERCENT = (
+    "The answers lie between 0 and 100: if each is the probability of a sigmoid in percent, give --percent --link "
+    "sigmoid, and the values before it are looked at."
+)
+UNEXPLAINED = (
+    "They end far out, as if something stood after the values that no link here undoes. If they are probabilities in "
+    "another form, audit them as numbers between 0 and 1, one for each class."
 )
 LABELS = "Labels"
 ALIKE = "Answers that are nearly all alike"

@@ -25,7 +25,7 @@ def flip_inputs(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """One gradient step at a few inputs: on the copy where there is one, else with the span, else by questions."""
     _skip_without_gradient(known)
     if known.may_be_sigmoids and oracle.outputs == 1:
-        raise Skip("One answer between 0 and 1 has no sign that could flip.", settles=False)
+        raise Skip("One answer that may be a probability has no sign that could flip.", settles=False)
     by: dict[str, Any] = {"network": known.network} if known.network is not None else {"span": _usable_span(known)}
     return {"flips": tuple(flip_sign(oracle, x, rng=seed, **by) for x in known.given.inputs[:INPUTS])}
 

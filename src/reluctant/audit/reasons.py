@@ -5,7 +5,7 @@ from __future__ import annotations
 from reluctant.audit.clipping import clipped_words
 from reluctant.audit.known import OF_CREASES, Known
 from reluctant.audit.leaks import open_steps
-from reluctant.audit.owner import GIVE_DOMAIN, GIVE_SIGMOID, RARE, coarse, happened, reason
+from reluctant.audit.owner import GIVE_DOMAIN, GIVE_PERCENT, GIVE_SIGMOID, RARE, UNEXPLAINED, coarse, happened, reason
 from reluctant.audit.recovered import accuracy_of
 from reluctant.audit.stopped import STOPS, left_by_a_stop, listed
 from reluctant.audit.taken import part_taken, perhaps_a_copy, trained_on
@@ -39,7 +39,9 @@ def no_exact_one(known: Known) -> list[str]:
 def elsewhere(known: Known) -> list[str]:
     """Where more would be seen: inside the range of clipped inputs, behind a link that nobody gave."""
     clipped = [] if known.clipped is None else [clipped_words(known.clipped)]
-    return [*clipped, *([GIVE_SIGMOID] if known.unread else [])]
+    percent = known.health is not None and known.health.percent
+    give = GIVE_PERCENT if percent else GIVE_SIGMOID
+    return [*clipped, *([give] if known.unread else [UNEXPLAINED] if known.unexplained else [])]
 
 
 def _of_span(known: Known, before: list[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from reluctant.audit.recovered import Price, cost, recovered
 from reluctant.audit.states import State
 from reluctant.audit.stopped import how_to_go_on
 from reluctant.audit.verdict import Verdict, judge
+from reluctant.health.words import likeness
 from reluctant.oracles import Facts, Rows
 from reluctant.results import Result
 from reluctant.runs import Record, jsonable
@@ -29,6 +30,7 @@ from reluctant.runs import Record, jsonable
 __all__ = ["LEAKS", "SCHEMA", "Audit", "StepRecord", "schema"]
 
 SCHEMA = "reluctant-audit/1"
+MAYBE_PERCENT = "values between 0 and 100, which may be probabilities in percent"
 SMALL_INPUT = 4096  # numbers of an input that is written into the record
 
 
@@ -119,6 +121,7 @@ class Audit:
             "link found": found,
             "answers only in": None if reach is None else reach.describe(),
             "may be sigmoids": self.known.may_be_sigmoids,
+            **_look_like(self.known),
         }
 
     def to_json(self) -> str:
@@ -191,3 +194,13 @@ def _pictures(known: Known) -> dict[str, Any]:
 
 def _small_search(search: dict[str, Any]) -> dict[str, Any]:
     return search | {name: rounded(np.asarray(search[name])) for name in ("t", "answers", "creases")}
+
+
+def _look_like(known: Known) -> dict[str, str]:
+    """What its answers look like in words, where that is more than their kind."""
+    served, percent = known.served, known.written is not None and known.written.percent
+    if served is not None and served.percent and known.may_be_sigmoids:
+        return {"look like": MAYBE_PERCENT}
+    if served is None or not (percent or served.told is not None):
+        return {}
+    return {"look like": likeness(replace(served, percent=percent))}

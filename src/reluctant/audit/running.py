@@ -116,7 +116,7 @@ class Run:
         labels = name == "span" and span_from_labels(self.known, self.oracle.outputs)
         as_answered = output is None and (name in AS_ANSWERED or labels)
         link = "identity" if as_answered else self.known.link
-        return seen(self.oracle, link, output, reach, noisy=self.known.noisy)
+        return seen(self.oracle, link, output, reach, noisy=self.known.noisy, written=self.known.written)
 
     def share(self, name: str) -> int:
         """Rows of a step: by what was asked, not sent, so that a replayed audit shares as the first one did."""

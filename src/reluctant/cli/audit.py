@@ -129,7 +129,7 @@ def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str
     with oracle, progress(oracle, options.quiet) as watch:
         return audit_target(
             oracle, budget=budget, rng=options.seed, file=_file(target), repeat=repeat, watch=watch,
-            defense=options.defense or (),
+            defense=options.defense or (), percent=options.percent,
             precision=cast(Precision, options.precision), link=cast(AnswerLink, options.link), output=options.output,
             engine=options.engine, rate=options.rate, **settings,
         )  # fmt: skip

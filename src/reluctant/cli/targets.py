@@ -49,6 +49,9 @@ class TargetOptions:
         str,
         typer.Option(help="softmax, sigmoid, log-softmax or top-k: what turned the target's values into its answers."),
     ] = "identity"
+    percent: Annotated[
+        bool, typer.Option("--percent", help="The answers are probabilities in percent: they are divided by 100.")
+    ] = False
     domain: Annotated[
         str | None, typer.Option(metavar="LOW,HIGH", help="Bounds inside which the target may be asked.")
     ] = None
@@ -118,6 +121,7 @@ class TargetOptions:
             "batch": self.batch,
             "trust_code": self.trust_code,
             "engine": self.engine,
+            "percent": self.percent,
             **self.served(),
         }
         asking: dict[str, Any] = {

@@ -13,10 +13,12 @@ from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, 
 from reluctant.errors import BudgetExhausted, InvalidInput, LinkMismatch
 from reluctant.health.answers import answer_kind, in_unit, is_one_hot
 from reluctant.health.behind import Behind
+from reluctant.health.told import largest_told
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Kind, Linked
 from reluctant.oracles.link import NOISY, ToFirst, last_told
+from reluctant.oracles.plain import in_percent
 from reluctant.runs import Record
 from reluctant.verification import Verification
 from reluctant.verification import verify as verify_network
@@ -24,8 +26,10 @@ from reluctant.verification import verify as verify_network
 __all__ = ["verify"]
 
 LINK_ROWS = 3  # asked to see what the target answers
+TOLD_ROWS = 12  # asked to see how many of its probabilities it tells
 FAR = 100.0  # scale at which values are hardly between 0 and 1 by chance
 MOSTLY = 0.9  # of the rows
+LARGEST_FEW = "The network was written with a softmax: the target's largest probabilities were read through it."
 
 
 @with_target_options
@@ -76,8 +80,10 @@ def _verified(
 def _refuse_unreadable(
     oracle: Counting, read: Counting, candidate: ReLUNetwork, options: TargetOptions, error: LinkMismatch
 ) -> None:
-    """Raise of labels, and of probabilities that noise has moved: what the link refused is no answer of values."""
+    """Raise of labels, percentages and noisy probabilities: what the link refused is no answer of values."""
     told, p = Behind.last_of(read), last_told(read)
+    if p is not None and in_percent(p):
+        raise error
     if told is not None and told.certain:
         fix = "How many labels are the same, train_student and audit measure."
         raise _refused("labels, nothing but 0 and 1", fix) from error
@@ -116,13 +122,24 @@ def _as_the_file_says(oracle: Counting, candidate: ReLUNetwork, options: TargetO
     link = candidate.link
     if options.link != "identity" or link == "identity" or candidate.outputs != oracle.outputs:
         return oracle, ""
-    read = Counting(Linked(oracle.inner, link), oracle.ledger, oracle.facts.domain)
+    read, refused = Counting(Linked(oracle.inner, link), oracle.ledger, oracle.facts.domain), None
     try:
         read.answer(_some_rows(oracle, options))
     except LinkMismatch as error:
-        _refuse_unreadable(oracle, read, candidate, options, error)
+        refused = error
+    if link == "softmax" and _tells_largest_few(oracle, last_told(read), options):
+        return Counting(Linked(oracle.inner, "top-k"), oracle.ledger, oracle.facts.domain), LARGEST_FEW
+    if refused is not None:
+        _refuse_unreadable(oracle, read, candidate, options, refused)
         return _before_its_link(oracle, candidate)
     return read, f"The network was written with a {link}: the target's probabilities were read through it."
+
+
+def _tells_largest_few(oracle: Counting, few: FloatArray | None, options: TargetOptions) -> bool:
+    """True if the target tells its largest probabilities alone. Cost: 12 rows where each of these few misses some."""
+    if few is None or not ((few == 0) | np.isnan(few)).any(axis=1).all():
+        return False
+    return largest_told(oracle.answer(_some_rows(oracle, options, rows=TOLD_ROWS)), no_values=True) is not None
 
 
 def _before_its_link(oracle: Counting, candidate: ReLUNetwork) -> tuple[Counting, str]:
@@ -158,5 +175,5 @@ def _why_not(oracle: Counting, candidate: ReLUNetwork, options: TargetOptions) -
     return ""
 
 
-def _some_rows(oracle: Counting, options: TargetOptions, scale: float = 1.0) -> FloatArray:
-    return oracle.facts.domain.sample(as_generator(options.seed), LINK_ROWS, oracle.dim, scale)
+def _some_rows(oracle: Counting, options: TargetOptions, scale: float = 1.0, rows: int | None = None) -> FloatArray:
+    return oracle.facts.domain.sample(as_generator(options.seed), rows or LINK_ROWS, oracle.dim, scale)

@@ -48,7 +48,7 @@ class TopProbabilities(Defense):
     def answer(self, rows: FloatArray) -> FloatArray:
         """Pass on, then keep the largest; of equal ones the first."""
         p = self.inner.answer(rows)
-        if (p < 0).any() or (np.abs(p.sum(axis=1) - 1) > ROUNDED_PROBABILITY_SLACK * p.shape[1]).any():
+        if not _of_classes(p):
             raise InvalidAnswer(
                 "defense top: got answers that are no probabilities of classes, expected some. "
                 "Put 'softmax' before it if the target answers values."
@@ -57,6 +57,12 @@ class TopProbabilities(Defense):
         kept = np.zeros_like(p)
         np.put_along_axis(kept, order[:, : self.k], np.take_along_axis(p, order[:, : self.k], axis=1), axis=1)
         return kept
+
+
+def _of_classes(p: FloatArray) -> bool:
+    """True of probabilities that add up to one, or to less where some are not told."""
+    slack, left, told = ROUNDED_PROBABILITY_SLACK * p.shape[1], 1 - p.sum(axis=1), (p != 0).all(axis=1)
+    return bool((p >= 0).all() and (left >= -slack).all() and (left[told] <= slack).all())
 
 
 class LabelsOnly(Defense):

@@ -58,13 +58,14 @@ class Behind:
     def of(cls, p: FloatArray, *, ratios: bool, told: Sequence[FloatArray] = ()) -> Self:
         """Probabilities of classes whose ratios are read, or of which each is read by itself."""
         everything = np.concatenate(told) if len(told) else p
+        p, everything = (np.where(np.isnan(each), 0.0, each) for each in (p, everything))  # not told
         decimals = _decimals(everything) if in_unit(everything) else None  # log-probabilities are values themselves
         certain = bool(np.isin(p, (0.0, 1.0)).all() and (p == 1).any())
         number_format = "float64" if certain else narrowest_format(everything)
         if not in_unit(p) or certain or (decimals is None and number_format == "float64"):
             return cls(None, 0.0, certain, number_format)
-        unit = 2 * unit_roundoff(number_format) * p if decimals is None else 10.0**-decimals
-        room = p if ratios else np.minimum(p, 1 - p)
+        unit = _unit(p, number_format) if decimals is None else np.full_like(p, 10.0**-decimals)
+        room = _completed(p, unit) if ratios else np.minimum(p, 1 - p)
         with np.errstate(divide="ignore", invalid="ignore"):
             worst = np.max(unit / room, axis=1, initial=0.0, where=room > 0)  # error of a logarithm
         return cls(decimals, float(UNIFORM_SD * np.median(worst)), False, number_format)
@@ -74,6 +75,18 @@ def _decimals(p: FloatArray) -> int | None:
     """Decimals of probabilities; of those that are nearly certain, which lie near 0 and 1 anyhow, nothing is told."""
     open_ = p[(p > UNDECIDED) & (p < 1 - UNDECIDED)]
     return None if find_decimals(open_) is None else find_decimals(p)
+
+
+def _unit(p: FloatArray, number_format: str) -> FloatArray:
+    """Distance of numbers of a format; of one that follows from the others in its row, that of the largest."""
+    return np.asarray(2 * unit_roundoff(number_format) * np.where(p > 0, p, p.max(axis=1, keepdims=True)))
+
+
+def _completed(p: FloatArray, unit: FloatArray) -> FloatArray:
+    """With the one probability that is missing in a row, where the others leave more to it than their digits do."""
+    left = 1 - p.sum(axis=1, keepdims=True)
+    follows = ((p == 0).sum(axis=1, keepdims=True) == 1) & (left > unit.sum(axis=1, keepdims=True))
+    return np.where((p == 0) & follows, left, p)
 
 
 def refuse_labels(oracle: Oracle) -> None:

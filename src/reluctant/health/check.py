@@ -8,18 +8,10 @@ from typing import Any
 import numpy as np
 
 from reluctant.errors import InvalidInput, TargetError
-from reluctant.health.answers import (
-    answer_kind,
-    are_labels,
-    digits_noise,
-    find_decimals,
-    in_unit,
-    is_one_hot,
-    narrowest_format,
-)
+from reluctant.health.answers import are_labels, digits_noise, find_decimals, narrowest_format
 from reluctant.health.behind import Behind
+from reluctant.health.likeness import Likeness
 from reluctant.health.lines import FINER_STEPS, ShortLines, ask
-from reluctant.health.log_odds import are_sigmoids, may_be_sigmoids, saturated
 from reluctant.health.noise import SECOND_DIFFERENCE_GAIN, NoiseReading, noise_model, read_noise
 from reluctant.health.shape import NOISE_FACTOR, STEPS, classify_shape
 from reluctant.health.summary import Health, Shape
@@ -85,8 +77,9 @@ def _summarise(
     near_noise, far_noise = _near_reading(near, behind), _far_reading(far)
     shape, off = _shape(near, near_noise, behind), NOISE_FACTOR * near_noise.sd if near_noise else 0.0
     off = 0.0 if shape is Shape.UNCLEAR else off  # noise that hides everything else would explain everything
-    answers = Kind.LABELS if is_one_hot(near.answers) else answer_kind(near.answers, off)
-    if answers is Kind.LABELS and shape is not Shape.CONSTANT:
+    sd, curved = near_noise.sd if near_noise else None, shape is Shape.SMOOTH
+    like = Likeness.of(near, far, sd, off, linked=behind is not None, curved=curved)
+    if like.answers is Kind.LABELS and shape is not Shape.CONSTANT:
         shape = Shape.PIECEWISE_CONSTANT
     finite = near.finite_answers
     answered = [1.0, *(scale for scale, lines in far.items() if np.isfinite(lines.answers).all())]
@@ -99,16 +92,12 @@ def _summarise(
         spread=float(finite.std(axis=0).max()) if len(finite) else float("nan"),
         decimals=find_decimals(near.answers),
         number_format=narrowest_format(near.answers),
-        answers=answers,
         nonfinite=sum(_nonfinite_rows(answers) for answers in (near.answers, repeated, *_answers(far))),
         largest_scale=max(answered),
         constant_beyond=None if shape is Shape.CONSTANT else _constant_beyond(near, far, off),
         queries=queries,
         behind=behind,
-        unit=in_unit(finite, off),
-        sigmoids=near_noise is not None and behind is None and are_sigmoids(near, far, near_noise.sd),
-        like_sigmoids=near_noise is not None and behind is None and may_be_sigmoids(near, far, near_noise.sd),
-        saturated=near_noise is not None and saturated(far, near_noise.sd),
+        **vars(like),
     )
 
 

@@ -61,6 +61,10 @@ class ShortLines:
             )
         return lines
 
+    def divided(self, by: float) -> Self:
+        """The same lines with every answer so many times smaller."""
+        return replace(self, at_centres=self.at_centres / by, ahead=self.ahead / by, behind=self.behind / by)
+
     @property
     def answers(self) -> FloatArray:
         """All answers, one row each."""

@@ -2,6 +2,8 @@
 
 Few digits hide the curves of a sigmoid at small scale, and a line that bends may have met a crease. Where it bends as
 it is answered, and not as log-odds, only a sigmoid explains it; where it is the other way round the answers are values.
+Where log-odds are curved themselves, and not by creases, something else stands there: the largest of several
+probabilities is like that.
 """
 
 from __future__ import annotations
@@ -14,10 +16,10 @@ import numpy as np
 from reluctant.health.answers import in_unit
 from reluctant.health.lines import ShortLines
 from reluctant.health.noise import SECOND_DIFFERENCE_GAIN
-from reluctant.health.shape import NOISE_FACTOR
+from reluctant.health.shape import NOISE_FACTOR, falls_with_the_square
 from reluctant.numerics import FloatArray
 
-__all__ = ["are_sigmoids", "may_be_sigmoids", "saturated"]
+__all__ = ["are_sigmoids", "curved_as_odds", "may_be_sigmoids", "saturated"]
 
 FEWEST = 3  # stretches: fewer may be chance
 CLEARLY = 3  # times as many on one side
@@ -37,7 +39,13 @@ def are_sigmoids(near: ShortLines, far: Mapping[float, ShortLines], sd: float) -
 def may_be_sigmoids(near: ShortLines, far: Mapping[float, ShortLines], sd: float) -> bool:
     """True of answers that are 0 or 1 far out and not nearby, if digits do not show how they get there."""
     there = _between_0_and_1(near, far, sd) and saturated(far, sd) and _decided(near.finite_answers, sd) < 1 - MOSTLY
-    return there and _straightness(near, sd).as_answered < FEWEST
+    found = _straightness(near, sd)
+    return there and found.as_answered < FEWEST and not found.curved_odds
+
+
+def curved_as_odds(near: ShortLines, sd: float) -> bool:
+    """True of answers between 0 and 1 with this noise if no sigmoid explains how they bend."""
+    return bool(near.sound.any()) and _straightness(near, sd).curved_odds
 
 
 def _between_0_and_1(near: ShortLines, far: Mapping[float, ShortLines], sd: float) -> bool:
@@ -60,15 +68,25 @@ def _decided(answers: FloatArray, sd: float, size: float = 1.0) -> float:
 
 
 class _Straightness(NamedTuple):
-    """Stretches of lines, a step to both sides, that are straight as log-odds alone, and as answered alone."""
+    """Stretches of lines, a step to both sides, that are straight as log-odds alone, and as answered alone.
+
+    curved: those whose log-odds bend, and with the square of the step, which creases do not do.
+    """
 
     as_log_odds: int
     as_answered: int
+    curved: int
 
     @property
     def of_sigmoids(self) -> bool:
         """True if only sigmoids explain it."""
-        return self.as_log_odds >= FEWEST and self.as_log_odds > CLEARLY * self.as_answered
+        as_odds = self.as_log_odds >= FEWEST and self.as_log_odds > CLEARLY * self.as_answered
+        return as_odds and not self.curved_odds
+
+    @property
+    def curved_odds(self) -> bool:
+        """True if sigmoids do not explain it, nor creases."""
+        return self.curved >= FEWEST and self.curved >= self.as_log_odds
 
 
 def _straightness(lines: ShortLines, sd: float) -> _Straightness:
@@ -83,8 +101,11 @@ def _straightness(lines: ShortLines, sd: float) -> _Straightness:
         limit = NOISE_FACTOR * sd * SECOND_DIFFERENCE_GAIN
         limit_of_odds = NOISE_FACTOR * sd * np.sqrt(growth[0] ** 2 + 4 * growth[1] ** 2 + growth[2] ** 2)
         shown = undecided & (bend > limit) & (bend * growth[1] > limit_of_odds)  # also as log-odds, were it a crease
-    bent, bent_as_odds = ((undecided & each).any(axis=2) for each in (bend > limit, bend_of_odds > limit_of_odds))
-    return _Straightness(int((shown.any(axis=2) & ~bent_as_odds).sum()), int((bent_as_odds & ~bent).sum()))
+    bends = [(undecided & each).any(axis=2) for each in (bend > limit, bend_of_odds > limit_of_odds)]
+    bent, bent_as_odds = (np.asarray(each) for each in bends)
+    as_log_odds, as_answered = shown.any(axis=2) & ~bent_as_odds, bent_as_odds & ~bent
+    curved = bent_as_odds[2:] & falls_with_the_square(np.where(undecided, bend_of_odds, 0.0).max(axis=2)[1:])
+    return _Straightness(int(as_log_odds.sum()), int(as_answered.sum()), int(curved.sum()))
 
 
 def _log_odds(p: FloatArray) -> FloatArray:

@@ -7,12 +7,13 @@ the step. A step as long as the input itself tells a function with creases from 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reluctant.health.lines import STEP_RATIO
 from reluctant.health.summary import Shape
 from reluctant.numerics import FloatArray, unit_roundoff
 
-__all__ = ["STEPS", "classify_shape"]
+__all__ = ["STEPS", "classify_shape", "falls_with_the_square"]
 
 # Relative to the size of the input.
 STEPS = (0.9, 3e-2, 3e-3, 3e-4)
@@ -50,8 +51,12 @@ def _is_smooth(second: FloatArray, floor: float) -> bool:
     Long steps meet creases even where the pieces are curved, so one pair of steps is enough. A piecewise
     linear function does not do this: short of a crease its differences are noise.
     """
-    longer, shorter = second[:-1], second[1:]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        fall = longer / shorter / SMOOTH_FALL
-    follows = (fall > 1 / SMOOTH_FALL_SLACK) & (fall < SMOOTH_FALL_SLACK) & (shorter > floor)
+    follows = falls_with_the_square(second) & (second[1:] > floor)
     return bool(np.any(follows.mean(axis=1) >= SMOOTH_SHARE))
+
+
+def falls_with_the_square(second: FloatArray) -> NDArray[np.bool_]:
+    """Where second differences (steps, n) fall from each step to the next as those of curves do; (steps - 1, n)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        fall = second[:-1] / second[1:] / SMOOTH_FALL
+    return np.asarray((fall > 1 / SMOOTH_FALL_SLACK) & (fall < SMOOTH_FALL_SLACK))

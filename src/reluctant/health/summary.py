@@ -12,6 +12,7 @@ from reluctant.health import words
 from reluctant.health.answers import rounded_to
 from reluctant.health.behind import Behind
 from reluctant.health.noise import NoiseReading
+from reluctant.health.told import Told
 from reluctant.numerics import Noise
 from reluctant.oracles.base import Kind
 from reluctant.results import Outcome
@@ -58,8 +59,11 @@ class Health:
     unit: every answer at the scale of use lies between 0 and 1.
     sigmoids: the answers are probabilities of sigmoids, by how lines bend.
     like_sigmoids: they may be, by being 0 or 1 far out, and digits do not show more.
+    curved_odds: lines bend as log-odds too, where no crease explains it: the answers are not those of sigmoids.
     saturated: nearly all answers are 0 or 1 far out.
     recast: a local model, which would answer with more digits if it were opened with precision='float64'.
+    told: how many of the probabilities of its classes each answer tells, the largest; None where it is all or none.
+    percent: the answers look like percentages; what they look like is said of their hundredths.
     """
 
     shape: Shape
@@ -79,8 +83,11 @@ class Health:
     unit: bool = False
     sigmoids: bool = False
     like_sigmoids: bool = False
+    curved_odds: bool = False
     saturated: bool = False
     recast: bool = False
+    told: Told | None = None
+    percent: bool = False
 
     @property
     def refusal(self) -> Outcome | None:
@@ -132,8 +139,13 @@ class Health:
     @property
     def may_be_sigmoids(self) -> bool:
         """True if answers are those of sigmoids, or stay between 0 and 1 and look like them as far as digits show."""
-        curved = self.shape is Shape.SMOOTH and self.constant_beyond is not None
-        return self.answers is Kind.VALUES and (self.sigmoids or self.like_sigmoids or (self.unit and curved))
+        curved = self.unit and self.squashed
+        return self.answers is Kind.VALUES and (self.sigmoids or self.like_sigmoids or curved)
+
+    @property
+    def squashed(self) -> bool:
+        """True if answers are curved, and end far out: something stands after the values, if there are any."""
+        return self.shape is Shape.SMOOTH and self.constant_beyond is not None
 
     def _sizes(self) -> list[str]:
         """Digits and noise, which labels do not have."""
@@ -151,7 +163,7 @@ class Health:
     def _warnings(self) -> list[str]:
         found = []
         if self.answers is not Kind.VALUES:
-            found.append(f"The answers look like {self.answers}.")
+            found.append(f"The answers look like {words.likeness(self)}.")
         if self.nonfinite:
             why = "" if self.behind is None else ": a probability there is exactly 0 or 1, or not told"
             found.append(f"{self.nonfinite} of {self.queries} rows were answered with NaN or inf{why}.")
@@ -161,7 +173,7 @@ class Health:
         if self.constant_beyond is not None and self.answers is not Kind.LABELS:  # labels stay the same on most rays
             found.append(f"Answers no longer change beyond scale {self.constant_beyond:g}: {self._why_constant()}.")
         if self.like_sigmoids and self.may_be_sigmoids and self.refusal is None:
-            found.append(words.ENDS_AT_0_AND_1)
+            found.append(words.ends_at_0_and_1(self))
         return found
 
     def _why_constant(self) -> str:
@@ -174,10 +186,14 @@ class Health:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         data = asdict(self)
-        for of_words_alone in ("behind", "unit", "sigmoids", "like_sigmoids", "saturated", "recast"):
-            del data[of_words_alone]
         refusal = self.refusal.slug if self.refusal else None
-        return data | {"shape": str(self.shape), "answers": str(self.answers), "refusal": refusal}
+        kept = {name: value for name, value in data.items() if name not in OF_WORDS_ALONE}
+        return kept | {"shape": str(self.shape), "answers": str(self.answers), "refusal": refusal}
 
+
+# What `to_dict` leaves out, for it shows in words and refusals.
+OF_WORDS_ALONE = (
+    "behind", "unit", "sigmoids", "like_sigmoids", "curved_odds", "saturated", "recast", "told", "percent",
+)  # fmt: skip
 
 FAR_ENOUGH = 1e4  # exact methods look for creases out to here

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from reluctant.health.answers import rounded_to
 from reluctant.health.behind import ENOUGH_DECIMALS
 from reluctant.oracles.base import Kind
+from reluctant.oracles.link import AnswerLink
+from reluctant.oracles.plain import PERCENT
 from reluctant.results import Outcome
 
 if TYPE_CHECKING:
@@ -19,11 +21,14 @@ __all__ = [
     "TRAIN",
     "coarse_behind",
     "digits",
+    "ends_at_0_and_1",
+    "likeness",
     "too_noisy",
     "what_is_left",
     "why_refused",
 ]
 
+PERCENT_DECIMALS = 2  # that a percentage has fewer than the fraction
 NOISIEST_READ = 1e-6  # of the output's deviation: more noise hides what lines inside a box have to tell
 
 TRAIN = "A network can be trained on them (rl.train_student, audit)."
@@ -35,17 +40,17 @@ TOO_COARSE = (
     f"in steps, and are infinite where one is rounded to 0. {TRAIN_UNLINKED} {SPAN}"
 )
 COARSE = (
-    "Without all digits extract may not recover the network through its link (reluctant extract --link {link}). One "
-    "can be trained on them, without the link (rl.train_student, audit)."
+    "Without all digits extract may not recover the network through its link (reluctant extract {options}). One can be "
+    "trained on them, without the link (rl.train_student, audit)."
 )
 TOO_NOISY_TO_READ = f"The values before the link cannot be read from them (link=, --link). {TRAIN_UNLINKED}"
 READ_THEM = (
-    "Read them through their link, link='{link}' (reluctant extract --link {link}; span has it too): where they "
-    "saturate, a box is found in which they do not."
+    "Read them through their link, {keywords} (reluctant extract {options}; span has it too): where they saturate, a "
+    "box is found in which they do not."
 )
 READ_THEM_RECAST = (
-    "Read them through their link, and open the model in float64, so that they have all their digits: link='{link}', "
-    "precision='float64' (reluctant extract --link {link} --precision float64; span has both too)."
+    "Read them through their link, and open the model in float64, so that they have all their digits: {keywords}, "
+    "precision='float64' (reluctant extract {options} --precision float64; span has both too)."
 )
 NOTHING_TO_READ = (
     "Every probability behind the link was exactly 0 or 1. Labels are like that, and no link can read them: leave it "
@@ -56,12 +61,19 @@ SOME_CERTAIN = (
     "them. Ask nearer to the origin (--domain LOW,HIGH); extract looks for such a box by itself."
 )
 ENDS_AT_0_AND_1 = (
-    "Far out they are 0 or 1: they may be probabilities of a sigmoid, which extract reads with link='sigmoid' "
-    "(reluctant extract --link sigmoid) if they have the digits for it, or values that are clipped."
+    "Far out they are 0 or {top}: they may be probabilities of a sigmoid{unit}, which extract reads with {keywords} "
+    "(reluctant extract {options}) if they have the digits for it, or values that are clipped."
 )
 MAYBE_SIGMOIDS = (
-    "They lie between 0 and 1: if each is the probability of a sigmoid, extract reads them through it, link='sigmoid' "
-    "(reluctant extract --link sigmoid); if not, a network can be trained on them (rl.train_student, audit)."
+    "They lie between 0 and {top}: if each is the probability of a sigmoid{unit}, extract reads them through it, "
+    "{keywords} (reluctant extract {options}); if not, a network can be trained on them (rl.train_student, audit)."
+)
+TOO_FEW_TOLD = (
+    "Where more than one is missing no value can be read from the others (link='top-k', --link top-k). A network can "
+    "be trained on them, without the link (rl.train_student, audit)."
+)
+UNTOLD_IS_NAN = (
+    "The answers look like {likeness}: it is NaN. audit reads that as 0; for all else let the target answer 0 there."
 )
 
 
@@ -70,8 +82,10 @@ def why_refused(health: Health) -> str:
     refusal, behind = health.refusal, health.behind
     if refusal in (Outcome.NOT_PIECEWISE_LINEAR, Outcome.TOO_NOISY) and health.are_probabilities:
         return _of_probabilities(health)
-    if refusal is Outcome.NOT_PIECEWISE_LINEAR and health.may_be_sigmoids:
-        return f"{refusal.happened} {MAYBE_SIGMOIDS}"
+    if refusal is Outcome.NOT_PIECEWISE_LINEAR and health.may_be_sigmoids and not health.curved_odds:
+        return f"{refusal.happened} {_filled(MAYBE_SIGMOIDS, health)}"
+    if refusal is Outcome.NON_FINITE and health.told is not None:
+        return UNTOLD_IS_NAN.format(likeness=likeness(health))
     if refusal is Outcome.PIECEWISE_CONSTANT and health.answers is Kind.LABELS:
         return f"The answers are labels, which do not change under small steps. {refusal.advice}"
     if refusal in (Outcome.NON_FINITE, Outcome.TOO_NOISY) and behind is not None and behind.too_coarse:
@@ -114,20 +128,62 @@ def digits(health: Health) -> str:
     return f"{'The answers' if behind is None else 'The probabilities behind the link'} are {told}"
 
 
+def likeness(health: Health) -> str:
+    """What answers look like: values, labels, or probabilities, all or the largest, in percent or not."""
+    if health.told is None:
+        sigmoid = health.are_probabilities and _link(health) == "sigmoid"
+        return f"{'probabilities of a sigmoid' if sigmoid else health.answers}{_unit(health)}"
+    k = health.told.largest
+    largest = "largest probability" if k == 1 else f"{k} largest probabilities"
+    others = "other" if health.told.all_but_one else "others"
+    return f"the {largest} of {health.told.classes} classes{_unit(health)}, the {others} not told"
+
+
+def ends_at_0_and_1(health: Health) -> str:
+    """Of answers that may be those of sigmoids by where they end."""
+    return _filled(ENDS_AT_0_AND_1, health)
+
+
+def _unit(health: Health) -> str:
+    return " in percent" if health.percent else ""
+
+
+def _link(health: Health) -> AnswerLink:
+    """What would undo these answers."""
+    if health.told is not None:
+        return "top-k"
+    return "softmax" if health.answers is Kind.PROBABILITIES else "sigmoid"
+
+
+def _filled(said: str, health: Health) -> str:
+    """With the link of these answers, as keywords and as options."""
+    link = _link(health)
+    keywords = f"percent=True, link='{link}'" if health.percent else f"link='{link}'"
+    options = f"--percent --link {link}" if health.percent else f"--link {link}"
+    top = PERCENT if health.percent else 1.0
+    return said.format(keywords=keywords, options=options, top=f"{top:g}", unit=_unit(health))
+
+
+def _decimals(health: Health) -> int | None:
+    """Of probabilities as fractions."""
+    return None if health.decimals is None else health.decimals + PERCENT_DECIMALS * health.percent
+
+
 def _of_probabilities(health: Health) -> str:
     """Of answers that only a link explains: what can be read through it."""
-    link = "softmax" if health.answers is Kind.PROBABILITIES else "sigmoid"
-    told = "The answers are probabilities" + ("" if link == "softmax" else " of a sigmoid")
-    if health.decimals is not None:
-        said = TOO_COARSE if health.decimals < ENOUGH_DECIMALS else COARSE.format(link=link)
-        return f"{told} {rounded_to(health.decimals)}. {said}"
+    link, decimals, told = _link(health), _decimals(health), f"The answers are {likeness(health)}"
+    if health.told is not None and not health.told.all_but_one:
+        return f"{told}. {TOO_FEW_TOLD}"
+    if health.decimals is not None and decimals is not None:
+        said = TOO_COARSE if decimals < ENOUGH_DECIMALS else _filled(COARSE, health)
+        return f"{told}{'' if health.told is None else ','} {rounded_to(health.decimals)}. {said}"
     if health.number_format == "float16" and not health.more_digits:
         return f"{told} in float16. {TOO_COARSE}"
     noisy = health.noise.absolute > NOISIEST_READ * health.spread
     if noisy and (health.number_format == "float64" or not health.deterministic):
         return f"{told} with noise of {health.noise.absolute:.1e}. {TOO_NOISY_TO_READ}"
     if link == "sigmoid" and health.number_format != "float64" and not health.more_digits:
-        return f"{told} in {health.number_format}. {COARSE.format(link=link)}"
+        return f"{told} in {health.number_format}. {_filled(COARSE, health)}"
     hidden = ", by less than their noise at small scale" if health.curves_hidden else ""
     read = READ_THEM_RECAST if health.more_digits else READ_THEM
-    return f"{told}, which are curved{hidden}. {read.format(link=link)}"
+    return f"{told}, which are curved{hidden}. {_filled(read, health)}"

@@ -21,6 +21,7 @@ from reluctant.errors import InvalidInput, LinkMismatch
 from reluctant.networks.network import LINKS, Link
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, Wrapper
+from reluctant.oracles.plain import in_percent
 
 __all__ = [
     "ANSWER_LINKS",
@@ -125,7 +126,9 @@ class Linked(Wrapper):
             )
 
     def _other(self, p: FloatArray) -> str:
-        """Which link it may be instead."""
+        """What it may be instead."""
+        if self.link != "log-softmax" and in_percent(p, several=self.link == "softmax"):
+            return "If they are percentages, say so: percent=True (--percent) divides them by 100."
         if self.link in ("softmax", "top-k") and np.all((p >= 0) & (p <= 1)):
             return "Use link='sigmoid' (--link sigmoid) if each output is a probability of its own."
         if self.link != "log-softmax" and np.all((p > -NOISY) & (p < 1 + NOISY)):

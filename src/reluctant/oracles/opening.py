@@ -1,11 +1,11 @@
 """`open_oracle`: find the adapter for a target and put the wrappers around it in their one right order.
 
-    method → Counting → Selected → Linked → Transcript → Batched → Retrying → Metered → Timed → adapter → target
+    method → Counting → Selected → Linked → Plain → Transcript → Batched → Retrying → Metered → Timed → adapter → target
 
 A served model has Watched and Parallel in the place of Batched, one on an engine has Parallel there, so that each
-request is retried, counted and recorded by itself. Selection and link stand outside the transcript, so that what is on
-disk is what was paid for: the target's own answers, all of them. Metered stands inside the retries, so that every
-attempt counts.
+request is retried, counted and recorded by itself. Selection, link and percent stand outside the transcript, so that
+what is on disk is what was paid for: the target's own answers, all of them. Metered stands inside the retries, so that
+every attempt counts.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from reluctant.oracles.ledger import Ledger
 from reluctant.oracles.link import ANSWER_LINKS, AnswerLink, Linked
 from reluctant.oracles.options import Options, Precision, check_numbers, one_of, row_shape, served_options
 from reluctant.oracles.parallel import Parallel
+from reluctant.oracles.plain import Plain, Writing
 from reluctant.oracles.retry import Retrying
 from reluctant.oracles.selection import Selected
 from reluctant.oracles.timeout import Timed
@@ -55,6 +56,7 @@ def open_oracle(
     keep_rows: bool = False,
     output: int | Sequence[int] | None = None,
     link: AnswerLink = "identity",
+    percent: bool = False,
     domain: Domain | tuple[Any, Any] | None = None,
     precision: Precision = "as-served",
     kind: Kind | str = Kind.VALUES,
@@ -78,6 +80,7 @@ def open_oracle(
         keep_rows: write the rows into the transcript too.
         output: index of the output to look at, or several; None for all.
         link: "softmax", "sigmoid", "log-softmax" or "top-k" turns probabilities back into values.
+        percent: the answers are probabilities in percent; they are divided by 100 before anything else.
         domain: (low, high) inside which the target may be asked.
         precision: "float64" evaluates a local ONNX, torch or scikit-learn model in float64.
         kind: what a callable answers: "values", "probabilities" or "labels".
@@ -117,7 +120,8 @@ def open_oracle(
         recorder = _with_transcript(sender, ledger, transcript, keep_rows, bounds)
         if_refused.pop_all()
         if_refused.callback(recorder.close)
-        values = recorder if link == "identity" else Linked(recorder, link)
+        answers = Plain(recorder, Writing(percent=True)) if percent else recorder
+        values = answers if link == "identity" else Linked(answers, link)
         opened = Counting(values if output is None else Selected(values, output), ledger, bounds)
         if_refused.pop_all()
     return opened

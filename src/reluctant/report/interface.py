@@ -44,6 +44,8 @@ def _answers(record: Data) -> str | None:
     """What they are: as the audit saw them, where the target says nothing better."""
     target, health = record["target"], record.get("health") or {}
     kind, link = target.get("kind"), _link(target)
+    if target.get("look like"):
+        return f"{target['look like']}, as the audit saw"
     if answers_labels(record):
         seen = "labels"
     elif link is not None or health.get("answers") == "probabilities":

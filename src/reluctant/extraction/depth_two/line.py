@@ -94,7 +94,7 @@ def _unresolved(scan: Scan) -> int:
     """Places of the line that stay open, creases that are not in order, and such that bend nothing or are nowhere."""
     creases = scan.creases
     nothing = ~creases.jump.any(axis=1) | creases.nowhere
-    return int(scan.open.sum() + (creases.t[1:] <= creases.t[:-1]).sum() + nothing.sum())
+    return int(scan.open.sum() + (np.diff(creases.t[~creases.nowhere]) <= 0).sum() + nothing.sum())
 
 
 def _network(scan: Scan, lines: Lines) -> FramedNetwork:

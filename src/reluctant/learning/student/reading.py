@@ -13,6 +13,7 @@ import numpy as np
 
 from reluctant.defenses.disclosure import labels_of
 from reluctant.health.answers import UNIFORM_SD, answer_kind, is_one_hot, rounding_noise
+from reluctant.health.told import largest_told
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
 from reluctant.numerics import FloatArray
@@ -157,7 +158,7 @@ class Chances(Reading):
 
 def reading_of(answers: FloatArray, told: Kind) -> Reading:
     """How to read answers (n, m); what the target says of itself is believed where that is not "values"."""
-    kind = answer_kind(answers) if told is Kind.VALUES else told
+    kind = _kind(answers) if told is Kind.VALUES else told
     if kind is Kind.LABELS:
         return Labels(np.unique(answers[:, 0]))
     if kind is Kind.VALUES:
@@ -166,6 +167,12 @@ def reading_of(answers: FloatArray, told: Kind) -> Reading:
     if is_one_hot(answers):
         return OneHot(outputs)
     return Classes(outputs) if outputs > 1 and _sum_to_one(answers) else Chances(outputs)
+
+
+def _kind(answers: FloatArray) -> Kind:
+    """By the answers alone: the largest few probabilities do not add up to one."""
+    few = largest_told(answers, ROUNDED_PROBABILITY_SLACK) is not None
+    return Kind.PROBABILITIES if few else answer_kind(answers)
 
 
 def _sum_to_one(answers: FloatArray) -> bool:

@@ -1,0 +1,85 @@
+"""What answers look like besides values: labels, probabilities of classes, all or the largest few, or of sigmoids.
+
+Probabilities may be told in percent. Then everything here is said of their hundredths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from reluctant.health.answers import answer_kind, in_unit, is_one_hot
+from reluctant.health.lines import ShortLines
+from reluctant.health.log_odds import are_sigmoids, curved_as_odds, may_be_sigmoids, saturated
+from reluctant.health.told import Told, largest_told
+from reluctant.numerics import FloatArray
+from reluctant.oracles.base import Kind
+from reluctant.oracles.plain import PERCENT
+
+__all__ = ["Likeness"]
+
+Far = Mapping[float, ShortLines]
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """Fields of `Health` that say what the answers look like."""
+
+    answers: Kind
+    unit: bool
+    sigmoids: bool
+    like_sigmoids: bool
+    curved_odds: bool
+    saturated: bool
+    told: Told | None
+    percent: bool = False
+
+    @classmethod
+    def of(cls, near: ShortLines, far: Far, sd: float | None, off: float, *, linked: bool, curved: bool) -> Self:
+        """Of answers near and far out with this noise, which are off by no more than so much.
+
+        linked: they are values that were read from probabilities; curved: they are no values of a ReLU network.
+        """
+        plain = cls._as_they_are(near, far, sd, off, linked, curved)
+        if linked or plain.explained or not _up_to_a_hundred(near, far, off):
+            return plain
+        scaled = {scale: lines.divided(PERCENT) for scale, lines in far.items()}
+        hundredths = cls._as_they_are(
+            near.divided(PERCENT), scaled, None if sd is None else sd / PERCENT, off / PERCENT, linked, curved
+        )
+        return replace(hundredths, percent=True) if hundredths.explained else plain
+
+    @classmethod
+    def _as_they_are(cls, near: ShortLines, far: Far, sd: float | None, off: float, linked: bool, curved: bool) -> Self:
+        no_values = curved or bool(far)  # far out values would not stay below 1
+        told = None if linked else largest_told(_everywhere(near, far), off, no_values=no_values)
+        known = None if told is None else Kind.PROBABILITIES
+        one_hot = is_one_hot(near.answers)
+        return cls(
+            answers=Kind.LABELS if one_hot else known or answer_kind(near.answers, off),
+            unit=in_unit(near.finite_answers, off),
+            sigmoids=sd is not None and not linked and are_sigmoids(near, far, sd),
+            like_sigmoids=sd is not None and not linked and may_be_sigmoids(near, far, sd),
+            curved_odds=sd is not None and curved_as_odds(near, sd),
+            saturated=sd is not None and saturated(far, sd),
+            told=None if one_hot else told,
+        )
+
+    @property
+    def explained(self) -> bool:
+        """True if they look like something else than values."""
+        return self.answers is not Kind.VALUES or self.sigmoids or self.like_sigmoids
+
+
+def _everywhere(near: ShortLines, far: Far) -> FloatArray:
+    return np.concatenate([near.answers, *(lines.answers for lines in far.values())])
+
+
+def _up_to_a_hundred(near: ShortLines, far: Far, off: float) -> bool:
+    """True if all answers lie between 0 and 100, and some beyond 1."""
+    answers = _everywhere(near, far)
+    told = answers[~np.isnan(answers)]
+    return in_unit(told / PERCENT, off / PERCENT) and not in_unit(told, off)

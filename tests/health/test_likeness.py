@@ -1,0 +1,156 @@
+"""What a check takes answers for: percentages, the largest probabilities, and curves that are none of these."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.special import expit, softmax
+
+from reluctant import check_health, extract, open_oracle
+from reluctant.health import Shape
+from reluctant.health.behind import Behind
+from reluctant.health.log_odds import _Straightness
+from reluctant.oracles import Kind
+from reluctant.results import Outcome
+from reluctant.testing import planted
+
+NETWORK, ONE, TWO = planted((6, 8, 3)), planted((6, 8, 1)), planted((6, 8, 2))
+
+
+def classes(x, network=NETWORK):
+    return softmax(network(x), axis=1)
+
+
+def largest(x, k=1, network=NETWORK, untold=0.0):
+    p = classes(x, network)
+    return np.where(p >= np.sort(p, axis=1)[:, [-k]], p, untold)
+
+
+def checked(target, rng=0, **opening):
+    return check_health(open_oracle(target, dim=6, **opening), rng=rng)
+
+
+@pytest.mark.parametrize("digits", [lambda p: p, np.float32, partial(np.round, decimals=3)])
+def test_the_largest_probability_alone_is_named(digits, seed):
+    health = checked(lambda x: digits(largest(x)), rng=seed)
+    assert (health.answers, health.told) == (Kind.PROBABILITIES, (1, 3))
+    assert health.refusal is Outcome.NOT_PIECEWISE_LINEAR
+    said = " ".join(health.sentences())
+    assert "The answers look like the largest probability of 3 classes, the others not told." in said
+    assert "rl.train_student" in said
+    assert "sigmoid" not in said
+    assert "reluctant extract" not in said
+
+
+@pytest.mark.parametrize(("k", "network", "words"), [(2, NETWORK, "2 largest probabilities"), (1, TWO, "largest prob")])
+def test_all_but_one_are_read_through_their_link_as_advised(k, network, words):
+    health = checked(partial(largest, k=k, network=network))
+    assert f"The answers are the {words}" in health.reason
+    assert "link='top-k' (reluctant extract --link top-k" in health.reason
+    assert extract(open_oracle(partial(largest, k=k, network=network), dim=6, link="top-k")).ok
+
+
+@pytest.mark.parametrize("seed", [10, 30])
+def test_one_output_among_0s_inside_a_box_is_a_value(seed):
+    network = planted((5, 7, 3), seed)
+    oracle = open_oracle(lambda x: np.maximum(network(x), 0), dim=5, domain=(-1, 1))
+    assert check_health(oracle, rng=seed).refusal is None
+
+
+def test_nan_for_what_is_not_told_is_named():
+    health = checked(partial(largest, untold=np.nan))
+    assert (health.told, health.refusal) == ((1, 3), Outcome.NON_FINITE)
+    assert health.reason.startswith("The answers look like the largest probability of 3 classes, the others not told:")
+    assert "defined" not in health.reason
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_largest_probability_in_one_output_is_no_sigmoid(seed):
+    """Its log-odds are curved as well, and no step is so short that they are not."""
+    health = checked(lambda x: classes(x).max(axis=1), rng=seed)
+    assert health.shape is Shape.SMOOTH
+    assert (health.sigmoids, health.like_sigmoids, health.curved_odds) == (False, False, True)
+    assert "sigmoid, extract reads" not in health.reason
+    assert "are probabilities of a sigmoid" not in health.reason
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_sigmoid_of_many_creases_is_one(seed):
+    """Short steps meet some of them, and the shortest do not."""
+    wide = planted((6, 2000, 1))
+    health = checked(lambda x: expit(wide(x) / 30), rng=seed)
+    assert health.sigmoids
+    assert not health.curved_odds
+
+
+def test_a_few_curves_by_chance_do_not_speak_against_many_straight_lines():
+    assert _Straightness(as_log_odds=9, as_answered=0, curved=3).of_sigmoids
+    assert not _Straightness(as_log_odds=3, as_answered=0, curved=9).of_sigmoids
+
+
+def test_the_noise_of_a_probability_that_follows_from_the_others():
+    """What is left next to 1 has lost most of the digits of float32."""
+    p = np.float32(np.tile([[0.999, 0.001]], (20, 1)) + np.linspace(0, 1e-4, 20)[:, None] * [-1, 1]).astype(float)
+    both, one = (Behind.of(told, ratios=True).noise for told in (p, p * [1, 0]))
+    assert 500 < one / both < 2000
+
+
+PERCENT = {
+    "softmax": (lambda x: 100 * classes(x), "probabilities in percent, which are curved"),
+    "softmax in float32": (lambda x: (100 * classes(x)).astype(np.float32), "probabilities in percent, which are"),
+    "softmax, 1 decimal": (lambda x: np.round(100 * classes(x), 1), "probabilities in percent rounded to 1 decimal."),
+    "softmax, whole": (lambda x: np.round(100 * classes(x)), "probabilities in percent rounded to 0 decimals."),
+    "sigmoid": (lambda x: 100 * expit(ONE(x)), "probabilities of a sigmoid in percent, which are curved"),
+    "sigmoids": (lambda x: 100 * expit(NETWORK(x)), "probabilities of a sigmoid in percent, which are curved"),
+    "largest": (lambda x: 100 * largest(x), "the largest probability of 3 classes in percent, the others not told."),
+}
+
+
+@pytest.mark.parametrize("name", PERCENT)
+def test_percentages_are_named_and_advice_works(name):
+    target, said = PERCENT[name]
+    health = checked(target)
+    assert health.percent
+    assert f"The answers are {said}" in health.reason
+    advised = "reluctant extract --percent --link" in health.reason
+    assert advised == ("which are curved" in health.reason)
+    if advised:
+        link = "sigmoid" if "sigmoid" in name else "softmax"
+        assert f"percent=True, link='{link}'" in health.reason
+        assert extract(open_oracle(target, dim=6, percent=True, link=link)).ok
+
+
+@pytest.mark.parametrize("decimals", [4, 5])
+def test_decimals_of_percentages_count_as_those_of_fractions(decimals):
+    reason = checked(lambda x: np.round(100 * classes(x), decimals)).reason
+    assert ("cannot be read" in reason) == (decimals + 2 < 7)
+
+
+def test_clipped_values_up_to_100_may_be_percentages_and_are_not_called_so():
+    health = checked(lambda x: np.clip(np.round(50 + 10 * ONE(x), 1), 0, 100))
+    assert (health.answers, health.refusal) == (Kind.VALUES, None)
+    assert not health.are_probabilities
+    assert "Far out they are 0 or 100: they may be probabilities of a sigmoid in percent" in " ".join(
+        health.sentences()
+    )
+
+
+OTHERS = {
+    "values": NETWORK,
+    "values between 0 and 60": lambda x: np.clip(20 * NETWORK(x), 0, 60),
+    "softmax": classes,
+    "sigmoid": lambda x: expit(ONE(x)),
+    "twice a sigmoid": lambda x: 2 * expit(ONE(x)),
+    "a thousand times a softmax": lambda x: 1000 * classes(x),
+    "labels": lambda x: NETWORK(x).argmax(axis=1),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_answers_are_no_percentages(name, seed):
+    health = checked(OTHERS[name], rng=seed)
+    assert not health.percent
+    assert health.told is None
+    assert "percent" not in " ".join(health.sentences())
