@@ -8,7 +8,6 @@ import reluctant as rl
 from reluctant.audit import audit
 from reluctant.audit.directions import MORE, with_those_of
 from reluctant.networks import ReLUNetwork
-from reluctant.oracles.network import LINK_FUNCTIONS
 from reluctant.results import Outcome
 from reluctant.span import Span, Subspace
 from reluctant.testing import planted
@@ -48,10 +47,12 @@ def test_a_span_that_is_not_whole_stays_so() -> None:
 
 
 def test_one_record_has_one_number_of_directions() -> None:
-    """Its sixth neuron is active on one in a hundred inputs of the box in which its probabilities can be read."""
-    true = planted([12, 6, 3], rng=70_000)
-    oracle = rl.open_oracle(lambda x: LINK_FUNCTIONS["sigmoid"](true(x)), dim=true.dim)
-    record = audit(oracle, steps=["health", "span", "extraction"], rng=70_000).to_dict()
+    """No typical input makes its last neuron active; the search along a line meets its crease far out."""
+    true = planted([12, 6, 3], rng=0)
+    (w, a), (b, c) = true.weights, [each.copy() for each in true.biases]
+    b[-1] = -40 * np.linalg.norm(w[-1])
+    oracle = rl.open_oracle(ReLUNetwork([w, a], [b, c]))
+    record = audit(oracle, steps=["health", "span", "extraction"], rng=0).to_dict()
     assert (record["extraction"]["outcome"], record["span"]["rank"]) == ("recovered", 6)
     assert "known from the recovered network" in step(record, "span")["why"]
     assert "known from" not in step(record, "extraction")["why"]

@@ -112,7 +112,9 @@ def percentages(x):
     return 100 * probabilities(x)
 
 def largest_two(x):
-    return np.where(probabilities(x) > probabilities(x).min(axis=1, keepdims=True), probabilities(x), 0)
+    e = np.exp((values(x) - values(x).max(axis=1, keepdims=True)) / 4)
+    p = e / e.sum(axis=1, keepdims=True)
+    return np.where(p > p.min(axis=1, keepdims=True), p, 0)
 
 def boxed(x):
     if np.abs(x).max() > 3:
