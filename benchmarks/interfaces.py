@@ -15,8 +15,6 @@ __all__ = ["INTERFACES", "Interface"]
 NOISE = 1e-3
 
 Answers = Callable[[FloatArray], FloatArray]
-
-
 Written = Callable[[FloatArray, np.random.Generator], FloatArray]
 
 

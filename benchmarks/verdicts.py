@@ -29,6 +29,7 @@ from reluctant.audit.known import Known
 from reluctant.audit.verdict import LEAKS, Verdict
 from reluctant.numerics import FloatArray
 from reluctant.oracles import NetworkOracle
+from reluctant.oracles.plain import PERCENT
 from reluctant.testing import planted
 
 Run = tuple[str, tuple[int, ...], int]  # interface, shape, seed
@@ -107,7 +108,7 @@ def of_copy(known: Known, true: rl.ReLUNetwork, interface: Interface) -> list[st
     labels = run.evidence.get("labels")
     if labels is not None:
         return of_labels(copied, answers, np.asarray(labels))
-    shown = as_shown(copied, answers)
+    shown = as_shown(copied, answers, known)
     if shown is None:
         return [f"a copy with {copied.shape[1]} outputs of answers with {answers.shape[1]}"]
     error = float(np.sqrt(np.mean((shown - answers) ** 2)) / answers.std(axis=0).max())
@@ -116,13 +117,12 @@ def of_copy(known: Known, true: rl.ReLUNetwork, interface: Interface) -> list[st
     return [f"a copy that is {run.outcome.slug} and off by {error:.1e}"] if error > limit else []
 
 
-def as_shown(copied: FloatArray, answers: FloatArray) -> FloatArray | None:
+def as_shown(copied: FloatArray, answers: FloatArray, known: Known) -> FloatArray | None:
     """The copy's answers in the form of the target's: probabilities of which some are told, or in percent."""
     if copied.shape != answers.shape:
         return None
-    untold = answers == 0
-    scale = np.where(np.isclose(copied.sum(axis=1, keepdims=True), 1) & (answers.sum(axis=1) > BY_CHANCE).any(), 100, 1)
-    return np.where(untold, 0.0, copied * scale)
+    times = PERCENT if known.written is not None and known.written.percent else 1.0
+    return np.where(answers == 0, 0.0, times * copied)
 
 
 def of_labels(copied: FloatArray, answers: FloatArray, labels: FloatArray) -> list[str]:
@@ -142,9 +142,7 @@ def of_span(known: Known, true: rl.ReLUNetwork) -> list[str]:
     rank = int(np.linalg.matrix_rank(true.weights[0]))
     if span.rank != rank:
         return [f"{span.rank} directions of {rank}"]
-    angle = (
-        float(subspace_angles(true.weights[0].T, np.asarray(span.subspace.basis).T).max()) if rank < true.dim else 0.0
-    )
+    angle = float(subspace_angles(true.weights[0].T, span.basis.T).max()) if rank < true.dim else 0.0
     return [f"directions that are off by {angle:.1e}"] if angle > ANGLE else []
 
 

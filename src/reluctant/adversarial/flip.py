@@ -58,7 +58,8 @@ def flip_sign(
         rng: seed of all random choices.
 
     Cost: d + 42 rows for one step by values (7 more if the flip is far, 18 more if answers are noisy or have few
-    digits), rank + 42 with a span, 2 or 11 with a network, none for a network.
+    digits), rank + 42 with a span, 2 or 11 with a network (3 or 12 if it is not exact, 43 if
+    answers are noisy), none for a network.
     """
     checked_steps(steps)
     if isinstance(target, ReLUNetwork):
