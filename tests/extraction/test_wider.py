@@ -1,8 +1,11 @@
 """Steep sigmoids: they can be read well in a box smaller than typical inputs, and neurons beyond it count too."""
 
 import numpy as np
+import pytest
 
 import reluctant as rl
+from reluctant.audit import audit
+from reluctant.audit.recovered import is_copy
 from reluctant.domains import Domain
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles.network import LINK_FUNCTIONS
@@ -45,7 +48,7 @@ def test_a_network_that_holds_in_its_box_alone_is_not_ok() -> None:
     assert wrong_at_use(found.network, true) > 0.05
     at_use = found.evidence["verification"].at_use
     assert at_use.differing > 0
-    assert "typical inputs that can be read it does NOT agree" in found.evidence["failures"][-1]
+    assert "typical inputs, also outside, it does NOT agree" in found.evidence["failures"][-1]
     assert found.queries < 5_000  # a search among few digits would go on for millions
 
 
@@ -55,7 +58,7 @@ def test_verify_looks_beyond_the_box_too() -> None:
     assert not rl.verify(opened(true), found.network, rng=3).ok
     checked = rl.verify(opened(true), true, rng=3)
     assert checked.ok
-    assert "typical inputs that can be read it agrees" in str(checked)
+    assert "typical inputs, also outside, it agrees" in str(checked)
 
 
 def test_inputs_inside_the_box_cost_nothing() -> None:
@@ -67,11 +70,53 @@ def test_inputs_inside_the_box_cost_nothing() -> None:
     assert oracle.queries == before + POINTS
 
 
-def test_values_next_to_certainty_are_not_compared() -> None:
+def test_next_to_certainty_probabilities_are_compared() -> None:
     """Their logarithms have hardly a digit: a network that is right must not be refused for it."""
     for times in (10, 40, 200):
         true = steep(1, times)
         found = look_at_use(opened(true), true, Domain(-0.1, 0.1), TOL, np.random.default_rng(1))
         assert found is not None
         assert found.ok
-        assert found.points < POINTS
+        assert found.points == POINTS  # by their values, or by the probabilities themselves
+
+
+def test_a_wrong_side_where_nothing_can_be_read_is_seen() -> None:
+    true = steep(1, 200)
+    (w, a), (b, c) = true.weights, true.biases
+    turned = ReLUNetwork([w, a], [b, c + 100])
+    found = look_at_use(opened(true), turned, Domain(-0.1, 0.1), TOL, np.random.default_rng(1))
+    assert found is not None
+    assert found.differing > 0
+
+
+@pytest.mark.parametrize("times", [20, 60])
+def test_ratios_of_classes_are_read_far_beyond_log_odds(times: float) -> None:
+    for seed in range(4):
+        network = planted([5, 8, 3], rng=seed, bias=1.5)
+        (w, a), (b, c) = network.weights, network.biases
+        true = ReLUNetwork([w, times * a], [b, times * c])
+        softmax = rl.open_oracle(lambda x, f=true: LINK_FUNCTIONS["softmax"](f(x)), dim=5, link="softmax")
+        found = rl.extract(softmax, rng=seed)
+        if found.ok:
+            assert wrong_at_use(found.network, true.log_ratios()) < 0.02
+        assert look_at_use(softmax, true.log_ratios(), Domain(-0.1, 0.1), TOL, np.random.default_rng(1)).ok
+
+
+def test_where_the_budget_ends_in_a_wider_box_the_first_network_stays() -> None:
+    true = steep(7, 5)
+    found = rl.extract(rl.open_oracle(lambda x: LINK_FUNCTIONS["sigmoid"](true(x)), budget=2_500, **BEHIND), rng=7)
+    assert found.outcome is Outcome.OUT_OF_BUDGET
+    checked = found.evidence["verification"]
+    assert checked.only_inside
+    assert found.evidence["inside"] == "[-0.75, 0.75] in every coordinate"
+    assert found.network.widths == (5, 5, 1)
+    assert not is_copy(found)
+
+
+def test_an_audit_does_not_call_it_a_copy() -> None:
+    true = steep(7, 5)
+    bare = rl.open_oracle(lambda x: LINK_FUNCTIONS["sigmoid"](true(x)), dim=5)
+    record = audit(bare, link="sigmoid", steps=["health", "extraction"], rng=7).to_dict()
+    assert record["extraction"]["outcome"] == "unverified"
+    assert record["verdict"]["level"] == "unknown"
+    assert record["recovered"] is None

@@ -62,7 +62,9 @@ def test_one_output_among_0s_inside_a_box_is_a_value(seed):
 def test_nan_for_what_is_not_told_is_named():
     health = checked(partial(largest, untold=np.nan))
     assert (health.told, health.refusal) == ((1, 3), Outcome.NON_FINITE)
-    assert health.reason.startswith("The answers look like the largest probability of 3 classes, the others not told:")
+    assert health.reason.startswith(
+        "The answers look like the largest probability of 3 classes, the others not told (NaN)"
+    )
     assert "defined" not in health.reason
 
 

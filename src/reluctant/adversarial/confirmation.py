@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from reluctant.adversarial.line import RayPoint, walk
-from reluctant.adversarial.margins import Sides
+from reluctant.adversarial.margins import SameLabel, Sides
 from reluctant.adversarial.probe import answer_noise
 from reluctant.adversarial.search import Search, in_words
 from reluctant.adversarial.sources import DECIDED, Queried
@@ -52,7 +52,8 @@ def on_target(oracle: Counting, copy: Copy, search: Search, steps: int) -> Searc
     with oracle.stage("confirm"):
         before, after = oracle.query(np.array([start, found]))
         sides = copy.sides(before, after)
-        least = DECIDED * answer_noise(np.array([before, after]))
+        labels = isinstance(sides, SameLabel)  # whole numbers, however few bits hold them
+        least = 0.0 if labels else DECIDED * answer_noise(np.array([before, after]))
         if sides.smallest(before[None])[0] <= least:
             return replace(search, outcome=Outcome.ON_BOUNDARY, best=None)
         points, answers = found[None], after[None]

@@ -50,7 +50,7 @@ def are_labels(answers: FloatArray, kind: Kind, *, still: bool) -> bool:
     """True of labels, and of whole numbers that look like them; still: they did not change under small steps."""
     if kind is Kind.LABELS or is_one_hot(answers):
         return True
-    whole = answers.shape[1] == 1 and np.array_equal(answers, np.round(answers)) and answers.min() >= 0
+    whole = answers.shape[1] == 1 and np.array_equal(answers, np.round(answers)) and (answers.min() >= 0 or still)
     return bool(whole and (still or find_decimals(answers) is None))
 
 

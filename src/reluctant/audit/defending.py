@@ -19,6 +19,7 @@ from reluctant.domains import Domain
 from reluctant.oracles import Counting, NetworkOracle, Oracle, open_oracle
 from reluctant.oracles.link import AnswerLink
 from reluctant.oracles.network import LINK_FUNCTIONS
+from reluctant.oracles.plain import Plain
 from reluctant.results import Outcome, Result
 
 __all__ = ["try_defenses"]
@@ -104,9 +105,10 @@ def _copy(known: Known, domain: Domain) -> tuple[Oracle, Oracle, tuple[str, ...]
 def _behind(known: Known, defense: Sequence[str], domain: Domain) -> Oracle:
     """The file behind these defenses."""
     assert known.given.file is not None
-    percent = known.given.percent or (known.written is not None and known.written.percent)
-    bare: Oracle = open_oracle(known.given.file, precision=known.given.precision, percent=percent)
-    return open_oracle(defend(bare, *defense), domain=domain, output=known.given.output)
+    bare: Oracle = open_oracle(known.given.file, precision=known.given.precision, percent=known.given.percent)
+    defended = defend(bare, *defense)
+    as_read = defended if known.written is None else Plain(defended, known.written)
+    return open_oracle(as_read, domain=domain, output=known.given.output)
 
 
 def _links(defense: Sequence[str]) -> list[str]:

@@ -20,13 +20,14 @@ from reluctant.audit.given import (
     wanted_steps,
 )
 from reluctant.audit.known import Given, Known, StepFunction
-from reluctant.audit.looking import look_at_health, look_for_span, seen
+from reluctant.audit.looking import look_at_health, look_for_span
 from reluctant.audit.pictures import ask_line, ask_plane, measure_errors
 from reluctant.audit.probing import flip_inputs, look_at_linearity
 from reluctant.audit.rebuilding import compare_with_truth, confirm_part, extract_network, learn_network
 from reluctant.audit.record import Audit, StepRecord
 from reluctant.audit.recovered import Price
 from reluctant.audit.running import Run, Watch
+from reluctant.audit.seeing import seen
 from reluctant.audit.shares import BUDGET, SECONDS
 from reluctant.audit.states import State
 from reluctant.audit.stopped import is_recorded

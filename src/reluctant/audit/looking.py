@@ -11,8 +11,7 @@ import numpy as np
 from reluctant.audit.known import Known, skip_where
 from reluctant.audit.needed import rows_needed
 from reluctant.audit.rare import with_rare_labels
-from reluctant.audit.tidied import Tidied
-from reluctant.domains import Domain
+from reluctant.audit.seeing import seen
 from reluctant.errors import ReluctantError, TargetError
 from reluctant.health import Health, check_health
 from reluctant.health.answers import answer_kind
@@ -20,38 +19,18 @@ from reluctant.health.lines import ask
 from reluctant.health.reach import answered_box
 from reluctant.health.summary import FAR_ENOUGH
 from reluctant.numerics import as_generator
-from reluctant.oracles import Counting, Kind, Linked, Selected
+from reluctant.oracles import Counting, Kind
 from reluctant.oracles.link import AnswerLink
-from reluctant.oracles.plain import Plain, Writing
+from reluctant.oracles.plain import Writing
 from reluctant.results import Outcome
 from reluctant.span import recover_span
 from reluctant.span.values import values_refusal
 
-__all__ = ["look_at_health", "look_for_span", "seen", "span_from_labels"]
+__all__ = ["look_at_health", "look_for_span", "span_from_labels"]
 
 FEW_ROWS = 12  # asked to tell what kind of answers they are
 SURELY = 5.0  # deviations of noise that hardly any of so few answers goes beyond
 FROM_LABELS = (Outcome.PIECEWISE_CONSTANT, Outcome.NOT_PIECEWISE_LINEAR, Outcome.OUT_OF_REACH)
-
-
-def seen(
-    oracle: Counting,
-    link: AnswerLink,
-    output: int | None,
-    inside: Domain | None = None,
-    *,
-    noisy: bool = False,
-    written: Writing | None = None,
-) -> Counting:
-    """The same target as it is looked at: its probabilities turned back into values, one output of many, in a range.
-
-    noisy: they have noise on them, and are put right before a link reads them; written: they are not written plainly.
-    """
-    plain = oracle.inner if written is None else Plain(oracle.inner, written)
-    answered = Tidied(plain, link) if noisy and link != "identity" else plain
-    values = answered if link == "identity" else Linked(answered, link)
-    chosen = values if output is None else Selected(values, output)
-    return Counting(chosen, oracle.ledger, oracle.facts.domain if inside is None else inside)
 
 
 def look_at_health(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:

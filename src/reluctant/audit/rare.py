@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from reluctant.audit.known import Known
-from reluctant.errors import BudgetExhausted
+from reluctant.audit.seeing import seen
+from reluctant.errors import BudgetExhausted, TargetError
 from reluctant.health.answers import are_labels
 from reluctant.health.lines import ask
 from reluctant.health.summary import Shape
@@ -30,17 +31,19 @@ def with_rare_labels(oracle: Counting, known: Known, found: Mapping[str, Any], s
     served = found["served"]
     if served is not found["health"] or served.refusal is not Outcome.CONSTANT:
         return dict(found)
-    answers = _of_honest_inputs(oracle, known, seed)
+    written, given = found.get("written"), found.get("given", known.given)
+    inside = seen(oracle, "identity", None, found.get("reach"), written=written)
+    answers = _of_honest_inputs(inside, given.inputs, seed)
     if not are_labels(answers) or np.ptp(answers, axis=0).max() == 0:
         return dict(found)
     rare = replace(served, shape=Shape.PIECEWISE_CONSTANT)
     return {**found, "served": rare, "health": rare}
 
 
-def _of_honest_inputs(oracle: Counting, known: Known, seed: int) -> FloatArray:
-    """Answers (n, m), none where the budget does not reach."""
+def _of_honest_inputs(oracle: Counting, inputs: FloatArray, seed: int) -> FloatArray:
+    """Answers (n, m), none where the budget does not reach, or the target does not answer them."""
     few = oracle.facts.domain.sample(as_generator(seed), FEW_ROWS, oracle.dim)
     try:
-        return ask(oracle, np.concatenate([few, known.given.inputs]))
-    except BudgetExhausted:
+        return ask(oracle, np.concatenate([few, inputs]))
+    except (BudgetExhausted, TargetError):
         return np.empty((0, oracle.outputs))

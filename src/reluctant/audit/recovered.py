@@ -80,7 +80,15 @@ def best_copy(runs: Iterable[Result | None]) -> Result | None:
 def is_copy(run: Result) -> bool:
     """True if its network is as good as a copy; a student says so itself, by the upper end of its error."""
     student = isinstance(run.evidence.get("accuracy"), HeldOut)
+    if not run.ok and not _holds_at_use(run):
+        return False
     return run.ok or (not student and is_close(accuracy_of(run)["typical"]))
+
+
+def _holds_at_use(run: Result) -> bool:
+    """False of a network that holds in a box, and not at typical inputs."""
+    checked = run.evidence.get("verification")
+    return checked is None or checked.at_use is None or bool(checked.at_use.ok)
 
 
 def is_trained(run: Result) -> bool:

@@ -10,9 +10,10 @@ from typing import Any
 from reluctant.audit.clipping import clipped_words
 from reluctant.audit.known import Known, Skip, StepFunction
 from reluctant.audit.limits import Allowance
-from reluctant.audit.looking import seen, span_from_labels
+from reluctant.audit.looking import span_from_labels
 from reluctant.audit.owner import told_of
 from reluctant.audit.record import StepRecord
+from reluctant.audit.seeing import seen
 from reluctant.audit.shares import SHARES, reserve, seconds_for, share, with_extraction
 from reluctant.audit.states import WHY, State
 from reluctant.errors import ReluctantError, TranscriptMismatch

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.errors import NonFiniteAnswer
+from reluctant.errors import InvalidRows, NonFiniteAnswer, OutsideDomain
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.failures import StageFailed
 from reluctant.networks import ReLUNetwork
@@ -35,19 +35,30 @@ def beyond_the_box(run: Run, space: Counting, box: Domain, network: ReLUNetwork)
     """Recovered if it holds at typical inputs, or one from a wider box does; else the first one, unverified."""
     if _holds(run, space, box, network):
         return Outcome.RECOVERED, network
-    first, within = dict(run.evidence), guarded(space, _at_most(AS_MUCH * space.ledger.total.asked))
+    failures = [*run.evidence["failures"], f"verification: {run.evidence['verification']}"]
+    first, run.found, better = run.evidence | {"failures": failures}, network, None
+    try:
+        better = _from_wider_boxes(run, space, box)
+    finally:
+        run.evidence = first if better is None else run.evidence  # also where the budget ends inside a wider box
+    return (Outcome.UNVERIFIED, network) if better is None else (Outcome.RECOVERED, better)
+
+
+def _from_wider_boxes(run: Run, space: Counting, box: Domain) -> ReLUNetwork | None:
+    """One attempt inside each; None if none gives a network that holds at typical inputs."""
+    within = guarded(space, _at_most(AS_MUCH * space.ledger.total.asked))
     for times in WIDER:
         wider = Domain(times * np.asarray(box.low), times * np.asarray(box.high))
         try:
             run.enter(within, wider)
-            found = run.attempt(DepthTwo(), run.evidence["health"], run.rng)
+            found = run.attempt(run.method or DepthTwo(), run.evidence["health"], run.rng)
             if run.doubt() is None and _holds(run, within, wider, found):
-                return Outcome.RECOVERED, found
-        except (StageFailed, NonFiniteAnswer, np.linalg.LinAlgError):
-            break
-    run.evidence, run.found = first, network
-    run.evidence["failures"] = [*first["failures"], f"verification: {first['verification']}"]
-    return Outcome.UNVERIFIED, network
+                return found
+        except OutsideDomain:
+            raise
+        except (StageFailed, NonFiniteAnswer, InvalidRows, np.linalg.LinAlgError):
+            return None
+    return None
 
 
 def _holds(run: Run, space: Counting, box: Domain, network: ReLUNetwork) -> bool:
@@ -63,7 +74,7 @@ def _at_most(limit: float) -> Guard:
     @contextmanager
     def guard(passed: int, asked: int) -> Iterator[None]:
         if passed + asked > limit:
-            raise StageFailed("wider box", "more rows than all before", number=passed + asked, limit=limit)
+            raise StageFailed("wider box", "many more rows than all before", number=passed + asked, limit=limit)
         yield
 
     return guard

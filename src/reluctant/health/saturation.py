@@ -41,7 +41,7 @@ def unsaturated_box(oracle: Counting, rng: np.random.Generator) -> Domain | None
     largest = _largest_finite(oracle, HALF_WIDTHS, rng)
     if largest is None:
         return None
-    if largest < MARGIN * FARTHEST and largest < HALF_WIDTHS[0]:
+    if largest < MARGIN * FARTHEST:
         largest = _largest_finite(oracle, largest * BETWEEN, rng) or largest
     return _cube(largest / MARGIN)
 

@@ -73,7 +73,7 @@ TOO_FEW_TOLD = (
     "be trained on them, without the link (rl.train_student, audit)."
 )
 UNTOLD_IS_NAN = (
-    "The answers look like {likeness}: it is NaN. audit reads that as 0; for all else let the target answer 0 there."
+    "The answers look like {likeness} (NaN). audit reads that as 0; for all else let the target answer 0 there."
 )
 
 

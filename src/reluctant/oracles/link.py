@@ -32,6 +32,7 @@ __all__ = [
     "ToFirst",
     "all_told",
     "last_told",
+    "link_of",
     "rounding_of",
     "written_link",
 ]
@@ -72,7 +73,7 @@ class Linked(Wrapper):
                 fix="One probability is link='sigmoid'.",
             )  # fmt: skip
         super().__init__(inner)
-        self.link = link
+        self.link: AnswerLink = link
         self.told: FloatArray | None = None  # the last answers, as they were given
         self.hearers: list[list[FloatArray]] = []  # who wants them all
 
@@ -166,6 +167,12 @@ def all_told(oracle: Oracle) -> Iterator[list[FloatArray]]:
         yield told
     finally:
         hearers.pop()
+
+
+def link_of(oracle: Oracle) -> AnswerLink | None:
+    """What a target's answers are read through, None if it is nothing."""
+    linked = _linked_of(oracle)
+    return None if linked is None else linked.link
 
 
 def _linked_of(oracle: Oracle) -> Linked | None:

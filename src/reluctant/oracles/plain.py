@@ -15,7 +15,7 @@ from reluctant.oracles.base import Facts, Kind, Oracle, Wrapper
 __all__ = ["PERCENT", "Plain", "Writing", "in_percent"]
 
 PERCENT = 100.0
-HALF = 0.5 / PERCENT  # of a percent: what rounding to whole ones changes a fraction by
+HALF_A_PERCENT = 0.5 / PERCENT  # of a percent: what rounding to whole ones changes a fraction by
 
 
 @dataclass(frozen=True)
@@ -59,4 +59,4 @@ def in_percent(answers: FloatArray, *, several: bool = True) -> bool:
     told = answers[~np.isnan(answers)]
     within = bool(told.size and np.all((told >= 0) & (told <= PERCENT)) and np.any(told > 1))
     off = np.abs(answers.sum(axis=1) / PERCENT - 1)
-    return within and (not several or bool(np.all(off <= HALF * answers.shape[1])))
+    return within and (not several or bool(np.all(off <= HALF_A_PERCENT * answers.shape[1])))

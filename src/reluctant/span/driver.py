@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from reluctant.domains import Domain
 from reluctant.errors import BudgetExhausted, InvalidInput, NonFiniteAnswer, TargetError
 from reluctant.health.saturation import smaller, unsaturated_box
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Oracle, Rows
 from reluctant.oracles.opening import as_opened
 from reluctant.results import Outcome, ended_by
+from reluctant.span.at_use import seen_from_typical_inputs
 from reluctant.span.inputs import Inputs
 from reluctant.span.labels import from_labels
 from reluctant.span.result import Span
@@ -24,6 +26,10 @@ from reluctant.span.values import from_values
 
 __all__ = ["recover_span"]
 
+BEYOND_THE_BOX = (
+    "Directions were looked for in {}, where probabilities can be read. There are more: at {:.0%} of typical inputs a "
+    "step along the others changes the answer. From labels (labels=True, span --labels) they can be found everywhere."
+)
 BOXES = 3  # tried where probabilities saturate
 
 
@@ -131,10 +137,20 @@ class _Run:
                 break
             self.inputs = self.inputs.within(box)
             try:
-                return self.values(rng, fine)
+                return self.at_use(self.values(rng, fine), box, rng)
             except NonFiniteAnswer:
                 box = smaller(box)
         return self.result(Outcome.OUT_OF_REACH, self.partial)
+
+    def at_use(self, span: Span, box: Domain, rng: np.random.Generator) -> Span:
+        """A part alone, where typical inputs outside the box see what it leaves out."""
+        share = seen_from_typical_inputs(self.oracle, span.subspace, box, rng) if span.ok else None
+        if not share:
+            return replace(span, rows=self.oracle.ledger.since(self.before))
+        reason = BEYOND_THE_BOX.format(box.describe(), share)
+        evidence = {**span.evidence, "seen at typical inputs": share, "reason": reason}
+        rows = self.oracle.ledger.since(self.before)
+        return replace(span, outcome=Outcome.SPAN_PARTIAL, rows=rows, evidence=evidence, angle=np.nan)
 
     def labels(self, rng: np.random.Generator, threshold: float | None) -> Span:
         ended = from_labels(self.oracle, self.inputs, rng, self.keep, threshold=threshold, reach=self.reach)

@@ -10,6 +10,8 @@ from reluctant.verification.at_use import AtUse
 
 __all__ = ["GroupError", "HeldOut", "Verification"]
 
+MISSING = "Neurons whose creases lie farther out may be missing."
+
 
 @dataclass(frozen=True)
 class GroupError:
@@ -38,8 +40,8 @@ class Verification:
     are larger, and their noise with them, as much more is allowed. `untested` counts neurons whose crease
     does not pass the scale of use. If `ok`, `share` is the largest part of inputs of one scale that may err by
     more than `tol` and not have been met, with the stated confidence. `inside` is where alone it was compared, if
-    probabilities saturate elsewhere, and `at_use` what typical inputs outside it say. `undecided` says that errors are
-    within the noise, and it is too large to decide.
+    probabilities saturate elsewhere; `at_use` what typical inputs outside it say, and `only_inside` that these alone
+    speak against it. `undecided` says that errors are within the noise, and it is too large to decide.
     """
 
     ok: bool
@@ -55,10 +57,14 @@ class Verification:
     inside: str = ""
     undecided: bool = False
     at_use: AtUse | None = None
+    only_inside: bool = False
 
     def beside(self, at_use: AtUse | None) -> Verification:
         """The same with what typical inputs say, which must agree too."""
-        return self if at_use is None else replace(self, ok=self.ok and at_use.ok, at_use=at_use)
+        if at_use is None:
+            return self
+        both, only_inside = self.ok and at_use.ok, self.ok and not at_use.ok
+        return replace(self, ok=both, only_inside=only_inside, at_use=at_use, queries=self.queries + at_use.asked)
 
     def __str__(self) -> str:
         if self.undecided:
@@ -76,15 +82,11 @@ class Verification:
             + (unseen if self.ok else "")
             + (untested if self.untested else "")
             + (f" {self.at_use}" if self.at_use is not None else "")
+            + (f" {MISSING}" if self.only_inside else "")
         )
-
-    @property
-    def only_inside(self) -> bool:
-        """True if it agrees inside a box, and not beyond."""
-        return self.at_use is not None and not self.at_use.ok and self.max_error <= self.tol
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; `inside` and `at_use` only where there is such a box."""
         data = asdict(self)
-        del data["undecided"]  # `ok` and `tol` say it
+        del data["undecided"], data["only_inside"]  # `ok` and the numbers say it
         return {name: value for name, value in data.items() if name not in ("inside", "at_use") or value}

@@ -1,0 +1,31 @@
+"""A target as the steps of an audit see it: written plainly, read through a link, one output of many, in a range."""
+
+from __future__ import annotations
+
+from reluctant.audit.tidied import Tidied
+from reluctant.domains import Domain
+from reluctant.oracles import Counting, Linked, Selected
+from reluctant.oracles.link import AnswerLink
+from reluctant.oracles.plain import Plain, Writing
+
+__all__ = ["seen"]
+
+
+def seen(
+    oracle: Counting,
+    link: AnswerLink,
+    output: int | None,
+    inside: Domain | None = None,
+    *,
+    noisy: bool = False,
+    written: Writing | None = None,
+) -> Counting:
+    """The same target as it is looked at: its probabilities turned back into values, one output of many, in a range.
+
+    noisy: they have noise on them, and are put right before a link reads them; written: they are not written plainly.
+    """
+    plain = oracle.inner if written is None else Plain(oracle.inner, written)
+    answered = Tidied(plain, link) if noisy and link != "identity" else plain
+    values = answered if link == "identity" else Linked(answered, link)
+    chosen = values if output is None else Selected(values, output)
+    return Counting(chosen, oracle.ledger, oracle.facts.domain if inside is None else inside)
