@@ -70,14 +70,14 @@ def where(known: Known) -> str:
         place = known.reach.describe()
         return f" It does not answer far from the origin: it was asked in {place}, and what is said holds there."
     if known.inside is not None:
-        return f" Far out probabilities say nothing: the copy was looked for in {known.inside}. {_beyond(known)}"
+        return f" Far out probabilities say nothing: the copy was looked for in {known.inside}{_beyond(known)}"
     return ""
 
 
 def _beyond(known: Known) -> str:
     checked = None if known.copy is None else known.copy.evidence.get("verification")
     beyond = None if checked is None else checked.at_use
-    return "It holds there." if beyond is None else str(beyond)
+    return ", and holds there." if beyond is None else f", and holds there. {beyond}"
 
 
 def verified(known: Known) -> str:
