@@ -117,9 +117,10 @@ def test_a_box_that_one_seed_does_not_find_stops_nothing():
     """Probabilities that are certain nearly everywhere: extraction looks for a box, and finds one or does not."""
     steep = ReLUNetwork([DRAWN.weights[0], 300 * DRAWN.weights[1]], [DRAWN.biases[0], 300 * DRAWN.biases[1]])
     settings = {"inputs": INPUTS, "methods": ["extract", "learn"]}
-    missed, copied = (leak(NetworkOracle(steep), "softmax", rng=seed, **settings) for seed in (1, 0))
+    missed, found = (leak(NetworkOracle(steep), "softmax", rng=seed, **settings) for seed in (1, 0))
     assert missed.extracted.result.outcome is Outcome.OUT_OF_REACH
-    assert (missed.stopped, copied.stopped) == (None, False)
+    assert found.extracted.result.outcome is Outcome.UNVERIFIED  # it holds in its box, and not at typical inputs
+    assert (missed.stopped, found.stopped) == (None, None)
 
 
 @pytest.mark.parametrize("defense", ["decimals=6", "decimals=3", "float16", "gaussian=3e-4", "top=1"])

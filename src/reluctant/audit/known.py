@@ -20,7 +20,7 @@ from reluctant.health import Health
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
 from reluctant.numerics import FloatArray, as_generator
-from reluctant.oracles import Counting
+from reluctant.oracles import Counting, Kind
 from reluctant.oracles.link import AnswerLink, written_link
 from reluctant.oracles.opening import Precision
 from reluctant.oracles.plain import Writing
@@ -31,6 +31,8 @@ from reluctant.verification.bends import Bends
 __all__ = ["OF_CREASES", "Given", "Known", "Skip", "StepFunction", "as_given", "skip_where"]
 
 OF_CREASES = ("extraction", "learning")  # steps that take every bend for a neuron
+REBUILDING = ("extraction", "learning", "training")
+MOST_LABELS = 10  # more of them may as well be scores
 OF_VALUES = ("span", "extraction", "learning")  # steps that would look at other values behind a link
 NOTHING_TO_DO = "nothing that this step could work with"
 
@@ -115,6 +117,8 @@ class Known:
         squashed: values before it may show it. Nor one that was led astray by clipped inputs, inside whose range it may
         succeed. `settles` has the rest.
         """
+        if self.perhaps_numbers and step in REBUILDING:
+            return False
         if step in self.refused or step in self.timed_out:
             return step not in self.timed_out
         endings: dict[str, tuple[Ended | None, ...]] = {
@@ -164,6 +168,19 @@ class Known:
         """True if answers are curved and end far out, and no link is known that makes them so of values."""
         health = self.health
         return health is not None and not self.linked and health.squashed and not health.are_probabilities
+
+    @property
+    def perhaps_numbers(self) -> bool:
+        """True if answers were trained on as labels, and are so many that they may be rounded numbers."""
+        labels = () if self.training is None else self.training.evidence.get("labels") or ()
+        return len(labels) > MOST_LABELS
+
+    @property
+    def may_be_clipped(self) -> bool:
+        """True if values no longer change far out, and nothing else explains that."""
+        health, explained = self.health, self.may_be_sigmoids or self.unexplained
+        ends = health is not None and health.constant_beyond is not None
+        return ends and health is not None and health.answers is Kind.VALUES and not explained
 
     @property
     def refusal(self) -> Outcome | None:

@@ -14,12 +14,13 @@ from reluctant.numerics import FloatArray
 from reluctant.results import Outcome, Result
 from reluctant.span import Span
 
-__all__ = ["NO_DEFENSE", "NO_METHOD", "Leak", "Rebuilt", "narrow_basis"]
+__all__ = ["NO_DEFENSE", "NO_METHOD", "OF_LABELS", "Leak", "Rebuilt", "narrow_basis"]
 
 BY_MISSING = (Outcome.OUT_OF_REACH, Outcome.NON_FINITE)  # where a link has nothing to read: 0, 1, or not told
 IN_WORDS = {"extract": "extraction", "learn": "learning", "train": "training"}
 NARROW = 0.25  # of the inputs: training in so few directions of a span pays for finding them
 NO_DEFENSE = "none"
+OF_LABELS = "from labels"  # evidence of a span: values may show more directions than labels do
 IN_VAIN = " (few digits tried in vain)"
 NO_METHOD = "no exact method here takes labels"
 

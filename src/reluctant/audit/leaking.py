@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reluctant.audit.comparing import Beside
-from reluctant.audit.leak import NO_DEFENSE, Leak, Rebuilt, narrow_basis
+from reluctant.audit.leak import NO_DEFENSE, OF_LABELS, Leak, Rebuilt, narrow_basis
 from reluctant.audit.limits import Allowance, Clock
 from reluctant.audit.tidied import Tidied
 from reluctant.defenses import HonestCost, defend, honest_cost
@@ -170,7 +170,8 @@ class _Cell:
         if allowance.seconds == 0:
             return None
         with allowance.running():
-            return recover_span(self.open(link, allowance), labels=labels, fine=False, rng=self.rng)
+            found = recover_span(self.open(link, allowance), labels=labels, fine=False, rng=self.rng)
+        return replace(found, evidence={**found.evidence, OF_LABELS: labels})
 
     def rebuild_all(self, methods: Sequence[str], every: bool) -> tuple[Rebuilt | None, Rebuilt | None, bool]:
         """By extraction and, where that did not succeed, by learning; True if there was no time for one of them."""

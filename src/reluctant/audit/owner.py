@@ -22,6 +22,8 @@ __all__ = [
     "GIVE_DOMAIN",
     "GIVE_PERCENT",
     "GIVE_SIGMOID",
+    "MANY_LABELS",
+    "MAY_BE_CLIPPED",
     "RARE",
     "UNEXPLAINED",
     "coarse",
@@ -73,6 +75,14 @@ GIVE_SIGMOID = (
 GIVE_PERCENT = (
     "The answers lie between 0 and 100: if each is the probability of a sigmoid in percent, give --percent --link "
     "sigmoid, and the values before it are looked at."
+)
+MANY_LABELS = (
+    "There are many labels: if they are numbers, rounded to whole ones, audit them divided by ten, and they are looked "
+    "at as values."
+)
+MAY_BE_CLIPPED = (
+    "Far out its answers no longer change, as if inputs were clipped: give their range (--domain LOW,HIGH), and "
+    "nothing is asked outside."
 )
 UNEXPLAINED = (
     "They end far out, as if something stood after the values that no link here undoes. If they are probabilities in "

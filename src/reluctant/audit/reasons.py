@@ -5,7 +5,18 @@ from __future__ import annotations
 from reluctant.audit.clipping import clipped_words
 from reluctant.audit.known import OF_CREASES, Known
 from reluctant.audit.leaks import open_steps
-from reluctant.audit.owner import GIVE_DOMAIN, GIVE_PERCENT, GIVE_SIGMOID, RARE, UNEXPLAINED, coarse, happened, reason
+from reluctant.audit.owner import (
+    GIVE_DOMAIN,
+    GIVE_PERCENT,
+    GIVE_SIGMOID,
+    MANY_LABELS,
+    MAY_BE_CLIPPED,
+    RARE,
+    UNEXPLAINED,
+    coarse,
+    happened,
+    reason,
+)
 from reluctant.audit.recovered import accuracy_of
 from reluctant.audit.stopped import STOPS, left_by_a_stop, listed
 from reluctant.audit.taken import part_taken, perhaps_a_copy, trained_on
@@ -38,7 +49,9 @@ def no_exact_one(known: Known) -> list[str]:
 
 def elsewhere(known: Known) -> list[str]:
     """Where more would be seen: inside the range of clipped inputs, behind a link that nobody gave."""
-    clipped = [] if known.clipped is None else [clipped_words(known.clipped)]
+    perhaps = [MAY_BE_CLIPPED] if known.may_be_clipped else []
+    clipped = perhaps if known.clipped is None else [clipped_words(known.clipped)]
+    clipped += [MANY_LABELS] if known.perhaps_numbers else []
     percent = known.health is not None and known.health.percent
     give = GIVE_PERCENT if percent else GIVE_SIGMOID
     return [*clipped, *([give] if known.unread else [UNEXPLAINED] if known.unexplained else [])]

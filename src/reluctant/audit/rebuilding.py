@@ -36,7 +36,7 @@ def extract_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, A
     return {
         "extraction": found,
         **({} if wider is None else {"span": wider}),
-        "needed": needed_words(oracle, known) if ran_out else "",
+        "needed": needed_words(oracle, known) if ran_out and not known.may_be_clipped else "",
         "clipped": clipped_to(found),
     }
 
@@ -69,6 +69,8 @@ def confirm_part(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]
         raise Skip("There is a copy of the whole network.")
     if known.clipped is not None:
         raise Skip("What bends where inputs are clipped is no neuron.")
+    if known.may_be_clipped:
+        raise Skip("Answers no longer change far out: what bends where inputs are clipped would be no neuron.")
     network = None if known.extraction is None else known.extraction.network
     if network is None or known.health is None or network.depth < 2:
         raise Skip("No part of a network was found.")

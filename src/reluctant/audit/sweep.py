@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.audit.leak import NO_DEFENSE, Leak
+from reluctant.audit.leak import NO_DEFENSE, OF_LABELS, Leak
 from reluctant.audit.leaking import BUDGET
 from reluctant.audit.trained import MODEL, trained_sentence
 from reluctant.defenses.words import defense_words
@@ -126,7 +126,10 @@ def _span_left(row: Leak) -> str:
     span = row.span
     if span is None or not span.ok or span.rank >= span.subspace.dim:
         return ""
-    return f" It leaves the span: {span.rank} of {span.subspace.dim} directions are all that count."
+    directions = f"{span.rank} of {span.subspace.dim} directions"
+    if span.evidence.get(OF_LABELS) and "labels" not in row.defense:
+        return f" It leaves what labels show of the span: {directions}; values may show more."
+    return f" It leaves the span: {directions} are all that count."
 
 
 def _for_users(row: Leak) -> str:

@@ -21,6 +21,7 @@ from reluctant.audit.served import FLOAT64_DIGITS
 from reluctant.audit.sweep import Sweep
 from reluctant.audit.trained import first_student, hidden_of
 from reluctant.audit.trying import MORE_THAN_A_SHARE, Trial, TryOne, Watch, try_in_turn, try_on_engine
+from reluctant.defenses.disclosure import labels_of
 from reluctant.defenses.precision import MOST_DIGITS
 from reluctant.engines import Engine
 from reluctant.numerics import FloatArray
@@ -30,6 +31,8 @@ from reluctant.oracles.link import AnswerLink
 __all__ = ["StandIn", "default_defenses", "sweep"]
 
 DECIMALS = (6, 3, 2)
+LABELS_ALONE: Trial = ("labels",)
+ENOUGH_TO_TELL = 10  # honest inputs: fewer may have the same label by chance
 NOISE = 1e-3  # of the answers' deviation
 
 
@@ -55,6 +58,16 @@ class StandIn:
     yardstick: Oracle | None = None
     last: tuple[str, ...] = ()
 
+    @property
+    def has_labels(self) -> bool:
+        """True if honest inputs do not all have the same label: else the label alone would tell them nothing."""
+        whole = self.yardstick or self.copy
+        try:
+            labels = labels_of(whole.answer(self.inputs), whole.facts.kind)
+        except Exception:  # each defense tells why it could not be tried
+            return True
+        return len(labels) < ENOUGH_TO_TELL or bool(np.ptp(labels) > 0)
+
 
 def default_defenses(facts: Facts, spread: float, last: Sequence[str] = ()) -> list[Trial]:
     """The defenses that fit a model with these answers, none at all first.
@@ -70,7 +83,7 @@ def default_defenses(facts: Facts, spread: float, last: Sequence[str] = ()) -> l
         found += [first] if first else []
         found.append((*first, "top=1"))
     if facts.kind is not Kind.LABELS:
-        found.append(("labels",))
+        found.append(LABELS_ALONE)
     return found
 
 
@@ -101,7 +114,10 @@ def sweep(
         watch: told how many of how many are done, and which comes next.
         engine: "dask://host:port", or a Client: defenses are tried at the same time, on its workers.
     """
-    trials = default_defenses(model.copy.facts, model.spread, model.last)
+    trials = [
+        names for names in default_defenses(model.copy.facts, model.spread, model.last)
+        if names != LABELS_ALONE or model.has_labels
+    ]  # fmt: skip
     watch, clock = watch or _unwatched, Clock(seconds, len(trials) + 1)
     known, try_one = _prepared(model, undefended, methods, clock, rng, partial(watch, 0, len(trials)))
     try_all = try_in_turn if engine is None else partial(try_on_engine, engine)

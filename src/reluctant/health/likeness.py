@@ -22,6 +22,7 @@ from reluctant.oracles.plain import PERCENT
 __all__ = ["Likeness"]
 
 Far = Mapping[float, ShortLines]
+GROWS = 100.0  # times what answers are near the origin: far out labels are the same few
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Likeness:
         known = None if told is None else Kind.PROBABILITIES
         one_hot = is_one_hot(near.answers)
         return cls(
-            answers=Kind.LABELS if one_hot else known or answer_kind(near.answers, off),
+            answers=Kind.LABELS if one_hot else known or _kind(near, far, off),
             unit=in_unit(near.finite_answers, off),
             sigmoids=sd is not None and not linked and are_sigmoids(near, far, sd),
             like_sigmoids=sd is not None and not linked and may_be_sigmoids(near, far, sd),
@@ -72,6 +73,14 @@ class Likeness:
     def explained(self) -> bool:
         """True if they look like something else than values."""
         return self.answers is not Kind.VALUES or self.sigmoids or self.like_sigmoids
+
+
+def _kind(near: ShortLines, far: Far, off: float) -> Kind:
+    """Whole numbers that grow with the inputs are no labels."""
+    kind = answer_kind(near.answers, off)
+    beyond = [np.abs(lines.finite_answers).max(initial=0.0) for lines in far.values()]
+    grows = max(beyond, default=0.0) > GROWS * max(1.0, np.abs(near.finite_answers).max(initial=0.0))
+    return Kind.VALUES if kind is Kind.LABELS and grows else kind
 
 
 def _everywhere(near: ShortLines, far: Far) -> FloatArray:
