@@ -49,3 +49,24 @@ def test_noise_that_hides_the_boundary_is_told() -> None:
     outcomes = {rl.flip_sign(noisy(network, 30.0, seed), x, network=network).outcome for seed in range(8)}
     assert outcomes <= {rl.Outcome.TOO_NOISY, rl.Outcome.ON_BOUNDARY}
     assert rl.Outcome.TOO_NOISY in outcomes
+
+
+def test_labels_of_many_classes_flip_on_a_network() -> None:
+    """Whole numbers fit few bits, however large: a label of 200 has no rounding."""
+    network = planted((6, 12, 3), 0)
+    labels = rl.open_oracle(lambda x: 200.0 + network(x).argmax(axis=1), dim=6)
+    wide = rl.ReLUNetwork(
+        [network.weights[0], np.concatenate([np.zeros((200, 12)), network.weights[1]])],
+        [network.biases[0], np.concatenate([np.full(200, -1e3), network.biases[1]])],
+    )
+    flips = [rl.flip_sign(labels, x, network=wide) for x in np.random.default_rng(0).standard_normal((8, 6))]
+    assert sum(flip.ok for flip in flips) > 3
+    assert not any(flip.outcome is rl.Outcome.ON_BOUNDARY for flip in flips)
+
+
+def test_one_hot_labels_are_not_told_of_a_threshold() -> None:
+    network = planted((6, 12, 3), 0)
+    one_hot = rl.open_oracle(lambda x: np.eye(3)[network(x).argmax(axis=1)], dim=6)
+    flip = rl.flip_sign(one_hot, np.random.default_rng(0).standard_normal(6))
+    assert flip.outcome is rl.Outcome.PIECEWISE_CONSTANT
+    assert "--threshold" not in flip.evidence["reason"]

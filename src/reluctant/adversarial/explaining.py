@@ -20,17 +20,15 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Facts, Kind
 from reluctant.results import Outcome
 
-__all__ = ["CONSTANT", "LABELS", "are_labels", "explained", "without_link"]
+__all__ = ["CONSTANT", "explained", "look_like_labels", "of_labels", "without_link"]
 
 CERTAIN = 1e-3  # a probability that far from 0 or 1 is one of a class that is certain
 ON_A_COPY = (
     "The step can be found on a network that was recovered from them, or trained on them (rl.train_student), "
     "network= (flip --network)."
 )
-LABELS = (
-    f"{Outcome.PIECEWISE_CONSTANT.happened} They have no gradient. {ON_A_COPY} If they are numbers, say where they "
-    "change side, threshold= (--threshold)."
-)
+LABELS = f"{Outcome.PIECEWISE_CONSTANT.happened} They have no gradient. {ON_A_COPY}"
+PERHAPS_NUMBERS = "If they are numbers, say where they change side, threshold= (--threshold)."
 CONSTANT = f"{Outcome.CONSTANT} If it answers labels: {ON_A_COPY[0].lower()}{ON_A_COPY[1:]}"
 OF_CERTAIN = f"The target does not change around this input, as probabilities do not that are certain. {ON_A_COPY}"
 WITHIN_NOISE = "On the way from this input answers come no farther beyond the boundary than their noise or rounding."
@@ -46,12 +44,17 @@ UNREADABLE = (
 CLASSES = "The answers look like probabilities: read them through their link, link='softmax' (--link softmax)."
 
 
-def are_labels(answers: FloatArray, kind: Kind, *, still: bool) -> bool:
+def look_like_labels(answers: FloatArray, kind: Kind, *, still: bool) -> bool:
     """True of labels, and of whole numbers that look like them; still: they did not change under small steps."""
     if kind is Kind.LABELS or is_one_hot(answers):
         return True
     whole = answers.shape[1] == 1 and np.array_equal(answers, np.round(answers)) and (answers.min() >= 0 or still)
     return bool(whole and (still or find_decimals(answers) is None))
+
+
+def of_labels(answers: FloatArray) -> str:
+    """What is said of labels (n, m), which may be numbers where there is one of them."""
+    return f"{LABELS} {PERHAPS_NUMBERS}" if answers.shape[1] == 1 else LABELS
 
 
 def explained(search: Search, source: Queried, answers: FloatArray, steps: int, threshold: float | None) -> Search:
@@ -78,8 +81,8 @@ def without_link(facts: Facts) -> dict[str, str]:
 
 def _without_gradient(search: Search, source: Queried, answers: FloatArray) -> Search:
     """Labels, too few digits for one, or none there."""
-    if are_labels(answers, source.oracle.facts.kind, still=source.probe.still):
-        return search.because(LABELS, Outcome.PIECEWISE_CONSTANT)
+    if look_like_labels(answers, source.oracle.facts.kind, still=source.probe.still):
+        return search.because(of_labels(answers), Outcome.PIECEWISE_CONSTANT)
     certain = _are_certain(source.values)
     if not certain and (source.probe.coarse or find_decimals(answers) is not None):
         digits = _digits(source, answers)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reluctant.adversarial.confirmation import asked_again, on_target
-from reluctant.adversarial.explaining import CONSTANT, LABELS, are_labels, explained, without_link
+from reluctant.adversarial.explaining import CONSTANT, explained, look_like_labels, of_labels, without_link
 from reluctant.adversarial.inputs import HasBasis, checked_basis, checked_input, checked_steps
 from reluctant.adversarial.margins import Margins
 from reluctant.adversarial.result import Flip
@@ -116,7 +116,7 @@ def _by_questions(
     answers, still = source.probe.answers, source.probe.still
     if source.probe.flat:
         answers = np.concatenate([answers, _elsewhere(oracle, rng)])
-    labels = threshold is None and are_labels(answers, facts.kind, still=still)
+    labels = threshold is None and look_like_labels(answers, facts.kind, still=still)
     if labels or not np.ptp(answers, axis=0).any():
         return _without_slopes(start, answers)
     margins = Margins.at(source.values, facts.reference, own_threshold(threshold, facts))
@@ -129,7 +129,7 @@ def _by_questions(
 def _without_slopes(start: FloatArray, answers: FloatArray) -> Flip:
     """Labels, or one answer alone, which may be a label."""
     if np.ptp(answers, axis=0).any():
-        return Flip(Outcome.PIECEWISE_CONSTANT, start, evidence={"reason": LABELS})
+        return Flip(Outcome.PIECEWISE_CONSTANT, start, evidence={"reason": of_labels(answers)})
     whole = answers.shape[1] == 1 and float(answers[0, 0]).is_integer()
     return Flip(Outcome.CONSTANT, start, evidence={"reason": CONSTANT} if whole else {})
 

@@ -203,8 +203,9 @@ def _too_much(health: Health) -> str:
     """What hides the structure of answers: noise, or few decimals; empty where it is neither."""
     if not health.deterministic:
         return f"Its answers have noise of {health.fresh_noise:.1e}, too much against their spread to see structure."
-    rounded = f"Its answers are rounded to {health.decimals} decimals"
-    return "" if health.decimals is None else f"{rounded}: too coarse against their spread to see structure."
+    if health.decimals is None:
+        return ""
+    return f"Its answers are {rounded_to(health.decimals)}: too coarse against their spread to see structure."
 
 
 def reason(health: Health, *, saturates: bool = False) -> str:

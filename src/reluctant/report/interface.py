@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from reluctant.health.answers import rounded_to
 from reluctant.report.sentences import answers_labels, shape_words
 from reluctant.report.words import count, size
 
@@ -116,4 +117,4 @@ def _sizes(health: Data) -> list[tuple[str, str | None]]:
 
 
 def _rounded(decimals: Any) -> str:
-    return "not rounded" if decimals is None else f"rounded to {decimals} decimals"
+    return "not rounded" if decimals is None else rounded_to(decimals)

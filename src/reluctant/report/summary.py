@@ -8,6 +8,7 @@ from typing import Any
 
 from reluctant.audit.states import State, state_of
 from reluctant.defenses.words import defense_words
+from reluctant.health.answers import rounded_to
 from reluctant.report.defenses import is_close, is_open, trained_note
 from reluctant.report.findings import is_measured, is_trained
 from reluctant.report.levels import has_part
@@ -186,7 +187,7 @@ def _digits_of(health: Data, note: str) -> Figure:
     if not health.get("deterministic", True):
         return Figure("Noise of an answer", size(health.get("fresh_noise")), f"fresh each time; {note}")
     decimals = health.get("decimals")
-    value = str(health["number_format"]) if decimals is None else f"{decimals} decimals"
+    value = str(health["number_format"]) if decimals is None else rounded_to(decimals).removeprefix("rounded to ")
     return Figure("Digits in an answer", value, note)
 
 
