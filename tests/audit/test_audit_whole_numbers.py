@@ -54,3 +54,14 @@ def test_a_label_that_is_always_the_same_is_no_defense() -> None:
     positive = NetworkOracle(rl.ReLUNetwork([w, a], [b, c + 100]))
     assert not StandIn(positive, "a network", inputs).has_labels
     assert StandIn(NetworkOracle(NETWORK), "a network", inputs).has_labels
+
+
+def test_a_rare_label_is_looked_for_inside_the_range_that_is_answered() -> None:
+    def strict(x: np.ndarray) -> np.ndarray:
+        if np.abs(x).max() > 2:
+            raise ValueError("inputs must be in [-2, 2]")
+        return (x[:, 0] > 1.9).astype(float)
+
+    found = audit(rl.open_oracle(strict, dim=4), budget=3_000, steps=["health"])
+    assert found.steps[0].state.value == "done"
+    assert found.known.reach is not None
