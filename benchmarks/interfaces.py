@@ -34,8 +34,17 @@ class Interface:
 
     def side(self, values: FloatArray) -> FloatArray:
         """The class of each row, or the sign."""
-        decides = self.shown(values) if self.other else values
+        decides = self.decides(values)
         return np.asarray(decides.argmax(axis=1) if decides.shape[1] > 1 else decides[:, 0] > 0)
+
+    def margin(self, values: FloatArray) -> FloatArray:
+        """How far each row is from another side."""
+        decides = np.sort(self.decides(values), axis=1)
+        return np.asarray(decides[:, -1] - decides[:, -2] if decides.shape[1] > 1 else np.abs(decides[:, 0]))
+
+    def decides(self, values: FloatArray) -> FloatArray:
+        """What the side is read from."""
+        return self.shown(values) if self.other else values
 
     def asked(self, values: Answers, seed: int) -> Answers:
         """The target as it answers."""

@@ -1,6 +1,6 @@
 """Verdicts of audits beside the truth: random networks behind every kind of interface, which the audit is not told.
 
-    python -m benchmarks verdicts              two networks of each of four shapes behind each interface
+    python -m benchmarks verdicts              a network of each of four shapes behind each interface
     VERDICT_SEEDS=5 python -m benchmarks verdicts
     VERDICT_ROWS='top-1;percent'               these interfaces only
     VERDICT_FIRST=70000                        other networks
@@ -34,7 +34,7 @@ from reluctant.testing import planted
 
 Run = tuple[str, tuple[int, ...], int]  # interface, shape, seed
 
-FIRST_SEED = 71_000  # nothing was tuned on these
+FIRST_SEED = 72_000  # nothing was tuned on these
 SHAPES = ((12, 6, 3), (8, 16, 3), (10, 8, 6, 3), (12, 6, 2))
 STEPS = ("health", "span", "extraction", "part", "learning", "training", "flip")
 SECONDS = 60.0
@@ -43,11 +43,12 @@ EXACT = 1e-6  # of the answers' deviation, root mean square, where they have all
 BY_CHANCE = 2.0  # times what a level allows: other inputs than those it was measured at
 OF_LABELS = 0.02  # labels of a copy that may differ
 ANGLE = 1e-2
+ROUNDING = 1e-12  # of values of order one: a batch of another size may put so small a margin on either side
 
 
 def main() -> None:
     first = int(os.environ.get("VERDICT_FIRST", str(FIRST_SEED)))
-    seeds = range(first, first + int(os.environ.get("VERDICT_SEEDS", "2")))
+    seeds = range(first, first + int(os.environ.get("VERDICT_SEEDS", "1")))
     chosen = os.environ.get("VERDICT_ROWS")
     names = chosen.split(";") if chosen else list(INTERFACES)
     runs = [(name, shape, seed) for name in names for shape in SHAPES for seed in seeds]
@@ -151,6 +152,7 @@ def of_flips(flips: Sequence[Flip], true: rl.ReLUNetwork, interface: Interface) 
     done = [(flip.start, flip.x) for flip in flips if flip.ok and flip.x is not None]
     if not done:
         return []
-    before, after = (interface.side(true(np.array(rows))) for rows in zip(*done, strict=True))
-    same = int((before == after).sum())
+    before, after = (true(np.array(rows)) for rows in zip(*done, strict=True))
+    sure = interface.margin(after) > ROUNDING
+    same = int((sure & (interface.side(before) == interface.side(after))).sum())
     return [f"{same} of {len(done)} flips that change no side"] if same else []
