@@ -97,7 +97,8 @@ def _copy(known: Known, domain: Domain) -> tuple[Oracle, Oracle, tuple[str, ...]
         return open_oracle(noisy, domain=domain), open_oracle(whole, domain=domain), digits_served(known.served), on
     if file is None:
         raise Skip("There is no local copy: the network was not recovered, and the target is not a file.")
-    before, last = split_last(known.given.defense, DIGITS)
+    # Of percentages digits are cut before they are divided by 100, and stay where they are.
+    before, last = split_last(known.given.defense, DIGITS) if known.written is None else (known.given.defense, ())
     yardstick = _behind(known, _links(before), domain)
     return _behind(known, before, domain), yardstick, last or format_served(known.served), "the local file"
 

@@ -1,0 +1,27 @@
+"""A file of percentages behind a defense: what stands for it in the sweep answers as the target does."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from reluctant.audit import defending
+from reluctant.defenses import defend
+from reluctant.domains import Domain
+from reluctant.oracles import CallableOracle, open_oracle
+from reluctant.oracles.network import LINK_FUNCTIONS
+from reluctant.oracles.plain import Writing
+from reluctant.testing import planted
+
+NETWORK = planted((5, 8, 3), 2)
+ROWS = np.random.default_rng(0).standard_normal((20, 5))
+
+
+def test_digits_are_cut_before_percentages_are_divided() -> None:
+    file = CallableOracle(lambda x: 100 * LINK_FUNCTIONS["softmax"](NETWORK(x)), 5)
+    target = open_oracle(defend(file, "decimals=1"), percent=True)
+    given = SimpleNamespace(file=file, output=None, defense=("decimals=1",), precision="as-served", percent=False)
+    known = SimpleNamespace(
+        given=given, written=Writing(percent=True), extraction=None, network=None, linked=False, served=None
+    )
+    copy, _, last, _ = defending._copy(known, Domain())
+    assert np.array_equal(defend(copy, *last).answer(ROWS), target.query(ROWS))
