@@ -37,11 +37,6 @@ class Interface:
         decides = self.decides(values)
         return np.asarray(decides.argmax(axis=1) if decides.shape[1] > 1 else decides[:, 0] > 0)
 
-    def margin(self, values: FloatArray) -> FloatArray:
-        """How far each row is from another side."""
-        decides = np.sort(self.decides(values), axis=1)
-        return np.asarray(decides[:, -1] - decides[:, -2] if decides.shape[1] > 1 else np.abs(decides[:, 0]))
-
     def decides(self, values: FloatArray) -> FloatArray:
         """What the side is read from."""
         return self.shown(values) if self.other else values
