@@ -105,7 +105,7 @@ def test_no_number_inside_a_box(valid):
 
 
 def test_nothing_without_a_copy(record):
-    found = record(lambda x: np.tanh(x.sum(axis=1)), dim=5)
+    found = record(lambda x: np.tanh(x.sum(axis=1)), dim=5, seconds=10.0)
     assert found["expected"] is None
 
 

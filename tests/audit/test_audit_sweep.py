@@ -163,8 +163,9 @@ def test_the_defenses_fit_the_answers(facts, names):
 def test_without_a_copy_only_the_span_is_tried(tmp_path, valid):
     """A file whose network is not recovered stands for itself, and no time goes into copies that do not exist."""
     planted((8, 4, 2)).save(tmp_path / "model.npz")
+    steps = ["health", "extraction", "defenses"]
     with open_oracle(lambda x: planted((8, 4, 2))(x).argmax(axis=1), dim=8) as oracle:
-        found = valid(audit(oracle, file=tmp_path / "model.npz", steps=["health", "extraction", "defenses"]).to_dict())
+        found = valid(audit(oracle, file=tmp_path / "model.npz", steps=steps, seconds=10.0).to_dict())
     assert found["defenses"]["on"] == "the local file"
     assert found["defenses"]["cheapest"] is None
     assert all(row["rebuilt"] is None for row in found["defenses"]["rows"][1:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -9,13 +10,13 @@ import pytest
 from audit_kit import step
 
 from reluctant import ReLUNetwork, open_oracle
-from reluctant.audit import audit, leak
+from reluctant.audit import audit, leak, leaking
 from reluctant.audit.closeness import CLOSE, error_words, is_close
 from reluctant.audit.leak import Leak, Rebuilt
 from reluctant.audit.sweep import TRAINED, Sweep
 from reluctant.audit.trained import NOT_TRAINED, alone_words, trained_sentence, trained_words
 from reluctant.defenses import HonestCost, defend
-from reluctant.learning.student.driver import Training
+from reluctant.learning.student.driver import Training, train_student
 from reluctant.learning.student.measured import HeldOut
 from reluctant.oracles import NetworkOracle
 from reluctant.report.findings import recovered_facts
@@ -115,11 +116,24 @@ def test_a_student_inside_a_span_is_not_taken_where_the_span_is_lost():
     assert (kept.reused, kept.narrow) == (False, False)
 
 
-def test_half_of_the_time_is_kept_for_training():
-    """A network too deep for the methods takes all that they may; the student makes its steps all the same."""
-    deep, inputs = NetworkOracle(planted((8, 20, 20, 20, 3))), np.random.default_rng(0).standard_normal((50, 8))
-    found = leak(deep, "decimals=3", inputs=inputs, hidden=(8,), seconds=4.0)
-    assert found.trained.result.evidence["training"].steps == 8000
+def test_half_of_the_time_is_kept_for_training(monkeypatch):
+    """A network that the methods ask until their time is over; the student has its own all the same."""
+    clock, given = [0.0], []
+
+    class Slow(NetworkOracle):
+        def answer(self, rows):
+            clock[0] += 1.0
+            return super().answer(rows)
+
+    def train(*arguments, seconds, **settings):
+        given.append(seconds)
+        return train_student(*arguments, seconds=seconds, **settings)
+
+    monkeypatch.setattr(time, "process_time", lambda: clock[0])
+    monkeypatch.setattr(leaking, "train_student", train)
+    deep, inputs = Slow(planted((8, 20, 20, 20, 3))), np.random.default_rng(0).standard_normal((50, 8))
+    assert leak(deep, "decimals=3", inputs=inputs, hidden=(8,), seconds=20.0).trained is not None
+    assert given == [pytest.approx(10.0, abs=2.0)]  # a method is stopped between two of its batches
 
 
 def test_without_time_nothing_is_trained():
