@@ -22,6 +22,7 @@ from reluctant.oracles.link import all_told
 __all__ = ["BEYOND", "Asked"]
 
 BEYOND = np.append(10.0 ** np.arange(-7.0, 0.0), [0.3, 1.0])  # of the step: how much further the target may ask to go
+ON_THE_WAY = np.arange(0.1, 1.0, 0.1)  # of the step
 NO_ROUNDING = Limit(0.0, 0.0, 0.0)
 
 
@@ -42,14 +43,22 @@ class Asked:
 
     @classmethod
     def at(cls, oracle: Counting, copy: Copy, search: Search, found: FloatArray) -> Self:
-        """Ask where the search started, and where it found a flip. Cost: 2 rows."""
+        """Ask where the search started, and where it found a flip.
+
+        Cost: 2 rows, and one more where 0 and 1 may be rounded values or labels, at a point where these differ.
+        """
+        on_the_way, beyond = (
+            walk(search.start, found - search.start, lengths, oracle.facts.domain)
+            for lengths in (ON_THE_WAY, 1 + BEYOND)
+        )
         with all_told(oracle) as told:
-            both = oracle.query(np.array([search.start, found]))
-        sides, slopes = copy.sides(*both), copy.network.gradients(found[None])[0]
-        given = narrowest_format(np.concatenate(told) if told else both)
-        limit = Limit.of(given, slopes, DECIDED * answer_noise(both))  # no link is steeper than what it is of
-        beyond = walk(search.start, found - search.start, 1 + BEYOND, oracle.facts.domain)
-        asked = cls(oracle, both[0], found[None], both[1:], sides, limit, beyond)
+            given = oracle.query(np.array([search.start, found]))
+            if copy.may_round(search.values, given):
+                given = np.concatenate([given, oracle.query(_unlike_labels(copy, on_the_way, beyond))])
+        sides, slopes = copy.sides(given), copy.network.gradients(found[None])[0]
+        digits = narrowest_format(np.concatenate(told) if told else given)
+        limit = Limit.of(digits, slopes, DECIDED * answer_noise(given))  # no link is steeper than what it is of
+        asked = cls(oracle, given[0], found[None], given[1:2], sides, limit, beyond)
         return asked if not asked.labels else replace(asked, limit=NO_ROUNDING, beyond=_clear(copy, search, beyond))
 
     @property
@@ -88,6 +97,13 @@ class Asked:
     def confirmed(self, search: Search, x: FloatArray, answer: FloatArray) -> Search:
         """The flip in the units of the target."""
         return replace(search, values=self.before, margins=self.sides, best=RayPoint(x, answer, True))
+
+
+def _unlike_labels(copy: Copy, *several: FloatArray) -> FloatArray:
+    """The point (1, d) among several (n, d) at which the network is farthest from 0 and 1."""
+    points = np.concatenate(several)
+    values = copy.network(points)[:, 0]
+    return points[[np.minimum(np.abs(values), np.abs(values - 1)).argmax()]]
 
 
 def _clear(copy: Copy, search: Search, points: FloatArray) -> FloatArray:
