@@ -46,7 +46,7 @@ def on_target(oracle: Counting, copy: Copy, search: Search, steps: int) -> Searc
     """Try a network's flip on the target, further along where the target asks for it.
 
     Cost: 2 or 11 rows; where the network does not explain the first answer one more, which tells noise: then 39. Of
-    labels 3, 4 or 12, and 48 at most if they are noisy.
+    labels 3, 4 or 12, and 48 at most if they are noisy. One more where 0 and 1 may be rounded values.
     """
     if search.best is None:
         return _of_the_network(copy, search, steps)
