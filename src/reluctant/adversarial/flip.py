@@ -64,8 +64,8 @@ def flip_sign(
 
     Cost: d + 42 rows for one step by values (7 more if the flip is far, 18 more if answers are noisy or have few
     digits, 64 more at a flat place), rank + 42 with a span, 2 or 11 with a network (3 or 12 if it is not exact, 39 if
-    answers are noisy; of labels 3, 4 or 12, and 48 at most if they are noisy; one more if 0 and 1 may be rounded values),
-    none for a network.
+    answers are noisy; of labels 3, 4 or 12, and 48 at most if they are noisy; one more if 0 and 1 may be rounded
+    values), none for a network.
     """
     checked_steps(steps)
     if isinstance(target, ReLUNetwork):
