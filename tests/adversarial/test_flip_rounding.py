@@ -86,13 +86,14 @@ def test_a_float32_model_keeps_the_flip_of_its_exact_copy(shown, link, seed):
     ("shown", "link"), [(lambda values: values, "identity"), (softmax, "softmax"), (log_softmax, "log-softmax")]
 )
 def test_a_float32_model_is_asked_once_how_far_beyond_its_rounding_is(shown, link, seed):
+    """Where the copy's step ends nearer to the boundary than float32 tells; at a crease it may end farther away."""
     network = planted(SHAPE, seed)
     values = in_float32(network)
     copy = network if link == "identity" else network.log_ratios()
     for x in inputs(seed):
         oracle = rl.open_oracle(lambda z: shown(values(z)), dim=SHAPE[0], link=link)
         found, flip = rl.flip_sign(network, x), rl.flip_sign(oracle, x, network=network)
-        if found.ok:
+        if found.ok and abs(found.margins[1]) < EXACT_TOLERANCE:
             assert flip.queries == 2 + len(BEYOND) + (not explains(copy, oracle.query(np.array([x, found.x])), x))
 
 
