@@ -3,7 +3,7 @@
     python -m benchmarks verdicts              a network of each of four shapes behind each interface
     VERDICT_SEEDS=5 python -m benchmarks verdicts
     VERDICT_ROWS='top-1;percent'               these interfaces only
-    VERDICT_FIRST=70000                        other networks
+    VERDICT_FIRST=91000                        other networks
 
 Each leak is found, absent or open. Wrong: a copy that is off by more than its level says, directions that are not
 those of the network, a flip that does not change its side. Absent is no mistake by itself.
@@ -34,7 +34,7 @@ from reluctant.testing import planted
 
 Run = tuple[str, tuple[int, ...], int]  # interface, shape, seed
 
-FIRST_SEED = 72_000  # nothing was tuned on these
+FIRST_SEED = 72_000  # a flip of theirs that rested on rounding was mended; nothing else was tuned on these
 SHAPES = ((12, 6, 3), (8, 16, 3), (10, 8, 6, 3), (12, 6, 2))
 STEPS = ("health", "span", "extraction", "part", "learning", "training", "flip")
 SECONDS = 60.0

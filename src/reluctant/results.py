@@ -131,25 +131,34 @@ class Outcome(Enum):
     FLIPPED = ("flipped", "A change of the input flips the target.", "")
     NOT_FLIPPED = (
         "not-flipped",
-        "One gradient step did not flip the target, as far as it was followed.",
+        "One gradient step did not flip the {}, as far as it was followed.",
         "Allow more steps (steps=3, --steps 3): each goes on from where the last one led; or start from another input.",
     )
     ON_BOUNDARY = (
         "on-boundary",
-        "The target is undecided at this input: the sign or the winning class is within the noise or rounding of its "
+        "The {} is undecided at this input: the sign or the winning class is within the noise or rounding of its "
         "answers.",
         "Start from an input that is clearly on one side.",
     )
     FLAT = (
         "flat",
-        "The target does not change around this input, so there is no gradient to follow.",
+        "The {} does not change around this input, so there is no gradient to follow.",
         "Start from another input.",
     )
 
     def __init__(self, slug: str, happened: str, advice: str) -> None:
         self.slug = slug
-        self.happened = happened
+        self.template = happened  # {}: what it happened to
         self.advice = advice
+
+    @property
+    def happened(self) -> str:
+        """What happened, in words: to the target."""
+        return self.happened_to("target")
+
+    def happened_to(self, what: str) -> str:
+        """The same of a network that stands for the target, where that can be."""
+        return self.template.format(what)
 
     def __str__(self) -> str:
         return f"{self.happened} {self.advice}".strip()

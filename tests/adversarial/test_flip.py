@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reluctant as rl
+from reluctant.adversarial.asked import BEYOND
 from reluctant.testing import planted, trained_digits
 
 NEAR, FAR = 42, 49  # rows beyond one for each direction of a gradient, by how far the flip is
@@ -167,19 +168,6 @@ def test_classes_behind_a_softmax_are_the_targets(seed):
     assert 0 in winners  # the class that log-ratios leave out
 
 
-def test_a_recovered_network_flips_the_float32_model_it_was_recovered_from(seed):
-    network = trained_digits()
-
-    def served(rows):
-        return network(rows).astype(np.float32)
-
-    for x in np.random.default_rng(seed).uniform(0, 1, (10, 64)):
-        flip = rl.flip_sign(rl.open_oracle(served, dim=64), x, network=network)
-        assert flip.ok
-        assert flip.rows["confirm"].asked in {2, 3, 11, 12}
-        assert served(flip.x[None]).argmax() != served(x[None]).argmax()
-
-
 def test_fresh_noise_hardly_ever_gives_a_wrong_flip(seed):
     rng, wrong = np.random.default_rng(seed), 0
     for _ in range(60):
@@ -325,13 +313,25 @@ def test_a_flip_as_plain_data(seed):
 
 
 def test_a_step_goes_on_to_where_rounded_answers_have_changed_side(seed):
-    """The step ends just beyond the boundary, and there two decimals are 0.00."""
-    network = planted((8, 10, 1), seed)
+    """The step ends just beyond the boundary, and there two decimals are 0.00: the first place counts that shows it.
+
+    An answer that fits half precision may have no more digits than that, and has to go further: there is none here.
+    """
+    network = planted((8, 10, 1), seed, zero_output_bias=True)
     rows = np.random.default_rng(seed).standard_normal((20, 8))
-    rows = rows[np.abs(network(rows)[:, 0]) > 0.1]
-    exact = [rl.flip_sign(rl.open_oracle(network), x, network=network) for x in rows]
-    rounded = [rl.flip_sign(rl.open_oracle(lambda z: np.round(network(z), 2), dim=8), x, network=network) for x in rows]
-    flipped = [found.ok for found in exact]
-    assert sum(flipped) > 3
-    assert [found.ok for found in rounded] == flipped
-    assert all(b.size <= 1.11 * a.size for a, b in zip(exact, rounded, strict=True) if a.ok)
+    values = np.round(network(rows)[:, 0], 2)
+    flips = [rl.flip_sign(network, x) for x in rows[(np.abs(values) > 0.1) & (values != values.astype(np.float16))]]
+    assert any(flip.ok for flip in flips)
+    for exact in flips:
+        target = rl.open_oracle(lambda z: np.round(network(z), 2), dim=8)
+        rounded = rl.flip_sign(target, exact.start, network=network)
+        steps = [1.0, *(1 + BEYOND)] if exact.ok else []
+        shown = [t for t in steps if changed_side(network, exact.start, exact.start + t * (exact.x - exact.start))]
+        assert rounded.ok == bool(shown)
+        assert not shown or rounded.size == pytest.approx(shown[0] * exact.size, rel=1e-12)
+
+
+def changed_side(network, start, x):
+    """Whether two decimals show it."""
+    before, after = np.round(network(np.array([start, x]))[:, 0], 2)
+    return before * after < 0

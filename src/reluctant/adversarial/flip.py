@@ -15,22 +15,27 @@ from numpy.typing import ArrayLike
 from reluctant.adversarial.confirmation import asked_again, on_target
 from reluctant.adversarial.explaining import CONSTANT, explained, look_like_labels, of_labels, without_link
 from reluctant.adversarial.inputs import HasBasis, checked_basis, checked_input, checked_steps
+from reluctant.adversarial.line import RAY_ROWS
 from reluctant.adversarial.margins import Margins
+from reluctant.adversarial.probe import AGAIN, PROBE_ROWS
 from reluctant.adversarial.result import Flip
 from reluctant.adversarial.search import follow
 from reluctant.adversarial.sources import Known, Queried
 from reluctant.adversarial.units import Copy, checked_threshold, crossed, own_threshold
 from reluctant.domains import Domain
 from reluctant.errors import BudgetExhausted, InvalidInput, NonFiniteAnswer, TargetError
+from reluctant.geometry.gradients import GRADIENT_ROWS
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Oracle
 from reluctant.oracles.opening import as_opened
 from reluctant.results import Outcome
 
-__all__ = ["flip_sign"]
+__all__ = ["MOST_ROWS", "flip_sign"]
 
 ELSEWHERE = 64  # random inputs asked to tell a flat place from a constant target, and from one that answers labels
+# Of one step at one input, besides one for each direction of the gradient; with a network it takes fewer.
+MOST_ROWS = PROBE_ROWS + GRADIENT_ROWS + RAY_ROWS + AGAIN + ELSEWHERE
 
 
 def flip_sign(
@@ -58,8 +63,9 @@ def flip_sign(
         rng: seed of all random choices.
 
     Cost: d + 42 rows for one step by values (7 more if the flip is far, 18 more if answers are noisy or have few
-    digits), rank + 42 with a span, 2 or 11 with a network (3 or 12 if it is not exact, 43 if
-    answers are noisy), none for a network.
+    digits, 64 more at a flat place), rank + 42 with a span, 2 or 11 with a network (3 or 12 if it is not exact, 39 if
+    answers are noisy; of labels 3, 4 or 12, and 48 at most if they are noisy; one more if 0 and 1 may be rounded
+    values), none for a network.
     """
     checked_steps(steps)
     if isinstance(target, ReLUNetwork):

@@ -8,17 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.adversarial.margins import Margins
+from reluctant.adversarial.rounding import Limit
 from reluctant.domains import Domain
 from reluctant.numerics import FloatArray
 
-__all__ = ["RayPoint", "search_ray", "walk"]
+__all__ = ["RAY_ROWS", "RayPoint", "search_ray", "walk"]
 
 # Looked at together, in units of the distance of a linear function: dense around it first, further out if need be.
 NEAR = np.array([0.25, 0.5, 0.7, 0.85, 0.95, 1.01, 1.1, 1.25, 1.5, 1.75, 2.0])
 FAR = np.array([2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 16.0])
-ROUNDS = 4  # of three rows each, in which the flip is closed in on
-APART = 0.02  # of the bracket, to both sides of where it is expected
-LEAST_SHARE = APART / 4  # of the bracket, from its ends
+ROUNDS = 4  # in which the flip is closed in on
+APART = 0.02 * np.array([-1.0, 0.0, 1.0])  # of the bracket: rows of a round, around where the flip is expected
+LEAST_SHARE = APART[-1] / 4  # of the bracket, from its ends
+RAY_ROWS = len(NEAR) + len(FAR) + ROUNDS * len(APART)  # at most
 
 
 @dataclass(frozen=True)
@@ -42,24 +44,24 @@ def search_ray(
     values: FloatArray,
     change: FloatArray,
     domain: Domain,
-    least: float,
+    limit: Limit,
 ) -> RayPoint:
-    """Where the smallest margin first falls below -least on the ray from x, with these values, through x + change.
+    """Where the smallest margin is first beyond its limit on the ray from x, with these values, through x + change.
 
     Answers that are no numbers count as not flipped. Cost: 23 rows, 30 if the flip is beyond twice the change, 18 if
     there is none within sixteen times.
     """
     expected = float(np.linalg.norm(change))
-    ray = _Ray(ask, margins, x, change / expected, domain, np.zeros(1), values[None])
+    ray = _Ray(ask, margins, x, change / expected, domain, limit, np.zeros(1), values[None])
     ray.look(expected * NEAR)
-    if ray.first_below(-least) is None:
+    if ray.first_flipped() is None:
         ray.look(expected * FAR)
     for _ in range(ROUNDS):
-        last = ray.first_below(-least)
+        last = ray.first_flipped()
         if last is None:
             return ray.point(int(np.nanargmin(ray.margins)), flipped=False)
         ray.look(_guesses(ray.lengths[last - 1 : last + 1], ray.margins[last - 1 : last + 1]))
-    last = ray.first_below(-least)
+    last = ray.first_flipped()
     assert last is not None  # it was there before more was looked at
     return ray.point(last, flipped=True)
 
@@ -73,6 +75,7 @@ class _Ray:
     x: FloatArray
     direction: FloatArray
     domain: Domain
+    limit: Limit
     lengths: FloatArray
     answers: FloatArray
 
@@ -86,19 +89,21 @@ class _Ray:
         order = np.argsort(every, kind="stable")
         self.lengths, self.answers = every[order], answers[order]
 
-    def first_below(self, limit: float) -> int | None:
-        below = np.flatnonzero(self.margins < limit)
-        return int(below[0]) if len(below) else None
+    @property
+    def points(self) -> FloatArray:
+        return walk(self.x, self.direction, self.lengths, self.domain)
+
+    def first_flipped(self) -> int | None:
+        beyond = np.flatnonzero(self.margins < -self.limit.at(self.points, self.answers))
+        return int(beyond[0]) if len(beyond) else None
 
     def point(self, index: int, *, flipped: bool) -> RayPoint:
-        return RayPoint(
-            walk(self.x, self.direction, self.lengths[index : index + 1], self.domain)[0], self.answers[index], flipped
-        )
+        return RayPoint(self.points[index], self.answers[index], flipped)
 
 
 def _guesses(lengths: FloatArray, margins: FloatArray) -> FloatArray:
     """Three lengths inside a bracket, around where a straight line between its ends crosses zero."""
     (a, b), (at_a, at_b) = lengths, margins
     crossing = at_a / (at_a - at_b) if at_a > 0 else 0.0
-    share = np.clip(crossing + APART * np.array([-1.0, 0.0, 1.0]), LEAST_SHARE, 1 - LEAST_SHARE)
+    share = np.clip(crossing + APART, LEAST_SHARE, 1 - LEAST_SHARE)
     return np.asarray(a + share * (b - a))

@@ -15,19 +15,19 @@ import numpy as np
 
 from reluctant.adversarial.line import walk
 from reluctant.adversarial.looks import Looks
+from reluctant.adversarial.rounding import ANSWER_ROUNDINGS, OWN_ROUNDINGS
 from reluctant.domains import Domain
 from reluctant.health.answers import UNIFORM_SD, digits_noise, narrowest_format, rounding_noise
 from reluctant.health.noise import SECOND_DIFFERENCE_GAIN
 from reluctant.numerics import FloatArray, unit_roundoff
 
-__all__ = ["Probe", "answer_noise", "probe", "typical_size"]
+__all__ = ["AGAIN", "PROBE_ROWS", "Probe", "answer_noise", "probe", "typical_size"]
 
 STEPS: FloatArray = 10.0 ** -np.arange(1.0, 7.0)  # of the size of a coordinate
 LONGER: FloatArray = np.array([3.0, 1.0, 0.3])  # where these are too short; random networks flip at 0.7 of that size
 AROUND = 8  # more inputs, as far away as the input is long: how answers are rounded shows where they differ
-AGAIN = 4  # times the input itself is asked then: noise shows where answers differ
-ANSWER_ROUNDINGS = 2.0  # an answer is a sum of a few numbers of its size
-OWN_ROUNDINGS = 8.0  # of float32: with more noise than that, digits are missing
+AGAIN = 4  # times that one input is asked where noise may be: it shows where answers differ
+PROBE_ROWS = 1 + 2 * (len(STEPS) + len(LONGER)) + AGAIN + AROUND  # at most
 MOST_BENT = 2.001  # grids: rounding alone bends three answers by no more
 
 Ask = Callable[[FloatArray], FloatArray]
@@ -126,7 +126,7 @@ def _chosen(short: Looks, looks: Looks, told: float, others: FloatArray | None =
     step = looks.step(sd) if looks is short else looks.telling_step(sd)
     return Probe(
         every, sd, fresh, step,
-        coarse=max(digits_noise(every), seen, told) > OWN_ROUNDINGS * unit_roundoff(np.float32) * size,
+        coarse=max(digits_noise(every), seen, told) > OWN_ROUNDINGS * unit_roundoff(np.float32) * size,  # digits miss
         long=bool(step > short.steps[0]), still=bool((short.answers == short.here).all()),
     )  # fmt: skip
 

@@ -18,7 +18,7 @@ from reluctant.results import Outcome
 __all__ = ["LEAST_SLOPE", "Search", "follow", "in_words"]
 
 LEAST_SLOPE = 4.0  # times the noise of a gradient: less is taken for none
-STEPS_TAKEN = "Up to {} gradient steps did not flip the target, as far as they were followed."
+STEPS_TAKEN = "Up to {} gradient steps did not flip the {}, as far as they were followed."
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class Search:
         return replace(self, outcome=outcome or self.outcome, best=None, evidence={**self.evidence, "reason": reason})
 
 
-def in_words(outcome: Outcome, steps: int) -> tuple[str, str]:
-    """What happened and what to try; more steps are no advice to who has taken some."""
+def in_words(outcome: Outcome, steps: int, what: str = "target") -> tuple[str, str]:
+    """What happened to a target or a network, and what to try; more steps are no advice to who has taken some."""
     if outcome is Outcome.NOT_FLIPPED and steps > 1:
-        return STEPS_TAKEN.format(steps), "Start from another input."
-    return outcome.happened, outcome.advice
+        return STEPS_TAKEN.format(steps, what), "Start from another input."
+    return outcome.happened_to(what), outcome.advice
 
 
 def follow(source: Source, start: FloatArray, steps: int, values: FloatArray, margins: Margins) -> Search:
@@ -61,11 +61,14 @@ def follow(source: Source, start: FloatArray, steps: int, values: FloatArray, ma
         return Search(Outcome.ON_BOUNDARY, start, values, margins, None, evidence)
     best, here = None, RayPoint(start, values, flipped=False)
     for _ in range(steps):
-        change = _change(source, margins, start, here)
+        slopes = source.gradient(here.x)
+        change, limit = _change(source, margins, start, here, slopes), source.limit(slopes)
         if change is None:
             break
+        if here.x is start and margin <= limit.at(start[None], values[None])[0]:
+            return Search(Outcome.ON_BOUNDARY, start, values, margins, None, evidence)
         evidence.setdefault("linear size", float(np.linalg.norm(change)))
-        here = search_ray(source.ask, margins, start, values, change, source.domain, source.least)
+        here = search_ray(source.ask, margins, start, values, change, source.domain, limit)
         if best is not None and not (here.flipped and _distance(here, start) < _distance(best, start)):
             break
         best = here if here.flipped else None
@@ -77,13 +80,15 @@ def follow(source: Source, start: FloatArray, steps: int, values: FloatArray, ma
     return Search(unflipped, start, values, margins, None, evidence)
 
 
-def _change(source: Source, margins: Margins, start: FloatArray, here: RayPoint) -> FloatArray | None:
-    """The change of the start that the gradient at a point asks for; None where there is no gradient.
+def _change(
+    source: Source, margins: Margins, start: FloatArray, here: RayPoint, slopes: FloatArray
+) -> FloatArray | None:
+    """The change of the start that the gradients (m, d) at a point ask for; None where there are none.
 
     From a flipped point: the nearest input on the boundary as it looks from there. From one that is not flipped yet:
     that point, and a step of its own.
     """
-    slopes, least = source.gradient(here.x), LEAST_SLOPE * source.slope_noise
+    least = LEAST_SLOPE * source.slope_noise
     if here.flipped:
         toward = margins.toward_boundary(here.values, slopes, start - here.x, least)
         return None if toward is None else toward.change

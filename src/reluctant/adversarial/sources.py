@@ -11,11 +11,12 @@ from typing import Protocol
 import numpy as np
 
 from reluctant.adversarial.probe import Probe, probe
+from reluctant.adversarial.rounding import DECIDED, OWN_ROUNDINGS, Limit
 from reluctant.domains import Domain
 from reluctant.errors import NonFiniteAnswer
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.gradients import gradients
-from reluctant.health.answers import UNIFORM_SD, rounding_noise
+from reluctant.health.answers import UNIFORM_SD, narrowest_format, rounding_noise
 from reluctant.health.behind import Behind
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
@@ -24,11 +25,9 @@ from reluctant.oracles.link import all_told
 from reluctant.span.cheap_gradients import INSIDE, SpanGradients
 from reluctant.span.subspace import Subspace
 
-__all__ = ["DECIDED", "Known", "Queried", "Source"]
+__all__ = ["Known", "Queried", "Source"]
 
-DECIDED = 8.0  # times the noise: smaller margins say nothing about a side
 MOVED = 2.0  # half the width of a box over this: the farthest that a point is moved away from its bounds
-OWN_ROUNDINGS = 8.0  # of a network's answer, in units of its size
 
 
 class Source(Protocol):
@@ -39,7 +38,10 @@ class Source(Protocol):
 
     @property
     def least(self) -> float:
-        """Margins that are no larger say nothing about a side."""
+        """Margins at the input that are no larger say nothing about a side."""
+
+    def limit(self, slopes: FloatArray) -> Limit:
+        """The same of other inputs, where these are the gradients (m, d)."""
 
     @property
     def slope_noise(self) -> float:
@@ -70,6 +72,11 @@ class Known:
     def least(self) -> float:
         """A few times what arithmetic leaves unknown."""
         return DECIDED * self.sd
+
+    def limit(self, slopes: FloatArray) -> Limit:
+        """By the same arithmetic on the terms that are added up."""
+        roundoff = OWN_ROUNDINGS * unit_roundoff(np.float64)
+        return Limit.of_sums(roundoff, roundoff, slopes, self.least)
 
     @property
     def slope_noise(self) -> float:
@@ -130,6 +137,11 @@ class Queried:
         """A few times the noise; of rounding half a unit of the last digit, which is the most that it changes."""
         noise = self.sd if self.sd > self.probe.sd else self.probe.fresh
         return max(DECIDED * noise, rounding_noise(self.probe.answers) / UNIFORM_SD / 2)
+
+    def limit(self, slopes: FloatArray) -> Limit:
+        """By the digits in which the target gave its answers."""
+        number_format = narrowest_format(self.probe.answers) if self.behind is None else self.behind.number_format
+        return Limit.of(number_format, slopes, self.least)
 
     @property
     def slope_noise(self) -> float:

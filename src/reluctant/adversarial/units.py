@@ -105,14 +105,20 @@ class Copy:
             raise InvalidInput.about("threshold", got=f"{p:g}", expected=expected)
         return float(np.log(p) - np.log1p(-p))
 
-    def sides(self, before: FloatArray, after: FloatArray) -> Sides:
-        """Those of the target, which gives these answers (m,) at the input and where the network flips."""
-        both = np.array([before, after])
-        if self._are_labels(both):
+    def may_round(self, values: FloatArray, answers: FloatArray) -> bool:
+        """True if 0 and 1 may be the network's values (m,) with few digits, and no labels."""
+        if self.network.outputs != 1 or self.facts.kind is Kind.LABELS or not self._are_labels(answers):
+            return False
+        return bool(np.abs(values - answers[0]).max() <= HALF)
+
+    def sides(self, answers: FloatArray) -> Sides:
+        """Those of the target, which gives these answers (n, m) at the input, where the network flips, and beyond."""
+        before = answers[0]
+        if self._are_labels(answers):
             return SameLabel(float(before[0]))
         if self.values_of_labels:
             raise _unfit(self.network, self.facts)
-        chances = self.before_sigmoid and self.threshold is None and in_unit(both)
+        chances = self.before_sigmoid and self.threshold is None and in_unit(answers)
         return Margins.at(before, self.facts.reference, HALF if chances else own_threshold(self.threshold, self.facts))
 
     def _are_labels(self, answers: FloatArray) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from reluctant.audit.known import Known, skip_where
 from reluctant.audit.needed import rows_needed
-from reluctant.audit.rare import with_rare_labels
+from reluctant.audit.rare import FEW_ROWS, with_rare_labels
 from reluctant.audit.seeing import seen
 from reluctant.errors import ReluctantError, TargetError
 from reluctant.health import Health, check_health
@@ -28,7 +28,6 @@ from reluctant.span.values import values_refusal
 
 __all__ = ["look_at_health", "look_for_span", "span_from_labels"]
 
-FEW_ROWS = 12  # asked to tell what kind of answers they are
 SURELY = 5.0  # deviations of noise that hardly any of so few answers goes beyond
 FROM_LABELS = (Outcome.PIECEWISE_CONSTANT, Outcome.NOT_PIECEWISE_LINEAR, Outcome.OUT_OF_REACH)
 

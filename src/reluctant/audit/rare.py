@@ -18,9 +18,9 @@ from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting
 from reluctant.results import Outcome
 
-__all__ = ["with_rare_labels"]
+__all__ = ["FEW_ROWS", "with_rare_labels"]
 
-FEW_ROWS = 12  # as the first look asked them: all honest inputs may have the other label
+FEW_ROWS = 12  # asked to tell what kind of answers they are; all honest inputs may have the other label
 
 
 def with_rare_labels(oracle: Counting, known: Known, found: Mapping[str, Any], seed: int) -> dict[str, Any]:

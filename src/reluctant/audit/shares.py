@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reluctant.adversarial.flip import MOST_ROWS as FLIP_ROWS
 from reluctant.audit.pictures import ERROR_POINTS, GRID, LINE_POINTS, SCALES
 from reluctant.audit.probing import INPUTS
 from reluctant.estimation import Range
@@ -23,7 +24,7 @@ __all__ = [
 BUDGET = 300_000
 SECONDS = 180.0  # of processor time
 MOST_RESERVED = 0.3  # of the budget
-FLIP_ROWS, LINEARITY_ROWS = 67, 1730  # besides one for each input, as their methods say
+LINEARITY_ROWS = 1730  # besides one for each input, as its method says
 
 # Of the rows left when a step begins. Steps before "flip" leave the reserve alone, but for the first.
 SHARES = {

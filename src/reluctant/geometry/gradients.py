@@ -17,8 +17,9 @@ from reluctant.geometry.noise import SAFETY, DistanceNoise
 from reluctant.geometry.samples import TOLERANCE, BoolArray
 from reluctant.numerics import FloatArray, unit_roundoff
 
-__all__ = ["Gradients", "gradients"]
+__all__ = ["GRADIENT_ROWS", "Gradients", "gradients"]
 
+GRADIENT_ROWS = 2  # besides one for each direction: the point itself, and the check
 SHORTER = 4.0
 MOST_ROUNDS = 6
 CHECK_SHARE = (0.5, 1.0)  # of each step in the check, before it is divided among them
@@ -82,7 +83,7 @@ def gradients(
 
 
 def _batches(which: np.ndarray, dim: int, directions: FloatArray | None) -> list[np.ndarray]:
-    rows = (dim if directions is None else len(directions)) + 2
+    rows = (dim if directions is None else len(directions)) + GRADIENT_ROWS
     return [which[some] for some in batches(len(which), rows, dim)]
 
 
@@ -125,7 +126,7 @@ _Rows = tuple[FloatArray, FloatArray, FloatArray]  # rows (n, k + 2, d), steps t
 def _along_coordinates(points: FloatArray, steps: FloatArray, rng: np.random.Generator, domain: Domain) -> _Rows:
     n, d = points.shape
     up = np.asarray(domain.high) - points >= np.minimum(points - np.asarray(domain.low), steps[:, None])
-    rows = np.repeat(points[:, None], d + 2, axis=1)
+    rows = np.repeat(points[:, None], d + GRADIENT_ROWS, axis=1)
     each = np.arange(d)
     rows[:, 1 + each, each] += np.where(up, steps[:, None], -steps[:, None])
     rows[:, -1] += _shares(n, d, rng) * steps[:, None]
