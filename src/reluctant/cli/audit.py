@@ -17,7 +17,7 @@ from reluctant.audit import audit as audit_target
 from reluctant.audit.given import check_rate
 from reluctant.audit.shares import BUDGET, SECONDS
 from reluctant.audit.verdict import NEEDS
-from reluctant.cli.console import progress, say_error
+from reluctant.cli.console import progress, say_error, waits_told
 from reluctant.cli.files import check_page_path, check_record_path, write_page, write_record
 from reluctant.cli.inputs import read_array
 from reluctant.cli.stopping import Stop, stoppable
@@ -107,7 +107,7 @@ def audit(target: TargetArgument, wanted: AuditOptions, options: TargetOptions) 
     check_rate(options.rate, "--rate")
     check_record_path(options.json)
     options = replace(options, budget=BUDGET if options.budget is None else options.budget)
-    with stoppable() as stop:
+    with stoppable() as stop, waits_told(options.quiet):
         found = _run(target, options, _repeat(target, options, wanted), wanted.settings())
         found = replace(found, written={"record": _record_name(options), "page": str(wanted.out)})
         stop.armed = False  # what is found is written whatever happens

@@ -9,7 +9,7 @@ import typer
 
 from reluctant.cli.files import check_network_path, check_record_path, tell, write_network
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
-from reluctant.cli.words import advise_transcript, ending, shown_network, spent
+from reluctant.cli.words import advise_transcript, answered_range, ending, shown_network, spent
 from reluctant.extraction import extract as extract_network
 from reluctant.extraction.prospects import what_extraction_would_do
 from reluctant.health import check_health
@@ -31,9 +31,8 @@ def health(target: TargetArgument, options: TargetOptions) -> int:
         found = check_health(oracle, rng=options.seed)
         record = Record.of(oracle, "health", options.seed, found.refusal is None, health=found)
         extraction = what_extraction_would_do(found, oracle)
-    tell(
-        record, options.json, [*found.sentences(), *([extraction] if extraction else []), f"{record.queries} queries."]
-    )
+    lines = [*found.sentences(), *([extraction] if extraction else []), *answered_range(record)]
+    tell(record, options.json, [*lines, f"{record.queries} queries."])
     return 0 if record.ok else 1
 
 
@@ -80,7 +79,7 @@ def _layers(network: ReLUNetwork) -> str:
 
 
 def _extraction_lines(found: Result, record: Record, link: str, written: Path | None) -> list[str]:
-    lines = ending(found)
+    lines = ending(found, record)
     if found.network is not None:
         lines += [*shown_network(found, link), _layers(found.network)]
     parts = ("reach", "layers", "verification", "certificate", "limits")

@@ -69,7 +69,7 @@ def flip(
 
 
 def _lines(found: Flip, record: Record, out: Path | None) -> list[str]:
-    return [*([str(found)] if found.ok else ending(found)), spent(record, out if found.ok else None)]
+    return [*([str(found)] if found.ok else ending(found, record)), spent(record, out if found.ok else None)]
 
 
 def _write_input(found: Flip, out: Path | None) -> None:

@@ -64,7 +64,7 @@ def learn(
 
 def _lines(found: Result, record: Record, link: str, written: Path | None) -> list[str]:
     """What happened, how accurate the network is, and what could have been missed."""
-    lines = ending(found)
+    lines = ending(found, record)
     lines += shown_network(found, link)
     lines += [str(found.evidence[part]) for part in SAID if found.evidence.get(part)]
     return [*lines, spent(record, written)]

@@ -70,7 +70,7 @@ def span(
 
 def _lines(found: Span, record: Record, written: Path | None) -> list[str]:
     """What happened, how many directions, how clear that is, and what is invisible."""
-    lines = ending(found)
+    lines = ending(found, record)
     if found.rank and found.ok:
         lines.append(
             f"{found.rank} of {found.subspace.dim} directions: {found.subspace.invisible_share:.1%} invisible."

@@ -8,20 +8,26 @@ from reluctant.cli.targets import TargetOptions
 from reluctant.health import Health
 from reluctant.health.words import TRAIN
 from reluctant.results import Ended, Outcome, Result
-from reluctant.runs import Record
+from reluctant.runs import ANSWERED, Record
 
-__all__ = ["advise_transcript", "ending", "shown_network", "spent"]
+__all__ = ["advise_transcript", "answered_range", "ending", "shown_network", "spent"]
 
 KEPT_WITH_A_TRANSCRIPT = {Outcome.OUT_OF_BUDGET, Outcome.TARGET_FAILED}
 
 
-def ending(found: Ended) -> list[str]:
-    """The outcome, as exactly as its reason is known, and the stage and error it ended with."""
+def ending(found: Ended, record: Record) -> list[str]:
+    """The outcome, as exactly as its reason is known, the stage and error it ended with, and the range to give."""
     error, health = found.evidence.get("error"), found.evidence.get("health")
     where = f"Stage {found.stage}: " if found.stage else ""
     of_health = health.why(found.outcome) if isinstance(health, Health) else ""
     said = of_health or found.evidence.get("reason") or _of_labels(found) or str(found.outcome)
-    return [said, *([f"{where}{error}"] if error else [])]
+    ended = [said, *([f"{where}{error}"] if error else [])]
+    return [*ended, *(line for line in answered_range(record) if line not in str(error))]
+
+
+def answered_range(record: Record) -> list[str]:
+    """The range to give, where the target failed on larger inputs than it answers."""
+    return [str(record.findings[ANSWERED])] if ANSWERED in record.findings else []
 
 
 def _of_labels(found: Ended) -> str:
