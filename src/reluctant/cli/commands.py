@@ -9,7 +9,7 @@ import typer
 
 from reluctant.cli.files import check_network_path, check_record_path, tell, write_network
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
-from reluctant.cli.words import advise_transcript, answered_range, ending, shown_network, spent
+from reluctant.cli.words import advise, advise_next, answered_range, ending, shown_network, spent
 from reluctant.extraction import extract as extract_network
 from reluctant.extraction.prospects import what_extraction_would_do
 from reluctant.health import check_health
@@ -33,6 +33,7 @@ def health(target: TargetArgument, options: TargetOptions) -> int:
         extraction = what_extraction_would_do(found, oracle)
     lines = [*found.sentences(), *([extraction] if extraction else []), *answered_range(record)]
     tell(record, options.json, [*lines, f"{record.queries} queries."])
+    advise_next(" ".join(lines), found.refusal, record, target, options)
     return 0 if record.ok else 1
 
 
@@ -67,7 +68,7 @@ def extract(
     tell(record, options.json, _extraction_lines(found, record, options.written_link, written))
     for failure in found.evidence.get("failures", []):
         options.say(f"{'tried first' if found.ok else 'attempt failed'}: {failure}")
-    advise_transcript(found, options)
+    advise(found, record, target, options)
     return 0 if found.ok else 1
 
 

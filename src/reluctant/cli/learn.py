@@ -9,7 +9,7 @@ import typer
 
 from reluctant.cli.files import check_network_path, check_record_path, tell, write_network
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
-from reluctant.cli.words import advise_transcript, ending, shown_network, spent
+from reluctant.cli.words import advise, ending, shown_network, spent
 from reluctant.learning import learn as learn_network
 from reluctant.learning.driver import EPS, NARROWEST
 from reluctant.results import Result
@@ -58,7 +58,7 @@ def learn(
         record = Record.of(oracle, "learn", options.seed, found.ok, learning=found)
     written = write_network(found, out, options.written_link)
     tell(record, options.json, _lines(found, record, options.written_link, written))
-    advise_transcript(found, options)
+    advise(found, record, target, options)
     return 0 if found.ok else 1
 
 
