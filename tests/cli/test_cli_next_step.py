@@ -6,6 +6,7 @@ import shlex
 
 import pytest
 
+from reluctant.testing import planted
 from reluctant.testing.server import Fault, ModelServer
 
 SOURCE = """
@@ -91,11 +92,7 @@ def test_what_is_named_works(module, command):
     assert "of them from the transcript" in again.out
 
 
-def test_a_range_that_a_server_answered_is_in_the_command(command, monkeypatch):
-    from reluctant.oracles import retry
-    from reluctant.testing import planted
-
-    monkeypatch.setattr(retry, "FIRST_PAUSE_SECONDS", 0.001)
+def test_a_range_that_a_server_answered_is_in_the_command(command, short_pauses):
     with ModelServer(planted((6, 5, 2), 1), 6, accepts=(-9, 9), out_of_range=Fault.ERROR) as server:
         ended = command("learn", server.url)
         _, *words = shlex.split(ended.err.splitlines()[-1].removeprefix(SAID))

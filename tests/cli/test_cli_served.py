@@ -13,7 +13,6 @@ import pytest
 
 import reluctant as rl
 from reluctant.networks import ReLUNetwork
-from reluctant.oracles import retry
 from reluctant.testing import planted
 from reluctant.testing.server import Fault, ModelServer, at
 
@@ -100,11 +99,6 @@ def test_the_command_of_an_audit_says_where_something_is_to_be_filled_in(command
     assert '"instances": "$rows"' in record["repeat"]["command"]
     assert "[hidden]" in (folder / "report.html").read_text()
     no_key_in(folder, ended)
-
-
-@pytest.fixture
-def short_pauses(monkeypatch):
-    monkeypatch.setattr(retry, "FIRST_PAUSE_SECONDS", 0.001)
 
 
 @pytest.mark.parametrize("quiet", [[], ["-q"]], ids=["told", "quiet"])

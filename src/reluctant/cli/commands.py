@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from reluctant.cli.files import check_network_path, check_record_path, tell, write_network
+from reluctant.cli.files import NetworkOut, check_network_path, check_record_path, tell, write_network
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.cli.words import advise, advise_next, answered_range, ending, shown_network, spent
 from reluctant.extraction import extract as extract_network
@@ -41,9 +41,7 @@ def health(target: TargetArgument, options: TargetOptions) -> int:
 def extract(
     target: TargetArgument,
     options: TargetOptions,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write the network: .onnx or .npz.", show_default=False)
-    ] = None,
+    out: NetworkOut = None,
     attempts: Annotated[int, typer.Option(help="How often to start again on another line.")] = 4,
 ) -> int:
     """Recover the network behind a target exactly, and verify it.

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from reluctant.cli.files import check_network_path, check_record_path, tell, write_network
+from reluctant.cli.files import NetworkOut, check_network_path, check_record_path, tell, write_network
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.cli.words import advise, ending, shown_network, spent
 from reluctant.learning import learn as learn_network
@@ -24,9 +24,7 @@ SAID = ("accuracy", "limits", "risk", "theorem")
 def learn(
     target: TargetArgument,
     options: TargetOptions,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write the network: .onnx or .npz.", show_default=False)
-    ] = None,
+    out: NetworkOut = None,
     eps: Annotated[
         float, typer.Option(help="Square error allowed for Gaussian inputs, relative to the target's variance.")
     ] = EPS,
