@@ -70,11 +70,16 @@ class Sizes:
         known = "nothing was answered yet" if self.example is None else f"answered so far: up to {self.largest:.3g}"
         return f"{_counted(len(rows))} with numbers up to {size_of(rows):.3g} in size ({known})"
 
+    def _named(self) -> tuple[str, str]:
+        """Bounds that were answered, in few digits; by name alone where there is nothing between them."""
+        low, high = _inwards(self.low, ceil), _inwards(self.high, floor)
+        return (f"{low:g}", f"{high:g}") if low < high else ("LOW", "HIGH")
+
     def advice(self) -> str:
         """The range to give where size tells failures from answers; empty where it does not."""
         if not self.tell_apart:
             return ""
-        low, high = _inwards(self.low, ceil), _inwards(self.high, floor)
+        low, high = self._named()
         more = f" They had more rows too: at most {self.most_rows} were answered at once (batch=, --batch)."
         return (
             f"All that failed have larger numbers (from {self.failed:.3g} in size) than all that was answered (up to "
@@ -83,9 +88,9 @@ class Sizes:
         )
 
 
-def _inwards(bound: float, rounded: Callable[[float], int]) -> str:
+def _inwards(bound: float, rounded: Callable[[float], int]) -> float:
     unit = 10.0 ** (floor(log10(abs(bound))) - DIGITS + 1) if bound else 1.0
-    return f"{rounded(bound / unit) * unit:.{DIGITS}g}"
+    return rounded(bound / unit) * unit
 
 
 def _counted(rows: int) -> str:

@@ -11,6 +11,7 @@ import reluctant as rl
 from reluctant.errors import TargetUnavailable
 from reluctant.oracles import retry
 from reluctant.oracles.retry import sizes_told
+from reluctant.oracles.sizes import Sizes
 from reluctant.testing import planted
 from reluctant.testing.server import Fault, ModelServer, at
 
@@ -104,9 +105,14 @@ def test_more_rows_than_were_answered_at_once_are_told_beside_the_range(pauses: 
 
 def test_many_rows_at_once_are_given_time(pauses: list[float]) -> None:
     """A server that is short of memory answers one row, and perhaps many rows later."""
-    with ModelServer(NETWORK, 6, outputs=2) as server, asked(server) as oracle:
+
+    def short_of_memory(rows: np.ndarray) -> np.ndarray:
+        if len(rows) > 1:
+            raise ConnectionAbortedError
+        return NETWORK(rows)
+
+    with ModelServer(short_of_memory, 6, outputs=2) as server, asked(server) as oracle:
         oracle.query(NEAR[np.abs(NEAR).max(axis=1).argmax()][None])
-        server.faults = lambda i: Fault.ERROR
         with pytest.raises(TargetUnavailable):
             oracle.query(NEAR)
     assert pauses == [0.5, 1, 2, 4, 8, 16, 30, 30]
@@ -140,3 +146,19 @@ def test_one_failure_is_not_worth_a_word(caplog: pytest.LogCaptureFixture) -> No
         oracle.query(NEAR)
         oracle.query(NEAR)
     assert not caplog.messages
+
+
+@pytest.mark.parametrize(
+    ("answered", "named"),
+    [
+        ((-3.0749, 4.0211), "-3.07,4.02"),
+        ((0.0, 1.0), "0,1"),
+        ((-12345.0, 250.0), "-12300,250"),
+        ((0.0, 0.0), "LOW,HIGH"),
+    ],
+)
+def test_bounds_are_named_in_few_digits_and_lie_inside(answered: tuple[float, float], named: str) -> None:
+    sizes = Sizes()
+    sizes.answered(np.array([answered]))
+    sizes.given_up(np.array([[1e6, 0.0]]))
+    assert f"(--domain={named})." in sizes.advice()
