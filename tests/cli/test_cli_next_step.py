@@ -22,6 +22,7 @@ def softmax(x):
     e = np.exp(z - z.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
 def rounded(x): return softmax(x).round(2)
+def values(x): return 1 + np.abs(one(x))
 def single(x): return sigmoid(x).astype(np.float32)
 def labels(x): return (x.sum(axis=1) > 0) + (x[:, 0] > 0.5)
 def nan(x): return np.full(len(x), np.nan)
@@ -81,6 +82,10 @@ def test_options_that_were_given_stay(said_next):
     assert said_next("learn", "sigmoid", *given, "--json", "r.json") == ["extract", *given, *SIGMOID]
     assert said_next("learn", "sigmoid", *SIGMOID) == ["extract", *SIGMOID]
     assert said_next("extract", "rounded", *SOFTMAX) == ["audit"]  # it is to be trained on without the link
+
+
+def test_a_link_behind_which_answers_are_curved_is_left_out(said_next):
+    assert said_next("extract", "values", "--percent", *SIGMOID) == ["audit"]
 
 
 def test_what_is_named_works(module, command):

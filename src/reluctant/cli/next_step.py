@@ -17,6 +17,7 @@ NAMED = re.compile(r"reluctant extract((?: --[a-z]+(?:[ =](?!--)[^\s;)]+)?)+)") 
 OPTION = re.compile(r"--([a-z]+)(?:[ =]((?!--)[^\s;)]+))?")
 TRAINED = "rl.train_student, audit"  # how messages say that a network can be trained: audit does, from the command line
 FROM_LABELS = "span --labels"
+UNLINKED = "without the link"
 LINKED_TOO = "; span has"
 ANY_RANGE = "LOW,HIGH"
 
@@ -39,7 +40,9 @@ def _step(said: str, outcome: Outcome | None, record: Record) -> tuple[str, dict
     if inside == "span" and FROM_LABELS in said:
         return inside, {}
     if TRAINED in said:
-        return "audit", {"link": "identity"} if "without the link" in said else {}
+        if outcome is Outcome.NOT_PIECEWISE_LINEAR:  # a link that was given is not its own: audit looks for another
+            return "audit", {"link": "identity", "percent": False}
+        return "audit", {"link": "identity"} if UNLINKED in said else {}
     named = NAMED.search(said)
     if named is not None:
         return inside if LINKED_TOO in said else "extract", _options(named[1])
