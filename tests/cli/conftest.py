@@ -14,6 +14,7 @@ import pytest
 
 from reluctant import ReLUNetwork
 from reluctant.cli.app import run
+from reluctant.oracles import retry
 from reluctant.testing import planted
 
 MODULE_NAMES = (f"cli_target_{number}" for number in itertools.count())
@@ -45,6 +46,12 @@ def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
         return Ended(status, *capsys.readouterr())
 
     return run_here
+
+
+@pytest.fixture
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls that fail are repeated at once."""
+    monkeypatch.setattr(retry, "FIRST_PAUSE_SECONDS", 0.001)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -98,6 +99,28 @@ def test_the_command_of_an_audit_says_where_something_is_to_be_filled_in(command
     assert '"instances": "$rows"' in record["repeat"]["command"]
     assert "[hidden]" in (folder / "report.html").read_text()
     no_key_in(folder, ended)
+
+
+@pytest.mark.parametrize("quiet", [[], ["-q"]], ids=["told", "quiet"])
+@pytest.mark.parametrize("name", ["health", "extract", "span", "learn"])
+def test_a_model_that_breaks_down_out_of_range_has_its_range_named(name, quiet, command, short_pauses):
+    with ModelServer(NETWORK, 6, outputs=2, accepts=(-9, 9), out_of_range=Fault.DROP) as server:
+        ended = command(name, server.url, *quiet)
+        asked_inside = server.rows
+    assert ended.status == (0 if name == "health" else 1)
+    assert asked_inside > 0
+    (named,) = re.findall(r"\(--domain=(-\S+?),(\S+?)\)", ended.out)
+    assert all(0.5 < abs(float(bound)) < 9 for bound in named)
+    assert ("Try 2 of 9 failed, next in " in ended.err) == (not quiet)
+    assert ended.err == "" or not quiet
+
+
+def test_an_audit_of_such_a_model_goes_on_inside(command, folder, short_pauses):
+    with ModelServer(NETWORK, 6, outputs=2, accepts=(-9, 9), out_of_range=Fault.ERROR) as server:
+        ended = command("audit", server.url, "--budget", 5000, "--skip", "defenses", "--json", "r.json")
+    assert ended.status == 0
+    assert json.loads((folder / "r.json").read_text())["target"]["answers only in"] == "[-8, 8] in every coordinate"
+    assert "Try 2 of 9 failed, next in " in ended.err
 
 
 def test_a_wrong_name_is_status_2(command):

@@ -124,8 +124,9 @@ def test_shape_must_agree_with_dim() -> None:
         open_oracle(served, dim=4, shape=(2, 3))
 
 
-@pytest.mark.parametrize("form", ["network", "onnx", "torch", "sklearn", "oracle"])
-def test_dim_must_agree_with_the_target(tmp_path: Path, form: str) -> None:
+@pytest.fixture(params=["network", "onnx", "torch", "sklearn", "oracle"])
+def described(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """A target that says itself how many inputs and outputs it has, in each form."""
     forms: dict[str, Any] = {
         "network": NETWORK,
         "onnx": save_onnx(NETWORK, tmp_path / "model.onnx"),
@@ -133,9 +134,13 @@ def test_dim_must_agree_with_the_target(tmp_path: Path, form: str) -> None:
         "sklearn": fitted_mlp("MLPRegressor"),
         "oracle": NetworkOracle(NETWORK),
     }
-    assert open_oracle(forms[form], dim=4).dim == 4
+    return forms[request.param]
+
+
+def test_dim_must_agree_with_the_target(described: Any) -> None:
+    assert open_oracle(described, dim=4).dim == 4
     with pytest.raises(InvalidInput, match=r"^dim: got 5, expected 4"):
-        open_oracle(forms[form], dim=5)
+        open_oracle(described, dim=5)
 
 
 def test_callable_needs_dim() -> None:
@@ -329,16 +334,8 @@ def test_opening_a_callable_costs_one_row() -> None:
     assert list(oracle.ledger.stages) == ["open"]
 
 
-@pytest.mark.parametrize("form", ["network", "onnx", "torch", "sklearn", "oracle"])
-def test_opening_the_rest_costs_nothing(tmp_path: Path, form: str) -> None:
-    forms: dict[str, Any] = {
-        "network": NETWORK,
-        "onnx": save_onnx(NETWORK, tmp_path / "model.onnx"),
-        "torch": torch_module(NETWORK),
-        "sklearn": fitted_mlp("MLPRegressor"),
-        "oracle": NetworkOracle(NETWORK),
-    }
-    with open_oracle(forms[form], transcript=tmp_path / "transcript") as oracle:
+def test_opening_the_rest_costs_nothing(tmp_path: Path, described: Any) -> None:
+    with open_oracle(described, transcript=tmp_path / "transcript") as oracle:
         assert oracle.queries == 0
 
 

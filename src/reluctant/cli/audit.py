@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -17,13 +16,14 @@ from reluctant.audit import audit as audit_target
 from reluctant.audit.given import check_rate
 from reluctant.audit.shares import BUDGET, SECONDS
 from reluctant.audit.verdict import NEEDS
-from reluctant.cli.console import progress, say_error
+from reluctant.cli.console import progress, say_error, waits_told
 from reluctant.cli.files import check_page_path, check_record_path, write_page, write_record
 from reluctant.cli.inputs import read_array
+from reluctant.cli.repeat import command_line
 from reluctant.cli.stopping import Stop, stoppable
 from reluctant.cli.targets import TargetArgument, TargetOptions, with_target_options
 from reluctant.errors import InvalidInput, MissingDependency, TargetError, UnknownTarget, UnsafeFile, UnsupportedModel
-from reluctant.oracles.http import is_url, shown_command_target, shown_request
+from reluctant.oracles.http import is_url
 from reluctant.oracles.link import AnswerLink
 from reluctant.oracles.opening import Precision
 from reluctant.report import is_page_of_a_failure, three_figures
@@ -33,7 +33,7 @@ __all__ = ["audit", "figures"]
 # What keeps a target from being opened: a report says so. Any other bad argument is a mistake at the keyboard.
 NOT_OPENED = (TargetError, UnknownTarget, UnsafeFile, UnsupportedModel, MissingDependency)
 FILES = (".onnx", ".npz")
-NOT_REPEATED = {"quiet", "verbose"}  # options that do not change what is found
+DEFAULTS = {"budget": BUDGET}  # where the audit has its own
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,9 @@ def audit(target: TargetArgument, wanted: AuditOptions, options: TargetOptions) 
     check_rate(options.rate, "--rate")
     check_record_path(options.json)
     options = replace(options, budget=BUDGET if options.budget is None else options.budget)
-    with stoppable() as stop:
-        found = _run(target, options, _repeat(target, options, wanted), wanted.settings())
+    with stoppable() as stop, waits_told(options.quiet):
+        repeat = command_line("audit", target, options, wanted, defaults=DEFAULTS)
+        found = _run(target, options, repeat, wanted.settings())
         found = replace(found, written={"record": _record_name(options), "page": str(wanted.out)})
         stop.armed = False  # what is found is written whatever happens
         _write(found, wanted, options)
@@ -209,29 +210,3 @@ def _shape(text: str | None) -> tuple[int, int] | None:
     except ValueError as error:
         raise InvalidInput.about("--input-shape", got=f"'{text}'", expected="height,width like 28,28") from error
     return height, width
-
-
-def _repeat(target: str, options: TargetOptions, wanted: AuditOptions) -> str:
-    """The command with every option that is not at its default, and without what may be a key."""
-    shown = None if options.request is None else shown_request(options.request)
-    words = ["reluctant", "audit", shown_command_target(target)]
-    for group in (replace(options, request=shown), wanted):
-        for field in fields(group):
-            value, default = getattr(group, field.name), DEFAULTS.get(field.name, field.default)
-            if field.name not in NOT_REPEATED and value not in (default, None):
-                words += _words(f"--{field.name.replace('_', '-')}", value)
-    return shlex.join(words)
-
-
-DEFAULTS = {"budget": BUDGET}  # where the audit has its own
-
-
-def _words(option: str, value: Any) -> list[str]:
-    if isinstance(value, bool):
-        return [option]
-    return [word for each in (value if isinstance(value, list) else [value]) for word in (option, _as_typed(each))]
-
-
-def _as_typed(value: Any) -> str:
-    """A whole number as one types it: 100, and not 100.0."""
-    return f"{value:.0f}" if isinstance(value, float) and value.is_integer() else str(value)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from reluctant.cli.files import check_network_path, check_record_path, tell, write_network
+from reluctant.cli.files import NetworkOut, check_network_path, check_record_path, tell, write_network
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
-from reluctant.cli.words import advise_transcript, ending, shown_network, spent
+from reluctant.cli.words import advise, advise_next, answered_range, ending, shown_network, spent
 from reluctant.extraction import extract as extract_network
 from reluctant.extraction.prospects import what_extraction_would_do
 from reluctant.health import check_health
@@ -31,9 +31,9 @@ def health(target: TargetArgument, options: TargetOptions) -> int:
         found = check_health(oracle, rng=options.seed)
         record = Record.of(oracle, "health", options.seed, found.refusal is None, health=found)
         extraction = what_extraction_would_do(found, oracle)
-    tell(
-        record, options.json, [*found.sentences(), *([extraction] if extraction else []), f"{record.queries} queries."]
-    )
+    lines = [*found.sentences(), *([extraction] if extraction else []), *answered_range(record)]
+    tell(record, options.json, [*lines, f"{record.queries} queries."])
+    advise_next(" ".join(lines), found.refusal, record, target, options)
     return 0 if record.ok else 1
 
 
@@ -41,9 +41,7 @@ def health(target: TargetArgument, options: TargetOptions) -> int:
 def extract(
     target: TargetArgument,
     options: TargetOptions,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write the network: .onnx or .npz.", show_default=False)
-    ] = None,
+    out: NetworkOut = None,
     attempts: Annotated[int, typer.Option(help="How often to start again on another line.")] = 4,
 ) -> int:
     """Recover the network behind a target exactly, and verify it.
@@ -68,7 +66,7 @@ def extract(
     tell(record, options.json, _extraction_lines(found, record, options.written_link, written))
     for failure in found.evidence.get("failures", []):
         options.say(f"{'tried first' if found.ok else 'attempt failed'}: {failure}")
-    advise_transcript(found, options)
+    advise(found, record, target, options)
     return 0 if found.ok else 1
 
 
@@ -80,7 +78,7 @@ def _layers(network: ReLUNetwork) -> str:
 
 
 def _extraction_lines(found: Result, record: Record, link: str, written: Path | None) -> list[str]:
-    lines = ending(found)
+    lines = ending(found, record)
     if found.network is not None:
         lines += [*shown_network(found, link), _layers(found.network)]
     parts = ("reach", "layers", "verification", "certificate", "limits")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -22,8 +23,9 @@ from reluctant.cli.film import Film
 from reluctant.errors import ReluctantError
 from reluctant.geometry import LineSearch
 from reluctant.oracles import Counting, Ledger, Rows
+from reluctant.oracles.retry import LOG
 
-__all__ = ["Watch", "note", "progress", "say_error"]
+__all__ = ["Watch", "note", "progress", "say_error", "waits_told"]
 
 # What is watched, how many parts of it are done, of how many, and which one begins.
 Watch = Callable[[str, int, int, str], None]
@@ -46,6 +48,26 @@ def note(text: str) -> None:
 def say_error(error: ReluctantError) -> None:
     """Say what went wrong, quiet or not, with the name under which the messages explain it."""
     note(f"error: {error} [{error.slug}]")
+
+
+@contextmanager
+def waits_told(quiet: bool) -> Iterator[None]:
+    """Say why and how long a target is waited for; nothing when quiet."""
+    teller = logging.NullHandler() if quiet else _Note()
+    LOG.addHandler(teller)
+    spread, LOG.propagate = LOG.propagate, False
+    try:
+        yield
+    finally:
+        LOG.removeHandler(teller)
+        LOG.propagate = spread
+
+
+class _Note(logging.Handler):
+    """Says what is logged to the person at the terminal."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        note(record.getMessage())
 
 
 @contextmanager

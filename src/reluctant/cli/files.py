@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
+
+import typer
 
 from reluctant.errors import InvalidInput
 from reluctant.optional import require
@@ -13,6 +15,7 @@ from reluctant.report import write_audit_page
 from reluctant.results import Result
 
 __all__ = [
+    "NetworkOut",
     "check_network_path",
     "check_page_path",
     "check_record_path",
@@ -21,6 +24,10 @@ __all__ = [
     "write_network",
     "write_page",
     "write_record",
+]
+
+NetworkOut = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Write the network: .onnx or .npz.", show_default=False)
 ]
 
 

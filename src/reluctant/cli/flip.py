@@ -12,7 +12,7 @@ from reluctant.adversarial import Flip, flip_sign
 from reluctant.cli.files import check_record_path, tell
 from reluctant.cli.inputs import read_array
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
-from reluctant.cli.words import advise_transcript, ending, spent
+from reluctant.cli.words import advise, ending, spent
 from reluctant.errors import InvalidInput
 from reluctant.networks import ReLUNetwork
 from reluctant.runs import Record
@@ -64,12 +64,12 @@ def flip(
         record = Record.of(oracle, "flip", options.seed, found.ok, flip=found)
     _write_input(found, out)
     tell(record, options.json, _lines(found, record, out))
-    advise_transcript(found, options)
+    advise(found, record, target, options)
     return 0 if found.ok else 1
 
 
 def _lines(found: Flip, record: Record, out: Path | None) -> list[str]:
-    return [*([str(found)] if found.ok else ending(found)), spent(record, out if found.ok else None)]
+    return [*([str(found)] if found.ok else ending(found, record)), spent(record, out if found.ok else None)]
 
 
 def _write_input(found: Flip, out: Path | None) -> None:

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from reluctant.cli.files import check_network_path, check_record_path, tell, write_network
+from reluctant.cli.files import NetworkOut, check_network_path, check_record_path, tell, write_network
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
-from reluctant.cli.words import advise_transcript, ending, shown_network, spent
+from reluctant.cli.words import advise, ending, shown_network, spent
 from reluctant.learning import learn as learn_network
 from reluctant.learning.driver import EPS, NARROWEST
 from reluctant.results import Result
@@ -24,9 +24,7 @@ SAID = ("accuracy", "limits", "risk", "theorem")
 def learn(
     target: TargetArgument,
     options: TargetOptions,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write the network: .onnx or .npz.", show_default=False)
-    ] = None,
+    out: NetworkOut = None,
     eps: Annotated[
         float, typer.Option(help="Square error allowed for Gaussian inputs, relative to the target's variance.")
     ] = EPS,
@@ -58,13 +56,13 @@ def learn(
         record = Record.of(oracle, "learn", options.seed, found.ok, learning=found)
     written = write_network(found, out, options.written_link)
     tell(record, options.json, _lines(found, record, options.written_link, written))
-    advise_transcript(found, options)
+    advise(found, record, target, options)
     return 0 if found.ok else 1
 
 
 def _lines(found: Result, record: Record, link: str, written: Path | None) -> list[str]:
     """What happened, how accurate the network is, and what could have been missed."""
-    lines = ending(found)
+    lines = ending(found, record)
     lines += shown_network(found, link)
     lines += [str(found.evidence[part]) for part in SAID if found.evidence.get(part)]
     return [*lines, spent(record, written)]

@@ -10,7 +10,7 @@ import typer
 from reluctant.cli.files import check_record_path, tell
 from reluctant.cli.inputs import read_array
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
-from reluctant.cli.words import advise_transcript, ending, spent
+from reluctant.cli.words import advise, ending, spent
 from reluctant.errors import InvalidInput
 from reluctant.runs import Record
 from reluctant.span import Span, recover_span
@@ -64,13 +64,13 @@ def span(
         record = Record.of(oracle, "span", options.seed, found.ok, span=found)
     written = _write_span(found, out)
     tell(record, options.json, _lines(found, record, written))
-    advise_transcript(found, options)
+    advise(found, record, target, options)
     return 0 if found.ok else 1
 
 
 def _lines(found: Span, record: Record, written: Path | None) -> list[str]:
     """What happened, how many directions, how clear that is, and what is invisible."""
-    lines = ending(found)
+    lines = ending(found, record)
     if found.rank and found.ok:
         lines.append(
             f"{found.rank} of {found.subspace.dim} directions: {found.subspace.invisible_share:.1%} invisible."

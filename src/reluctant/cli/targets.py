@@ -12,7 +12,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from reluctant.cli.console import note, progress
+from reluctant.cli.console import note, progress, waits_told
 from reluctant.cli.stopping import stoppable
 from reluctant.defenses import defend
 from reluctant.errors import InvalidInput
@@ -185,7 +185,7 @@ def _options_of(kind: Any) -> list[inspect.Parameter]:
 @contextmanager
 def opened_target(options: TargetOptions, target: str) -> Iterator[Counting]:
     """Open a target, show progress, and on Ctrl-C or SIGTERM say what is kept and how to go on."""
-    with stoppable() as stop, options.open(target) as oracle:
+    with stoppable() as stop, waits_told(options.quiet), options.open(target) as oracle:
         try:
             with progress(oracle, options.quiet):
                 yield oracle

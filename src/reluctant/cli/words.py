@@ -4,24 +4,34 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from reluctant.cli.next_step import to_try
 from reluctant.cli.targets import TargetOptions
 from reluctant.health import Health
 from reluctant.health.words import TRAIN
 from reluctant.results import Ended, Outcome, Result
-from reluctant.runs import Record
+from reluctant.runs import ANSWERED, Record
 
-__all__ = ["advise_transcript", "ending", "shown_network", "spent"]
+__all__ = ["advise", "advise_next", "answered_range", "ending", "shown_network", "spent"]
 
 KEPT_WITH_A_TRANSCRIPT = {Outcome.OUT_OF_BUDGET, Outcome.TARGET_FAILED}
 
 
-def ending(found: Ended) -> list[str]:
-    """The outcome, as exactly as its reason is known, and the stage and error it ended with."""
-    error, health = found.evidence.get("error"), found.evidence.get("health")
-    where = f"Stage {found.stage}: " if found.stage else ""
+def ending(found: Ended, record: Record) -> list[str]:
+    """The outcome, as exactly as its reason is known, the stage and error it ended with, and the range to give."""
+    error, where = found.evidence.get("error"), f"Stage {found.stage}: " if found.stage else ""
+    ended = [_reason(found), *([f"{where}{error}"] if error else [])]
+    return [*ended, *(line for line in answered_range(record) if line not in str(error))]
+
+
+def _reason(found: Ended) -> str:
+    health = found.evidence.get("health")
     of_health = health.why(found.outcome) if isinstance(health, Health) else ""
-    said = of_health or found.evidence.get("reason") or _of_labels(found) or str(found.outcome)
-    return [said, *([f"{where}{error}"] if error else [])]
+    return str(of_health or found.evidence.get("reason") or _of_labels(found) or found.outcome)
+
+
+def answered_range(record: Record) -> list[str]:
+    """The range to give, where the target failed on larger inputs than it answers."""
+    return [str(record.findings[ANSWERED])] if ANSWERED in record.findings else []
 
 
 def _of_labels(found: Ended) -> str:
@@ -51,7 +61,16 @@ def spent(record: Record, written: Path | None) -> str:
     return f"{record.queries} queries.{replayed}" + (f" Written: {written}" if written else "")
 
 
-def advise_transcript(found: Ended, options: TargetOptions) -> None:
-    """Say that a run which stopped half-way could have been kept."""
+def advise_next(said: str, outcome: Outcome | None, record: Record, target: str, options: TargetOptions) -> None:
+    """Say the command to run next, whole, where the reason that was told names one."""
+    command = to_try(said, outcome, record, target, options)
+    if command is not None:
+        options.say(f"To try next: {command}")
+
+
+def advise(found: Ended, record: Record, target: str, options: TargetOptions) -> None:
+    """Say what to run next, and that a run which stopped half-way could have been kept."""
+    if not found.ok:
+        advise_next(_reason(found), found.outcome, record, target, options)
     if not found.ok and options.transcript is None and found.outcome in KEPT_WITH_A_TRANSCRIPT:
         options.say("No transcript was kept; next time give --transcript DIR, so that nothing is paid twice.")

@@ -7,27 +7,21 @@ Logarithms are to base two, δ is the largest for which a network is δ-regular 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.estimation.shapes import parameters, shape_name
+from reluctant.estimation.shapes import parameters
+from reluctant.experiments.exact_cells import COLUMNS, Cell, Shapes, draw, measured
 from reluctant.experiments.experiment import Experiment
 from reluctant.experiments.finding import Check, Finding
 from reluctant.experiments.papers import EXTRACTION
-from reluctant.experiments.sweeps.exact import WRONG, ExactRun, exact_run
-from reluctant.extraction.regularity import regularity
-from reluctant.networks import ReLUNetwork
-from reluctant.numerics import Rng, as_generator
+from reluctant.experiments.sweeps.exact import WRONG, exact_run
+from reluctant.numerics import Rng
 from reluctant.report.words import size
-from reluctant.testing import planted
 
 __all__ = ["ONE_LAYER", "ORTHANT", "TWO_LAYERS", "exact_one_layer", "exact_orthant", "exact_two_layers"]
-
-Shapes = Mapping[tuple[int, ...], int]
 
 ONE_LAYER_NETWORKS: Shapes = {(20, 10, 1): 20, (10, 100, 1): 20, (64, 40, 1): 20, (300, 60, 1): 20, (784, 32, 1): 20,
                       (784, 128, 1): 10, (784, 512, 1): 2, (1500, 600, 1): 1}  # fmt: skip
@@ -43,49 +37,12 @@ CONSTANT = 2.0  # in front of the theorem's expression
 # that queries grow no faster than parameters, from no more than this many a parameter in the smallest networks on.
 MOST_PER_PARAMETER, LINEAR = 20.0, 1.0
 ORTHANT_BOUNDS = (0.0, np.inf)
-COLUMNS = ("network", "P", "networks", "recovered", "wrong", "queries", "queries / P", "log 1/δ", "theorem",
-           "queries / theorem", "largest error")  # fmt: skip
 EVERYWHERE = "Errors are looked for at three scales and beside every crease of the first layer."
-
-
-@dataclass(frozen=True)
-class _Cell:
-    """All networks of one shape, and what the theorem's expression is for each of them."""
-
-    widths: tuple[int, ...]
-    runs: list[ExactRun]
-    errors: list[float]
-    log_delta: float
-    theorem: float
-
-    @property
-    def recovered(self) -> int:
-        return sum(run.ok for run in self.runs)
-
-    @property
-    def wrong(self) -> int:
-        return sum(run.ok and error > WRONG for run, error in zip(self.runs, self.errors, strict=True))
-
-    @property
-    def worst(self) -> float:
-        """The largest error of a recovered network; 0 if none was."""
-        return max((error for run, error in zip(self.runs, self.errors, strict=True) if run.ok), default=0.0)
-
-    @property
-    def queries(self) -> float:
-        return float(np.median([run.queries for run in self.runs]))
-
-    def row(self) -> tuple[Any, ...]:
-        p = parameters(self.widths)
-        return (
-            shape_name(self.widths), p, len(self.runs), self.recovered, self.wrong, round(self.queries),
-            self.queries / p, self.log_delta, round(self.theorem), self.queries / self.theorem, self.worst,
-        )  # fmt: skip
 
 
 def exact_one_layer(*, networks: Shapes | None = None, rng: Rng = 0) -> Finding:
     """One hidden layer of any width, recovered exactly: queries beside d₁·d + d₁·log(1/δ)."""
-    cells = _measure(
+    cells = measured(
         networks or ONE_LAYER_NETWORKS,
         rng,
         ONE_BIAS,
@@ -111,7 +68,7 @@ def exact_one_layer(*, networks: Shapes | None = None, rng: Rng = 0) -> Finding:
 def exact_orthant(*, networks: Shapes | None = None, rng: Rng = 0) -> Finding:
     """One hidden layer asked with non-negative inputs alone: queries beside d·d₁·log(1/δ) + d₁·d."""
     domain = Domain.of(ORTHANT_BOUNDS)
-    cells = _measure(
+    cells = measured(
         networks or ORTHANT_NETWORKS,
         rng,
         ONE_BIAS,
@@ -133,7 +90,7 @@ def exact_orthant(*, networks: Shapes | None = None, rng: Rng = 0) -> Finding:
 
 def exact_two_layers(*, networks: Shapes | None = None, rng: Rng = 0) -> Finding:
     """Two hidden layers, recovered exactly: queries beside d·d₁²·d₂², the largest term of the proof."""
-    cells = _measure(
+    cells = measured(
         networks or TWO_LAYERS_NETWORKS,
         rng,
         TWO_BIAS,
@@ -158,28 +115,12 @@ def exact_two_layers(*, networks: Shapes | None = None, rng: Rng = 0) -> Finding
     )
 
 
-def _measure(
-    networks: Shapes,
-    rng: Rng,
-    bias: float,
-    run: Callable[[ReLUNetwork, int], ExactRun],
-    error: Callable[[ExactRun], float],
-    theorem: Callable[[tuple[int, ...], float], float],
-) -> list[_Cell]:
-    generator, cells = as_generator(rng), []
-    for widths, count in networks.items():
-        runs = [run(planted(widths, generator, bias=bias), int(generator.integers(2**31))) for _ in range(count)]
-        log_delta = float(np.median([-np.log2(regularity(each.true).delta) for each in runs]))
-        cells.append(_Cell(widths, runs, [error(each) for each in runs], log_delta, theorem(widths, log_delta)))
-    return cells
-
-
-def _below_theorem(cells: Sequence[_Cell]) -> list[Check]:
+def _below_theorem(cells: Sequence[Cell]) -> list[Check]:
     quotient = max(cell.queries / cell.theorem for cell in cells)
     return [Check("largest quotient of queries and theorem", quotient, 0, CONSTANT)]
 
 
-def _near_parameters(cells: Sequence[_Cell]) -> list[Check]:
+def _near_parameters(cells: Sequence[Cell]) -> list[Check]:
     """Queries for each parameter, and the power of the number of parameters that queries follow."""
     p, queries = np.array([(parameters(cell.widths), cell.queries) for cell in cells]).T
     checks = [Check("most queries for each parameter", float(np.max(queries / p)), 0, MOST_PER_PARAMETER)]
@@ -190,7 +131,7 @@ def _near_parameters(cells: Sequence[_Cell]) -> list[Check]:
 
 
 def _finding(
-    cells: list[_Cell],
+    cells: list[Cell],
     *,
     name: str,
     title: str,
@@ -211,7 +152,7 @@ def _finding(
         f"{expression}.",
         columns=COLUMNS,
         rows=tuple(cell.row() for cell in cells),
-        draw=lambda figure: _draw(figure, cells, expression),
+        draw=lambda figure: draw(figure, cells, expression),
         checks=(
             Check("share of networks recovered", recovered / every, NEARLY_ALL, 1),
             Check(f"recovered networks off by more than {WRONG:g}", wrong, 0, 0),
@@ -220,25 +161,6 @@ def _finding(
         ),
         notes=(*notes, "Queries are medians, verification included."),
     )
-
-
-def _draw(figure: Any, cells: Sequence[_Cell], expression: str) -> None:
-    cost, error = figure.subplots(1, 2)
-    p = [parameters(cell.widths) for cell in cells]
-    order = np.argsort(p)
-    for axes in (cost, error):
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_xlabel("parameters")
-    cost.plot(p, [cell.queries for cell in cells], "o", label="queries")
-    cost.plot(np.array(p)[order], np.array([cell.theorem for cell in cells])[order], "k:", label=expression)
-    cost.plot(np.array(p)[order], np.array(p)[order], "-", color="0.6", label="one a parameter")
-    cost.legend(frameon=False, fontsize=8)
-    for cell in cells:
-        good = [each for run, each in zip(cell.runs, cell.errors, strict=True) if run.ok]
-        error.plot([parameters(cell.widths)] * len(good), good, "o", color="C0", alpha=0.5, markersize=4)
-    cost.set_ylabel("queries")
-    error.set_ylabel("largest error")
 
 
 ONE_LAYER = Experiment(

@@ -14,7 +14,6 @@ from reluctant.geometry import DistanceNoise
 from reluctant.geometry.noise import SAFETY
 from reluctant.health import Health
 from reluctant.health.check import examine as examine_health
-from reluctant.learning.accuracy import output_units
 from reluctant.learning.asked import Asked, asked_by_theorem
 from reluctant.learning.checks import Drawn, check_network, draw_points
 from reluctant.learning.exact import VERIFICATION_POINTS, try_exact
@@ -24,12 +23,12 @@ from reluctant.learning.lines import improve_by_lines
 from reluctant.learning.models import Model, closely_checked, fitted_model, model_of, oriented_model
 from reluctant.learning.noise import working_noise
 from reluctant.learning.refusals import refusal_of, unread_behind_link, unreadable
+from reluctant.learning.told import NEAR_FLOOR, limits_told, stands_out, steepest
 from reluctant.learning.unseen import remaining_risk
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting, Rows
 from reluctant.results import Outcome, Result, ended_by
 from reluctant.verification.check import examine as examine_network
-from reluctant.verification.tolerances import EXACT_TOLERANCE
 
 __all__ = ["Run"]
 
@@ -39,9 +38,7 @@ CAUTION, ALL_CAUTION = (1.0, 0.3, 0.1, 0.1, 0.1), (1.0, 1.0, 1.0)
 AIM = 0.3  # of eps: an error that is chosen for being small is larger at new points
 PATIENCE, FEW_DIGITS_PATIENCE = 6, 12  # lines in a row that make nothing better
 NEAR_NOISE = 4.0  # times the noise, where the network is verified: two deviations
-NEAR_FLOOR = 100.0  # times the noise: an error that has reached this leaves nothing to find
 VERIFIED = "verified"
-STANDS_OUT = 1e4  # times as far from the middle as most answers is one inside a bump
 
 
 @dataclass
@@ -72,7 +69,7 @@ class Run:
         if refusal is not None:
             return refusal
         drawn = draw_points(self.oracle, self.points, self.rng)
-        if health.refusal is not None and not _stands_out(drawn):
+        if health.refusal is not None and not stands_out(drawn):
             return self.nothing_there(health.refusal, drawn)
         noise = working_noise(self.oracle, health, drawn.answers, self.rng)
         model = self.exactly(health, drawn, noise)
@@ -209,7 +206,7 @@ class Run:
             self.evidence |= self.limits(model, noise)
             return Outcome.NOT_ACCURATE
         self.evidence |= self.limits(model, noise)
-        self.evidence["risk"] = remaining_risk(len(drawn.rows), _steepest(model, drawn))
+        self.evidence["risk"] = remaining_risk(len(drawn.rows), steepest(model, drawn))
         if model.network is not self.exact:
             self.evidence["verification"] = examine_network(
                 self.oracle, model.network, self.rng, noise=health.noise, points=VERIFICATION_POINTS
@@ -221,18 +218,9 @@ class Run:
         return Outcome.LEARNED
 
     def limits(self, model: Model, noise: DistanceNoise) -> dict[str, str]:
-        """In words: what noise allows, and what eps allows to be missing."""
-        checked, floor, said = model.checked, self.floor(model, noise), []
-        if self.few_digits or max(checked.accuracy.error, self.eps) < NEAR_FLOOR * floor:
-            said.append(f"The noise of the answers alone is a relative square error of about {floor:.0e}.")
-        if checked.narrow and checked.largest > EXACT_TOLERANCE:
-            count = f"{checked.narrow} of {self.points}"
-            said.append(
-                f"{count} random points stand out: something narrow is missing. A smaller eps would look for it."
-            )
-        if not model.good_for(self.eps) and not self.few_digits:
-            said.append("If the target may have several hidden layers, use extract: it follows creases that bend.")
-        return {"limits": " ".join(said)} if said else {}
+        """In words, where there is something to say."""
+        said = limits_told(model, self.floor(model, noise), self.eps, self.points, few_digits=self.few_digits)
+        return {"limits": said} if said else {}
 
     def theorem(self, model: Model) -> Asked | None:
         """The theorem's parameters for the network found, beside what was spent."""
@@ -254,15 +242,3 @@ class Run:
     def spent(self) -> dict[str, Rows]:
         """Rows of this run, by stage."""
         return self.oracle.ledger.since(self.before)
-
-
-def _steepest(model: Model, drawn: Drawn) -> float | None:
-    """How steep the steepest neuron is, in deviations of the output; None if there is no neuron."""
-    units = output_units(drawn.answers, np.ones(len(drawn.rows)))
-    return float(np.abs(model.planes.jump / np.sqrt(units)).max()) if len(model.planes) else None
-
-
-def _stands_out(drawn: Drawn) -> bool:
-    """True if a few points are far from where all the others are."""
-    off = np.abs(drawn.answers - np.median(drawn.answers, axis=0)).max(axis=1)
-    return bool(off.max() > STANDS_OUT * np.median(off))

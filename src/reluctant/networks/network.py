@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reluctant.errors import InvalidInput, InvalidRows
-from reluctant.numerics import FloatArray, all_finite
+from reluctant.networks.arrays import check_layers, frozen
+from reluctant.numerics import FloatArray
 
 __all__ = ["LINKS", "Link", "LocalMaps", "ReLUNetwork"]
 
@@ -59,27 +60,13 @@ class ReLUNetwork:
         skip: ArrayLike | None = None,
         link: Link = "identity",
     ) -> None:
-        self._weights = tuple(_frozen(w, 2, f"weights[{k}]") for k, w in enumerate(weights))
-        self._biases = tuple(_frozen(b, 1, f"biases[{k}]") for k, b in enumerate(biases))
-        self._skip = None if skip is None else _frozen(skip, 2, "skip")
+        self._weights = tuple(frozen(w, 2, f"weights[{k}]") for k, w in enumerate(weights))
+        self._biases = tuple(frozen(b, 1, f"biases[{k}]") for k, b in enumerate(biases))
+        self._skip = None if skip is None else frozen(skip, 2, "skip")
         self._link: Link = link
-        self._check_shapes()
-
-    def _check_shapes(self) -> None:
-        if not self._weights or len(self._weights) != len(self._biases):
-            raise InvalidInput.about(
-                "weights, biases",
-                got=f"{len(self._weights)} weight and {len(self._biases)} bias arrays",
-                expected="one of each per layer",
-            )
-        for k, (w, b) in enumerate(zip(self._weights, self._biases, strict=True)):
-            inputs = self._weights[k - 1].shape[0] if k else w.shape[1]
-            if w.shape != (len(b), inputs):
-                raise InvalidInput.about(f"weights[{k}]", got=f"shape {w.shape}", expected=f"({len(b)}, {inputs})")
-        if self._skip is not None and self._skip.shape != (self.outputs, self.dim):
-            raise InvalidInput.about("skip", got=f"shape {self._skip.shape}", expected=f"({self.outputs}, {self.dim})")
-        if self.link not in LINKS:
-            raise InvalidInput.about("link", got=repr(self.link), expected=f"one of {', '.join(LINKS)}")
+        check_layers(self._weights, self._biases, self._skip)
+        if link not in LINKS:
+            raise InvalidInput.about("link", got=repr(link), expected=f"one of {', '.join(LINKS)}")
 
     # ---- facts
 
@@ -244,18 +231,6 @@ class ReLUNetwork:
         from reluctant.networks.files import load_network
 
         return load_network(Path(path))
-
-
-def _frozen(values: ArrayLike, ndim: int, name: str) -> FloatArray:
-    try:
-        array = np.array(values, dtype=np.float64, order="C")
-    except (TypeError, ValueError) as error:
-        raise InvalidInput.about(name, got=type(values).__name__, expected="an array of numbers") from error
-    if array.ndim != ndim or not all_finite(array):
-        finite = "" if all_finite(array) else " with NaN or inf"
-        raise InvalidInput.about(name, got=f"shape {array.shape}{finite}", expected=f"{ndim} finite axes")
-    array.flags.writeable = False
-    return array
 
 
 def _blocks(rows: int) -> Iterator[slice]:

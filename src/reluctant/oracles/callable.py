@@ -56,10 +56,16 @@ def call_target(function: Callable[[Any], object], argument: Any) -> object:
     except Exception as error:
         raise TargetUnavailable(
             f"target: raised {type(error).__name__}: {error}. "
-            "Check that it accepts (n, d) float arrays. If it answers only in some range, open it with domain= "
-            "(--domain LOW,HIGH); if it takes only so many rows at once, with batch= (--batch); if it fails now and "
-            "then, with retries=3."
+            f"Check that it accepts {_shaped(argument)} (dim=, --dim). If it answers only in some range, open it with "
+            "domain= (--domain LOW,HIGH); if it takes only so many rows at once, with batch= (--batch); if it fails "
+            "now and then, with retries=3."
         ) from error
+
+
+def _shaped(argument: Any) -> str:
+    """The rows that it was asked, any number of them."""
+    sizes = ", ".join(str(size) for size in getattr(argument, "shape", (0, "d"))[1:])
+    return f"(n, {sizes}) float arrays"
 
 
 def _name_of(function: Callable[..., object]) -> str:

@@ -56,6 +56,7 @@ def import_target(name: str) -> Any:
             "target",
             got=f"'{name}' ({type(error).__name__}: {error})",
             expected="module:attribute of something importable",
+            fix="Check both names; a module is looked for in this folder first, then where Python looks (PYTHONPATH).",
         ) from error
     if isinstance(target, str | Path):
         raise InvalidInput.about("target", got=f"'{name}', which is a string", expected="a callable or a model")

@@ -13,11 +13,13 @@ import numpy as np
 
 from reluctant._version import __version__
 from reluctant.oracles import Counting, Facts, Rows
+from reluctant.oracles.retry import sizes_told
 
-__all__ = ["SCHEMA_VERSION", "Record", "jsonable"]
+__all__ = ["ANSWERED", "SCHEMA_VERSION", "Record", "jsonable"]
 
 # 1: command, seed, versions, target, queries by stage, findings.
 SCHEMA_VERSION = 1
+ANSWERED = "answered range"  # what is found where a target fails on larger inputs than it answers
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,9 @@ class Record:
     @classmethod
     def of(cls, oracle: Counting, command: str, seed: int, ok: bool, **findings: Any) -> Record:
         """Record what an opened target was asked, and what was found."""
+        sizes = sizes_told(oracle)
+        if sizes is not None and sizes.tell_apart:
+            findings[ANSWERED] = sizes.advice()
         return cls(command, seed, ok, oracle.facts, dict(oracle.ledger.stages), findings)
 
     @property

@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from reluctant.extraction.any_depth.accept import is_there
 from reluctant.extraction.any_depth.asker import Asker
 from reluctant.extraction.any_depth.closing import close_from_kinks
-from reluctant.extraction.any_depth.crease import Crease, Incoming, solve
+from reluctant.extraction.any_depth.crease import Crease, solve
 from reluctant.extraction.any_depth.follow import follow
 from reluctant.extraction.any_depth.kink_store import Store
 from reluctant.extraction.any_depth.known import Known, Layer
 from reluctant.extraction.any_depth.merge import joined, same_neuron
+from reluctant.extraction.any_depth.neurons import SEEN, Neuron, accepted, as_layer, confirmed
 from reluctant.extraction.any_depth.score import passes, score
 from reluctant.extraction.any_depth.sides import find_sides
-from reluctant.extraction.any_depth.unseen import settle
 from reluctant.extraction.failures import StageFailed
 from reluctant.geometry.samples import BoolArray, IntArray
 
-__all__ = ["Neuron", "Search"]
+__all__ = ["Search"]
 
-HITS = 4  # crossings seen on stored lines that make further questions needless
-FEWEST_HITS = 2  # the one it was found by, and another
-HITS_FIRST = 3  # a hyperplane is met by every line
-SEEN = 0.7  # share of a neuron's crossings that must be kinks
 NARROWEST = 1e-4  # pieces narrower than this, relative to scale and distance, are no good start
 FARTHEST = 16.0  # in units of the scale: no walk starts farther out
-RESIDUAL = 1e-7  # of a neuron's linear system
 STRAIGHT = 1e-6  # share of the weights: a crease that does not bend
 ENOUGH_FOR_SIDES = 5  # neurons, where the layer below is no wider than the one before it
 FEWEST_TO_DOUBT = 3  # neurons: with fewer there is no majority
@@ -38,15 +32,6 @@ QUIET_FIRST = 2  # for the first layer, whose creases every line meets
 MOST_LINES = 10  # new ones for one layer
 MOST_FOLLOWED = 1500  # creases in all layers together: networks that can be recovered need a few hundred
 FRUITLESS = 200  # kinks in a row that bring nothing: what is left belongs to deeper layers, or cannot be followed
-
-
-@dataclass(frozen=True)
-class Neuron:
-    """A crease that was followed, and the incoming weights it gives; `turned` is None while its side is open."""
-
-    crease: Crease
-    incoming: Incoming
-    turned: bool | None = None
 
 
 class Search:
@@ -157,7 +142,7 @@ class Search:
         if crease is None:
             return
         neuron = self.accepted(crease)
-        if neuron is not None and self.confirmed(neuron):
+        if neuron is not None and confirmed(self.asker, self.store, self.known, neuron):
             self.add(neuron)
             self.settle_sides()
 
@@ -179,23 +164,6 @@ class Search:
                     self.neurons[k] = replace(both, turned=neuron.turned)
                     return True
         return False
-
-    def accepted(self, crease: Crease) -> Neuron | None:
-        """The neuron of a crease, if its equations agree and the stored lines do not speak against it."""
-        incoming = solve(self.known, crease)
-        if incoming.residual < RESIDUAL and score(self.store, self.known, incoming).share() >= SEEN:
-            return Neuron(crease, incoming)
-        return None
-
-    def confirmed(self, neuron: Neuron) -> bool:
-        """True if stored lines cross it often enough, or it is there where it is looked for."""
-        hits = score(self.store, self.known, neuron.incoming).hits
-        if not self.known.layers:
-            return hits >= HITS_FIRST
-        looked_for = hits < HITS
-        return hits >= FEWEST_HITS and not (
-            looked_for and not is_there(self.asker, self.known, neuron.crease, neuron.incoming)
-        )
 
     def add(self, neuron: Neuron) -> None:
         """Add a neuron, or what was seen of it to one that is there already."""
@@ -252,13 +220,8 @@ class Search:
     def layer(self) -> Layer:
         """The neurons found, as a layer with unit rows; what cannot be seen of them is settled."""
         points = [self.store.kinks.point, self.store.middles, *self.store.ends]
-        features = self.known.features(np.concatenate(points))
-        settled = [settle(n.incoming, features) for n in self.neurons]
-        rows = np.array([s.weights for s in settled])
-        biases = -np.array([s.weights @ n.incoming.start for s, n in zip(settled, self.neurons, strict=True)])
-        carried = np.zeros(rows.shape[1], dtype=bool)
-        for s, n in zip(settled, self.neurons, strict=True):
-            carried |= n.incoming.open_features() & s.on
-        size = np.linalg.norm(rows, axis=1) * np.array([-1.0 if n.turned else 1.0 for n in self.neurons])
-        undecided = np.array([n.turned is None for n in self.neurons])
-        return Layer(rows / size[:, None], biases / size, undecided, np.flatnonzero(carried))
+        return as_layer(self.neurons, self.known.features(np.concatenate(points)))
+
+    def accepted(self, crease: Crease) -> Neuron | None:
+        """The neuron of a crease, as far as is known."""
+        return accepted(self.store, self.known, crease)

@@ -129,7 +129,7 @@ class Server:
         except (httpx.UnsupportedProtocol, httpx.InvalidURL) as problem:
             error = InvalidInput.about("target", got=f"'{self.shown}' ({problem})", expected="an http or https address")
         except httpx.HTTPError as problem:
-            error = TargetUnavailable(f"target: {where} was cut off ({problem}). It is asked again if retries allow.")
+            error = TargetUnavailable(f"target: {where} was cut off ({problem}), expected an answer.")
         raise self.scrubbed(error) from None
 
     def scrubbed(self, error: E) -> E:

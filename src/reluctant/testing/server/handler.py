@@ -101,11 +101,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _question(self, work: Callable[[], Reply]) -> None:
         fault = self.model.next_fault()
-        if fault is Fault.DROP:
-            shut(self.connection)
-            return
-        if fault in (Fault.BUSY, Fault.LIMITED, Fault.ERROR):
-            raise Refusal({Fault.BUSY: 503, Fault.LIMITED: 429}.get(fault, 500), str(fault))
+        self._fail(fault)
         body, headers = work()
         if fault is Fault.NAN:
             body = with_nan(body, headers, self.model.datatype)
@@ -115,6 +111,14 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(self.model.slowness)
         earlier, self.model.last_reply = self.model.last_reply, body
         self._reply(earlier or body if fault is Fault.STALE else body, headers, fault)
+
+    def _fail(self, fault: Fault | None) -> None:
+        """Answer nothing, where that is the fault."""
+        if fault is Fault.DROP:
+            shut(self.connection)
+            raise ConnectionAbortedError(str(fault))
+        if fault in (Fault.BUSY, Fault.LIMITED, Fault.ERROR):
+            raise Refusal({Fault.BUSY: 503, Fault.LIMITED: 429}.get(fault, 500), str(fault))
 
     def _reply(self, body: bytes, headers: dict[str, str], fault: Fault | None) -> None:
         if fault is Fault.DROP_AFTER:
@@ -160,6 +164,7 @@ class Handler(BaseHTTPRequestHandler):
     def _check_range(self, rows: FloatArray) -> None:
         low, high = self.model.accepts or (-np.inf, np.inf)
         if rows.min() < low or rows.max() > high:
+            self._fail(self.model.out_of_range)
             raise Refusal(422, f"inputs must lie between {low:g} and {high:g}")
 
     # ---- sending

@@ -34,6 +34,7 @@ class ModelServer:
         binary: speak the binary extension; else such a request is refused with 422, as MLServer does.
         most_rows: rows a request at most; more are refused with 413.
         accepts: (low, high) of every number of a row; a request with another is refused with 422.
+        out_of_range: what goes wrong with such a request instead: the connection is dropped, or it is answered 500.
         token: the Authorization header that is asked for.
         faults: what goes wrong with the i-th question.
         certificate: PEM files of certificate and key, to serve over TLS.
@@ -51,6 +52,7 @@ class ModelServer:
         binary: bool = True,
         most_rows: int | None = None,
         accepts: tuple[float, float] | None = None,
+        out_of_range: Fault | None = None,
         token: str | None = None,
         faults: Schedule = lambda i: None,
         certificate: tuple[str, str] | None = None,
@@ -58,7 +60,7 @@ class ModelServer:
         self.function, self.dim, self.name, self.datatype = function, dim, name, datatype
         self.outputs = outputs if outputs is not None else getattr(function, "outputs", NOT_TOLD)
         self.describes, self.binary, self.most_rows, self.token = describes, binary, most_rows, token
-        self.accepts, self.faults, self.certificate = accepts, faults, certificate
+        self.accepts, self.out_of_range, self.faults, self.certificate = accepts, out_of_range, faults, certificate
         self.version = "1"
         self.retry_after: str | None = "0"  # seconds or a date, sent with 429 and 503
         self.slowness = 0.05  # seconds of a slow reply

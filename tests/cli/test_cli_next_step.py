@@ -1,0 +1,117 @@
+"""What a command says to run next, and that this can be run: the target and its options are all there."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from reluctant.testing import planted
+from reluctant.testing.server import Fault, ModelServer
+
+SOURCE = """
+import numpy as np
+from reluctant.testing import planted
+
+one, three = planted((5, 6, 1), 1), planted((5, 6, 3), 1)
+
+def sigmoid(x): return 1 / (1 + np.exp(-np.clip(one(x), -700, 700)))
+def percent(x): return 100 * sigmoid(x)
+def softmax(x):
+    z = three(x)
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+def rounded(x): return softmax(x).round(2)
+def values(x): return 1 + np.abs(one(x))
+def single(x): return sigmoid(x).astype(np.float32)
+def labels(x): return (x.sum(axis=1) > 0) + (x[:, 0] > 0.5)
+def nan(x): return np.full(len(x), np.nan)
+def near(x): return np.where(np.abs(x).max(axis=1, keepdims=True) > 5, np.nan, one(x))
+"""
+SAID = "To try next: "
+SIGMOID, SOFTMAX = ["--link", "sigmoid"], ["--link", "softmax"]
+
+
+@pytest.fixture
+def said_next(module, command):
+    """What a command says to run next, as words after `reluctant`; None if nothing."""
+    name = module(SOURCE)
+
+    def of(verb, attribute, *options):
+        target = f"{name}:{attribute}"
+        ended = command(verb, target, "--dim", 5, *options)
+        assert ended.status == 1
+        lines = [line.removeprefix(SAID) for line in ended.err.splitlines() if line.startswith(SAID)]
+        assert len(lines) <= 1
+        if not lines:
+            return None
+        reluctant, verb, of, *words = shlex.split(lines[0])
+        assert (reluctant, of, words[:2]) == ("reluctant", target, ["--dim", "5"])
+        return [verb, *words[2:]]
+
+    return of
+
+
+@pytest.mark.parametrize(
+    ("verb", "attribute", "expected"),
+    [
+        ("learn", "sigmoid", ["extract", *SIGMOID]),
+        ("learn", "softmax", ["extract", *SOFTMAX]),
+        ("learn", "percent", ["extract", *SIGMOID, "--percent"]),
+        ("learn", "labels", ["audit"]),
+        ("learn", "rounded", ["audit"]),
+        ("learn", "near", ["audit"]),
+        ("learn", "nan", ["extract", "--domain", "LOW,HIGH"]),
+        ("extract", "sigmoid", ["extract", *SIGMOID]),
+        ("extract", "single", ["audit"]),
+        ("extract", "labels", ["audit"]),
+        ("extract", "nan", None),
+        ("span", "softmax", ["span", *SOFTMAX]),
+        ("span", "labels", ["span", "--labels"]),
+        ("span", "rounded", ["span", "--labels"]),
+        ("health", "percent", ["extract", *SIGMOID, "--percent"]),
+        ("health", "labels", ["audit"]),
+    ],
+)
+def test_the_next_command_is_named_whole(verb, attribute, expected, said_next):
+    assert said_next(verb, attribute) == expected
+
+
+def test_options_that_were_given_stay(said_next):
+    given = ["--budget", "5000", "--transcript", "kept", "--seed", "3"]
+    assert said_next("learn", "sigmoid", *given, "--json", "r.json") == ["extract", *given, *SIGMOID]
+    assert said_next("learn", "sigmoid", *SIGMOID) == ["extract", *SIGMOID]
+    assert said_next("extract", "rounded", *SOFTMAX) == ["audit"]  # it is to be trained on without the link
+
+
+def test_a_link_behind_which_answers_are_curved_is_left_out(said_next):
+    assert said_next("extract", "values", "--percent", *SIGMOID) == ["audit"]
+
+
+def test_what_is_named_works(module, command):
+    target = f"{module(SOURCE)}:percent"
+    ended = command("learn", target, "--dim", 5, "--transcript", "kept")
+    _, *words = shlex.split(ended.err.strip().removeprefix(SAID))
+    again = command(*words)
+    assert again.status == 0
+    assert "of them from the transcript" in again.out
+
+
+def test_a_range_that_a_server_answered_is_in_the_command(command, short_pauses):
+    with ModelServer(planted((6, 5, 2), 1), 6, accepts=(-9, 9), out_of_range=Fault.ERROR) as server:
+        ended = command("learn", server.url)
+        _, *words = shlex.split(ended.err.splitlines()[-1].removeprefix(SAID))
+        assert words[:3] == ["extract", server.url, "--domain"]
+        assert command(*words).status == 0
+
+
+def test_quiet_says_nothing_of_it(module, command):
+    ended = command("learn", f"{module(SOURCE)}:sigmoid", "--dim", 5, "-q")
+    assert ended.err == ""
+    assert "(reluctant extract --link sigmoid" in ended.out
+
+
+def test_a_wrong_dim_and_a_wrong_name_say_what_to_check(module, command):
+    name = module("import numpy as np\ndef f(x): return x @ np.ones(8)\n")
+    assert "accepts (n, 5) float arrays (dim=, --dim)" in command("extract", f"{name}:f", "--dim", 5).err
+    assert "Check both names" in command("extract", f"{name}:g", "--dim", 5).err
