@@ -17,6 +17,7 @@ from reluctant.domains import Domain
 from reluctant.engines import Engine
 from reluctant.estimation import Range
 from reluctant.health import Health
+from reluctant.health.whole import Whole
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
 from reluctant.numerics import FloatArray, as_generator
@@ -32,7 +33,6 @@ __all__ = ["OF_CREASES", "Given", "Known", "Skip", "StepFunction", "as_given", "
 
 OF_CREASES = ("extraction", "learning")  # steps that take every bend for a neuron
 REBUILDING = ("extraction", "learning", "training")
-MOST_LABELS = 10  # more of them may as well be scores
 OF_VALUES = ("span", "extraction", "learning")  # steps that would look at other values behind a link
 NOTHING_TO_DO = "nothing that this step could work with"
 
@@ -171,9 +171,17 @@ class Known:
 
     @property
     def perhaps_numbers(self) -> bool:
-        """True if answers were trained on as labels, and are so many that they may be rounded numbers."""
-        labels = () if self.training is None else self.training.evidence.get("labels") or ()
-        return len(labels) > MOST_LABELS
+        """True if whole numbers were taken for labels that are, or may be, rounded ones: more than two of them."""
+        trained = self.training is not None and "labels" in self.training.evidence
+        seen = self.health is not None and self.health.answers is Kind.LABELS
+        return self.whole in (Whole.SCORES, Whole.UNTOLD) and (trained or seen)
+
+    @property
+    def whole(self) -> Whole | None:
+        """What whole numbers are, by the step that could tell it; None of two of them, and of other answers."""
+        of_training = None if self.training is None else self.training.evidence.get("whole")
+        found = (None if self.health is None else self.health.whole, of_training)
+        return next((each for each in Whole if each in found), None)
 
     @property
     def may_be_clipped(self) -> bool:

@@ -22,8 +22,9 @@ from reluctant.audit.recovered import Price, cost, recovered
 from reluctant.audit.states import State
 from reluctant.audit.stopped import how_to_go_on
 from reluctant.audit.verdict import Verdict, judge
+from reluctant.health.whole import Whole
 from reluctant.health.words import likeness
-from reluctant.oracles import Facts, Rows
+from reluctant.oracles import Facts, Kind, Rows
 from reluctant.results import Result
 from reluctant.runs import Record, jsonable
 
@@ -201,6 +202,7 @@ def _look_like(known: Known) -> dict[str, str]:
     served, percent = known.served, known.written is not None and known.written.percent
     if served is not None and served.percent and known.may_be_sigmoids:
         return {"look like": MAYBE_PERCENT}
-    if served is None or not (percent or served.told is not None):
+    maybe_labels = served is not None and served.answers is Kind.LABELS and served.whole is Whole.UNTOLD
+    if served is None or not (percent or served.told is not None or maybe_labels):
         return {}
     return {"look like": likeness(replace(served, percent=percent))}

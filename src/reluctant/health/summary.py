@@ -13,6 +13,7 @@ from reluctant.health.answers import rounded_to
 from reluctant.health.behind import Behind
 from reluctant.health.noise import NoiseReading
 from reluctant.health.told import Told
+from reluctant.health.whole import Whole
 from reluctant.numerics import Noise
 from reluctant.oracles.base import Kind
 from reluctant.results import Outcome
@@ -64,6 +65,7 @@ class Health:
     recast: a local model, which would answer with more digits if it were opened with precision='float64'.
     told: how many of the probabilities of its classes each answer tells, the largest; None where it is all or none.
     percent: the answers look like percentages; what they look like is said of their hundredths.
+    whole: what whole numbers are, labels or rounded values; None of two of them, and of other answers.
     """
 
     shape: Shape
@@ -88,6 +90,7 @@ class Health:
     recast: bool = False
     told: Told | None = None
     percent: bool = False
+    whole: Whole | None = None
 
     @property
     def refusal(self) -> Outcome | None:
@@ -164,6 +167,8 @@ class Health:
         found = []
         if self.answers is not Kind.VALUES:
             found.append(f"The answers look like {words.likeness(self)}.")
+        if self.whole is Whole.SCORES:
+            found.append(words.IN_ORDER)
         if self.nonfinite:
             why = "" if self.behind is None else ": a probability there is exactly 0 or 1, or not told"
             found.append(f"{self.nonfinite} of {self.queries} rows were answered with NaN or inf{why}.")
@@ -193,7 +198,7 @@ class Health:
 
 # What `to_dict` leaves out, for it shows in words and refusals.
 OF_WORDS_ALONE = (
-    "behind", "unit", "sigmoids", "like_sigmoids", "curved_odds", "saturated", "recast", "told", "percent",
+    "behind", "unit", "sigmoids", "like_sigmoids", "curved_odds", "saturated", "recast", "told", "percent", "whole",
 )  # fmt: skip
 
 FAR_ENOUGH = 1e4  # exact methods look for creases out to here
