@@ -134,7 +134,7 @@ def test_large_whole_numbers_show_their_format_and_small_ones_do_not(seed: int) 
 
 
 def test_health_says_where_it_cannot_tell(seed: int) -> None:
-    target = open_oracle(lambda x: np.digitize(x.sum(axis=1), [-0.4, 0.4]), dim=DIM)
+    target = open_oracle(lambda x: np.digitize(x.sum(axis=1), [-1.5, 1.5]), dim=DIM)
     health = check_health(target, rng=seed)
     assert (health.whole, health.answers) == (Whole.UNTOLD, Kind.LABELS)
     assert "It cannot be told which." in health.reason

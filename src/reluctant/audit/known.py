@@ -187,6 +187,7 @@ class Known:
     def may_be_clipped(self) -> bool:
         """True if values no longer change far out, and nothing else explains that."""
         health, explained = self.health, self.may_be_sigmoids or self.unexplained
+        explained = explained or (health is not None and health.in_steps)
         ends = health is not None and health.constant_beyond is not None
         return ends and health is not None and health.answers is Kind.VALUES and not explained
 
@@ -204,7 +205,8 @@ class Known:
     def refusal_settles(self) -> bool:
         """True if the interface would refuse this to anyone, wherever it is asked and however it is read."""
         constant = self.refusal is Outcome.CONSTANT  # as far as a first look goes: others may be asked elsewhere
-        open_ = constant or self.unread or self.unexplained
+        steps = self.health is not None and self.health.in_steps  # of quantised numbers: others may read more in them
+        open_ = constant or self.unread or self.unexplained or steps
         return self.refusal is not None and self.refusal.settles and not open_
 
     @property

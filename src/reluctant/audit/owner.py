@@ -15,7 +15,7 @@ from reluctant.health import Health
 from reluctant.health.answers import rounded_to
 from reluctant.health.behind import ENOUGH_DECIMALS
 from reluctant.health.whole import Whole
-from reluctant.health.words import MAYBE_WHOLE, NOISIEST_READ, RECAST, digits
+from reluctant.health.words import IN_STEPS, MAYBE_WHOLE, NOISIEST_READ, RECAST, digits
 from reluctant.oracles import Kind
 from reluctant.results import Ended, Outcome
 
@@ -221,6 +221,8 @@ def reason(health: Health, *, saturates: bool = False) -> str:
         return ""
     if health.refusal is Outcome.PIECEWISE_CONSTANT and health.answers is Kind.LABELS:
         return MAYBE_WHOLE if health.whole is Whole.UNTOLD else ARE_LABELS
+    if health.in_steps:
+        return IN_STEPS
     if health.refusal is Outcome.CONSTANT:
         return f"{ALL_THE_SAME} {GIVE_RANGE}"
     probabilities = health.refusal is Outcome.NOT_PIECEWISE_LINEAR and health.are_probabilities

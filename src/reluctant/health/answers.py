@@ -18,6 +18,7 @@ __all__ = [
     "in_unit",
     "is_one_hot",
     "narrowest_format",
+    "on_decimals",
     "rounded_to",
     "rounding_noise",
 ]
@@ -40,14 +41,19 @@ def find_decimals(values: FloatArray) -> int | None:
     if flat.size < FEWEST_VALUES:
         return None
     for decimals in range(MOST_DECIMALS + 1):
-        grid = flat * 10.0**decimals
-        for dtype in (np.float64, np.float32):
-            slack = VALUE_ROUNDINGS * unit_roundoff(dtype) * np.abs(grid).max()
-            on_grid = np.abs(grid - np.round(grid)) <= slack
-            # Values that differ by less than the grid would all lie near one point of it by chance.
-            if slack < GRID_SLACK and np.unique(np.round(grid)).size >= FEWEST_VALUES and np.all(on_grid):
-                return None if _coarser(narrowest_format(flat), flat, decimals) else decimals
+        # Values that differ by less than the grid would all lie near one point of it by chance.
+        different = np.unique(np.round(flat * 10.0**decimals)).size
+        if different >= FEWEST_VALUES and on_decimals(flat, decimals):
+            return None if _coarser(narrowest_format(flat), flat, decimals) else decimals
     return None
+
+
+def on_decimals(values: FloatArray, decimals: int) -> bool:
+    """True if every value is one of so many decimals, in float64 or float32, and could be another."""
+    grid = values * 10.0**decimals
+    off, size = np.abs(grid - np.round(grid)), np.abs(grid).max(initial=0.0)
+    slacks = (VALUE_ROUNDINGS * unit_roundoff(dtype) * size for dtype in (np.float64, np.float32))
+    return any(slack < GRID_SLACK and bool(np.all(off <= slack)) for slack in slacks)
 
 
 def _coarser(number_format: str, values: FloatArray, decimals: int) -> bool:

@@ -23,6 +23,7 @@ from reluctant.health.likeness import Likeness
 from reluctant.health.lines import FINER_STEPS, ShortLines, ask
 from reluctant.health.noise import SECOND_DIFFERENCE_GAIN, NoiseReading, noise_model, read_noise
 from reluctant.health.shape import NOISE_FACTOR, STEPS, classify_shape
+from reluctant.health.steps import change_in_steps
 from reluctant.health.summary import Health, Shape
 from reluctant.health.whole import Whole, are_whole, grow, tell_whole
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
@@ -93,10 +94,7 @@ def _summarise(
     off = 0.0 if shape is Shape.UNCLEAR else off  # noise that hides everything else would explain everything
     sd, curved = near_noise.sd if near_noise else None, shape is Shape.SMOOTH
     like = Likeness.of(near, far, sd, off, linked=behind is not None, curved=curved, scores=scores)
-    if like.answers is Kind.LABELS and shape is not Shape.CONSTANT:
-        shape = Shape.PIECEWISE_CONSTANT
-    elif scores and shape is Shape.PIECEWISE_CONSTANT:
-        shape = Shape.UNCLEAR  # rounding hides what values there are
+    shape = _read_shape(shape, like.answers, scores)
     finite, decimals = near.finite_answers, 0 if scores else find_decimals(near.answers)
     answered = [1.0, *(scale for scale, lines in far.items() if np.isfinite(lines.answers).all())]
     return Health(
@@ -114,8 +112,16 @@ def _summarise(
         queries=queries,
         behind=behind,
         whole=whole,
+        in_steps=shape is Shape.PIECEWISE_CONSTANT and change_in_steps(near),
         **vars(like),
     )
+
+
+def _read_shape(shape: Shape, kind: Kind, scores: bool) -> Shape:
+    """The shape of answers by what they are: labels have steps, and scores have values that their rounding hides."""
+    if kind is Kind.LABELS and shape is not Shape.CONSTANT:
+        return Shape.PIECEWISE_CONSTANT
+    return Shape.UNCLEAR if scores and shape is Shape.PIECEWISE_CONSTANT else shape
 
 
 def _other_labels(health: Health, near: ShortLines, far: dict[float, ShortLines]) -> dict[str, Any]:
@@ -187,6 +193,8 @@ def _shape(near: ShortLines, noise: NoiseReading | None, behind: Behind | None) 
     sound = near.sound
     if noise is None or 2 * sound.sum() < len(sound) or (behind is not None and behind.too_coarse):
         return Shape.UNCLEAR
+    if change_in_steps(near):
+        return Shape.PIECEWISE_CONSTANT
     change = np.abs(near.ahead[1][sound] - near.at_centres[sound]).max(axis=1)
     sd = noise.sd * SECOND_DIFFERENCE_GAIN
     return classify_shape(near.second_differences, change, sd, near.finite_answers)

@@ -66,6 +66,7 @@ class Health:
     told: how many of the probabilities of its classes each answer tells, the largest; None where it is all or none.
     percent: the answers look like percentages; what they look like is said of their hundredths.
     whole: what whole numbers are, labels or rounded values; None of two of them, and of other answers.
+    in_steps: they are levels that no rounding is seen to explain: those of trees, or of quantised numbers.
     """
 
     shape: Shape
@@ -91,6 +92,7 @@ class Health:
     told: Told | None = None
     percent: bool = False
     whole: Whole | None = None
+    in_steps: bool = False
 
     @property
     def refusal(self) -> Outcome | None:
@@ -175,7 +177,8 @@ class Health:
         if self.largest_scale is not None and self.largest_scale < FAR_ENOUGH:
             none = "are not answered" if self.behind is None else "have no values to read"
             found.append(f"Inputs beyond scale {self.largest_scale:g} {none}.")
-        if self.constant_beyond is not None and self.answers is not Kind.LABELS:  # labels stay the same on most rays
+        steps = self.in_steps or self.answers is Kind.LABELS  # which stay the same on most rays
+        if self.constant_beyond is not None and not steps:
             found.append(f"Answers no longer change beyond scale {self.constant_beyond:g}: {self._why_constant()}.")
         if self.like_sigmoids and self.may_be_sigmoids and self.refusal is None:
             found.append(words.ends_at_0_and_1(self))
@@ -199,6 +202,7 @@ class Health:
 # What `to_dict` leaves out, for it shows in words and refusals.
 OF_WORDS_ALONE = (
     "behind", "unit", "sigmoids", "like_sigmoids", "curved_odds", "saturated", "recast", "told", "percent", "whole",
+    "in_steps",
 )  # fmt: skip
 
 FAR_ENOUGH = 1e4  # exact methods look for creases out to here

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "IN_ORDER",
+    "IN_STEPS",
     "MAYBE_WHOLE",
     "NOISIEST_READ",
     "RECAST",
@@ -80,6 +81,10 @@ MAYBE_WHOLE = (
     "The answers are whole numbers, which do not change under small steps: numbers of classes, or rounded values. It "
     "cannot be told which."
 )
+IN_STEPS = (
+    "The answers are piecewise constant: they change in steps, as those of trees do, and quantised numbers, or answers "
+    "to inputs that are rounded. Methods here read no weights and no gradients from them."
+)
 IN_ORDER = "The answers are whole numbers that change in order: rounded values, or levels of a score."
 UNTOLD_IS_NAN = (
     "The answers look like {likeness} (NaN). audit reads that as 0; for all else let the target answer 0 there."
@@ -98,6 +103,8 @@ def why_refused(health: Health) -> str:
     if refusal is Outcome.PIECEWISE_CONSTANT and health.answers is Kind.LABELS:
         are_labels = "The answers are labels, which do not change under small steps."
         return f"{MAYBE_WHOLE if health.whole is Whole.UNTOLD else are_labels} {refusal.advice}"
+    if refusal is Outcome.PIECEWISE_CONSTANT and health.in_steps:
+        return f"{IN_STEPS} {what_is_left(health)}"
     if refusal in (Outcome.NON_FINITE, Outcome.TOO_NOISY) and behind is not None and behind.too_coarse:
         return coarse_behind(health)
     if refusal is Outcome.NON_FINITE and behind is not None:

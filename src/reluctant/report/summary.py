@@ -176,7 +176,7 @@ def _digits(record: Data) -> Figure | None:
     if shape in TELLING_LITTLE:
         return Figure("What an answer gives", *TELLING_LITTLE[shape])
     if shape == "piecewise constant":
-        steps = "a few levels" if health.get("answers") == "values" else "a label"
+        steps = "a label" if health.get("answers") == "labels" else "a level"
         return Figure("What an answer gives", steps, "no change under small steps")
     told = shape_words(record, health)
     return _digits_of(health, f"{shape} at small scale" if told == shape else str(told))
