@@ -77,7 +77,8 @@ class Known:
     does not everywhere. clipped: the range that inputs seem to be clipped to, where extraction failed for that.
     served: the interface as it answers; health: as it is read. written: its probabilities are in percent, or among
     NaN, and are looked at as plain ones, from `served` on. noisy: answers are probabilities with noise on them, which
-    are put right before a link reads them. looked_behind: a link that nobody gave was tried, and shows no values.
+    are put right before a link reads them. without: outputs that look like numbers of classes, which no step looks at,
+    for values stand beside them. looked_behind: a link that nobody gave was tried, and shows no values.
     """
 
     given: Given
@@ -86,6 +87,7 @@ class Known:
     clipped: Domain | None = None
     written: Writing | None = None
     noisy: bool = False
+    without: tuple[int, ...] = ()
     looked_behind: bool = False
     served: Health | None = None
     health: Health | None = None

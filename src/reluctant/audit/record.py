@@ -84,6 +84,11 @@ class Audit:
         """Rows that reached the target."""
         return sum(self.rows.values(), Rows()).queries
 
+    @property
+    def _outputs(self) -> int:
+        """That were looked at."""
+        return (0 if self.facts is None else self.facts.outputs) - len(self.known.without)
+
     def to_dict(self) -> dict[str, Any]:
         """The record, as docs/audit-record.md describes it; NaN and inf are None."""
         known, verdict = self.known, self.verdict
@@ -98,7 +103,7 @@ class Audit:
             "verdict": verdict.to_dict(),
             "stopped": self.stopped,
             **_by_step(known),
-            "recovered": recovered(known.copy, facts.outputs, self.price, known.written_link, self.rate),
+            "recovered": recovered(known.copy, self._outputs, self.price, known.written_link, self.rate),
             "expected": expected(known, facts, self.price, self.rate),
             "truth": known.truth,
             "defenses": known.sweep and known.sweep.to_dict(),
@@ -117,7 +122,7 @@ class Audit:
         reach = self.known.reach
         return {
             **known,
-            "classes": list(self.classes) or None,
+            "classes": list(self.classes) if self.classes and not self.known.without else None,
             "link": link,
             "link found": found,
             "answers only in": None if reach is None else reach.describe(),
@@ -202,6 +207,8 @@ def _look_like(known: Known) -> dict[str, str]:
     served, percent = known.served, known.written is not None and known.written.percent
     if served is not None and served.percent and known.may_be_sigmoids:
         return {"look like": MAYBE_PERCENT}
+    if known.without:
+        return {"look like": f"numbers of classes ({', '.join(map(str, known.without))}) beside values"}
     maybe_labels = served is not None and served.answers is Kind.LABELS and served.whole is Whole.UNTOLD
     if served is None or not (percent or served.told is not None or maybe_labels):
         return {}

@@ -19,6 +19,7 @@ from reluctant.health.answers import (
     narrowest_format,
 )
 from reluctant.health.behind import Behind
+from reluctant.health.columns import class_columns
 from reluctant.health.likeness import Likeness
 from reluctant.health.lines import FINER_STEPS, ShortLines, ask
 from reluctant.health.noise import SECOND_DIFFERENCE_GAIN, NoiseReading, noise_model, read_noise
@@ -45,7 +46,7 @@ def check_health(oracle: Oracle, *, rng: Rng = 0, lines: int = 6) -> Health:
 
     Cost: 10 rows a line and, if inputs are unbounded, 7 more a line far out: 102 rows by default. A target
     that is smooth or has creases very close to each other is asked 2 to 12 more rows a line; one that answers whole
-    numbers at most 240 more, to tell labels from rounded values.
+    numbers, alone or beside others, at most 240 more for each and 100, to tell labels from rounded values.
     """
     if lines < 2:
         raise InvalidInput.about("lines", got=lines, expected="at least 2")
@@ -68,6 +69,10 @@ def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: 
         whole = _whole(oracle, rng, near, far, repeated)
     health = _summarise(near, repeated, far, behind, whole, oracle.queries - before)
     health = replace(health, recast=oracle.facts.recast, **_other_labels(health, near, far))
+    if health.answers is Kind.VALUES and behind is None:
+        with oracle.stage("health"):
+            columns = class_columns(oracle, [near, *far.values()], rng)
+        health = replace(health, class_columns=columns, queries=oracle.queries - before)
     return health if domain.is_space else replace(health, largest_scale=None)
 
 

@@ -67,6 +67,7 @@ class Health:
     percent: the answers look like percentages; what they look like is said of their hundredths.
     whole: what whole numbers are, labels or rounded values; None of two of them, and of other answers.
     in_steps: they are levels that no rounding is seen to explain: those of trees, or of quantised numbers.
+    class_columns: outputs that look like numbers of classes, beside others that are values.
     """
 
     shape: Shape
@@ -93,6 +94,7 @@ class Health:
     percent: bool = False
     whole: Whole | None = None
     in_steps: bool = False
+    class_columns: tuple[int, ...] = ()
 
     @property
     def refusal(self) -> Outcome | None:
@@ -169,6 +171,7 @@ class Health:
         found = []
         if self.answers is not Kind.VALUES:
             found.append(f"The answers look like {words.likeness(self)}.")
+        found += [words.beside_values(self.class_columns)] if self.class_columns else []
         if self.whole is Whole.SCORES:
             found.append(words.IN_ORDER)
         if self.nonfinite:
@@ -202,7 +205,7 @@ class Health:
 # What `to_dict` leaves out, for it shows in words and refusals.
 OF_WORDS_ALONE = (
     "behind", "unit", "sigmoids", "like_sigmoids", "curved_odds", "saturated", "recast", "told", "percent", "whole",
-    "in_steps",
+    "in_steps", "class_columns",
 )  # fmt: skip
 
 FAR_ENOUGH = 1e4  # exact methods look for creases out to here

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from reluctant.health.answers import rounded_to
@@ -23,6 +24,8 @@ __all__ = [
     "RECAST",
     "TOO_COARSE",
     "TRAIN",
+    "beside_values",
+    "class_numbers",
     "coarse_behind",
     "digits",
     "ends_at_0_and_1",
@@ -156,6 +159,19 @@ def likeness(health: Health) -> str:
     largest = "largest probability" if k == 1 else f"{k} largest probabilities"
     others = "other" if health.told.all_but_one else "others"
     return f"the {largest} of {health.told.classes} classes{_unit(health)}, the {others} not told"
+
+
+def class_numbers(columns: Sequence[int]) -> str:
+    """Which outputs look like numbers of classes."""
+    which = ", ".join(map(str, columns))
+    return f"Output {which} looks like the number of a class" if len(columns) == 1 else (
+        f"Outputs {which} look like numbers of classes"
+    )  # fmt: skip
+
+
+def beside_values(columns: Sequence[int]) -> str:
+    """What to do about them."""
+    return f"{class_numbers(columns)}, beside values: look at one kind of output alone (output=, --output INDEX)."
 
 
 def ends_at_0_and_1(health: Health) -> str:
