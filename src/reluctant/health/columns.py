@@ -36,7 +36,7 @@ def class_columns(oracle: Counting, lines: Sequence[ShortLines], rng: np.random.
     if whole.all() or not whole.any():
         return ()
     if (np.ptp(every[:, whole], axis=0) == 0).any():
-        more = oracle.facts.domain.interior(rng, MORE, oracle.dim)
+        more = oracle.facts.domain.sample(rng, MORE, oracle.dim)
         rows, answers = np.concatenate([rows, more]), np.concatenate([answers, ask(oracle, more)])
     candidates = [k for k in range(oracle.outputs) if whole[k] and _few_whole(answers[:, k])]
     return tuple(k for k in candidates if _jumps(oracle, rows, answers, k, rng))
