@@ -9,6 +9,7 @@ from reluctant.audit.sweeping import StandIn
 from reluctant.health import check_health
 from reluctant.health.whole import Whole
 from reluctant.oracles import Kind, NetworkOracle, open_oracle
+from reluctant.report.summary import three_figures
 from reluctant.testing import planted
 
 NETWORK = planted((8, 12, 1), 1)
@@ -119,3 +120,9 @@ def test_a_rare_label_is_looked_for_inside_the_range_that_is_answered() -> None:
     found = audit(rl.open_oracle(strict, dim=4), budget=3_000, steps=["health"])
     assert found.steps[0].state.value == "done"
     assert found.known.reach is not None
+
+
+def test_a_page_does_not_call_a_label_what_may_be_none() -> None:
+    found = audit(rl.open_oracle(in_four_levels, dim=8), budget=6_000, steps=["health"])
+    figures = {figure.name: figure.value for figure in three_figures(found.to_dict())}
+    assert figures["What an answer gives"] == "a whole number"

@@ -23,7 +23,7 @@ from reluctant.audit.states import State
 from reluctant.audit.stopped import how_to_go_on
 from reluctant.audit.verdict import Verdict, judge
 from reluctant.health.whole import Whole
-from reluctant.health.words import likeness
+from reluctant.health.words import STEPWISE, likeness
 from reluctant.oracles import Facts, Kind, Rows
 from reluctant.results import Result
 from reluctant.runs import Record, jsonable
@@ -209,6 +209,8 @@ def _look_like(known: Known) -> dict[str, str]:
         return {"look like": MAYBE_PERCENT}
     if known.without:
         return {"look like": f"numbers of classes ({', '.join(map(str, known.without))}) beside values"}
+    if served is not None and served.in_steps:
+        return {"look like": f"{served.answers} {STEPWISE}"}
     maybe_labels = served is not None and served.answers is Kind.LABELS and served.whole is Whole.UNTOLD
     if served is None or not (percent or served.told is not None or maybe_labels):
         return {}

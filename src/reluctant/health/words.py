@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 __all__ = [
     "IN_ORDER",
     "IN_STEPS",
+    "MAYBE_LABELS",
     "MAYBE_WHOLE",
     "NOISIEST_READ",
     "RECAST",
+    "STEPWISE",
     "TOO_COARSE",
     "TRAIN",
     "beside_values",
@@ -84,6 +86,7 @@ MAYBE_WHOLE = (
     "The answers are whole numbers, which do not change under small steps: numbers of classes, or rounded values. It "
     "cannot be told which."
 )
+STEPWISE = "that change in steps"
 IN_STEPS = (
     "The answers are piecewise constant: they change in steps, as those of trees do, and quantised numbers, or answers "
     "to inputs that are rounded. Methods here read no weights and no gradients from them."
