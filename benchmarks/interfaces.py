@@ -84,6 +84,7 @@ INTERFACES: dict[str, Interface] = {
     "values, noise": Interface(as_it_is, noisy, 1e-2),
     "one value, float32": Interface(as_it_is, in_float32, 1e-6, one=True),
     "one value, 2 decimals": Interface(as_it_is, decimals(2), 1e-1, one=True),
+    "one value, whole numbers": Interface(lambda values: 10 * values, decimals(0), 1e-1, one=True),
     "softmax": Interface(softmax),
     "softmax, float32": Interface(softmax, in_float32, 1e-5),
     "softmax, 3 decimals": Interface(softmax, decimals(3), 1e-1),

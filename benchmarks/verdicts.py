@@ -104,7 +104,7 @@ def of_copy(known: Known, true: rl.ReLUNetwork, interface: Interface) -> list[st
         return []
     rows = np.random.default_rng(FIRST_SEED).standard_normal((POINTS, true.dim))
     copied = NetworkOracle(run.as_written(known.written_link)).answer(rows)
-    answers = interface.shown(true(rows))
+    answers = np.delete(interface.shown(true(rows)), known.without, axis=1)
     labels = run.evidence.get("labels")
     if labels is not None:
         return of_labels(copied, answers, np.asarray(labels))

@@ -21,7 +21,13 @@ def test_digits_are_cut_before_percentages_are_divided() -> None:
     target = open_oracle(defend(file, "decimals=1"), percent=True)
     given = SimpleNamespace(file=file, output=None, defense=("decimals=1",), precision="as-served", percent=False)
     known = SimpleNamespace(
-        given=given, written=Writing(percent=True), extraction=None, network=None, linked=False, served=None
+        given=given,
+        written=Writing(percent=True),
+        extraction=None,
+        network=None,
+        linked=False,
+        served=None,
+        without=(),
     )
     copy, _, last, _ = defending._copy(known, Domain())
     assert np.array_equal(defend(copy, *last).answer(ROWS), target.query(ROWS))

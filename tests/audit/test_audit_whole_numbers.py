@@ -7,7 +7,9 @@ import reluctant as rl
 from reluctant.audit import audit
 from reluctant.audit.sweeping import StandIn
 from reluctant.health import check_health
+from reluctant.health.whole import Whole
 from reluctant.oracles import Kind, NetworkOracle, open_oracle
+from reluctant.report.summary import three_figures
 from reluctant.testing import planted
 
 NETWORK = planted((8, 12, 1), 1)
@@ -37,7 +39,60 @@ def test_whole_numbers_that_grow_are_no_labels(seed: int) -> None:
 def test_scores_do_not_pass_as_labels(target) -> None:
     found = audit(rl.open_oracle(target, dim=8), budget=4_000, seconds=2.0, steps=REBUILDING)
     assert {"extractable", "approximable"} <= {*found.verdict.leaks, *found.verdict.unsettled}
-    assert "audit them divided by ten" in found.verdict.sentence
+    assert "label" not in found.verdict.sentence
+    assert found.known.training.evidence["answers"] == "values"
+
+
+def in_four_levels(x: np.ndarray) -> np.ndarray:
+    return np.digitize(NETWORK(x), [-0.5, 0.5, 1.5])
+
+
+def in_twelve_levels(x: np.ndarray) -> np.ndarray:
+    return np.digitize(NETWORK(x), np.linspace(-2.0, 2.0, 11) ** 3)
+
+
+@pytest.mark.parametrize("target", [in_four_levels, in_twelve_levels])
+@pytest.mark.parametrize("domain", [None, (-2.0, 2.0)])
+def test_levels_of_a_score_leave_it_open_what_values_would_give(target, domain) -> None:
+    found = audit(rl.open_oracle(target, dim=8, domain=domain), budget=6_000, seconds=2.0, steps=REBUILDING)
+    assert {"extractable", "approximable"} <= {*found.verdict.leaks, *found.verdict.unsettled}
+    assert found.known.whole in (Whole.SCORES, Whole.UNTOLD)
+    assert "is left open" in found.verdict.sentence
+
+
+@pytest.mark.parametrize("classes", [2, 3, 20])
+def test_numbers_of_classes_are_labels_however_many_they_are(classes: int) -> None:
+    normals = np.random.default_rng(0).standard_normal((classes, 8))
+    target = rl.open_oracle(lambda x: (x @ normals.T).argmax(axis=1), dim=8)
+    found = audit(target, budget=6_000, seconds=2.0, steps=REBUILDING)
+    assert found.known.whole in (None, Whole.LABELS)
+    assert "extractable" not in found.verdict.unsettled
+    assert "rounded" not in found.verdict.sentence
+
+
+def test_what_cannot_be_told_is_open_without_training() -> None:
+    found = audit(rl.open_oracle(in_four_levels, dim=8), budget=6_000, steps=["health", "extraction"])
+    assert found.known.whole is Whole.UNTOLD
+    assert "extractable" in found.verdict.unsettled
+    assert "It cannot be told which." in found.verdict.sentence
+    assert "labels, or values rounded" in found.to_dict()["target"]["look like"]
+
+
+def test_a_student_of_rounded_values_is_told_apart_from_their_rounding() -> None:
+    target = rl.open_oracle(lambda x: np.rint(20 * NETWORK(x)), dim=8)
+    found = rl.train_student(target, rows=4_000, hidden=(16,), steps=400)
+    assert found.evidence["whole"] is Whole.SCORES
+    assert found.evidence["accuracy"].own is not None
+    assert 0 < found.queries - 4_000 <= 240
+    known = rl.train_student(target, rows=4_000, hidden=(16,), steps=1, whole=Whole.SCORES)
+    assert known.queries == 4_000
+
+
+def test_a_student_of_few_levels_has_labels() -> None:
+    target = rl.open_oracle(in_twelve_levels, dim=8)
+    found = rl.train_student(target, rows=1_000, hidden=(8,), steps=1)
+    assert found.evidence["whole"] is Whole.SCORES
+    assert found.evidence["answers"] == "labels"
 
 
 def test_what_bends_at_bounds_is_no_part_also_when_rows_run_out() -> None:
@@ -65,3 +120,9 @@ def test_a_rare_label_is_looked_for_inside_the_range_that_is_answered() -> None:
     found = audit(rl.open_oracle(strict, dim=4), budget=3_000, steps=["health"])
     assert found.steps[0].state.value == "done"
     assert found.known.reach is not None
+
+
+def test_a_page_does_not_call_a_label_what_may_be_none() -> None:
+    found = audit(rl.open_oracle(in_four_levels, dim=8), budget=6_000, steps=["health"])
+    figures = {figure.name: figure.value for figure in three_figures(found.to_dict())}
+    assert figures["What an answer gives"] == "a whole number"

@@ -103,7 +103,7 @@ PERCENT = {
     "softmax": (lambda x: 100 * classes(x), "probabilities in percent, which are curved"),
     "softmax in float32": (lambda x: (100 * classes(x)).astype(np.float32), "probabilities in percent, which are"),
     "softmax, 1 decimal": (lambda x: np.round(100 * classes(x), 1), "probabilities in percent rounded to 1 decimal."),
-    "softmax, whole": (lambda x: np.round(100 * classes(x)), "probabilities in percent rounded to 0 decimals."),
+    "softmax, whole": (lambda x: np.round(100 * classes(x)), "probabilities in percent rounded to whole numbers."),
     "sigmoid": (lambda x: 100 * expit(ONE(x)), "probabilities of a sigmoid in percent, which are curved"),
     "sigmoids": (lambda x: 100 * expit(NETWORK(x)), "probabilities of a sigmoid in percent, which are curved"),
     "largest": (lambda x: 100 * largest(x), "the largest probability of 3 classes in percent, the others not told."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reluctant.audit.known import Known
 from reluctant.audit.training import training_limits
+from reluctant.health.words import class_numbers
 from reluctant.oracles import Facts
 
 __all__ = ["assumed"]
@@ -25,6 +26,7 @@ def assumed(known: Known, facts: Facts | None, queries: int, budget: int) -> lis
         "The methods are for fully connected ReLU networks; other models may leak to other methods.",
         training_limits(known),
         "A method that did not succeed here may succeed with a larger budget, another seed or more digits.",
+        *_of_classes(known),
         *_of_range(known),
         *_of_links(known),
         *_of_runs(known),
@@ -37,6 +39,10 @@ def _place(known: Known, facts: Facts) -> str:
     place = (known.reach or facts.domain).describe()
     inside = None if known.extraction is None else known.extraction.evidence.get("inside")
     return place if inside is None else f"{place}; extraction kept to {inside}, for probabilities saturate far out"
+
+
+def _of_classes(known: Known) -> list[str]:
+    return [f"{class_numbers(known.without)}, beside values: no step has looked at it."] if known.without else []
 
 
 def _of_range(known: Known) -> list[str]:

@@ -17,6 +17,7 @@ from reluctant.domains import Domain
 from reluctant.engines import Engine
 from reluctant.estimation import Range
 from reluctant.health import Health
+from reluctant.health.whole import Whole
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
 from reluctant.numerics import FloatArray, as_generator
@@ -32,7 +33,6 @@ __all__ = ["OF_CREASES", "Given", "Known", "Skip", "StepFunction", "as_given", "
 
 OF_CREASES = ("extraction", "learning")  # steps that take every bend for a neuron
 REBUILDING = ("extraction", "learning", "training")
-MOST_LABELS = 10  # more of them may as well be scores
 OF_VALUES = ("span", "extraction", "learning")  # steps that would look at other values behind a link
 NOTHING_TO_DO = "nothing that this step could work with"
 
@@ -77,7 +77,8 @@ class Known:
     does not everywhere. clipped: the range that inputs seem to be clipped to, where extraction failed for that.
     served: the interface as it answers; health: as it is read. written: its probabilities are in percent, or among
     NaN, and are looked at as plain ones, from `served` on. noisy: answers are probabilities with noise on them, which
-    are put right before a link reads them. looked_behind: a link that nobody gave was tried, and shows no values.
+    are put right before a link reads them. without: outputs that look like numbers of classes, which no step looks at,
+    for values stand beside them. looked_behind: a link that nobody gave was tried, and shows no values.
     """
 
     given: Given
@@ -86,6 +87,7 @@ class Known:
     clipped: Domain | None = None
     written: Writing | None = None
     noisy: bool = False
+    without: tuple[int, ...] = ()
     looked_behind: bool = False
     served: Health | None = None
     health: Health | None = None
@@ -171,14 +173,23 @@ class Known:
 
     @property
     def perhaps_numbers(self) -> bool:
-        """True if answers were trained on as labels, and are so many that they may be rounded numbers."""
-        labels = () if self.training is None else self.training.evidence.get("labels") or ()
-        return len(labels) > MOST_LABELS
+        """True if whole numbers were taken for labels that are, or may be, rounded ones: more than two of them."""
+        trained = self.training is not None and "labels" in self.training.evidence
+        seen = self.health is not None and self.health.answers is Kind.LABELS
+        return self.whole in (Whole.SCORES, Whole.UNTOLD) and (trained or seen)
+
+    @property
+    def whole(self) -> Whole | None:
+        """What whole numbers are, by the step that could tell it; None of two of them, and of other answers."""
+        of_training = None if self.training is None else self.training.evidence.get("whole")
+        found = (None if self.health is None else self.health.whole, of_training)
+        return next((each for each in Whole if each in found), None)
 
     @property
     def may_be_clipped(self) -> bool:
         """True if values no longer change far out, and nothing else explains that."""
         health, explained = self.health, self.may_be_sigmoids or self.unexplained
+        explained = explained or (health is not None and health.in_steps)
         ends = health is not None and health.constant_beyond is not None
         return ends and health is not None and health.answers is Kind.VALUES and not explained
 
@@ -196,7 +207,8 @@ class Known:
     def refusal_settles(self) -> bool:
         """True if the interface would refuse this to anyone, wherever it is asked and however it is read."""
         constant = self.refusal is Outcome.CONSTANT  # as far as a first look goes: others may be asked elsewhere
-        open_ = constant or self.unread or self.unexplained
+        steps = self.health is not None and self.health.in_steps  # of quantised numbers: others may read more in them
+        open_ = constant or self.unread or self.unexplained or steps
         return self.refusal is not None and self.refusal.settles and not open_
 
     @property

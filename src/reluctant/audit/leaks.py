@@ -8,7 +8,7 @@ from reluctant.adversarial import Flip
 from reluctant.audit.known import Known
 from reluctant.results import Outcome
 
-__all__ = ["LEAKS", "LEVELS", "NEEDS", "SMALL_FLIP", "found_leaks", "open_steps", "smallest_flip"]
+__all__ = ["LEAKS", "LEVELS", "NEEDS", "SMALL_FLIP", "found_leaks", "open_leaks", "open_steps", "smallest_flip"]
 
 LEAKS = ("extractable", "approximable", "span", "flippable")
 SMALL_FLIP = 0.1  # of the input's norm: a step this small that flips the target counts as a leak
@@ -43,6 +43,12 @@ def _leaking(known: Known) -> tuple[bool, ...]:
 def open_steps(known: Known, leak: str) -> list[str]:
     """The steps that leave open whether this leaks."""
     return [step for step in NEEDS[leak] if not known.settled(step)]
+
+
+def open_leaks(known: Known) -> tuple[str, ...]:
+    """Those that were not found, and not looked for to the end: with a number of the class left out, none was."""
+    found = found_leaks(known)
+    return tuple(leak for leak in LEAKS if leak not in found and (known.without or open_steps(known, leak)))
 
 
 def smallest_flip(known: Known) -> Flip | None:

@@ -39,7 +39,8 @@ def look_at_health(oracle: Counting, known: Known, seed: int) -> Mapping[str, An
     asked outside. Cost: at most 240 rows more, and the check. Where all answers are the same, honest inputs are asked.
     """
     found = with_rare_labels(oracle, known, _looked(oracle, known, seed), seed)
-    return found | {"rows_needed": rows_needed(oracle, replace(known, **found), found["health"])}
+    rest = seen(oracle, "identity", None, without=found.get("without", ()))
+    return found | {"rows_needed": rows_needed(rest, replace(known, **found), found["health"])}
 
 
 def _looked(oracle: Counting, known: Known, seed: int) -> dict[str, Any]:
@@ -79,9 +80,13 @@ def _check_inside(oracle: Counting, known: Known, seed: int) -> dict[str, Any] |
 def _check(oracle: Counting, known: Known, seed: int) -> dict[str, Any]:
     """The answers as they are; percentages, and probabilities among NaN, as plain ones. Cost: a second check of these.
 
-    What may be percentages and may be values is divided only where a link was given.
+    What may be percentages and may be values is divided only where a link was given. Numbers of classes are left out
+    where values stand beside them: the larger of the two is no label.
     """
     served = check_health(oracle, rng=seed)
+    if served.class_columns and known.given.output is None and not known.linked:
+        without = served.class_columns
+        return _check(seen(oracle, "identity", None, without=without), known, seed) | {"without": without}
     written = _writing(served)
     if written is None or not (served.are_probabilities or known.linked):
         return _read(oracle, known, served, seed)

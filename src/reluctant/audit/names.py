@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from reluctant.audit.known import Known
-from reluctant.audit.leaks import NEEDS
+from reluctant.audit.leaks import open_leaks
 from reluctant.audit.recovered import is_trained
 from reluctant.audit.sweep import Sweep
 from reluctant.audit.trained import gives_labels
@@ -105,7 +105,7 @@ def _obfuscation(sweep: Sweep | None) -> str:
 
 def _limit(known: Known) -> str:
     if known.copy is None:
-        settled = all(known.settled(step) for step in NEEDS["approximable"])
+        settled = "approximable" not in open_leaks(known)
         made = "No close copy was made" if settled else "Whether a copy can be made was not settled"
         return f"{made}, so no limit can be derived from one."
     return f"A copy took {known.copy.queries:,} queries: a limit helps only if it is well below that for each user."

@@ -14,7 +14,8 @@ from reluctant.audit.settling import is_unlucky
 from reluctant.health import Health
 from reluctant.health.answers import rounded_to
 from reluctant.health.behind import ENOUGH_DECIMALS
-from reluctant.health.words import NOISIEST_READ, RECAST, digits
+from reluctant.health.whole import Whole
+from reluctant.health.words import IN_STEPS, MAYBE_WHOLE, NOISIEST_READ, RECAST, digits
 from reluctant.oracles import Kind
 from reluctant.results import Ended, Outcome
 
@@ -22,9 +23,10 @@ __all__ = [
     "GIVE_DOMAIN",
     "GIVE_PERCENT",
     "GIVE_SIGMOID",
-    "MANY_LABELS",
+    "MAYBE_ROUNDED",
     "MAY_BE_CLIPPED",
     "RARE",
+    "ROUNDED",
     "UNEXPLAINED",
     "coarse",
     "happened",
@@ -76,9 +78,13 @@ GIVE_PERCENT = (
     "The answers lie between 0 and 100: if each is the probability of a sigmoid in percent, give --percent --link "
     "sigmoid, and the values before it are looked at."
 )
-MANY_LABELS = (
-    "There are many labels: if they are numbers, rounded to whole ones, audit them divided by ten, and they are looked "
-    "at as values."
+MAYBE_ROUNDED = (
+    "Its answers are whole numbers, which may be rounded values as well as numbers of classes: what methods for values "
+    "would find with more digits is left open."
+)
+ROUNDED = (
+    "Its answers are whole numbers that change in order, as rounded values do, or levels of a score: what methods for "
+    "values would find with more digits is left open."
 )
 MAY_BE_CLIPPED = (
     "Far out its answers no longer change, as if inputs were clipped: give their range (--domain LOW,HIGH), and "
@@ -89,6 +95,7 @@ UNEXPLAINED = (
     "another form, audit them as numbers between 0 and 1, one for each class."
 )
 LABELS = "Labels"
+MAYBE_LABELS = "Whole numbers that may be labels"
 ALIKE = "Answers that are nearly all alike"
 RARE = (
     "The first look saw the same answer everywhere; others are rare, and came later. Another seed (--seed), or the "
@@ -213,7 +220,9 @@ def reason(health: Health, *, saturates: bool = False) -> str:
     if health.refusal is None:
         return ""
     if health.refusal is Outcome.PIECEWISE_CONSTANT and health.answers is Kind.LABELS:
-        return ARE_LABELS
+        return MAYBE_WHOLE if health.whole is Whole.UNTOLD else ARE_LABELS
+    if health.in_steps:
+        return IN_STEPS
     if health.refusal is Outcome.CONSTANT:
         return f"{ALL_THE_SAME} {GIVE_RANGE}"
     probabilities = health.refusal is Outcome.NOT_PIECEWISE_LINEAR and health.are_probabilities
@@ -230,7 +239,7 @@ def lacks(health: Health, missing: str, *, saturates: bool = False, changes: boo
     if saturates and health.refusal is Outcome.NON_FINITE:
         return f"{ZEROS} have {missing}."
     if health.answers is Kind.LABELS and health.refusal is not Outcome.CONSTANT:
-        given = LABELS
+        given = MAYBE_LABELS if health.whole is Whole.UNTOLD else LABELS
     elif health.refusal is Outcome.TOO_NOISY and health.deterministic:
         given = "Answers so coarse"
     elif health.refusal is Outcome.NOT_PIECEWISE_LINEAR and health.are_probabilities and health.decimals is not None:

@@ -32,7 +32,7 @@ def with_rare_labels(oracle: Counting, known: Known, found: Mapping[str, Any], s
     if served is not found["health"] or served.refusal is not Outcome.CONSTANT:
         return dict(found)
     written, given = found.get("written"), found.get("given", known.given)
-    inside = seen(oracle, "identity", None, found.get("reach"), written=written)
+    inside = seen(oracle, "identity", None, found.get("reach"), written=written, without=found.get("without", ()))
     answers = _of_honest_inputs(inside, given.inputs, seed)
     if not are_labels(answers) or np.ptp(answers, axis=0).max() == 0:
         return dict(found)

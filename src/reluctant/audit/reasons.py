@@ -9,9 +9,10 @@ from reluctant.audit.owner import (
     GIVE_DOMAIN,
     GIVE_PERCENT,
     GIVE_SIGMOID,
-    MANY_LABELS,
     MAY_BE_CLIPPED,
+    MAYBE_ROUNDED,
     RARE,
+    ROUNDED,
     UNEXPLAINED,
     coarse,
     happened,
@@ -20,6 +21,7 @@ from reluctant.audit.owner import (
 from reluctant.audit.recovered import accuracy_of
 from reluctant.audit.stopped import STOPS, left_by_a_stop, listed
 from reluctant.audit.taken import part_taken, perhaps_a_copy, trained_on
+from reluctant.health.whole import Whole
 from reluctant.results import Ended, Outcome, Result
 
 __all__ = ["elsewhere", "no_exact_one", "why_not"]
@@ -51,7 +53,7 @@ def elsewhere(known: Known) -> list[str]:
     """Where more would be seen: inside the range of clipped inputs, behind a link that nobody gave."""
     perhaps = [MAY_BE_CLIPPED] if known.may_be_clipped else []
     clipped = perhaps if known.clipped is None else [clipped_words(known.clipped)]
-    clipped += [MANY_LABELS] if known.perhaps_numbers else []
+    clipped += [ROUNDED if known.whole is Whole.SCORES else MAYBE_ROUNDED] if known.perhaps_numbers else []
     percent = known.health is not None and known.health.percent
     give = GIVE_PERCENT if percent else GIVE_SIGMOID
     return [*clipped, *([give] if known.unread else [UNEXPLAINED] if known.unexplained else [])]

@@ -22,8 +22,9 @@ from reluctant.audit.recovered import Price, cost, recovered
 from reluctant.audit.states import State
 from reluctant.audit.stopped import how_to_go_on
 from reluctant.audit.verdict import Verdict, judge
-from reluctant.health.words import likeness
-from reluctant.oracles import Facts, Rows
+from reluctant.health.whole import Whole
+from reluctant.health.words import STEPWISE, likeness
+from reluctant.oracles import Facts, Kind, Rows
 from reluctant.results import Result
 from reluctant.runs import Record, jsonable
 
@@ -83,6 +84,11 @@ class Audit:
         """Rows that reached the target."""
         return sum(self.rows.values(), Rows()).queries
 
+    @property
+    def _outputs(self) -> int:
+        """That were looked at."""
+        return (0 if self.facts is None else self.facts.outputs) - len(self.known.without)
+
     def to_dict(self) -> dict[str, Any]:
         """The record, as docs/audit-record.md describes it; NaN and inf are None."""
         known, verdict = self.known, self.verdict
@@ -97,7 +103,7 @@ class Audit:
             "verdict": verdict.to_dict(),
             "stopped": self.stopped,
             **_by_step(known),
-            "recovered": recovered(known.copy, facts.outputs, self.price, known.written_link, self.rate),
+            "recovered": recovered(known.copy, self._outputs, self.price, known.written_link, self.rate),
             "expected": expected(known, facts, self.price, self.rate),
             "truth": known.truth,
             "defenses": known.sweep and known.sweep.to_dict(),
@@ -116,7 +122,7 @@ class Audit:
         reach = self.known.reach
         return {
             **known,
-            "classes": list(self.classes) or None,
+            "classes": list(self.classes) if self.classes and not self.known.without else None,
             "link": link,
             "link found": found,
             "answers only in": None if reach is None else reach.describe(),
@@ -201,6 +207,11 @@ def _look_like(known: Known) -> dict[str, str]:
     served, percent = known.served, known.written is not None and known.written.percent
     if served is not None and served.percent and known.may_be_sigmoids:
         return {"look like": MAYBE_PERCENT}
-    if served is None or not (percent or served.told is not None):
+    if known.without:
+        return {"look like": f"numbers of classes ({', '.join(map(str, known.without))}) beside values"}
+    if served is not None and served.in_steps:
+        return {"look like": f"{served.answers} {STEPWISE}"}
+    maybe_labels = served is not None and served.answers is Kind.LABELS and served.whole is Whole.UNTOLD
+    if served is None or not (percent or served.told is not None or maybe_labels):
         return {}
     return {"look like": likeness(replace(served, percent=percent))}

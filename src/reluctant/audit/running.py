@@ -114,10 +114,12 @@ class Run:
         if name == "health":
             return self.oracle
         reach, output = self.known.reach, self.known.given.output
-        labels = name == "span" and span_from_labels(self.known, self.oracle.outputs)
+        without = self.known.without
+        labels = name == "span" and span_from_labels(self.known, self.oracle.outputs - len(without))
         as_answered = output is None and (name in AS_ANSWERED or labels)
         link = "identity" if as_answered else self.known.link
-        return seen(self.oracle, link, output, reach, noisy=self.known.noisy, written=self.known.written)
+        noisy, written = self.known.noisy, self.known.written
+        return seen(self.oracle, link, output, reach, noisy=noisy, written=written, without=without)
 
     def share(self, name: str) -> int:
         """Rows of a step: by what was asked, not sent, so that a replayed audit shares as the first one did."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from reluctant.audit.tidied import Tidied
 from reluctant.domains import Domain
 from reluctant.oracles import Counting, Linked, Selected
@@ -19,12 +21,16 @@ def seen(
     *,
     noisy: bool = False,
     written: Writing | None = None,
+    without: Collection[int] = (),
 ) -> Counting:
     """The same target as it is looked at: its probabilities turned back into values, one output of many, in a range.
 
-    noisy: they have noise on them, and are put right before a link reads them; written: they are not written plainly.
+    noisy: they have noise on them, and are put right before a link reads them; written: they are not written plainly;
+    without: outputs that are left out before all else.
     """
-    plain = oracle.inner if written is None else Plain(oracle.inner, written)
+    kept = [k for k in range(oracle.outputs) if k not in without]
+    rest = Selected(oracle.inner, kept) if without else oracle.inner
+    plain = rest if written is None else Plain(rest, written)
     answered = Tidied(plain, link) if noisy and link != "identity" else plain
     values = answered if link == "identity" else Linked(answered, link)
     chosen = values if output is None else Selected(values, output)

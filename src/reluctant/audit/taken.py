@@ -5,6 +5,7 @@ from __future__ import annotations
 from reluctant.audit.closeness import closeness, is_near
 from reluctant.audit.known import Known
 from reluctant.audit.recovered import accuracy_of, is_trained, shape_of
+from reluctant.health.words import class_numbers
 
 __all__ = ["copied", "part_taken", "perhaps_a_copy", "span_confidence", "trained_on", "verified", "where"]
 
@@ -18,6 +19,10 @@ VERIFIED = (
 MEASURED = (
     "Measured for the trained network, at inputs that it had not seen. That no closer copy was made is no proof that "
     "none can be."
+)
+LEFT_OUT = (
+    ", and was left out: all that is said is of the other outputs. What it gives away is left open; for that audit it "
+    "alone (--output {})."
 )
 NO_COPY = "That no copy was made is no proof that none can be."
 
@@ -65,7 +70,15 @@ def perhaps_a_copy(known: Known) -> str:
 
 
 def where(known: Known) -> str:
-    """Where the target was asked, and the copy looked for, if not everywhere."""
+    """Which outputs were looked at, if not all; where the target was asked, and the copy looked for."""
+    return f"{_left_out(known)}{_place(known)}"
+
+
+def _left_out(known: Known) -> str:
+    return f" {class_numbers(known.without)}{LEFT_OUT.format(known.without[0])}" if known.without else ""
+
+
+def _place(known: Known) -> str:
     if known.reach is not None:
         place = known.reach.describe()
         return f" It does not answer far from the origin: it was asked in {place}, and what is said holds there."

@@ -36,8 +36,11 @@ def train_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any
     skip_where(known.as_answered, Outcome.CONSTANT, Outcome.NON_FINITE)
     rows = rows_like(known.given.inputs, oracle.facts.domain, ROWS, as_generator(seed).spawn(1)[0])
     seconds = TRAINING * known.given.seconds
-    basis = narrow_basis(known.span)
-    result = train_student(oracle, inputs=rows, span=basis, steps=LONGER * STEPS, seconds=seconds, rng=seed)
+    basis, answered = narrow_basis(known.span), known.as_answered.health
+    result = train_student(
+        oracle, inputs=rows, span=basis, steps=LONGER * STEPS, seconds=seconds,
+        whole=None if answered is None else answered.whole, rng=seed,
+    )  # fmt: skip
     found = {"training": _as_seen(result, known)}
     hurried = "training" in result.evidence and result.evidence["training"].hurried
     return found | ({"timed_out": (*known.timed_out, "training")} if hurried and not result.ok else {})

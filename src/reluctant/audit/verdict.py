@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reluctant.audit.known import Known
-from reluctant.audit.leaks import LEAKS, LEVELS, NEEDS, found_leaks, open_steps
+from reluctant.audit.leaks import LEAKS, LEVELS, NEEDS, found_leaks, open_leaks
 from reluctant.audit.reasons import elsewhere, no_exact_one, why_not
 from reluctant.audit.stopped import is_stopped
 from reluctant.audit.taken import copied, part_taken, span_confidence, trained_on, verified, where
@@ -51,7 +51,7 @@ def judge(known: Known) -> Verdict:
     """From what the steps found."""
     leaks = found_leaks(known)
     level = next((level for leak, level in LEVELS.items() if leak in leaks), None)
-    unsettled = tuple(leak for leak in LEAKS if leak not in leaks and open_steps(known, leak))
+    unsettled = open_leaks(known)
     if level is None:
         level = "unknown" if known.health is None or set(unsettled) & set(LEVELS) else "nothing"
     return Verdict(level, _sentence(known, level), _confidence(known, level), leaks, unsettled)
@@ -73,17 +73,18 @@ def _sentence(known: Known, level: str) -> str:
     said = "No closer copy was made." if trained_on(known) else "No copy of the network was made."
     if level == "unknown":
         said = f"What {'else ' if known_of_it else ''}can be taken could not be settled."
-    return f"{known_of_it}{said} {why_not(known)}{where(known)}".strip()
+    return f"{known_of_it}{said} {why_not(known)}".strip() + where(known)
 
 
 def _span_sentence(known: Known) -> str:
     assert known.span is not None
     trained = trained_on(known)
     no_copy = f". {trained}No closer copy was made." if trained else "; no copy of the network was made."
-    return (
+    said = (
         f"The {known.span.rank} of {known.span.subspace.dim} directions that the network looks at can be taken in "
-        f"{known.span.queries:,} queries{no_copy} {part_taken(known)}{why_not(known)}{where(known)}"
-    ).strip()
+        f"{known.span.queries:,} queries{no_copy} {part_taken(known)}{why_not(known)}"
+    )
+    return said.strip() + where(known)
 
 
 def _confidence(known: Known, level: str) -> str:

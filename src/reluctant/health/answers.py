@@ -14,9 +14,11 @@ __all__ = [
     "digits_noise",
     "find_decimals",
     "format_noise",
+    "format_of_whole",
     "in_unit",
     "is_one_hot",
     "narrowest_format",
+    "on_decimals",
     "rounded_to",
     "rounding_noise",
 ]
@@ -25,6 +27,7 @@ MOST_DECIMALS = 12
 FEWEST_VALUES = 5  # below this many different answers a grid could be chance
 
 VALUE_ROUNDINGS = 4.0  # of a value on its way here
+BEYOND = 4.0  # times the largest whole numbers of a format: it holds one in eight
 UNIFORM_SD = float(1 / np.sqrt(12))  # of a rounding error, in units of the grid
 
 # A value counts as rounded if it is this close to the grid, in units of the grid, at most: five different
@@ -38,14 +41,19 @@ def find_decimals(values: FloatArray) -> int | None:
     if flat.size < FEWEST_VALUES:
         return None
     for decimals in range(MOST_DECIMALS + 1):
-        grid = flat * 10.0**decimals
-        for dtype in (np.float64, np.float32):
-            slack = VALUE_ROUNDINGS * unit_roundoff(dtype) * np.abs(grid).max()
-            on_grid = np.abs(grid - np.round(grid)) <= slack
-            # Values that differ by less than the grid would all lie near one point of it by chance.
-            if slack < GRID_SLACK and np.ptp(np.round(grid)) >= FEWEST_VALUES and np.all(on_grid):
-                return None if _coarser(narrowest_format(flat), flat, decimals) else decimals
+        # Values that differ by less than the grid would all lie near one point of it by chance.
+        different = np.unique(np.round(flat * 10.0**decimals)).size
+        if different >= FEWEST_VALUES and on_decimals(flat, decimals):
+            return None if _coarser(narrowest_format(flat), flat, decimals) else decimals
     return None
+
+
+def on_decimals(values: FloatArray, decimals: int) -> bool:
+    """True if every value is one of so many decimals, in float64 or float32, and could be another."""
+    grid = values * 10.0**decimals
+    off, size = np.abs(grid - np.round(grid)), np.abs(grid).max(initial=0.0)
+    slacks = (VALUE_ROUNDINGS * unit_roundoff(dtype) * size for dtype in (np.float64, np.float32))
+    return any(slack < GRID_SLACK and bool(np.all(off <= slack)) for slack in slacks)
 
 
 def _coarser(number_format: str, values: FloatArray, decimals: int) -> bool:
@@ -55,7 +63,7 @@ def _coarser(number_format: str, values: FloatArray, decimals: int) -> bool:
 
 def rounded_to(decimals: int) -> str:
     """In words, of answers with so many digits after the point."""
-    return f"rounded to {decimals} decimal" + ("" if decimals == 1 else "s")
+    return "rounded to whole numbers" if decimals == 0 else f"rounded to {decimals} decimal{'s' * (decimals != 1)}"
 
 
 def rounding_noise(values: FloatArray) -> float:
@@ -89,6 +97,14 @@ def narrowest_format(values: FloatArray) -> str:
             if np.array_equal(finite.astype(name).astype(np.float64), finite):
                 return name
     return "float64"
+
+
+def format_of_whole(values: FloatArray) -> str:
+    """The narrowest format that holds whole numbers, if it does not hold most others of their size too."""
+    finite = values[np.isfinite(values)]
+    found = narrowest_format(finite)
+    beyond = np.unique(finite[unit_roundoff(found) * np.abs(finite) > BEYOND])
+    return found if beyond.size >= FEWEST_VALUES else "float64"
 
 
 def answer_kind(values: FloatArray, noise: float = 0.0) -> Kind:

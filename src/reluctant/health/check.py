@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from reluctant.errors import InvalidInput, TargetError
-from reluctant.health.answers import are_labels, digits_noise, find_decimals, narrowest_format
+from reluctant.health.answers import (
+    UNIFORM_SD,
+    answer_kind,
+    are_labels,
+    digits_noise,
+    find_decimals,
+    format_of_whole,
+    narrowest_format,
+)
 from reluctant.health.behind import Behind
+from reluctant.health.columns import class_columns
 from reluctant.health.likeness import Likeness
 from reluctant.health.lines import FINER_STEPS, ShortLines, ask
 from reluctant.health.noise import SECOND_DIFFERENCE_GAIN, NoiseReading, noise_model, read_noise
 from reluctant.health.shape import NOISE_FACTOR, STEPS, classify_shape
+from reluctant.health.steps import change_in_steps
 from reluctant.health.summary import Health, Shape
+from reluctant.health.whole import Whole, are_whole, grow, tell_whole
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
 from reluctant.oracles.base import Kind, Oracle
 from reluctant.oracles.counting import Counting
@@ -33,7 +45,8 @@ def check_health(oracle: Oracle, *, rng: Rng = 0, lines: int = 6) -> Health:
     """Look at a target's query interface: noise, rounding, shape, faults.
 
     Cost: 10 rows a line and, if inputs are unbounded, 7 more a line far out: 102 rows by default. A target
-    that is smooth or has creases very close to each other is asked 2 to 12 more rows a line.
+    that is smooth or has creases very close to each other is asked 2 to 12 more rows a line; one that answers whole
+    numbers, alone or beside others, at most 240 more for each and 100, to tell labels from rounded values.
     """
     if lines < 2:
         raise InvalidInput.about("lines", got=lines, expected="at least 2")
@@ -53,8 +66,13 @@ def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: 
             repeated = ask(oracle, centres)
         behind = Behind.of(np.concatenate(told), ratios=oracle.facts.reference) if told else None
         far = _ask_far(oracle, rng, near) if domain.is_space else {}
-    health = _summarise(near, repeated, far, behind, oracle.queries - before)
+        whole = _whole(oracle, rng, near, far, repeated)
+    health = _summarise(near, repeated, far, behind, whole, oracle.queries - before)
     health = replace(health, recast=oracle.facts.recast, **_other_labels(health, near, far))
+    if health.answers is Kind.VALUES and behind is None:
+        with oracle.stage("health"):
+            columns = class_columns(oracle, [near, *far.values()], rng)
+        health = replace(health, class_columns=columns, queries=oracle.queries - before)
     return health if domain.is_space else replace(health, largest_scale=None)
 
 
@@ -72,16 +90,17 @@ def _ask_far(oracle: Counting, rng: np.random.Generator, near: ShortLines) -> di
 
 
 def _summarise(
-    near: ShortLines, repeated: FloatArray, far: dict[float, ShortLines], behind: Behind | None, queries: int
-) -> Health:
-    near_noise, far_noise = _near_reading(near, behind), _far_reading(far)
+    near: ShortLines, repeated: FloatArray, far: dict[float, ShortLines], behind: Behind | None, whole: Whole | None,
+    queries: int,
+) -> Health:  # fmt: skip
+    scores = whole is Whole.SCORES
+    near_noise, far_noise = _near_reading(near, behind, scores), _far_reading(far)
     shape, off = _shape(near, near_noise, behind), NOISE_FACTOR * near_noise.sd if near_noise else 0.0
     off = 0.0 if shape is Shape.UNCLEAR else off  # noise that hides everything else would explain everything
     sd, curved = near_noise.sd if near_noise else None, shape is Shape.SMOOTH
-    like = Likeness.of(near, far, sd, off, linked=behind is not None, curved=curved)
-    if like.answers is Kind.LABELS and shape is not Shape.CONSTANT:
-        shape = Shape.PIECEWISE_CONSTANT
-    finite = near.finite_answers
+    like = Likeness.of(near, far, sd, off, linked=behind is not None, curved=curved, scores=scores)
+    shape = _read_shape(shape, like.answers, scores)
+    finite, decimals = near.finite_answers, 0 if scores else find_decimals(near.answers)
     answered = [1.0, *(scale for scale, lines in far.items() if np.isfinite(lines.answers).all())]
     return Health(
         shape=shape,
@@ -90,23 +109,63 @@ def _summarise(
         noise=noise_model(near_noise, far_noise) if near_noise else Noise(float("nan"), float("nan")),
         readings=tuple(reading for reading in (near_noise, far_noise) if reading),
         spread=float(finite.std(axis=0).max()) if len(finite) else float("nan"),
-        decimals=find_decimals(near.answers),
-        number_format=narrowest_format(near.answers),
+        decimals=decimals,
+        number_format=_number_format(near, far, decimals),
         nonfinite=sum(_nonfinite_rows(answers) for answers in (near.answers, repeated, *_answers(far))),
         largest_scale=max(answered),
         constant_beyond=None if shape is Shape.CONSTANT else _constant_beyond(near, far, off),
         queries=queries,
         behind=behind,
+        whole=whole,
+        in_steps=shape is Shape.PIECEWISE_CONSTANT and change_in_steps(near),
         **vars(like),
     )
+
+
+def _read_shape(shape: Shape, kind: Kind, scores: bool) -> Shape:
+    """The shape of answers by what they are: labels have steps, and scores have values that their rounding hides."""
+    if kind is Kind.LABELS and shape is not Shape.CONSTANT:
+        return Shape.PIECEWISE_CONSTANT
+    return Shape.UNCLEAR if scores and shape is Shape.PIECEWISE_CONSTANT else shape
 
 
 def _other_labels(health: Health, near: ShortLines, far: dict[float, ShortLines]) -> dict[str, Any]:
     """What is to be told of labels that are all the same near by, and others far out: they are not constant."""
     every = np.concatenate([near.answers, *_answers(far)])
-    if health.shape is not Shape.CONSTANT or not are_labels(every) or np.ptp(every, axis=0).max() == 0:
+    alike = health.shape is Shape.CONSTANT and health.whole is not Whole.SCORES
+    if not (alike and are_labels(every) and np.ptp(every, axis=0).max() > 0):
         return {}
     return {"shape": Shape.PIECEWISE_CONSTANT, "constant_beyond": _constant_beyond(near, far, 0.0)}
+
+
+def _whole(
+    oracle: Counting, rng: np.random.Generator, near: ShortLines, far: dict[float, ShortLines], repeated: FloatArray
+) -> Whole | None:
+    """What whole numbers are; None of other answers, and of two of them. Those that differ each time do not tell."""
+    if not are_whole(near.answers):
+        return None
+    if NOISE_SCALE in far and max(far) > NOISE_SCALE:
+        inner, outer = far[NOISE_SCALE].at_centres, far[max(far)].at_centres
+        if are_whole(outer) and grow(inner, outer, max(far) / NOISE_SCALE):
+            return Whole.SCORES
+    if answer_kind(near.answers) is not Kind.LABELS:
+        return None
+    rows, answers = (np.concatenate(each) for each in zip(*_ends(near, far), strict=True))
+    same = np.array_equal(repeated, near.at_centres)
+    return tell_whole(partial(ask, oracle), rows, answers, rng) if same else Whole.UNTOLD
+
+
+def _ends(near: ShortLines, far: dict[float, ShortLines]) -> list[tuple[FloatArray, FloatArray]]:
+    """Rows and answers that whole numbers are told by: near, and not too far out to be halved."""
+    beyond = far.get(FAR_SCALES[0])
+    return [near.ends, *([beyond.ends] if beyond is not None and are_whole(beyond.at_centres) else [])]
+
+
+def _number_format(near: ShortLines, far: dict[float, ShortLines], decimals: int | None) -> str:
+    """The narrowest; of whole numbers by all of them, for small ones fit any."""
+    if decimals != 0:
+        return narrowest_format(near.answers)
+    return format_of_whole(np.concatenate([near.answers, *_answers(far)]))
 
 
 def _answers(far: dict[float, ShortLines]) -> list[FloatArray]:
@@ -122,11 +181,11 @@ def _fresh_noise(near: ShortLines, repeated: FloatArray) -> float:
     return float(np.sqrt(np.mean(difference**2) / 2)) if difference.size else float("nan")
 
 
-def _near_reading(near: ShortLines, behind: Behind | None) -> NoiseReading | None:
+def _near_reading(near: ShortLines, behind: Behind | None, scores: bool) -> NoiseReading | None:
     if not near.sound.any():
         return None
     reading = read_noise(near, 1.0)
-    rounding = max(digits_noise(near.answers), 0.0 if behind is None else behind.noise)
+    rounding = max(digits_noise(near.answers), 0.0 if behind is None else behind.noise, UNIFORM_SD if scores else 0.0)
     return replace(reading, sd=max(reading.sd, rounding))
 
 
@@ -139,6 +198,8 @@ def _shape(near: ShortLines, noise: NoiseReading | None, behind: Behind | None) 
     sound = near.sound
     if noise is None or 2 * sound.sum() < len(sound) or (behind is not None and behind.too_coarse):
         return Shape.UNCLEAR
+    if change_in_steps(near):
+        return Shape.PIECEWISE_CONSTANT
     change = np.abs(near.ahead[1][sound] - near.at_centres[sound]).max(axis=1)
     sd = noise.sd * SECOND_DIFFERENCE_GAIN
     return classify_shape(near.second_differences, change, sd, near.finite_answers)

@@ -22,7 +22,6 @@ from reluctant.oracles.plain import PERCENT
 __all__ = ["Likeness"]
 
 Far = Mapping[float, ShortLines]
-GROWS = 100.0  # times what answers are near the origin: far out labels are the same few
 
 
 @dataclass(frozen=True)
@@ -39,12 +38,17 @@ class Likeness:
     percent: bool = False
 
     @classmethod
-    def of(cls, near: ShortLines, far: Far, sd: float | None, off: float, *, linked: bool, curved: bool) -> Self:
+    def of(
+        cls, near: ShortLines, far: Far, sd: float | None, off: float, *, linked: bool, curved: bool,
+        scores: bool = False,
+    ) -> Self:  # fmt: skip
         """Of answers near and far out with this noise, which are off by no more than so much.
 
-        linked: they are values that were read from probabilities; curved: they are no values of a ReLU network.
+        linked: they are values that were read from probabilities; curved: they are no values of a ReLU network; scores:
+        they are whole numbers, and no labels.
         """
         plain = cls._as_they_are(near, far, sd, off, linked, curved)
+        plain = replace(plain, answers=Kind.VALUES) if scores and plain.answers is Kind.LABELS else plain
         if linked or plain.explained or not _up_to_a_hundred(near, far, off):
             return plain
         scaled = {scale: lines.divided(PERCENT) for scale, lines in far.items()}
@@ -60,7 +64,7 @@ class Likeness:
         known = None if told is None else Kind.PROBABILITIES
         one_hot = is_one_hot(near.answers)
         return cls(
-            answers=Kind.LABELS if one_hot else known or _kind(near, far, off),
+            answers=Kind.LABELS if one_hot else known or answer_kind(near.answers, off),
             unit=in_unit(near.finite_answers, off),
             sigmoids=sd is not None and not linked and are_sigmoids(near, far, sd),
             like_sigmoids=sd is not None and not linked and may_be_sigmoids(near, far, sd),
@@ -73,14 +77,6 @@ class Likeness:
     def explained(self) -> bool:
         """True if they look like something else than values."""
         return self.answers is not Kind.VALUES or self.sigmoids or self.like_sigmoids
-
-
-def _kind(near: ShortLines, far: Far, off: float) -> Kind:
-    """Whole numbers that grow with the inputs are no labels."""
-    kind = answer_kind(near.answers, off)
-    beyond = [np.abs(lines.finite_answers).max(initial=0.0) for lines in far.values()]
-    grows = max(beyond, default=0.0) > GROWS * max(1.0, np.abs(near.finite_answers).max(initial=0.0))
-    return Kind.VALUES if kind is Kind.LABELS and grows else kind
 
 
 def _everywhere(near: ShortLines, far: Far) -> FloatArray:

@@ -33,6 +33,7 @@ class ShortLines:
     ahead: FloatArray  # (steps, n, m)
     behind: FloatArray  # (steps, n, m)
     steps: tuple[float, ...]
+    directions: FloatArray | None = None  # (n, d), of a step of 1
 
     @classmethod
     def ask(
@@ -48,7 +49,7 @@ class ShortLines:
         Cost: 1 + 2·steps rows a line, and 2 for each finer step. NaN and inf are let through.
         """
         directions = _directions(rng, centres, oracle.facts.domain)
-        lines = cls(centres, ask(oracle, centres), *_both_ways(oracle, centres, directions, steps), steps)
+        lines = cls(centres, ask(oracle, centres), *_both_ways(oracle, centres, directions, steps), steps, directions)
         for step in finer:
             if not (lines.sound.any() and lines.still_falling):
                 break
@@ -64,6 +65,15 @@ class ShortLines:
     def divided(self, by: float) -> Self:
         """The same lines with every answer so many times smaller."""
         return replace(self, at_centres=self.at_centres / by, ahead=self.ahead / by, behind=self.behind / by)
+
+    @property
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """The rows of all lines that are farthest apart, centres and longest steps, and their answers."""
+        if self.directions is None or not self.steps:
+            return self.centres, self.at_centres
+        longest = self.steps[0] * self.directions
+        rows = np.concatenate([self.centres, self.centres + longest, self.centres - longest])
+        return rows, np.concatenate([self.at_centres, self.ahead[0], self.behind[0]])
 
     @property
     def answers(self) -> FloatArray:

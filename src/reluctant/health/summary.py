@@ -13,6 +13,7 @@ from reluctant.health.answers import rounded_to
 from reluctant.health.behind import Behind
 from reluctant.health.noise import NoiseReading
 from reluctant.health.told import Told
+from reluctant.health.whole import Whole
 from reluctant.numerics import Noise
 from reluctant.oracles.base import Kind
 from reluctant.results import Outcome
@@ -64,6 +65,9 @@ class Health:
     recast: a local model, which would answer with more digits if it were opened with precision='float64'.
     told: how many of the probabilities of its classes each answer tells, the largest; None where it is all or none.
     percent: the answers look like percentages; what they look like is said of their hundredths.
+    whole: what whole numbers are, labels or rounded values; None of two of them, and of other answers.
+    in_steps: they are levels that no rounding is seen to explain: those of trees, or of quantised numbers.
+    class_columns: outputs that look like numbers of classes, beside others that are values.
     """
 
     shape: Shape
@@ -88,6 +92,9 @@ class Health:
     recast: bool = False
     told: Told | None = None
     percent: bool = False
+    whole: Whole | None = None
+    in_steps: bool = False
+    class_columns: tuple[int, ...] = ()
 
     @property
     def refusal(self) -> Outcome | None:
@@ -164,13 +171,17 @@ class Health:
         found = []
         if self.answers is not Kind.VALUES:
             found.append(f"The answers look like {words.likeness(self)}.")
+        found += [words.beside_values(self.class_columns)] if self.class_columns else []
+        if self.whole is Whole.SCORES:
+            found.append(words.IN_ORDER)
         if self.nonfinite:
             why = "" if self.behind is None else ": a probability there is exactly 0 or 1, or not told"
             found.append(f"{self.nonfinite} of {self.queries} rows were answered with NaN or inf{why}.")
         if self.largest_scale is not None and self.largest_scale < FAR_ENOUGH:
             none = "are not answered" if self.behind is None else "have no values to read"
             found.append(f"Inputs beyond scale {self.largest_scale:g} {none}.")
-        if self.constant_beyond is not None and self.answers is not Kind.LABELS:  # labels stay the same on most rays
+        steps = self.in_steps or self.answers is Kind.LABELS  # which stay the same on most rays
+        if self.constant_beyond is not None and not steps:
             found.append(f"Answers no longer change beyond scale {self.constant_beyond:g}: {self._why_constant()}.")
         if self.like_sigmoids and self.may_be_sigmoids and self.refusal is None:
             found.append(words.ends_at_0_and_1(self))
@@ -193,7 +204,8 @@ class Health:
 
 # What `to_dict` leaves out, for it shows in words and refusals.
 OF_WORDS_ALONE = (
-    "behind", "unit", "sigmoids", "like_sigmoids", "curved_odds", "saturated", "recast", "told", "percent",
+    "behind", "unit", "sigmoids", "like_sigmoids", "curved_odds", "saturated", "recast", "told", "percent", "whole",
+    "in_steps", "class_columns",
 )  # fmt: skip
 
 FAR_ENOUGH = 1e4  # exact methods look for creases out to here

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from reluctant.health.answers import rounded_to
 from reluctant.health.behind import ENOUGH_DECIMALS
+from reluctant.health.whole import Whole
 from reluctant.oracles.base import Kind
 from reluctant.oracles.link import AnswerLink
 from reluctant.oracles.plain import PERCENT
@@ -15,10 +17,17 @@ if TYPE_CHECKING:
     from reluctant.health.summary import Health
 
 __all__ = [
+    "IN_ORDER",
+    "IN_STEPS",
+    "MAYBE_LABELS",
+    "MAYBE_WHOLE",
     "NOISIEST_READ",
     "RECAST",
+    "STEPWISE",
     "TOO_COARSE",
     "TRAIN",
+    "beside_values",
+    "class_numbers",
     "coarse_behind",
     "digits",
     "ends_at_0_and_1",
@@ -72,6 +81,17 @@ TOO_FEW_TOLD = (
     "Where more than one is missing no value can be read from the others (link='top-k', --link top-k). A network can "
     "be trained on them, without the link (rl.train_student, audit)."
 )
+MAYBE_LABELS = "labels, or values rounded to whole numbers"
+MAYBE_WHOLE = (
+    "The answers are whole numbers, which do not change under small steps: numbers of classes, or rounded values. It "
+    "cannot be told which."
+)
+STEPWISE = "that change in steps"
+IN_STEPS = (
+    "The answers are piecewise constant: they change in steps, as those of trees do, and quantised numbers, or answers "
+    "to inputs that are rounded. Methods here read no weights and no gradients from them."
+)
+IN_ORDER = "The answers are whole numbers that change in order: rounded values, or levels of a score."
 UNTOLD_IS_NAN = (
     "The answers look like {likeness} (NaN). audit reads that as 0; for all else let the target answer 0 there."
 )
@@ -87,7 +107,10 @@ def why_refused(health: Health) -> str:
     if refusal is Outcome.NON_FINITE and health.told is not None:
         return UNTOLD_IS_NAN.format(likeness=likeness(health))
     if refusal is Outcome.PIECEWISE_CONSTANT and health.answers is Kind.LABELS:
-        return f"The answers are labels, which do not change under small steps. {refusal.advice}"
+        are_labels = "The answers are labels, which do not change under small steps."
+        return f"{MAYBE_WHOLE if health.whole is Whole.UNTOLD else are_labels} {refusal.advice}"
+    if refusal is Outcome.PIECEWISE_CONSTANT and health.in_steps:
+        return f"{IN_STEPS} {what_is_left(health)}"
     if refusal in (Outcome.NON_FINITE, Outcome.TOO_NOISY) and behind is not None and behind.too_coarse:
         return coarse_behind(health)
     if refusal is Outcome.NON_FINITE and behind is not None:
@@ -130,6 +153,8 @@ def digits(health: Health) -> str:
 
 def likeness(health: Health) -> str:
     """What answers look like: values, labels, or probabilities, all or the largest, in percent or not."""
+    if health.answers is Kind.LABELS and health.whole is Whole.UNTOLD:
+        return MAYBE_LABELS
     if health.told is None:
         sigmoid = health.are_probabilities and _link(health) == "sigmoid"
         return f"{'probabilities of a sigmoid' if sigmoid else health.answers}{_unit(health)}"
@@ -137,6 +162,19 @@ def likeness(health: Health) -> str:
     largest = "largest probability" if k == 1 else f"{k} largest probabilities"
     others = "other" if health.told.all_but_one else "others"
     return f"the {largest} of {health.told.classes} classes{_unit(health)}, the {others} not told"
+
+
+def class_numbers(columns: Sequence[int]) -> str:
+    """Which outputs look like numbers of classes."""
+    which = ", ".join(map(str, columns))
+    return f"Output {which} looks like the number of a class" if len(columns) == 1 else (
+        f"Outputs {which} look like numbers of classes"
+    )  # fmt: skip
+
+
+def beside_values(columns: Sequence[int]) -> str:
+    """What to do about them."""
+    return f"{class_numbers(columns)}, beside values: look at one kind of output alone (output=, --output INDEX)."
 
 
 def ends_at_0_and_1(health: Health) -> str:

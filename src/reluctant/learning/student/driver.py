@@ -10,11 +10,15 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from reluctant.errors import BudgetExhausted, InvalidInput, InvalidRows, TargetError
+from reluctant.health.answers import answer_kind
+from reluctant.health.lines import ask as ask_rows
+from reluctant.health.whole import Whole, tell_whole
 from reluctant.learning.student.coordinates import Coordinates
 from reluctant.learning.student.fitting import Pace, fit
 from reluctant.learning.student.measured import measure
@@ -76,6 +80,7 @@ def train_student(
     eps: float = EPS,
     steps: int = STEPS,
     seconds: float | None = None,
+    whole: Whole | None = None,
     rng: Rng = 0,
 ) -> Result:
     """Train a ReLU network on the answers of a target.
@@ -89,19 +94,22 @@ def train_student(
         eps: mean square error allowed, over the variance of the answers; of labels, one in a hundred may differ.
         steps: of the training, each on 256 answers.
         seconds: processor time; with less than it takes, fewer steps are made. None for no limit.
+        whole: what whole numbers are, labels or scores, where it is known.
         rng: seed of all random choices.
 
     The outcome is `learned` if the error on held-out answers is at most eps, `not-accurate-enough` if it is not; the
     network is given either way, and evidence["accuracy"] has the error and the share of equal labels. Where answers are
     probabilities or labels it gives values before the softmax or sigmoid, which evidence["link"] names (so does the
     network itself, of probabilities); of labels,
-    evidence["labels"] says what each output stands for.
+    evidence["labels"] says what each output stands for. Of three whole numbers or more evidence["whole"] says whether
+    they are labels or scores, rounded values, as far as it can be told.
 
     Cost: `rows` rows, fewer where the budget ends before, or the target refuses more: what was answered is trained on.
+    At most 240 more of whole numbers, where it is not known what they are.
     """
     _check(rows, hidden, eps, steps, seconds)
     opened = as_opened(oracle)
-    run = _Run(opened, dict(opened.ledger.stages), eps, steps, _Time(seconds), as_generator(rng))
+    run = _Run(opened, dict(opened.ledger.stages), eps, steps, _Time(seconds), as_generator(rng), whole)
     given, basis = _rows_to_ask(inputs, opened), _directions(span, opened)
     opened.begin("train", rng)
     try:
@@ -135,6 +143,7 @@ class _Run:
     steps: int
     time: _Time
     rng: np.random.Generator
+    known: Whole | None = None
 
     def train(self, asked: Asked, shapes: Sequence[tuple[int, ...]], span: FloatArray | None) -> Result:
         """Choose a shape, train it, and measure it."""
@@ -143,7 +152,8 @@ class _Run:
         if not np.ptp(asked.answers, axis=0).any():
             labels = self.oracle.facts.kind is Kind.LABELS
             return self.result(Outcome.ONE_LABEL if labels else Outcome.CONSTANT)
-        reading, within = reading_of(asked.answers, self.oracle.facts.kind), Coordinates.of(asked.rows, span)
+        whole = self.whole(asked)
+        reading, within = reading_of(asked.answers, self.oracle.facts.kind, whole), Coordinates.of(asked.rows, span)
         x, targets = within(asked.rows), reading.targets(asked.answers)
         hidden = best_shape(x, targets, reading, self.time.part(TRYING), self.rng, shapes)
         pace = Pace(self.steps, self.time.part())
@@ -157,8 +167,20 @@ class _Run:
             answers=reading.kind.value, link=reading.link,
             training=Training(hidden, len(x), pace.steps, asked.short, pace.hurried),
             **({"labels": reading.codes.tolist()} if isinstance(reading, Labels) else {}),
+            **({} if whole is None else {"whole": whole}),
             **({"error": asked.short} if asked.failed else {}),
         )  # fmt: skip
+
+    def whole(self, asked: Asked) -> Whole | None:
+        """What whole numbers are where the target does not say it; those that differ each time do not tell."""
+        if self.oracle.facts.kind is not Kind.VALUES or answer_kind(asked.answers) is not Kind.LABELS:
+            return None
+        if self.known in (Whole.LABELS, Whole.SCORES):
+            return self.known
+        if asked.again is not None:
+            return Whole.UNTOLD if np.unique(asked.answers).size > 2 else None
+        with self.oracle.stage("training"):
+            return tell_whole(partial(ask_rows, self.oracle), asked.rows, asked.answers, self.rng)
 
     def result(self, outcome: Outcome, network: ReLUNetwork | None = None, **evidence: Any) -> Result:
         spent = self.oracle.ledger.since(self.before)

@@ -14,6 +14,7 @@ import numpy as np
 from reluctant.defenses.disclosure import labels_of
 from reluctant.health.answers import UNIFORM_SD, answer_kind, is_one_hot, rounding_noise
 from reluctant.health.told import largest_told
+from reluctant.health.whole import Whole
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
 from reluctant.numerics import FloatArray
@@ -63,12 +64,13 @@ class Reading(ABC):
 
 
 class Values(Reading):
-    """Numbers, by least squares, each output in units of its deviation."""
+    """Numbers, by least squares, each output in units of its deviation. scores: whole ones, and known to be rounded."""
 
     kind = Kind.VALUES
 
-    def __init__(self, answers: FloatArray) -> None:
+    def __init__(self, answers: FloatArray, *, scores: bool = False) -> None:
         super().__init__(answers.shape[1])
+        self.scores = scores
         deviation = answers.std(axis=0)
         self.mean, self.unit = answers.mean(axis=0), np.where(deviation > 0, deviation, 1.0)
 
@@ -81,9 +83,11 @@ class Values(Reading):
         return values - targets
 
     def rounding(self, answers: FloatArray) -> float:
-        """Of answers with few decimals; not of whole numbers, nor where steps are so wide that errors are not even."""
-        noise = rounding_noise(answers)
-        fine = noise < UNIFORM_SD and (self.unit >= COARSEST * noise / UNIFORM_SD).all()
+        """Of answers with few decimals; not of whole numbers that may be no rounded ones, nor where steps are so wide
+        that errors are not even.
+        """
+        noise = UNIFORM_SD if self.scores else rounding_noise(answers)
+        fine = (self.scores or noise < UNIFORM_SD) and (self.unit >= COARSEST * noise / UNIFORM_SD).all()
         return float(((noise / self.unit) ** 2).sum()) if fine else 0.0
 
     def finished(self, network: ReLUNetwork) -> ReLUNetwork:
@@ -156,9 +160,14 @@ class Chances(Reading):
         return (1 + np.tanh(values / 2)) / 2 - targets
 
 
-def reading_of(answers: FloatArray, told: Kind) -> Reading:
-    """How to read answers (n, m); what the target says of itself is believed where that is not "values"."""
+def reading_of(answers: FloatArray, told: Kind, whole: Whole | None = None) -> Reading:
+    """How to read answers (n, m); what the target says of itself is believed where that is not "values".
+
+    whole: what whole numbers are. Scores are read as values, but where they have so few steps that a label tells more.
+    """
     kind = _kind(answers) if told is Kind.VALUES else told
+    if kind is Kind.LABELS and whole is Whole.SCORES and answers.std() >= COARSEST:
+        return Values(answers, scores=True)
     if kind is Kind.LABELS:
         return Labels(np.unique(answers[:, 0]))
     if kind is Kind.VALUES:

@@ -1,0 +1,103 @@
+"""Whole numbers: numbers of classes, or values that were rounded?
+
+Between two inputs a continuous function takes every value between its own, so that a rounded one takes every whole
+number between. Classes have no such order: on the way from the third to the first there need be no second. The way is
+halved, and of the halves the one is kept whose ends are farther apart, until they are neighbours, or so close to each
+other that only a jump is left. Levels of a score are rounded values too, of a function that bends at their bounds.
+Far out values grow with the inputs, and classes do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluctant.errors import BudgetExhausted, TargetError
+from reluctant.numerics import FloatArray
+
+__all__ = ["Whole", "are_whole", "grow", "tell_whole"]
+
+Ask = Callable[[FloatArray], FloatArray]
+Indices = NDArray[np.intp]
+
+WAYS = 8
+FEWEST = 2  # ways that end in a jump, rays that grow: one may be chance
+FEWEST_LEVELS = 5  # fewer classes may be neighbours by chance, on every way
+FAR_APART = 0.7  # of the mean difference of two levels: smaller jumps may be those of a score that changes in steps
+NO_SLOPE = 1e-3  # a change of the mean slope over what is left of a way: a rounded value does not jump by 2 there
+MOST_HALVINGS = 30
+GROWN = 0.5  # of the factor by which inputs grow, at least
+
+
+class Whole(StrEnum):
+    """What whole numbers are, by how they change from input to input."""
+
+    LABELS = "labels"
+    SCORES = "scores"
+    UNTOLD = "untold"
+
+
+def are_whole(answers: FloatArray) -> bool:
+    """True if every answer (n, m) is one whole number."""
+    return bool(answers.shape[1] == 1 and np.isfinite(answers).all() and (answers == np.round(answers)).all())
+
+
+def grow(near: FloatArray, far: FloatArray, times: float) -> bool:
+    """True if answers (n, 1) grow along rays on which inputs grow so many times."""
+    grown = np.abs(far) > GROWN * times * np.maximum(np.abs(near), 1.0)
+    return bool(grown.sum() >= FEWEST)
+
+
+def tell_whole(ask: Ask, rows: FloatArray, answers: FloatArray, rng: np.random.Generator) -> Whole | None:
+    """What the whole numbers (n, 1) are that these rows (n, d) were answered with; None of two: they are a label.
+
+    Cost: at most 240 rows; none for two.
+    """
+    values = answers[:, 0]
+    levels = np.unique(values)
+    if levels.size <= 2:
+        return None
+    start, end = _ways(values, levels, rng)
+    try:
+        left = _halved(ask, (rows[start], values[start]), (rows[end], values[end]))
+    except (BudgetExhausted, TargetError):
+        return Whole.UNTOLD
+    jumps = left[left >= 2]
+    if len(jumps) >= FEWEST and np.median(jumps) >= FAR_APART * _mean_difference(levels):
+        return Whole.LABELS
+    in_order = not len(jumps) and np.isfinite(left).all()
+    return Whole.SCORES if in_order and levels.size >= FEWEST_LEVELS else Whole.UNTOLD
+
+
+def _mean_difference(levels: FloatArray) -> float:
+    """Of two different ones, of levels in order: each gap lies between all below it and all above."""
+    below = np.arange(1, levels.size)
+    return float((np.diff(levels) * below * (levels.size - below)).sum() * 2 / (levels.size * (levels.size - 1)))
+
+
+def _ways(values: FloatArray, levels: FloatArray, rng: np.random.Generator) -> tuple[Indices, Indices]:
+    """Pairs of rows whose answers are no neighbours; rare answers as often as others."""
+    with_others = levels[(levels - levels[0] >= 2) | (levels[-1] - levels >= 2)]
+    starts = rng.choice(with_others, WAYS)
+    ends = [rng.choice(levels[np.abs(levels - start) >= 2]) for start in starts]
+    picked = [[rng.choice(np.flatnonzero(values == level)) for level in side] for side in (starts, ends)]
+    return np.array(picked[0]), np.array(picked[1])
+
+
+def _halved(ask: Ask, start: tuple[FloatArray, FloatArray], end: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """How far apart answers (n,) are at the ends of what is left of each way, from rows and answers at its ends."""
+    (a, at_a), (b, at_b) = start, end
+    halvings = int(np.ceil(np.log2(np.abs(at_a - at_b).max() / NO_SLOPE)))
+    for _ in range(min(halvings, MOST_HALVINGS)):
+        on = np.flatnonzero(np.abs(at_a - at_b) >= 2)
+        if not len(on):
+            break
+        middle = (a[on] + b[on]) / 2
+        at = ask(middle)[:, 0]
+        first = np.abs(at - at_a[on]) >= np.abs(at - at_b[on])
+        b[on[first]], at_b[on[first]] = middle[first], at[first]
+        a[on[~first]], at_a[on[~first]] = middle[~first], at[~first]
+    return np.asarray(np.abs(at_a - at_b))

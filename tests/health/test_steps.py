@@ -1,0 +1,89 @@
+"""Steps of trees are told from rounded values, and from networks that are flat in places."""
+
+import numpy as np
+import pytest
+
+import reluctant as rl
+from reluctant.audit import audit
+from reluctant.health import Shape, check_health
+from reluctant.health.steps import off_grid
+from reluctant.oracles import Kind, open_oracle
+from reluctant.results import Outcome
+from reluctant.testing import planted
+
+DIM = 6
+NETWORK = planted((DIM, 12, 1), 3)
+
+
+def forest(trees: int, depth: int, seed: int, outputs: int = 1):
+    """Mean of trees: each asks one input after the other on which side of a bound it is."""
+    rng = np.random.default_rng(seed)
+    axes, bounds = rng.integers(DIM, size=(trees, depth)), rng.standard_normal((trees, depth))
+    leaves = rng.standard_normal((trees, 2**depth, outputs))
+
+    def target(x: np.ndarray) -> np.ndarray:
+        leaf = (x[:, axes] > bounds) @ 2 ** np.arange(depth)
+        return leaves[np.arange(trees), leaf].mean(axis=1)
+
+    return target
+
+
+def softmax(values):
+    def target(x: np.ndarray) -> np.ndarray:
+        powers = np.exp(values(x))
+        return powers / powers.sum(axis=1, keepdims=True)
+
+    return target
+
+
+@pytest.mark.parametrize("domain", [None, (-2.0, 2.0)])
+@pytest.mark.parametrize(("trees", "depth"), [(3, 5), (20, 4), (100, 6)])
+def test_trees_are_piecewise_constant(trees: int, depth: int, domain, seed: int) -> None:
+    health = check_health(open_oracle(forest(trees, depth, seed), dim=DIM, domain=domain), rng=seed)
+    assert health.shape is Shape.PIECEWISE_CONSTANT
+    assert health.in_steps
+    assert health.refusal is Outcome.PIECEWISE_CONSTANT
+    assert "as those of trees do" in health.reason
+    told = " ".join(health.sentences())
+    assert "rounded to" not in told
+    assert "clipped" not in told
+
+
+def test_so_are_probabilities_of_trees(seed: int) -> None:
+    health = check_health(open_oracle(softmax(forest(10, 4, seed, outputs=3)), dim=DIM), rng=seed)
+    assert health.answers is Kind.PROBABILITIES
+    assert health.in_steps
+    assert "curved" not in health.reason
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        NETWORK,
+        lambda x: NETWORK(x).astype(np.float32),
+        lambda x: NETWORK(x).astype(np.float16),
+        lambda x: NETWORK(x).round(2),
+        lambda x: np.maximum(NETWORK(x) - 1.0, 0.0),
+        lambda x: np.clip(NETWORK(x), -0.25, 0.25),
+    ],
+    ids=["values", "float32", "float16", "decimals", "often flat", "clipped"],
+)
+def test_rounded_values_and_flat_places_are_no_steps(target, seed: int) -> None:
+    assert not check_health(open_oracle(target, dim=DIM), rng=seed).in_steps
+
+
+def test_levels_of_few_digits_are_on_a_grid() -> None:
+    assert not off_grid(np.array([[0.5], [0.25], [3.0]]))
+    assert not off_grid(np.array([[0.1], [0.17], [-2.3]]))
+    assert not off_grid(np.array([[0.1], [0.17], [-2.3]], dtype=np.float32).astype(float))
+    assert off_grid(np.array([[1 / 3], [1 / 7], [2.0]]))
+
+
+def test_an_audit_of_trees_does_not_speak_of_a_part_or_clipped_inputs() -> None:
+    target = open_oracle(forest(20, 4, 0), dim=DIM)
+    found = audit(target, budget=6_000, seconds=2.0, steps=["health", "extraction", "part", "learning", "training"])
+    assert {"extractable", "approximable"} <= set(found.verdict.unsettled)
+    assert "piecewise constant" in found.verdict.sentence
+    assert "clipped" not in found.verdict.sentence
+    assert "part of the network" not in found.verdict.sentence
+    assert not rl.extract(target).ok
