@@ -42,7 +42,7 @@ def test_a_wider_box_gives_what_the_first_one_misses() -> None:
 
 
 def test_a_network_that_holds_in_its_box_alone_is_not_ok() -> None:
-    true = steep(7, 5)
+    true = steep(7, 20)
     found = rl.extract(opened(true), rng=7)
     assert found.outcome is Outcome.UNVERIFIED
     assert wrong_at_use(found.network, true) > 0.05
@@ -53,7 +53,7 @@ def test_a_network_that_holds_in_its_box_alone_is_not_ok() -> None:
 
 
 def test_verify_looks_beyond_the_box_too() -> None:
-    true = steep(7, 5)
+    true = steep(7, 20)
     found = rl.extract(opened(true), rng=7)
     assert not rl.verify(opened(true), found.network, rng=3).ok
     checked = rl.verify(opened(true), true, rng=3)
@@ -103,18 +103,18 @@ def test_ratios_of_classes_are_read_far_beyond_log_odds(times: float) -> None:
 
 
 def test_where_the_budget_ends_in_a_wider_box_the_first_network_stays() -> None:
-    true = steep(7, 5)
+    true = steep(7, 20)
     found = rl.extract(rl.open_oracle(lambda x: LINK_FUNCTIONS["sigmoid"](true(x)), budget=2_500, **BEHIND), rng=7)
     assert found.outcome is Outcome.OUT_OF_BUDGET
     checked = found.evidence["verification"]
     assert checked.only_inside
-    assert found.evidence["inside"] == "[-0.75, 0.75] in every coordinate"
-    assert found.network.widths == (5, 5, 1)
+    assert found.evidence["inside"] == "[-0.25, 0.25] in every coordinate"
+    assert found.network.widths == (5, 2, 1)
     assert not is_copy(found)
 
 
 def test_an_audit_does_not_call_it_a_copy() -> None:
-    true = steep(7, 5)
+    true = steep(7, 20)
     bare = rl.open_oracle(lambda x: LINK_FUNCTIONS["sigmoid"](true(x)), dim=5)
     record = audit(bare, link="sigmoid", steps=["health", "extraction"], rng=7).to_dict()
     assert record["extraction"]["outcome"] == "unverified"
