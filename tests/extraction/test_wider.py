@@ -7,6 +7,7 @@ import reluctant as rl
 from reluctant.audit import audit
 from reluctant.audit.recovered import is_copy
 from reluctant.domains import Domain
+from reluctant.extraction.attempts import Run
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles.network import LINK_FUNCTIONS
 from reluctant.results import Outcome
@@ -110,6 +111,16 @@ def test_where_the_budget_ends_in_a_wider_box_the_first_network_stays() -> None:
     assert checked.only_inside
     assert found.evidence["inside"] == "[-0.25, 0.25] in every coordinate"
     assert found.network.widths == (5, 2, 1)
+    assert not is_copy(found)
+
+
+def test_one_that_errs_inside_its_box_is_held_against_typical_inputs_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Close inside a small box, and missing neurons outside: it is no close copy."""
+    monkeypatch.setattr(Run, "doubt", lambda run: run.evidence["verification"])
+    true = steep(7, 20)
+    found = rl.extract(opened(true), rng=7, attempts=1)
+    assert found.outcome is Outcome.UNVERIFIED
+    assert found.evidence["verification"].at_use.differing > 0
     assert not is_copy(found)
 
 

@@ -117,7 +117,7 @@ class Run:
                 self.evidence.pop("reason", None)
                 box = larger(box)
                 continue
-            if network is None or outcome is not Outcome.RECOVERED:
+            if network is None or outcome not in (Outcome.RECOVERED, Outcome.UNVERIFIED):
                 return outcome, network
             return beyond_the_box(self, space, box, network)
         refuse_labels(space)
