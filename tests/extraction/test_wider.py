@@ -7,6 +7,7 @@ import reluctant as rl
 from reluctant.audit import audit
 from reluctant.audit.recovered import is_copy
 from reluctant.domains import Domain
+from reluctant.extraction import wider
 from reluctant.extraction.attempts import Run
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles.network import LINK_FUNCTIONS
@@ -101,6 +102,24 @@ def test_ratios_of_classes_are_read_far_beyond_log_odds(times: float) -> None:
         if found.ok:
             assert wrong_at_use(found.network, true.log_ratios()) < 0.02
         assert look_at_use(softmax, true.log_ratios(), Domain(-0.1, 0.1), TOL, np.random.default_rng(1)).ok
+
+
+def test_classes_that_fade_below_all_numbers_are_no_creases(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wider, "AS_MUCH", np.inf)
+    network = planted([5, 8, 3], rng=0, bias=1.5)
+    (w, a), (b, c) = network.weights, network.biases
+    true = ReLUNetwork([w, 60 * a], [b, 60 * c])
+    softmax = rl.open_oracle(lambda x: LINK_FUNCTIONS["softmax"](true(x)), dim=5, link="softmax", budget=20_000)
+    assert rl.extract(softmax, rng=0).queries < 5_000
+
+
+def test_wider_boxes_have_a_share_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = rl.extract(opened(steep(6, 4)), rng=6)
+    monkeypatch.setattr(wider, "AS_MUCH", 0.0)
+    found = rl.extract(opened(steep(6, 4)), rng=6)
+    assert found.outcome is Outcome.UNVERIFIED
+    assert found.queries < whole.queries
+    assert found.evidence["verification"].only_inside
 
 
 def test_where_the_budget_ends_in_a_wider_box_the_first_network_stays() -> None:

@@ -25,7 +25,7 @@ AT_USE = SCALES.index(1.0)
 class Compared:
     """Answers (n, m), the units of their errors, and the errors in these; groups (n,) are numbers of names.
 
-    near_one (n, m): what is not known of log-odds for the digits that probabilities lose next to 1; 0 of other answers.
+    lost (n, m): what is not known of values for the digits that probabilities have lost; 0 of other answers.
     """
 
     answers: FloatArray
@@ -33,7 +33,7 @@ class Compared:
     errors: FloatArray
     groups: NDArray[np.intp]
     names: Sequence[str]
-    near_one: FloatArray
+    lost: FloatArray
 
     @property
     def at_use(self) -> NDArray[np.bool_]:
@@ -49,7 +49,7 @@ class Compared:
 
         An answer near zero has the noise of the sums it is made of: that of the answers around it.
         """
-        sd = np.hypot(noise.absolute, noise.relative * np.maximum(np.abs(self.answers), self.unit)) + self.near_one
+        sd = np.hypot(noise.absolute, noise.relative * np.maximum(np.abs(self.answers), self.unit)) + self.lost
         return np.asarray(np.maximum(EXACT_TOLERANCE, NOISE_FACTOR * sd / self.unit))
 
 
@@ -60,8 +60,8 @@ def compare_answers(
     predicted = evaluate(network, np.concatenate([rows for _, rows in named]), oracle.arrays)
     groups = np.repeat(np.arange(len(named)), [len(rows) for _, rows in named])
     unit = _units(answers, groups)
-    errors, near_one = np.abs(answers - predicted) / unit, lost_digits(answers, oracle)
-    return Compared(answers, unit, errors, groups, [name for name, _ in named], near_one)
+    errors, lost = np.abs(answers - predicted) / unit, lost_digits(answers, oracle)
+    return Compared(answers, unit, errors, groups, [name for name, _ in named], lost)
 
 
 def _units(answers: FloatArray, groups: NDArray[np.intp], at_use: int = AT_USE) -> FloatArray:
