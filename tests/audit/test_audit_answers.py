@@ -11,6 +11,7 @@ from scipy.special import expit, softmax
 
 from reluctant import check_health, open_oracle
 from reluctant.audit import audit, training
+from reluctant.audit.assumed import AMONG_NAN, IN_PERCENT
 from reluctant.audit.defending import _behind
 from reluctant.audit.known import Given, Known
 from reluctant.audit.looking import span_from_labels
@@ -79,6 +80,12 @@ def test_nan_for_what_is_not_told_is_taken_as_0():
         found = audit(oracle, steps=["health"])
     assert found.known.served.refusal is Outcome.NOT_PIECEWISE_LINEAR
     assert "Probabilities that are not told are NaN; they were taken as 0." in found.to_dict()["limits"]
+
+
+def test_percentages_among_nan_are_told_as_both():
+    with open_oracle(lambda x: 100 * largest(x, 2, untold=np.nan), dim=6) as oracle:
+        limits = audit(oracle, steps=["health"]).to_dict()["limits"]
+    assert [limit for limit in limits if "percent" in limit or "NaN" in limit] == [IN_PERCENT, AMONG_NAN]
 
 
 # ---- percentages

@@ -7,6 +7,8 @@ import reluctant as rl
 from reluctant.audit import audit
 from reluctant.audit.recovered import is_copy
 from reluctant.domains import Domain
+from reluctant.extraction import wider
+from reluctant.extraction.attempts import Run
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles.network import LINK_FUNCTIONS
 from reluctant.results import Outcome
@@ -42,7 +44,7 @@ def test_a_wider_box_gives_what_the_first_one_misses() -> None:
 
 
 def test_a_network_that_holds_in_its_box_alone_is_not_ok() -> None:
-    true = steep(7, 5)
+    true = steep(7, 20)
     found = rl.extract(opened(true), rng=7)
     assert found.outcome is Outcome.UNVERIFIED
     assert wrong_at_use(found.network, true) > 0.05
@@ -53,7 +55,7 @@ def test_a_network_that_holds_in_its_box_alone_is_not_ok() -> None:
 
 
 def test_verify_looks_beyond_the_box_too() -> None:
-    true = steep(7, 5)
+    true = steep(7, 20)
     found = rl.extract(opened(true), rng=7)
     assert not rl.verify(opened(true), found.network, rng=3).ok
     checked = rl.verify(opened(true), true, rng=3)
@@ -102,19 +104,47 @@ def test_ratios_of_classes_are_read_far_beyond_log_odds(times: float) -> None:
         assert look_at_use(softmax, true.log_ratios(), Domain(-0.1, 0.1), TOL, np.random.default_rng(1)).ok
 
 
+def test_classes_that_fade_below_all_numbers_are_no_creases(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wider, "AS_MUCH", np.inf)
+    network = planted([5, 8, 3], rng=0, bias=1.5)
+    (w, a), (b, c) = network.weights, network.biases
+    true = ReLUNetwork([w, 60 * a], [b, 60 * c])
+    softmax = rl.open_oracle(lambda x: LINK_FUNCTIONS["softmax"](true(x)), dim=5, link="softmax", budget=20_000)
+    assert rl.extract(softmax, rng=0).queries < 5_000
+
+
+def test_wider_boxes_have_a_share_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = rl.extract(opened(steep(6, 4)), rng=6)
+    monkeypatch.setattr(wider, "AS_MUCH", 0.0)
+    found = rl.extract(opened(steep(6, 4)), rng=6)
+    assert found.outcome is Outcome.UNVERIFIED
+    assert found.queries < whole.queries
+    assert found.evidence["verification"].only_inside
+
+
 def test_where_the_budget_ends_in_a_wider_box_the_first_network_stays() -> None:
-    true = steep(7, 5)
+    true = steep(7, 20)
     found = rl.extract(rl.open_oracle(lambda x: LINK_FUNCTIONS["sigmoid"](true(x)), budget=2_500, **BEHIND), rng=7)
     assert found.outcome is Outcome.OUT_OF_BUDGET
     checked = found.evidence["verification"]
     assert checked.only_inside
-    assert found.evidence["inside"] == "[-0.75, 0.75] in every coordinate"
-    assert found.network.widths == (5, 5, 1)
+    assert found.evidence["inside"] == "[-0.25, 0.25] in every coordinate"
+    assert found.network.widths == (5, 2, 1)
+    assert not is_copy(found)
+
+
+def test_one_that_errs_inside_its_box_is_held_against_typical_inputs_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Close inside a small box, and missing neurons outside: it is no close copy."""
+    monkeypatch.setattr(Run, "doubt", lambda run: run.evidence["verification"])
+    true = steep(7, 20)
+    found = rl.extract(opened(true), rng=7, attempts=1)
+    assert found.outcome is Outcome.UNVERIFIED
+    assert found.evidence["verification"].at_use.differing > 0
     assert not is_copy(found)
 
 
 def test_an_audit_does_not_call_it_a_copy() -> None:
-    true = steep(7, 5)
+    true = steep(7, 20)
     bare = rl.open_oracle(lambda x: LINK_FUNCTIONS["sigmoid"](true(x)), dim=5)
     record = audit(bare, link="sigmoid", steps=["health", "extraction"], rng=7).to_dict()
     assert record["extraction"]["outcome"] == "unverified"

@@ -79,3 +79,22 @@ def test_segments_are_scanned_from_end_to_end_and_not_beyond(seed: int, few: boo
     rows = np.concatenate(asked)
     assert rows.min() >= np.minimum(start, stop).min() - 1e-15
     assert rows.max() <= np.maximum(start, stop).max() + 1e-15
+
+
+def test_noise_by_what_is_answered_is_that_of_the_slopes() -> None:
+    """Answers above 1 are rounded to 1e-6: there alone the check allows for it, and slopes are as much less known."""
+
+    def ask(rows: np.ndarray) -> np.ndarray:
+        answers = rows.sum(axis=1, keepdims=True)
+        return np.where(answers > 1, answers.round(6), answers)
+
+    def lost(_: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        return np.where(answers[:, 0] > 1, 1e-6, 0.0)
+
+    points, steps = np.array([[0.1, 0.2], [1.234567, 1.3]]), np.full(2, 1e-3)
+    blind = gradients(ask, points, None, steps, NOISE, np.random.default_rng(0))
+    found = gradients(ask, points, None, steps, NOISE, np.random.default_rng(0), lost=lost)
+    assert blind.good.tolist() == [True, False]
+    assert found.good.tolist() == [True, True]
+    assert found.sd[0] == blind.sd[0]
+    assert found.sd[1] == pytest.approx(np.sqrt(2) * 1e-3)

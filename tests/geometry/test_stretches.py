@@ -159,3 +159,17 @@ def test_what_is_put_together_again_is_the_whole(search: Search) -> None:
     again = stretches.together(inside, others)
     for name in ("line", "t", "f", "pair", "check", "round"):
         np.testing.assert_array_equal(getattr(again, name), getattr(seen.samples, name))
+
+
+def test_noise_by_what_is_answered_is_asked_for_the_same_rows() -> None:
+    rng, network = np.random.default_rng(1), planted(CROWD, 1, bias=0.5)
+    seen = []
+
+    def lost(rows: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        seen.append(len(rows))
+        np.testing.assert_array_equal(network(rows), answers)
+        return np.zeros(len(rows))
+
+    found = scan_lines(network, Lines.random(rng, 2, network.dim), NOISE, rng, lost=lost)
+    assert sum(seen) >= len(found.samples)
+    assert len(found.creases) == 2 * CROWD[1]

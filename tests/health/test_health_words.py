@@ -104,6 +104,14 @@ def test_twelve_decimals_behind_a_link_are_tried():
     assert extract(open_oracle(lambda x: np.round(softmax(x), 12), dim=6, link="softmax")).ok
 
 
+def test_one_class_that_is_always_certain_is_not_said_to_be_a_label():
+    """A sigmoid far from its threshold answers 1 as well."""
+    found = extract(open_oracle(lambda x: 1 / (1 + np.exp(-90 - x[:, :1] / 1e6)), dim=6, link="sigmoid"))
+    assert found.outcome is Outcome.WRONG_LINK
+    assert "The target answers labels" not in found.evidence["error"]
+    assert "One class is certain at all of them" in found.evidence["error"]
+
+
 @pytest.mark.parametrize("link", ["softmax", "sigmoid", "top-k"])
 def test_labels_behind_a_link_are_named(link):
     found = extract(open_oracle(one_hot, dim=6, link=link))

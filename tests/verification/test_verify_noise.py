@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from reluctant import ReLUNetwork, extract, open_oracle, verify
 from reluctant.testing import planted
 from reluctant.testing.faults import noisy
+from reluctant.verification.findings import GroupError, Verification
 from reluctant.verification.tolerances import MOST_TOLERANCE
 
 
@@ -60,3 +63,16 @@ def test_a_constant_that_fits_any_format_is_held_to_all_digits():
     one, other = (ReLUNetwork([np.zeros((1, 4))], [np.array([value])]) for value in (1.0, 1.001))
     assert verify(open_oracle(one), one).ok
     assert not verify(open_oracle(one), other).ok
+
+
+def test_what_was_seen_beyond_the_tolerance_is_not_said_to_be_rare() -> None:
+    """Where answers have fewer digits more is accepted: inputs that err by so much are not those few."""
+    groups = (GroupError("random, scale 1", 64, 3e-6, 1e-7),)
+    found = Verification(True, 3e-6, 1e-7, 1.5e-8, 64, groups, 0, 0.046, 0.95, 64)
+    assert found.bound == 3e-6
+    assert "(tolerance 1.5e-08, more where answers have fewer digits)" in str(found)
+    assert str(found).endswith("err by more than 3.0e-06.")
+    within = replace(found, max_error=1e-9)
+    assert within.bound == 1.5e-8
+    assert "(tolerance 1.5e-08)." in str(within)
+    assert str(within).endswith("err by more.")

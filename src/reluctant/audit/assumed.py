@@ -56,9 +56,8 @@ def _of_range(known: Known) -> list[str]:
 
 
 def _of_links(known: Known) -> list[str]:
-    said = []
-    if known.written is not None:
-        said.append(IN_PERCENT if known.written.percent else AMONG_NAN)
+    written = known.written
+    said = [] if written is None else [IN_PERCENT] * written.percent + [AMONG_NAN] * written.among_nan
     if known.linked:
         read = "they were read" if known.refusal is None else "not all of them could be read"
         through = FROM_THE_OTHERS if known.link == "top-k" else known.link

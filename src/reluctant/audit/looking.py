@@ -99,7 +99,7 @@ def _writing(served: Health) -> Writing | None:
     """How probabilities are written, None of plain ones and of other answers."""
     untold = served.told is not None and served.refusal is Outcome.NON_FINITE
     number_format = served.number_format if served.decimals is None else None
-    return Writing(served.percent, number_format) if served.percent or untold else None
+    return Writing(served.percent, number_format, untold) if served.percent or untold else None
 
 
 def _read(oracle: Counting, known: Known, served: Health, seed: int) -> dict[str, Any]:

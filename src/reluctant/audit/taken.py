@@ -13,8 +13,8 @@ ANOTHER_SEED = "Another seed (--seed) may settle it."
 MEASURED_ALONE = "Measured, not verified."
 VERIFIED = (
     "High: compared with the target at {0.points:,} new inputs of three sizes, on its creases and beside them. With "
-    "{0.confidence:.0%} confidence fewer than {0.share:.1%} of inputs of one size err by more than {0.tol:.1e} of that "
-    "deviation."
+    "{0.confidence:.0%} confidence fewer than {0.share:.1%} of inputs of one size err by more than {0.bound:.1e} of "
+    "that deviation."
 )
 MEASURED = (
     "Measured for the trained network, at inputs that it had not seen. That no closer copy was made is no proof that "

@@ -31,6 +31,7 @@ from reluctant.extraction.prospects import (
     in_few_bits,
     noticeable,
     saturates,
+    shows_too_little,
     too_few_digits,
 )
 from reluctant.extraction.so_far import Known, lifted
@@ -39,7 +40,7 @@ from reluctant.geometry import DistanceNoise
 from reluctant.health import Health
 from reluctant.health.behind import refuse_labels
 from reluctant.health.check import examine as examine_health
-from reluctant.health.saturation import readable_box, smaller, told_in_steps, unsaturated_box
+from reluctant.health.saturation import larger, readable_box, smaller, told_in_steps, unsaturated_box
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting, Rows
 from reluctant.results import Outcome, Result
@@ -97,7 +98,7 @@ class Run:
     def go_inside(
         self, attempts: int, find_box: Callable[[Counting, np.random.Generator], Domain | None]
     ) -> tuple[Outcome, ReLUNetwork | None]:
-        """Inside a box in which no probability saturates; inside a smaller one where that was not so."""
+        """Inside a box in which no probability saturates; a smaller one where some do, a larger one that shows more."""
         space = self.oracle
         box = find_box(space, self.rng)
         for boxes_left in reversed(range(MOST_BOXES)):
@@ -105,22 +106,30 @@ class Run:
                 break
             self.enter(space, box)
             health = self.evidence["health"]
-            if told_in_steps(self.oracle, self.rng):
-                self.evidence |= {} if in_few_bits(health) else {"reason": IN_STEPS}
-                return Outcome.LOW_PRECISION, None
             try:
-                outcome, network = self.go_on(health, attempts)
+                outcome, network = self.look_inside(health, attempts)
             except NonFiniteAnswer:
                 if not boxes_left:
                     raise
                 box = smaller(box)
                 continue
-            if network is None or outcome is not Outcome.RECOVERED:
+            if shows_too_little(outcome, health) and not self.evidence.get("failures"):
+                self.evidence.pop("reason", None)
+                box = larger(box)
+                continue
+            if network is None or outcome not in (Outcome.RECOVERED, Outcome.UNVERIFIED):
                 return outcome, network
             return beyond_the_box(self, space, box, network)
         refuse_labels(space)
         unreadable = in_few_bits(self.evidence["health"]) and unsaturated_box(space, self.rng) is not None
         return (Outcome.LOW_PRECISION if unreadable else Outcome.OUT_OF_REACH), None
+
+    def look_inside(self, health: Health, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
+        """Refuse, or try what the digits allow; those of values behind a link may be fewer than lines show."""
+        if not told_in_steps(self.oracle, self.rng):
+            return self.go_on(health, attempts)
+        self.evidence |= {} if in_few_bits(health) else {"reason": IN_STEPS}
+        return Outcome.LOW_PRECISION, None
 
     def enter(self, space: Counting, box: Domain) -> None:
         """From now on ask inside a box alone."""

@@ -41,13 +41,15 @@ def polish(
     *,
     first_weights: bool = True,
     thorough: bool = False,
+    lost: FloatArray | float = 0.0,
 ) -> ReLUNetwork:
     """Gauss–Newton on all parameters, with all answers that are not too far out.
 
     The network is close, so one factorisation serves all steps; each step sees the true residual again. The
     weights of the first layer stay as they are if `first_weights` is False; its biases do not. A `thorough` fit,
     many times as slow, sees directions in which the answers say little, and looks anew at which neurons are on.
-    A network of which no answer tells the states beyond doubt stays as it is.
+    A network of which no answer tells the states beyond doubt stays as it is. `lost` (n,) is noise of the answers
+    besides.
     """
     fixed = _fixed_layers(network, first_weights)
     distance = np.linalg.norm(rows, axis=1)
@@ -56,7 +58,8 @@ def polish(
         return network
     parameters, equations = _parameters(network, fixed), len(near) * network.outputs
     near = near[:: 1 + int(equations // min(MOST_ENTRIES / parameters, ENOUGH * parameters))]
-    rows, answers, weight = rows[near], answers[near], 1 / noise.at(distance[near])[:, None]
+    sd = np.hypot(noise.at(distance), lost)
+    rows, answers, weight = rows[near], answers[near], 1 / sd[near, None]
     factors = _by_orthogonal_factors if thorough else _by_normal_equations
     solve = factors(_jacobian(network, rows, weight, fixed))
     best, least, limit = network, np.inf, WORTHWHILE if thorough else DIVERGED

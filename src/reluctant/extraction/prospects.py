@@ -23,6 +23,7 @@ __all__ = [
     "in_few_bits",
     "noticeable",
     "saturates",
+    "shows_too_little",
     "too_few_digits",
     "what_extraction_would_do",
 ]
@@ -86,6 +87,14 @@ def enough_inside_bounds(health: Health) -> bool:
 def in_few_bits(health: Health) -> bool:
     """True if probabilities behind a link have no more digits than a number format below float64 holds."""
     return health.behind is not None and health.behind.number_format != "float64"
+
+
+def shows_too_little(outcome: Outcome, health: Health) -> bool:
+    """True if a box shows nothing for its place: next to certainty probabilities with all their digits lose them."""
+    if health.behind is None or health.behind.decimals is not None or not health.deterministic:
+        return False
+    nothing = outcome in (Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.LOW_PRECISION)
+    return nothing and not in_few_bits(health)
 
 
 def what_extraction_would_do(health: Health, oracle: Oracle) -> str:

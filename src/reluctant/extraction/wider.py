@@ -32,9 +32,14 @@ AS_MUCH = 2.0  # times what was asked before: few digits next to the corners can
 
 
 def beyond_the_box(run: Run, space: Counting, box: Domain, network: ReLUNetwork) -> tuple[Outcome, ReLUNetwork]:
-    """Recovered if it holds at typical inputs, or one from a wider box does; else the first one, unverified."""
-    if _holds(run, space, box, network):
-        return Outcome.RECOVERED, network
+    """Recovered if it holds at typical inputs, or one from a wider box does; else the first one, unverified.
+
+    One that is in doubt inside its box stays so, and is held against typical inputs as well.
+    """
+    doubted = run.doubt() is not None
+    holds = _holds(run, space, box, network)
+    if doubted or holds:
+        return (Outcome.UNVERIFIED if doubted else Outcome.RECOVERED), network
     failures = [*run.evidence["failures"], f"verification: {run.evidence['verification']}"]
     first, run.found, better = run.evidence | {"failures": failures}, network, None
     try:
@@ -62,9 +67,13 @@ def _from_wider_boxes(run: Run, space: Counting, box: Domain) -> ReLUNetwork | N
 
 
 def _holds(run: Run, space: Counting, box: Domain, network: ReLUNetwork) -> bool:
-    """True if typical inputs do not speak against it."""
+    """True if it was verified inside its box, and typical inputs do not speak against it.
+
+    One that was not is held against them too: by what it was seen to err by inside.
+    """
     checked = run.evidence["verification"]
-    run.evidence["verification"] = checked.beside(look_at_use(space, network, box, checked.tol, run.rng))
+    tol = checked.tol if checked.ok else checked.bound
+    run.evidence["verification"] = checked.beside(look_at_use(space, network, box, tol, run.rng))
     return bool(run.evidence["verification"].ok)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.geometry.batches import batches
-from reluctant.geometry.noise import SAFETY, DistanceNoise
+from reluctant.geometry.noise import SAFETY, DistanceNoise, Lost
 from reluctant.geometry.samples import TOLERANCE, BoolArray
 from reluctant.numerics import FloatArray, unit_roundoff
 
@@ -58,18 +58,22 @@ def gradients(
     *,
     domain: Domain = EVERYWHERE,
     rounds: int = MOST_ROUNDS,
+    lost: Lost | None = None,
 ) -> Gradients:
     """Slopes along unit directions (k, d), None for the coordinates, on the roomier side of the domain.
 
     Cost: k + 2 rows a point, and as many again for each time its steps had to be shortened; with one round the
-    steps are taken as they are.
+    steps are taken as they are. `lost` is noise of answers besides, by what they are.
     """
     at = np.linalg.norm(points, axis=1)
-    sd, steps, good = noise.at(at), steps.copy(), np.zeros(len(points), dtype=bool)
+    near, steps, good = noise.at(at), steps.copy(), np.zeros(len(points), dtype=bool)
+    sd = near.copy()
     parts: list[_Steps | None] = [None] * len(points)
     for _ in range(rounds):
         for some in _batches(np.flatnonzero(~good), points.shape[1], directions):
             found = _take_steps(ask, points[some], directions, steps[some], rng, domain)
+            if lost is not None:
+                sd[some] = np.hypot(near[some], lost(points[some], found.value))
             good[some] = found.off <= TOLERANCE * np.sqrt(found.gain) * sd[some]
             for i, part in zip(some, found.each(), strict=True):
                 parts[i] = part

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from reluctant.health import Health
 from reluctant.numerics import FloatArray, unit_roundoff
 
-__all__ = ["SAFETY", "DistanceNoise", "roundings"]
+__all__ = ["SAFETY", "DistanceNoise", "Lost", "roundings"]
+
+Lost: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]  # rows and answers (n, m) to more noise (n,) of these
 
 # A reading comes from a few lines, and rounding is larger where sums inside the network are.
 SAFETY = 3.0

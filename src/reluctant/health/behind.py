@@ -22,6 +22,11 @@ __all__ = ["ENOUGH_DECIMALS", "Behind", "refuse_labels"]
 
 # With fewer the values behind a link change in steps that methods see; with so many a few networks are recovered.
 ENOUGH_DECIMALS = 7
+LABELS = "The target answers labels, which no link can read: leave the link out (link='identity')."
+ALWAYS_CERTAIN = (
+    "One class is certain at all of them, by a label or by a probability without a digit left, and no link can read "
+    "that: leave the link out (link='identity'), or ask where another class is likely (domain=)."
+)
 UNDECIDED = 1e-3  # a probability by so much away from 0 and 1
 
 
@@ -91,9 +96,9 @@ def _completed(p: FloatArray, unit: FloatArray) -> FloatArray:
 
 def refuse_labels(oracle: Oracle) -> None:
     """Raise `LinkMismatch` if all that the last rows were answered with behind a link is 0 or 1."""
-    behind = Behind.last_of(oracle)
-    if behind is not None and behind.certain:
+    behind, p = Behind.last_of(oracle), last_told(oracle)
+    if behind is not None and p is not None and behind.certain:
         raise LinkMismatch(
-            "link: got nothing but 0 and 1, also close to the origin, expected probabilities. The target answers "
-            "labels, which no link can read: leave the link out (link='identity')."
+            "link: got nothing but 0 and 1, also at inputs close to the origin, expected probabilities. "
+            + (LABELS if np.ptp(p, axis=0).any() else ALWAYS_CERTAIN)
         )

@@ -12,13 +12,14 @@ from reluctant.domains import Domain
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
-__all__ = ["FARTHEST", "readable_box", "smaller", "told_in_steps", "unsaturated_box"]
+__all__ = ["FARTHEST", "larger", "readable_box", "smaller", "told_in_steps", "unsaturated_box"]
 
 HALF_WIDTHS: FloatArray = 4.0 ** np.arange(5.0, -5.0, -1.0)  # from the largest: 1024 to 1/256
 CORNERS = 12  # asked of each box
 BETWEEN: FloatArray = np.array([3.0, 2.0, 1.5])  # times one of them: below the next
 FARTHEST = 4.0  # deviations: hardly a coordinate of a typical input is farther out
 MARGIN = 4.0  # random corners are not the worst ones; the next smaller box is safe
+ROOM_LEFT = 2.0  # of the margin, in a box that is flat without it
 
 FINE_HALF_WIDTHS: FloatArray = 2.0 ** np.arange(10.0, -9.0, -1.0)  # the same range in finer steps
 SINGLE_RANGE = float(-np.log(np.finfo(np.float32).tiny))  # between log-probabilities that float32 holds with all digits
@@ -27,10 +28,7 @@ READABLE = 0.6  # of that range at random corners: others are farther out
 NEAR_ONE = float(np.log(512))
 
 PLACES, MOSTLY = 8, 0.5  # centres; share of them
-SHORT, LONG = (
-    1e-5,
-    0.3,
-)  # parts of the way to another centre: float32 is not so coarse that it stays the same on the first
+SHORT, LONG = 1e-5, 0.3  # parts of the way to another centre: float32 is not so coarse that it stays on the first
 
 
 def unsaturated_box(oracle: Counting, rng: np.random.Generator) -> Domain | None:
@@ -101,3 +99,8 @@ def _cube(half: float) -> Domain:
 def smaller(box: Domain) -> Domain:
     """The next box to try, where rows inside this one saturated after all."""
     return Domain(box.low / MARGIN, box.high / MARGIN)
+
+
+def larger(box: Domain) -> Domain:
+    """The next box to try, where nothing changes inside this one: half of the margin is left."""
+    return Domain(box.low * ROOM_LEFT, box.high * ROOM_LEFT)

@@ -20,10 +20,14 @@ HALF_A_PERCENT = 0.5 / PERCENT  # of a percent: what rounding to whole ones chan
 
 @dataclass(frozen=True)
 class Writing:
-    """How probabilities are written. number_format: that of the answers, in which they are divided; None: their own."""
+    """How probabilities are written.
+
+    number_format: that of the answers, in which they are divided; None: their own. among_nan: those not told are NaN.
+    """
 
     percent: bool = True
     number_format: str | None = None
+    among_nan: bool = False
 
 
 class Plain(Wrapper):

@@ -18,24 +18,26 @@ from reluctant.health.behind import Behind
 from reluctant.health.saturation import FARTHEST
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.evaluation import evaluate
-from reluctant.numerics import FloatArray
+from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.counting import Counting
 from reluctant.oracles.link import AnswerLink, all_told, link_of
+from reluctant.oracles.lost_digits import lost_digits
 from reluctant.oracles.network import LINK_FUNCTIONS
-from reluctant.verification.tolerances import EXACT_TOLERANCE, MOST_TOLERANCE
+from reluctant.verification.tolerances import EXACT_TOLERANCE, MOST_TOLERANCE, NOISE_FACTOR
 
 __all__ = ["AtUse", "look_at_use"]
 
 POINTS = 192
+NEARLY_0 = 2.0**-10
 NORMAL = 0.9  # of the logarithm of the smallest normal number: ratios of probabilities up to there have their digits
 LARGEST_POWER = 700.0  # e to that is a number in float64, and nothing is read there
 
 
 @dataclass(frozen=True)
 class AtUse:
-    """Typical inputs: how many were asked and could be compared, at how many a network differs, the largest error.
+    """Typical inputs: how many were asked and could be compared, at how many a network differs, the largest difference.
 
-    That is of values, over their deviation.
+    That is of values, over their deviation; 0 where the probabilities differ alone.
     """
 
     asked: int
@@ -51,12 +53,13 @@ class AtUse:
     def __str__(self) -> str:
         if not self.points:
             return f"None of {self.asked} typical inputs outside can be read: nothing is known of them."
-        told = f"{self.points} of {self.asked} typical inputs"
         if self.ok:
-            return f"At {told}, also outside, it agrees with the target."
+            return f"At {self.points} of {self.asked} typical inputs, also outside, it agrees with the target."
+        some = "" if self.points == self.asked else " that can be compared"
+        by = f"by up to {self.largest:.1e} of the output's deviation" if self.largest else "by its probabilities"
         return (
-            f"At {self.differing} of {told}, also outside, it does NOT agree with the target, by up to "
-            f"{self.largest:.1e} of the output's deviation."
+            f"At {self.differing} of {self.points} typical inputs{some}, also outside, it does NOT agree with the "
+            f"target, {by}."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -77,32 +80,47 @@ def look_at_use(
     with oracle.stage("verify", expected=POINTS), all_told(oracle) as heard:
         values = oracle.answer(rows)
     told, link = np.concatenate(heard) if heard else np.empty((0, 0)), link_of(oracle)
-    predicted = evaluate(network, rows)
-    accepted = _accepted(values, tol, Behind.of(told, ratios=oracle.facts.reference) if heard else None, link)
+    predicted, unit = evaluate(network, rows), _units(values)
+    accepted = _accepted(values, unit, tol, told, oracle)
     readable = accepted <= MOST_TOLERANCE
-    errors = _errors(values, predicted, readable)
-    wrong = ~(errors <= accepted) & readable
+    errors = np.where(readable, np.abs(np.where(readable, values, 0.0) - predicted) / unit, 0.0)
     as_told, comparable = _beside_told(predicted, told, link)
-    comparable &= ~readable
-    return AtUse(
-        POINTS, int((readable | comparable).sum()), int(wrong.sum() + (comparable & (as_told > MOST_TOLERANCE)).sum()),
-        float(errors[readable].max(initial=0.0)),
-    )  # fmt: skip
+    unread, differ = ~readable.all(axis=1), errors > accepted
+    wrong = differ.any(axis=1) | (unread & comparable & (as_told > MOST_TOLERANCE))
+    largest = float(errors[differ].max(initial=0.0))
+    return AtUse(POINTS, int((~unread | comparable).sum()), int(wrong.sum()), largest)
 
 
-def _accepted(values: FloatArray, tol: float, behind: Behind | None, link: AnswerLink | None) -> FloatArray:
-    """Errors (n,) accepted in each row, infinite where it cannot be read.
+def _units(values: FloatArray) -> FloatArray:
+    """Deviation (m,) of each output over what is finite; 1 of one that has none."""
+    unit = np.array([column[np.isfinite(column)].std() if np.isfinite(column).any() else 0.0 for column in values.T])
+    return np.where(unit > 0, unit, 1.0)
 
-    Next to 0 and 1 log-odds are known to so much less than elsewhere, and so is every value behind rounding or noise.
-    Ratios of probabilities with all the digits of a number format are not.
+
+def _accepted(values: FloatArray, unit: FloatArray, tol: float, told: FloatArray, oracle: Counting) -> FloatArray:
+    """Errors (n, m) accepted of each value, infinite where it cannot be read.
+
+    Next to 1 log-odds are known to so much less than elsewhere; behind rounding or noise next to 0 as well. Ratios of
+    probabilities with all the digits of a number format are not.
     """
-    size = np.abs(values).max(axis=1)
-    with np.errstate(invalid="ignore"):
-        finite = np.where(np.isfinite(values).all(axis=1), 1.0, np.inf)
-    if behind is not None and link in ("softmax", "log-softmax") and _in_full(behind, tol):
-        smallest = NORMAL * -np.log(np.finfo(behind.number_format).tiny)
-        return np.where(size <= smallest, tol, np.inf)
-    return np.asarray(finite * tol * np.exp(np.minimum(np.nan_to_num(size, nan=0.0), LARGEST_POWER)))
+    behind = Behind.of(told, ratios=oracle.facts.reference) if len(told) else None
+    size = _size(np.where(np.isfinite(values), values, np.inf), ratios=oracle.facts.reference)
+    coarser = np.exp(np.minimum(size, LARGEST_POWER))
+    if behind is None or not _in_full(behind, tol):
+        return np.where(np.isfinite(values), tol * coarser, np.inf)
+    lost, number_format = lost_digits(values, oracle, behind.number_format), behind.number_format
+    if link_of(oracle) == "top-k" or _on_a_grid(told, number_format):
+        lost = unit_roundoff(number_format) * coarser
+    smallest = NORMAL * -np.log(np.finfo(number_format).tiny)
+    read = np.isfinite(values) & ((size if oracle.facts.reference else np.abs(values)) <= smallest)
+    return np.where(read, np.maximum(tol, NOISE_FACTOR * lost / unit), np.inf)
+
+
+def _size(values: FloatArray, *, ratios: bool) -> FloatArray:
+    """How far (n, 1) a row is from even odds, or its smallest probability from its largest, as a logarithm."""
+    if not ratios:
+        return np.asarray(np.abs(values).max(axis=1, keepdims=True))
+    return np.asarray(np.ptp(np.column_stack([np.zeros(len(values)), values]), axis=1, keepdims=True))
 
 
 def _in_full(behind: Behind, tol: float) -> bool:
@@ -110,15 +128,10 @@ def _in_full(behind: Behind, tol: float) -> bool:
     return behind.decimals is None and (tol <= EXACT_TOLERANCE or behind.number_format != "float64")
 
 
-def _errors(values: FloatArray, predicted: FloatArray, readable: NDArray[np.bool_]) -> FloatArray:
-    """The largest error (n,) of each row, over the deviation of what could be read; 0 where a row could not."""
-    errors = np.zeros(len(values))
-    if readable.any():
-        read = values[readable]
-        unit = read.std(axis=0)
-        unit[unit == 0] = np.abs(read).max() or 1.0
-        errors[readable] = (np.abs(read - predicted[readable]) / unit).max(axis=1)
-    return errors
+def _on_a_grid(p: FloatArray, number_format: str) -> bool:
+    """True if probabilities next to 0 are known to a rounding of 1 alone, as where they are made of one next to 1."""
+    small = p[(p > 0) & (p < NEARLY_0)]
+    return bool(small.size and np.all(small % (unit_roundoff(number_format) / 2) == 0))
 
 
 def _beside_told(

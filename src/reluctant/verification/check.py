@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.errors import InvalidInput
+from reluctant.errors import InvalidInput, NonFiniteAnswer
 from reluctant.health.answers import format_noise, rounding_noise
 from reluctant.health.behind import Behind, refuse_labels
 from reluctant.health.noise import measure_noise, noise_model
-from reluctant.health.saturation import FARTHEST, unsaturated_box
+from reluctant.health.saturation import FARTHEST, smaller, unsaturated_box
 from reluctant.health.shape import USABLE_NOISE
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
@@ -29,6 +30,7 @@ from reluctant.verification.tolerances import MOST_TOLERANCE
 __all__ = ["examine", "verify"]
 
 CONFIDENCE = 0.95
+MORE_BOXES = 2  # each smaller than the one before, where probabilities saturate in it
 
 
 def verify(
@@ -55,15 +57,26 @@ def verify(
     network = _in_gauge(network, opened)
     opened.begin("verify", rng)
     with all_told(opened) as told:
+        look = partial(
+            examine, network=network, rng=generator, tol=tol, noise=noise, points=points, per_neuron=per_neuron,
+            told=told,
+        )  # fmt: skip
         box = _where_it_can_be_read(opened, generator, told)
-        within = opened if box is None else Counting(opened.inner, opened.ledger, box)
-        found = examine(
-            within, network, generator, tol=tol, noise=noise, points=points, per_neuron=per_neuron, told=told
-        )
         if box is None:
-            return found
+            return look(opened)
+        found, box = _inside(opened, box, look)
         beyond = look_at_use(opened, network, box, found.tol, generator)
     return replace(found.beside(beyond), inside=box.describe())
+
+
+def _inside(oracle: Counting, box: Domain, look: Callable[[Counting], Verification]) -> tuple[Verification, Domain]:
+    """What is seen inside a box, or inside a smaller one where probabilities saturate in it after all."""
+    for _ in range(MORE_BOXES):
+        try:
+            return look(Counting(oracle.inner, oracle.ledger, box)), box
+        except NonFiniteAnswer:
+            box = smaller(box)
+    return look(Counting(oracle.inner, oracle.ledger, box)), box
 
 
 def _where_it_can_be_read(oracle: Counting, rng: np.random.Generator, told: list[FloatArray]) -> Domain | None:

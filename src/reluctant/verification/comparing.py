@@ -12,6 +12,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.networks.evaluation import evaluate
 from reluctant.numerics import FloatArray, Noise, unit_roundoff
 from reluctant.oracles.counting import Counting
+from reluctant.oracles.lost_digits import lost_digits
 from reluctant.verification.tolerances import EXACT_TOLERANCE, NOISE_FACTOR
 
 __all__ = ["AT_USE", "SCALES", "Compared", "compare_answers"]
@@ -24,7 +25,7 @@ AT_USE = SCALES.index(1.0)
 class Compared:
     """Answers (n, m), the units of their errors, and the errors in these; groups (n,) are numbers of names.
 
-    near_one (n, m): what is not known of log-odds for the digits that probabilities lose next to 1; 0 of other answers.
+    lost (n, m): what is not known of values for the digits that probabilities have lost; 0 of other answers.
     """
 
     answers: FloatArray
@@ -32,7 +33,7 @@ class Compared:
     errors: FloatArray
     groups: NDArray[np.intp]
     names: Sequence[str]
-    near_one: FloatArray
+    lost: FloatArray
 
     @property
     def at_use(self) -> NDArray[np.bool_]:
@@ -48,7 +49,7 @@ class Compared:
 
         An answer near zero has the noise of the sums it is made of: that of the answers around it.
         """
-        sd = np.hypot(noise.absolute, noise.relative * np.maximum(np.abs(self.answers), self.unit)) + self.near_one
+        sd = np.hypot(noise.absolute, noise.relative * np.maximum(np.abs(self.answers), self.unit)) + self.lost
         return np.asarray(np.maximum(EXACT_TOLERANCE, NOISE_FACTOR * sd / self.unit))
 
 
@@ -59,15 +60,8 @@ def compare_answers(
     predicted = evaluate(network, np.concatenate([rows for _, rows in named]), oracle.arrays)
     groups = np.repeat(np.arange(len(named)), [len(rows) for _, rows in named])
     unit = _units(answers, groups)
-    errors, near_one = np.abs(answers - predicted) / unit, _lost_near_one(answers, oracle)
-    return Compared(answers, unit, errors, groups, [name for name, _ in named], near_one)
-
-
-def _lost_near_one(answers: FloatArray, oracle: Counting) -> FloatArray:
-    """Of log-odds: a rounding of 1 over the distance of the probability from it. Ratios of classes lose nothing."""
-    if not oracle.facts.saturates or oracle.facts.reference:
-        return np.zeros_like(answers)
-    return np.asarray(unit_roundoff(np.float64) * np.exp(np.maximum(answers, 0.0)))
+    errors, lost = np.abs(answers - predicted) / unit, lost_digits(answers, oracle)
+    return Compared(answers, unit, errors, groups, [name for name, _ in named], lost)
 
 
 def _units(answers: FloatArray, groups: NDArray[np.intp], at_use: int = AT_USE) -> FloatArray:

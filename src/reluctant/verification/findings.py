@@ -10,6 +10,7 @@ from reluctant.verification.at_use import AtUse
 
 __all__ = ["GroupError", "HeldOut", "Verification"]
 
+FEWER_DIGITS = ", more where answers have fewer digits"
 MISSING = "Neurons whose creases lie farther out may be missing."
 
 
@@ -66,19 +67,28 @@ class Verification:
         both, only_inside = self.ok and at_use.ok, self.ok and not at_use.ok
         return replace(self, ok=both, only_inside=only_inside, at_use=at_use, queries=self.queries + at_use.asked)
 
+    @property
+    def bound(self) -> float:
+        """Error that no point went beyond: the tolerance, or what was seen where answers have fewer digits."""
+        return max(self.tol, self.max_error)
+
     def __str__(self) -> str:
         if self.undecided:
             return f"The noise of the target is too large to compare: a tolerance of {self.tol:.1e} decides nothing."
         verdict = "agrees" if self.ok or self.only_inside else "does NOT agree"
+        fewer_digits = self.ok and self.max_error > self.tol
+        than, where_fewer = (f" than {self.bound:.1e}", FEWER_DIGITS) if fewer_digits else ("", "")
         unseen = (
-            f" With {self.confidence:.0%} confidence fewer than {self.share:.1%} of inputs of one scale err by more."
+            f" With {self.confidence:.0%} confidence fewer than {self.share:.1%} of inputs of one scale err by "
+            f"more{than}."
         )
         where = f" inside {self.inside}, where probabilities do not saturate" if self.inside else ""
         have = "neuron has" if self.untested == 1 else "neurons have"
         untested = f" {self.untested} {have} no crease where random points look for one."
         return (
             f"The network {verdict} with the target: error {self.max_error:.1e} at most, {self.rms_error:.1e} "
-            f"rms, of the output's standard deviation, over {self.points} points{where} (tolerance {self.tol:.1e})."
+            f"rms, of the output's standard deviation, over {self.points} points{where} (tolerance {self.tol:.1e}"
+            f"{where_fewer})."
             + (unseen if self.ok else "")
             + (untested if self.untested else "")
             + (f" {self.at_use}" if self.at_use is not None else "")

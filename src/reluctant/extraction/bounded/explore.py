@@ -46,9 +46,10 @@ class _Batch:
     """Points with their answers: asked once, compared with the model as it grows."""
 
     def __init__(self, inside: Inside, rows: FloatArray) -> None:
-        self.inside, self.rows, self.noise = inside, rows, inside.noise_at(rows)
+        self.inside, self.rows = inside, rows
         with inside.oracle.stage("exploration", expected=len(rows)):
             self.answers = inside.ask(rows)
+        self.noise = inside.noise_of(rows, self.answers)
 
     def explained_by(self, known: Known) -> Known:
         """The model with neurons added until it gives all answers of the batch."""
@@ -58,7 +59,7 @@ class _Batch:
             if not len(loud):
                 return known
             more = self.learn(known, self.rows[self.inside.rng.choice(loud)], gate)
-            self.check_still_quiet(more, loud)
+            self.check_still_quiet(known, more, loud)
             dull = dull + 1 if more.neurons == known.neurons else 0
             known = more
             if dull == DULL_RAYS:
@@ -69,19 +70,22 @@ class _Batch:
             "exploration", "differences no crease explains", number=len(loud), limit=0, partial=known.network()
         )
 
-    def check_still_quiet(self, known: Known, loud: IntArray) -> None:
+    def check_still_quiet(self, known: Known, more: Known, loud: IntArray) -> None:
         """What was explained stays so: a neuron that changes it is not one everywhere."""
-        off = np.abs(self.answers - known(self.rows)).max(axis=1)
+        off = self.off(more) / self.inside.spread
         off[loud] = 0.0
-        if not off.max() < NOT_NOISE * self.inside.spread:
-            worst = float(off.max() / self.inside.spread)
+        off[self.off(known) >= NOT_NOISE * self.inside.spread] = 0.0  # with a wide gate such points are not loud
+        if not off.max() < NOT_NOISE:
             reason = "creases that bend: there is another hidden layer"
-            raise StageFailed("exploration", reason, number=worst, limit=NOT_NOISE, partial=known.network())
+            raise StageFailed("exploration", reason, number=float(off.max()), limit=NOT_NOISE, partial=more.network())
+
+    def off(self, known: Known) -> FloatArray:
+        """How far (n,) the answers are from a model's."""
+        return np.asarray(np.abs(self.answers - known(self.rows)).max(axis=1))
 
     def loud(self, known: Known, leniency: float) -> IntArray:
         """Points where target and model differ by more than noise."""
-        off = np.abs(self.answers - known(self.rows)).max(axis=1)
-        return np.flatnonzero(off > leniency * TOLERANCE * np.hypot(self.noise, known.error(self.rows)))
+        return np.flatnonzero(self.off(known) > leniency * TOLERANCE * np.hypot(self.noise, known.error(self.rows)))
 
     def learn(self, known: Known, point: FloatArray, gate: float) -> Known:
         """Neurons on the ray through a point, as far as the domain goes."""

@@ -8,9 +8,10 @@ import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.extraction.bounded.walls import domain_scale
-from reluctant.geometry import DistanceNoise
+from reluctant.geometry import DistanceNoise, Gradients, gradients
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
+from reluctant.oracles.lost_digits import lost_digits
 
 __all__ = ["Inside"]
 
@@ -39,6 +40,14 @@ class Inside:
         """Answers; rows that rounding has put a hair outside are put back."""
         return self.oracle.query(np.clip(rows, self.domain.low, self.domain.high))
 
-    def noise_at(self, rows: FloatArray) -> FloatArray:
-        """Noise (n,) of answers there."""
-        return self.noise.at(np.linalg.norm(rows, axis=1))
+    def gradients(self, points: FloatArray, axes: FloatArray | None, steps: FloatArray) -> Gradients:
+        """Slopes at points along these axes, None for the coordinates."""
+        return gradients(self.ask, points, axes, steps, self.noise, self.rng, domain=self.domain, lost=self.lost)
+
+    def noise_of(self, rows: FloatArray, answers: FloatArray) -> FloatArray:
+        """Noise (n,) of these answers: by where they were asked, and by the digits that probabilities lose."""
+        return np.hypot(self.noise.at(np.linalg.norm(rows, axis=1)), self.lost(rows, answers))
+
+    def lost(self, _: FloatArray, answers: FloatArray) -> FloatArray:
+        """Noise (n,) of answers that come from probabilities next to 1, wherever they were asked; 0 of others."""
+        return np.asarray(lost_digits(answers, self.oracle).max(axis=1))

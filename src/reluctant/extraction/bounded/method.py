@@ -18,7 +18,7 @@ from reluctant.extraction.certificate import Certificate
 from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.memory import remember
 from reluctant.extraction.polish import MOST_PARAMETERS, polish
-from reluctant.geometry import DistanceNoise, Lines, gradients, scan_lines
+from reluctant.geometry import DistanceNoise, Lines, scan_lines
 from reluctant.geometry.creases import SMALLEST_BEND
 from reluctant.geometry.noise import roundings
 from reluctant.networks import ReLUNetwork
@@ -47,7 +47,8 @@ def recover_inside(
     known = explore(inside, known, keep)
     network, parameters = known.network(), known.neurons * (oracle.dim + 1 + oracle.outputs)
     if 0 < parameters <= MOST_PARAMETERS:
-        network = polish(network, *memory.everything(), noise)
+        rows, answers = memory.everything()
+        network = polish(network, rows, answers, noise, lost=inside.lost(rows, answers))
     resolution = SMALLEST_BEND * float(np.median(known.sd)) if known.neurons else 0.0
     return Candidate(network, certificate=Certificate(known.sd, resolution, radius=np.inf))
 
@@ -60,16 +61,14 @@ def first_line(inside: Inside) -> tuple[Inside, Known, list[Ray]]:
     ends = inside.domain.sample(inside.rng, 2, inside.oracle.dim)
     line = Lines.between(ends[:1], ends[1:], inside.scale)
     with inside.oracle.stage("first line"):
-        scan = scan_lines(inside.ask, line, inside.noise, inside.rng)
+        scan = scan_lines(inside.ask, line, inside.noise, inside.rng, lost=inside.lost)
         if scan.open.any() or np.any(np.diff(scan.creases.t) <= 0):
             raise StageFailed("first line", "creases too close to each other", number=scan.open.sum(), limit=0)
         stops = np.concatenate([line.low, scan.creases.t, line.high])
         longest = int(np.argmax(np.diff(stops)))
         at, length = stops[longest : longest + 2].mean(), np.diff(stops)[longest : longest + 1]
         anchor = line.points(np.zeros(1, dtype=int), np.array([at]))
-        found = gradients(
-            inside.ask, anchor, None, ANCHOR_STEP * length, inside.noise, inside.rng, domain=inside.domain
-        )
+        found = inside.gradients(anchor, None, ANCHOR_STEP * length)
     if not found.good.all():
         raise StageFailed("first line", "not affine anywhere near the anchor", number=1, limit=0)
     known = Known.affine(anchor[0], found.value[0], found.slope[0], float(found.sd[0]))

@@ -11,7 +11,7 @@ from reluctant.extraction.bounded.known import Known
 from reluctant.extraction.bounded.outputs import Factors, factorise
 from reluctant.extraction.bounded.pieces import BEFORE, Group, plan_groups
 from reluctant.extraction.bounded.rays import Ray
-from reluctant.geometry import Gradients, gradients
+from reluctant.geometry import Gradients
 from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray
 from reluctant.numerics import FloatArray
 
@@ -30,7 +30,8 @@ def neurons_on_a_ray(inside: Inside, known: Known, ray: Ray, gate: float) -> Kno
     rows a crease with one output, with m outputs down to that for every 0.6·m creases.
     """
     stretches = _Stretches.of(known, ray)
-    error = inside.noise_at(stretches.points) / (SHORT * stretches.length) * inside.scale / inside.spread
+    noise = inside.noise_of(stretches.points, known(stretches.points))
+    error = noise / (SHORT * stretches.length) * inside.scale / inside.spread
     groups = plan_groups(ray, stretches.length, error < gate)
     if not groups:
         return known
@@ -105,10 +106,10 @@ class _Stretches:
         steps = np.minimum(SHORT * self.length[pieces], room)
         if dim >= WORTH_A_TRIAL:
             axes = np.eye(dim)[inside.rng.choice(dim, TRIAL_COORDINATES, replace=False)]
-            trial = gradients(inside.ask, points, axes, steps, inside.noise, inside.rng, domain=inside.domain)
+            trial = inside.gradients(points, axes, steps)
             factors = factorise(groups, *_Measured(pieces, trial).changes(groups, known, axes), self.ray)
             steps = np.minimum(self._safe_steps(factors, pieces), room)
-        found = gradients(inside.ask, points, None, steps, inside.noise, inside.rng, domain=inside.domain)
+        found = inside.gradients(points, None, steps)
         return _Measured(pieces, found)
 
     def _safe_steps(self, factors: Factors, pieces: IntArray) -> FloatArray:

@@ -20,7 +20,11 @@ def new_creases(inside: Inside, known: Known, point: FloatArray) -> Ray | None:
     def difference(rows: FloatArray) -> FloatArray:
         return inside.ask(rows) - known(rows)
 
-    scan = scan_lines(difference, line, known.noise_towards(point, inside.noise), inside.rng, few=True)
+    def lost(rows: FloatArray, f: FloatArray) -> FloatArray:
+        return inside.lost(rows, known(rows) + f)
+
+    noise = known.noise_towards(point, inside.noise)
+    scan = scan_lines(difference, line, noise, inside.rng, few=True, lost=lost)
     if scan.open.any() or np.any(np.diff(scan.creases.t) <= 0):
         return None
     found = scan.creases

@@ -15,9 +15,10 @@ from reluctant.geometry.noise import DistanceNoise, roundings
 from reluctant.geometry.samples import NONE, SPACING, BoolArray, IntArray, Pieces, Samples, find_pieces
 from reluctant.numerics import FloatArray
 
-__all__ = ["CROWDED", "AskAt", "Places", "Search", "Usual", "Wanted"]
+__all__ = ["CROWDED", "AskAt", "LostAt", "Places", "Search", "Usual", "Wanted"]
 
 AskAt: TypeAlias = Callable[[IntArray, FloatArray], FloatArray]  # positions on lines of these indices to answers
+LostAt: TypeAlias = Callable[[IntArray, FloatArray, FloatArray], FloatArray]  # the same and answers to their noise
 
 CROWDED = 1000  # creases on a line: with more, checks are narrower in proportion, or some would hold two creases
 CREASES_AT_FIRST = 500  # samples allowed before any crease is certified, in creases
@@ -91,6 +92,7 @@ class Search:
     """What a search asks and how, what it has counted so far, and whether its lines are crowded.
 
     `usual` is what creases are like elsewhere, if the search is about a part of its lines; it counts with the whole.
+    `lost_at` is noise that answers have by what they are, besides that of their distance.
     """
 
     ask_at: AskAt
@@ -99,6 +101,7 @@ class Search:
     crowded: bool
     counts: Counts = field(default_factory=Counts)
     usual: Usual | None = None
+    lost_at: LostAt | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -111,6 +114,7 @@ class Search:
         line, t = places.line, places.t
         f = self.ask_at(line, t)
         sd = np.hypot(self.sd(t), roundings(np.abs(f).max(axis=1)))
+        sd = sd if self.lost_at is None else np.hypot(sd, self.lost_at(line, t, f))
         numbers = np.concatenate(wanted.pair), np.concatenate(wanted.check), np.full(len(t), self.counts.rounds)
         self.counts.rounds += 1
         return Samples(line, t, f, sd, *numbers)

@@ -10,9 +10,9 @@ import numpy as np
 
 from reluctant.geometry.creases import Scan, before_creases, bends, creases_after, merge_equal
 from reluctant.geometry.lines import Lines
-from reluctant.geometry.noise import DistanceNoise
+from reluctant.geometry.noise import DistanceNoise, Lost
 from reluctant.geometry.samples import Samples
-from reluctant.geometry.search.asking import AskAt, Places, Search
+from reluctant.geometry.search.asking import AskAt, LostAt, Places, Search
 from reluctant.geometry.search.meetings import Meetings
 from reluctant.geometry.search.rounds import Round, next_round
 from reluctant.geometry.search.starts import look_at, start, start_afresh, start_with_few
@@ -42,6 +42,7 @@ def scan_lines(
     most: int | None = None,
     watch: Watch | None = None,
     ask_at: AskAt | None = None,
+    lost: Lost | None = None,
 ) -> Scan:
     """Find every crease on every line, from limit to limit; `watch` is shown what is known after every round.
 
@@ -49,12 +50,14 @@ def scan_lines(
 
     Every line is also looked at in `places` (p,), positions where something narrow is known to be. After `most`
     rows the search ends as it stands, with intervals open. `close` creases, with little between them for their noise,
-    are looked for as carefully as in a crowd.
+    are looked for as carefully as in a crowd. `lost`, if given, says how much more noise answers have than `noise`
+    by what they are.
 
     Cost: about five rows a crease, and 16 a line; 5 a line where `few` creases are expected.
     """
     with np.errstate(divide="ignore", invalid="ignore"):  # positions that rounding makes one give no slope
-        search = Search(ask_at or _by_rows(ask, lines), lines, noise, crowded=close)
+        lost_at = None if lost is None else _lost_by_rows(lost, lines)
+        search = Search(ask_at or _by_rows(ask, lines), lines, noise, crowded=close, lost_at=lost_at)
         samples = start_with_few(search, rng) if few else start(search, rng)
         if places is not None:
             samples = samples + look_at(search, places)
@@ -64,6 +67,10 @@ def scan_lines(
 
 def _by_rows(ask: Ask, lines: Lines) -> AskAt:
     return lambda line, t: ask(lines.points(line, t))
+
+
+def _lost_by_rows(lost: Lost, lines: Lines) -> LostAt:
+    return lambda line, t, answers: lost(lines.points(line, t), answers)
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,13 @@ class Stretches:
 
     def search(self, whole: Search, seen: Round) -> Search:
         """The same search, asked about stretches."""
-        return replace(whole, ask_at=lambda at, t: whole.ask_at(self.line[at], t), usual=seen.usual)
+        lost = whole.lost_at
+        return replace(
+            whole,
+            ask_at=lambda at, t: whole.ask_at(self.line[at], t),
+            lost_at=None if lost is None else lambda at, t, answers: lost(self.line[at], t, answers),
+            usual=seen.usual,
+        )
 
 
 def _near(s: Samples, pieces: Pieces, places: Places) -> BoolArray:

@@ -1,0 +1,35 @@
+"""What is lost of values behind probabilities is about what is seen to be lost, and no less."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import reluctant as rl
+from reluctant.oracles.lost_digits import lost_digits
+from reluctant.oracles.network import LINK_FUNCTIONS
+
+MOST = 30.0  # times: a bound is no more than that above what was met, on the whole
+ROUNDINGS = 4.0  # of the numbers that a link is made of
+
+
+@pytest.mark.parametrize(("link", "values"), [("sigmoid", (2.0, 34.0)), ("softmax", (715.0, 735.0))])
+def test_what_is_lost_is_what_is_seen(link: str, values: tuple[float, float]) -> None:
+    z, sides = np.linspace(*values, 400)[:, None], np.array([[1.0]] if link == "sigmoid" else [[0.0, -1.0]])
+    oracle = rl.open_oracle(lambda x: LINK_FUNCTIONS[link](x @ sides), dim=1, link=link)
+    read, true = oracle.answer(z), z @ sides[:, -1:]
+    off, lost = np.abs(read - true), lost_digits(read, oracle)
+    assert (off <= ROUNDINGS * (lost + np.finfo(float).eps * np.abs(z))).all()
+    assert np.median(lost) < MOST * np.median(off)
+
+
+def test_small_probabilities_have_all_their_digits() -> None:
+    oracle = rl.open_oracle(lambda x: LINK_FUNCTIONS["sigmoid"](x[:, :1]), dim=2, link="sigmoid")
+    assert (lost_digits(np.array([[-600.0], [-20.0], [0.0]]), oracle) <= np.finfo(float).eps).all()
+
+
+def test_what_has_no_such_link_loses_nothing() -> None:
+    values, log_p = rl.open_oracle(lambda x: x, dim=2), LINK_FUNCTIONS["log-softmax"]
+    read = rl.open_oracle(lambda x: log_p(x), dim=2, link="log-softmax")
+    for oracle in (values, read):
+        assert not lost_digits(np.full((3, 1), 30.0), oracle).any()
