@@ -27,6 +27,7 @@ ALWAYS_CERTAIN = (
     "One class is certain at all of them, by a label or by a probability without a digit left, and no link can read "
     "that: leave the link out (link='identity'), or ask where another class is likely (domain=)."
 )
+HALF_THE_DIGITS = float(np.sqrt(unit_roundoff(np.float64)))  # of 1: nearer to it than this more of them are lost
 UNDECIDED = 1e-3  # a probability by so much away from 0 and 1
 
 
@@ -35,13 +36,15 @@ class Behind:
     """decimals: that the probabilities are rounded to, None if they are not; noise: what that puts on the values.
 
     certain: every one of them was exactly 0 or 1, as labels are, and as all are where they saturate.
-    number_format: the narrowest that holds them.
+    number_format: the narrowest that holds them. next_to_one: some lie where few numbers are left up to 1, so that
+    values read from them change in steps.
     """
 
     decimals: int | None
     noise: float
     certain: bool = False
     number_format: str = "float64"
+    next_to_one: bool = False
 
     @property
     def too_coarse(self) -> bool:
@@ -68,12 +71,16 @@ class Behind:
         certain = bool(np.isin(p, (0.0, 1.0)).all() and (p == 1).any())
         number_format = "float64" if certain else narrowest_format(everything)
         if not in_unit(p) or certain or (decimals is None and number_format == "float64"):
-            return cls(None, 0.0, certain, number_format)
+            return cls(None, 0.0, certain, number_format, _next_to_one(p))
         unit = _unit(p, number_format) if decimals is None else np.full_like(p, 10.0**-decimals)
         room = _completed(p, unit) if ratios else np.minimum(p, 1 - p)
         with np.errstate(divide="ignore", invalid="ignore"):
             worst = np.max(unit / room, axis=1, initial=0.0, where=room > 0)  # error of a logarithm
-        return cls(decimals, float(UNIFORM_SD * np.median(worst)), False, number_format)
+        return cls(decimals, float(UNIFORM_SD * np.median(worst)), False, number_format, _next_to_one(p))
+
+
+def _next_to_one(p: FloatArray) -> bool:
+    return bool(np.any((p <= 1) & (p > 1 - HALF_THE_DIGITS)))
 
 
 def _decimals(p: FloatArray) -> int | None:

@@ -117,7 +117,7 @@ def _summarise(
         queries=queries,
         behind=behind,
         whole=whole,
-        in_steps=shape is Shape.PIECEWISE_CONSTANT and change_in_steps(near),
+        in_steps=shape is Shape.PIECEWISE_CONSTANT and _in_steps(near, behind),
         **vars(like),
     )
 
@@ -198,11 +198,16 @@ def _shape(near: ShortLines, noise: NoiseReading | None, behind: Behind | None) 
     sound = near.sound
     if noise is None or 2 * sound.sum() < len(sound) or (behind is not None and behind.too_coarse):
         return Shape.UNCLEAR
-    if change_in_steps(near):
+    if _in_steps(near, behind):
         return Shape.PIECEWISE_CONSTANT
     change = np.abs(near.ahead[1][sound] - near.at_centres[sound]).max(axis=1)
     sd = noise.sd * SECOND_DIFFERENCE_GAIN
     return classify_shape(near.second_differences, change, sd, near.finite_answers)
+
+
+def _in_steps(near: ShortLines, behind: Behind | None) -> bool:
+    """True for steps of the target's own: not for those of probabilities that lose their digits next to 1."""
+    return change_in_steps(near) and not (behind is not None and behind.next_to_one)
 
 
 def _constant_beyond(near: ShortLines, far: dict[float, ShortLines], noise: float) -> float | None:
