@@ -87,3 +87,24 @@ def test_an_audit_of_trees_does_not_speak_of_a_part_or_clipped_inputs() -> None:
     assert "clipped" not in found.verdict.sentence
     assert "part of the network" not in found.verdict.sentence
     assert not rl.extract(target).ok
+
+
+@pytest.mark.parametrize("slope", [1, 3, 10, 30])
+@pytest.mark.parametrize("units", [2, 6])
+def test_ramps_are_no_steps(slope: int, units: int, seed: int) -> None:
+    """Flat places on many levels, and a way from each to the next: a network that is recovered."""
+    rng = np.random.default_rng(seed)
+    ramps, outputs = slope * rng.standard_normal((DIM, units)), rng.standard_normal(units)
+    health = check_health(open_oracle(lambda x: np.clip(x @ ramps, 0, 1) @ outputs, dim=DIM), rng=seed)
+    assert not health.in_steps
+    network = rl.ReLUNetwork(
+        [np.vstack([ramps.T, ramps.T]), np.concatenate([outputs, -outputs])[None]],
+        [np.concatenate([np.zeros(units), -np.ones(units)]), np.zeros(1)],
+    )
+    assert rl.extract(rl.open_oracle(network), rng=seed).ok
+
+
+def test_a_look_between_two_levels_takes_few_rows() -> None:
+    trees, ramps = open_oracle(forest(20, 4, 0), dim=DIM), open_oracle(NETWORK)
+    assert check_health(trees, rng=0).queries <= 102 + 120
+    assert check_health(ramps, rng=0).queries == 102

@@ -45,8 +45,9 @@ def check_health(oracle: Oracle, *, rng: Rng = 0, lines: int = 6) -> Health:
     """Look at a target's query interface: noise, rounding, shape, faults.
 
     Cost: 10 rows a line and, if inputs are unbounded, 7 more a line far out: 102 rows by default. A target
-    that is smooth or has creases very close to each other is asked 2 to 12 more rows a line; one that answers whole
-    numbers, alone or beside others, at most 240 more for each and 100, to tell labels from rounded values.
+    that is smooth or has creases very close to each other is asked 2 to 12 more rows a line; one that is flat around all
+    lines at most 120, to tell steps from ramps; one that answers whole numbers, alone or beside others, at most 240 more
+    for each and 100, to tell labels from rounded values.
     """
     if lines < 2:
         raise InvalidInput.about("lines", got=lines, expected="at least 2")
@@ -67,7 +68,9 @@ def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: 
         behind = Behind.of(np.concatenate(told), ratios=oracle.facts.reference) if told else None
         far = _ask_far(oracle, rng, near) if domain.is_space else {}
         whole = _whole(oracle, rng, near, far, repeated)
-    health = _summarise(near, repeated, far, behind, whole, oracle.queries - before)
+        readable = behind is None or not (behind.too_coarse or behind.next_to_one)
+        in_steps = readable and change_in_steps(partial(ask, oracle), near)
+    health = _summarise(near, repeated, far, behind, whole, in_steps, oracle.queries - before)
     health = replace(health, recast=oracle.facts.recast, **_other_labels(health, near, far))
     if health.answers is Kind.VALUES and behind is None:
         with oracle.stage("health"):
@@ -91,11 +94,11 @@ def _ask_far(oracle: Counting, rng: np.random.Generator, near: ShortLines) -> di
 
 def _summarise(
     near: ShortLines, repeated: FloatArray, far: dict[float, ShortLines], behind: Behind | None, whole: Whole | None,
-    queries: int,
+    in_steps: bool, queries: int,
 ) -> Health:  # fmt: skip
     scores = whole is Whole.SCORES
     near_noise, far_noise = _near_reading(near, behind, scores), _far_reading(far)
-    shape, off = _shape(near, near_noise, behind), NOISE_FACTOR * near_noise.sd if near_noise else 0.0
+    shape, off = _shape(near, near_noise, behind, in_steps), NOISE_FACTOR * near_noise.sd if near_noise else 0.0
     off = 0.0 if shape is Shape.UNCLEAR else off  # noise that hides everything else would explain everything
     sd, curved = near_noise.sd if near_noise else None, shape is Shape.SMOOTH
     like = Likeness.of(near, far, sd, off, linked=behind is not None, curved=curved, scores=scores)
@@ -117,7 +120,7 @@ def _summarise(
         queries=queries,
         behind=behind,
         whole=whole,
-        in_steps=shape is Shape.PIECEWISE_CONSTANT and _in_steps(near, behind),
+        in_steps=shape is Shape.PIECEWISE_CONSTANT and in_steps,
         **vars(like),
     )
 
@@ -194,20 +197,15 @@ def _far_reading(far: dict[float, ShortLines]) -> NoiseReading | None:
     return read_noise(lines, NOISE_SCALE) if lines is not None and lines.sound.all() else None
 
 
-def _shape(near: ShortLines, noise: NoiseReading | None, behind: Behind | None) -> Shape:
+def _shape(near: ShortLines, noise: NoiseReading | None, behind: Behind | None, in_steps: bool) -> Shape:
     sound = near.sound
     if noise is None or 2 * sound.sum() < len(sound) or (behind is not None and behind.too_coarse):
         return Shape.UNCLEAR
-    if _in_steps(near, behind):
+    if in_steps:
         return Shape.PIECEWISE_CONSTANT
     change = np.abs(near.ahead[1][sound] - near.at_centres[sound]).max(axis=1)
     sd = noise.sd * SECOND_DIFFERENCE_GAIN
     return classify_shape(near.second_differences, change, sd, near.finite_answers)
-
-
-def _in_steps(near: ShortLines, behind: Behind | None) -> bool:
-    """True for steps of the target's own: not for those of probabilities that lose their digits next to 1."""
-    return change_in_steps(near) and not (behind is not None and behind.next_to_one)
 
 
 def _constant_beyond(near: ShortLines, far: dict[float, ShortLines], noise: float) -> float | None:
