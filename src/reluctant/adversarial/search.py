@@ -57,6 +57,8 @@ def follow(source: Source, start: FloatArray, steps: int, values: FloatArray, ma
     """Search from an input with these answers (m,) and margins."""
     margin = float(margins.smallest(values[None])[0])
     evidence: dict[str, Any] = {"margin": margin, "noise": source.sd}
+    if margins.classes is None:
+        evidence["above"] = bool(margins.winner)  # the threshold
     if margin <= source.least:
         return Search(Outcome.ON_BOUNDARY, start, values, margins, None, evidence)
     best, here = None, RayPoint(start, values, flipped=False)

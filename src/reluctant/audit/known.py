@@ -167,9 +167,9 @@ class Known:
 
     @property
     def unexplained(self) -> bool:
-        """True if answers are curved and end far out, and no link is known that makes them so of values."""
+        """True if answers are curved and end far out, or inside a domain, and no link is known that makes them so."""
         health = self.health
-        return health is not None and not self.linked and health.squashed and not health.are_probabilities
+        return health is not None and not self.linked and health.may_be_squashed and not health.are_probabilities
 
     @property
     def perhaps_numbers(self) -> bool:

@@ -42,7 +42,12 @@ def _leaking(known: Known) -> tuple[bool, ...]:
 
 def open_steps(known: Known, leak: str) -> list[str]:
     """The steps that leave open whether this leaks."""
-    return [step for step in NEEDS[leak] if not known.settled(step)]
+    return [step for step in NEEDS[leak] if not known.settled(step) or (step == "flip" and _one_sided(known))]
+
+
+def _one_sided(known: Known) -> bool:
+    """True if one output had the same sign at every input, and none flipped: another threshold may be what decides."""
+    return {flip.evidence.get("above") for flip in known.flips if not flip.ok} in ({True}, {False})
 
 
 def open_leaks(known: Known) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ __all__ = [
     "RARE",
     "ROUNDED",
     "UNEXPLAINED",
+    "UNEXPLAINED_INSIDE",
     "coarse",
     "happened",
     "lacks",
@@ -87,12 +88,16 @@ ROUNDED = (
     "values would find with more digits is left open."
 )
 MAY_BE_CLIPPED = (
-    "Far out its answers no longer change, as if inputs were clipped: give their range (--domain LOW,HIGH), and "
-    "nothing is asked outside."
+    "Far out its answers no longer change, as if inputs or answers were clipped: give the range of its inputs "
+    "(--domain LOW,HIGH), and nothing is asked outside."
 )
 UNEXPLAINED = (
     "They end far out, as if something stood after the values that no link here undoes. If they are probabilities in "
     "another form, audit them as numbers between 0 and 1, one for each class."
+)
+UNEXPLAINED_INSIDE = (
+    "They are curved in this range, by smooth neurons, or by something after the values that no link here undoes: give "
+    "the values before it, if you have them."
 )
 LABELS = "Labels"
 MAYBE_LABELS = "Whole numbers that may be labels"

@@ -24,7 +24,8 @@ INPUTS = 5  # that are tried
 def flip_inputs(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """One gradient step at a few inputs: on the copy where there is one, else with the span, else by questions."""
     _skip_without_gradient(known)
-    if known.may_be_sigmoids and oracle.outputs == 1:
+    between = known.health is not None and known.health.unit and not known.linked
+    if (known.may_be_sigmoids or between) and oracle.outputs == 1:
         raise Skip("One answer that may be a probability has no sign that could flip.", settles=False)
     by: dict[str, Any] = {"network": known.network} if known.network is not None else {"span": _usable_span(known)}
     return {"flips": tuple(flip_sign(oracle, x, rng=seed, **by) for x in known.given.inputs[:INPUTS])}

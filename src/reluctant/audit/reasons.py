@@ -14,6 +14,7 @@ from reluctant.audit.owner import (
     RARE,
     ROUNDED,
     UNEXPLAINED,
+    UNEXPLAINED_INSIDE,
     coarse,
     happened,
     reason,
@@ -56,7 +57,9 @@ def elsewhere(known: Known) -> list[str]:
     clipped += [ROUNDED if known.whole is Whole.SCORES else MAYBE_ROUNDED] if known.perhaps_numbers else []
     percent = known.health is not None and known.health.percent
     give = GIVE_PERCENT if percent else GIVE_SIGMOID
-    return [*clipped, *([give] if known.unread else [UNEXPLAINED] if known.unexplained else [])]
+    ends = known.health is not None and known.health.constant_beyond is not None
+    unexplained = UNEXPLAINED if ends else UNEXPLAINED_INSIDE
+    return [*clipped, *([give] if known.unread else [unexplained] if known.unexplained else [])]
 
 
 def _of_span(known: Known, before: list[str]) -> str:

@@ -106,11 +106,20 @@ def verified(known: Known) -> str:
     return " ".join(str(part) for part in said if part) or MEASURED_ALONE
 
 
+OF_LABELS = (
+    "High for the directions that labels depend on, and for no others: long steps along those changed no label at the "
+    "points of the boundary that were checked."
+)
+
+
 def span_confidence(known: Known) -> str:
     """How sure directions are, where they are all that was taken."""
-    assert known.span is not None
-    return (
+    span = known.span
+    assert span is not None
+    said = (
         "High for the directions: long steps along all others changed no answer, and the weakest of them stands out "
-        f"clearly (a margin of {known.span.margin:.1e}, where 1 would be no difference). "
-        f"{MEASURED if trained_on(known) else NO_COPY}"
+        f"clearly (a margin of {span.margin:.1e}, where 1 would be no difference)."
     )
+    if "labels" in span.evidence:
+        said = f"{OF_LABELS} {span.evidence.get('limits', '')}".strip()
+    return f"{said} {MEASURED if trained_on(known) else NO_COPY}"

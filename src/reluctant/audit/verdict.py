@@ -80,8 +80,9 @@ def _span_sentence(known: Known) -> str:
     assert known.span is not None
     trained = trained_on(known)
     no_copy = f". {trained}No closer copy was made." if trained else "; no copy of the network was made."
+    seen = "labels were seen to depend on" if "labels" in known.span.evidence else "the network looks at"
     said = (
-        f"The {known.span.rank} of {known.span.subspace.dim} directions that the network looks at can be taken in "
+        f"The {known.span.rank} of {known.span.subspace.dim} directions that {seen} can be taken in "
         f"{known.span.queries:,} queries{no_copy} {part_taken(known)}{why_not(known)}"
     )
     return said.strip() + where(known)

@@ -45,9 +45,9 @@ def check_health(oracle: Oracle, *, rng: Rng = 0, lines: int = 6) -> Health:
     """Look at a target's query interface: noise, rounding, shape, faults.
 
     Cost: 10 rows a line and, if inputs are unbounded, 7 more a line far out: 102 rows by default. A target
-    that is smooth or has creases very close to each other is asked 2 to 12 more rows a line; one that is flat around all
-    lines at most 120, to tell steps from ramps; one that answers whole numbers, alone or beside others, at most 240 more
-    for each and 100, to tell labels from rounded values.
+    that is smooth or has creases very close to each other is asked 2 to 12 more rows a line; one that is flat around
+    all lines at most 120, to tell steps from ramps; one that answers whole numbers, alone or beside others, at most 240
+    more for each and 100, to tell labels from rounded values.
     """
     if lines < 2:
         raise InvalidInput.about("lines", got=lines, expected="at least 2")

@@ -1,7 +1,7 @@
 """Steps: answers that stay exactly the same under small changes of the input, on levels that are no rounded numbers.
 
-Trees answer like that, alone or many of them. Rounded values lie on a grid, of decimals or of a number format. Ramps of a
-network have flat places on many levels too, but between two of them it goes up or down by and by: a tree jumps.
+Trees answer like that, alone or many of them. Rounded values lie on a grid, of decimals or of a number format. Ramps of
+a network have flat places on many levels too, but between two of them it goes up or down by and by: a tree jumps.
 """
 
 from __future__ import annotations

@@ -154,6 +154,11 @@ class Health:
         """True if answers are curved, and end far out: something stands after the values, if there are any."""
         return self.shape is Shape.SMOOTH and self.constant_beyond is not None
 
+    @property
+    def may_be_squashed(self) -> bool:
+        """The same, or curved inside a domain, where nothing is known of how they end."""
+        return self.squashed or (self.shape is Shape.SMOOTH and self.largest_scale is None)
+
     def _sizes(self) -> list[str]:
         """Digits and noise, which labels do not have."""
         if not np.isfinite(self.spread):
@@ -191,7 +196,7 @@ class Health:
         if self.are_probabilities and self.saturated:
             return "they saturate"
         unclear = (self.shape is Shape.SMOOTH or self.may_be_sigmoids) and not self.are_probabilities
-        clipped = "inputs are clipped (give their range: --domain LOW,HIGH)"
+        clipped = "inputs or answers are clipped (give the range of inputs: --domain LOW,HIGH)"
         return f"they saturate, or {clipped}" if unclear else f"it may be that {clipped}"
 
     def to_dict(self) -> dict[str, Any]:

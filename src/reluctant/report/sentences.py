@@ -21,6 +21,7 @@ __all__ = [
     "is_curved",
     "is_linked",
     "line_sentence",
+    "of_labels",
     "shape_words",
     "shown_classes",
     "target_name",
@@ -74,7 +75,16 @@ def _span(record: Data) -> list[str]:
     found = f"It looks at {count(span['rank'])} of {count(span['inputs'])} directions of its input{angle}."
     others = span["inputs"] - span["rank"]
     which = "the other one" if others == 1 else f"the other {count(others)}"
+    if of_labels(span):
+        return [
+            f"Its labels depend on {found.removeprefix('It looks at ')} Steps along {which} were seen to change none."
+        ]
     return [f"{found} Noise along {which} changes no answer."]
+
+
+def of_labels(span: Data) -> bool:
+    """True if directions were taken from labels: values may depend on others too."""
+    return "labels" in (span.get("evidence") or {})
 
 
 def flip_sentence(record: Data) -> str:

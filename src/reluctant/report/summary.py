@@ -13,7 +13,7 @@ from reluctant.health.words import MAYBE_LABELS, STEPWISE
 from reluctant.report.defenses import is_close, is_open, trained_note
 from reluctant.report.findings import is_measured, is_trained
 from reluctant.report.levels import has_part
-from reluctant.report.sentences import is_linked, shape_words
+from reluctant.report.sentences import is_linked, of_labels, shape_words
 from reluctant.report.student import student_of
 from reluctant.report.words import count, duration, money, percent, size
 
@@ -149,6 +149,7 @@ def _span(record: Data) -> Figure | None:
         return None
     others = span["inputs"] - span["rank"]
     note = f"the other {count(others)} do not matter to it" if others > 1 else "the other one does not matter to it"
+    note = "its labels were seen to depend on no others" if of_labels(span) else note
     note = note if others else "every direction counts"
     return Figure("Directions it looks at", f"{count(span['rank'])} of {count(span['inputs'])}", note)
 
