@@ -70,7 +70,7 @@ class StandIn:
 
 
 def default_defenses(
-    facts: Facts, spread: float, last: Sequence[str] = (), *, link: AnswerLink = "identity"
+    facts: Facts, spread: float, last: Sequence[str] = (), link: AnswerLink = "identity"
 ) -> list[Trial]:
     """The defenses that fit a model with these answers, of this link, none at all first. A tanh makes no classes.
 
@@ -117,7 +117,7 @@ def sweep(
         engine: "dask://host:port", or a Client: defenses are tried at the same time, on its workers.
     """
     trials = [
-        names for names in default_defenses(model.copy.facts, model.spread, model.last, link=model.link)
+        names for names in default_defenses(model.copy.facts, model.spread, model.last, model.link)
         if names != LABELS_ALONE or model.has_labels
     ]  # fmt: skip
     watch, clock = watch or _unwatched, Clock(seconds, len(trials) + 1)

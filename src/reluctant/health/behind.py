@@ -83,12 +83,12 @@ class Behind:
         certain = bool(np.isin(p, (low, high)).all() and (p == 1).any())
         number_format = "float64" if certain else narrowest_format(everything)
         if not _within(p, low) or certain or (decimals is None and number_format == "float64"):
-            return cls(None, 0.0, certain, number_format, link)
+            return cls(None, 0.0, certain, number_format, link=link)
         unit = _unit(p, number_format) if decimals is None else np.full_like(p, 10.0**-decimals)
         room = _completed(p, unit) if ratios else np.minimum(p - low, 1 - p)
         with np.errstate(divide="ignore", invalid="ignore"):
             worst = np.max(unit / room, axis=1, initial=0.0, where=room > 0)  # error of a logarithm
-        return cls(decimals, float(UNIFORM_SD * np.median(worst)), False, number_format, link)
+        return cls(decimals, float(UNIFORM_SD * np.median(worst)), False, number_format, link=link)
 
 
 def _within(p: FloatArray, low: float) -> bool:
