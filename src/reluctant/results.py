@@ -75,9 +75,9 @@ class Outcome(Enum):
     NOT_PIECEWISE_LINEAR = (
         "not-piecewise-linear",
         "The target is curved at small scale, as probabilities are: its answers are not the values of a ReLU network.",
-        "Use extract with link='softmax' or 'sigmoid' (--link) on probabilities with all their digits (float64 or "
-        "float32). On rounded ones a network can be trained (rl.train_student, audit), and the span of a smooth "
-        "network can be taken from its labels (labels=True, span --labels).",
+        "Use extract with link='softmax', 'sigmoid' or 'tanh' (--link) on what such a link makes, with all its digits "
+        "(float64 or float32). On rounded ones a network can be trained (rl.train_student, audit), and the span of a "
+        "smooth network can be taken from its labels (labels=True, span --labels).",
     )
     PIECEWISE_CONSTANT = (
         "piecewise-constant",
@@ -94,8 +94,8 @@ class Outcome(Enum):
     OUT_OF_REACH = (
         "out-of-reach",
         "The target does not answer far from the origin, where this method looks: its range ends before, or its "
-        "probabilities saturate there at 0 or 1, or are not told.",
-        "Give the range, if it has one (--domain LOW,HIGH). Use extract on probabilities with all their digits "
+        "answers saturate there, or are not told.",
+        "Give the range, if it has one (--domain LOW,HIGH). Use extract on those of a link with all their digits "
         "(float64 or float32): it looks by itself inside a box in which they do not saturate. On rounded ones, and "
         "on the largest alone, a network can be trained, without the link (rl.train_student, audit); the span can be "
         "had from labels alone (labels=True, span --labels).",

@@ -189,9 +189,38 @@ def test_a_threshold_between_labels_changes_nothing_about_them(seed):
     assert flip(labels, x, two, threshold=0.5).ok
 
 
-def test_a_threshold_that_no_probability_reaches_is_refused():
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        flip(chance, np.ones(8), ONE.before_link("sigmoid"), threshold=2.0)
+@pytest.mark.parametrize(("link", "ends"), [("sigmoid", "between 0 and 1"), ("tanh", "between -1 and 1")])
+def test_a_threshold_that_no_answer_reaches_is_refused(link, ends):
+    with pytest.raises(ValueError, match=ends):
+        flip(chance, np.ones(8), ONE.before_link(link), threshold=2.0)
+
+
+@pytest.mark.parametrize(
+    ("network", "options"), [(ONE.before_link("tanh"), {}), (ONE, {"link": "tanh"}), (None, {"link": "tanh"})]
+)
+def test_a_tanh_changes_side_at_0(network, options, seed):
+    x = at(ONE, seed)
+    found = flip(lambda rows: np.tanh(ONE(rows) / 4), x, network, **options)
+    assert found.ok
+    assert ONE(found.x[None]) * ONE(x[None]) < 0
+    assert "0.5" not in str(found)
+
+
+def test_a_threshold_of_a_tanh_is_one_of_the_target(seed):
+    def answers(rows):
+        return np.tanh(ONE(rows))
+
+    x = at(ONE, seed)
+    target = 0.8 * answers(x[None])[0, 0]
+    found = flip(answers, x, ONE.before_link("tanh"), threshold=target)
+    assert found.ok
+    assert answers(found.x[None])[0, 0] == pytest.approx(target, abs=1e-3)
+
+
+def test_one_answer_at_the_end_of_a_tanh_cannot_be_read():
+    found = flip(lambda rows: np.sign(ONE(rows)), np.ones(8), None, link="tanh")
+    assert found.outcome is rl.Outcome.NON_FINITE
+    assert "exactly -1 or 1" in found.evidence["reason"]
 
 
 def test_a_saturated_probability_is_told_to_leave_its_link(seed):

@@ -83,7 +83,9 @@ def test_a_softmax_by_its_classes(record):
     found = record(lambda x: softmax(logits(x), axis=1), dim=6)
     assert found["recovered"]["widths"] == [6, 8, 3]
     assert found["expected"]["shape"] == "6-8-3"
-    assert row_of(found).startswith("Probabilities tell values inside a range of inputs alone")  # nobody gave a box
+    assert row_of(found).startswith(
+        "Answers behind a link tell values inside a range of inputs alone"
+    )  # nobody gave a box
 
 
 def test_a_learned_copy_has_a_shape_of_its_own():

@@ -85,7 +85,7 @@ def test_far_out_it_is_probabilities_that_end_and_not_the_answers(record):
     found = record(lambda x: np.round(softmax(x), 7), 6, steps=["health", "extraction", "learning"])
     assert found["learning"]["outcome"] == "out-of-reach"
     said = step(found, "learning")["why"]
-    assert "its probabilities are certain, to the last digit" in said
+    assert "its answers are certain, to the last digit" in said
     assert "does not answer" not in said
     assert str(_digits(found)) == "Digits in an answer: 7 decimals (of probabilities, read through their softmax)"
     facts = dict(interface_facts(found))

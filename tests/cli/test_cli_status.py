@@ -85,7 +85,7 @@ BAD_OPTIONS = {
     "--budget": ["0", "-1", "many"],
     "--seed": ["-1", "x"],
     "--output": ["1", "-1", "last"],
-    "--link": ["tanh"],
+    "--link": ["softsign"],
     "--domain": ["1,0", "0", "a,b", "0,1,2", "0,nan"],
     "--precision": ["float16"],
     "--timeout": ["0", "-1"],

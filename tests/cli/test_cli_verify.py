@@ -38,6 +38,9 @@ def rounded(x):
 def chances(x):
     return (1 + np.tanh(values(x) / 2)) / 2
 
+def of_a_tanh(x):
+    return np.tanh(values(x))
+
 def chances32(x):
     return chances(x).astype(np.float32)
 
@@ -62,6 +65,9 @@ noise = np.random.default_rng(0)
 def noisy(x):
     return softmax(x) + 1e-3 * noise.standard_normal((len(x), 3))
 
+def noisy_tanh(x):
+    return of_a_tanh(4 * x) + 1e-3 * noise.standard_normal((len(x), 3))
+
 def noisy_chances(x):
     return chances(x) + 1e-3 * noise.standard_normal((len(x), 3))
 
@@ -83,11 +89,12 @@ def served(module):
 
 @pytest.fixture
 def files(served, folder):
-    """The true network as values, behind a softmax as log-ratios, behind a sigmoid; by the name of its link."""
+    """The true network as values, behind a softmax as log-ratios, behind a sigmoid, a tanh; by the name of its link."""
     network = rl.extract(rl.open_oracle(f"{served}:values", dim=4)).network
     network.save(folder / "identity.npz")
     network.log_ratios().before_link("softmax").save(folder / "softmax.npz")
     network.before_link("sigmoid").save(folder / "sigmoid.npz")
+    network.before_link("tanh").save(folder / "tanh.npz")
     return folder
 
 
@@ -99,6 +106,8 @@ AGREE = [
     ("softmax", "softmax", "probabilities were read through it"),
     ("chances", "sigmoid", "inside [-"),
     ("chances32", "sigmoid", "inside [-"),
+    ("of_a_tanh", "tanh", "The network was written with a tanh: the target's answers were read through it."),
+    ("values", "tanh", "Compared before its tanh"),
 ]
 
 
@@ -110,7 +119,7 @@ def test_what_was_compared_is_said(target, link, said, served, files, command):
     assert said in ended.out
 
 
-@pytest.mark.parametrize("link", ["identity", "softmax", "sigmoid"])
+@pytest.mark.parametrize("link", ["identity", "softmax", "sigmoid", "tanh"])
 def test_another_network_does_not_agree(link, served, files, command):
     ended = command("verify", f"{served}:other", files / f"{link}.npz", "--dim", 4)
     assert ended.status == 1
@@ -212,6 +221,12 @@ def test_sigmoids_that_noise_has_moved_are_refused(name, output, served, folder,
         ended = command("verify", f"{served}:{name}", folder / "chances.npz", "--dim", "4", "--seed", seed)
         assert ended.status == 2, ended
         assert "noise has moved" in ended.err
+
+
+def test_a_tanh_that_noise_has_moved_is_refused(served, files, command):
+    ended = command("verify", f"{served}:noisy_tanh", files / "tanh.npz", "--dim", "4")
+    assert ended.status == 2, ended
+    assert "answers that noise has moved" in ended.err
 
 
 @pytest.mark.parametrize("domain", [(), ("--domain=-0.1,0.1",)])

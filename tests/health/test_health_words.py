@@ -109,7 +109,7 @@ def test_one_class_that_is_always_certain_is_not_said_to_be_a_label():
     found = extract(open_oracle(lambda x: 1 / (1 + np.exp(-90 - x[:, :1] / 1e6)), dim=6, link="sigmoid"))
     assert found.outcome is Outcome.WRONG_LINK
     assert "The target answers labels" not in found.evidence["error"]
-    assert "One class is certain at all of them" in found.evidence["error"]
+    assert "They are the same at all of them" in found.evidence["error"]
 
 
 @pytest.mark.parametrize("link", ["softmax", "sigmoid", "top-k"])

@@ -95,7 +95,7 @@ def test_a_few_curves_by_chance_do_not_speak_against_many_straight_lines():
 def test_the_noise_of_a_probability_that_follows_from_the_others():
     """What is left next to 1 has lost most of the digits of float32."""
     p = np.float32(np.tile([[0.999, 0.001]], (20, 1)) + np.linspace(0, 1e-4, 20)[:, None] * [-1, 1]).astype(float)
-    both, one = (Behind.of(told, ratios=True).noise for told in (p, p * [1, 0]))
+    both, one = (Behind.of(told, "softmax", ratios=True).noise for told in (p, p * [1, 0]))
     assert 500 < one / both < 2000
 
 

@@ -70,7 +70,7 @@ FLAWS = {
     "a ragged list": ({"weights": [[[1.0, 2.0], [1.0]], np.ones((1, 2))]}, "weights[0]", "an array of numbers"),
     "a skip of another shape": ({"skip": np.ones((1, 3))}, "skip", "(1, 2)"),
     "NaN in the skip": ({"skip": np.full((1, 2), np.nan)}, "skip", "2 finite axes"),
-    "an unknown link": ({"link": "tanh"}, "link", "one of identity, softmax, sigmoid, log-softmax"),
+    "an unknown link": ({"link": "softsign"}, "link", "one of identity, softmax, sigmoid, log-softmax, tanh"),
 }
 
 

@@ -39,7 +39,7 @@ EXACT = [
 
 
 @pytest.mark.parametrize(("suffix", "depth", "skip"), EXACT)
-@pytest.mark.parametrize("link", ["identity", "softmax", "sigmoid"])
+@pytest.mark.parametrize("link", ["identity", "softmax", "sigmoid", "tanh"])
 def test_what_is_saved_comes_back_exactly(suffix, depth, skip, link, tmp_path, seed):
     network = with_link(planted(DEPTHS[depth], seed, skip=skip), link)
     path = tmp_path / f"network{suffix}"
@@ -87,6 +87,7 @@ def test_the_runtime_computes_what_the_network_does(depth, skip, tmp_path, seed)
 LINKS = {
     "softmax": lambda z: np.exp(z) / np.exp(z).sum(axis=1, keepdims=True),
     "sigmoid": lambda z: 1 / (1 + np.exp(-z)),
+    "tanh": np.tanh,
 }
 
 

@@ -125,10 +125,11 @@ def test_constants_that_are_plain_numbers_are_read(form, tmp_path, seed):
     np.testing.assert_allclose(ReLUNetwork.load(path)(rows), run_onnx(path, rows), atol=1e-5)
 
 
-LINKS = {"Softmax": ("softmax", {"axis": -1}), "Sigmoid": ("sigmoid", {})}
+LINKS = {"Softmax": ("softmax", {"axis": -1}), "Sigmoid": ("sigmoid", {}), "Tanh": ("tanh", {})}
 APPLY = {
     "Softmax": lambda z: np.exp(z) / np.exp(z).sum(axis=1, keepdims=True),
     "Sigmoid": lambda z: 1 / (1 + np.exp(-z)),
+    "Tanh": np.tanh,
 }
 
 
@@ -148,7 +149,9 @@ REFUSED = {
         node("Conv", "x K", "f"), node("Flatten", "f", "a"), *dense("a"), W=RNG.standard_normal((3, 9)), B=B,
         K=RNG.standard_normal((1, 1, 2, 2)), inputs=IMAGE,
     ),
-    "Tanh": into_tail(node("Tanh", "x", "f"), *dense("f"), W=W, B=B),
+    "Erf": into_tail(node("Erf", "x", "f"), *dense("f"), W=W, B=B),
+    "Tanh in the middle": into_tail(node("Tanh", "x", "s"), node("Gemm", "s W B", "f", transB=1),
+                                    node("Identity", "f", "z"), W=W, B=B),
     "a Relu of a sum with a skip": Graph(
         [*dense("x"), node("Relu", "z", "h"), node("Gemm", "h D", "a", transB=1), node("Gemm", "x W", "s", transB=1),
          node("Add", "a s", "sum"), node("Relu", "sum", "f"), node("Gemm", "f V C", "y", transB=1)],

@@ -15,7 +15,7 @@ from reluctant.testing.strategies import networks
 
 NETWORK = planted((4, 6, 3), 1)
 ROWS = gaussian_rows(40, 4)
-LINKS = {"softmax": softmax, "sigmoid": sigmoid, "log-softmax": lambda z: np.log(softmax(z))}
+LINKS = {"softmax": softmax, "sigmoid": sigmoid, "log-softmax": lambda z: np.log(softmax(z)), "tanh": np.tanh}
 
 
 def constant(p: list[float]) -> CallableOracle:
@@ -154,7 +154,7 @@ def test_softmax_needs_two_classes() -> None:
         Linked(constant([0.5]), "softmax")
 
 
-@pytest.mark.parametrize("link", ["identity", "tanh", ""])
+@pytest.mark.parametrize("link", ["identity", "softsign", ""])
 def test_other_links_are_refused(link: str) -> None:
     with pytest.raises(InvalidInput, match=rf"^link: got '{link}', expected 'softmax' or 'sigmoid' or"):
         Linked(constant([0.5]), link)  # type: ignore[arg-type]
@@ -186,6 +186,43 @@ def test_log_probabilities_reach_where_probabilities_underflow() -> None:
 def test_what_is_no_log_probability_is_refused(answers: list[float]) -> None:
     with pytest.raises(InvalidAnswer, match=r"expected log-probabilities for link='log-softmax'"):
         Linked(constant(answers), "log-softmax").query([[0, 0]])
+
+
+# ---- a tanh, whose answers are no probabilities
+
+
+def test_tanh_gives_the_values_before_it() -> None:
+    linked = through(NETWORK, "tanh")
+    np.testing.assert_allclose(linked.query(ROWS), NETWORK(ROWS), rtol=0, atol=1e-9)
+    assert linked.outputs == 3
+    assert linked.facts.kind is Kind.VALUES
+
+
+def test_a_network_with_a_tanh_answers_behind_it() -> None:
+    oracle = NetworkOracle(NETWORK.before_link("tanh"))
+    assert oracle.facts.kind is Kind.VALUES
+    np.testing.assert_array_equal(oracle.answer(ROWS), np.tanh(NETWORK(ROWS)))
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [([0.5, 1.01], "No link reads answers that noise has moved"), ([-1.5, 0.0], "Leave"), ([300.0, 0.1], "Leave")],
+)
+def test_what_is_no_tanh_is_refused(answers: list[float], said: str) -> None:
+    with pytest.raises(LinkMismatch, match=rf"expected numbers between -1 and 1 for link='tanh'. {said}"):
+        Linked(constant(answers), "tanh").query([[0, 0]])
+
+
+def test_a_tanh_at_its_end_has_no_value() -> None:
+    with pytest.raises(NonFiniteAnswer) as caught:
+        open_oracle(lambda x: np.sign(x), dim=2, link="tanh").query([[1.0, -1.0]])
+    assert "An answer there is exactly -1 or 1" in str(caught.value)
+    assert "probabilit" not in str(caught.value)
+
+
+def test_a_sigmoid_that_meets_a_tanh_names_it() -> None:
+    with pytest.raises(LinkMismatch, match=r"Use link='tanh' \(--link tanh\)"):
+        Linked(constant([-0.5, 0.9]), "sigmoid").query([[0, 0]])
 
 
 # ---- the largest probabilities only

@@ -13,9 +13,12 @@ MOST = 30.0  # times: a bound is no more than that above what was met, on the wh
 ROUNDINGS = 4.0  # of the numbers that a link is made of
 
 
-@pytest.mark.parametrize(("link", "values"), [("sigmoid", (2.0, 34.0)), ("softmax", (715.0, 735.0))])
+@pytest.mark.parametrize(
+    ("link", "values"),
+    [("sigmoid", (2.0, 34.0)), ("softmax", (715.0, 735.0)), ("tanh", (1.0, 17.0)), ("tanh", (-17.0, -1.0))],
+)
 def test_what_is_lost_is_what_is_seen(link: str, values: tuple[float, float]) -> None:
-    z, sides = np.linspace(*values, 400)[:, None], np.array([[1.0]] if link == "sigmoid" else [[0.0, -1.0]])
+    z, sides = np.linspace(*values, 400)[:, None], np.array([[0.0, -1.0]] if link == "softmax" else [[1.0]])
     oracle = rl.open_oracle(lambda x: LINK_FUNCTIONS[link](x @ sides), dim=1, link=link)
     read, true = oracle.answer(z), z @ sides[:, -1:]
     off, lost = np.abs(read - true), lost_digits(read, oracle)

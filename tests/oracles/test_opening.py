@@ -63,7 +63,7 @@ BAD_KEYWORDS = [
     ("retries", -1),
     ("retries", True),
     ("retries", 1.5),
-    ("link", "tanh"),
+    ("link", "softsign"),
     ("link", None),
     ("precision", "float16"),
     ("precision", None),

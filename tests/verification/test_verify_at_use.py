@@ -95,7 +95,7 @@ def test_a_difference_of_probabilities_alone_is_told_as_one() -> None:
     found = looked("sigmoid in float32", certain, other, 1)
     assert found.differing > 0
     assert found.largest == 0
-    assert str(found).endswith("it does NOT agree with the target, by its probabilities.")
+    assert str(found).endswith("it does NOT agree with the target, by its answers.")
 
 
 def test_differences_are_counted_among_those_that_were_compared() -> None:

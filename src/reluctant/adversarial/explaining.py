@@ -17,7 +17,8 @@ from reluctant.health.answers import (
     rounded_to,
 )
 from reluctant.numerics import FloatArray
-from reluctant.oracles.base import Facts, Kind
+from reluctant.oracles.base import Facts, Kind, Oracle
+from reluctant.oracles.link import link_of
 from reluctant.results import Outcome
 
 __all__ = ["CONSTANT", "explained", "look_like_labels", "of_labels", "without_link"]
@@ -30,7 +31,7 @@ ON_A_COPY = (
 LABELS = f"{Outcome.PIECEWISE_CONSTANT.happened} They have no gradient. {ON_A_COPY}"
 PERHAPS_NUMBERS = "If they are numbers, say where they change side, threshold= (--threshold)."
 CONSTANT = f"{Outcome.CONSTANT} If it answers labels: {ON_A_COPY[0].lower()}{ON_A_COPY[1:]}"
-OF_CERTAIN = f"The target does not change around this input, as probabilities do not that are certain. {ON_A_COPY}"
+OF_CERTAIN = f"The target does not change around this input, as answers do not that are certain. {ON_A_COPY}"
 WITHIN_NOISE = "On the way from this input answers come no farther beyond the boundary than their noise or rounding."
 CHANCES = (
     "The answers lie between 0 and 1: if they are probabilities, one half is the boundary, threshold=0.5 "
@@ -40,6 +41,9 @@ AT_ZERO = "One output that does not change side at 0 has a threshold of its own,
 UNREADABLE = (
     "A probability is exactly 0 or 1 where it was asked, and its link cannot read it. Without the link one half is the "
     "boundary, threshold=0.5 (--threshold 0.5)."
+)
+UNREADABLE_TANH = (
+    "An answer is exactly -1 or 1 where it was asked, and its link cannot read it. Without the link 0 is the boundary."
 )
 CLASSES = "The answers look like probabilities: read them through their link, link='softmax' (--link softmax)."
 
@@ -74,9 +78,10 @@ def explained(search: Search, source: Queried, answers: FloatArray, steps: int, 
     return search.because(f"{happened} {advice} {AT_ZERO if at_zero else ''}".strip())
 
 
-def without_link(facts: Facts) -> dict[str, str]:
-    """The reason where one probability is exactly 0 or 1, so that its link has nothing to read."""
-    return {"reason": UNREADABLE} if facts.saturates and not facts.reference and facts.outputs == 1 else {}
+def without_link(oracle: Oracle) -> dict[str, str]:
+    """The reason where one answer is at its end, exactly, so that its link has nothing to read."""
+    facts, reason = oracle.facts, UNREADABLE_TANH if link_of(oracle) == "tanh" else UNREADABLE
+    return {"reason": reason} if facts.saturates and not facts.reference and facts.outputs == 1 else {}
 
 
 def _without_gradient(search: Search, source: Queried, answers: FloatArray) -> Search:
@@ -107,7 +112,7 @@ def _digits(source: Queried, answers: FloatArray) -> str:
     """What limits the digits of the answers."""
     behind = source.behind
     if behind is not None and behind.noise:
-        return f"The probabilities behind the link are {behind.told}"
+        return f"The {behind.noun} behind the link are {behind.told}"
     decimals = find_decimals(answers)
     if decimals is not None:
         return f"The answers are {rounded_to(decimals)}"

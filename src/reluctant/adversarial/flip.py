@@ -84,7 +84,7 @@ def flip_sign(
     except BudgetExhausted as error:
         flip = Flip(Outcome.OUT_OF_BUDGET, start, evidence={"error": str(error)})
     except NonFiniteAnswer as error:
-        flip = Flip(Outcome.NON_FINITE, start, evidence={"error": str(error), **without_link(opened.facts)})
+        flip = Flip(Outcome.NON_FINITE, start, evidence={"error": str(error), **without_link(opened)})
     except TargetError as error:
         flip = Flip(Outcome.TARGET_FAILED, start, evidence={"error": str(error)})
     return replace(flip, rows=opened.ledger.since(before), stage=opened.ledger.last_stage)
@@ -129,7 +129,7 @@ def _by_questions(
     search = asked_again(source, follow(source, start, steps, source.values, margins))
     if search.outcome is Outcome.FLAT and not (source.probe.coarse or source.probe.flat):
         answers = np.concatenate([answers, _elsewhere(oracle, rng)])  # which may show how they are rounded
-    return explained(search, source, answers, steps, threshold).flip(crossed(margins, facts))
+    return explained(search, source, answers, steps, threshold).flip(crossed(margins, oracle))
 
 
 def _without_slopes(start: FloatArray, answers: FloatArray) -> Flip:
@@ -149,4 +149,4 @@ def _by_network(oracle: Counting, start: FloatArray, copy: Copy, steps: int) -> 
     source = Known.at(copy.network, start, oracle.facts.domain)
     values = source.ask(start[None])[0]
     search = on_target(oracle, copy, follow(source, start, steps, values, copy.margins(values)), steps)
-    return search.flip(crossed(search.margins, oracle.facts))
+    return search.flip(crossed(search.margins, oracle))

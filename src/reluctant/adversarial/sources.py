@@ -21,7 +21,7 @@ from reluctant.health.behind import Behind
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting
-from reluctant.oracles.link import all_told
+from reluctant.oracles.link import all_told, link_of
 from reluctant.span.cheap_gradients import INSIDE, SpanGradients
 from reluctant.span.subspace import Subspace
 
@@ -205,4 +205,4 @@ def _longest(domain: Domain, basis: FloatArray | None) -> float:
 
 
 def _behind(oracle: Counting, told: list[FloatArray]) -> Behind:
-    return Behind.of(np.concatenate(told), ratios=oracle.facts.reference)
+    return Behind.of(np.concatenate(told), link_of(oracle), ratios=oracle.facts.reference)

@@ -18,10 +18,13 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Oracle
 from reluctant.oracles.base import Facts, Kind
+from reluctant.oracles.link import UNDO, link_of
+from reluctant.oracles.link_words import ends_of
 
 __all__ = ["HALF", "Copy", "checked_threshold", "crossed", "own_threshold"]
 
 HALF = 0.5  # a probability of one output changes side there
+MIDDLE = {"sigmoid": HALF, "tanh": 0.0}  # where one answer behind a link does
 NO_SIGN = (
     "The answers lie between 0 and 1, and have no sign. If they are probabilities and the network gives the values "
     "before a sigmoid, read them through their link, link='sigmoid' (--link sigmoid); if it gives probabilities, one "
@@ -52,10 +55,11 @@ def own_threshold(threshold: float | None, facts: Facts) -> float:
     return (HALF if chance else 0.0) if threshold is None else float(threshold)
 
 
-def crossed(sides: Sides, facts: Facts) -> float:
+def crossed(sides: Sides, oracle: Oracle) -> float:
     """Where one output changes side, in the answers that the target itself gives."""
-    threshold = sides.threshold if isinstance(sides, Margins) else 0.0
-    return HALF if facts.saturates and not facts.reference else threshold
+    facts, threshold = oracle.facts, sides.threshold if isinstance(sides, Margins) else 0.0
+    halves = facts.saturates and not facts.reference and link_of(oracle) != "tanh"
+    return HALF if halves else threshold
 
 
 @dataclass(frozen=True)
@@ -90,20 +94,27 @@ class Copy:
     @property
     def before_sigmoid(self) -> bool:
         """True if the network gives the values before a sigmoid, and the target what comes after it."""
-        return self.network.link == "sigmoid" and self.network.outputs == 1 and not self.facts.saturates
+        return self.network.link == "sigmoid" and self._before_link
+
+    @property
+    def _before_link(self) -> bool:
+        """The same of a sigmoid or tanh."""
+        return self.network.link in MIDDLE and self.network.outputs == 1 and not self.facts.saturates
 
     def margins(self, values: FloatArray) -> Margins:
         """The network's own, at an input with these values (m,) of it."""
         return Margins.at(values, self.facts.reference, self._own_threshold())
 
     def _own_threshold(self) -> float:
-        if self.values_of_labels or not self.before_sigmoid:
+        if self.values_of_labels or not self._before_link:
             return own_threshold(self.threshold, self.facts)
-        p = HALF if self.threshold is None else self.threshold
-        if not 0 < p < 1:
-            expected = "between 0 and 1: the network ends in a sigmoid"
+        link = self.network.link
+        low, high = ends_of(link)
+        p = MIDDLE[link] if self.threshold is None else self.threshold
+        if not low < p < high:
+            expected = f"between {low} and {high}: the network ends in a {link}"
             raise InvalidInput.about("threshold", got=f"{p:g}", expected=expected)
-        return float(np.log(p) - np.log1p(-p))
+        return float(UNDO[link](np.array([p]))[0])
 
     def may_round(self, values: FloatArray, answers: FloatArray) -> bool:
         """True if 0 and 1 may be the network's values (m,) with few digits, and no labels."""

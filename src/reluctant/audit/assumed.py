@@ -5,6 +5,7 @@ from __future__ import annotations
 from reluctant.audit.known import Known
 from reluctant.audit.training import training_limits
 from reluctant.health.words import class_numbers
+from reluctant.networks.network import OF_EACH_VALUE
 from reluctant.oracles import Facts
 
 __all__ = ["assumed"]
@@ -38,7 +39,7 @@ def _place(known: Known, facts: Facts) -> str:
     """Where the target was asked; extraction may have kept to a part of that."""
     place = (known.reach or facts.domain).describe()
     inside = None if known.extraction is None else known.extraction.evidence.get("inside")
-    return place if inside is None else f"{place}; extraction kept to {inside}, for probabilities saturate far out"
+    return place if inside is None else f"{place}; extraction kept to {inside}, for answers saturate far out"
 
 
 def _of_classes(known: Known) -> list[str]:
@@ -61,8 +62,9 @@ def _of_links(known: Known) -> list[str]:
     if known.linked:
         read = "they were read" if known.refusal is None else "not all of them could be read"
         through = FROM_THE_OTHERS if known.link == "top-k" else known.link
-        said.append(f"The answers are probabilities; {read} back through their {through}.{_put_right(known)}")
-    if known.network is not None and known.written_link not in ("identity", "sigmoid"):
+        told = "those of a tanh" if known.link == "tanh" else "probabilities"
+        said.append(f"The answers are {told}; {read} back through their {through}.{_put_right(known)}")
+    if known.network is not None and known.written_link not in OF_EACH_VALUE:
         said.append("Probabilities do not tell a value added to every class alike: the first class is taken as 0.")
     return said
 

@@ -11,6 +11,7 @@ from reluctant.audit.leak import Rebuilt
 from reluctant.audit.tidied import Tidied
 from reluctant.defenses.disclosure import labels_of
 from reluctant.learning.student import commonest_share
+from reluctant.networks.network import OF_EACH_VALUE
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Kind, Oracle
 from reluctant.oracles.link import AnswerLink, Linked
@@ -47,26 +48,27 @@ class Beside:
             return found
         if self.labels:
             return self.by_labels(found, network(self.inputs))
-        if self.as_probabilities(found.result):
-            return _telling(self.by_probabilities(found, network(self.inputs)))
+        if self.as_answered(found.result):
+            return _telling(self.by_answers(found, network(self.inputs)))
         given = network.log_ratios() if self.reference else network
         return _telling(self.by_values(found, given(self.inputs)))
 
-    def as_probabilities(self, student: Result) -> bool:
-        """True if the answers are probabilities, and the student did not undo the link that the one who asks undoes."""
+    def as_answered(self, student: Result) -> bool:
+        """True if answers have a link, and the student did not undo it as the one who asks does."""
         undone = student.evidence["link"]
         if self.reference:
             return undone == "sigmoid"  # noise had made them look independent
-        return undone != "identity" if self.link == "identity" else self.link == "sigmoid" and undone == "identity"
+        as_it_is = undone == "identity"
+        return not as_it_is if self.link == "identity" else self.link in OF_EACH_VALUE and as_it_is
 
     def by_values(self, found: Rebuilt, values: FloatArray) -> Rebuilt:
         """Beside the values that answers are read as."""
         return _compared(found, self.values(), values, self.reference)
 
-    def by_probabilities(self, found: Rebuilt, values: FloatArray) -> Rebuilt:
+    def by_answers(self, found: Rebuilt, values: FloatArray) -> Rebuilt:
         """Beside the answers as they are; of one-hot ones the labels alone."""
         true, said = self.model.query(self.inputs), LINK_FUNCTIONS[found.result.evidence["link"]](values)
-        beside = _compared(found, true, said, False, Kind.PROBABILITIES)
+        beside = _compared(found, true, said, False, Kind.VALUES if self.link == "tanh" else Kind.PROBABILITIES)
         sized = found.result.evidence["accuracy"].error is not None
         return beside if sized else replace(beside, error=None, largest=None)
 

@@ -19,8 +19,8 @@ __all__ = ["answers_of", "expected"]
 
 INSIDE = "What recovery costs inside a range of inputs was measured for few shapes: there is no estimate."
 BEHIND_A_LINK = (
-    "Probabilities tell values inside a range of inputs alone, and what recovery costs there was measured for few "
-    "shapes: there is no estimate."
+    "Answers behind a link tell values inside a range of inputs alone, and what recovery costs there was measured for "
+    "few shapes: there is no estimate."
 )
 
 

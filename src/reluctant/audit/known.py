@@ -162,14 +162,20 @@ class Known:
 
     @property
     def unread(self) -> bool:
-        """True if values before sigmoids may show more: nobody has looked, and answers are not too coarse for it."""
-        return self.may_be_sigmoids and not self.looked_behind and self.refusal is not Outcome.TOO_NOISY
+        """True if values before a link may show more: nobody has looked, and answers are not too coarse for it."""
+        may_be = self.may_be_sigmoids or self.before_a_tanh
+        return may_be and not self.looked_behind and self.refusal is not Outcome.TOO_NOISY
+
+    @property
+    def before_a_tanh(self) -> bool:
+        """True if answers are those of a tanh, and are not read as such."""
+        return not self.linked and self.health is not None and self.health.tanh
 
     @property
     def unexplained(self) -> bool:
         """True if answers are curved and end far out, or inside a domain, and no link is known that makes them so."""
         health = self.health
-        return health is not None and not self.linked and health.may_be_squashed and not health.are_probabilities
+        return health is not None and not self.linked and health.may_be_squashed and not health.are_of_a_link
 
     @property
     def perhaps_numbers(self) -> bool:

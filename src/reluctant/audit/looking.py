@@ -103,7 +103,7 @@ def _writing(served: Health) -> Writing | None:
 
 
 def _read(oracle: Counting, known: Known, served: Health, seed: int) -> dict[str, Any]:
-    """Probabilities are read through their softmax or sigmoid also where nobody said so."""
+    """Answers are read through their softmax, sigmoid or tanh also where nobody said so."""
     output = known.given.output
     noisy = _are_noisy_probabilities(oracle, known, served, seed)
     if known.linked or output is not None:
@@ -122,6 +122,8 @@ def _likely_link(oracle: Counting, served: Health, seed: int) -> AnswerLink | No
         return "top-k" if served.told.all_but_one else None
     if served.answers is Kind.PROBABILITIES:
         return "softmax"
+    if served.tanh:
+        return "tanh" if served.deterministic else None
     if served.refusal is Outcome.NOT_PIECEWISE_LINEAR and _are_log_probabilities(oracle, seed):
         return "log-softmax"
     told = oracle.facts.kind is Kind.PROBABILITIES

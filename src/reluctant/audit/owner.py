@@ -23,6 +23,7 @@ __all__ = [
     "GIVE_DOMAIN",
     "GIVE_PERCENT",
     "GIVE_SIGMOID",
+    "GIVE_TANH",
     "MAYBE_ROUNDED",
     "MAY_BE_CLIPPED",
     "RARE",
@@ -52,7 +53,7 @@ ADVICE: Mapping[Outcome, str] = {
     Outcome.RANK_UNCLEAR: "",
     Outcome.CONSTANT: GIVE_RANGE,
     Outcome.ONE_LABEL: GIVE_RANGE,
-    Outcome.NOT_PIECEWISE_LINEAR: "If it answers probabilities, say which: --link softmax or sigmoid.",
+    Outcome.NOT_PIECEWISE_LINEAR: "If a softmax, sigmoid or tanh made its answers, say which: --link.",
     Outcome.PIECEWISE_CONSTANT: "",
     Outcome.OUT_OF_REACH: GIVE_DOMAIN,
     Outcome.TOO_NOISY: "",
@@ -79,6 +80,7 @@ GIVE_PERCENT = (
     "The answers lie between 0 and 100: if each is the probability of a sigmoid in percent, give --percent --link "
     "sigmoid, and the values before it are looked at."
 )
+GIVE_TANH = "The answers are those of a tanh: give --link tanh, and the values before it are looked at."
 MAYBE_ROUNDED = (
     "Its answers are whole numbers, which may be rounded values as well as numbers of classes: what methods for values "
     "would find with more digits is left open."
@@ -92,8 +94,8 @@ MAY_BE_CLIPPED = (
     "(--domain LOW,HIGH), and nothing is asked outside."
 )
 UNEXPLAINED = (
-    "They end far out, as if something stood after the values that no link here undoes. If they are probabilities in "
-    "another form, audit them as numbers between 0 and 1, one for each class."
+    "They end far out, as if something stood after the values that no link was seen to undo. If it is a tanh, give "
+    "--link tanh; if they are probabilities in another form, audit them as numbers between 0 and 1, one for each class."
 )
 UNEXPLAINED_INSIDE = (
     "They are curved in this range, by smooth neurons, or by something after the values that no link here undoes: give "
@@ -121,18 +123,18 @@ OF_A_STEP: Mapping[Outcome, str] = {
     ),
 }
 
-# Where a link reads probabilities, it is their values that end, and not the answers.
+# Where a link reads answers, it is their values that end.
 SATURATED: Mapping[Outcome, str] = {
     Outcome.OUT_OF_REACH: (
-        "Far from the origin, where creases have to be looked for, its probabilities are certain, to the last digit or "
+        "Far from the origin, where creases have to be looked for, its answers are certain, to the last digit or "
         "in their noise: no value can be read there."
     ),
     Outcome.NON_FINITE: (
-        "Where it was asked some of its probabilities are 0, to the last digit or in their noise: no value can be read "
+        "Where it was asked some of its answers are certain, to the last digit or in their noise: no value can be read "
         "there."
     ),
 }
-ZEROS = "Probabilities that are 0, to the last digit or in their noise,"
+CERTAIN = "Answers that are certain, to the last digit or in their noise,"
 A_COPY = "A network was trained on the answers that is close enough to be called a copy."
 NO_COPY = "A network was trained on the answers; it is not close enough to be called a copy."
 PERHAPS_A_COPY = (
@@ -149,7 +151,7 @@ WITH_THE_COPY = (
 
 
 def happened(outcome: Outcome, *, saturates: bool = False) -> str:
-    """What happened; saturates: answers are probabilities that were read through a link."""
+    """What happened; saturates: values were read from answers through a link."""
     said = OF_A_STEP.get(outcome, outcome.happened)
     return SATURATED.get(outcome, said) if saturates else said
 
@@ -191,7 +193,7 @@ def coarse(run: Ended, interface: Health | None = None) -> str:
     if run.outcome is not Outcome.LOW_PRECISION or health is None:
         return ""
     if health.behind is not None and health.behind.too_coarse:
-        return f"Its probabilities are {health.behind.told}: {UNREADABLE}"
+        return f"Its {health.behind.noun} are {health.behind.told}: {UNREADABLE}"
     return f"{digits(health)}: {REFUSED}{_inside_bounds(health)}."
 
 
@@ -230,9 +232,9 @@ def reason(health: Health, *, saturates: bool = False) -> str:
         return IN_STEPS
     if health.refusal is Outcome.CONSTANT:
         return f"{ALL_THE_SAME} {GIVE_RANGE}"
-    probabilities = health.refusal is Outcome.NOT_PIECEWISE_LINEAR and health.are_probabilities
-    if probabilities and health.decimals is not None and health.decimals < ENOUGH_DECIMALS:
-        return f"Its probabilities are {rounded_to(health.decimals)}: {UNREADABLE}"
+    of_a_link = health.refusal is Outcome.NOT_PIECEWISE_LINEAR and health.are_of_a_link
+    if of_a_link and health.decimals is not None and health.decimals < ENOUGH_DECIMALS:
+        return f"Its {health.noun} are {rounded_to(health.decimals)}: {UNREADABLE}"
     rounded = _too_much(health) if health.refusal is Outcome.TOO_NOISY else ""
     return rounded or happened(health.refusal, saturates=saturates)
 
@@ -242,13 +244,13 @@ def lacks(health: Health, missing: str, *, saturates: bool = False, changes: boo
     if changes:
         return f"{ALIKE} have {missing}."
     if saturates and health.refusal is Outcome.NON_FINITE:
-        return f"{ZEROS} have {missing}."
+        return f"{CERTAIN} have {missing}."
     if health.answers is Kind.LABELS and health.refusal is not Outcome.CONSTANT:
         given = MAYBE_LABELS if health.whole is Whole.UNTOLD else LABELS
     elif health.refusal is Outcome.TOO_NOISY and health.deterministic:
         given = "Answers so coarse"
-    elif health.refusal is Outcome.NOT_PIECEWISE_LINEAR and health.are_probabilities and health.decimals is not None:
-        given = f"Probabilities {rounded_to(health.decimals)}"
+    elif health.refusal is Outcome.NOT_PIECEWISE_LINEAR and health.are_of_a_link and health.decimals is not None:
+        given = f"{health.noun.capitalize()} {rounded_to(health.decimals)}"
     else:
         given = GIVES.get(health.refusal, "Such answers") if health.refusal is not None else "Such answers"
     return f"{given} have {missing}."

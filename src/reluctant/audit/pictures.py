@@ -110,7 +110,7 @@ def _told(answers: FloatArray) -> NDArray[np.bool_]:
     """Rows with finite answers: the log-ratio of a class that is certain to the last digit is infinite."""
     told = np.asarray(np.isfinite(answers).all(axis=1))
     if told.sum() < FEWEST_TOLD:
-        raise Skip("The target answers NaN or inf almost everywhere here; its probabilities may be certain.")
+        raise Skip("The target answers NaN or inf almost everywhere here; its answers may be certain.")
     return told
 
 

@@ -9,6 +9,7 @@ from reluctant.audit.owner import (
     GIVE_DOMAIN,
     GIVE_PERCENT,
     GIVE_SIGMOID,
+    GIVE_TANH,
     MAY_BE_CLIPPED,
     MAYBE_ROUNDED,
     RARE,
@@ -56,7 +57,7 @@ def elsewhere(known: Known) -> list[str]:
     clipped = perhaps if known.clipped is None else [clipped_words(known.clipped)]
     clipped += [ROUNDED if known.whole is Whole.SCORES else MAYBE_ROUNDED] if known.perhaps_numbers else []
     percent = known.health is not None and known.health.percent
-    give = GIVE_PERCENT if percent else GIVE_SIGMOID
+    give = GIVE_TANH if known.before_a_tanh else GIVE_PERCENT if percent else GIVE_SIGMOID
     ends = known.health is not None and known.health.constant_beyond is not None
     unexplained = UNEXPLAINED if ends else UNEXPLAINED_INSIDE
     return [*clipped, *([give] if known.unread else [unexplained] if known.unexplained else [])]

@@ -69,8 +69,10 @@ class StandIn:
         return len(labels) < ENOUGH_TO_TELL or bool(np.ptp(labels) > 0)
 
 
-def default_defenses(facts: Facts, spread: float, last: Sequence[str] = ()) -> list[Trial]:
-    """The defenses that fit a model with these answers, none at all first.
+def default_defenses(
+    facts: Facts, spread: float, last: Sequence[str] = (), link: AnswerLink = "identity"
+) -> list[Trial]:
+    """The defenses that fit a model with these answers, of this link, none at all first. A tanh makes no classes.
 
     Those that would change nothing are left out: more decimals than the answers have now.
     """
@@ -78,7 +80,7 @@ def default_defenses(facts: Facts, spread: float, last: Sequence[str] = ()) -> l
     found: list[Trial] = [(), *((f"decimals={k}",) for k in _fewer_decimals(last))]
     found += [] if "float16" in last else [("float16",)]
     found.append((f"gaussian={noise:.1g}",))
-    if facts.outputs > 1:
+    if facts.outputs > 1 and link != "tanh":
         first = ("softmax",) if facts.kind is Kind.VALUES else ()
         found += [first] if first else []
         found.append((*first, "top=1"))
@@ -115,7 +117,7 @@ def sweep(
         engine: "dask://host:port", or a Client: defenses are tried at the same time, on its workers.
     """
     trials = [
-        names for names in default_defenses(model.copy.facts, model.spread, model.last)
+        names for names in default_defenses(model.copy.facts, model.spread, model.last, model.link)
         if names != LABELS_ALONE or model.has_labels
     ]  # fmt: skip
     watch, clock = watch or _unwatched, Clock(seconds, len(trials) + 1)

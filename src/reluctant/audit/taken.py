@@ -83,7 +83,7 @@ def _place(known: Known) -> str:
         place = known.reach.describe()
         return f" It does not answer far from the origin: it was asked in {place}, and what is said holds there."
     if known.inside is not None:
-        return f" Far out probabilities say nothing: the copy was looked for in {known.inside}{_beyond(known)}"
+        return f" Far out answers say nothing: the copy was looked for in {known.inside}{_beyond(known)}"
     return ""
 
 

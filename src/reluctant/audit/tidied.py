@@ -28,6 +28,8 @@ class Tidied(Wrapper):
         answers = self.inner.answer(rows)
         if self.link == "sigmoid":
             return np.asarray(np.clip(answers, 0.0, 1.0))
+        if self.link == "tanh":
+            return np.asarray(np.clip(answers, -1.0, 1.0))
         if self.link == "log-softmax":
             return np.asarray(answers - np.log(self.scale(np.exp(answers))))
         p = np.maximum(answers, 0.0)

@@ -32,7 +32,7 @@ def estimate(
     precision: Annotated[str, typer.Option(help=f"What an answer gives: {', '.join(KINDS)}.")] = "float64",
     link: Annotated[
         str,
-        typer.Option(help="softmax, sigmoid, log-softmax, top-k: probabilities, of which there is no number yet."),
+        typer.Option(help="softmax, sigmoid, log-softmax, top-k, tanh: answers of which there is no number yet."),
     ] = "identity",
     rate: Annotated[float | None, typer.Option(help="Rows a second that the target answers.")] = None,
     price: Annotated[float | None, typer.Option(help="Of a thousand queries.")] = None,

@@ -47,7 +47,9 @@ class TargetOptions:
     output: Annotated[int | None, typer.Option(help="Index of the one output to look at; all if not given.")] = None
     link: Annotated[
         str,
-        typer.Option(help="softmax, sigmoid, log-softmax or top-k: what turned the target's values into its answers."),
+        typer.Option(
+            help="softmax, sigmoid, log-softmax, top-k or tanh: what turned the target's values into its answers."
+        ),
     ] = "identity"
     percent: Annotated[
         bool, typer.Option("--percent", help="The answers are probabilities in percent: they are divided by 100.")

@@ -15,9 +15,11 @@ from reluctant.health.answers import answer_kind, in_unit, is_one_hot
 from reluctant.health.behind import Behind
 from reluctant.health.told import largest_told
 from reluctant.networks import ReLUNetwork
+from reluctant.networks.network import OF_EACH_VALUE
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Kind, Linked
 from reluctant.oracles.link import NOISY, ToFirst, last_told
+from reluctant.oracles.link_words import ends_of, told_behind
 from reluctant.oracles.plain import in_percent
 from reluctant.runs import Record
 from reluctant.verification import Verification
@@ -43,8 +45,8 @@ def verify(
 ) -> int:
     """Ask a target where a network could be wrong, and compare.
 
-    Looks at three scales, on the network's creases and beside them. A network that was written with a softmax or
-    sigmoid is compared behind it: probabilities of the target are read as --link would read them, without the option,
+    Looks at three scales, on the network's creases and beside them. A network that was written with a softmax,
+    sigmoid or tanh is compared behind it: answers of the target are read as --link would read them, without the option,
     and where they saturate far out inside a box in which they do not. If the target answers values instead, it is
     compared before its link, and that is said. Exit status 1 if they disagree.
 
@@ -86,16 +88,17 @@ def _refuse_unreadable(
         raise error
     if told is not None and told.certain:
         fix = "How many labels are the same, train_student and audit measure."
-        raise _refused("labels, nothing but 0 and 1", fix) from error
+        raise _refused(f"labels, nothing but {told.ends('and')}", fix) from error
     if candidate.link == "sigmoid" and p is not None and answer_kind(p) is Kind.PROBABILITIES:
         raise InvalidInput.about(
             "TARGET", got="probabilities that sum to one, as a softmax gives them",
             expected="independent ones, as of the sigmoid that the network was written with",
             fix="Hold it against a network that was written with a softmax.",
         ) from error  # fmt: skip
-    if _add_up(p) or (candidate.link == "sigmoid" and _stay_in_unit(oracle, candidate, options)):
+    if _add_up(p) or (candidate.link in OF_EACH_VALUE and _stay_between(oracle, candidate, options)):
         fix = "How close a network comes to them, train_student and audit measure."
-        raise _refused("probabilities that noise has moved, which no link reads", fix) from error
+        moved = f"{told_behind(candidate.link)} that noise has moved, which no link reads"
+        raise _refused(moved, fix) from error
 
 
 def _add_up(p: FloatArray | None) -> bool:
@@ -103,10 +106,11 @@ def _add_up(p: FloatArray | None) -> bool:
     return p is not None and bool(np.mean(np.abs(p.sum(axis=1) - 1) < NOISY) >= MOSTLY) and in_unit(p, NOISY)
 
 
-def _stay_in_unit(oracle: Counting, candidate: ReLUNetwork, options: TargetOptions) -> bool:
-    """True if far out answers are those of a sigmoid, but for noise, and the network's values are not. Cost: 3 rows."""
-    rows = _some_rows(oracle, options, FAR)
-    return in_unit(oracle.answer(rows), NOISY) and not in_unit(candidate(rows), NOISY)
+def _stay_between(oracle: Counting, candidate: ReLUNetwork, options: TargetOptions) -> bool:
+    """True if far out answers are those of its link, but for noise, and the network's values are not. Cost: 3 rows."""
+    rows, (low, high) = _some_rows(oracle, options, FAR), ends_of(candidate.link)
+    told, values = ((each - low) / (high - low) for each in (oracle.answer(rows), candidate(rows)))
+    return in_unit(told, NOISY) and not in_unit(values, NOISY)
 
 
 def _refused(got: str, fix: str) -> InvalidInput:
@@ -132,7 +136,7 @@ def _as_the_file_says(oracle: Counting, candidate: ReLUNetwork, options: TargetO
     if refused is not None:
         _refuse_unreadable(oracle, read, candidate, options, refused)
         return _before_its_link(oracle, candidate)
-    return read, f"The network was written with a {link}: the target's probabilities were read through it."
+    return read, f"The network was written with a {link}: the target's {told_behind(link)} were read through it."
 
 
 def _tells_largest_few(oracle: Counting, few: FloatArray | None, options: TargetOptions) -> bool:
@@ -144,7 +148,7 @@ def _tells_largest_few(oracle: Counting, few: FloatArray | None, options: Target
 
 def _before_its_link(oracle: Counting, candidate: ReLUNetwork) -> tuple[Counting, str]:
     """A target that answers values, beside a network that is written with a link."""
-    if candidate.link == "sigmoid" or not _holds_log_ratios(candidate):
+    if candidate.link in OF_EACH_VALUE or not _holds_log_ratios(candidate):
         return oracle, f"Compared before its {candidate.link}: the target's answers are not those of one."
     return Counting(ToFirst(oracle.inner), oracle.ledger, oracle.facts.domain), (
         f"The network was written with a {candidate.link} and holds log-ratios to the first class, whose own is 0; the "

@@ -150,7 +150,8 @@ def estimate(
         price: of a thousand queries.
         currency: of the price, in words.
         flops: operations a second that the target computes with; else a measured core and a measured GPU.
-        link: what is behind the answers: probabilities ("softmax", "sigmoid", "log-softmax", "top-k") have no number.
+        link: what is behind the answers: those of a link ("softmax", "sigmoid", "log-softmax", "top-k", "tanh") have
+            no number.
     """
     widths, answers = as_widths(shape), Answers.parse(precision)
     for name, number in (("rate", rate), ("flops", flops)):

@@ -30,7 +30,7 @@ def model_for(widths: Widths, answers: Answers, link: str = "identity") -> Model
     hidden = len(widths) - 2
     if link != "identity" and answers.kind != LABELS_ALONE:
         raise NotMeasured(
-            f"Not modelled: answers behind a {link}. Where probabilities saturate, values are read inside a box, which "
+            f"Not modelled: answers behind a {link}. Where they saturate, values are read inside a box, which "
             "takes some times as many rows; that was measured for few shapes (python -m benchmarks probabilities). "
             "Without a link there are numbers for the values."
         )

@@ -135,7 +135,7 @@ class Run:
         """From now on ask inside a box alone."""
         self.oracle = Counting(space.inner, space.ledger, box)
         self.evidence["inside"] = box.describe()
-        self.evidence["reach"] = f"Far out probabilities saturate: asked inside {box.describe()}."
+        self.evidence["reach"] = f"Far out answers saturate: asked inside {box.describe()}."
         self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
 
     def try_methods(self, health: Health, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:

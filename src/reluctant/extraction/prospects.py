@@ -31,9 +31,9 @@ __all__ = [
 EXACT = 1e-6  # of the output's deviation: an exact network must be verifiable to this
 NOTICED = 1e-8  # of the output's deviation: from here on the method for few digits has the first attempt
 
-IN_A_BOX = "Far out its probabilities saturate: extract looks by itself inside a box in which they do not."
+IN_A_BOX = "Far out its answers saturate: extract looks by itself inside a box in which they do not."
 WOULD_REFUSE = "Exact extraction would refuse this target."
-IN_STEPS = f"The probabilities behind the link change in steps: they are rounded. {TOO_COARSE}"
+IN_STEPS = f"The answers behind the link change in steps: they are rounded. {TOO_COARSE}"
 WITH_FEW_DIGITS = (
     "Too few digits for exact extraction: extract takes its method for few digits by itself, which recovers one hidden "
     "layer as exactly as the answers are."

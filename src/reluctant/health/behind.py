@@ -1,4 +1,4 @@
-"""What stands behind a link: the probabilities that its values were read from, and the digits they were told in.
+"""What stands behind a link: the answers that its values were read from, and the digits they were told in.
 
 Log-ratios of rounded probabilities change in steps that short lines do not see: without a look at what they were read
 from they seem to be exact. Labels written as probabilities have nothing that a link could read.
@@ -16,7 +16,8 @@ from reluctant.errors import LinkMismatch
 from reluctant.health.answers import UNIFORM_SD, find_decimals, in_unit, narrowest_format, rounded_to
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import Oracle
-from reluctant.oracles.link import last_told
+from reluctant.oracles.link import last_told, link_of
+from reluctant.oracles.link_words import ends_of, told_behind
 
 __all__ = ["ENOUGH_DECIMALS", "Behind", "refuse_labels"]
 
@@ -24,8 +25,8 @@ __all__ = ["ENOUGH_DECIMALS", "Behind", "refuse_labels"]
 ENOUGH_DECIMALS = 7
 LABELS = "The target answers labels, which no link can read: leave the link out (link='identity')."
 ALWAYS_CERTAIN = (
-    "One class is certain at all of them, by a label or by a probability without a digit left, and no link can read "
-    "that: leave the link out (link='identity'), or ask where another class is likely (domain=)."
+    "They are the same at all of them, as one label is, or an answer without a digit left, and no link can read "
+    "that: leave the link out (link='identity'), or ask where answers are not certain (domain=)."
 )
 HALF_THE_DIGITS = float(np.sqrt(unit_roundoff(np.float64)))  # of 1: nearer to it than this more of them are lost
 UNDECIDED = 1e-3  # a probability by so much away from 0 and 1
@@ -36,15 +37,27 @@ class Behind:
     """decimals: that the probabilities are rounded to, None if they are not; noise: what that puts on the values.
 
     certain: every one of them was exactly 0 or 1, as labels are, and as all are where they saturate.
-    number_format: the narrowest that holds them. next_to_one: some lie where few numbers are left up to 1, so that
-    values read from them change in steps.
+    number_format: the narrowest that holds them. link: which it is. Behind a tanh they are answers, and not
+    probabilities, and certain at -1 and 1. next_to_one: some lie where few numbers are left up to 1, or -1 behind a
+    tanh, so that values read from them change in steps.
     """
 
     decimals: int | None
     noise: float
     certain: bool = False
     number_format: str = "float64"
+    link: str | None = None
     next_to_one: bool = False
+
+    @property
+    def noun(self) -> str:
+        """What they are, in a word."""
+        return told_behind(self.link)
+
+    def ends(self, joint: str = "or") -> str:
+        """Where nothing can be read."""
+        low, high = ends_of(self.link)
+        return f"{low} {joint} {high}"
 
     @property
     def too_coarse(self) -> bool:
@@ -60,38 +73,44 @@ class Behind:
     def last_of(cls, oracle: Oracle, told: Sequence[FloatArray] = ()) -> Self | None:
         """Those of the last rows that were asked; None without a link. Their digits are known by all that was told."""
         p = last_told(oracle)
-        return None if p is None else cls.of(p, ratios=oracle.facts.reference, told=told)
+        return None if p is None else cls.of(p, link_of(oracle), ratios=oracle.facts.reference, told=told)
 
     @classmethod
-    def of(cls, p: FloatArray, *, ratios: bool, told: Sequence[FloatArray] = ()) -> Self:
-        """Probabilities of classes whose ratios are read, or of which each is read by itself."""
+    def of(cls, p: FloatArray, link: str | None, *, ratios: bool, told: Sequence[FloatArray] = ()) -> Self:
+        """Answers that this link reads: probabilities of classes by their ratios, or each by itself."""
+        low, high = ends_of(link)
         everything = np.concatenate(told) if len(told) else p
         p, everything = (np.where(np.isnan(each), 0.0, each) for each in (p, everything))  # not told
-        decimals = _decimals(everything) if in_unit(everything) else None  # log-probabilities are values themselves
-        certain = bool(np.isin(p, (0.0, 1.0)).all() and (p == 1).any())
+        # Log-probabilities are values themselves.
+        decimals = _decimals(everything, low) if _within(everything, low) else None
+        certain = bool(np.isin(p, (low, high)).all() and (p == 1).any())
         number_format = "float64" if certain else narrowest_format(everything)
-        if not in_unit(p) or certain or (decimals is None and number_format == "float64"):
-            return cls(None, 0.0, certain, number_format, _next_to_one(p))
+        if not _within(p, low) or certain or (decimals is None and number_format == "float64"):
+            return cls(None, 0.0, certain, number_format, link, _next_to_one(p))
         unit = _unit(p, number_format) if decimals is None else np.full_like(p, 10.0**-decimals)
-        room = _completed(p, unit) if ratios else np.minimum(p, 1 - p)
+        room = _completed(p, unit) if ratios else np.minimum(p - low, 1 - p)
         with np.errstate(divide="ignore", invalid="ignore"):
             worst = np.max(unit / room, axis=1, initial=0.0, where=room > 0)  # error of a logarithm
-        return cls(decimals, float(UNIFORM_SD * np.median(worst)), False, number_format, _next_to_one(p))
+        return cls(decimals, float(UNIFORM_SD * np.median(worst)), False, number_format, link, _next_to_one(p))
 
 
 def _next_to_one(p: FloatArray) -> bool:
-    return bool(np.any((p <= 1) & (p > 1 - HALF_THE_DIGITS)))
+    return bool(np.any((np.abs(p) <= 1) & (np.abs(p) > 1 - HALF_THE_DIGITS)))
 
 
-def _decimals(p: FloatArray) -> int | None:
-    """Decimals of probabilities; of those that are nearly certain, which lie near 0 and 1 anyhow, nothing is told."""
-    open_ = p[(p > UNDECIDED) & (p < 1 - UNDECIDED)]
+def _within(p: FloatArray, low: float) -> bool:
+    return in_unit((p - low) / (1 - low))
+
+
+def _decimals(p: FloatArray, low: float) -> int | None:
+    """Decimals of answers from low to 1; of those that are nearly certain, near the ends anyhow, nothing is told."""
+    open_ = p[(p > low + UNDECIDED) & (p < 1 - UNDECIDED)]
     return None if find_decimals(open_) is None else find_decimals(p)
 
 
 def _unit(p: FloatArray, number_format: str) -> FloatArray:
     """Distance of numbers of a format; of one that follows from the others in its row, that of the largest."""
-    return np.asarray(2 * unit_roundoff(number_format) * np.where(p > 0, p, p.max(axis=1, keepdims=True)))
+    return np.asarray(2 * unit_roundoff(number_format) * np.where(p != 0, np.abs(p), p.max(axis=1, keepdims=True)))
 
 
 def _completed(p: FloatArray, unit: FloatArray) -> FloatArray:
@@ -102,10 +121,10 @@ def _completed(p: FloatArray, unit: FloatArray) -> FloatArray:
 
 
 def refuse_labels(oracle: Oracle) -> None:
-    """Raise `LinkMismatch` if all that the last rows were answered with behind a link is 0 or 1."""
+    """Raise `LinkMismatch` if all that the last rows were answered with behind a link is an end, as 0 or 1."""
     behind, p = Behind.last_of(oracle), last_told(oracle)
     if behind is not None and p is not None and behind.certain:
         raise LinkMismatch(
-            "link: got nothing but 0 and 1, also at inputs close to the origin, expected probabilities. "
+            f"link: got nothing but {behind.ends('and')}, also at inputs close to the origin, expected {behind.noun}. "
             + (LABELS if np.ptp(p, axis=0).any() else ALWAYS_CERTAIN)
         )

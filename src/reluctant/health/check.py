@@ -30,7 +30,7 @@ from reluctant.health.whole import Whole, are_whole, grow, tell_whole
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
 from reluctant.oracles.base import Kind, Oracle
 from reluctant.oracles.counting import Counting
-from reluctant.oracles.link import all_told
+from reluctant.oracles.link import all_told, link_of
 from reluctant.oracles.opening import as_opened
 
 __all__ = ["check_health", "examine"]
@@ -65,7 +65,7 @@ def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: 
             near = ShortLines.ask(oracle, rng, centres, STEPS, FINER_STEPS)
             # The same batch again: a deterministic target may still round differently in one of another size.
             repeated = ask(oracle, centres)
-        behind = Behind.of(np.concatenate(told), ratios=oracle.facts.reference) if told else None
+        behind = Behind.of(np.concatenate(told), link_of(oracle), ratios=oracle.facts.reference) if told else None
         far = _ask_far(oracle, rng, near) if domain.is_space else {}
         whole = _whole(oracle, rng, near, far, repeated)
         readable = behind is None or not (behind.too_coarse or behind.next_to_one)

@@ -1,6 +1,7 @@
 """What answers look like besides values: labels, probabilities of classes, all or the largest few, or of sigmoids.
 
-Probabilities may be told in percent. Then everything here is said of their hundredths.
+Probabilities may be told in percent. Then everything here is said of their hundredths. Answers t of a tanh are no
+probabilities; they are known by the halves (1 + t) / 2, which are those of a sigmoid of twice the value.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 from reluctant.health.answers import answer_kind, in_unit, is_one_hot
 from reluctant.health.lines import ShortLines
-from reluctant.health.log_odds import are_sigmoids, curved_as_odds, may_be_sigmoids, saturated
+from reluctant.health.log_odds import are_sigmoids, are_surely_sigmoids, curved_as_odds, may_be_sigmoids, saturated
 from reluctant.health.told import Told, largest_told
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Kind
@@ -22,6 +23,7 @@ from reluctant.oracles.plain import PERCENT
 __all__ = ["Likeness"]
 
 Far = Mapping[float, ShortLines]
+TO_HALVES = (2.0, -1.0)  # of t: (1 + t) / 2
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class Likeness:
     saturated: bool
     told: Told | None
     percent: bool = False
+    tanh: bool = False
 
     @classmethod
     def of(
@@ -49,7 +52,13 @@ class Likeness:
         """
         plain = cls._as_they_are(near, far, sd, off, linked, curved)
         plain = replace(plain, answers=Kind.VALUES) if scores and plain.answers is Kind.LABELS else plain
-        if linked or plain.explained or not _up_to_a_hundred(near, far, off):
+        if linked or plain.explained:
+            return plain
+        if sd is not None and _about_zero(near, far, off):
+            halves = {scale: lines.divided(*TO_HALVES) for scale, lines in far.items()}
+            tanh = are_surely_sigmoids(near.divided(*TO_HALVES), halves, sd / 2)
+            return replace(plain, tanh=True, saturated=saturated(halves, sd / 2)) if tanh else plain
+        if not _up_to_a_hundred(near, far, off):
             return plain
         scaled = {scale: lines.divided(PERCENT) for scale, lines in far.items()}
         hundredths = cls._as_they_are(
@@ -81,6 +90,12 @@ class Likeness:
 
 def _everywhere(near: ShortLines, far: Far) -> FloatArray:
     return np.concatenate([near.answers, *(lines.answers for lines in far.values())])
+
+
+def _about_zero(near: ShortLines, far: Far, off: float) -> bool:
+    """True if all answers lie between -1 and 1, some below 0."""
+    answers = _everywhere(near, far)
+    return bool(np.all(np.abs(answers) <= 1 + off) and np.any(answers < -off))
 
 
 def _up_to_a_hundred(near: ShortLines, far: Far, off: float) -> bool:

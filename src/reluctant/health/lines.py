@@ -62,9 +62,10 @@ class ShortLines:
             )
         return lines
 
-    def divided(self, by: float) -> Self:
-        """The same lines with every answer so many times smaller."""
-        return replace(self, at_centres=self.at_centres / by, ahead=self.ahead / by, behind=self.behind / by)
+    def divided(self, by: float, above: float = 0.0) -> Self:
+        """The same lines with every answer, less so much, so many times smaller."""
+        centres, ahead, behind = ((each - above) / by for each in (self.at_centres, self.ahead, self.behind))
+        return replace(self, at_centres=centres, ahead=ahead, behind=behind)
 
     @property
     def ends(self) -> tuple[FloatArray, FloatArray]:

@@ -19,11 +19,12 @@ from reluctant.health.noise import SECOND_DIFFERENCE_GAIN
 from reluctant.health.shape import NOISE_FACTOR, falls_with_the_square
 from reluctant.numerics import FloatArray
 
-__all__ = ["are_sigmoids", "curved_as_odds", "may_be_sigmoids", "saturated"]
+__all__ = ["are_sigmoids", "are_surely_sigmoids", "curved_as_odds", "may_be_sigmoids", "saturated"]
 
 FEWEST = 3  # stretches: fewer may be chance
 CLEARLY = 3  # times as many on one side
 MOSTLY = 0.8  # of the answers
+SMALL_PART = 1 / 16  # of a sigmoid's curve: the log-odds of similar curves bend by a fifth of it or more
 DEVIATIONS = 3.0  # of noise, which nearly all answers are within
 CERTAIN = 1e-9  # a probability that far from 0 or 1 is one of a class that is certain
 
@@ -34,6 +35,11 @@ def are_sigmoids(near: ShortLines, far: Mapping[float, ShortLines], sd: float) -
     That they are 0 or 1 far out does not tell: values that are clipped there are so too.
     """
     return _between_0_and_1(near, far, sd) and _straightness(near, sd).of_sigmoids
+
+
+def are_surely_sigmoids(near: ShortLines, far: Mapping[float, ShortLines], sd: float) -> bool:
+    """True if digits tell sigmoids from other curves of that form too, such as that of the error function."""
+    return _between_0_and_1(near, far, sd) and _straightness(near, sd).surely_of_sigmoids
 
 
 def may_be_sigmoids(near: ShortLines, far: Mapping[float, ShortLines], sd: float) -> bool:
@@ -70,18 +76,26 @@ def _decided(answers: FloatArray, sd: float, size: float = 1.0) -> float:
 class _Straightness(NamedTuple):
     """Stretches of lines, a step to both sides, that are straight as log-odds alone, and as answered alone.
 
-    curved: those whose log-odds bend, and with the square of the step, which creases do not do.
+    curved: those whose log-odds bend, and with the square of the step, which creases do not do. clearly: those on which
+    log-odds would be seen to bend if they had a small part of the curve, and are straight; not_so: and bend.
     """
 
     as_log_odds: int
     as_answered: int
     curved: int
+    clearly: int = 0
+    not_so: int = 0
 
     @property
     def of_sigmoids(self) -> bool:
         """True if only sigmoids explain it."""
         as_odds = self.as_log_odds >= FEWEST and self.as_log_odds > CLEARLY * self.as_answered
         return as_odds and not self.curved_odds
+
+    @property
+    def surely_of_sigmoids(self) -> bool:
+        """True if no similar curve does."""
+        return self.of_sigmoids and self.clearly >= FEWEST and self.clearly > CLEARLY * self.not_so
 
     @property
     def curved_odds(self) -> bool:
@@ -101,11 +115,14 @@ def _straightness(lines: ShortLines, sd: float) -> _Straightness:
         limit = NOISE_FACTOR * sd * SECOND_DIFFERENCE_GAIN
         limit_of_odds = NOISE_FACTOR * sd * np.sqrt(growth[0] ** 2 + 4 * growth[1] ** 2 + growth[2] ** 2)
         shown = undecided & (bend > limit) & (bend * growth[1] > limit_of_odds)  # also as log-odds, were it a crease
+        clear = np.asarray((undecided & (SMALL_PART * bend * growth[1] > limit_of_odds)).any(axis=2))
     bends = [(undecided & each).any(axis=2) for each in (bend > limit, bend_of_odds > limit_of_odds)]
     bent, bent_as_odds = (np.asarray(each) for each in bends)
     as_log_odds, as_answered = shown.any(axis=2) & ~bent_as_odds, bent_as_odds & ~bent
     curved = bent_as_odds[2:] & falls_with_the_square(np.where(undecided, bend_of_odds, 0.0).max(axis=2)[1:])
-    return _Straightness(int(as_log_odds.sum()), int(as_answered.sum()), int(curved.sum()))
+    clear[0] = False  # the longest step meets creases
+    counts = (as_log_odds, as_answered, curved, clear & ~bent_as_odds, clear & bent_as_odds)
+    return _Straightness(*(int(each.sum()) for each in counts))
 
 
 def _log_odds(p: FloatArray) -> FloatArray:

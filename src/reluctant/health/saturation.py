@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.numerics import FloatArray
+from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting
+from reluctant.oracles.lost_digits import lost_digits
 
 __all__ = ["FARTHEST", "larger", "readable_box", "smaller", "told_in_steps", "unsaturated_box"]
 
@@ -25,7 +26,7 @@ FINE_HALF_WIDTHS: FloatArray = 2.0 ** np.arange(10.0, -9.0, -1.0)  # the same ra
 SINGLE_RANGE = float(-np.log(np.finfo(np.float32).tiny))  # between log-probabilities that float32 holds with all digits
 READABLE = 0.6  # of that range at random corners: others are farther out
 # Next to 1 a probability is known to a rounding of 1, and its log-odds, at the logarithm of k, to k of them.
-NEAR_ONE = float(np.log(512))
+MOST_LOST = 512.0 * float(unit_roundoff(np.float32))
 
 PLACES, MOSTLY = 8, 0.5  # centres; share of them
 SHORT, LONG = 1e-5, 0.3  # parts of the way to another centre: float32 is not so coarse that it stays on the first
@@ -52,19 +53,19 @@ def _largest_finite(oracle: Counting, half_widths: FloatArray, rng: np.random.Ge
 
 
 def readable_box(oracle: Counting, rng: np.random.Generator) -> Domain | None:
-    """The largest box at whose random corners every probability has digits of float32 left; None if there is none.
+    """The largest box at whose random corners every answer has digits of float32 left; None if there is none.
 
-    Below the smallest normal number they fade long before they are 0; those of sigmoids do so next to 1 as well. Cost:
-    228 rows.
+    Below the smallest normal number probabilities fade long before they are 0; those of sigmoids do so next to 1 as
+    well, and answers of a tanh next to both ends. Cost: 228 rows.
     """
     answers = _at_corners(oracle, FINE_HALF_WIDTHS, rng)
+    lost = lost_digits(answers.reshape(-1, oracle.outputs), oracle, "float32").reshape(answers.shape)
     if oracle.facts.reference:  # log-ratios to one class more than there are outputs
         answers = np.concatenate([answers, np.zeros_like(answers[..., :1])], axis=2)
         spread = np.ptp(answers, axis=2) + np.log(answers.shape[2])
-        near_one = np.zeros_like(spread)
     else:
-        spread, near_one = np.abs(answers).max(axis=2), answers.max(axis=2)
-    within = (spread < READABLE * SINGLE_RANGE) & (near_one < NEAR_ONE)  # NaN is not
+        spread = np.abs(answers).max(axis=2)
+    within = (spread < READABLE * SINGLE_RANGE) & (lost.max(axis=2) < MOST_LOST)  # NaN is not
     readable = within.all(axis=1)
     unbroken = int(np.cumprod(np.flip(readable)).sum())
     return _cube(FINE_HALF_WIDTHS[-unbroken]) if unbroken else None

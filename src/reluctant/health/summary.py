@@ -16,6 +16,7 @@ from reluctant.health.told import Told
 from reluctant.health.whole import Whole
 from reluctant.numerics import Noise
 from reluctant.oracles.base import Kind
+from reluctant.oracles.link_words import told_behind
 from reluctant.results import Outcome
 
 __all__ = ["Health", "Shape"]
@@ -65,6 +66,7 @@ class Health:
     recast: a local model, which would answer with more digits if it were opened with precision='float64'.
     told: how many of the probabilities of its classes each answer tells, the largest; None where it is all or none.
     percent: the answers look like percentages; what they look like is said of their hundredths.
+    tanh: the answers are those of a tanh, by how lines bend.
     whole: what whole numbers are, labels or rounded values; None of two of them, and of other answers.
     in_steps: they are levels that no rounding is seen to explain: those of trees, or of quantised numbers.
     class_columns: outputs that look like numbers of classes, beside others that are values.
@@ -92,6 +94,7 @@ class Health:
     recast: bool = False
     told: Told | None = None
     percent: bool = False
+    tanh: bool = False
     whole: Whole | None = None
     in_steps: bool = False
     class_columns: tuple[int, ...] = ()
@@ -101,8 +104,8 @@ class Health:
         """Why an exact method cannot work on this target, or None."""
         if self.shape is Shape.UNCLEAR:
             return Outcome.NON_FINITE if self.nonfinite else Outcome.TOO_NOISY
-        if self.are_probabilities and self.shape in (Shape.PIECEWISE_LINEAR, Shape.AFFINE):
-            return Outcome.NOT_PIECEWISE_LINEAR  # curvature below the noise, but a softmax or sigmoid all the same
+        if self.are_of_a_link and self.shape in (Shape.PIECEWISE_LINEAR, Shape.AFFINE):
+            return Outcome.NOT_PIECEWISE_LINEAR  # curvature below the noise, but a link stands there all the same
         return REFUSALS.get(self.shape)
 
     @property
@@ -135,13 +138,23 @@ class Health:
 
     @property
     def curves_hidden(self) -> bool:
-        """True if probabilities look straight: what is said of their looks would be wrong of them."""
+        """True if answers of a link look straight: what is said of their looks would be wrong of them."""
         return self.refusal is Outcome.NOT_PIECEWISE_LINEAR and self.shape is not Shape.SMOOTH
 
     @property
     def are_probabilities(self) -> bool:
         """True of the answers of a softmax, which add up to one, and of those that only sigmoids explain."""
         return self.answers is Kind.PROBABILITIES or (self.sigmoids and self.answers is Kind.VALUES)
+
+    @property
+    def are_of_a_link(self) -> bool:
+        """True of probabilities, and of the answers of a tanh."""
+        return self.are_probabilities or (self.tanh and self.answers is Kind.VALUES)
+
+    @property
+    def noun(self) -> str:
+        """What answers of a link are, in a word."""
+        return told_behind("tanh" if self.tanh else None)
 
     @property
     def may_be_sigmoids(self) -> bool:
@@ -170,7 +183,7 @@ class Health:
         if self.behind is None:
             rounded = "not rounded" if self.decimals is None else rounded_to(self.decimals)
             return [f"Answers fit {self.number_format}, {rounded}.", said]
-        return [f"Values were read from probabilities {self.behind.told}.", said]
+        return [f"Values were read from {self.behind.noun} {self.behind.told}.", said]
 
     def _warnings(self) -> list[str]:
         found = []
@@ -180,7 +193,7 @@ class Health:
         if self.whole is Whole.SCORES:
             found.append(words.IN_ORDER)
         if self.nonfinite:
-            why = "" if self.behind is None else ": a probability there is exactly 0 or 1, or not told"
+            why = self._why_nonfinite()
             found.append(f"{self.nonfinite} of {self.queries} rows were answered with NaN or inf{why}.")
         if self.largest_scale is not None and self.largest_scale < FAR_ENOUGH:
             none = "are not answered" if self.behind is None else "have no values to read"
@@ -192,10 +205,16 @@ class Health:
             found.append(words.ends_at_0_and_1(self))
         return found
 
+    def _why_nonfinite(self) -> str:
+        if self.behind is None:
+            return ""
+        told = "an answer" if self.behind.link == "tanh" else "a probability"
+        return f": {told} there is exactly {self.behind.ends()}, or not told"
+
     def _why_constant(self) -> str:
-        if self.are_probabilities and self.saturated:
+        if self.are_of_a_link and self.saturated:
             return "they saturate"
-        unclear = (self.shape is Shape.SMOOTH or self.may_be_sigmoids) and not self.are_probabilities
+        unclear = (self.shape is Shape.SMOOTH or self.may_be_sigmoids) and not self.are_of_a_link
         clipped = "inputs or answers are clipped (give the range of inputs: --domain LOW,HIGH)"
         return f"they saturate, or {clipped}" if unclear else f"it may be that {clipped}"
 
@@ -209,8 +228,8 @@ class Health:
 
 # What `to_dict` leaves out, for it shows in words and refusals.
 OF_WORDS_ALONE = (
-    "behind", "unit", "sigmoids", "like_sigmoids", "curved_odds", "saturated", "recast", "told", "percent", "whole",
-    "in_steps", "class_columns",
+    "behind", "unit", "sigmoids", "like_sigmoids", "curved_odds", "saturated", "recast", "told", "percent", "tanh",
+    "whole", "in_steps", "class_columns",
 )  # fmt: skip
 
 FAR_ENOUGH = 1e4  # exact methods look for creases out to here

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from reluctant.health.answers import rounded_to
 from reluctant.health.behind import ENOUGH_DECIMALS
 from reluctant.health.whole import Whole
+from reluctant.networks.network import OF_EACH_VALUE
 from reluctant.oracles.base import Kind
 from reluctant.oracles.link import AnswerLink
 from reluctant.oracles.plain import PERCENT
@@ -45,8 +46,8 @@ TRAIN_UNLINKED = "A network can be trained on them, without the link (rl.train_s
 SPAN = "The span can be taken from labels (labels=True, span --labels)."
 RECAST = "Open the model in float64: precision='float64' (--precision float64)."
 TOO_COARSE = (
-    "The values before the link cannot be read from so few digits (link=, --link): log-ratios of such numbers change "
-    f"in steps, and are infinite where one is rounded to 0. {TRAIN_UNLINKED} {SPAN}"
+    "The values before the link cannot be read from so few digits (link=, --link): what such numbers lead to changes "
+    f"in steps, and is infinite where rounding leaves one certain. {TRAIN_UNLINKED} {SPAN}"
 )
 COARSE = (
     "Without all digits extract may not recover the network through its link (reluctant extract {options}). One can be "
@@ -62,11 +63,11 @@ READ_THEM_RECAST = (
     "precision='float64' (reluctant extract {options} --precision float64; span has both too)."
 )
 NOTHING_TO_READ = (
-    "Every probability behind the link was exactly 0 or 1. Labels are like that, and no link can read them: leave it "
-    "out (link='identity'). Where probabilities saturate, ask nearer to the origin (--domain LOW,HIGH)."
+    "All {noun} behind the link were exactly {ends}. Labels are like that, and no link can read them: leave it out "
+    "(link='identity'). Where {noun} saturate, ask nearer to the origin (--domain LOW,HIGH)."
 )
 SOME_CERTAIN = (
-    "Some probabilities behind the link are exactly 0 or 1 where they were asked, so that no value can be read from "
+    "Some {noun} behind the link are exactly {ends} where they were asked, so that no value can be read from "
     "them. Ask nearer to the origin (--domain LOW,HIGH); extract looks for such a box by itself."
 )
 ENDS_AT_0_AND_1 = (
@@ -100,8 +101,8 @@ UNTOLD_IS_NAN = (
 def why_refused(health: Health) -> str:
     """Why an exact method cannot work on this target, and what can be done; empty if it can."""
     refusal, behind = health.refusal, health.behind
-    if refusal in (Outcome.NOT_PIECEWISE_LINEAR, Outcome.TOO_NOISY) and health.are_probabilities:
-        return _of_probabilities(health)
+    if refusal in (Outcome.NOT_PIECEWISE_LINEAR, Outcome.TOO_NOISY) and health.are_of_a_link:
+        return _of_a_link(health)
     if refusal is Outcome.NOT_PIECEWISE_LINEAR and health.may_be_sigmoids and not health.curved_odds:
         return f"{refusal.happened} {_filled(MAYBE_SIGMOIDS, health)}"
     if refusal is Outcome.NON_FINITE and health.told is not None:
@@ -114,7 +115,7 @@ def why_refused(health: Health) -> str:
     if refusal in (Outcome.NON_FINITE, Outcome.TOO_NOISY) and behind is not None and behind.too_coarse:
         return coarse_behind(health)
     if refusal is Outcome.NON_FINITE and behind is not None:
-        return NOTHING_TO_READ if behind.certain else SOME_CERTAIN
+        return (NOTHING_TO_READ if behind.certain else SOME_CERTAIN).format(noun=behind.noun, ends=behind.ends())
     if refusal is Outcome.TOO_NOISY:
         return too_noisy(health)
     return str(refusal) if refusal else ""
@@ -148,11 +149,13 @@ def digits(health: Health) -> str:
     if decimals is None and number_format == "float64":
         return f"{read} have noise of {health.noise.absolute:.1e}"
     told = f"in {number_format}" if decimals is None else rounded_to(decimals)
-    return f"{'The answers' if behind is None else 'The probabilities behind the link'} are {told}"
+    return f"{'The answers' if behind is None else f'The {behind.noun} behind the link'} are {told}"
 
 
 def likeness(health: Health) -> str:
-    """What answers look like: values, labels, or probabilities, all or the largest, in percent or not."""
+    """What answers look like: values, of a tanh, labels, or probabilities, all or the largest, in percent or not."""
+    if health.tanh:
+        return "values of a tanh"
     if health.answers is Kind.LABELS and health.whole is Whole.UNTOLD:
         return MAYBE_LABELS
     if health.told is None:
@@ -190,7 +193,9 @@ def _link(health: Health) -> AnswerLink:
     """What would undo these answers."""
     if health.told is not None:
         return "top-k"
-    return "softmax" if health.answers is Kind.PROBABILITIES else "sigmoid"
+    if health.answers is Kind.PROBABILITIES:
+        return "softmax"
+    return "tanh" if health.tanh else "sigmoid"
 
 
 def _filled(said: str, health: Health) -> str:
@@ -207,7 +212,7 @@ def _decimals(health: Health) -> int | None:
     return None if health.decimals is None else health.decimals + PERCENT_DECIMALS * health.percent
 
 
-def _of_probabilities(health: Health) -> str:
+def _of_a_link(health: Health) -> str:
     """Of answers that only a link explains: what can be read through it."""
     link, decimals, told = _link(health), _decimals(health), f"The answers are {likeness(health)}"
     if health.told is not None and not health.told.all_but_one:
@@ -220,7 +225,7 @@ def _of_probabilities(health: Health) -> str:
     noisy = health.noise.absolute > NOISIEST_READ * health.spread
     if noisy and (health.number_format == "float64" or not health.deterministic):
         return f"{told} with noise of {health.noise.absolute:.1e}. {TOO_NOISY_TO_READ}"
-    if link == "sigmoid" and health.number_format != "float64" and not health.more_digits:
+    if link in OF_EACH_VALUE and health.number_format != "float64" and not health.more_digits:
         return f"{told} in {health.number_format}. {_filled(COARSE, health)}"
     hidden = ", by less than their noise at small scale" if health.curves_hidden else ""
     read = READ_THEM_RECAST if health.more_digits else READ_THEM

@@ -11,7 +11,7 @@ from reluctant.results import Outcome
 __all__ = ["refusal_of", "unread_behind_link", "unreadable"]
 
 SATURATED = (
-    "Where learn looks, far out at the latest, probabilities saturate and no values can be read from them. Use "
+    "Where learn looks, far out at the latest, answers saturate and no values can be read from them. Use "
     "extract, which looks by itself inside a box in which they do not (reluctant extract --link)."
 )
 FLAT = {Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.TOO_NOISY}  # as a bump looks from outside

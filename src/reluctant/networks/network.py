@@ -22,8 +22,9 @@ from reluctant.numerics import FloatArray
 
 __all__ = ["LINKS", "Link", "LocalMaps", "ReLUNetwork"]
 
-Link: TypeAlias = Literal["identity", "softmax", "sigmoid", "log-softmax"]
-LINKS: tuple[Link, ...] = ("identity", "softmax", "sigmoid", "log-softmax")
+Link: TypeAlias = Literal["identity", "softmax", "sigmoid", "log-softmax", "tanh"]
+LINKS: tuple[Link, ...] = ("identity", "softmax", "sigmoid", "log-softmax", "tanh")
+OF_EACH_VALUE = ("identity", "sigmoid", "tanh")  # links that make an answer of each value by itself
 
 # Rows evaluated at a time: hidden activations of a block stay in the processor's cache.
 BLOCK_ROWS = 1024
@@ -48,7 +49,8 @@ class ReLUNetwork:
         weights: one (n_out, n_in) array per layer.
         biases: one (n_out,) array per layer.
         skip: (m, d) matrix of an affine term added to the output (its constant is in the last bias).
-        link: what the original model applies to these values: "identity", "softmax", "sigmoid" or "log-softmax".
+        link: what the original model applies to these values: "identity", "softmax", "sigmoid", "log-softmax" or
+            "tanh".
     """
 
     __slots__ = ("_biases", "_link", "_skip", "_weights")
@@ -207,7 +209,7 @@ class ReLUNetwork:
 
         For softmax and log-softmax the values are log-ratios to the first class, whose own value is taken as 0.
         """
-        if link in ("identity", "sigmoid"):
+        if link in OF_EACH_VALUE:
             return ReLUNetwork(self._weights, self._biases, self._skip, link)
         w, b = (np.concatenate([np.zeros_like(part[:1]), part]) for part in (self._weights[-1], self._biases[-1]))
         skip = None if self._skip is None else np.concatenate([np.zeros_like(self._skip[:1]), self._skip])

@@ -170,12 +170,13 @@ def _reshape(node: Any, attributes: dict[str, Any], reading: Reading) -> Affine:
     return replace(x, shape=tuple(sizes))
 
 
-LINK_OPS: dict[str, Link] = {"Softmax": "softmax", "LogSoftmax": "log-softmax", "Sigmoid": "sigmoid"}
+OVER_CLASSES: dict[str, Link] = {"Softmax": "softmax", "LogSoftmax": "log-softmax"}
+LINK_OPS: dict[str, Link] = {**OVER_CLASSES, "Sigmoid": "sigmoid", "Tanh": "tanh"}
 
 
 def _link(node: Any, attributes: dict[str, Any], reading: Reading) -> Affine:
     x = _value(node, 0, reading)
-    if node.op_type != "Sigmoid" and attributes.get("axis", -1) not in (-1, len(x.shape)):
+    if node.op_type in OVER_CLASSES and attributes.get("axis", -1) not in (-1, len(x.shape)):
         raise unsupported(node, f"softmax over axis {attributes['axis']}", "softmax over the last axis")
     return replace(x, link=LINK_OPS[node.op_type])
 
@@ -190,8 +191,6 @@ HANDLERS: dict[str, Callable[[Any, dict[str, Any], Reading], Affine]] = {
     "Sub": _sum,
     "Mul": _scale,
     "Div": _scale,
-    "LogSoftmax": _link,
-    "Softmax": _link,
-    "Sigmoid": _link,
+    **dict.fromkeys(LINK_OPS, _link),
     **dict.fromkeys(SHAPE_ONLY, _reshape),
 }

@@ -21,6 +21,7 @@ LINK_NODES = {
     "softmax": ("Softmax", {"axis": -1}),
     "sigmoid": ("Sigmoid", {}),
     "log-softmax": ("LogSoftmax", {"axis": -1}),
+    "tanh": ("Tanh", {}),
 }
 
 

@@ -1,11 +1,12 @@
-"""Undo the last step of a classifier, so that its answers are piecewise linear again.
+"""Undo the last step of a model, so that its answers are piecewise linear again.
 
 softmax: log-ratios to the first class, log(p_k / p_0), k ≥ 1: one output less than there are classes.
 log-softmax: the same from log-probabilities. sigmoid: the logit log(p / (1 - p)) of every output.
+tanh: artanh(t) of every output, which are numbers between -1 and 1 and no probabilities.
 top-k: as softmax where all probabilities but one are told and the last one follows; NaN where more are missing.
 
-Where a probability is exactly 0 or 1 the answer is infinite: the class is certain to the last digit, and nothing more
-can be read there. `query` refuses such rows and says so, `answer` passes them on.
+Where a probability is exactly 0 or 1, or a tanh -1 or 1, the answer is infinite: it is certain to the last digit, and
+nothing more can be read there. `query` refuses such rows and says so, `answer` passes them on.
 """
 
 from __future__ import annotations
@@ -16,17 +17,20 @@ from dataclasses import replace
 from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reluctant.errors import InvalidInput, LinkMismatch
-from reluctant.networks.network import LINKS, Link
+from reluctant.networks.network import LINKS, OF_EACH_VALUE, Link
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, Wrapper
+from reluctant.oracles.link_words import EXPECTED, MOVED, VALUES, ends_of
 from reluctant.oracles.plain import in_percent
 
 __all__ = [
     "ANSWER_LINKS",
     "NOISY",
     "ROUNDED_PROBABILITY_SLACK",
+    "UNDO",
     "AnswerLink",
     "Linked",
     "ToFirst",
@@ -62,12 +66,12 @@ def written_link(link: str) -> Link:
 
 
 class Linked(Wrapper):
-    """Values before a softmax or sigmoid, from the probabilities after it."""
+    """Values before a softmax, sigmoid or tanh, from the answers after it."""
 
     def __init__(self, inner: Oracle, link: AnswerLink) -> None:
         if link not in UNDO:
             raise InvalidInput.about("link", got=repr(link), expected=" or ".join(map(repr, UNDO)))
-        if link != "sigmoid" and inner.outputs < 2:
+        if link not in OF_EACH_VALUE and inner.outputs < 2:
             raise InvalidInput.about(
                 "link", got=f"'{link}' for {inner.outputs} output", expected="two classes or more",
                 fix="One probability is link='sigmoid'.",
@@ -81,18 +85,21 @@ class Linked(Wrapper):
     def facts(self) -> Facts:
         """Facts of the values before the link."""
         inner = self.inner.facts
-        outputs = inner.outputs if self.link == "sigmoid" else inner.outputs - 1
+        each = self.link in OF_EACH_VALUE
+        outputs = inner.outputs if each else inner.outputs - 1
         identity = f"{inner.identity} before {self.link}" if inner.identity else ""
         facts = replace(inner, outputs=max(outputs, UNKNOWN_OUTPUTS), kind=Kind.VALUES, identity=identity)
-        return replace(facts, reference=self.link != "sigmoid", saturates=True)
+        return replace(facts, reference=not each, saturates=True)
 
     @property
     def advice(self) -> str:
         """What to do about rows that are answered with NaN or inf."""
         missing = " or not told" if self.link == "top-k" else ""
+        low, high = ends_of(self.link)
+        told = "An answer" if self.link == "tanh" else "A probability"
         return (
-            f"A probability there is exactly 0 or 1{missing}, so that nothing is left for link='{self.link}' to read: "
-            "ask nearer to the origin (domain=), or for the values before the link."
+            f"{told} there is exactly {low} or {high}{missing}, so that nothing is left for link='{self.link}' to "
+            "read: ask nearer to the origin (domain=), or for the values before the link."
         )
 
     def answer(self, rows: FloatArray) -> FloatArray:
@@ -100,9 +107,25 @@ class Linked(Wrapper):
         answers = self.told = self.inner.answer(rows)
         for hearer in self.hearers:
             hearer.append(answers)
-        self._check_probabilities(answers)
+        self._check(answers)
         with np.errstate(divide="ignore", invalid="ignore"):
             return UNDO[self.link](answers)
+
+    def _check(self, answers: FloatArray) -> None:
+        if self.link == "tanh":
+            self._refuse(np.abs(answers) > 1 + unit_roundoff(np.float32), answers, answers)
+        else:
+            self._check_probabilities(answers)
+
+    def _refuse(self, bad: NDArray[np.bool_], answers: FloatArray, p: FloatArray) -> None:
+        """Raise `LinkMismatch` of the first row with one that is bad."""
+        if not bad.any():
+            return
+        row = int(np.flatnonzero(bad.any(axis=1))[0])
+        raise LinkMismatch(
+            f"link: got {np.array2string(answers[row], threshold=6, precision=4)} in row {row}, expected "
+            f"{EXPECTED.get(self.link, 'probabilities')} for link='{self.link}'. {self._other(p)}"
+        )
 
     def _check_probabilities(self, answers: FloatArray) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -114,12 +137,7 @@ class Linked(Wrapper):
             bad = bad | (total > 1 + slack * p.shape[1])
         elif self.link != "sigmoid":
             bad = bad | (np.abs(total - 1) > slack * p.shape[1])
-        if bad.any():
-            row = int(np.flatnonzero(bad.any(axis=1))[0])
-            raise LinkMismatch(
-                f"link: got {np.array2string(answers[row], threshold=6, precision=4)} in row {row}, expected "
-                f"{'log-' if self.link == 'log-softmax' else ''}probabilities for link='{self.link}'. {self._other(p)}"
-            )
+        self._refuse(bad, answers, p)
         if self.link == "sigmoid" and _is_softmax(p):
             raise LinkMismatch(
                 f"link: got {p.shape[1]} probabilities that sum to one, expected independent ones for link='sigmoid'. "
@@ -128,13 +146,17 @@ class Linked(Wrapper):
 
     def _other(self, p: FloatArray) -> str:
         """What it may be instead."""
+        if self.link == "tanh":
+            return MOVED.format("answers") if np.all(np.abs(p) < 1 + NOISY) else VALUES
         if self.link != "log-softmax" and in_percent(p, several=self.link == "softmax"):
             return "If they are percentages, say so: percent=True (--percent) divides them by 100."
         if self.link in ("softmax", "top-k") and np.all((p >= 0) & (p <= 1)):
             return "Use link='sigmoid' (--link sigmoid) if each output is a probability of its own."
         if self.link != "log-softmax" and np.all((p > -NOISY) & (p < 1 + NOISY)):
-            return "No link reads probabilities that noise has moved: leave the link out (link='identity')."
-        return "Leave the link out (link='identity') if the target answers values."
+            return MOVED.format("probabilities")
+        if self.link == "sigmoid" and np.all(np.abs(p) <= 1):
+            return f"Use link='tanh' (--link tanh) if each output is that of a tanh. {VALUES}"
+        return VALUES
 
 
 class ToFirst(Wrapper):
@@ -223,4 +245,5 @@ UNDO: dict[str, Callable[[FloatArray], FloatArray]] = {
     "sigmoid": _logits,
     "log-softmax": _differences,
     "top-k": _completed_ratios,
+    "tanh": np.arctanh,
 }

@@ -1,7 +1,8 @@
 """Digits that probabilities lose: what is left unknown of the values that are read from them.
 
 Next to 1 a probability is known to a rounding of 1, and its log-odds to that over its distance from 1. Next to 0 it has
-all its digits, as ratios of classes have, until it falls below the smallest normal number.
+all its digits, as ratios of classes have, until it falls below the smallest normal number. A tanh loses them next to
+both its ends.
 """
 
 from __future__ import annotations
@@ -30,8 +31,16 @@ def _of_ratios(values: FloatArray) -> FloatArray:
     return np.broadcast_to(np.exp(size - NORMAL_RANGE), values.shape)
 
 
+def _of_tanh(values: FloatArray) -> FloatArray:
+    return np.cosh(values) ** 2
+
+
 # How many roundings of 1 a value is known to, by the link that it is read through.
-ROUNDINGS: Mapping[str, Callable[[FloatArray], FloatArray]] = {"sigmoid": _of_log_odds, "softmax": _of_ratios}
+ROUNDINGS: Mapping[str, Callable[[FloatArray], FloatArray]] = {
+    "sigmoid": _of_log_odds,
+    "softmax": _of_ratios,
+    "tanh": _of_tanh,
+}
 
 
 def lost_digits(values: FloatArray, oracle: Oracle, number_format: str = "float64") -> FloatArray:

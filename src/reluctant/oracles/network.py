@@ -34,6 +34,7 @@ LINK_FUNCTIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "softmax": _softmax,
     "log-softmax": _log_softmax,
     "sigmoid": _sigmoid,
+    "tanh": np.tanh,
 }
 
 

@@ -79,7 +79,8 @@ def open_oracle(
         transcript: folder where every answer is written before it is used; open it again to resume.
         keep_rows: write the rows into the transcript too.
         output: index of the output to look at, or several; None for all.
-        link: "softmax", "sigmoid", "log-softmax" or "top-k" turns probabilities back into values.
+        link: "softmax", "sigmoid", "log-softmax" or "top-k" turns probabilities back into values, "tanh" answers
+            between -1 and 1.
         percent: the answers are probabilities in percent; they are divided by 100 before anything else.
         domain: (low, high) inside which the target may be asked.
         precision: "float64" evaluates a local ONNX, torch or scikit-learn model in float64.

@@ -15,6 +15,9 @@ Data = Mapping[str, Any]
 Facts = list[tuple[str, str]]
 
 
+SEEN = {"log-softmax": "log-probabilities", "tanh": "values of a tanh"}  # behind other links probabilities
+
+
 def interface_facts(record: Data) -> Facts:
     """What the target says of itself, and what the health check saw."""
     target, health, served = record["target"], record.get("health"), record.get("served")
@@ -50,7 +53,7 @@ def _answers(record: Data) -> str | None:
     if answers_labels(record):
         seen = "labels"
     elif link is not None or health.get("answers") == "probabilities":
-        seen = "log-probabilities" if target["link"] == "log-softmax" else "probabilities"
+        seen = SEEN.get(str(target.get("link")), "probabilities")
     elif target.get("may be sigmoids"):
         return f"{kind} between 0 and 1, which may be probabilities"
     else:
@@ -91,13 +94,13 @@ def _health(health: Data, labels: bool, shape: str | None) -> list[tuple[str, st
 OF_VALUES = {
     "Shape at small scale": "Shape of the values read, at small scale",
     "Spread of the answers": "Spread of the values read",
-    "Rows without a number": "Rows whose probabilities tell no value",
+    "Rows without a number": "Rows whose answers tell no value",
     "Largest inputs answered": "Largest inputs that tell values",
 }
 
 
 def _of_answers(told: Sequence[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
-    """All but their shape: curves of probabilities are those of their link."""
+    """All but their shape: their curves are those of their link."""
     return [(name, value) for name, value in told if name != "Shape at small scale"]
 
 

@@ -27,7 +27,7 @@ from reluctant.span.values import from_values
 __all__ = ["recover_span"]
 
 BEYOND_THE_BOX = (
-    "Directions were looked for in {}, where probabilities can be read. There are more: at {:.0%} of typical inputs a "
+    "Directions were looked for in {}, where answers can be read. There are more: at {:.0%} of typical inputs a "
     "step along the others changes the answer. From labels (labels=True, span --labels) they can be found everywhere."
 )
 BOXES = 3  # tried where probabilities saturate

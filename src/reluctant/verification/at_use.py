@@ -18,6 +18,7 @@ from reluctant.health.behind import Behind
 from reluctant.health.saturation import FARTHEST
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.evaluation import evaluate
+from reluctant.networks.network import OF_EACH_VALUE
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.counting import Counting
 from reluctant.oracles.link import AnswerLink, all_told, link_of
@@ -56,7 +57,7 @@ class AtUse:
         if self.ok:
             return f"At {self.points} of {self.asked} typical inputs, also outside, it agrees with the target."
         some = "" if self.points == self.asked else " that can be compared"
-        by = f"by up to {self.largest:.1e} of the output's deviation" if self.largest else "by its probabilities"
+        by = f"by up to {self.largest:.1e} of the output's deviation" if self.largest else "by its answers"
         return (
             f"At {self.differing} of {self.points} typical inputs{some}, also outside, it does NOT agree with the "
             f"target, {by}."
@@ -103,9 +104,10 @@ def _accepted(values: FloatArray, unit: FloatArray, tol: float, told: FloatArray
     Next to 1 log-odds are known to so much less than elsewhere; behind rounding or noise next to 0 as well. Ratios of
     probabilities with all the digits of a number format are not.
     """
-    behind = Behind.of(told, ratios=oracle.facts.reference) if len(told) else None
+    behind = Behind.of(told, link_of(oracle), ratios=oracle.facts.reference) if len(told) else None
     size = _size(np.where(np.isfinite(values), values, np.inf), ratios=oracle.facts.reference)
-    coarser = np.exp(np.minimum(size, LARGEST_POWER))
+    odds = 2 * size if link_of(oracle) == "tanh" else size  # of (1 + t) / 2
+    coarser = np.exp(np.minimum(odds, LARGEST_POWER))
     if behind is None or not _in_full(behind, tol):
         return np.where(np.isfinite(values), tol * coarser, np.inf)
     lost, number_format = lost_digits(values, oracle, behind.number_format), behind.number_format
@@ -138,8 +140,8 @@ def _beside_told(
     predicted: FloatArray, told: FloatArray, link: AnswerLink | None
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
     """How far (n,) a network's probabilities are from those that were told, and whether that can be said."""
-    if link == "sigmoid":
-        p = LINK_FUNCTIONS["sigmoid"](predicted)
+    if link in OF_EACH_VALUE:
+        p = LINK_FUNCTIONS[link](predicted)
     else:
         p = LINK_FUNCTIONS["softmax"](np.column_stack([np.zeros(len(predicted)), predicted]))
     if link in (None, "log-softmax") or p.shape != told.shape:

@@ -95,7 +95,7 @@ def _refuse_coarse(behind: Behind | None) -> None:
     """Raise `InvalidInput` of probabilities so coarse that some are 0 wherever they are asked."""
     if behind is not None and behind.too_coarse:
         raise InvalidInput.about(
-            "oracle", got=f"probabilities {behind.told}, some of which are 0 everywhere",
+            "oracle", got=f"{behind.noun} {behind.told}, some of which are certain everywhere",
             expected="digits that a link can read",
             fix="How close a network comes to such answers, train_student and audit measure.",
         )  # fmt: skip

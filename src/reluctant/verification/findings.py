@@ -82,7 +82,7 @@ class Verification:
             f" With {self.confidence:.0%} confidence fewer than {self.share:.1%} of inputs of one scale err by "
             f"more{than}."
         )
-        where = f" inside {self.inside}, where probabilities do not saturate" if self.inside else ""
+        where = f" inside {self.inside}, where answers do not saturate" if self.inside else ""
         have = "neuron has" if self.untested == 1 else "neurons have"
         untested = f" {self.untested} {have} no crease where random points look for one."
         return (

@@ -1,0 +1,83 @@
+"""A tanh is read by the audit itself, and nothing is said of it that is true of probabilities alone."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy.special import erf
+
+from reluctant import open_oracle
+from reluctant.audit import audit
+from reluctant.audit.comparing import Beside
+from reluctant.audit.leak import Rebuilt
+from reluctant.audit.sweeping import default_defenses
+from reluctant.learning import train_student
+from reluctant.oracles import Kind, NetworkOracle
+from reluctant.oracles.base import Facts
+from reluctant.report.interface import interface_facts
+from reluctant.report.sentences import flip_sentence
+from reluctant.testing import planted
+
+ONE, NETWORK = planted((6, 8, 1)), planted((6, 8, 3))
+STEPS = ["health", "span", "extraction", "flip"]
+
+
+@pytest.mark.parametrize("network", [ONE, NETWORK], ids=["one", "three"])
+def test_the_network_before_a_tanh_is_taken(record, network):
+    found = record(lambda x: np.tanh(network(x)), 6, steps=STEPS)
+    assert (found["target"]["link"], found["target"]["link found"]) == ("tanh", True)
+    assert found["verdict"]["level"] == "exact"
+    assert (found["recovered"]["widths"], found["recovered"]["link"]) == (list(network.widths), "tanh")
+    assert dict(interface_facts(found))["Answers"] == "values of a tanh, as the audit saw"
+    assert any("The answers are those of a tanh; they were read back through their tanh." in s for s in found["limits"])
+    assert "probabilit" not in json.dumps(found)
+
+
+def test_the_copy_answers_as_the_target_does():
+    oracle = open_oracle(lambda x: np.tanh(NETWORK(x)), dim=6)
+    known = audit(oracle, steps=["health", "extraction"]).known
+    copy = NetworkOracle(known.copy.as_written(known.written_link))
+    rows = np.random.default_rng(0).standard_normal((100, 6))
+    np.testing.assert_allclose(copy.answer(rows), np.tanh(NETWORK(rows)), rtol=0, atol=1e-9)
+
+
+def test_one_answer_of_a_tanh_flips_where_its_sign_changes(record):
+    found = record(lambda x: np.tanh(ONE(x) - ONE(x[:1] * 0)), 6, steps=["health", "extraction", "flip"])
+    assert found["flip"]["ok"]
+    assert "one half" not in flip_sentence(found)
+
+
+def test_a_tanh_with_fresh_noise_is_named_and_left_open(record):
+    noise = np.random.default_rng(0)
+    found = record(
+        lambda x: np.tanh(NETWORK(x)) + 1e-11 * noise.standard_normal((len(x), 3)), 6, steps=["health", "extraction"]
+    )
+    assert found["target"]["link"] == "identity"
+    assert "extractable" in found["verdict"]["unsettled"]
+    assert "The answers are those of a tanh: give --link tanh" in found["verdict"]["sentence"]
+
+
+def test_an_error_function_is_not_read_through_a_tanh(record):
+    found = record(lambda x: erf(NETWORK(x)), 6, steps=["health", "extraction"])
+    assert found["target"]["link"] == "identity"
+    assert "as if something stood after the values" in found["verdict"]["sentence"]
+
+
+def test_a_tanh_is_offered_no_defense_for_classes():
+    def tried(link):
+        return {name for trial in default_defenses(Facts(4, 3), 1.0, link=link) for name in trial}
+
+    assert tried("identity") - tried("tanh") == {"softmax", "top=1"}
+
+
+def test_a_network_trained_on_a_tanh_is_held_against_its_answers():
+    model = NetworkOracle(ONE.before_link("tanh"))
+    rows = np.random.default_rng(0).standard_normal((400, 6))
+    student = train_student(model, inputs=rows, hidden=[8], steps=50, rng=0)
+    assert student.evidence["answers"] == Kind.VALUES.value
+    beside = Beside(model, rows, "tanh", "tanh", labels=False)
+    found = beside.trained(Rebuilt("train", student))
+    off = student.network(rows) - model.answer(rows)
+    assert found.error == pytest.approx(np.sqrt(np.mean(off**2)) / model.answer(rows).std(), rel=1e-6)
