@@ -100,7 +100,7 @@ def test_what_bends_at_bounds_is_no_part_also_when_rows_run_out() -> None:
     assert found.known.extraction.outcome is rl.Outcome.OUT_OF_BUDGET
     assert found.known.part is None
     assert not found.known.needed
-    assert "as if inputs were clipped" in found.verdict.sentence
+    assert "as if inputs or answers were clipped" in found.verdict.sentence
 
 
 def test_a_label_that_is_always_the_same_is_no_defense() -> None:

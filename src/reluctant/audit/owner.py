@@ -98,8 +98,8 @@ UNEXPLAINED = (
     "--link tanh; if they are probabilities in another form, audit them as numbers between 0 and 1, one for each class."
 )
 UNEXPLAINED_INSIDE = (
-    "They are curved in this range, by smooth neurons, or by something after the values that no link here undoes: give "
-    "the values before it, if you have them."
+    "They are curved in this range, by smooth neurons, or by something after the values that no link was seen to undo: "
+    "give the values before it, if you have them."
 )
 LABELS = "Labels"
 MAYBE_LABELS = "Whole numbers that may be labels"

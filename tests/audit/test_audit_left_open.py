@@ -1,0 +1,64 @@
+"""What an audit must not call absent: curves with something behind them, scores without a boundary, parts of trees."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import reluctant as rl
+from reluctant.audit import audit
+from reluctant.report.sentences import also_found
+from reluctant.report.summary import three_figures
+from reluctant.testing import planted
+
+NETWORK = planted((6, 5, 1), 1)
+REBUILDING = ("health", "span", "extraction", "learning")
+
+
+def found(target, steps, **settings):
+    domain = settings.pop("domain", None)
+    with rl.open_oracle(target, dim=6, **({} if domain is None else {"domain": domain})) as oracle:
+        return audit(oracle, steps=steps, seconds=10.0, **settings)
+
+
+@pytest.mark.parametrize(
+    "curve",
+    [np.exp, lambda z: 500 * (1 + np.tanh(z / 2)), lambda z: z / (1 + np.abs(z))],
+    ids=["exp", "mille", "softsign"],
+)
+def test_a_curve_in_a_domain_may_have_values_behind_it(curve):
+    ended = found(lambda x: curve(NETWORK(x)), REBUILDING, domain=(-1.0, 1.0), budget=20_000).verdict
+    assert "extractable" not in ended.leaks
+    assert "extractable" in ended.unsettled
+    assert "something after the values" in ended.sentence
+
+
+def test_a_score_of_one_sign_has_no_boundary_that_is_known():
+    far = found(lambda x: 500 + np.clip(NETWORK(x), -100, 100), ("health", "flip")).verdict
+    assert "flippable" in far.unsettled
+    both = found(lambda x: np.where(x[:, :1] > 0, 500.0, -500.0) + np.clip(NETWORK(x), -9, 9), ("health", "flip"))
+    assert "flippable" not in (*both.verdict.leaks, *both.verdict.unsettled)  # no step came to where it jumps
+
+
+def test_one_number_between_0_and_1_has_a_boundary_of_its_own():
+    plane = np.random.default_rng(0).standard_normal(6)
+    ended = found(lambda x: ((1 + np.tanh(x @ plane / 2)) / 2).round(2), ("health", "flip")).verdict
+    assert "flippable" in ended.unsettled
+
+
+def test_directions_of_labels_are_told_as_such():
+    """Steps in the first input change the answer, and seldom its label."""
+
+    def steps(x):
+        first, second = np.floor(3 * x[:, :2].clip(-2, 2)).T
+        return np.sin(first) + 0.37 * np.sqrt(2) + 1e-3 * np.cos(second)
+
+    ended = found(steps, ("health", "span"))
+    record = ended.to_dict()
+    assert record["span"]["ok"]
+    assert "labels" in record["span"]["evidence"]
+    told = [*also_found(record), ended.verdict.sentence, ended.verdict.confidence]
+    assert not any("changes no answer" in each or "changed no answer" in each for each in told)
+    assert any("labels depend on" in each for each in told)
+    assert any("of the boundary" in each for each in told)
+    assert all("do not matter" not in figure.note for figure in three_figures(record))
