@@ -67,7 +67,7 @@ class Health:
     percent: the answers look like percentages; what they look like is said of their hundredths.
     whole: what whole numbers are, labels or rounded values; None of two of them, and of other answers.
     in_steps: they are levels that no rounding is seen to explain: those of trees, or of quantised numbers.
-    class_columns: outputs that look like numbers of classes, beside others that are values.
+    class_columns: outputs that are whole as numbers of classes are, or counts, beside others that are not.
     """
 
     shape: Shape

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from reluctant.health.summary import Health
 
 __all__ = [
+    "AS_A_CLASS",
     "IN_ORDER",
     "IN_STEPS",
-    "MAYBE_LABELS",
+    "LABELS_OR_ROUNDED",
     "MAYBE_WHOLE",
     "NOISIEST_READ",
+    "OTHER_ANSWERS",
     "RECAST",
     "STEPWISE",
     "TOO_COARSE",
@@ -81,11 +83,13 @@ TOO_FEW_TOLD = (
     "Where more than one is missing no value can be read from the others (link='top-k', --link top-k). A network can "
     "be trained on them, without the link (rl.train_student, audit)."
 )
-MAYBE_LABELS = "labels, or values rounded to whole numbers"
+LABELS_OR_ROUNDED = "labels, or values rounded to whole numbers"
 MAYBE_WHOLE = (
     "The answers are whole numbers, which do not change under small steps: numbers of classes, or rounded values. It "
     "cannot be told which."
 )
+AS_A_CLASS = "whole numbers, as the number of a class is, or a count"
+OTHER_ANSWERS = "answers of another kind"
 STEPWISE = "that change in steps"
 IN_STEPS = (
     "The answers are piecewise constant: they change in steps, as those of trees do, and quantised numbers, or answers "
@@ -154,7 +158,7 @@ def digits(health: Health) -> str:
 def likeness(health: Health) -> str:
     """What answers look like: values, labels, or probabilities, all or the largest, in percent or not."""
     if health.answers is Kind.LABELS and health.whole is Whole.UNTOLD:
-        return MAYBE_LABELS
+        return LABELS_OR_ROUNDED
     if health.told is None:
         sigmoid = health.are_probabilities and _link(health) == "sigmoid"
         return f"{'probabilities of a sigmoid' if sigmoid else health.answers}{_unit(health)}"
@@ -165,16 +169,14 @@ def likeness(health: Health) -> str:
 
 
 def class_numbers(columns: Sequence[int]) -> str:
-    """Which outputs look like numbers of classes."""
+    """Which outputs may be numbers of classes."""
     which = ", ".join(map(str, columns))
-    return f"Output {which} looks like the number of a class" if len(columns) == 1 else (
-        f"Outputs {which} look like numbers of classes"
-    )  # fmt: skip
+    return f"Output {which} answers {AS_A_CLASS}" if len(columns) == 1 else f"Outputs {which} answer {AS_A_CLASS}"
 
 
 def beside_values(columns: Sequence[int]) -> str:
     """What to do about them."""
-    return f"{class_numbers(columns)}, beside values: look at one kind of output alone (output=, --output INDEX)."
+    return f"{class_numbers(columns)}, beside {OTHER_ANSWERS}: look at one kind alone (output=, --output INDEX)."
 
 
 def ends_at_0_and_1(health: Health) -> str:
