@@ -85,6 +85,18 @@ def test_a_class_is_found_though_some_answers_are_not_finite(seed) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_one_of_many_classes_is_found_though_hardly_any_comes_back(seed) -> None:
+    many = planted((DIM, 16, 60), seed)
+    middle = np.median(many(np.random.default_rng(0).uniform(*WIDE, (500, DIM))), axis=0)
+
+    def target(x):
+        scores = many(x) - middle
+        return np.column_stack([scores.argmax(axis=1), scores.max(axis=1)])
+
+    assert checked(target, seed, WIDE).class_columns == (0,)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("total", [1.0, 100.0])
 @pytest.mark.parametrize("lead", [LEAD, LEAD / 5])
 def test_a_class_beside_probabilities_is_found_though_it_is_nearly_always_0(total, lead, seed) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from reluctant.health.answers import add_up_to_one, find_decimals
 from reluctant.health.lines import ShortLines, ask, finite_ends
-from reluctant.health.whole import FEWEST_LEVELS, Whole, tell_beside
+from reluctant.health.whole import FEWEST_LEVELS, Whole, all_whole, tell_beside
 from reluctant.numerics import FloatArray
 from reluctant.oracles.counting import Counting
 
@@ -71,28 +71,25 @@ class _Look:
         )
 
     def classes(self, columns: Sequence[int]) -> tuple[int, ...]:
-        """Those that may be numbers of classes: not in order through many, and whole between too."""
-        few = [k for k in columns if _few_whole(self.answers[:, k])]
-        return tuple(k for k in few if self.what(k) in (Whole.LABELS, Whole.UNTOLD))
+        """Those that may be numbers of classes: they jump, or it cannot be told of them, and they come back."""
+        told = {k: self.what(k) for k in columns}
+        return tuple(k for k, what in told.items() if what is Whole.LABELS or (what is Whole.UNTOLD and self._few(k)))
 
     def what(self, k: int) -> Whole | None:
-        """What the whole numbers of one output are, which are not all the same."""
-        return tell_beside(lambda rows: ask(self.oracle, rows)[:, [k]], self.rows, self.answers[:, [k]], self.rng)
+        """What the whole numbers of one output are; None of one that is not whole, or always the same."""
+        column = self.answers[:, [k]]
+        if not all_whole(column) or np.ptp(column) == 0:
+            return None
+        return tell_beside(lambda rows: ask(self.oracle, rows)[:, [k]], self.rows, column, self.rng)
 
-
-def _few_whole(column: FloatArray) -> bool:
-    """True of whole numbers that are not always the same, and come back."""
-    whole = bool((column == np.round(column)).all())
-    return whole and 1 < np.unique(column).size <= FEW * len(column)
+    def _few(self, k: int) -> bool:
+        return np.unique(self.answers[:, k]).size <= FEW * len(self.answers)
 
 
 def _labels_beside_scores(found: _Look) -> tuple[int, ...]:
     """Of two outputs that are both whole: the one that jumps, if the other goes in order."""
-    for k in range(PAIR):
-        other = 1 - k
-        if _few_whole(found.answers[:, k]) and np.ptp(found.answers[:, other]) > 0 and found.what(k) is Whole.LABELS:
-            return (k,) if found.what(other) is Whole.SCORES else ()
-    return ()
+    told = [found.what(k) for k in range(PAIR)]
+    return (told.index(Whole.LABELS),) if {*told} == {Whole.LABELS, Whole.SCORES} else ()
 
 
 def _beside_probabilities(
