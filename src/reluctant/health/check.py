@@ -138,11 +138,17 @@ def _read_shape(shape: Shape, kind: Kind, scores: bool) -> Shape:
 
 
 def _other_labels(health: Health, near: ShortLines, far: dict[float, ShortLines]) -> dict[str, Any]:
-    """What is to be told of labels that are all the same near by, and others far out: they are not constant."""
+    """What is to be told of answers that are all the same near by, and others far out; labels are not constant then."""
     every = np.concatenate([near.answers, *_answers(far)])
     alike = health.shape is Shape.CONSTANT and health.whole is not Whole.SCORES
     if not (alike and are_labels(every) and np.ptp(every, axis=0).max() > 0):
-        return {}
+        finite = every[np.isfinite(every).all(axis=1)]
+        differ = (
+            health.shape is Shape.CONSTANT
+            and len(finite) > 0
+            and np.ptp(finite, axis=0).max() > UNCHANGED * np.abs(finite).max()
+        )
+        return {"others_far": bool(differ)}
     return {"shape": Shape.PIECEWISE_CONSTANT, "constant_beyond": _constant_beyond(near, far, 0.0)}
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "NOISIEST_READ",
     "OTHER_ANSWERS",
     "RECAST",
+    "SAME_NEAR",
     "STEPWISE",
     "TOO_COARSE",
     "TRAIN",
@@ -88,6 +89,10 @@ MAYBE_WHOLE = (
     "The answers are whole numbers, which do not change under small steps: numbers of classes, or rounded values. It "
     "cannot be told which."
 )
+SAME_NEAR = (
+    "The target gave the same answer everywhere near the origin, and others far out. Methods here begin near it: give "
+    "the range of inputs that it expects (domain=, --domain LOW,HIGH)."
+)
 AS_A_CLASS = "whole numbers, as the number of a class is, or a count"
 OTHER_ANSWERS = "answers of another kind"
 STEPWISE = "that change in steps"
@@ -104,6 +109,8 @@ UNTOLD_IS_NAN = (
 def why_refused(health: Health) -> str:
     """Why an exact method cannot work on this target, and what can be done; empty if it can."""
     refusal, behind = health.refusal, health.behind
+    if refusal is Outcome.CONSTANT and health.others_far:
+        return SAME_NEAR
     if refusal in (Outcome.NOT_PIECEWISE_LINEAR, Outcome.TOO_NOISY) and health.are_probabilities:
         return _of_probabilities(health)
     if refusal is Outcome.NOT_PIECEWISE_LINEAR and health.may_be_sigmoids and not health.curved_odds:
