@@ -142,14 +142,14 @@ def _other_labels(health: Health, near: ShortLines, far: dict[float, ShortLines]
     every = np.concatenate([near.answers, *_answers(far)])
     alike = health.shape is Shape.CONSTANT and health.whole is not Whole.SCORES
     if not (alike and are_labels(every) and np.ptp(every, axis=0).max() > 0):
-        finite = every[np.isfinite(every).all(axis=1)]
-        differ = (
-            health.shape is Shape.CONSTANT
-            and len(finite) > 0
-            and np.ptp(finite, axis=0).max() > UNCHANGED * np.abs(finite).max()
-        )
-        return {"others_far": bool(differ)}
+        return {"others_far": health.shape is Shape.CONSTANT and _differ(every)}
     return {"shape": Shape.PIECEWISE_CONSTANT, "constant_beyond": _constant_beyond(near, far, 0.0)}
+
+
+def _differ(answers: FloatArray) -> bool:
+    """True of finite answers that are not all the same."""
+    finite = answers[np.isfinite(answers).all(axis=1)]
+    return bool(len(finite) and np.ptp(finite, axis=0).max() > UNCHANGED * np.abs(finite).max())
 
 
 def _whole(
