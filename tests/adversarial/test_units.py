@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 import pytest
 
@@ -23,8 +25,12 @@ def chances(rows):
 
 def at(network, seed):
     """An input that one step on the weights flips, clearly on one side."""
+    return next(several(network, seed))
+
+
+def several(network, seed):
     rows = np.random.default_rng(seed).standard_normal((60, 8))
-    return next(x for x in rows if np.abs(network(x[None])).min() > 0.3 and rl.flip_sign(network, x).ok)
+    return (x for x in rows if np.abs(network(x[None])).min() > 0.3 and rl.flip_sign(network, x).ok)
 
 
 def flip(answer, x, network, **options):
@@ -118,12 +124,15 @@ def test_labels_of_a_sign_flip_by_a_network_with_one_output(seed):
 @pytest.mark.parametrize("digits", [1, 2])
 def test_one_and_nought_may_be_rounded_values(digits, seed):
     """At the input the answer is 1 and where the network flips it is 0, as labels are; beyond that it is below."""
-    x = at(ONE, seed)
-    (w, a), (b, c), (value,) = ONE.weights, ONE.biases, ONE(x[None])[0]
-    scaled = rl.ReLUNetwork([w, a / value], [b, c / value])
-    found = flip(lambda rows: np.round(scaled(rows), digits), x, scaled)
-    assert found.classes is None
-    assert not found.ok or scaled(found.x[None])[0, 0] <= -(10.0**-digits) / 2
+    flipped = []
+    for x in islice(several(ONE, seed), 3):
+        (w, a), (b, c), (value,) = ONE.weights, ONE.biases, ONE(x[None])[0]
+        scaled = rl.ReLUNetwork([w, a / value], [b, c / value])
+        found = flip(lambda rows, scaled=scaled: np.round(scaled(rows), digits), x, scaled)
+        assert found.classes is None
+        flipped += [scaled(found.x[None])[0, 0]] if found.ok else []
+    assert flipped  # rounding may hide what lies behind one of them
+    assert max(flipped) <= -(10.0**-digits) / 2
 
 
 @pytest.mark.parametrize(("answer", "options"), [(ONE, {}), (chance, {"link": "sigmoid"})])

@@ -59,7 +59,7 @@ def one_in_a_box(x: np.ndarray) -> np.ndarray:
 def test_numbers_of_classes_are_found_beside_values(target, columns, domain, seed: int) -> None:
     health = check_health(open_oracle(target, dim=DIM, domain=domain), rng=seed)
     assert health.class_columns == columns
-    assert ("looks like the number of a class" in " ".join(health.sentences())) == bool(columns)
+    assert ("whole numbers, as the number of a class is" in " ".join(health.sentences())) == bool(columns)
 
 
 def test_a_rare_class_is_asked_for(seed: int) -> None:
@@ -74,14 +74,23 @@ def test_values_alone_cost_nothing_more() -> None:
 def test_an_audit_leaves_the_class_out_and_says_so() -> None:
     found = audit(open_oracle(with_its_class, dim=DIM), budget=8_000, seconds=5.0, steps=STEPS)
     assert found.known.without == (0,)
-    assert "Output 0 looks like the number of a class, and was left out" in found.verdict.sentence
+    assert "Output 0 answers whole numbers, as the number of a class is, or a count, and was left out" in (
+        found.verdict.sentence
+    )
     assert "(--output 0)" in found.verdict.sentence
     assert {*found.verdict.leaks, *found.verdict.unsettled} == {"extractable", "approximable", "span", "flippable"}
     record = found.to_dict()
-    assert record["target"]["look like"] == "numbers of classes (0) beside values"
+    assert record["target"]["look like"] == (
+        "whole numbers, as the number of a class is, or a count (output 0), beside answers of another kind"
+    )
     assert any("no step has looked at it" in said for said in record["limits"])
+
+
+def test_flips_are_of_the_value_beside_a_class() -> None:
+    found = audit(open_oracle(sign_and_value, dim=DIM), budget=8_000, seconds=5.0, steps=STEPS)
     flipped = [flip for flip in found.known.flips if flip.ok]
-    assert all(np.sign(CLASSES(np.array([f.start, f.x])).max(axis=1)).sum() == 0 for f in flipped)
+    assert flipped
+    assert all(np.ptp(sign_and_value(np.array([f.start, f.x]))[:, 0]) == 1 for f in flipped)
 
 
 def test_all_values_beside_a_class_are_taken_as_without_it() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reluctant.audit.known import Known
 from reluctant.audit.training import training_limits
-from reluctant.health.words import class_numbers
+from reluctant.health.words import OTHER_ANSWERS, class_numbers
 from reluctant.networks.network import OF_EACH_VALUE
 from reluctant.oracles import Facts
 
@@ -43,7 +43,9 @@ def _place(known: Known, facts: Facts) -> str:
 
 
 def _of_classes(known: Known) -> list[str]:
-    return [f"{class_numbers(known.without)}, beside values: no step has looked at it."] if known.without else []
+    them = "it" if len(known.without) == 1 else "them"
+    said = f"{class_numbers(known.without)}, beside {OTHER_ANSWERS}: no step has looked at {them}."
+    return [said] if known.without else []
 
 
 def _of_range(known: Known) -> list[str]:

@@ -89,7 +89,7 @@ def _copy(known: Known, domain: Domain) -> tuple[Oracle, Oracle, tuple[str, ...]
     """
     extraction, file, network = known.extraction, known.given.file, known.network
     if known.without and known.given.file is not None:
-        raise Skip("Numbers of classes were left out: defenses act on the answers with all outputs.")
+        raise Skip("Outputs were left out: defenses act on the answers with all of them.")
     if known.given.output is not None and known.linked:
         raise Skip("One output was looked at, behind its link: defenses act on the answers with all outputs.")
     if network is not None and (file is None or (extraction is not None and extraction.ok)):

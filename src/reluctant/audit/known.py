@@ -77,8 +77,8 @@ class Known:
     does not everywhere. clipped: the range that inputs seem to be clipped to, where extraction failed for that.
     served: the interface as it answers; health: as it is read. written: its probabilities are in percent, or among
     NaN, and are looked at as plain ones, from `served` on. noisy: answers are probabilities with noise on them, which
-    are put right before a link reads them. without: outputs that look like numbers of classes, which no step looks at,
-    for values stand beside them. looked_behind: a link that nobody gave was tried, and shows no values.
+    are put right before a link reads them. without: outputs that may be numbers of classes, which no step looks at, for
+    others stand beside them that are not. looked_behind: a link that nobody gave was tried, and shows no values.
     """
 
     given: Given

@@ -85,14 +85,20 @@ def _check(oracle: Counting, known: Known, seed: int) -> dict[str, Any]:
     """
     served = check_health(oracle, rng=seed)
     if served.class_columns and known.given.output is None and not known.linked:
-        without = served.class_columns
-        return _check(seen(oracle, "identity", None, without=without), known, seed) | {"without": without}
+        return _check_rest(oracle, known, served.class_columns, seed)
     written = _writing(served)
     if written is None or not (served.are_probabilities or known.linked):
         return _read(oracle, known, served, seed)
     plain = seen(oracle, "identity", None, written=written)
     found = _read(plain, known, check_health(plain, rng=seed), seed)
     return found | {"written": written}
+
+
+def _check_rest(oracle: Counting, known: Known, without: tuple[int, ...], seed: int) -> dict[str, Any]:
+    """The check without these outputs, and those that are found among the others then."""
+    kept = [k for k in range(oracle.outputs) if k not in without]
+    found = _check(seen(oracle, "identity", None, without=without), known, seed)
+    return found | {"without": tuple(sorted([*without, *(kept[k] for k in found.get("without", ()))]))}
 
 
 def _writing(served: Health) -> Writing | None:

@@ -15,7 +15,7 @@ from reluctant.health import Health
 from reluctant.health.answers import rounded_to
 from reluctant.health.behind import ENOUGH_DECIMALS
 from reluctant.health.whole import Whole
-from reluctant.health.words import IN_STEPS, MAYBE_WHOLE, NOISIEST_READ, RECAST, digits
+from reluctant.health.words import IN_STEPS, MAYBE_WHOLE, NOISIEST_READ, RECAST, SAME_NEAR, digits
 from reluctant.oracles import Kind
 from reluctant.results import Ended, Outcome
 
@@ -231,7 +231,7 @@ def reason(health: Health, *, saturates: bool = False) -> str:
     if health.in_steps:
         return IN_STEPS
     if health.refusal is Outcome.CONSTANT:
-        return f"{ALL_THE_SAME} {GIVE_RANGE}"
+        return SAME_NEAR if health.others_far else f"{ALL_THE_SAME} {GIVE_RANGE}"
     of_a_link = health.refusal is Outcome.NOT_PIECEWISE_LINEAR and health.are_of_a_link
     if of_a_link and health.decimals is not None and health.decimals < ENOUGH_DECIMALS:
         return f"Its {health.noun} are {rounded_to(health.decimals)}: {UNREADABLE}"

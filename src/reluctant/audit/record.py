@@ -23,7 +23,7 @@ from reluctant.audit.states import State
 from reluctant.audit.stopped import how_to_go_on
 from reluctant.audit.verdict import Verdict, judge
 from reluctant.health.whole import Whole
-from reluctant.health.words import STEPWISE, likeness
+from reluctant.health.words import AS_A_CLASS, OTHER_ANSWERS, STEPWISE, likeness
 from reluctant.oracles import Facts, Kind, Rows
 from reluctant.results import Result
 from reluctant.runs import Record, jsonable
@@ -208,7 +208,8 @@ def _look_like(known: Known) -> dict[str, str]:
     if served is not None and served.percent and known.may_be_sigmoids:
         return {"look like": MAYBE_PERCENT}
     if known.without:
-        return {"look like": f"numbers of classes ({', '.join(map(str, known.without))}) beside values"}
+        which = f"output{'s' * (len(known.without) > 1)} {', '.join(map(str, known.without))}"
+        return {"look like": f"{AS_A_CLASS} ({which}), beside {OTHER_ANSWERS}"}
     if served is not None and served.in_steps:
         return {"look like": f"{served.answers} {STEPWISE}"}
     maybe_labels = served is not None and served.answers is Kind.LABELS and served.whole is Whole.UNTOLD

@@ -22,7 +22,11 @@ MEASURED = (
 )
 LEFT_OUT = (
     ", and was left out: all that is said is of the other outputs. What it gives away is left open; for that audit it "
-    "alone (--output {})."
+    "alone ({})."
+)
+ALL_LEFT_OUT = (
+    ", and were left out: all that is said is of the other outputs. What they give away is left open; for that audit "
+    "each alone ({})."
 )
 NO_COPY = "That no copy was made is no proof that none can be."
 
@@ -75,7 +79,10 @@ def where(known: Known) -> str:
 
 
 def _left_out(known: Known) -> str:
-    return f" {class_numbers(known.without)}{LEFT_OUT.format(known.without[0])}" if known.without else ""
+    if not known.without:
+        return ""
+    left_out = LEFT_OUT if len(known.without) == 1 else ALL_LEFT_OUT
+    return f" {class_numbers(known.without)}{left_out.format(', '.join(f'--output {k}' for k in known.without))}"
 
 
 def _place(known: Known) -> str:

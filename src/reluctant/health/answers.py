@@ -10,6 +10,7 @@ from reluctant.oracles.link import ROUNDED_PROBABILITY_SLACK
 
 __all__ = [
     "UNIFORM_SD",
+    "add_up_to_one",
     "answer_kind",
     "digits_noise",
     "find_decimals",
@@ -115,9 +116,14 @@ def answer_kind(values: FloatArray, noise: float = 0.0) -> Kind:
     whole = np.array_equal(finite, np.round(finite))
     if whole and finite.shape[1] == 1 and np.unique(finite).size < len(finite) / 2:
         return Kind.LABELS
-    if finite.shape[1] > 1 and in_unit(finite, noise) and np.all(np.abs(finite.sum(axis=1) - 1) <= _off(finite, noise)):
+    if finite.shape[1] > 1 and in_unit(finite, noise) and add_up_to_one(finite, noise):
         return Kind.PROBABILITIES
     return Kind.VALUES
+
+
+def add_up_to_one(p: FloatArray, noise: float = 0.0) -> bool:
+    """True of every row (n, m), but for rounding and noise."""
+    return bool(np.all(np.abs(p.sum(axis=1) - 1) <= _off(p, noise)))
 
 
 def _off(p: FloatArray, noise: float) -> float:

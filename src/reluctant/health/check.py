@@ -21,17 +21,18 @@ from reluctant.health.answers import (
 from reluctant.health.behind import Behind
 from reluctant.health.columns import class_columns
 from reluctant.health.likeness import Likeness
-from reluctant.health.lines import FINER_STEPS, ShortLines, ask
+from reluctant.health.lines import FINER_STEPS, ShortLines, ask, finite_ends
 from reluctant.health.noise import SECOND_DIFFERENCE_GAIN, NoiseReading, noise_model, read_noise
 from reluctant.health.shape import NOISE_FACTOR, STEPS, classify_shape
 from reluctant.health.steps import change_in_steps
 from reluctant.health.summary import Health, Shape
-from reluctant.health.whole import Whole, are_whole, grow, tell_whole
+from reluctant.health.whole import Whole, all_whole, are_whole, grow, tell_whole
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
 from reluctant.oracles.base import Kind, Oracle
 from reluctant.oracles.counting import Counting
 from reluctant.oracles.link import all_told, link_of
 from reluctant.oracles.opening import as_opened
+from reluctant.oracles.plain import PERCENT
 
 __all__ = ["check_health", "examine"]
 
@@ -72,9 +73,9 @@ def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: 
         in_steps = readable and change_in_steps(partial(ask, oracle), near)
     health = _summarise(near, repeated, far, behind, whole, in_steps, oracle.queries - before)
     health = replace(health, recast=oracle.facts.recast, **_other_labels(health, near, far))
-    if health.answers is Kind.VALUES and behind is None:
+    if health.answers is not Kind.LABELS and behind is None:
         with oracle.stage("health"):
-            columns = class_columns(oracle, [near, *far.values()], rng)
+            columns = class_columns(oracle, _nearby(near, far), [near, *far.values()], rng, total=_total(health))
         health = replace(health, class_columns=columns, queries=oracle.queries - before)
     return health if domain.is_space else replace(health, largest_scale=None)
 
@@ -103,19 +104,18 @@ def _summarise(
     sd, curved = near_noise.sd if near_noise else None, shape is Shape.SMOOTH
     like = Likeness.of(near, far, sd, off, linked=behind is not None, curved=curved, scores=scores)
     shape = _read_shape(shape, like.answers, scores)
-    finite, decimals = near.finite_answers, 0 if scores else find_decimals(near.answers)
-    answered = [1.0, *(scale for scale, lines in far.items() if np.isfinite(lines.answers).all())]
+    decimals = 0 if scores else find_decimals(near.answers)
     return Health(
         shape=shape,
         deterministic=np.array_equal(repeated, near.at_centres, equal_nan=True),
         fresh_noise=_fresh_noise(near, repeated),
         noise=noise_model(near_noise, far_noise) if near_noise else Noise(float("nan"), float("nan")),
         readings=tuple(reading for reading in (near_noise, far_noise) if reading),
-        spread=float(finite.std(axis=0).max()) if len(finite) else float("nan"),
+        spread=_spread(near.finite_answers),
         decimals=decimals,
         number_format=_number_format(near, far, decimals),
         nonfinite=sum(_nonfinite_rows(answers) for answers in (near.answers, repeated, *_answers(far))),
-        largest_scale=max(answered),
+        largest_scale=_largest_answered(far),
         constant_beyond=None if shape is Shape.CONSTANT else _constant_beyond(near, far, off),
         queries=queries,
         behind=behind,
@@ -123,6 +123,14 @@ def _summarise(
         in_steps=shape is Shape.PIECEWISE_CONSTANT and in_steps,
         **vars(like),
     )
+
+
+def _spread(finite: FloatArray) -> float:
+    return float(finite.std(axis=0).max()) if len(finite) else float("nan")
+
+
+def _largest_answered(far: dict[float, ShortLines]) -> float:
+    return max([1.0, *(scale for scale, lines in far.items() if np.isfinite(lines.answers).all())])
 
 
 def _read_shape(shape: Shape, kind: Kind, scores: bool) -> Shape:
@@ -133,19 +141,25 @@ def _read_shape(shape: Shape, kind: Kind, scores: bool) -> Shape:
 
 
 def _other_labels(health: Health, near: ShortLines, far: dict[float, ShortLines]) -> dict[str, Any]:
-    """What is to be told of labels that are all the same near by, and others far out: they are not constant."""
+    """What is to be told of answers that are all the same near by, and others far out; labels are not constant then."""
     every = np.concatenate([near.answers, *_answers(far)])
     alike = health.shape is Shape.CONSTANT and health.whole is not Whole.SCORES
     if not (alike and are_labels(every) and np.ptp(every, axis=0).max() > 0):
-        return {}
+        return {"others_far": health.shape is Shape.CONSTANT and _differ(every)}
     return {"shape": Shape.PIECEWISE_CONSTANT, "constant_beyond": _constant_beyond(near, far, 0.0)}
+
+
+def _differ(answers: FloatArray) -> bool:
+    """True of finite answers that are not all the same."""
+    finite = answers[np.isfinite(answers).all(axis=1)]
+    return bool(len(finite) and np.ptp(finite, axis=0).max() > UNCHANGED * np.abs(finite).max())
 
 
 def _whole(
     oracle: Counting, rng: np.random.Generator, near: ShortLines, far: dict[float, ShortLines], repeated: FloatArray
 ) -> Whole | None:
     """What whole numbers are; None of other answers, and of two of them. Those that differ each time do not tell."""
-    if not are_whole(near.answers):
+    if not are_whole(near.answers) or not all(map(all_whole, _answers(far))):
         return None
     if NOISE_SCALE in far and max(far) > NOISE_SCALE:
         inner, outer = far[NOISE_SCALE].at_centres, far[max(far)].at_centres
@@ -153,15 +167,22 @@ def _whole(
             return Whole.SCORES
     if answer_kind(near.answers) is not Kind.LABELS:
         return None
-    rows, answers = (np.concatenate(each) for each in zip(*_ends(near, far), strict=True))
+    rows, answers = finite_ends(_nearby(near, far))
     same = np.array_equal(repeated, near.at_centres)
     return tell_whole(partial(ask, oracle), rows, answers, rng) if same else Whole.UNTOLD
 
 
-def _ends(near: ShortLines, far: dict[float, ShortLines]) -> list[tuple[FloatArray, FloatArray]]:
-    """Rows and answers that whole numbers are told by: near, and not too far out to be halved."""
+def _nearby(near: ShortLines, far: dict[float, ShortLines]) -> list[ShortLines]:
+    """Lines that whole numbers are told by: near, and not too far out to be halved."""
     beyond = far.get(FAR_SCALES[0])
-    return [near.ends, *([beyond.ends] if beyond is not None and are_whole(beyond.at_centres) else [])]
+    return [near] if beyond is None else [near, beyond]
+
+
+def _total(health: Health) -> float | None:
+    """What all outputs add up to; None of values."""
+    if health.answers is not Kind.PROBABILITIES:
+        return None
+    return PERCENT if health.percent else 1.0
 
 
 def _number_format(near: ShortLines, far: dict[float, ShortLines], decimals: int | None) -> str:

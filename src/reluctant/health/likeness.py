@@ -16,6 +16,7 @@ from reluctant.health.answers import answer_kind, in_unit, is_one_hot
 from reluctant.health.lines import ShortLines
 from reluctant.health.log_odds import are_sigmoids, are_surely_sigmoids, curved_as_odds, may_be_sigmoids, saturated
 from reluctant.health.told import Told, largest_told
+from reluctant.health.whole import all_whole
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Kind
 from reluctant.oracles.plain import PERCENT
@@ -50,8 +51,8 @@ class Likeness:
         linked: they are values that were read from probabilities; curved: they are no values of a ReLU network; scores:
         they are whole numbers, and no labels.
         """
-        plain = cls._as_they_are(near, far, sd, off, linked, curved)
-        plain = replace(plain, answers=Kind.VALUES) if scores and plain.answers is Kind.LABELS else plain
+        no_labels = scores or not all(all_whole(lines.answers) for lines in far.values())
+        plain = cls._as_they_are(near, far, sd, off, linked, curved)._unless(no_labels)
         if linked or plain.explained:
             return plain
         if sd is not None and _about_zero(near, far, off):
@@ -63,7 +64,7 @@ class Likeness:
         scaled = {scale: lines.divided(PERCENT) for scale, lines in far.items()}
         hundredths = cls._as_they_are(
             near.divided(PERCENT), scaled, None if sd is None else sd / PERCENT, off / PERCENT, linked, curved
-        )
+        )._unless(no_labels)
         return replace(hundredths, percent=True) if hundredths.explained else plain
 
     @classmethod
@@ -81,6 +82,10 @@ class Likeness:
             saturated=sd is not None and saturated(far, sd),
             told=None if one_hot else told,
         )
+
+    def _unless(self, no_labels: bool) -> Self:
+        """The same, or values where it is known that they are no labels."""
+        return replace(self, answers=Kind.VALUES) if no_labels and self.answers is Kind.LABELS else self
 
     @property
     def explained(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -13,7 +14,7 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Oracle
 from reluctant.oracles.checks import as_answers, check_rows
 
-__all__ = ["FINER_STEPS", "NOISE_FALL", "STEP_RATIO", "ShortLines", "ask"]
+__all__ = ["FINER_STEPS", "NOISE_FALL", "STEP_RATIO", "ShortLines", "ask", "finite_ends"]
 
 # Steps are relative to the size of the input. Asked one after the other while second differences still
 # fall: then creases or curvature are in the way of the noise.
@@ -105,6 +106,13 @@ class ShortLines:
         """True if most lines have not reached the noise at the last step."""
         longer, shorter = np.median(self.second_differences[-2:], axis=1)
         return bool(longer > NOISE_FALL * shorter > 0)
+
+
+def finite_ends(lines: Iterable[ShortLines]) -> tuple[FloatArray, FloatArray]:
+    """The rows of all these that are farthest apart, and their answers, where these are finite."""
+    rows, answers = (np.concatenate(each) for each in zip(*(each.ends for each in lines), strict=True))
+    finite = np.isfinite(answers).all(axis=1)
+    return rows[finite], answers[finite]
 
 
 def ask(oracle: Oracle, rows: FloatArray) -> FloatArray:

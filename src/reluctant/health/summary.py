@@ -69,7 +69,8 @@ class Health:
     tanh: the answers are those of a tanh, by how lines bend.
     whole: what whole numbers are, labels or rounded values; None of two of them, and of other answers.
     in_steps: they are levels that no rounding is seen to explain: those of trees, or of quantised numbers.
-    class_columns: outputs that look like numbers of classes, beside others that are values.
+    class_columns: outputs that are whole as numbers of classes are, or counts, beside others that are not.
+    others_far: all answers are the same at the scale of use, and not far out.
     """
 
     shape: Shape
@@ -98,6 +99,7 @@ class Health:
     whole: Whole | None = None
     in_steps: bool = False
     class_columns: tuple[int, ...] = ()
+    others_far: bool = False
 
     @property
     def refusal(self) -> Outcome | None:
@@ -229,7 +231,7 @@ class Health:
 # What `to_dict` leaves out, for it shows in words and refusals.
 OF_WORDS_ALONE = (
     "behind", "unit", "sigmoids", "like_sigmoids", "curved_odds", "saturated", "recast", "told", "percent", "tanh",
-    "whole", "in_steps", "class_columns",
+    "whole", "in_steps", "class_columns", "others_far",
 )  # fmt: skip
 
 FAR_ENOUGH = 1e4  # exact methods look for creases out to here

@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from reluctant.errors import BudgetExhausted, TargetError
 from reluctant.numerics import FloatArray
 
-__all__ = ["Whole", "are_whole", "grow", "tell_whole"]
+__all__ = ["FEWEST_LEVELS", "Whole", "all_whole", "are_whole", "grow", "tell_beside", "tell_whole"]
 
 Ask = Callable[[FloatArray], FloatArray]
 Indices = NDArray[np.intp]
 
 WAYS = 8
+NEIGHBOURS, NO_NEIGHBOURS = 1.0, 2.0  # differences of whole numbers, at least
 FEWEST = 2  # ways that end in a jump, rays that grow: one may be chance
 FEWEST_LEVELS = 5  # fewer classes may be neighbours by chance, on every way
 FAR_APART = 0.7  # of the mean difference of two levels: smaller jumps may be those of a score that changes in steps
@@ -42,7 +43,13 @@ class Whole(StrEnum):
 
 def are_whole(answers: FloatArray) -> bool:
     """True if every answer (n, m) is one whole number."""
-    return bool(answers.shape[1] == 1 and np.isfinite(answers).all() and (answers == np.round(answers)).all())
+    return bool(answers.shape[1] == 1 and np.isfinite(answers).all() and all_whole(answers))
+
+
+def all_whole(answers: FloatArray) -> bool:
+    """True if no finite number among them lies between whole ones."""
+    finite = answers[np.isfinite(answers)]
+    return bool((finite == np.round(finite)).all())
 
 
 def grow(near: FloatArray, far: FloatArray, times: float) -> bool:
@@ -56,16 +63,34 @@ def tell_whole(ask: Ask, rows: FloatArray, answers: FloatArray, rng: np.random.G
 
     Cost: at most 240 rows; none for two.
     """
-    values = answers[:, 0]
-    levels = np.unique(values)
+    levels = np.unique(answers)
     if levels.size <= 2:
         return None
-    start, end = _ways(values, levels, rng)
     try:
-        left = _halved(ask, (rows[start], values[start]), (rows[end], values[end]))
+        left, _ = _looked_between(ask, rows, answers[:, 0], rng)
     except (BudgetExhausted, TargetError):
         return Whole.UNTOLD
-    jumps = left[left >= 2]
+    return _told(left, levels)
+
+
+def tell_beside(ask: Ask, rows: FloatArray, answers: FloatArray, rng: np.random.Generator) -> Whole | None:
+    """The same of one output (n, 1) beside others, which may be 0 and 1 alone; None where it is not whole between.
+
+    Ways are halved to the end: a steep value that is cut off at both sides is whole at nearly all inputs. Cost: at most
+    240 rows.
+    """
+    levels = np.unique(answers)
+    apart = NO_NEIGHBOURS if np.ptp(levels) >= NO_NEIGHBOURS else NEIGHBOURS
+    try:
+        left, between = _looked_between(ask, rows, answers[:, 0], rng, apart=apart, halvings=MOST_HALVINGS)
+    except (BudgetExhausted, TargetError):
+        return Whole.UNTOLD
+    return _told(left, levels) if all_whole(between) else None
+
+
+def _told(left: FloatArray, levels: FloatArray) -> Whole:
+    """By how far apart answers are at the ends of what is left of ways between these levels."""
+    jumps = left[left >= NO_NEIGHBOURS]
     if len(jumps) >= FEWEST and np.median(jumps) >= FAR_APART * _mean_difference(levels):
         return Whole.LABELS
     in_order = not len(jumps) and np.isfinite(left).all()
@@ -78,25 +103,45 @@ def _mean_difference(levels: FloatArray) -> float:
     return float((np.diff(levels) * below * (levels.size - below)).sum() * 2 / (levels.size * (levels.size - 1)))
 
 
-def _ways(values: FloatArray, levels: FloatArray, rng: np.random.Generator) -> tuple[Indices, Indices]:
-    """Pairs of rows whose answers are no neighbours; rare answers as often as others."""
-    with_others = levels[(levels - levels[0] >= 2) | (levels[-1] - levels >= 2)]
+def _looked_between(
+    ask: Ask, rows: FloatArray, values: FloatArray, rng: np.random.Generator, *, apart: float = NO_NEIGHBOURS,
+    halvings: int | None = None,
+) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+    """Halve ways between rows whose answers are so far apart: how far they are in the end, and all answers between."""
+    start, end = _ways(values, apart, rng)
+    farthest = np.abs(values[start] - values[end]).max()
+    enough = int(np.ceil(np.log2(farthest / NO_SLOPE))) if halvings is None else halvings
+    between = [np.empty(0)]
+
+    def asked(middle: FloatArray) -> FloatArray:
+        between.append(ask(middle)[:, 0])
+        return between[-1]
+
+    ends = (rows[start], values[start]), (rows[end], values[end])
+    return _halved(asked, *ends, apart, min(enough, MOST_HALVINGS)), np.concatenate(between)
+
+
+def _ways(values: FloatArray, apart: float, rng: np.random.Generator) -> tuple[Indices, Indices]:
+    """Pairs of rows whose answers are so far apart; rare answers as often as others."""
+    levels = np.unique(values)
+    with_others = levels[(levels - levels[0] >= apart) | (levels[-1] - levels >= apart)]
     starts = rng.choice(with_others, WAYS)
-    ends = [rng.choice(levels[np.abs(levels - start) >= 2]) for start in starts]
+    ends = [rng.choice(levels[np.abs(levels - start) >= apart]) for start in starts]
     picked = [[rng.choice(np.flatnonzero(values == level)) for level in side] for side in (starts, ends)]
     return np.array(picked[0]), np.array(picked[1])
 
 
-def _halved(ask: Ask, start: tuple[FloatArray, FloatArray], end: tuple[FloatArray, FloatArray]) -> FloatArray:
+def _halved(
+    ask: Ask, start: tuple[FloatArray, FloatArray], end: tuple[FloatArray, FloatArray], apart: float, halvings: int
+) -> FloatArray:
     """How far apart answers (n,) are at the ends of what is left of each way, from rows and answers at its ends."""
     (a, at_a), (b, at_b) = start, end
-    halvings = int(np.ceil(np.log2(np.abs(at_a - at_b).max() / NO_SLOPE)))
-    for _ in range(min(halvings, MOST_HALVINGS)):
-        on = np.flatnonzero(np.abs(at_a - at_b) >= 2)
+    for _ in range(halvings):
+        on = np.flatnonzero(np.abs(at_a - at_b) >= apart)
         if not len(on):
             break
         middle = (a[on] + b[on]) / 2
-        at = ask(middle)[:, 0]
+        at = ask(middle)
         first = np.abs(at - at_a[on]) >= np.abs(at - at_b[on])
         b[on[first]], at_b[on[first]] = middle[first], at[first]
         a[on[~first]], at_a[on[~first]] = middle[~first], at[~first]

@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from reluctant.health.summary import Health
 
 __all__ = [
+    "AS_A_CLASS",
     "IN_ORDER",
     "IN_STEPS",
-    "MAYBE_LABELS",
+    "LABELS_OR_ROUNDED",
     "MAYBE_WHOLE",
     "NOISIEST_READ",
+    "OTHER_ANSWERS",
     "RECAST",
+    "SAME_NEAR",
     "STEPWISE",
     "TOO_COARSE",
     "TRAIN",
@@ -82,11 +85,17 @@ TOO_FEW_TOLD = (
     "Where more than one is missing no value can be read from the others (link='top-k', --link top-k). A network can "
     "be trained on them, without the link (rl.train_student, audit)."
 )
-MAYBE_LABELS = "labels, or values rounded to whole numbers"
+LABELS_OR_ROUNDED = "labels, or values rounded to whole numbers"
 MAYBE_WHOLE = (
     "The answers are whole numbers, which do not change under small steps: numbers of classes, or rounded values. It "
     "cannot be told which."
 )
+SAME_NEAR = (
+    "The target gave the same answer everywhere near the origin, and others far out. Methods here begin near it: give "
+    "the range of inputs that it expects (domain=, --domain LOW,HIGH)."
+)
+AS_A_CLASS = "whole numbers, as the number of a class is, or a count"
+OTHER_ANSWERS = "answers of another kind"
 STEPWISE = "that change in steps"
 IN_STEPS = (
     "The answers are piecewise constant: they change in steps, as those of trees do, and quantised numbers, or answers "
@@ -101,6 +110,8 @@ UNTOLD_IS_NAN = (
 def why_refused(health: Health) -> str:
     """Why an exact method cannot work on this target, and what can be done; empty if it can."""
     refusal, behind = health.refusal, health.behind
+    if refusal is Outcome.CONSTANT and health.others_far:
+        return SAME_NEAR
     if refusal in (Outcome.NOT_PIECEWISE_LINEAR, Outcome.TOO_NOISY) and health.are_of_a_link:
         return _of_a_link(health)
     if refusal is Outcome.NOT_PIECEWISE_LINEAR and health.may_be_sigmoids and not health.curved_odds:
@@ -157,7 +168,7 @@ def likeness(health: Health) -> str:
     if health.tanh:
         return "values of a tanh"
     if health.answers is Kind.LABELS and health.whole is Whole.UNTOLD:
-        return MAYBE_LABELS
+        return LABELS_OR_ROUNDED
     if health.told is None:
         sigmoid = health.are_probabilities and _link(health) == "sigmoid"
         return f"{'probabilities of a sigmoid' if sigmoid else health.answers}{_unit(health)}"
@@ -168,16 +179,14 @@ def likeness(health: Health) -> str:
 
 
 def class_numbers(columns: Sequence[int]) -> str:
-    """Which outputs look like numbers of classes."""
+    """Which outputs may be numbers of classes."""
     which = ", ".join(map(str, columns))
-    return f"Output {which} looks like the number of a class" if len(columns) == 1 else (
-        f"Outputs {which} look like numbers of classes"
-    )  # fmt: skip
+    return f"Output {which} answers {AS_A_CLASS}" if len(columns) == 1 else f"Outputs {which} answer {AS_A_CLASS}"
 
 
 def beside_values(columns: Sequence[int]) -> str:
     """What to do about them."""
-    return f"{class_numbers(columns)}, beside values: look at one kind of output alone (output=, --output INDEX)."
+    return f"{class_numbers(columns)}, beside {OTHER_ANSWERS}: look at one kind alone (output=, --output INDEX)."
 
 
 def ends_at_0_and_1(health: Health) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from reluctant.audit.states import State, state_of
 from reluctant.defenses.words import defense_words
 from reluctant.health.answers import rounded_to
-from reluctant.health.words import MAYBE_LABELS, STEPWISE
+from reluctant.health.words import LABELS_OR_ROUNDED, STEPWISE
 from reluctant.oracles.link_words import told_behind
 from reluctant.report.defenses import is_close, is_open, trained_note
 from reluctant.report.findings import is_measured, is_trained
@@ -181,7 +181,7 @@ def _digits(record: Data) -> Figure | None:
         return Figure("What an answer gives", *TELLING_LITTLE[shape])
     if shape == "piecewise constant":
         like = str((record.get("target") or {}).get("look like"))
-        label = "a whole number" if like == MAYBE_LABELS else "a level" if like.endswith(STEPWISE) else "a label"
+        label = "a whole number" if like == LABELS_OR_ROUNDED else "a level" if like.endswith(STEPWISE) else "a label"
         steps = "a few levels" if health.get("answers") == "values" else label
         return Figure("What an answer gives", steps, "no change under small steps")
     told = shape_words(record, health)
