@@ -9,18 +9,17 @@ Far out values grow with the inputs, and classes do not.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reluctant.errors import BudgetExhausted, TargetError
+from reluctant.health.halving import Ask, Ways
 from reluctant.numerics import FloatArray
 
 __all__ = ["FEWEST_LEVELS", "Whole", "all_whole", "are_whole", "grow", "tell_beside", "tell_whole"]
 
-Ask = Callable[[FloatArray], FloatArray]
 Indices = NDArray[np.intp]
 
 WAYS = 8
@@ -111,14 +110,16 @@ def _looked_between(
     start, end = _ways(values, apart, rng)
     farthest = np.abs(values[start] - values[end]).max()
     enough = int(np.ceil(np.log2(farthest / NO_SLOPE))) if halvings is None else halvings
-    between = [np.empty(0)]
+    between = [np.empty((0, 1))]
 
     def asked(middle: FloatArray) -> FloatArray:
-        between.append(ask(middle)[:, 0])
+        between.append(ask(middle))
         return between[-1]
 
-    ends = (rows[start], values[start]), (rows[end], values[end])
-    return _halved(asked, *ends, apart, min(enough, MOST_HALVINGS)), np.concatenate(between)
+    ways = Ways(rows[start], values[start, None], rows[end], values[end, None])
+    for _ in range(min(enough, MOST_HALVINGS)):
+        ways.halve(asked, apart)
+    return ways.apart, np.concatenate(between)[:, 0]
 
 
 def _ways(values: FloatArray, apart: float, rng: np.random.Generator) -> tuple[Indices, Indices]:
@@ -129,20 +130,3 @@ def _ways(values: FloatArray, apart: float, rng: np.random.Generator) -> tuple[I
     ends = [rng.choice(levels[np.abs(levels - start) >= apart]) for start in starts]
     picked = [[rng.choice(np.flatnonzero(values == level)) for level in side] for side in (starts, ends)]
     return np.array(picked[0]), np.array(picked[1])
-
-
-def _halved(
-    ask: Ask, start: tuple[FloatArray, FloatArray], end: tuple[FloatArray, FloatArray], apart: float, halvings: int
-) -> FloatArray:
-    """How far apart answers (n,) are at the ends of what is left of each way, from rows and answers at its ends."""
-    (a, at_a), (b, at_b) = start, end
-    for _ in range(halvings):
-        on = np.flatnonzero(np.abs(at_a - at_b) >= apart)
-        if not len(on):
-            break
-        middle = (a[on] + b[on]) / 2
-        at = ask(middle)
-        first = np.abs(at - at_a[on]) >= np.abs(at - at_b[on])
-        b[on[first]], at_b[on[first]] = middle[first], at[first]
-        a[on[~first]], at_a[on[~first]] = middle[~first], at[~first]
-    return np.asarray(np.abs(at_a - at_b))
