@@ -17,6 +17,7 @@ from reluctant.health.answers import UNIFORM_SD, find_decimals, in_unit, narrowe
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import Oracle
 from reluctant.oracles.link import last_told
+from reluctant.oracles.lost_digits import on_a_grid
 
 __all__ = ["ENOUGH_DECIMALS", "Behind", "refuse_labels"]
 
@@ -37,7 +38,7 @@ class Behind:
 
     certain: every one of them was exactly 0 or 1, as labels are, and as all are where they saturate.
     number_format: the narrowest that holds them. next_to_one: some lie where few numbers are left up to 1, so that
-    values read from them change in steps.
+    values read from them change in steps. on_a_grid: none has more digits than a rounding of 1 leaves.
     """
 
     decimals: int | None
@@ -45,6 +46,7 @@ class Behind:
     certain: bool = False
     number_format: str = "float64"
     next_to_one: bool = False
+    on_a_grid: bool = False
 
     @property
     def too_coarse(self) -> bool:
@@ -70,13 +72,14 @@ class Behind:
         decimals = _decimals(everything) if in_unit(everything) else None  # log-probabilities are values themselves
         certain = bool(np.isin(p, (0.0, 1.0)).all() and (p == 1).any())
         number_format = "float64" if certain else narrowest_format(everything)
+        seen = number_format, _next_to_one(p), on_a_grid(everything, number_format)
         if not in_unit(p) or certain or (decimals is None and number_format == "float64"):
-            return cls(None, 0.0, certain, number_format, _next_to_one(p))
+            return cls(None, 0.0, certain, *seen)
         unit = _unit(p, number_format) if decimals is None else np.full_like(p, 10.0**-decimals)
         room = _completed(p, unit) if ratios else np.minimum(p, 1 - p)
         with np.errstate(divide="ignore", invalid="ignore"):
             worst = np.max(unit / room, axis=1, initial=0.0, where=room > 0)  # error of a logarithm
-        return cls(decimals, float(UNIFORM_SD * np.median(worst)), False, number_format, _next_to_one(p))
+        return cls(decimals, float(UNIFORM_SD * np.median(worst)), False, *seen)
 
 
 def _next_to_one(p: FloatArray) -> bool:
