@@ -111,7 +111,7 @@ def _summarise(
         fresh_noise=_fresh_noise(near, repeated),
         noise=noise_model(near_noise, far_noise) if near_noise else Noise(float("nan"), float("nan")),
         readings=tuple(reading for reading in (near_noise, far_noise) if reading),
-        spread=float(finite.std(axis=0).max()) if len(finite) else float("nan"),
+        spread=_spread(finite),
         decimals=decimals,
         number_format=_number_format(near, far, decimals),
         nonfinite=sum(_nonfinite_rows(answers) for answers in (near.answers, repeated, *_answers(far))),
@@ -177,6 +177,12 @@ def _answers(far: dict[float, ShortLines]) -> list[FloatArray]:
 
 def _nonfinite_rows(answers: FloatArray) -> int:
     return int((~np.isfinite(answers).all(axis=1)).sum())
+
+
+def _spread(finite: FloatArray) -> float:
+    """Deviation of the answers, NaN without one; infinite if they are close to the largest number."""
+    with np.errstate(over="ignore"):
+        return float(finite.std(axis=0).max()) if len(finite) else float("nan")
 
 
 def _fresh_noise(near: ShortLines, repeated: FloatArray) -> float:
