@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.oracles.lost_digits import lost_digits
+from reluctant.oracles.lost_digits import lost_digits, on_a_grid
 from reluctant.oracles.network import LINK_FUNCTIONS
 
 MOST = 30.0  # times: a bound is no more than that above what was met, on the whole
@@ -36,3 +36,22 @@ def test_what_has_no_such_link_loses_nothing() -> None:
     read = rl.open_oracle(lambda x: log_p(x), dim=2, link="log-softmax")
     for oracle in (values, read):
         assert not lost_digits(np.full((3, 1), 30.0), oracle).any()
+
+
+@pytest.mark.parametrize(("link", "sides"), [("sigmoid", [[1.0]]), ("softmax", [[0.0, -1.0]])])
+def test_fewer_numbers_of_float32_are_small(link: str, sides: list[list[float]]) -> None:
+    far = np.linspace(90.0, 100.0, 200)[:, None] * (-1.0 if link == "sigmoid" else 1.0)
+    answers = LINK_FUNCTIONS[link]
+    oracle = rl.open_oracle(lambda x: answers(x @ np.array(sides)).astype(np.float32), dim=1, link=link)
+    read, true = oracle.answer(far), far @ np.array(sides)[:, -1:]
+    off, lost = np.abs(read - true), lost_digits(read, oracle, "float32")
+    assert (off <= ROUNDINGS * lost).all()
+    assert np.median(lost) < MOST * np.median(off)
+
+
+def test_what_is_left_of_1_lies_on_its_grid() -> None:
+    p = LINK_FUNCTIONS["sigmoid"](np.linspace(-6.0, -2.0, 50)).astype(np.float32)
+    left = np.float32(1.0) - (np.float32(1.0) - p)
+    assert on_a_grid(left.astype(float), "float32")
+    assert not on_a_grid(p.astype(float), "float32")
+    assert not on_a_grid(np.array([0.5, 0.75]), "float32")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -109,3 +110,31 @@ def test_verify_takes_a_smaller_box_where_the_first_one_saturates() -> None:
     checked = rl.verify(oracle, true, rng=3)
     assert checked.ok
     assert checked.inside
+
+
+def next_to_a_half_in_float32(z: FloatArray) -> Any:
+    """A sigmoid as number libraries make it: small probabilities are what is left of a half, to its rounding."""
+    half = np.float32(0.5)
+    return half + half * np.tanh(half * z.astype(np.float32))
+
+
+@pytest.mark.parametrize(("times", "seed"), [(2.0, 6), (1.0, 11), (1.0, 18)])
+def test_few_digits_next_to_0_are_no_other_network(times: float, seed: int) -> None:
+    """Where no probability is tiny they still lie on the grid of 1: outside the box, and inside."""
+    true = steep(1, seed, times)
+    oracle = rl.open_oracle(lambda x: next_to_a_half_in_float32(true(x)), dim=5, link="sigmoid")
+    assert rl.verify(oracle, true, rng=seed).ok
+    (w, a), biases = true.weights, true.biases
+    fewer = ReLUNetwork([w, a * (np.arange(a.shape[1]) > 0)], biases)
+    assert not rl.verify(oracle, fewer, rng=seed).ok
+
+
+def test_what_holds_inside_alone_is_not_said_to_agree() -> None:
+    true = steep(1, 6, 4.0)
+    oracle = rl.open_oracle(lambda x: sigmoid(true(x)), dim=5, link="sigmoid")
+    inside = replace(rl.verify(oracle, true, rng=6), inside="a box")
+    said = str(inside.beside(AtUse(192, 192, 2, 0.1)))
+    assert said.startswith("The network does NOT agree with the target everywhere. In a part it does: error ")
+    assert "points inside a box, where" in said
+    assert "At 2 of 192 typical inputs" in said
+    assert "The network agrees" not in said

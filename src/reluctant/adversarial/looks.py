@@ -49,7 +49,8 @@ class Looks:
         """What noise bends three answers by: root mean square at the shortest steps, and at all that bend no more."""
         bends = self.bends
         alike = bends[bends <= CREASED * np.median(bends[-SHORT:])]
-        return float(np.sqrt(np.mean(alike**2)))
+        with np.errstate(over="ignore"):  # answers close to the largest number: infinite noise
+            return float(np.sqrt(np.mean(alike**2)))
 
     @property
     def slopes(self) -> FloatArray:

@@ -96,7 +96,9 @@ class Margins:
         values (m,) and gradients (m, d) are those of a point from which `back` (d,) leads to the input.
         """
         slopes = self.forms @ gradients
-        margins, norms = self.forms @ (values - self.threshold) + slopes @ back, np.linalg.norm(slopes, axis=1)
+        margins = self.forms @ (values - self.threshold) + slopes @ back
+        with np.errstate(over="ignore"):  # answers close to the largest number
+            norms = np.linalg.norm(slopes, axis=1)
         open_ones = np.flatnonzero((margins > 0) & (norms > least_slope))
         if not len(open_ones):
             return None

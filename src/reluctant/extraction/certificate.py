@@ -19,7 +19,8 @@ class Certificate:
     """Standard errors and limits of a recovered network.
 
     weight_errors: standard error of a weight of each hidden neuron, its output weights being of norm one.
-    resolution: a neuron whose slope changes by less than this along a line could hide in the noise.
+    resolution: a neuron whose slope changes by less than this along a line could hide in the noise; without a neuron
+        there is none to measure it by, and it says nothing.
     radius: creases farther from the origin than this were not looked for; infinite where that says nothing.
     width: the number of hidden neurons, up to equivalence: copies of a neuron count once, neurons that do
         nothing not at all.
@@ -44,6 +45,8 @@ class Certificate:
         return len(self.weight_errors)
 
     def __str__(self) -> str:
+        if not self.width:
+            return self._of_none()
         largest = self.weight_errors.max(initial=0)
         far = f", or farther out than {self.radius:.1e}," if np.isfinite(self.radius) else ""
         where = f" in the {self.layer} layer" if self.layer else ""
@@ -58,6 +61,14 @@ class Certificate:
             f"{self.resolution:.1e}{far} could be missing."
         ) + self._of_two_layers()
 
+    def _of_none(self) -> str:
+        far = f", farther out than {self.radius:.1e}" if np.isfinite(self.radius) else ""
+        where = f" in the {self.layer} layer" if self.layer else ""
+        return (
+            f"No neuron was found{where}. One that bends the function by less than the noise of the answers{far}, or "
+            "only where nothing was asked, could be missing."
+        ) + self._of_two_layers()
+
     def _of_two_layers(self) -> str:
         sums, limits = "", ""
         if self.sums:
@@ -68,8 +79,8 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        errors = self.weight_errors.tolist()
+        errors, resolution = self.weight_errors.tolist(), self.resolution if self.width else None
         return {
-            "weight errors": errors, "resolution": self.resolution, "radius": self.radius, "width": self.width,
+            "weight errors": errors, "resolution": resolution, "radius": self.radius, "width": self.width,
             "condition": self.condition, "sums": self.sums, "layer": self.layer,
         }  # fmt: skip

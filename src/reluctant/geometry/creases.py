@@ -71,9 +71,9 @@ def creases_after(s: Samples, pieces: Pieces, left: IntArray) -> Creases:
 
 def intersect(s: Samples, p: Pieces, left: IntArray) -> tuple[FloatArray, FloatArray]:
     """Distance from the last sample of a piece to where the next one's line meets its own, and the bend."""
-    bend = p.slope[left] - p.slope[left + 1]
-    size = np.sqrt((bend**2).sum(axis=1))
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # no bend, or one close to the largest number
+        bend = p.slope[left] - p.slope[left + 1]
+        size = np.sqrt((bend**2).sum(axis=1))
         x = (lines_apart(s, p, left, np.zeros(len(left))) * bend).sum(axis=1) / size**2
     return np.where(size > 0, x, np.inf), size
 

@@ -122,7 +122,8 @@ def _flat(s: Samples) -> BoolArray:
     same = s.line[2:] == s.line[:-2]
     length = s.t[2:] - s.t[:-2]  # zero where rounding puts three positions in one place
     share = (s.t[1:-1] - s.t[:-2]) / np.where(same & (length > 0), length, 1.0)
-    off = np.abs(s.f[1:-1] - (s.f[:-2] + (s.f[2:] - s.f[:-2]) * share[:, None])).max(axis=1)
-    sd = np.sqrt(s.sd[1:-1] ** 2 + ((1 - share) * s.sd[:-2]) ** 2 + (share * s.sd[2:]) ** 2)
-    flat[1:-1] = same & (off <= TOLERANCE * sd)
+    with np.errstate(over="ignore", invalid="ignore"):  # answers close to the largest number
+        off = np.abs(s.f[1:-1] - (s.f[:-2] + (s.f[2:] - s.f[:-2]) * share[:, None])).max(axis=1)
+        sd = np.sqrt(s.sd[1:-1] ** 2 + ((1 - share) * s.sd[:-2]) ** 2 + (share * s.sd[2:]) ** 2)
+        flat[1:-1] = same & (off <= TOLERANCE * sd)
     return flat

@@ -43,7 +43,8 @@ def find_decimals(values: FloatArray) -> int | None:
         return None
     for decimals in range(MOST_DECIMALS + 1):
         # Values that differ by less than the grid would all lie near one point of it by chance.
-        different = np.unique(np.round(flat * 10.0**decimals)).size
+        with np.errstate(over="ignore"):  # answers close to the largest number
+            different = np.unique(np.round(flat * 10.0**decimals)).size
         if different >= FEWEST_VALUES and on_decimals(flat, decimals):
             return None if _coarser(narrowest_format(flat), flat, decimals) else decimals
     return None
@@ -51,8 +52,9 @@ def find_decimals(values: FloatArray) -> int | None:
 
 def on_decimals(values: FloatArray, decimals: int) -> bool:
     """True if every value is one of so many decimals, in float64 or float32, and could be another."""
-    grid = values * 10.0**decimals
-    off, size = np.abs(grid - np.round(grid)), np.abs(grid).max(initial=0.0)
+    with np.errstate(over="ignore", invalid="ignore"):  # answers close to the largest number: on no grid
+        grid = values * 10.0**decimals
+        off, size = np.abs(grid - np.round(grid)), np.abs(grid).max(initial=0.0)
     slacks = (VALUE_ROUNDINGS * unit_roundoff(dtype) * size for dtype in (np.float64, np.float32))
     return any(slack < GRID_SLACK and bool(np.all(off <= slack)) for slack in slacks)
 

@@ -18,6 +18,7 @@ from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import Oracle
 from reluctant.oracles.link import last_told, link_of
 from reluctant.oracles.link_words import ends_of, told_behind
+from reluctant.oracles.lost_digits import on_a_grid
 
 __all__ = ["ENOUGH_DECIMALS", "Behind", "refuse_labels"]
 
@@ -39,8 +40,8 @@ class Behind:
     certain: every one of them was exactly 0 or 1, as labels are, and as all are where they saturate.
     number_format: the narrowest that holds them. link: which it is. Behind a tanh they are answers, and not
     probabilities, and certain at -1 and 1. next_to_one: some lie where few numbers are left up to 1, or -1 behind a
-    tanh, so that values read from them change in steps.
-    """
+    tanh, so that values read from them change in steps. on_a_grid: none has more
+    digits than a rounding of 1 leaves."""
 
     decimals: int | None
     noise: float
@@ -48,6 +49,7 @@ class Behind:
     number_format: str = "float64"
     link: str | None = None
     next_to_one: bool = False
+    on_a_grid: bool = False
 
     @property
     def noun(self) -> str:
@@ -85,13 +87,14 @@ class Behind:
         decimals = _decimals(everything, low) if _within(everything, low) else None
         certain = bool(np.isin(p, (low, high)).all() and (p == 1).any())
         number_format = "float64" if certain else narrowest_format(everything)
+        seen = number_format, link, _next_to_one(p), on_a_grid(everything, number_format)
         if not _within(p, low) or certain or (decimals is None and number_format == "float64"):
-            return cls(None, 0.0, certain, number_format, link, _next_to_one(p))
+            return cls(None, 0.0, certain, *seen)
         unit = _unit(p, number_format) if decimals is None else np.full_like(p, 10.0**-decimals)
         room = _completed(p, unit) if ratios else np.minimum(p - low, 1 - p)
         with np.errstate(divide="ignore", invalid="ignore"):
             worst = np.max(unit / room, axis=1, initial=0.0, where=room > 0)  # error of a logarithm
-        return cls(decimals, float(UNIFORM_SD * np.median(worst)), False, number_format, link, _next_to_one(p))
+        return cls(decimals, float(UNIFORM_SD * np.median(worst)), False, *seen)
 
 
 def _next_to_one(p: FloatArray) -> bool:

@@ -125,10 +125,6 @@ def _summarise(
     )
 
 
-def _spread(finite: FloatArray) -> float:
-    return float(finite.std(axis=0).max()) if len(finite) else float("nan")
-
-
 def _largest_answered(far: dict[float, ShortLines]) -> float:
     return max([1.0, *(scale for scale, lines in far.items() if np.isfinite(lines.answers).all())])
 
@@ -198,6 +194,12 @@ def _answers(far: dict[float, ShortLines]) -> list[FloatArray]:
 
 def _nonfinite_rows(answers: FloatArray) -> int:
     return int((~np.isfinite(answers).all(axis=1)).sum())
+
+
+def _spread(finite: FloatArray) -> float:
+    """Deviation of the answers, NaN without one; infinite if they are close to the largest number."""
+    with np.errstate(over="ignore"):
+        return float(finite.std(axis=0).max()) if len(finite) else float("nan")
 
 
 def _fresh_noise(near: ShortLines, repeated: FloatArray) -> float:

@@ -19,17 +19,16 @@ from reluctant.health.saturation import FARTHEST
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.evaluation import evaluate
 from reluctant.networks.network import OF_EACH_VALUE
-from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.numerics import FloatArray
 from reluctant.oracles.counting import Counting
 from reluctant.oracles.link import AnswerLink, all_told, link_of
-from reluctant.oracles.lost_digits import lost_digits
 from reluctant.oracles.network import LINK_FUNCTIONS
+from reluctant.verification.comparing import lost_behind
 from reluctant.verification.tolerances import EXACT_TOLERANCE, MOST_TOLERANCE, NOISE_FACTOR
 
 __all__ = ["AtUse", "look_at_use"]
 
 POINTS = 192
-NEARLY_0 = 2.0**-10
 NORMAL = 0.9  # of the logarithm of the smallest normal number: ratios of probabilities up to there have their digits
 LARGEST_POWER = 700.0  # e to that is a number in float64, and nothing is read there
 
@@ -110,10 +109,8 @@ def _accepted(values: FloatArray, unit: FloatArray, tol: float, told: FloatArray
     coarser = np.exp(np.minimum(odds, LARGEST_POWER))
     if behind is None or not _in_full(behind, tol):
         return np.where(np.isfinite(values), tol * coarser, np.inf)
-    lost, number_format = lost_digits(values, oracle, behind.number_format), behind.number_format
-    if link_of(oracle) == "top-k" or _on_a_grid(told, number_format):
-        lost = unit_roundoff(number_format) * coarser
-    smallest = NORMAL * -np.log(np.finfo(number_format).tiny)
+    lost = lost_behind(values, oracle, behind)
+    smallest = NORMAL * -np.log(np.finfo(behind.number_format).tiny)
     read = np.isfinite(values) & ((size if oracle.facts.reference else np.abs(values)) <= smallest)
     return np.where(read, np.maximum(tol, NOISE_FACTOR * lost / unit), np.inf)
 
@@ -128,12 +125,6 @@ def _size(values: FloatArray, *, ratios: bool) -> FloatArray:
 def _in_full(behind: Behind, tol: float) -> bool:
     """True if nothing but a number format limits the digits of probabilities."""
     return behind.decimals is None and (tol <= EXACT_TOLERANCE or behind.number_format != "float64")
-
-
-def _on_a_grid(p: FloatArray, number_format: str) -> bool:
-    """True if probabilities next to 0 are known to a rounding of 1 alone, as where they are made of one next to 1."""
-    small = p[(p > 0) & (p < NEARLY_0)]
-    return bool(small.size and np.all(small % (unit_roundoff(number_format) / 2) == 0))
 
 
 def _beside_told(

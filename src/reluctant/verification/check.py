@@ -131,7 +131,7 @@ def examine(
     if held_out is not None:
         named.append(("on creases", held_out.rows))
         answers = np.concatenate([answers, held_out.answers])
-    compared = compare_answers(network, oracle, named, answers)
+    compared = compare_answers(network, oracle, named, answers, told)
     limits = compared.limits(noise) if tol is None and noise else np.full(answers.shape, tol)
     limit = float(np.median(limits[compared.at_use].min(axis=1)))
     decisive, within = tol is not None or limit <= most_tolerance, bool(np.all(compared.errors <= limits))

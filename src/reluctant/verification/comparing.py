@@ -8,14 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reluctant.health.behind import Behind
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.evaluation import evaluate
 from reluctant.numerics import FloatArray, Noise, unit_roundoff
 from reluctant.oracles.counting import Counting
+from reluctant.oracles.link import link_of
 from reluctant.oracles.lost_digits import lost_digits
 from reluctant.verification.tolerances import EXACT_TOLERANCE, NOISE_FACTOR
 
-__all__ = ["AT_USE", "SCALES", "Compared", "compare_answers"]
+__all__ = ["AT_USE", "SCALES", "Compared", "compare_answers", "lost_behind"]
 
 SCALES = (0.1, 1.0, 10.0)
 AT_USE = SCALES.index(1.0)
@@ -54,14 +56,27 @@ class Compared:
 
 
 def compare_answers(
-    network: ReLUNetwork, oracle: Counting, named: Sequence[tuple[str, FloatArray]], answers: FloatArray
+    network: ReLUNetwork,
+    oracle: Counting,
+    named: Sequence[tuple[str, FloatArray]],
+    answers: FloatArray,
+    told: Sequence[FloatArray] = (),
 ) -> Compared:
-    """Of the rows by name, the scales first."""
+    """Of the rows by name, the scales first; told: what the target answered behind its link, if that is known."""
     predicted = evaluate(network, np.concatenate([rows for _, rows in named]), oracle.arrays)
     groups = np.repeat(np.arange(len(named)), [len(rows) for _, rows in named])
     unit = _units(answers, groups)
-    errors, lost = np.abs(answers - predicted) / unit, lost_digits(answers, oracle)
+    behind = Behind.of(np.concatenate(told), link_of(oracle), ratios=oracle.facts.reference) if len(told) else None
+    errors, lost = np.abs(answers - predicted) / unit, lost_behind(answers, oracle, behind)
     return Compared(answers, unit, errors, groups, [name for name, _ in named], lost)
+
+
+def lost_behind(values: FloatArray, oracle: Counting, behind: Behind | None) -> FloatArray:
+    """What (n, m) is not known of values, by the digits in which their probabilities were told."""
+    if behind is None:
+        return lost_digits(values, oracle)
+    made_of_others = link_of(oracle) == "top-k"  # the one that is not told is what the others leave of 1
+    return lost_digits(values, oracle, behind.number_format, grid=behind.on_a_grid or made_of_others)
 
 
 def _units(answers: FloatArray, groups: NDArray[np.intp], at_use: int = AT_USE) -> FloatArray:

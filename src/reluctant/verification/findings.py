@@ -75,25 +75,32 @@ class Verification:
     def __str__(self) -> str:
         if self.undecided:
             return f"The noise of the target is too large to compare: a tolerance of {self.tol:.1e} decides nothing."
-        verdict = "agrees" if self.ok or self.only_inside else "does NOT agree"
         fewer_digits = self.ok and self.max_error > self.tol
         than, where_fewer = (f" than {self.bound:.1e}", FEWER_DIGITS) if fewer_digits else ("", "")
         unseen = (
             f" With {self.confidence:.0%} confidence fewer than {self.share:.1%} of inputs of one scale err by "
             f"more{than}."
         )
-        where = f" inside {self.inside}, where answers do not saturate" if self.inside else ""
         have = "neuron has" if self.untested == 1 else "neurons have"
         untested = f" {self.untested} {have} no crease where random points look for one."
         return (
-            f"The network {verdict} with the target: error {self.max_error:.1e} at most, {self.rms_error:.1e} "
-            f"rms, of the output's standard deviation, over {self.points} points{where} (tolerance {self.tol:.1e}"
-            f"{where_fewer})."
+            f"{self._verdict}: error {self.max_error:.1e} at most, {self.rms_error:.1e} rms, of the output's standard "
+            f"deviation, over {self.points} points{self._where} (tolerance {self.tol:.1e}{where_fewer})."
             + (unseen if self.ok else "")
             + (untested if self.untested else "")
             + (f" {self.at_use}" if self.at_use is not None else "")
             + (f" {MISSING}" if self.only_inside else "")
         )
+
+    @property
+    def _verdict(self) -> str:
+        if self.only_inside:
+            return "The network does NOT agree with the target everywhere. In a part it does"
+        return f"The network {'agrees' if self.ok else 'does NOT agree'} with the target"
+
+    @property
+    def _where(self) -> str:
+        return f" inside {self.inside}, where answers do not saturate" if self.inside else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; `inside` and `at_use` only where there is such a box."""

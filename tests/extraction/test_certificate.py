@@ -1,0 +1,23 @@
+"""What a certificate says where no neuron was found."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+import reluctant as rl
+from reluctant.extraction.certificate import Certificate
+
+
+def test_without_a_neuron_no_number_is_told_of_one() -> None:
+    weights = np.random.default_rng(8).normal(size=(5, 1))
+    found = rl.extract(rl.open_oracle(lambda x: x @ weights + 1, dim=5, domain=(-1, 1)), rng=0)
+    certificate = found.evidence["certificate"]
+    assert "0.0e+00" not in str(certificate)
+    assert str(certificate).startswith("No neuron was found. One that bends the function by less than the noise")
+    assert json.loads(json.dumps(certificate.to_dict()))["resolution"] is None
+
+
+def test_how_far_out_nothing_was_looked_for_is_told() -> None:
+    assert ", farther out than 1.0e+03, or only where" in str(Certificate(np.empty(0), 0.0, 1e3))
