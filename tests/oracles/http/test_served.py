@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -11,7 +11,9 @@ import pytest
 import reluctant as rl
 from reluctant.errors import InvalidInput, NonFiniteAnswer, TargetError, TargetRefused, UnknownTarget, UnsupportedModel
 from reluctant.oracles import Kind, Oracle
+from reluctant.oracles.http.connection import Server
 from reluctant.oracles.http.pace import Pace
+from reluctant.oracles.http.replies import Reply
 from reluctant.oracles.watch import FIRST_TIMES, OLD_ROWS
 from reluctant.testing import planted
 from reluctant.testing.contract import OracleContract
@@ -195,6 +197,28 @@ def test_a_pace_waits_for_its_turn_and_when_it_is_told_to() -> None:
 def test_a_wrong_name_lists_what_there_is() -> None:
     with serve(name="digits") as server, pytest.raises(UnknownTarget, match=r"model 'digit', .* one of 'digits'\.$"):
         rl.open_oracle(server.url.replace("digits", "digit"))
+
+
+def send_404(says_ready: bool) -> Callable[..., Reply]:
+    """A server that knows no model by name and lists none; some say `ready` whatever they are asked."""
+
+    def send(self: Server, method: str, url: str, **_: object) -> Reply:
+        ok = says_ready and url.endswith("/ready")
+        return Reply(200, {}, b"{}") if ok else Reply(404, {}, b'{"error": "no such model"}')
+
+    return send
+
+
+@pytest.mark.parametrize("says_ready", [False, True])
+def test_a_model_that_is_not_found_is_told_in_the_words_of_the_server(
+    says_ready: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Server, "send", send_404(says_ready))
+    url = "http://localhost:1/v2/models/digit"
+    with pytest.raises(UnknownTarget, match=r"^target: got model 'digit', .*404 \(no such model\).*Check the name in"):
+        rl.open_oracle(url)
+    with pytest.raises((UnknownTarget, TargetRefused), match=r"404 \(no such model\).*Check the .*name"):
+        rl.open_oracle(url, dim=6)
 
 
 @pytest.mark.parametrize("options", [{}, PLAIN])

@@ -44,6 +44,8 @@ class OpenInferenceOracle(Oracle):
         self._server = server
         server.url = f"{place['base']}/models/{place['name']}{place['version'] or ''}"
         metadata = read_metadata(server, place["base"], place["name"])
+        if metadata.missing is not None and shape is None:
+            raise metadata.missing
         self._input = _input_tensor(metadata.input(), options.datatype, shape)
         output = metadata.output(options.tensor)
         self._wanted = options.tensor or (output.name if output and len(metadata.outputs) > 1 else None)
