@@ -63,12 +63,21 @@ def failure_of(reply: Reply, where: str, rows: int, auth_env: str | None) -> Tar
     if reply.status in TOO_MUCH and rows > 1:
         return BatchRefused(f"target: {said} to {rows} rows at once. Give a smaller batch=.")
     if reply.status < 500:
-        unnamed = reply.status == NOT_FOUND or not rows
-        fix = "the address, and the name of the model in it" if unnamed else "the address, dim, datatype and encoding"
-        return TargetRefused(f"target: {said}, expected an answer. Check {fix}.")
+        return _refused(reply, said, rows)
     return TargetUnavailable(
         f"target: {said}, expected an answer. If it happens now and then, raise retries; "
         "if it takes only a fixed number of rows, give batch=."
+    )
+
+
+def _refused(reply: Reply, said: str, rows: int) -> TargetRefused:
+    """The same request would be refused again; whether it is these rows that are not taken, or any."""
+    if reply.status == NOT_FOUND or not rows:
+        return TargetRefused(f"target: {said}, expected an answer. Check the address, and the name of the model in it.")
+    ranges = ", and the range of inputs that it takes (domain=, --domain)" if reply.status in TOO_MUCH else ""
+    return TargetRefused(
+        f"target: {said}, expected an answer. Check the address, dim, datatype and encoding{ranges}.",
+        these_rows=reply.status in TOO_MUCH,
     )
 
 
