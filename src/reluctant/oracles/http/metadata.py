@@ -10,14 +10,15 @@ from urllib.parse import unquote
 from reluctant.errors import TargetError, UnknownTarget, UnsupportedModel
 from reluctant.oracles.http.connection import Server
 from reluctant.oracles.http.replies import NOT_FOUND, Reply, said_by
-from reluctant.oracles.http.tensors import DATATYPES, Tensor
+from reluctant.oracles.http.tensors import DATATYPES, NUMBER_NAMES, Tensor
 
-__all__ = ["MODEL_PATH", "Metadata", "check_datatype", "read_metadata"]
+__all__ = ["MODEL_PATH", "Metadata", "check_datatype", "check_output", "read_metadata"]
 
 # http://host:port[/prefix]/v2/models/NAME[/versions/V], with or without /infer at the end
 MODEL_PATH = re.compile(r"^(?P<base>.*?/v2)/models/(?P<name>[^/]+)(?P<version>/versions/[^/]+)?(/infer|/ready)?/?$")
 
 NAMES_SHOWN = 10
+TEXTS = ("BYTES", "STRING")
 CHECK_NAME = "Check the name in the address (/v2/models/NAME)."
 
 
@@ -82,6 +83,17 @@ def _tensors(described: Any) -> tuple[Tensor, ...]:
         datatype = str(tensor.get("datatype") or "").upper().removeprefix("TYPE_")
         found.append(Tensor(str(tensor.get("name")), datatype, shape[1:] if known else None))
     return tuple(found)
+
+
+def check_output(tensor: Tensor | None, others: tuple[Tensor, ...]) -> Tensor | None:
+    """The output to be asked for, if the server does not say that it holds texts."""
+    if tensor is None or tensor.datatype not in TEXTS:
+        return tensor
+    numbers = [other.name for other in others if other.datatype in DATATYPES]
+    named = f"Name one that holds numbers, {' or '.join(numbers)}: tensor= (--tensor)." if numbers else NUMBER_NAMES
+    raise UnsupportedModel.about(
+        "target", got=f"output '{tensor.name}' of type {tensor.datatype}", expected="numbers", fix=named
+    )
 
 
 def check_datatype(tensor: Tensor) -> Tensor:
