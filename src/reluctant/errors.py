@@ -165,9 +165,16 @@ class TargetBusy(TargetUnavailable):
 
 
 class TargetRefused(TargetError):
-    """The target refused the request without answering it; the same request would be refused again."""
+    """The target refused the request without answering it; the same request would be refused again.
+
+    these_rows: others may be answered.
+    """
 
     slug = "target-refused"
+
+    def __init__(self, message: str, *, these_rows: bool = False) -> None:
+        super().__init__(message)
+        self.these_rows = these_rows
 
 
 class BatchRefused(TargetRefused):

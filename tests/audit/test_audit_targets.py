@@ -106,6 +106,30 @@ def test_a_target_that_dies_keeps_what_was_found(record):
     assert "died" in step(found, "plane")["why"]
 
 
+def answers_once(then):
+    """A target that is opened, and from then on has other answers."""
+    calls = iter([planted((6, 5, 1))])
+    return lambda x: next(calls, then)(x)
+
+
+def test_answers_that_no_step_can_use_are_told_once(record):
+    found = record(answers_once(lambda x: np.array(["cat"] * len(x))), 6)
+    assert "Number class names" in step(found, "health")["why"]
+    asking = [step(found, name) for name in ("span", "extraction", "training", "flip", "line", "plane")]
+    assert {(each["state"], each["why"], each["queries"]) for each in asking} == {
+        ("skipped", "The target gave no answer that can be used: see health.", 0)
+    }
+    assert found["verdict"]["sentence"].count("Number class names") == 1
+    assert found["verdict"]["unsettled"] == list(LEAKS)
+
+
+def test_steps_without_an_answer_are_not_done(record):
+    found = record(answers_once(lambda x: 1 / 0), 6)
+    assert "done" not in {each["state"] for each in found["steps"]}
+    assert "ZeroDivisionError" in step(found, "span")["why"]
+    assert found["flip"] is None
+
+
 def test_copies_are_measured_on_inputs_that_no_method_drew():
     with open_oracle(NETWORK) as oracle:
         given = audit(oracle, steps=["health"], rng=3).known.given.inputs

@@ -24,6 +24,10 @@ def score(x: np.ndarray) -> np.ndarray:
     return np.rint(1000 / (1 + np.exp(-np.clip(NETWORK(x), -500, 500))))
 
 
+def fine_score(x: np.ndarray) -> np.ndarray:
+    return np.rint(1500 / (1 + np.exp(-np.clip(NETWORK(x) / 2, -500, 500))))
+
+
 def clipped(x: np.ndarray) -> np.ndarray:
     return NETWORK(np.clip(x, 0, 1))
 
@@ -33,6 +37,14 @@ def test_whole_numbers_that_grow_are_no_labels(seed: int) -> None:
     classes = planted((8, 12, 5), 1)
     labels = check_health(open_oracle(lambda x: classes(x).argmax(axis=1), dim=8), rng=seed)
     assert labels.answers is Kind.LABELS
+
+
+def test_scores_that_were_seen_as_values_stay_so_where_the_rows_for_training_end() -> None:
+    """Among many answers whole numbers repeat, and no rows are left then to tell what they are."""
+    found = audit(rl.open_oracle(fine_score, dim=8), budget=6_000, seconds=1.0, steps=["health", "training"])
+    assert (found.known.health.answers, found.known.health.whole) == (Kind.VALUES, None)
+    assert found.known.training.evidence["training"].short
+    assert found.known.training.evidence["answers"] == "values"
 
 
 @pytest.mark.parametrize("target", [rating, score])

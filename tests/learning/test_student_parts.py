@@ -8,6 +8,7 @@ import pytest
 from reluctant.learning.student.coordinates import Coordinates
 from reluctant.learning.student.fitting import LOOK_EVERY, Pace, fit
 from reluctant.learning.student.measured import measure
+from reluctant.learning.student.own import upper_end
 from reluctant.learning.student.questions import _Asking
 from reluctant.learning.student.reading import Chances, Classes, Labels, OneHot, Values, reading_of
 from reluctant.networks import ReLUNetwork
@@ -141,3 +142,8 @@ def test_whole_numbers_are_not_taken_for_rounded_ones() -> None:
     answers = 30 * np.random.default_rng(2).standard_normal((500, 2))
     assert Values(np.round(answers, 1)).rounding(np.round(answers, 1)) > 0
     assert Values(np.round(answers)).rounding(np.round(answers)) == 0
+
+
+def test_no_more_labels_may_differ_than_there_are() -> None:
+    assert upper_end(np.ones(40), 1.0) == 1.0
+    assert upper_end(np.zeros(40), 1.0) > 0

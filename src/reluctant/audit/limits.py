@@ -38,7 +38,8 @@ class ShareExhausted(BudgetExhausted):
 class Allowance:
     """So many rows, and so many seconds of processor time; None is no limit. part: whose they are, in words.
 
-    passed: rows that went through, refused ones not counted. time_up: the time was over before the rows were.
+    passed: rows that went through, refused ones not counted; answered: those of them that came to an answer. time_up:
+    the time was over before the rows were.
     The clock runs inside `with allowance.running():`. A method that computes without asking is stopped too, where the
     system has a timer for that; never while a question is under way, so that no answer is lost.
     """
@@ -47,6 +48,7 @@ class Allowance:
     seconds: float | None = None
     part: str = "this part"
     passed: int = field(default=0, init=False)
+    answered: int = field(default=0, init=False)
     time_up: bool = field(default=False, init=False)
     _asking: bool = field(default=False, init=False)
     _deadline: float = field(default=float("inf"), init=False)
@@ -65,8 +67,14 @@ class Allowance:
         self.passed, self._asking = passed + asked, True
         try:
             yield
+            self.answered += asked
         finally:
             self._asking = False
+
+    @property
+    def in_vain(self) -> bool:
+        """True if questions were asked, and not one was answered."""
+        return self.passed > 0 and not self.answered
 
     def stop(self, asked: int = 0) -> None:
         """The time is over."""

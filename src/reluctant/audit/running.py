@@ -16,9 +16,9 @@ from reluctant.audit.record import StepRecord
 from reluctant.audit.seeing import seen
 from reluctant.audit.shares import SHARES, reserve, seconds_for, share, with_extraction
 from reluctant.audit.states import WHY, State
-from reluctant.errors import ReluctantError, TranscriptMismatch
+from reluctant.errors import InvalidAnswer, ReluctantError, TranscriptMismatch
 from reluctant.oracles import Counting
-from reluctant.results import Ended
+from reluctant.results import Ended, Outcome
 
 __all__ = ["Run", "Watch"]
 
@@ -26,6 +26,7 @@ TIME_UP = "The time for it ran out; what it had found by then is kept. Allow mor
 LEFT_OUT = "Left out, as asked for."
 AS_ANSWERED = ("training",)  # steps that take probabilities as they are; the span does where labels give it
 NO_ROWS = "No rows of the budget are left."
+NO_ANSWERS = "The target gave no answer that can be used: see {}."
 
 # Told what begins: "audit" or "defenses", how many parts are done, of how many, and the name of the next one.
 Watch = Callable[[str, int, int, str], None]
@@ -42,6 +43,8 @@ class Run:
     watch: Watch
     steps: list[StepRecord] = field(default_factory=list)
     passed: int = 0
+    answered: bool = False  # one question at least
+    unusable_in: str = ""  # the step that found that answers are of a kind that no step can use
 
     def go(self, functions: Mapping[str, StepFunction], wanted: Collection[str]) -> bool:
         """Run the steps that are wanted; False if it was stopped from outside."""
@@ -69,9 +72,12 @@ class Run:
         if rows == 0 and name in SHARES:
             self.known = replace(self.known, without_rows=(*self.known.without_rows, name))
             return StepRecord(name, State.SKIPPED, NO_ROWS, allowed=0)
+        if self.unusable_in and name in SHARES:
+            return StepRecord(name, State.SKIPPED, NO_ANSWERS.format(self.unusable_in), allowed=0)
         allowance = Allowance(rows, seconds_for(name, self.known.given.seconds), name)
         state, why = self.outcome(name, function, allowance)
         self.passed += allowance.passed
+        self.answered = self.answered or allowance.answered > 0
         if allowance.time_up:
             self.known = replace(self.known, timed_out=(*self.known.timed_out, name))
         spent, seconds = self.oracle.queries - before, time.perf_counter() - start
@@ -90,7 +96,12 @@ class Run:
         except TranscriptMismatch:
             raise  # a mistake at the keyboard: every step would stumble over it
         except Exception as error:  # whatever a target or a method raises, the rest goes on
+            # Answers of the wrong type or shape, and never another one: no step can use them.
+            never = allowance.in_vain and not self.answered
+            self.unusable_in = name if never and type(error) is InvalidAnswer else ""
             return State.FAILED, _said(error)
+        if allowance.in_vain and (failed := _failed(new)):
+            return State.FAILED, failed
         self.known = replace(self.known, **new)
         self.amend(new)
         return State.DONE, TIME_UP if allowance.time_up else self.ending(name, new)
@@ -126,6 +137,13 @@ class Run:
         left = self.budget - self.passed
         rows = share(name, left, reserve(self.budget, self.oracle.dim))
         return with_extraction(name, rows, left, self.known.rows_needed)
+
+
+def _failed(new: Mapping[str, Any]) -> str:
+    """What the target said where it failed a method from its first question on; empty where it did not."""
+    found = [each for value in new.values() for each in (value if isinstance(value, tuple) else (value,))]
+    ended = [each for each in found if isinstance(each, Ended) and each.outcome is Outcome.TARGET_FAILED]
+    return str(ended[0].evidence.get("error") or ended[0].outcome.happened) if ended else ""
 
 
 def _said(error: Exception) -> str:

@@ -10,6 +10,8 @@ from reluctant.audit.comparing import TO_REFERENCE
 from reluctant.audit.known import Known, Skip, skip_where
 from reluctant.audit.leak import narrow_basis
 from reluctant.audit.shares import TRAINING
+from reluctant.health import Health
+from reluctant.health.whole import Whole
 from reluctant.learning.student import ROWS, STEPS, rows_like, train_student
 from reluctant.numerics import as_generator
 from reluctant.oracles import Counting, Kind
@@ -36,14 +38,21 @@ def train_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any
     skip_where(known.as_answered, Outcome.CONSTANT, Outcome.NON_FINITE)
     rows = rows_like(known.given.inputs, oracle.facts.domain, ROWS, as_generator(seed).spawn(1)[0])
     seconds = TRAINING * known.given.seconds
-    basis, answered = narrow_basis(known.span), known.as_answered.health
+    basis = narrow_basis(known.span)
     result = train_student(
         oracle, inputs=rows, span=basis, steps=LONGER * STEPS, seconds=seconds,
-        whole=None if answered is None else answered.whole, rng=seed,
+        whole=_whole(known.as_answered.health), rng=seed,
     )  # fmt: skip
     found = {"training": _as_seen(result, known)}
     hurried = "training" in result.evidence and result.evidence["training"].hurried
     return found | ({"timed_out": (*known.timed_out, "training")} if hurried and not result.ok else {})
+
+
+def _whole(answered: Health | None) -> Whole | None:
+    """What whole numbers are; those that were seen to be values, among few answers, are so among many."""
+    if answered is None:
+        return None
+    return Whole.SCORES if answered.answers is Kind.VALUES and answered.decimals == 0 else answered.whole
 
 
 def training_limits(known: Known) -> str:

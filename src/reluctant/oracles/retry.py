@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from reluctant.errors import TargetBusy, TargetError, TargetUnavailable
+from reluctant.errors import TargetBusy, TargetError, TargetRefused, TargetUnavailable
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Oracle, Wrapper
 from reluctant.oracles.sizes import Sizes
@@ -31,7 +31,8 @@ IF_EXPECTED = 1  # retries of a call that is expected to fail
 class Retrying(Wrapper):
     """Repeats a call that failed with `TargetUnavailable`, at most `retries` times.
 
-    Wrong answers are not retried: a target that answers nonsense once is not to be trusted the second time.
+    Wrong answers are not retried: a target that answers nonsense once is not to be trusted the second time. Nor are
+    refusals, but the range that was answered is named in those of rows.
     Cost: the rows of every attempt, and one row before each from the fourth on, to see whether the target is down.
     """
 
@@ -56,6 +57,9 @@ class Retrying(Wrapper):
                     raise
                 self._wait(rows, error, tried, tries)
                 tried += 1
+            except TargetRefused as error:
+                self._told_of(rows, error)
+                raise
             else:
                 self.sizes.answered(rows)
                 return answers
@@ -97,6 +101,14 @@ class Retrying(Wrapper):
         advice = "" if busy else self.sizes.advice()
         often = f"Tried {tried} times" if tried > 1 else "Tried once"
         error.args = (" ".join(part for part in (str(error), f"{often}: {beside}.", advice) if part),)
+
+    def _told_of(self, rows: FloatArray, error: TargetRefused) -> None:
+        """Put the range that was answered into a refusal of these rows, if others were answered."""
+        if not error.these_rows or self.sizes.example is None:
+            return
+        beside = self.sizes.beside(rows)
+        self.sizes.given_up(rows)
+        error.args = (" ".join(part for part in (str(error), f"Asked: {beside}.", self.sizes.advice()) if part),)
 
 
 def sizes_told(oracle: Oracle | None) -> Sizes | None:

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.errors import TargetUnavailable
+from reluctant.errors import TargetRefused, TargetUnavailable
 from reluctant.oracles import retry
 from reluctant.oracles.retry import sizes_told
 from reluctant.oracles.sizes import Sizes
 from reluctant.testing import planted
 from reluctant.testing.server import Fault, ModelServer, at
+from reluctant.testing.server.tensors import Refusal
 
 NETWORK = planted((6, 5, 2), 1)
 NEAR = np.random.default_rng(2).uniform(-3, 3, (12, 6))
@@ -51,6 +52,32 @@ def test_the_error_names_a_range_that_was_answered(fault: Fault) -> None:
     assert NEAR.max() - 0.02 < high <= NEAR.max()
     assert f"Tried {TRIES} times: 12 rows with numbers up to {np.abs(FAR).max():.3g} in size" in said
     assert "more rows" not in said
+
+
+def test_a_refusal_names_the_range_too() -> None:
+    with serve(None) as server, asked(server) as oracle:
+        with pytest.raises(TargetRefused, match=r"inputs must lie between -5 and 5.*the range of inputs") as caught:
+            oracle.query(FAR)
+        assert "that was answered" not in str(caught.value)  # there is none yet
+        oracle.query(NEAR)
+        with pytest.raises(TargetRefused, match=r"answered: domain=\(.*\(--domain=") as caught:
+            oracle.query(FAR)
+        with pytest.raises(TargetRefused, match=r"--domain="):
+            oracle.query(FAR[:1])
+        assert server.rows == len(NEAR)
+
+
+def test_a_refusal_of_small_inputs_names_no_range() -> None:
+    def refuses_all(rows: np.ndarray) -> np.ndarray:
+        if np.abs(rows).max() < 1:
+            raise Refusal(400, "inputs must not be small")
+        return NETWORK(rows)
+
+    with ModelServer(refuses_all, 6, outputs=2) as server, asked(server) as oracle:
+        oracle.query(NEAR)
+        with pytest.raises(TargetRefused, match="must not be small") as caught:
+            oracle.query(NEAR / 10)
+    assert "--domain=" not in str(caught.value)
 
 
 @BREAKS

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.errors import InvalidInput, NonFiniteAnswer, TargetError, TargetRefused, UnknownTarget, UnsupportedModel
+from reluctant.errors import (
+    InvalidAnswer,
+    InvalidInput,
+    NonFiniteAnswer,
+    TargetError,
+    TargetRefused,
+    UnknownTarget,
+    UnsupportedModel,
+)
 from reluctant.oracles import Kind, Oracle
+from reluctant.oracles.http.connection import Server
 from reluctant.oracles.http.pace import Pace
+from reluctant.oracles.http.replies import Reply
+from reluctant.oracles.http.tensors import decode
 from reluctant.oracles.watch import FIRST_TIMES, OLD_ROWS
 from reluctant.testing import planted
 from reluctant.testing.contract import OracleContract
@@ -197,6 +209,28 @@ def test_a_wrong_name_lists_what_there_is() -> None:
         rl.open_oracle(server.url.replace("digits", "digit"))
 
 
+def send_404(says_ready: bool) -> Callable[..., Reply]:
+    """A server that knows no model by name and lists none; some say `ready` whatever they are asked."""
+
+    def send(self: Server, method: str, url: str, **_: object) -> Reply:
+        ok = says_ready and url.endswith("/ready")
+        return Reply(200, {}, b"{}") if ok else Reply(404, {}, b'{"error": "no such model"}')
+
+    return send
+
+
+@pytest.mark.parametrize("says_ready", [False, True])
+def test_a_model_that_is_not_found_is_told_in_the_words_of_the_server(
+    says_ready: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Server, "send", send_404(says_ready))
+    url = "http://localhost:1/v2/models/digit"
+    with pytest.raises(UnknownTarget, match=r"^target: got model 'digit', .*404 \(no such model\).*Check the name in"):
+        rl.open_oracle(url)
+    with pytest.raises((UnknownTarget, TargetRefused), match=r"404 \(no such model\).*Check the .*name"):
+        rl.open_oracle(url, dim=6)
+
+
 @pytest.mark.parametrize("options", [{}, PLAIN])
 def test_a_server_that_is_not_there_is_named_at_once(options: dict) -> None:
     start = time.monotonic()
@@ -287,3 +321,37 @@ def test_several_outputs_are_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> 
     assert Metadata(outputs=(label, probability, logits)).output("z") is logits
     with pytest.raises(UnsupportedModel, match="label, p, z"):
         Metadata(outputs=(label, probability, logits)).output(None)
+
+
+def describing(monkeypatch: pytest.MonkeyPatch, **outputs: str) -> str:
+    """The address of a model with these outputs, by name and type."""
+    tensors = [{"name": name, "datatype": datatype, "shape": [-1]} for name, datatype in outputs.items()]
+    body = json.dumps({"inputs": [{"name": "x", "datatype": "FP64", "shape": [-1, 6]}], "outputs": tensors}).encode()
+    monkeypatch.setattr(Server, "send", lambda *_, **__: Reply(200, {}, body))
+    return "http://localhost:1/v2/models/m"
+
+
+@pytest.mark.parametrize(
+    ("datatype", "kind"), [("INT64", Kind.VALUES), ("UINT8", Kind.VALUES), ("FP32", Kind.VALUES), ("BOOL", Kind.LABELS)]
+)
+def test_integers_may_be_labels_or_scores(datatype: str, kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = describing(monkeypatch, score=datatype)
+    assert rl.open_oracle(url).facts.kind is kind
+    assert rl.open_oracle(url, kind="labels").facts.kind is Kind.LABELS
+
+
+def test_texts_are_refused_before_anything_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = r"^target: got output 'label' of type BYTES, expected numbers. "
+    for options in ({}, {"tensor": "label"}):
+        with pytest.raises(UnsupportedModel, match=told + "Class names are to be served as numbers"):
+            rl.open_oracle(describing(monkeypatch, label="BYTES"), **options)
+    url = describing(monkeypatch, label="BYTES", number="INT64")
+    with pytest.raises(UnsupportedModel, match=told + r"Name one that holds numbers, number: tensor= \(--tensor\)"):
+        rl.open_oracle(url, tensor="label")
+    assert rl.open_oracle(url, tensor="number").outputs == 1
+
+
+def test_texts_that_nobody_announced_are_told_in_full() -> None:
+    body = json.dumps({"outputs": [{"name": "label", "datatype": "BYTES", "shape": [1], "data": ["cat"]}]}).encode()
+    with pytest.raises(InvalidAnswer, match=r"of type BYTES in output 'label', .*\(--tensor\)\. Class names are to be"):
+        decode(Reply(200, {}, body), None)

@@ -66,6 +66,10 @@ def spread_of(targets: FloatArray) -> float:
 
 
 def upper_end(terms: FloatArray, largest: float | None = None) -> float:
-    """Upper end of their mean, if no term that was not met is larger than this one, or than the largest that was."""
+    """Upper end of their mean, if no term that was not met is larger than this one, or than the largest that was.
+
+    A mean of terms is never above one that is known to be the largest.
+    """
     n, most = len(terms), max(float(terms.max()), 0.0) if largest is None else largest
-    return float(terms.mean() + DEVIATIONS * terms.std() / np.sqrt(n) + UNMET * most / n)
+    end = float(terms.mean() + DEVIATIONS * terms.std() / np.sqrt(n) + UNMET * most / n)
+    return end if largest is None else min(end, largest)

@@ -16,7 +16,7 @@ from reluctant.oracles.http.connection import Server
 from reluctant.oracles.http.json_path import ReplyPath, RequestTemplate
 from reluctant.oracles.http.json_text import number_list
 from reluctant.oracles.http.options import ServedOptions
-from reluctant.oracles.http.tensors import DATATYPES
+from reluctant.oracles.http.tensors import DATATYPES, NUMBER_NAMES
 
 __all__ = ["JsonEndpointOracle"]
 
@@ -61,7 +61,7 @@ class JsonEndpointOracle(Oracle):
             numbers = np.array(found, dtype=np.float64)  # null becomes NaN
         except (TypeError, ValueError) as error:
             raise InvalidAnswer(
-                f"target: got {type(found).__name__} at '{self._path.text}' ({error}), expected numbers."
+                f"target: got {type(found).__name__} at '{self._path.text}' ({error}), expected numbers. {NUMBER_NAMES}"
             ) from None
         return numbers.reshape(1, -1) if self._template.single else numbers
 

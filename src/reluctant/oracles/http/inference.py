@@ -15,7 +15,7 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle
 from reluctant.oracles.checks import as_answers
 from reluctant.oracles.http.connection import Server
-from reluctant.oracles.http.metadata import MODEL_PATH, check_datatype, read_metadata
+from reluctant.oracles.http.metadata import MODEL_PATH, check_datatype, check_output, read_metadata
 from reluctant.oracles.http.options import Encoding, ServedOptions
 from reluctant.oracles.http.tensors import DATATYPES, Question, Tensor, decode, encode_binary, encode_json
 
@@ -44,8 +44,10 @@ class OpenInferenceOracle(Oracle):
         self._server = server
         server.url = f"{place['base']}/models/{place['name']}{place['version'] or ''}"
         metadata = read_metadata(server, place["base"], place["name"])
+        if metadata.missing is not None and shape is None:
+            raise metadata.missing
         self._input = _input_tensor(metadata.input(), options.datatype, shape)
-        output = metadata.output(options.tensor)
+        output = check_output(metadata.output(options.tensor), metadata.outputs)
         self._wanted = options.tensor or (output.name if output and len(metadata.outputs) > 1 else None)
         self._encoding: Encoding = options.encoding
         self._version: str | None = None
@@ -137,8 +139,13 @@ def _input_tensor(described: Tensor | None, datatype: str | None, shape: tuple[i
 
 
 def _narrowed(facts: Facts, datatype: str) -> Facts:
-    """Facts with the narrower of the input's and the output's number format; whole numbers are labels."""
+    """Facts with the narrower of the input's and the output's number format; true and false are labels.
+
+    Integers may be labels or scores: their answers tell, as those of a function do.
+    """
     dtype = DATATYPES[datatype]
-    if dtype.kind != "f":
+    if dtype.kind == "b":
         return replace(facts, kind=Kind.LABELS)
+    if dtype.kind != "f":
+        return facts
     return replace(facts, dtype=np.dtype(min(dtype, facts.dtype, key=lambda one: one.itemsize)))

@@ -9,23 +9,30 @@ from urllib.parse import unquote
 
 from reluctant.errors import TargetError, UnknownTarget, UnsupportedModel
 from reluctant.oracles.http.connection import Server
-from reluctant.oracles.http.tensors import DATATYPES, Tensor
+from reluctant.oracles.http.replies import NOT_FOUND, Reply, said_by
+from reluctant.oracles.http.tensors import DATATYPES, NUMBER_NAMES, Tensor
 
-__all__ = ["MODEL_PATH", "Metadata", "check_datatype", "read_metadata"]
+__all__ = ["MODEL_PATH", "Metadata", "check_datatype", "check_output", "read_metadata"]
 
 # http://host:port[/prefix]/v2/models/NAME[/versions/V], with or without /infer at the end
 MODEL_PATH = re.compile(r"^(?P<base>.*?/v2)/models/(?P<name>[^/]+)(?P<version>/versions/[^/]+)?(/infer|/ready)?/?$")
 
 NAMES_SHOWN = 10
+TEXTS = ("BYTES", "STRING")
+CHECK_NAME = "Check the name in the address (/v2/models/NAME)."
 
 
 @dataclass(frozen=True)
 class Metadata:
-    """Inputs and outputs as the server describes them (often not at all), and the rows it takes if they are fixed."""
+    """Inputs and outputs as the server describes them (often not at all), and the rows it takes if they are fixed.
+
+    missing: what to say of a model that is not found where it is asked what it takes, and may yet be there.
+    """
 
     inputs: tuple[Tensor, ...] = ()
     outputs: tuple[Tensor, ...] = ()
     batch: int | None = None
+    missing: UnknownTarget | None = None
 
     def input(self) -> Tensor | None:
         """The one input, None if the server does not describe any."""
@@ -52,11 +59,13 @@ class Metadata:
 def read_metadata(server: Server, base: str, name: str) -> Metadata:
     """Ask for the model's metadata; a model that is not there is an error that names those that are."""
     reply = server.send("GET", server.url)
-    if reply.status == 404:
+    if reply.status == NOT_FOUND:
         known = _models(server, base)
-        if unquote(name) not in known and (known or not server.send("GET", f"{server.url}/ready").ok):
-            raise _unknown(server, unquote(name), known)
-        return Metadata()
+        if unquote(name) in known:
+            return Metadata()
+        if known or not server.send("GET", f"{server.url}/ready").ok:
+            raise _unknown(server, reply, unquote(name), known)
+        return Metadata(missing=_not_described(server, reply, unquote(name)))
     data = server.ask("GET", server.url, headers={}).json() if not reply.ok else reply.json()
     if not isinstance(data, dict):
         return Metadata()
@@ -74,6 +83,17 @@ def _tensors(described: Any) -> tuple[Tensor, ...]:
         datatype = str(tensor.get("datatype") or "").upper().removeprefix("TYPE_")
         found.append(Tensor(str(tensor.get("name")), datatype, shape[1:] if known else None))
     return tuple(found)
+
+
+def check_output(tensor: Tensor | None, others: tuple[Tensor, ...]) -> Tensor | None:
+    """The output to be asked for, if the server does not say that it holds texts."""
+    if tensor is None or tensor.datatype not in TEXTS:
+        return tensor
+    numbers = [other.name for other in others if other.datatype in DATATYPES]
+    named = f"Name one that holds numbers, {' or '.join(numbers)}: tensor= (--tensor)." if numbers else NUMBER_NAMES
+    raise UnsupportedModel.about(
+        "target", got=f"output '{tensor.name}' of type {tensor.datatype}", expected="numbers", fix=named
+    )
 
 
 def check_datatype(tensor: Tensor) -> Tensor:
@@ -99,10 +119,21 @@ def _models(server: Server, base: str) -> list[str]:
     return []
 
 
-def _unknown(server: Server, name: str, known: list[str]) -> UnknownTarget:
+def _unknown(server: Server, reply: Reply, name: str, known: list[str]) -> UnknownTarget:
     shown = ", ".join(repr(model) for model in known[:NAMES_SHOWN]) + (" ..." if len(known) > NAMES_SHOWN else "")
-    return UnknownTarget.about(
-        "target", got=f"model '{name}', which {server.shown} does not have",
+    error = UnknownTarget.about(
+        "target", got=f"model '{name}', which {said_by(reply, server.shown, ', answering')}, does not have",
         expected=f"one of {shown}" if known else "the name of a model it has",
-        fix="" if known else "The server does not say which it has.",
+        fix="" if known else f"{CHECK_NAME} The server does not say which it has.",
     )  # fmt: skip
+    return server.scrubbed(error)
+
+
+def _not_described(server: Server, reply: Reply, name: str) -> UnknownTarget:
+    error = UnknownTarget.about(
+        "target", got=f"model '{name}', for which {said_by(reply, f'GET {server.shown}')}",
+        expected="the name of a model that the server has",
+        fix=f"{CHECK_NAME} The server does not say which it has. If it is right, give the number of inputs: "
+        "dim=N (--dim N).",
+    )  # fmt: skip
+    return server.scrubbed(error)

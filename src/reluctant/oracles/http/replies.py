@@ -11,11 +11,12 @@ from typing import Any
 from reluctant.errors import BatchRefused, TargetBusy, TargetError, TargetRefused, TargetUnavailable
 from reluctant.oracles.http.json_text import read_json
 
-__all__ = ["Reply", "failure_of"]
+__all__ = ["NOT_FOUND", "Reply", "failure_of", "said_by"]
 
 BUSY = {429, 503}
 TOO_MUCH = {400, 413, 422}  # what servers say to a batch they do not take, besides a request that is wrong
 NO_ENTRY = {401, 403}
+NOT_FOUND = 404
 LONGEST_QUOTE = 200
 
 
@@ -45,7 +46,7 @@ class Reply:
 
 def failure_of(reply: Reply, where: str, rows: int, auth_env: str | None) -> TargetError:
     """The error for a reply that is none; `rows` is how many the request had (0: not a question)."""
-    said = f"{where} answered {reply.status}{_quoted(reply)}"
+    said = said_by(reply, where)
     if reply.status in BUSY:
         wait = retry_after(reply.headers)
         more = f" and asks to come back in {wait:g} s" if wait else ""
@@ -62,11 +63,27 @@ def failure_of(reply: Reply, where: str, rows: int, auth_env: str | None) -> Tar
     if reply.status in TOO_MUCH and rows > 1:
         return BatchRefused(f"target: {said} to {rows} rows at once. Give a smaller batch=.")
     if reply.status < 500:
-        return TargetRefused(f"target: {said}, expected an answer. Check the address, dim, datatype and encoding.")
+        return _refused(reply, said, rows)
     return TargetUnavailable(
         f"target: {said}, expected an answer. If it happens now and then, raise retries; "
         "if it takes only a fixed number of rows, give batch=."
     )
+
+
+def _refused(reply: Reply, said: str, rows: int) -> TargetRefused:
+    """The same request would be refused again; whether it is these rows that are not taken, or any."""
+    if reply.status == NOT_FOUND or not rows:
+        return TargetRefused(f"target: {said}, expected an answer. Check the address, and the name of the model in it.")
+    ranges = ", and the range of inputs that it takes (domain=, --domain)" if reply.status in TOO_MUCH else ""
+    return TargetRefused(
+        f"target: {said}, expected an answer. Check the address, dim, datatype and encoding{ranges}.",
+        these_rows=reply.status in TOO_MUCH,
+    )
+
+
+def said_by(reply: Reply, where: str, verb: str = " answered") -> str:
+    """A status and the server's own words, to a request that came to nothing."""
+    return f"{where}{verb} {reply.status}{_quoted(reply)}"
 
 
 def retry_after(headers: dict[str, str]) -> float:

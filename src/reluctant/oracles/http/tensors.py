@@ -18,8 +18,9 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles.http.json_text import number_list
 from reluctant.oracles.http.replies import Reply
 
-__all__ = ["DATATYPES", "HEADER_LENGTH", "Question", "Tensor", "decode", "encode_binary", "encode_json"]
+__all__ = ["DATATYPES", "HEADER_LENGTH", "NUMBER_NAMES", "Question", "Tensor", "decode", "encode_binary", "encode_json"]
 
+NUMBER_NAMES = "Class names are to be served as numbers: 0 for the first, 1 for the second, and so on."
 HEADER_LENGTH = "Inference-Header-Content-Length"
 DATATYPES: dict[str, np.dtype[Any]] = {
     "FP16": np.dtype("<f2"),
@@ -103,13 +104,18 @@ def decode(reply: Reply, wanted: str | None) -> tuple[dict[str, Any], dict[str, 
             return head, tensor, _numbers(tensor, tail[start : start + size] if size else None)
         start += size
     names = ", ".join(repr(tensor.get("name")) for tensor in outputs)
-    raise InvalidAnswer(f"target: got outputs {names or 'none'}, expected {wanted or 'one'!r}. Give tensor=.")
+    raise InvalidAnswer(
+        f"target: got outputs {names or 'none'}, expected {wanted or 'one'!r}. Give tensor= (--tensor)."
+    )
 
 
 def _numbers(tensor: dict[str, Any], data: memoryview | None) -> FloatArray:
     datatype, shape = tensor.get("datatype"), tuple(tensor.get("shape") or ())
     if datatype not in DATATYPES:
-        raise InvalidAnswer(f"target: got answers of type {datatype}, expected numbers. Give tensor= if it has others.")
+        raise InvalidAnswer(
+            f"target: got answers of type {datatype} in output '{tensor.get('name')}', expected numbers. If it has an "
+            f"output of numbers name it: tensor= (--tensor). {NUMBER_NAMES}"
+        )
     try:
         if data is None:
             flat = np.array(tensor["data"], dtype=np.float64).reshape(-1)  # null becomes NaN
