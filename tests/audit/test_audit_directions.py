@@ -1,5 +1,7 @@
 """A span that random inputs show in part, beside a copy that has the rest."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from audit_kit import step
@@ -38,6 +40,16 @@ def test_with_all_directions_none_is_invisible() -> None:
 @pytest.mark.parametrize("error", [0.0, 1e-3])
 def test_errors_of_weights_are_no_directions(error: float) -> None:
     assert with_those_of(looking_at([1.0, 0, error, 0], [0, 2.0, 0, error], [0, 0, 0, 0]), span_of(0, 1)) is None
+
+
+def test_labels_tell_no_more_than_the_copy_can_look_at() -> None:
+    """Two neurons look at two directions; corners of a boundary of stairs may make up a third."""
+    network, made_up = looking_at([1.0, 0, 0, 0], [0, 2.0, 0, 0]), span_of(0, 1, 2)
+    assert with_those_of(network, made_up) is None
+    unclear = with_those_of(network, replace(made_up, evidence={"labels": 2}))
+    assert unclear is not None
+    assert unclear.outcome is Outcome.RANK_UNCLEAR
+    assert with_those_of(network, replace(span_of(0, 1), evidence={"labels": 2})) is None
 
 
 def test_a_span_that_is_not_whole_stays_so() -> None:

@@ -24,7 +24,7 @@ def test_labels_alone_still_give_the_span(record):
     assert step(found, "extraction")["why"] == step(found, "learning")["why"] == "Labels have no creases to find."
     assert step(found, "flip")["why"] == "Labels have no gradient to follow."
     assert "The answers are labels" in found["verdict"]["sentence"]
-    assert found["verdict"]["confidence"].startswith("High for the directions: long steps along all others")
+    assert found["verdict"]["confidence"].startswith("High for the directions that labels depend on")
     assert "Ask for" not in str(found["steps"])  # the model is the reader's own
     assert found["flip"] is None
     assert found["recovered"] is None
