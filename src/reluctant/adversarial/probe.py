@@ -97,7 +97,8 @@ def probe(
     rows = np.concatenate([rows, np.repeat(x[None], AGAIN, axis=0), _around(x, size, domain, rng)])
     far, again, others = np.split((ask_far or ask)(rows), [2 * len(steps), 2 * len(steps) + AGAIN])
     same = np.concatenate([short.here[None], again[np.isfinite(again).all(axis=1)]])
-    fresh = float(same.std(axis=0).max())
+    with np.errstate(over="ignore"):  # answers close to the largest number
+        fresh = float(same.std(axis=0).max())
     every = _chosen(short, short.after(steps, far), told_noise(), others, fresh)
     return every if every.coarse else _chosen(short, short, told_noise(), every.answers[1:], fresh)
 
