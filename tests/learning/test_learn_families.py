@@ -10,6 +10,7 @@ from reluctant.testing.faults import in_float32, rounded
 
 EXACT_ENOUGH = 6000  # queries, where the exact method verifies
 BY_LINES = 30_000
+LEARNED = "clusters 1e-09"  # where no exact network is verified
 NARROW = 70_000
 
 LIMITS = {  # error asked for and allowed, narrowest width, most queries
@@ -36,7 +37,8 @@ def test_a_family_is_learned(name, seed):
     assert result.ok
     error, accuracy = relative_square_error(result.network, true, points=20_000), result.evidence["accuracy"]
     assert error <= eps
-    assert accuracy.low / 2 <= error <= 2 * accuracy.high  # of 95 % confidence: one seed in twenty may be outside it
+    most_error = accuracy.high if name == LEARNED else 2 * accuracy.high  # of 95 % confidence: few may be outside it
+    assert accuracy.low / 2 <= error <= most_error
     assert result.queries <= most
     assert result.queries == oracle.queries
 
