@@ -8,12 +8,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow test-servers check bench docs clean help
+.PHONY: demo test frozen test-slow test-servers check bench docs clean help
 
 help:
 	@echo "make demo       install what the demo needs, run it, say where the report is"
 	@echo "make test       install what the tests need, check the code, run the tests"
 	@echo "make test-slow  the long numerical sweeps"
+	@echo "make frozen     compare what every verb finds with the kept facts"
 	@echo "make test-servers  a model extracted through the real MLServer and KServe"
 	@echo "make check      lint, types, import layers"
 	@echo "make bench      print the figures of the documentation"
@@ -36,6 +37,9 @@ test: check
 
 test-slow: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -q -n 2 -m slow
+
+frozen: $(VENV)/.dev-installed
+	$(BIN)/python -m benchmarks.frozen
 
 # Each server in an environment of its own: they want other versions of the same libraries.
 SERVERS := .servers
