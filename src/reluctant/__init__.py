@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from reluctant._version import __version__
 
 if TYPE_CHECKING:
-    from reluctant.adversarial import Flip, LocalLinearity, flip_sign, local_linearity, random_network
+    from reluctant.adversarial import Flip, LocalLinearity, flip_sign, local_linearity
+    from reluctant.adversarial.random_networks import random_network
     from reluctant.defenses import HonestCost, defend, honest_cost
     from reluctant.domains import Domain
     from reluctant.errors import ReluctantError
@@ -103,7 +104,7 @@ _HOMES = {
     "local_linearity": "adversarial",
     "obfuscate": "span",
     "open_oracle": "oracles",
-    "random_network": "adversarial",
+    "random_network": "adversarial.random_networks",
     "recover_span": "span",
     "train_student": "learning",
     "verify": "verification",

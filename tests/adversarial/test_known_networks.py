@@ -10,18 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reluctant as rl
-from reluctant.adversarial import (
-    angle_recursion,
-    bottlenecks,
-    gradient_terms,
-    layer_angles,
-    layer_scales,
-    minimal_perturbation,
-    next_angle,
-    output_spread,
-    perturbation_law,
-    sphere_points,
-)
+from reluctant.adversarial.decomposition import bottlenecks, gradient_terms, layer_scales
+from reluctant.adversarial.perturbation import minimal_perturbation, perturbation_law
+from reluctant.adversarial.sphere import angle_recursion, layer_angles, next_angle, output_spread, sphere_points
 from reluctant.testing import planted
 
 

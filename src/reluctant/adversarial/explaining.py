@@ -17,7 +17,7 @@ from reluctant.health.answers import (
     rounded_to,
 )
 from reluctant.numerics import FloatArray
-from reluctant.oracles.base import Facts, Kind, Oracle
+from reluctant.oracles import Facts, Kind, Oracle
 from reluctant.oracles.link import link_of
 from reluctant.results import Outcome
 

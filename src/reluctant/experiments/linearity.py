@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.adversarial import gradient_terms, local_linearity, predicted_change, random_network
+from reluctant.adversarial import local_linearity, predicted_change
+from reluctant.adversarial.decomposition import gradient_terms
+from reluctant.adversarial.random_networks import random_network
 from reluctant.experiments.experiment import Experiment
 from reluctant.experiments.finding import Check, Finding
 from reluctant.experiments.papers import ADVERSARIAL

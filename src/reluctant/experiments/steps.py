@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import beta
 
-from reluctant.adversarial import flip_sign, random_network
+from reluctant.adversarial import flip_sign
+from reluctant.adversarial.random_networks import random_network
 from reluctant.adversarial.result import TYPICAL
 from reluctant.errors import InvalidInput
 from reluctant.experiments.experiment import Experiment

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reluctant.learning.closeness import are_close
+from reluctant.learning.close_pairs import are_close
 from reluctant.learning.hyperplanes import Hyperplanes
 from reluctant.learning.regression import Sample, fit_outputs
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from reluctant.domains import Domain
 from reluctant.numerics import FloatArray
-from reluctant.oracles.ledger import Rows
+from reluctant.oracles import Rows
 from reluctant.results import Ended, Outcome
 from reluctant.span.subspace import Subspace
 
