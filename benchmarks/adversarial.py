@@ -14,7 +14,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from reluctant.experiments import EXPERIMENTS, Finding
+from reluctant.papers.experiments.experiment import Finding
+from reluctant.papers.experiments.reproduction import EXPERIMENTS
 
 NAMES = ("smallest-perturbation", "flip-steps", "linearity-law", "bottlenecks", "depth", "trained")
 SEED = 70_000

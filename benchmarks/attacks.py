@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 
 import reluctant as rl
-from reluctant.experiments.images import digits
-from reluctant.experiments.training import accuracy, before_and_after
+from reluctant.papers.experiments.image_classifiers import before_and_after, hit_rate, load_digits
 
 HIDDEN = (32, 16)
 SEED = 70_100
@@ -41,10 +40,10 @@ class Row:
 
 
 def main() -> None:
-    images = digits()
+    images = load_digits()
     _, network = before_and_after(images, HIDDEN, SEED)
     chosen = images.test_x[:IMAGES]
-    print(f"digits {'-'.join(map(str, network.widths))}, {accuracy(network, images):.1%} right, {IMAGES} images")
+    print(f"digits {'-'.join(map(str, network.widths))}, {hit_rate(network, images):.1%} right, {IMAGES} images")
     rows = [*peers(network, chosen), *ours(network, chosen)]
     print(f"{'attack':<34}{'flipped':>9}{'size':>9}{'over DeepFool':>16}{'(max)':>8}{'queries':>10}")
     reference = next((row.sizes for row in rows if row.name == "DeepFool"), None)

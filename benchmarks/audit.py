@@ -18,9 +18,9 @@ import reluctant as rl
 from reluctant.audit import audit
 from reluctant.audit.leak import NO_METHOD
 from reluctant.bundled import digits_inputs, digits_model
-from reluctant.oracles.opening import Precision
+from reluctant.oracles.open import RunPrecision
 
-PRECISIONS: tuple[Precision, ...] = ("float64", "as-served")
+PRECISIONS: tuple[RunPrecision, ...] = ("float64", "as-served")
 
 
 def main() -> None:
@@ -33,7 +33,7 @@ def main() -> None:
             one(path, precision)
 
 
-def one(path: Path, precision: Precision, **settings: Any) -> dict[str, Any]:
+def one(path: Path, precision: RunPrecision, **settings: Any) -> dict[str, Any]:
     start = time.process_time()
     with rl.open_oracle(path, precision=precision) as oracle:
         found = audit(oracle, file=path, precision=precision, **settings)

@@ -13,8 +13,8 @@ import numpy as np
 
 import reluctant as rl
 from reluctant.domains import Domain
-from reluctant.estimation.shapes import shape_name
-from reluctant.experiments.sweeps.exact import WRONG, ExactRun, exact_run
+from reluctant.estimation.measurements import shape_name
+from reluctant.papers.experiments.trials import WRONG_ERROR, ExactRun, exact_run
 from reluctant.testing import planted
 
 SMALL, LARGE = ((10, 20, 1), (10, 100, 1), (64, 40, 1), (64, 32, 10)), ((784, 32, 1), (784, 128, 1))
@@ -47,7 +47,7 @@ def centred(network: rl.ReLUNetwork) -> rl.ReLUNetwork:
 def row(widths: tuple[int, int, int], runs: list[tuple[ExactRun, np.ndarray]]) -> str:
     good = [errors for run, errors in runs if run.ok]
     cost, out = [run.per_parameter for run, _ in runs], [errors.max() for errors in good]
-    unseen = max(np.mean(errors > WRONG) for errors in good)
+    unseen = max(np.mean(errors > WRONG_ERROR) for errors in good)
     return (
         f"{shape_name(widths):<12}{len(good):>3}/{len(runs):<3}{np.median(cost):>8.2f}{max(cost):>8.2f}"
         f"{np.median(out):>10.1e}{max(out):>10.1e}{unseen:>9.1e}"

@@ -18,9 +18,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.results import Results
-from reluctant.estimation.shapes import parameters, shape_name
-from reluctant.experiments.sweeps.exact import ExactRun, exact_run
-from reluctant.experiments.sweeps.spans import SpanRun, label_network
+from reluctant.estimation.measurements import parameters, shape_name
+from reluctant.papers.experiments.trials import ExactRun, SpanRun, exact_run, label_network
 from reluctant.testing import in_float32, planted, single_precision
 
 DEEP = (

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 import reluctant as rl
+from reluctant._optional import require
 from reluctant.bundled import digits_model
-from reluctant.optional import require
-from reluctant.testing.trained import PIXEL_MAX
+from reluctant.testing.planted import MOST_INK
 
 VALUES = [
     ["float32"], ["float16"], ["decimals=6"], ["decimals=4"], ["decimals=3"], ["decimals=2"], ["digits=6"],
@@ -23,7 +23,7 @@ PROBABILITIES = [["decimals=6"], ["decimals=3"], ["decimals=2"], ["top=5"], ["to
 
 def main() -> None:
     images, truth = require("sklearn.datasets", extra="sklearn", purpose="Digits").load_digits(return_X_y=True)
-    images = images / PIXEL_MAX
+    images = images / MOST_INK
     plain = rl.open_oracle(digits_model(), precision="float64")
     print(f"{'before':<16}{'defense':<22}{'error rms':>11}{'at most':>10}{'labels kept':>13}{'right':>8}")
     for name, before, defenses in (

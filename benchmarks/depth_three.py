@@ -24,8 +24,8 @@ import numpy as np
 
 import reluctant as rl
 from benchmarks.results import Results
-from reluctant.estimation.shapes import parameters, shape_name
-from reluctant.experiments.sweeps.exact import ExactRun, exact_run
+from reluctant.estimation.measurements import parameters, shape_name
+from reluctant.papers.experiments.trials import ExactRun, exact_run
 from reluctant.testing import planted, train_digits
 
 SMALL = (

@@ -18,8 +18,8 @@ import resource
 import numpy as np
 
 from benchmarks.results import Results
-from reluctant.estimation.shapes import parameters, shape_name
-from reluctant.experiments.sweeps.exact import ExactRun, exact_run
+from reluctant.estimation.measurements import parameters, shape_name
+from reluctant.papers.experiments.trials import ExactRun, exact_run
 from reluctant.testing import planted
 
 SMALL = ((784, 128, 1), (784, 32, 1), (784, 128, 10), (10, 100, 1), (64, 40, 1), (64, 32, 10))

@@ -9,23 +9,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reluctant.estimation import Estimate, estimate
-from reluctant.estimation.deeper import ANY_DEPTH, DEPTH_THREE
-from reluctant.estimation.depth_two import DEPTH_TWO
-from reluctant.estimation.few_digits import FLOAT32, FROM_AFAR, ROUNDED_FLOAT32
-from reluctant.estimation.labels import LABELS
-from reluctant.estimation.model import Model
+from reluctant.estimation.cost_model import (
+    ANY_DEPTH,
+    DEPTH_THREE,
+    DEPTH_TWO,
+    FLOAT32_DIGITS,
+    LABELS_ONLY,
+    ROUNDED_FLOAT32,
+    STEADY_NOISE,
+    CostModel,
+)
 from reluctant.estimation.regimes import fitted
 from reluctant.report.words import bytes_, count, duration
 
-MODELS = (DEPTH_TWO, DEPTH_THREE, ANY_DEPTH, FROM_AFAR, FLOAT32, ROUNDED_FLOAT32, LABELS)
+MODELS = (DEPTH_TWO, DEPTH_THREE, ANY_DEPTH, STEADY_NOISE, FLOAT32_DIGITS, ROUNDED_FLOAT32, LABELS_ONLY)
 COUNTS = {
     DEPTH_TWO: ("neurons", "neurons²"),
     DEPTH_THREE: ("first weights", "h·(h + k)", "neurons"),
     ANY_DEPTH: ("weights after the first", "neurons × later layers", "first weights of 50 inputs and more"),
-    FROM_AFAR: ("neurons",),
-    FLOAT32: ("neurons", "neurons × spare lines", "a run"),
+    STEADY_NOISE: ("neurons",),
+    FLOAT32_DIGITS: ("neurons", "neurons × spare lines", "a run"),
     ROUNDED_FLOAT32: ("neurons", "a run"),
-    LABELS: ("k·(n − k)", "k³", "a run"),
+    LABELS_ONLY: ("k·(n − k)", "k³", "a run"),
 }
 SIZES = (
     ("784-1024-10", "float64"),
@@ -60,7 +65,7 @@ def model_table() -> Table:
     return head, [model_row(model) for model in MODELS]
 
 
-def model_row(model: Model) -> tuple[str, ...]:
+def model_row(model: CostModel) -> tuple[str, ...]:
     fit = fitted(model)
     terms = (f"{size:.3g} × {what}" for size, what in zip(fit.sizes, COUNTS[model], strict=True))
     usual, most = [error.usual for error in fit.errors], max(error.most for error in fit.errors)

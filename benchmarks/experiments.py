@@ -13,9 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from reluctant.experiments import EXPERIMENTS
-from reluctant.experiments.experiment import Size
-from reluctant.experiments.running import Plan, read_records, run_experiments
+from reluctant.papers.experiments.experiment import Size
+from reluctant.papers.experiments.reproduction import EXPERIMENTS, ReproductionPlan, read_records, run_experiments
 
 
 def main() -> None:
@@ -24,7 +23,7 @@ def main() -> None:
         return
     size: Size = "full" if os.environ.get("EXPERIMENTS_SIZE") == "full" else "quick"
     with TemporaryDirectory() as folder:
-        show(run_experiments(list(EXPERIMENTS), Plan(Path(folder), size)))
+        show(run_experiments(list(EXPERIMENTS), ReproductionPlan(Path(folder), size)))
 
 
 def show(records: Iterable[dict[str, Any]]) -> None:

@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 import numpy as np
 
 import reluctant as rl
-from reluctant.oracles.http.opening import modest_rows
-from reluctant.oracles.http.tensors import Question, Tensor, encode_binary, encode_json
+from reluctant.oracles.http.address import modest_rows
+from reluctant.oracles.http.inference_protocol import InferenceRequest, TensorSpec, encode_binary, encode_json
 from reluctant.testing import planted
 
 WIDTHS = ((64, 32, 10), (784, 128, 1))
@@ -68,8 +68,8 @@ def report(url: str, widths: tuple[int, ...], encoding: str, folder: Path) -> No
 
 def make_bodies(rows: np.ndarray, encoding: str) -> list[tuple[bytes, dict[str, str]]]:
     encode = encode_binary if encoding == "binary" else encode_json
-    tensor = Tensor("x", "FP64", (rows.shape[1],))
-    return [encode(Question("load", tensor, part, None)) for part in np.array_split(rows, BATCHES)]
+    tensor = TensorSpec("x", "FP64", (rows.shape[1],))
+    return [encode(InferenceRequest("load", tensor, part, None)) for part in np.array_split(rows, BATCHES)]
 
 
 def load(url: str, bodies: list[tuple[bytes, dict[str, str]]]) -> None:

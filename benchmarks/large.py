@@ -48,7 +48,7 @@ def in_a_process(name: str, seed: int, threads: str) -> dict[str, Any]:
 
 def one(name: str, seed: int) -> dict[str, Any]:
     """What is measured, in the process itself."""
-    from reluctant.experiments.sweeps.exact import exact_run
+    from reluctant.papers.experiments.trials import exact_run
     from reluctant.testing import planted
 
     true = planted(tuple(map(int, name.split("-"))), FIRST_SEED + seed, bias=BIAS)

@@ -16,22 +16,22 @@ import numpy as np
 from matplotlib import colormaps, rc_context
 from matplotlib.figure import Figure
 
-from reluctant.experiments.sweeps.learned import CLOSE, Case, LearnRun, extracted, family, learned, worst
+from reluctant.papers.experiments.trials import CLOSE, LearnCase, LearnRun, extract_run, family_case, learn_run, worst
 from reluctant.testing import WORST_CASE
+from reluctant.testing.families import bump, cancelling_clusters
 from reluctant.testing.faults import in_float32, rounded
-from reluctant.testing.worst_case import bump, cancelling_clusters
 
 FIRST_SEED = int(os.environ.get("LEARNING_FIRST_SEED", "110000"))  # nothing was tuned on these
 SEEDS = int(os.environ.get("LEARNING_SEEDS", "10"))
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "learning-eps.svg"
 
 
-def cases() -> list[Case]:
-    found = [family(name) for name in WORST_CASE]
-    found.append(Case("generic 30 in float32", WORST_CASE["generic 30"], CLOSE, target=in_float32))
+def cases() -> list[LearnCase]:
+    found = [family_case(name) for name in WORST_CASE]
+    found.append(LearnCase("generic 30 in float32", WORST_CASE["generic 30"], CLOSE, target=in_float32))
     for decimals in (6, 4):
         name = f"generic 30, {decimals} decimals"
-        found.append(Case(name, WORST_CASE["generic 30"], 1e-6, target=partial(rounded, decimals=decimals)))
+        found.append(LearnCase(name, WORST_CASE["generic 30"], 1e-6, target=partial(rounded, decimals=decimals)))
     return found
 
 
@@ -46,7 +46,7 @@ def table() -> None:
     print(f"   {'exact alone':>13}{'worst error':>13}{'queries':>10}")
     for case in cases():
         seeds = [FIRST_SEED + k for k in range(SEEDS)]
-        ours, exact = [learned(case, seed) for seed in seeds], [extracted(case, seed) for seed in seeds]
+        ours, exact = [learn_run(case, seed) for seed in seeds], [extract_run(case, seed) for seed in seeds]
         cost = [run.queries for run in ours]
         print(
             f"{case.name:<26}{sum(run.ok for run in ours):>4}/{SEEDS:<2}{worst(ours):>13.0e}"
@@ -64,8 +64,8 @@ def growth() -> None:
     """The cost of not missing a bump."""
     print(f"\n{'bump of width':<16}{'found':>7}{'worst error':>13}{'queries':>10}{'queries × width':>18}")
     for width in WIDTHS:
-        case = Case("bump", partial(bump, width=width), narrowest=width)
-        runs = [learned(case, FIRST_SEED + k) for k in range(SEEDS)]
+        case = LearnCase("bump", partial(bump, width=width), narrowest=width)
+        runs = [learn_run(case, FIRST_SEED + k) for k in range(SEEDS)]
         cost = float(np.median([run.queries for run in runs]))
         print(f"{width:<16g}{sum(run.ok for run in runs):>4}/{SEEDS:<2}{worst(runs):>13.0e}{cost:>10.0f}"
               f"{cost * width:>18.0f}", flush=True)  # fmt: skip
@@ -77,8 +77,8 @@ ACCURACIES = (1e-3, 1e-6, 1e-9, 1e-11, 1e-13, 1e-15)
 
 def dependence() -> None:
     """Error against queries: a bump by the narrowest width asked for, a cluster by eps."""
-    bumps = [Case("", partial(bump, width=0.01, others=8), 1e-14, width) for width in NARROWEST]
-    clusters = [Case("", partial(cancelling_clusters, angle=1e-5), eps) for eps in ACCURACIES]
+    bumps = [LearnCase("", partial(bump, width=0.01, others=8), 1e-14, width) for width in NARROWEST]
+    clusters = [LearnCase("", partial(cancelling_clusters, angle=1e-5), eps) for eps in ACCURACIES]
     print(f"\n{'bump 0.01 with 8 neurons: narrowest':<38}{'error':>10}{'(worst)':>10}{'queries':>10}")
     first = [point(case, case.narrowest) for case in bumps]
     print(f"\n{'clusters 1e-05: eps':<38}{'error':>10}{'(worst)':>10}{'queries':>10}")
@@ -86,8 +86,8 @@ def dependence() -> None:
     draw({"narrowest": dict(zip(NARROWEST, first, strict=True)), "ε": dict(zip(ACCURACIES, second, strict=True))})
 
 
-def point(case: Case, asked: float) -> list[LearnRun]:
-    runs = [learned(case, FIRST_SEED + k) for k in range(SEEDS)]
+def point(case: LearnCase, asked: float) -> list[LearnRun]:
+    runs = [learn_run(case, FIRST_SEED + k) for k in range(SEEDS)]
     errors, cost = [run.error for run in runs], float(np.median([run.queries for run in runs]))
     print(f"{asked:<38g}{np.median(errors):>10.0e}{max(errors):>10.0e}{cost:>10.0f}", flush=True)
     return runs

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reluctant.experiments.sweeps.paper_bump import FOUND, INTERVALS_PER_BUMP, paper_run
 from reluctant.learning import theory
+from reluctant.papers.experiments.trials import FOUND, INTERVALS_PER_BUMP, paper_run
 from reluctant.testing import WORST_CASE
 from reluctant.testing.planted import planted
 

@@ -33,8 +33,8 @@ import numpy as np
 
 import reluctant as rl
 from benchmarks.depth_two import BIAS, FIRST_SEED
-from reluctant.estimation.shapes import parameters
-from reluctant.experiments.sweeps.timed import Timed
+from reluctant.estimation.measurements import parameters
+from reluctant.papers.experiments.trials import TimedTarget
 from reluctant.testing import planted
 
 Widths = tuple[int, int, int]
@@ -58,7 +58,7 @@ HOW_TO_INSTALL = "ART is not installed, so it was not run. To run it: pip instal
 
 
 @dataclass
-class Counted(Timed):
+class Counted(TimedTarget):
     """A network that also counts the rows it answers."""
 
     answer: rl.ReLUNetwork

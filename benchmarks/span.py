@@ -22,9 +22,8 @@ from typing import Any
 import numpy as np
 
 import reluctant as rl
-from reluctant.experiments.images import Images, digits, mnist
-from reluctant.experiments.sweeps.spans import INPUTS, SpanRun, label_network, paper_network
-from reluctant.experiments.training import accuracy, train
+from reluctant.papers.experiments.image_classifiers import Images, hit_rate, load_digits, load_mnist, train_classifier
+from reluctant.papers.experiments.trials import SPAN_DIM, SpanRun, label_network, paper_network
 from reluctant.span import check_obfuscation
 from reluctant.testing import in_float32, planted
 from reluctant.testing.faults import noisy, rounded
@@ -71,7 +70,7 @@ def labels() -> None:
             show(f"50-8-16-1 {activation}, labels, {np.dtype(dtype)}", runs)
     few = list(seeds(6))
     runs = [
-        label_network((INPUTS, 20, 20, 1), ("tanh", "softplus", "relu")[i % 3], seed, seed - FIRST_SEED)
+        label_network((SPAN_DIM, 20, 20, 1), ("tanh", "softplus", "relu")[i % 3], seed, seed - FIRST_SEED)
         for i, seed in enumerate(few)
     ]
     show("784-20-20-1 tanh, softplus, relu, labels", runs)
@@ -96,8 +95,8 @@ def show(name: str, runs: list[SpanRun]) -> None:
 
 
 def digits_network(seed: int) -> tuple[Images, rl.ReLUNetwork]:
-    data = digits()
-    return data, train(data, (32, 16), seed)
+    data = load_digits()
+    return data, train_classifier(data, (32, 16), seed)
 
 
 def digits_part() -> None:
@@ -111,16 +110,16 @@ def digits_part() -> None:
             what = "class only" if use_labels else "values"
             found = f"rank {span.rank} of {true.rank}, {span.outcome.slug}, sine {span.subspace.distance(true):.0e}"
             cost = f"{span.queries} queries, {span.queries / (true.rank * true.dim):.1f}·k·n"
-            print(f"  seed {seed}, accuracy {accuracy(network, data):.3f}, {what:<10}: {found}, {cost}", flush=True)
+            print(f"  seed {seed}, accuracy {hit_rate(network, data):.3f}, {what:<10}: {found}, {cost}", flush=True)
 
 
 def obfuscation() -> None:
     """Noise in the null space of the recovered span: what changes, at the norm claimed."""
-    digits_data = digits()
-    nets = [(digits_data, train(digits_data, (32, 16), seed)) for seed in range(3)]
+    digits_data = load_digits()
+    nets = [(digits_data, train_classifier(digits_data, (32, 16), seed)) for seed in range(3)]
     if folder := os.environ.get("MNIST_DIR"):
-        data = mnist(folder)
-        nets.append((data, train(data, (80, 40, 30, 20), 0)))
+        data = load_mnist(folder)
+        nets.append((data, train_classifier(data, (80, 40, 30, 20), 0)))
     print(
         f"{'obfuscation':<32}{'noise':>7}{'same class':>12}{'logit change':>14}{'of':>8}{'invisible':>11}{'queries':>9}"
     )

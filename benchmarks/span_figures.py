@@ -12,15 +12,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from reluctant.experiments.span_noise import span_noise
-from reluctant.experiments.span_ranks import NETWORKS, span_moderate, span_thin
+from reluctant.papers.experiments.span_figures import RANK_NETWORKS, span_moderate, span_noise, span_thin
 
 
 def main() -> None:
     out = Path(os.environ.get("SPAN_FIGURES", "span-figures"))
     out.mkdir(parents=True, exist_ok=True)
     folder = os.environ.get("MNIST_DIR")
-    networks = int(os.environ.get("SPAN_NETWORKS", NETWORKS))
+    networks = int(os.environ.get("SPAN_NETWORKS", RANK_NETWORKS))
     for finding in (
         span_thin(networks=networks, mnist_folder=folder),
         span_moderate(networks=networks, mnist_folder=folder),

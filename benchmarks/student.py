@@ -14,7 +14,7 @@ import numpy as np
 import reluctant as rl
 from reluctant.audit import Leak, leak
 from reluctant.bundled import digits_inputs, digits_model
-from reluctant.learning.student.measured import HeldOut
+from reluctant.learning.student.student_error import HeldOutError
 
 DEFENSES: tuple[tuple[str, ...], ...] = (
     (), ("decimals=3",), ("decimals=2",), ("float16",), ("gaussian=0.01",), ("gaussian=0.1",), ("softmax",),
@@ -50,8 +50,8 @@ def is_bound(found: Leak) -> bool:
     return found.trained is not None and bool(found.trained.result.evidence["accuracy"].is_bound)
 
 
-def train(copy: rl.Oracle, names: tuple[str, ...], rows: int) -> HeldOut:
-    found: HeldOut = rl.train_student(rl.defend(copy, *names), rows=rows, hidden=(64,)).evidence["accuracy"]
+def train(copy: rl.Oracle, names: tuple[str, ...], rows: int) -> HeldOutError:
+    found: HeldOutError = rl.train_student(rl.defend(copy, *names), rows=rows, hidden=(64,)).evidence["accuracy"]
     return found
 
 

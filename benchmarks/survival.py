@@ -25,7 +25,7 @@ from benchmarks.sweeping import Sweeping
 from reluctant.audit import leak
 from reluctant.audit.leak import Leak, Rebuilt
 from reluctant.bundled import digits_model
-from reluctant.learning.driver import EPS
+from reluctant.learning.learner import EPS
 from reluctant.numerics import FloatArray
 from reluctant.span import Span, Subspace
 from reluctant.testing import planted

@@ -29,7 +29,7 @@ from reluctant.audit.known import Known
 from reluctant.audit.verdict import LEAKS, Verdict
 from reluctant.numerics import FloatArray
 from reluctant.oracles import NetworkOracle
-from reluctant.oracles.plain import PERCENT
+from reluctant.oracles.links import PERCENT
 from reluctant.testing import planted
 
 Run = tuple[str, tuple[int, ...], int]  # interface, shape, seed

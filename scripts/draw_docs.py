@@ -12,12 +12,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from reluctant.geometry import DistanceNoise, Lines, LineSearch, scan_lines
-from reluctant.learning.looking import line_through
-from reluctant.learning.unseen import points_to_see
+from reluctant.learning.accuracy import points_to_see
+from reluctant.learning.line_search import line_through
 from reluctant.networks import ReLUNetwork
 from reluctant.report import search_svg
 from reluctant.testing import planted
-from reluctant.testing.worst_case import bump
+from reluctant.testing.families import bump
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 NOISE = DistanceNoise(near=1e-15, growth=1e-16)

@@ -18,8 +18,8 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.results import read_results  # noqa: E402
 
-from reluctant.estimation.answers import DECIMALS, FLOAT32, NOISE  # noqa: E402
-from reluctant.estimation.resources import OPERATIONS_A_WEIGHT  # noqa: E402
+from reluctant.estimation.measurements import DECIMALS, FLOAT32, NOISE  # noqa: E402
+from reluctant.estimation.regimes import OPERATIONS_A_WEIGHT  # noqa: E402
 
 MEASURED = ROOT / "src" / "reluctant" / "estimation" / "measured.json"
 EXACT = (

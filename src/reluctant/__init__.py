@@ -12,7 +12,6 @@ from reluctant._version import __version__
 
 if TYPE_CHECKING:
     from reluctant.adversarial import Flip, LocalLinearity, flip_sign, local_linearity
-    from reluctant.adversarial.random_networks import random_network
     from reluctant.defenses import HonestCost, defend, honest_cost
     from reluctant.domains import Domain
     from reluctant.errors import ReluctantError
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from reluctant.learning import learn, train_student
     from reluctant.networks import ReLUNetwork, equivalent
     from reluctant.oracles import Facts, Oracle, Wrapper, open_oracle
+    from reluctant.papers.random_networks import random_network
     from reluctant.results import Outcome, Result
     from reluctant.span import Span, SpanGradients, Subspace, check_obfuscation, obfuscate, recover_span
     from reluctant.verification import Verification, verify
@@ -104,7 +104,7 @@ _HOMES = {
     "local_linearity": "adversarial",
     "obfuscate": "span",
     "open_oracle": "oracles",
-    "random_network": "adversarial.random_networks",
+    "random_network": "papers.random_networks",
     "recover_span": "span",
     "train_student": "learning",
     "verify": "verification",

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from reluctant.optional import require
+from reluctant._optional import require
 
 __all__ = ["HOST", "Array", "Arrays", "TorchArrays"]
 

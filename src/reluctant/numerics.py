@@ -1,20 +1,24 @@
-"""Numbers as values: array types, number formats, the noise of a target, randomness at the edge.
+"""Numbers as values: array types, number formats, the noise of a target, randomness at the edge, and the threads of
+linear algebra.
 
-No method compares with a bare constant: a threshold follows from the number format (`unit_roundoff`)
-or from the measured `Noise` of the target.
+No method compares with a bare constant: a threshold follows from the number format (`unit_roundoff`) or from the
+measured `Noise` of the target. `one_blas_thread` is for small matrices, where a second thread would only wait for
+the first.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reluctant._optional import require
 from reluctant.errors import InvalidInput
 
 __all__ = [
@@ -25,6 +29,7 @@ __all__ = [
     "all_finite",
     "as_generator",
     "joined",
+    "one_blas_thread",
     "quotient",
     "seed_signature",
     "unit_roundoff",
@@ -98,3 +103,11 @@ def seed_signature(rng: Rng) -> str | None:
         return f"seed {int(rng)}"
     state = json.dumps(generator.bit_generator.state, sort_keys=True, default=str)
     return f"generator {hashlib.sha256(state.encode()).hexdigest()[:16]}"
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Inside, numpy and scipy use one thread; outside, as many as before."""
+    pools = require("threadpoolctl", purpose="linear algebra with one thread")  # it looks at every loaded library
+    with pools.threadpool_limits(limits=1, user_api="blas"):
+        yield

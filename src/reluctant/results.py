@@ -13,7 +13,7 @@ from reluctant.errors import LinkMismatch, NonFiniteAnswer, NotRecovered, Target
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles.base import Oracle
 from reluctant.oracles.ledger import Rows
-from reluctant.oracles.link import written_link
+from reluctant.oracles.links import written_link
 
 __all__ = ["UNSETTLED", "Ended", "Outcome", "Result", "ended_by"]
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reluctant as rl
-from reluctant.adversarial.asked import BEYOND
+from reluctant.adversarial.confirmation import BEYOND_THE_STEP
 from reluctant.testing import planted, trained_digits
 
 NEAR, FAR = 42, 49  # rows beyond one for each direction of a gradient, by how far the flip is
@@ -325,7 +325,7 @@ def test_a_step_goes_on_to_where_rounded_answers_have_changed_side(seed):
     for exact in flips:
         target = rl.open_oracle(lambda z: np.round(network(z), 2), dim=8)
         rounded = rl.flip_sign(target, exact.start, network=network)
-        steps = [1.0, *(1 + BEYOND)] if exact.ok else []
+        steps = [1.0, *(1 + BEYOND_THE_STEP)] if exact.ok else []
         shown = [t for t in steps if changed_side(network, exact.start, exact.start + t * (exact.x - exact.start))]
         assert rounded.ok == bool(shown)
         assert not shown or rounded.size == pytest.approx(shown[0] * exact.size, rel=1e-12)

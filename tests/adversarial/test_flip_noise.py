@@ -3,8 +3,8 @@
 import numpy as np
 
 import reluctant as rl
-from reluctant.adversarial.asked import BEYOND
-from reluctant.adversarial.probe import AGAIN
+from reluctant.adversarial.confirmation import BEYOND_THE_STEP
+from reluctant.adversarial.ray import ASKED_AGAIN
 from reluctant.testing import planted
 
 NOISE = 1e-2
@@ -41,7 +41,7 @@ def test_noise_is_asked_about_once() -> None:
     x = np.random.default_rng(0).standard_normal(8)
     assert rl.flip_sign(noisy(network, 0.0), x, network=network).queries == 2
     flip = rl.flip_sign(noisy(network, NOISE), x, network=network)
-    assert flip.rows["confirm"].asked == 3 + AGAIN * len(BEYOND)
+    assert flip.rows["confirm"].asked == 3 + ASKED_AGAIN * len(BEYOND_THE_STEP)
 
 
 def test_noise_that_hides_the_boundary_is_told() -> None:

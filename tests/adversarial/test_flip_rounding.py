@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.adversarial.asked import BEYOND
-from reluctant.adversarial.flip import MOST_ROWS
-from reluctant.adversarial.probe import PROBE_ROWS
-from reluctant.adversarial.rounding import DECIDED, Limit
+from reluctant.adversarial.confirmation import BEYOND_THE_STEP
+from reluctant.adversarial.decision import DECIDED, SideLimit
+from reluctant.adversarial.flip import MOST_FLIP_ROWS
+from reluctant.adversarial.ray import PROBE_ROWS
 from reluctant.numerics import unit_roundoff
 from reluctant.testing import planted, trained_digits
-from reluctant.verification.tolerances import EXACT_TOLERANCE
+from reluctant.verification.comparison import EXACT_TOLERANCE
 
 SHAPE, BATCHES = (20, 30, 3), (1, 2, 3, 5, 8, 17)
 ROUNDINGS = 10  # of the terms that are added up: what a batch of another size makes of them at most
@@ -94,7 +94,9 @@ def test_a_float32_model_is_asked_once_how_far_beyond_its_rounding_is(shown, lin
         oracle = rl.open_oracle(lambda z: shown(values(z)), dim=SHAPE[0], link=link)
         found, flip = rl.flip_sign(network, x), rl.flip_sign(oracle, x, network=network)
         if found.ok and abs(found.margins[1]) < EXACT_TOLERANCE:
-            assert flip.queries == 2 + len(BEYOND) + (not explains(copy, oracle.query(np.array([x, found.x])), x))
+            assert flip.queries == 2 + len(BEYOND_THE_STEP) + (
+                not explains(copy, oracle.query(np.array([x, found.x])), x)
+            )
 
 
 def explains(network, answers, x):
@@ -111,7 +113,7 @@ def test_a_recovered_network_flips_the_float32_model_it_was_recovered_from(seed)
     for x in np.random.default_rng(seed).uniform(0, 1, (10, 64)):
         flip, found = rl.flip_sign(rl.open_oracle(served, dim=64), x, network=network), rl.flip_sign(network, x)
         assert flip.ok
-        assert flip.queries == 2 + len(BEYOND) + (not explains(network, served(np.array([x, found.x])), x))
+        assert flip.queries == 2 + len(BEYOND_THE_STEP) + (not explains(network, served(np.array([x, found.x])), x))
         assert served(flip.x[None]).argmax() != served(x[None]).argmax()
 
 
@@ -178,16 +180,16 @@ def test_an_input_that_rounding_puts_on_a_side_is_undecided(seed):
 
 def test_a_limit_grows_with_the_input_and_with_the_answers():
     slopes = np.array([[3.0, 4.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
-    limit, u = Limit.of("float64", slopes, 0.0), unit_roundoff("float64")
+    limit, u = SideLimit.of("float64", slopes, 0.0), unit_roundoff("float64")
     x = np.array([[2.0, 0.0, 0.0, 0.0]])
     assert limit.at(x, np.zeros((1, 2))) == pytest.approx(DECIDED * 2 * u * 2 * 5 * 2)
     assert limit.at(x, np.array([[-100.0, 1.0]])) == pytest.approx(DECIDED * 2 * u * 100)
-    assert Limit.of("float64", slopes, 1.0).at(x, np.zeros((1, 2))) == 1.0
+    assert SideLimit.of("float64", slopes, 1.0).at(x, np.zeros((1, 2))) == 1.0
 
 
 def test_half_precision_is_added_up_in_float32():
     x, slopes = np.ones((1, 4)), np.ones((1, 4))
-    half, single = (Limit.of(each, slopes, 0.0).at(x, np.zeros((1, 1))) for each in ("float16", "float32"))
+    half, single = (SideLimit.of(each, slopes, 0.0).at(x, np.zeros((1, 1))) for each in ("float16", "float32"))
     assert half == single
 
 
@@ -204,4 +206,4 @@ def test_the_most_rows_that_a_flip_takes(seed):
     asked.clear()  # one row that tells how many outputs there are
     flip = rl.flip_sign(oracle, x)
     assert flip.ok
-    assert flip.queries == 6 + MOST_ROWS
+    assert flip.queries == 6 + MOST_FLIP_ROWS

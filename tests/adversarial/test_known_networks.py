@@ -10,9 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reluctant as rl
-from reluctant.adversarial.decomposition import bottlenecks, gradient_terms, layer_scales
-from reluctant.adversarial.perturbation import minimal_perturbation, perturbation_law
-from reluctant.adversarial.sphere import angle_recursion, layer_angles, next_angle, output_spread, sphere_points
+from reluctant.papers.random_networks import (
+    angle_recursion,
+    bottlenecks,
+    gradient_terms,
+    layer_angles,
+    layer_scales,
+    minimal_perturbation,
+    next_angle,
+    output_spread,
+    perturbation_law,
+    sphere_points,
+)
 from reluctant.testing import planted
 
 
@@ -88,7 +97,7 @@ def test_the_length_of_rows_does_not_matter(seed, monkeypatch):
     exact = minimal_perturbation(weights, x)
     weights[::2] *= 1e-6
     assert minimal_perturbation(weights, x) == pytest.approx(exact, rel=1e-9)
-    monkeypatch.setattr("reluctant.adversarial.perturbation.LARGEST_FACTOR", 10)
+    monkeypatch.setattr("reluctant.papers.random_networks.LARGEST_FACTOR", 10)
     assert minimal_perturbation(weights, x) == pytest.approx(exact, rel=1e-5)
 
 
@@ -96,7 +105,7 @@ def test_many_neurons_are_solved_without_a_factor(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     weights, x = rng.standard_normal((100, 300)), rng.standard_normal(300)
     exact = minimal_perturbation(weights, x)
-    monkeypatch.setattr("reluctant.adversarial.perturbation.LARGEST_FACTOR", 10)
+    monkeypatch.setattr("reluctant.papers.random_networks.LARGEST_FACTOR", 10)
     assert minimal_perturbation(weights, x) == pytest.approx(exact, rel=1e-6)
 
 

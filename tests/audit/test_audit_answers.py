@@ -19,7 +19,7 @@ from reluctant.defenses import defend
 from reluctant.domains import Domain
 from reluctant.health import Shape
 from reluctant.oracles import Kind
-from reluctant.oracles.plain import Writing
+from reluctant.oracles.links import ProbabilityFormat
 from reluctant.report.interface import interface_facts
 from reluctant.results import Outcome
 from reluctant.span import recover_span
@@ -144,7 +144,7 @@ def test_a_file_that_answers_percentages_is_defended_as_fractions(tmp_path):
     NETWORK.save(tmp_path / "model.npz")
     given = Given(np.zeros((1, 6)), file=tmp_path / "model.npz")
     x = np.ones((1, 6))
-    for known in (Known(replace(given, percent=True)), Known(given, written=Writing(percent=True))):
+    for known in (Known(replace(given, percent=True)), Known(given, written=ProbabilityFormat(percent=True))):
         np.testing.assert_allclose(_behind(known, (), Domain()).query(x), NETWORK(x) / 100)
 
 

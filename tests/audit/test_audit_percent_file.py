@@ -8,8 +8,8 @@ from reluctant.audit import defending
 from reluctant.defenses import defend
 from reluctant.domains import Domain
 from reluctant.oracles import CallableOracle, open_oracle
-from reluctant.oracles.network import LINK_FUNCTIONS
-from reluctant.oracles.plain import Writing
+from reluctant.oracles.adapters.callable import LINK_FUNCTIONS
+from reluctant.oracles.links import ProbabilityFormat
 from reluctant.testing import planted
 
 NETWORK = planted((5, 8, 3), 2)
@@ -22,7 +22,7 @@ def test_digits_are_cut_before_percentages_are_divided() -> None:
     given = SimpleNamespace(file=file, output=None, defense=("decimals=1",), precision="as-served", percent=False)
     known = SimpleNamespace(
         given=given,
-        written=Writing(percent=True),
+        written=ProbabilityFormat(percent=True),
         extraction=None,
         network=None,
         linked=False,

@@ -14,7 +14,7 @@ from reluctant.audit.owner import told_of
 from reluctant.audit.recovered import best_copy
 from reluctant.audit.verdict import judge
 from reluctant.learning.student import train_student
-from reluctant.learning.student.measured import HeldOut
+from reluctant.learning.student.student_error import HeldOutError
 from reluctant.oracles import Rows
 from reluctant.results import Outcome, Result
 
@@ -47,7 +47,7 @@ def test_a_trained_network_is_told_before_that_no_closer_copy_was_made():
 
 def test_a_student_that_may_be_too_far_off_is_no_copy() -> None:
     """One rule for verdict, steps and sweep: the upper end of its error is to be within the limit, not its mean."""
-    measured = HeldOut(error=6e-5, high=1.2e-4, agreement=0.99, differing=0.02, commonest=0.5, points=4000)
+    measured = HeldOutError(error=6e-5, high=1.2e-4, agreement=0.99, differing=0.02, commonest=0.5, points=4000)
     rows = {"training": Rows(40, 40)}
     run = Result(Outcome.NOT_ACCURATE, NETWORK, rows, evidence={"accuracy": measured})
     assert best_copy([run]) is None
@@ -56,7 +56,7 @@ def test_a_student_that_may_be_too_far_off_is_no_copy() -> None:
 
 def near_the_limit(**measured: float | None) -> Result:
     told = {"error": None, "high": None, "agreement": 0.991, "differing": 0.012, "commonest": 0.4, "points": 4000}
-    evidence = {"accuracy": HeldOut(**told | measured), "training": STUDENT.evidence["training"]}
+    evidence = {"accuracy": HeldOutError(**told | measured), "training": STUDENT.evidence["training"]}
     return Result(Outcome.NOT_ACCURATE, NETWORK, {"training": Rows(40, 40)}, evidence=evidence)
 
 

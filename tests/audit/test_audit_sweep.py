@@ -16,9 +16,9 @@ from reluctant.audit.sweep import Sweep
 from reluctant.audit.sweeping import StandIn, default_defenses
 from reluctant.audit.tidied import Tidied
 from reluctant.defenses import HonestCost
-from reluctant.defenses.words import defense_words
+from reluctant.defenses.registry import defense_words
 from reluctant.oracles import Facts, Kind, NetworkOracle
-from reluctant.oracles.link import Linked
+from reluctant.oracles.links import Linked
 from reluctant.results import Outcome, Result
 from reluctant.testing import planted
 

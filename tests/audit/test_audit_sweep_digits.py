@@ -13,8 +13,7 @@ from reluctant.audit.served import digits_given, digits_served, noise_served
 from reluctant.audit.sweep import Sweep
 from reluctant.audit.sweeping import default_defenses
 from reluctant.defenses import defend
-from reluctant.defenses.registry import DIGITS, split_last
-from reluctant.defenses.words import defense_words
+from reluctant.defenses.registry import FEWER_DIGITS, defense_words, split_last_defenses
 from reluctant.domains import Domain
 from reluctant.errors import InvalidRows
 from reluctant.health import check_health
@@ -93,7 +92,7 @@ def test_a_recovered_network_has_its_digits_cut_last(target, last):
     ],
 )
 def test_what_a_target_does_to_its_digits_last_stays_last(defense, before, last):
-    assert split_last(defense, DIGITS) == (before, last)
+    assert split_last_defenses(defense, FEWER_DIGITS) == (before, last)
 
 
 @pytest.mark.parametrize("digits", [2, 4])

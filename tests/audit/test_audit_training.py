@@ -16,8 +16,8 @@ from reluctant.audit.leak import Leak, Rebuilt
 from reluctant.audit.sweep import TRAINED, Sweep
 from reluctant.audit.trained import NOT_TRAINED, alone_words, trained_sentence, trained_words
 from reluctant.defenses import HonestCost, defend
-from reluctant.learning.student.driver import Training, train_student
-from reluctant.learning.student.measured import HeldOut
+from reluctant.learning.student.student_error import HeldOutError
+from reluctant.learning.student.trainer import Training, train_student
 from reluctant.oracles import NetworkOracle
 from reluctant.report.findings import recovered_facts
 from reluctant.report.summary import three_figures
@@ -144,7 +144,7 @@ def test_without_time_nothing_is_trained():
 def _row(name: str, *, error: float | None, ok: bool = False, agreement: float = 0.98) -> Leak:
     """A row that stops exact methods, unless ok, and leaves such a trained copy."""
     outcome = Outcome.RECOVERED if ok else Outcome.LOW_PRECISION
-    measured = HeldOut(None if error is None else error**2, None, 0.91, 0.1, 0.5, 100)
+    measured = HeldOutError(None if error is None else error**2, None, 0.91, 0.1, 0.5, 100)
     evidence = {"accuracy": measured, "training": Training((8,), 100, 10)}
     student = Rebuilt("train", Result(Outcome.LEARNED, None, {}, evidence=evidence), error, error, agreement)
     rebuilt = Rebuilt("extract", Result(outcome, None, {}), 1.0)

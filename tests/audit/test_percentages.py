@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reluctant.learning.student.measured import HeldOut
+from reluctant.learning.student.student_error import HeldOutError
 from reluctant.percentages import percentage
 
 
@@ -16,7 +16,7 @@ def test_nearly_all_is_not_all(part: float, said: str) -> None:
 
 
 def test_a_student_tells_its_labels_in_the_same_words() -> None:
-    measured = HeldOut(1e-5, 1e-4, 0.9997, 0.002, 0.5, 4000)
+    measured = HeldOutError(1e-5, 1e-4, 0.9997, 0.002, 0.5, 4000)
     assert "the same label for 99.9% of 4,000 inputs" in str(measured)
     assert "label" not in str(replace(measured, commonest=1.0))
     assert "label" not in str(replace(measured, labelled=False))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import reluctant as rl
-from reluctant.engines import cluster as clusters
+from reluctant import engines as clusters
 from reluctant.testing import planted
 
 NETWORK = planted((6, 5, 1), 2)

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from reluctant.experiments import EXPERIMENTS, Check, Experiment, Finding
-from reluctant.experiments.papers import ADVERSARIAL, PAPERS
+from reluctant.papers.experiments.experiment import ADVERSARIAL_PAPER, PAPERS, Check, Experiment, Finding
+from reluctant.papers.experiments.reproduction import EXPERIMENTS
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def _small(monkeypatch):
         ("failing", failing, {}),
         ("broken", broken, {}),
     ):
-        monkeypatch.setitem(EXPERIMENTS, name, Experiment(name, ADVERSARIAL, "Section 0", measure, quick))
+        monkeypatch.setitem(EXPERIMENTS, name, Experiment(name, ADVERSARIAL_PAPER, "Section 0", measure, quick))
 
 
 @pytest.mark.parametrize("names", [[], ["list"]])

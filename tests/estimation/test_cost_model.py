@@ -8,24 +8,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reluctant as rl
-from reluctant.estimation.deeper import ANY_DEPTH, DEPTH_THREE
-from reluctant.estimation.depth_two import DEPTH_TWO
-from reluctant.estimation.few_digits import FLOAT32, FROM_AFAR, ROUNDED_FLOAT32
-from reluctant.estimation.labels import LABELS
-from reluctant.estimation.measured import measured
+from reluctant.estimation.cost_model import (
+    ANY_DEPTH,
+    DEPTH_THREE,
+    DEPTH_TWO,
+    FLOAT32_DIGITS,
+    LABELS_ONLY,
+    ROUNDED_FLOAT32,
+    STEADY_NOISE,
+)
+from reluctant.estimation.measurements import measured_runs
 from reluctant.estimation.regimes import fitted, model_for
 from reluctant.testing import in_float32, planted
 from reluctant.testing.faults import rounded
 
-MODELS = (DEPTH_TWO, DEPTH_THREE, ANY_DEPTH, FLOAT32, ROUNDED_FLOAT32, FROM_AFAR, LABELS)
-POINTS = tuple(point for point in measured().points if not point.answers.between)
+MODELS = (DEPTH_TWO, DEPTH_THREE, ANY_DEPTH, FLOAT32_DIGITS, ROUNDED_FLOAT32, STEADY_NOISE, LABELS_ONLY)
+POINTS = tuple(point for point in measured_runs().points if not point.answers.between)
 VERIFICATION_STEPS = (
     100  # rows that verification may ask less after a larger network: points are a share of what is spent
 )
 ROUNDED_DOWN, ROUNDED_UP = 1 - 1e-9, 1 + 1e-9  # the range ends at measured points
 LARGEST_ERROR = {
-    DEPTH_TWO: 0.06, DEPTH_THREE: 0.15, ANY_DEPTH: 0.2, FLOAT32: 0.1, ROUNDED_FLOAT32: 0.1, FROM_AFAR: 0.02,
-    LABELS: 0.6,
+    DEPTH_TWO: 0.06, DEPTH_THREE: 0.15, ANY_DEPTH: 0.2, FLOAT32_DIGITS: 0.1, ROUNDED_FLOAT32: 0.1, STEADY_NOISE: 0.02,
+    LABELS_ONLY: 0.6,
 }  # fmt: skip
 
 
@@ -135,7 +140,7 @@ def test_rounding_makes_no_range_end_earlier(d, h, m, decimals):
 @pytest.mark.parametrize("widths", [(784, 128, 10), (784, 256, 10), (3072, 512, 1), (30, 128, 2)])
 def test_a_crowd_in_float32_may_take_another_attempt(widths):
     """However many small networks were measured: one of ten with 128 neurons took four times the rows."""
-    crowd = next(point for point in fitted(FLOAT32).points if point.widths == (30, 128, 2))
+    crowd = next(point for point in fitted(FLOAT32_DIGITS).points if point.widths == (30, 128, 2))
     found = rl.estimate(widths, precision="float32").queries
     assert crowd.most_queries > 3 * crowd.queries
     assert found.high > 3 * found.expected

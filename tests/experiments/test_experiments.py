@@ -12,11 +12,17 @@ import numpy as np
 import pytest
 
 from reluctant.errors import InvalidInput
-from reluctant.experiments import EXPERIMENTS, Check, Finding, exact, learning_theorem
-from reluctant.experiments.images import check_mnist, digits, mnist
-from reluctant.experiments.papers import PAPERS
-from reluctant.experiments.sweeps.exact import exact_run
-from reluctant.experiments.training import accuracy, before_and_after
+from reluctant.papers.experiments import exact_theorems, learning_theorems
+from reluctant.papers.experiments.experiment import PAPERS, Check, Finding
+from reluctant.papers.experiments.image_classifiers import (
+    before_and_after,
+    check_mnist,
+    hit_rate,
+    load_digits,
+    load_mnist,
+)
+from reluctant.papers.experiments.reproduction import EXPERIMENTS
+from reluctant.papers.experiments.trials import exact_run
 from reluctant.report.only_drawn import is_only_drawn
 from reluctant.testing import planted
 
@@ -102,7 +108,7 @@ def test_nothing_is_asked_of_what_is_not_random():
 
 
 def test_a_wide_bump_that_is_missed_fails_the_finding(monkeypatch):
-    real = learning_theorem.paper_run
+    real = learning_theorems.paper_run
     missed = []
 
     def misses_one(seed, width):
@@ -112,16 +118,16 @@ def test_a_wide_bump_that_is_missed_fails_the_finding(monkeypatch):
             return replace(run, error=1.0)
         return run
 
-    monkeypatch.setattr(learning_theorem, "paper_run", misses_one)
+    monkeypatch.setattr(learning_theorems, "paper_run", misses_one)
     finding = EXPERIMENTS["learn-theorem"](widths=(0.3, 0.1, 0.02), networks=10)
     assert not finding.ok
     assert "19 of 20 bumps 0.1 to 0.3 wide and 10 of 10 bumps 0.02 wide" in finding.measured
 
 
 def test_two_layers_that_cost_too_much_fail_the_finding(monkeypatch):
-    real = exact.exact_run
+    real = exact_theorems.exact_run
     slow = lambda true, seed, **more: replace(real(true, seed, **more), queries=30 * len(true.weights[0]) ** 2)  # noqa: E731
-    monkeypatch.setattr(exact, "exact_run", slow)
+    monkeypatch.setattr(exact_theorems, "exact_run", slow)
     finding = EXPERIMENTS["exact-two-layers"](networks={(10, 10, 10, 1): 1, (24, 24, 10, 1): 1})
     assert [check.name for check in finding.checks if not check.ok] == [
         "most queries for each parameter", "power of the parameters that queries follow",
@@ -183,12 +189,12 @@ def test_a_network_that_was_refused_counts_as_such():
 
 
 def test_the_start_of_training_is_the_same_network():
-    images = digits()
+    images = load_digits()
     before, after = before_and_after(images, (16,), 0)
     again, _ = before_and_after(images, (16,), 0)
     np.testing.assert_array_equal(before.weights[0], again.weights[0])
-    assert accuracy(before, images) < 0.4
-    assert accuracy(after, images) > 0.8
+    assert hit_rate(before, images) < 0.4
+    assert hit_rate(after, images) > 0.8
 
 
 def write_idx(path, magic, values):
@@ -205,14 +211,14 @@ def test_mnist_files_are_read(tmp_path):
             check_mnist(tmp_path)
         write_idx(tmp_path / f"{part}-labels-idx1-ubyte.gz", 0x801, labels)
     check_mnist(tmp_path)
-    images = mnist(tmp_path)
+    images = load_mnist(tmp_path)
     np.testing.assert_allclose(images.test_x, pixels.reshape(7, -1) / 255)
     np.testing.assert_array_equal(images.train_y, labels)
 
 
 def test_a_folder_without_mnist_is_refused(tmp_path):
     with pytest.raises(ValueError, match="--mnist"):
-        mnist(tmp_path)
+        load_mnist(tmp_path)
     write_idx(tmp_path / "train-images-idx3-ubyte.gz", 0x801, np.zeros(3))
     with pytest.raises(ValueError, match="something else"):
-        mnist(tmp_path)
+        load_mnist(tmp_path)

@@ -6,7 +6,7 @@ import numpy as np
 
 import reluctant as rl
 from reluctant.extraction.depth_two.line import Regions, neurons_on_a_line
-from reluctant.extraction.depth_two.scaffold import grow
+from reluctant.extraction.depth_two.scaffold import grow_scaffold
 from reluctant.geometry import DistanceNoise, FramedNetwork, Lines
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
@@ -48,7 +48,7 @@ def seen_on_the_line(
     oracle = rl.open_oracle(lambda x: true(x) + sd * rng.standard_normal((len(x), 1)), dim=DIM)
     noise, drawn = DistanceNoise(3 * sd, sd), np.random.default_rng(LINE)
     on_line, regions = neurons_on_a_line(oracle, noise, drawn)
-    return oracle, grow(oracle, on_line, regions, directions, noise, drawn), regions, noise
+    return oracle, grow_scaffold(oracle, on_line, regions, directions, noise, drawn), regions, noise
 
 
 def true_weights(true: ReLUNetwork, known: FramedNetwork) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reluctant.extraction.always_active import always_active
+from reluctant.extraction.orientation import always_active
 
 LEAST = 1e-12
 

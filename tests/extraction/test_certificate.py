@@ -7,7 +7,7 @@ import json
 import numpy as np
 
 import reluctant as rl
-from reluctant.extraction.certificate import Certificate
+from reluctant.extraction.method import Certificate
 
 
 def test_without_a_neuron_no_number_is_told_of_one() -> None:

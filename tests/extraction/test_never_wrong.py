@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.extraction.candidate import Candidate
-from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.method import Candidate, StageFailed
 from reluctant.testing import DEGENERATE, largest_true_error, planted
 from reluctant.testing.faults import Dying, noisy
 

@@ -10,11 +10,11 @@ import pytest
 
 import reluctant as rl
 from reluctant.errors import OutsideDomain
-from reluctant.extraction.any_depth.kink_store import Store
-from reluctant.extraction.attempts import Run
+from reluctant.extraction.any_depth.kinks import KinkStore
+from reluctant.extraction.attempts import ExtractionRun
 from reluctant.extraction.depth_two.line import _unresolved, neurons_on_a_line
-from reluctant.extraction.failures import StageFailed
-from reluctant.extraction.few_digits.noise import look_from
+from reluctant.extraction.few_digits.view import look_from
+from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise
 from reluctant.numerics import quotient
 from reluctant.testing import planted
@@ -55,7 +55,7 @@ def test_steps_of_stairs_do_not_meet() -> None:
     """Level pieces, one above the other: both methods say so, and reckon with no crease at infinity."""
     rng = np.random.default_rng(0)
     with pytest.raises(StageFailed, match="do not meet"):
-        Store(stairs, DIM, FINE, rng).scan_random(1)
+        KinkStore(stairs, DIM, FINE, rng).scan_random(1)
     with pytest.raises(StageFailed, match="told apart"):
         neurons_on_a_line(rl.open_oracle(stairs, dim=DIM), FINE, rng)
 
@@ -75,13 +75,13 @@ def test_rows_of_nan_are_a_failed_attempt(monkeypatch) -> None:
     def attempt(self, *args):
         self.oracle.query(np.full((1, 6), np.nan))
 
-    monkeypatch.setattr(Run, "attempt", attempt)
+    monkeypatch.setattr(ExtractionRun, "attempt", attempt)
     found = rl.extract(rl.open_oracle(planted((6, 5, 1), 0)), attempts=2)
     assert not found.ok
     assert all("NaN" in failure for failure in found.evidence["failures"])
 
 
 def test_rows_outside_a_domain_are_told(monkeypatch) -> None:
-    monkeypatch.setattr(Run, "attempt", lambda self, *args: self.oracle.query(np.full((1, 6), 9.0)))
+    monkeypatch.setattr(ExtractionRun, "attempt", lambda self, *args: self.oracle.query(np.full((1, 6), 9.0)))
     with pytest.raises(OutsideDomain):
         rl.extract(rl.open_oracle(planted((6, 5, 1), 0), domain=(-1, 1)))

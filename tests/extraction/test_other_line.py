@@ -14,7 +14,7 @@ from reluctant.extraction.depth_two.base_points import choose_base_points
 from reluctant.extraction.depth_two.line import Regions
 from reluctant.extraction.depth_two.main_pass import measure_gradients
 from reluctant.extraction.depth_two.other_line import seen_from_another_line
-from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.extraction import paper
-from reluctant.extraction.regularity import regularity
 from reluctant.networks import ReLUNetwork
+from reluctant.papers import exact
+from reluctant.papers.exact import regularity
 from reluctant.testing import DEGENERATE, planted
 
 TOL = 1e-12
@@ -31,49 +31,49 @@ def spread_out(rng: int, dim: int = 6, width: int = 5) -> ReLUNetwork:
 
 def test_affine_is_the_local_map() -> None:
     network, x = planted((5, 7, 1), 0), np.random.default_rng(1).standard_normal(5)
-    found, true = paper.affine(network, 1e-6, x), network.local_maps(x[None])
+    found, true = exact.affine(network, 1e-6, x), network.local_maps(x[None])
     np.testing.assert_allclose(found.w, true.gradients[0, 0], atol=1e-8)
     assert found.b == pytest.approx(true.offsets[0, 0], abs=1e-8)
 
 
 def test_affine_costs_d_plus_one_rows() -> None:
     oracle = rl.open_oracle(planted((5, 7, 1), 0))
-    paper.affine(oracle.query, 1e-6, np.ones(5))
+    exact.affine(oracle.query, 1e-6, np.ones(5))
     assert oracle.queries == 6
 
 
 @pytest.mark.parametrize(("a", "expected"), [(-100.0, -1.03), (-0.51, 0.47), (1.0, 2.11), (3.0, None)])
 def test_find_cp_gives_the_leftmost(a: float, expected: float | None) -> None:
-    found = paper.find_critical_point(hat, DELTA, a, TOL)
+    found = exact.find_critical_point(hat, DELTA, a, TOL)
     assert found is None if expected is None else found == pytest.approx(expected, abs=1e-9)
 
 
 def test_find_cp_repeatedly_gives_all() -> None:
-    np.testing.assert_allclose(paper.find_critical_points(hat, DELTA, TOL), [-1.03, 0.47, 2.11], atol=1e-9)
+    np.testing.assert_allclose(exact.find_critical_points(hat, DELTA, TOL), [-1.03, 0.47, 2.11], atol=1e-9)
 
 
 def test_find_hp_is_the_crease() -> None:
     network = ReLUNetwork([[[2.0, 1.0, -1.0]], [[-3.0]]], [[0.5], [0.0]])
-    plane = paper.find_hyperplane(network, DELTA, np.array([-0.25, 0.0, 0.0]))
+    plane = exact.find_hyperplane(network, DELTA, np.array([-0.25, 0.0, 0.0]))
     np.testing.assert_allclose(plane.w / plane.b, np.array([2.0, 1.0, -1.0]) / 0.5, atol=1e-7)
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_is_convex_is_the_sign_of_the_output(sign: float) -> None:
     network = ReLUNetwork([[[2.0, 1.0]], [[sign]]], [[0.5], [0.0]])
-    assert paper.is_convex(network, DELTA, np.array([-0.25, 0.0])) == (sign > 0)
+    assert exact.is_convex(network, DELTA, np.array([-0.25, 0.0])) == (sign > 0)
 
 
 def test_is_general_tells_critical_points() -> None:
     network = ReLUNetwork([[[2.0, 1.0]], [[1.0]]], [[0.5], [0.0]])
-    assert paper.is_general(network, DELTA, np.array([1.0, 0.0]), TOL)
-    assert not paper.is_general(network, DELTA, np.array([-0.25, 0.0]), TOL)
+    assert exact.is_general(network, DELTA, np.array([1.0, 0.0]), TOL)
+    assert not exact.is_general(network, DELTA, np.array([-0.25, 0.0]), TOL)
 
 
 def test_algorithm_6_recovers_a_regular_network(seed: int) -> None:
     true = spread_out(seed)
     oracle = rl.open_oracle(true)
-    found = paper.recover_depth_two(oracle.query, 6, DELTA, 1e-11, np.random.default_rng(0))
+    found = exact.recover_depth_two(oracle.query, 6, DELTA, 1e-11, np.random.default_rng(0))
     assert found.widths == true.widths
     assert rl.compare(found, true).output_error < 1e-6
     per_neuron = 4 * np.log2(1 / DELTA) + 2 * 7 + 3

@@ -7,9 +7,9 @@ import pytest
 
 import reluctant as rl
 from reluctant.errors import InvalidInput
-from reluctant.extraction import paper, paper_three
-from reluctant.extraction.conditions_three import three_layer_conditions
 from reluctant.networks import ReLUNetwork
+from reluctant.papers import exact
+from reluctant.papers.exact import three_layer_conditions
 from reluctant.testing import planted
 
 DELTA, TOL = 1e-3, 1e-10
@@ -28,11 +28,11 @@ def three_layers(rng: int = 0, dim: int = 6) -> ReLUNetwork:
             return network
 
 
-def pairs_on_the_axis(network: ReLUNetwork) -> tuple[list[paper_three.CriticalPoint], np.ndarray]:
+def pairs_on_the_axis(network: ReLUNetwork) -> tuple[list[exact.CriticalPoint], np.ndarray]:
     """The list L, and which of its hyperplanes are first-layer ones."""
     axis = np.eye(network.dim)[:1]
-    points = [t * axis[0] for t in paper.find_critical_points(lambda t: network(t * axis), DELTA, TOL)]
-    pairs = [paper_three.CriticalPoint.of(x, paper.find_hyperplane(network, DELTA, x)) for x in points]
+    points = [t * axis[0] for t in exact.find_critical_points(lambda t: network(t * axis), DELTA, TOL)]
+    pairs = [exact.CriticalPoint.of(x, exact.find_hyperplane(network, DELTA, x)) for x in points]
     truth = np.array([np.abs(network.preactivations(x[None])[0]).min() < 1e-6 for x in points])
     return pairs, truth
 
@@ -42,7 +42,7 @@ def test_algorithm_7_tells_the_layers_apart(seed: int) -> None:
     pairs, truth = pairs_on_the_axis(network)
     assert truth.sum() == 3 < len(pairs)
     rng = np.random.default_rng(seed)
-    found = [paper_three.is_first_layer(network, pairs, k, DELTA, 1e-9, rng) for k in range(len(pairs))]
+    found = [exact.is_first_layer(network, pairs, k, DELTA, 1e-9, rng) for k in range(len(pairs))]
     np.testing.assert_array_equal(found, truth)
 
 
@@ -51,12 +51,12 @@ def test_algorithm_7_costs_three_rows_a_pair() -> None:
     pairs, truth = pairs_on_the_axis(network)
     oracle = rl.open_oracle(network)
     first = int(np.flatnonzero(truth)[0])
-    assert paper_three.is_first_layer(oracle.query, pairs, first, DELTA, 1e-9, np.random.default_rng(0))
+    assert exact.is_first_layer(oracle.query, pairs, first, DELTA, 1e-9, np.random.default_rng(0))
     assert oracle.queries <= 3 * (len(pairs) - 1)
 
 
 def test_points_of_algorithm_7_are_far_enough() -> None:
-    assert np.exp(-(paper_three.separation(5, 20) ** 2) / 2) <= 2.0**-6 / 20**2 * (1 + 1e-9)
+    assert np.exp(-(exact.separation(5, 20) ** 2) / 2) <= 2.0**-6 / 20**2 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -65,31 +65,31 @@ def test_sign_test(sign: float) -> None:
     w, b = network.weights[0].copy(), network.biases[0].copy()
     w[1], b[1] = sign * w[1], sign * b[1]
     oracle = rl.open_oracle(network)
-    assert paper_three.neuron_sign(oracle.query, w, b, 1, 1e-4, TOL, np.random.default_rng(0)) == sign
+    assert exact.neuron_sign(oracle.query, w, b, 1, 1e-4, TOL, np.random.default_rng(0)) == sign
     assert oracle.queries == 3
 
 
 def test_sign_test_says_when_it_sees_nothing() -> None:
     dead = ReLUNetwork([np.eye(2), -np.ones((2, 2)), np.ones((1, 2))], [np.zeros(2), -np.ones(2), np.zeros(1)])
-    assert paper_three.neuron_sign(dead, np.eye(2), np.zeros(2), 0, 1e-4, TOL, np.random.default_rng(0)) == 0
+    assert exact.neuron_sign(dead, np.eye(2), np.zeros(2), 0, 1e-4, TOL, np.random.default_rng(0)) == 0
 
 
 def test_sign_test_needs_independent_rows() -> None:
     with pytest.raises(InvalidInput, match="linearly independent"):
-        paper_three.neuron_sign(three_layers(), np.ones((2, 6)), np.zeros(2), 0, 1e-4, TOL, np.random.default_rng(0))
+        exact.neuron_sign(three_layers(), np.ones((2, 6)), np.zeros(2), 0, 1e-4, TOL, np.random.default_rng(0))
 
 
 def test_right_inverse_gives_the_top_layers() -> None:
     network = planted((7, 4, 9, 1), 2)
     top = ReLUNetwork(network.weights[1:], network.biases[1:])
     hidden = np.abs(np.random.default_rng(0).standard_normal((20, 4)))
-    asked = paper_three.through_right_inverse(network, network.weights[0], network.biases[0])
+    asked = exact.through_right_inverse(network, network.weights[0], network.biases[0])
     np.testing.assert_allclose(asked(hidden), top(hidden), atol=1e-12)
 
 
 def test_the_three_steps_recover_the_first_layer(seed: int) -> None:
     network = three_layers(seed)
-    w, b, signs = paper_three.first_layer(network, 6, DELTA, 1e-9, np.random.default_rng(0))
+    w, b, signs = exact.recover_first_layer(network, 6, DELTA, 1e-9, np.random.default_rng(0))
     assert np.abs(signs).min() == 1
     true = network.weights[0] / np.linalg.norm(network.weights[0], axis=1, keepdims=True)
     order = (w @ true.T).argmax(axis=1)

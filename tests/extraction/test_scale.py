@@ -18,7 +18,7 @@ NOISE = 1e-15
 @pytest.mark.parametrize("widths", [(64, 40, 1), (40, 30, 3), (60, 640, 1)])
 def test_arrays_beside_the_target_give_the_same_network(widths: tuple[int, int, int]) -> None:
     torch = pytest.importorskip("torch")
-    from reluctant.oracles.torch import TorchOracle
+    from reluctant.oracles.adapters.torch import TorchOracle
 
     true = planted(widths, 3, bias=0.5)
     layers = []

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.extraction.bounded.explore import FIRST_GATE, _Batch
-from reluctant.extraction.bounded.inside import Inside
-from reluctant.extraction.bounded.known import Known
+from reluctant.extraction.bounded.anchor import AnchorModel, BoundedTarget
+from reluctant.extraction.bounded.exploration import FIRST_GATE, _PointBatch
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
-from reluctant.oracles.network import LINK_FUNCTIONS
+from reluctant.oracles.adapters.callable import LINK_FUNCTIONS
 from reluctant.results import Outcome
 from reluctant.testing import planted
 
@@ -51,15 +50,15 @@ def test_what_too_few_digits_hide_is_no_other_layer(seed: int, times: float) -> 
 
 def test_a_neuron_that_changes_what_was_explained_is_refused() -> None:
     oracle = rl.open_oracle(lambda x: x[:, :1], dim=3, domain=(-1, 1))
-    inside = Inside.of(oracle, DistanceNoise(1e-15, 0.0), np.random.default_rng(0))
+    inside = BoundedTarget.of(oracle, DistanceNoise(1e-15, 0.0), np.random.default_rng(0))
     rows = np.random.default_rng(1).uniform(-1, 1, (20, 3))
-    batch, right = _Batch(inside, rows), Known.affine(np.zeros(3), np.zeros(1), np.eye(3)[:1], 1e-15)
-    wrong = Known.affine(np.zeros(3), np.zeros(1), np.ones((1, 3)), 1e-15)
+    batch, right = _PointBatch(inside, rows), AnchorModel.affine(np.zeros(3), np.zeros(1), np.eye(3)[:1], 1e-15)
+    wrong = AnchorModel.affine(np.zeros(3), np.zeros(1), np.ones((1, 3)), 1e-15)
     assert not len(batch.loud(right, FIRST_GATE))
     none = np.empty(0, dtype=int)
     batch.check_still_quiet(right, right, none)
     batch.check_still_quiet(wrong, wrong, none)  # nothing was explained before
-    with pytest.raises(rl.extraction.failures.StageFailed, match="another hidden layer"):
+    with pytest.raises(rl.extraction.method.StageFailed, match="another hidden layer"):
         batch.check_still_quiet(right, wrong, none)
 
 

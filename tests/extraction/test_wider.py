@@ -7,13 +7,13 @@ import reluctant as rl
 from reluctant.audit import audit
 from reluctant.audit.recovered import is_copy
 from reluctant.domains import Domain
-from reluctant.extraction import wider
-from reluctant.extraction.attempts import Run
+from reluctant.extraction import attempts
+from reluctant.extraction.attempts import ExtractionRun
 from reluctant.networks import ReLUNetwork
-from reluctant.oracles.network import LINK_FUNCTIONS
+from reluctant.oracles.adapters.callable import LINK_FUNCTIONS
 from reluctant.results import Outcome
 from reluctant.testing import planted
-from reluctant.verification.at_use import POINTS, look_at_use
+from reluctant.verification.comparison import USE_POINTS, look_at_use
 
 BEHIND = {"dim": 5, "link": "sigmoid"}
 TOL = 1e-8
@@ -69,7 +69,7 @@ def test_inputs_inside_the_box_cost_nothing() -> None:
     assert look_at_use(oracle, steep(6, 4), Domain(-4.0, 4.0), TOL, np.random.default_rng(0)) is None
     assert oracle.queries == before
     look_at_use(oracle, steep(6, 4), Domain(-1.0, 1.0), TOL, np.random.default_rng(0))
-    assert oracle.queries == before + POINTS
+    assert oracle.queries == before + USE_POINTS
 
 
 def test_next_to_certainty_probabilities_are_compared() -> None:
@@ -79,7 +79,7 @@ def test_next_to_certainty_probabilities_are_compared() -> None:
         found = look_at_use(opened(true), true, Domain(-0.1, 0.1), TOL, np.random.default_rng(1))
         assert found is not None
         assert found.ok
-        assert found.points == POINTS  # by their values, or by the probabilities themselves
+        assert found.points == USE_POINTS  # by their values, or by the probabilities themselves
 
 
 def test_a_wrong_side_where_nothing_can_be_read_is_seen() -> None:
@@ -105,7 +105,7 @@ def test_ratios_of_classes_are_read_far_beyond_log_odds(times: float) -> None:
 
 
 def test_classes_that_fade_below_all_numbers_are_no_creases(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wider, "AS_MUCH", np.inf)
+    monkeypatch.setattr(attempts, "WIDER_BOX_ROWS", np.inf)
     network = planted([5, 8, 3], rng=0, bias=1.5)
     (w, a), (b, c) = network.weights, network.biases
     true = ReLUNetwork([w, 60 * a], [b, 60 * c])
@@ -115,7 +115,7 @@ def test_classes_that_fade_below_all_numbers_are_no_creases(monkeypatch: pytest.
 
 def test_wider_boxes_have_a_share_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = rl.extract(opened(steep(6, 4)), rng=6)
-    monkeypatch.setattr(wider, "AS_MUCH", 0.0)
+    monkeypatch.setattr(attempts, "WIDER_BOX_ROWS", 0.0)
     found = rl.extract(opened(steep(6, 4)), rng=6)
     assert found.outcome is Outcome.UNVERIFIED
     assert found.queries < whole.queries
@@ -135,7 +135,7 @@ def test_where_the_budget_ends_in_a_wider_box_the_first_network_stays() -> None:
 
 def test_one_that_errs_inside_its_box_is_held_against_typical_inputs_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Close inside a small box, and missing neurons outside: it is no close copy."""
-    monkeypatch.setattr(Run, "doubt", lambda run: run.evidence["verification"])
+    monkeypatch.setattr(ExtractionRun, "doubt", lambda run: run.evidence["verification"])
     true = steep(7, 20)
     found = rl.extract(opened(true), rng=7, attempts=1)
     assert found.outcome is Outcome.UNVERIFIED

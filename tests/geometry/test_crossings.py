@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from reluctant.geometry import DistanceNoise
-from reluctant.geometry.crossings import cross
+from reluctant.geometry.gradients import cross
 
 NOISE = DistanceNoise(1e-16, 1e-16)
 ONE = np.ones(1)

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from reluctant.geometry import DistanceNoise, Lines, Scan, scan_lines
-from reluctant.geometry.samples import NONE
-from reluctant.geometry.search import scanning
-from reluctant.geometry.search.asking import Search, Usual, Wanted
-from reluctant.geometry.search.rounds import next_round
-from reluctant.geometry.search.starts import start
-from reluctant.geometry.search.stretches import Stretches
+from reluctant.geometry import scan as scanning
+from reluctant.geometry.crease_search import CreaseSearch, UsualBend, WantedSamples, start_with_pairs
+from reluctant.geometry.rounds import next_round
+from reluctant.geometry.samples import NO_NUMBER
+from reluctant.geometry.scan import Stretches
 from reluctant.testing import planted
 
 NOISE = DistanceNoise(near=5e-16, growth=5e-16)
@@ -51,7 +50,7 @@ def test_whole_lines_are_shown_once_a_round(seed) -> None:
 def test_pairs_and_checks_are_numbered_once(seed) -> None:
     samples = searched(planted(CROWD, seed, bias=0.5), seed).samples
     for numbers, most in ((samples.pair, 2), (samples.check, 3)):  # a check on a sample has one on either side
-        assert np.bincount(numbers[numbers != NONE]).max() <= most
+        assert np.bincount(numbers[numbers != NO_NUMBER]).max() <= most
 
 
 @pytest.mark.parametrize("most", [9_000, 26_800])  # the second is reached in a part
@@ -80,16 +79,16 @@ def test_rounds_are_counted_in_parts_too(monkeypatch) -> None:
 
 
 @pytest.fixture
-def search() -> Search:
+def search() -> CreaseSearch:
     network, rng = planted((5, 30, 1), 3), np.random.default_rng(3)
     lines = Lines.random(rng, 3, 5)
-    return Search(lambda line, t: network(lines.points(line, t)), lines, NOISE, crowded=False)
+    return CreaseSearch(lambda line, t: network(lines.points(line, t)), lines, NOISE, crowded=False)
 
 
-def test_a_part_sees_what_is_usual_elsewhere(search: Search) -> None:
-    seen = next_round(search, start(search, np.random.default_rng(0)))
+def test_a_part_sees_what_is_usual_elsewhere(search: CreaseSearch) -> None:
+    seen = next_round(search, start_with_pairs(search, np.random.default_rng(0)))
     stretches = Stretches(np.array([1]), np.array([-np.inf]), np.array([np.inf]))
-    usual = Usual(bend=123.0, narrower=0.25)
+    usual = UsualBend(bend=123.0, narrower=0.25)
     part = stretches.search(search, replace(seen, usual=usual))
     assert not part.is_whole
     inside, _ = stretches.apart(seen.samples)
@@ -98,29 +97,29 @@ def test_a_part_sees_what_is_usual_elsewhere(search: Search) -> None:
     assert search.counts is part.counts
 
 
-def test_a_stretch_goes_on_to_the_end_of_a_line(search: Search) -> None:
-    samples = start(search, np.random.default_rng(0))
+def test_a_stretch_goes_on_to_the_end_of_a_line(search: CreaseSearch) -> None:
+    samples = start_with_pairs(search, np.random.default_rng(0))
     seen = next_round(search, samples)
     line = samples.line[seen.pieces.first]
     last = np.flatnonzero(line == 1)[-1]
-    few = Wanted()
+    few = WantedSamples()
     few.add(np.array([1]), samples.t[seen.pieces.last[[last]]])
     stretches = Stretches.around(replace(seen, wanted=few))
     assert stretches.line.tolist() == [1]
     assert stretches.high[0] == np.inf
 
 
-def test_a_stretch_has_three_pieces_on_either_side(search: Search) -> None:
+def test_a_stretch_has_three_pieces_on_either_side(search: CreaseSearch) -> None:
     scan = scan_lines(None, search.lines, NOISE, np.random.default_rng(0), ask_at=search.ask_at)
     seen = next_round(search, scan.samples)
     first = seen.pieces.first[np.flatnonzero(scan.samples.line[seen.pieces.first] == 1)]
-    few = Wanted()
+    few = WantedSamples()
     few.add(np.array([1]), scan.samples.t[first[[6]]])
     stretches = Stretches.around(replace(seen, wanted=few))
     assert (stretches.low, stretches.high) == (scan.samples.t[first[3]], scan.samples.t[first[10] - 1])
 
 
-def test_runs_are_tested_when_the_whole_is_looked_at(search: Search) -> None:
+def test_runs_are_tested_when_the_whole_is_looked_at(search: CreaseSearch) -> None:
     scan = scan_lines(None, search.lines, NOISE, np.random.default_rng(0), ask_at=search.ask_at)
     whole, every = replace(search, crowded=True), Stretches(np.arange(3), np.full(3, -np.inf), np.full(3, np.inf))
     part = every.search(whole, next_round(whole, scan.samples))
@@ -142,13 +141,13 @@ def test_a_line_without_pieces_is_not_searched_in_parts() -> None:
     assert len(scan.creases) == len(knots)
 
 
-def test_what_is_put_together_again_is_the_whole(search: Search) -> None:
-    samples = start(search, np.random.default_rng(0))
+def test_what_is_put_together_again_is_the_whole(search: CreaseSearch) -> None:
+    samples = start_with_pairs(search, np.random.default_rng(0))
     for _ in range(6):
         seen = next_round(search, samples)
         samples = seen.samples + search.ask_all(seen.wanted)
     seen = next_round(search, samples)
-    few = Wanted()
+    few = WantedSamples()
     few.add(np.array([0, 2]), np.array([seen.samples.t[0], seen.samples.t[-1]]))  # the two ends of all
     stretches = Stretches.around(replace(seen, wanted=few))
     inside, others = stretches.apart(seen.samples)

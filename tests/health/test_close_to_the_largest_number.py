@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import reluctant as rl
-from reluctant.adversarial.looks import Looks
+from reluctant.adversarial.ray import RayLooks
 from reluctant.geometry.creases import intersect
 from reluctant.geometry.samples import Samples, find_pieces
 from reluctant.health.answers import find_decimals
@@ -18,7 +18,7 @@ HUGE = 1e200
 
 def test_squares_that_are_no_numbers_make_no_noise() -> None:
     rows = np.array([[1.0], [2.0], [4.0]])
-    assert Looks(HUGE * np.ones(1), np.ones(3), HUGE * rows, HUGE * rows**2).bend == np.inf
+    assert RayLooks(HUGE * np.ones(1), np.ones(3), HUGE * rows, HUGE * rows**2).bend == np.inf
     assert find_decimals(HUGE * 1e108 * (1 + np.arange(64) / 128)) is None
 
 

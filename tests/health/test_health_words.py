@@ -14,7 +14,7 @@ from reluctant.health import Shape
 from reluctant.health.answers import UNIFORM_SD
 from reluctant.health.behind import Behind
 from reluctant.health.words import too_noisy
-from reluctant.networks.onnx_write import write_onnx
+from reluctant.networks.onnx import write_onnx
 from reluctant.oracles import Kind
 from reluctant.results import Outcome
 from reluctant.testing import in_float32, planted

@@ -8,27 +8,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reluctant.geometry import DistanceNoise
-from reluctant.learning.accuracy import Sampled, even_chances, likely_chances, measure_accuracy, near_creases
-from reluctant.learning.checks import IN_STRIPS, MORE_IN_STRIPS
-from reluctant.learning.hyperplanes import Hyperplanes
-from reluctant.learning.pruning import prune
-from reluctant.learning.regression import draw_sample, fit_outputs
+from reluctant.learning.accuracy import (
+    IN_STRIPS,
+    MORE_IN_STRIPS,
+    CreaseSamples,
+    even_chances,
+    likely_chances,
+    measure_accuracy,
+    near_creases,
+)
+from reluctant.learning.crease_planes import CreasePlanes
+from reluctant.learning.models import draw_sample, fit_outputs, prune
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import WORST_CASE, planted, relative_square_error
-from reluctant.testing.worst_case import cancelling_clusters
+from reluctant.testing.families import cancelling_clusters
 
 NOISE = DistanceNoise(1e-15, 1e-16)
 
 
 def estimate(network: ReLUNetwork, true: ReLUNetwork, seed: int, gaussian: int = 4000, strips: int = 4000):
-    rng, planes = np.random.default_rng(seed), Hyperplanes.of(network)
+    rng, planes = np.random.default_rng(seed), CreasePlanes.of(network)
     return measure_accuracy(network, sampled(network, true, even_chances(planes), rng, gaussian, strips), planes)
 
 
-def sampled(network, true, chances, rng, gaussian, strips) -> Sampled:
-    near = near_creases(Hyperplanes.of(network), strips, chances, rng)
+def sampled(network, true, chances, rng, gaussian, strips) -> CreaseSamples:
+    near = near_creases(CreasePlanes.of(network), strips, chances, rng)
     rows = np.concatenate([rng.standard_normal((gaussian, true.dim)), near])
-    return Sampled(rows, true(rows), strips, chances)
+    return CreaseSamples(rows, true(rows), strips, chances)
 
 
 def with_outputs(network: ReLUNetwork, factor: np.ndarray) -> ReLUNetwork:
@@ -67,7 +73,7 @@ def test_the_upper_end_covers_errors_inside_clusters(angle):
     for seed in range(3):
         rng, true = np.random.default_rng(seed), cancelling_clusters(400 + seed, angle)
         wrong = moved_a_little(true, angle, rng)
-        error, planes = relative_square_error(wrong, true, points=50_000), Hyperplanes.of(wrong)
+        error, planes = relative_square_error(wrong, true, points=50_000), CreasePlanes.of(wrong)
         for _ in range(20):
             first = sampled(wrong, true, even_chances(planes), rng, 2855, IN_STRIPS)
             chances = likely_chances(wrong, first, planes)
@@ -94,16 +100,16 @@ def test_an_output_that_is_constant_has_its_size_for_a_unit():
 def test_weights_of_the_mixture_add_up(seed):
     network = planted((4, 6, 1), seed)
     constant = ReLUNetwork([np.zeros((1, 4))], [np.ones(1)])
-    rng, planes = np.random.default_rng(seed), Hyperplanes.of(network)
+    rng, planes = np.random.default_rng(seed), CreasePlanes.of(network)
     chances = even_chances(planes) if seed % 2 else rng.dirichlet(np.ones(72)).reshape(6, 12)
     rows = np.concatenate([rng.standard_normal((3000, 4)), near_creases(planes, 3000, chances, rng)])
-    off = measure_accuracy(constant, Sampled(rows, np.zeros((6000, 1)), 3000, chances), planes)
+    off = measure_accuracy(constant, CreaseSamples(rows, np.zeros((6000, 1)), 3000, chances), planes)
     assert off.error == pytest.approx(1.0, abs=0.2)  # the mean weight: answers 0 have no variance, their unit is 1
 
 
 def test_outputs_are_fitted_exactly(seed):
     true = WORST_CASE["generic 30"](seed)
-    planes = Hyperplanes.of(true)
+    planes = CreasePlanes.of(true)
     rng = np.random.default_rng(seed)
     sample = draw_sample(true, planes, NOISE, rng)
     assert len(sample.rows) == int(1.5 * (30 + 13)) + 20 + 4 * 30
@@ -114,24 +120,24 @@ def test_outputs_are_fitted_exactly(seed):
 def test_a_neuron_that_no_sample_activates_has_its_jump_for_an_output(seed):
     w, far = np.eye(6)[:2], np.array([0.0, -9.0])
     true = ReLUNetwork([w, np.array([[1.0, 3.0]])], [far, np.zeros(1)])
-    planes = Hyperplanes.of(true)
+    planes = CreasePlanes.of(true)
     sample = draw_sample(true, planes.chosen(np.array([0])), NOISE, np.random.default_rng(seed))
-    known = Hyperplanes(**{**vars(planes), "jump_sd": np.full(2, 1e-6)})
+    known = CreasePlanes(**{**vars(planes), "jump_sd": np.full(2, 1e-6)})
     assert fit_outputs(known, sample).weights[1][0, 1] == pytest.approx(3.0)
 
 
 def test_a_hyperplane_that_was_found_twice_is_pruned(seed):
     true = WORST_CASE["generic 30"](seed)
-    planes = Hyperplanes.of(true)
+    planes = CreasePlanes.of(true)
     near = planes.chosen(np.array([4]))
-    moved = Hyperplanes(**{**vars(near), "offsets": near.offsets + 1e-3})
+    moved = CreasePlanes(**{**vars(near), "offsets": near.offsets + 1e-3})
     sample = draw_sample(true, planes + moved, NOISE, np.random.default_rng(seed))
     assert len(prune(planes + moved, sample)) == 30
 
 
 def test_neurons_of_a_cluster_are_not_pruned(seed):
     true = WORST_CASE["clusters 1e-05"](seed)
-    planes = Hyperplanes.of(true)
+    planes = CreasePlanes.of(true)
     sample = draw_sample(true, planes, NOISE, np.random.default_rng(seed))
     assert len(prune(planes, sample)) == 10
 
@@ -139,7 +145,7 @@ def test_neurons_of_a_cluster_are_not_pruned(seed):
 @given(st.integers(0, 10_000), st.permutations(range(5)))
 def test_the_order_of_hyperplanes_changes_nothing(seed, order):
     true = planted((4, 5, 1), seed)
-    planes = Hyperplanes.of(true)
+    planes = CreasePlanes.of(true)
     sample = draw_sample(true, planes, NOISE, np.random.default_rng(seed))
     rows = np.random.default_rng(seed).standard_normal((50, 4))
     one, other = fit_outputs(planes, sample), fit_outputs(planes.chosen(np.array(order)), sample)

@@ -7,12 +7,11 @@ import pytest
 
 import reluctant as rl
 from reluctant.geometry import DistanceNoise
-from reluctant.learning.gates import look_for_gate
-from reluctant.learning.hyperplanes import Hyperplanes
-from reluctant.learning.looking import line_through
-from reluctant.learning.regression import draw_sample, fit_outputs
+from reluctant.learning.crease_planes import CreasePlanes
+from reluctant.learning.line_search import line_through, look_for_gate
+from reluctant.learning.models import draw_sample, fit_outputs
 from reluctant.testing import relative_square_error
-from reluctant.testing.worst_case import cancelling_clusters, generic
+from reluctant.testing.families import cancelling_clusters, generic
 
 NOISE = DistanceNoise(1e-12, 1e-13)
 NORMAL = np.array([0.6, 0.8, 0.0, 0.0])
@@ -44,7 +43,7 @@ def test_a_bend_is_no_step(seed):
 def test_a_gate_becomes_a_pair_of_neurons(seed):
     rng = np.random.default_rng(seed)
     one = np.ones(1)
-    planes = Hyperplanes(
+    planes = CreasePlanes(
         NORMAL[None], OFFSET * one, -OFFSET * NORMAL[None], 1e-9 * one, 1e-9 * one, np.zeros((1, 1)),
         np.inf * one, one, np.ones(1, dtype=bool),
     )  # fmt: skip

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.learning.unseen import DENSITY, points_to_see, remaining_risk
+from reluctant.learning.accuracy import NEAR_DENSITY, points_to_see, remaining_risk
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import WORST_CASE, in_float32, planted, relative_square_error
-from reluctant.testing.worst_case import bump
+from reluctant.testing.families import bump
 
 BUMP = "bump 0.01 with 8 neurons"
 MISSED = 0  # a seed with which the exact method verifies at once
@@ -68,7 +68,7 @@ def test_a_slab_of_that_width_is_hardly_ever_missed_by_so_many_points():
     along = rng.standard_normal((1000, points_to_see(width)))  # of every random point, along the normal
     missed = ~((along > 1 - width / 2) & (along < 1 + width / 2)).any(axis=1)
     assert missed.mean() < 0.01
-    assert pytest.approx(np.exp(-0.5) / np.sqrt(2 * np.pi)) == DENSITY
+    assert pytest.approx(np.exp(-0.5) / np.sqrt(2 * np.pi)) == NEAR_DENSITY
 
 
 def test_learn_does_not_miss_bumps_of_the_width_it_states():

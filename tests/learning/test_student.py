@@ -11,8 +11,8 @@ import pytest
 from reluctant import Outcome, ReLUNetwork, defend, open_oracle, train_student
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, InvalidRows
-from reluctant.learning.student.driver import DIFFERING, EPS
-from reluctant.learning.student.questions import FEWEST, ask, drawn, rows_like
+from reluctant.learning.student.questions import FEWEST, ask_training_data, draw_rows, rows_like
+from reluctant.learning.student.trainer import DIFFERING, EPS
 from reluctant.oracles import NetworkOracle
 from reluctant.testing import planted
 
@@ -352,10 +352,12 @@ def test_every_row_that_is_held_out_is_asked_twice(settings):
             answer[:] = row[0], seen[row.tobytes()]
         return answers
 
-    rows = drawn(open_oracle(target, dim=6), settings.get("rows", 0), settings.get("inputs"), np.random.default_rng(1))
+    rows = draw_rows(
+        open_oracle(target, dim=6), settings.get("rows", 0), settings.get("inputs"), np.random.default_rng(1)
+    )
     seen.clear()
     most = settings.get("rows", 40_000)
-    asked = ask(open_oracle(target, dim=6), rows if len(rows) else settings["inputs"], most, None)
+    asked = ask_training_data(open_oracle(target, dim=6), rows if len(rows) else settings["inputs"], most, None)
     assert sum(seen.values()) <= most + 1  # and one to see how many outputs there are
     assert len(asked.again) >= 0.8 * len(asked.held_rows)
     np.testing.assert_array_equal(asked.again[:, 0], asked.held_answers[: len(asked.again), 0])

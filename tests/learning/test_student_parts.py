@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reluctant.learning.student.coordinates import Coordinates
-from reluctant.learning.student.fitting import LOOK_EVERY, Pace, fit
-from reluctant.learning.student.measured import measure
-from reluctant.learning.student.own import upper_end
-from reluctant.learning.student.questions import _Asking
-from reluctant.learning.student.reading import Chances, Classes, Labels, OneHot, Values, reading_of
+from reluctant.learning.student.gradient_descent import STEPS_BETWEEN_LOOKS, TrainingPace, fit_network
+from reluctant.learning.student.losses import Chances, Classes, Labels, OneHot, Values, reading_of
+from reluctant.learning.student.questions import _Questions
+from reluctant.learning.student.student_error import measure_student, upper_end
+from reluctant.learning.student.trainer import Coordinates
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Kind, open_oracle
 from reluctant.testing import planted
@@ -107,12 +106,12 @@ def test_a_network_of_coordinates_is_one_of_inputs():
 
 
 def test_a_pace_without_a_clock_is_its_steps():
-    pace = Pace(10)
+    pace = TrainingPace(10)
     assert [pace.at(step) for step in (0, 5, 10)] == [0.0, 0.5, 1.0]
-    hurried = Pace(10**9, seconds=0.0)
-    hurried.at(LOOK_EVERY)
+    hurried = TrainingPace(10**9, seconds=0.0)
+    hurried.at(STEPS_BETWEEN_LOOKS)
     assert hurried.hurried
-    assert hurried.steps == LOOK_EVERY
+    assert hurried.steps == STEPS_BETWEEN_LOOKS
 
 
 def test_a_fit_lowers_the_error_it_is_measured_by():
@@ -121,8 +120,8 @@ def test_a_fit_lowers_the_error_it_is_measured_by():
     reading = Values(answers)
     targets, errors = reading.targets(answers), []
     for steps in (1, 1000):
-        network = fit(x, targets, reading.slope, (8,), 1, Pace(steps), np.random.default_rng(0))
-        errors.append(measure(network, reading, x, answers).error)
+        network = fit_network(x, targets, reading.slope, (8,), 1, TrainingPace(steps), np.random.default_rng(0))
+        errors.append(measure_student(network, reading, x, answers).error)
     assert errors[1] < 1e-3 < errors[0]
 
 
@@ -130,7 +129,7 @@ def test_a_fit_lowers_the_error_it_is_measured_by():
 def test_rows_asked_twice_are_held_beside_themselves(probed: int, cut: int) -> None:
     """Where the budget ends in the middle of the second time, too."""
     rows = np.arange(20.0)[:, None]
-    asking = _Asking(open_oracle(lambda x: x, dim=1, budget=cut), rows, None)
+    asking = _Questions(open_oracle(lambda x: x, dim=1, budget=cut), rows, None)
     asking.answers = [np.tile(rows[:probed], (2, 1))[:cut]]
     assert not asking.differs(probed)
     asking.answers = [np.concatenate([rows[:probed], rows[:probed] + 1])[:cut]]

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from reluctant.errors import InvalidInput
 from reluctant.learning import theory
-from reluctant.learning.magnitudes import Magnitude
-from reluctant.learning.theory import Constants
+from reluctant.learning.theory import Constants, Magnitude
 from reluctant.networks import ReLUNetwork
 
 E = math.e

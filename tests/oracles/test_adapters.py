@@ -29,8 +29,8 @@ from oracle_models import (
 from reluctant.errors import InvalidAnswer, InvalidInput, TargetUnavailable, UnsupportedModel
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import CallableOracle, Kind, NetworkOracle, open_oracle
+from reluctant.oracles.adapters.onnxruntime import OnnxOracle
 from reluctant.oracles.base import UNKNOWN_OUTPUTS
-from reluctant.oracles.onnx import OnnxOracle
 from reluctant.testing import planted, single_precision
 
 NETWORK = single_precision(planted((6, 20, 10, 3), 1))

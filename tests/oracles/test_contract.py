@@ -23,10 +23,9 @@ from reluctant.oracles import (
     Transcript,
     open_oracle,
 )
-from reluctant.oracles.batches import Batched
+from reluctant.oracles.links import PlainProbabilities, ProbabilityFormat
 from reluctant.oracles.parallel import Parallel
-from reluctant.oracles.plain import Plain, Writing
-from reluctant.oracles.watch import Watched
+from reluctant.oracles.wrappers import Batched, Watched
 from reluctant.testing import planted
 from reluctant.testing.contract import OracleContract
 
@@ -114,7 +113,9 @@ WRAPPERS: dict[str, Maker] = {
     "Selected": lambda folder: Selected(network_oracle(folder), [2, 0]),
     "Linked softmax": lambda _: Linked(asked_once(lambda x: softmax(NETWORK(x))), "softmax"),
     "Linked sigmoid": lambda _: Linked(asked_once(lambda x: sigmoid(NETWORK(x))), "sigmoid"),
-    "Plain": lambda _: Plain(asked_once(lambda x: 100 * softmax(NETWORK(x))), Writing(percent=True)),
+    "Plain": lambda _: PlainProbabilities(
+        asked_once(lambda x: 100 * softmax(NETWORK(x))), ProbabilityFormat(percent=True)
+    ),
     "Transcript": lambda folder: Transcript(network_oracle(folder), folder, Ledger()),
     "box": lambda _: open_oracle(NETWORK, domain=(0, 1)),
     "orthant": lambda _: open_oracle(NETWORK, domain=(0, np.inf)),

@@ -17,8 +17,8 @@ from dask_targets import SHALLOW, busy, dying, raising, slow
 from oracle_models import gaussian_rows
 
 import reluctant as rl
-from reluctant.engines import cluster as clusters
-from reluctant.engines.cluster import scheduler_address
+from reluctant import engines as clusters
+from reluctant.engines import scheduler_address
 from reluctant.errors import InvalidInput, TargetBusy, TargetTimeout, TargetUnavailable, UnusableEngine
 from reluctant.oracles import NetworkOracle
 

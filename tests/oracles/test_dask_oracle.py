@@ -16,7 +16,7 @@ from oracle_models import gaussian_rows, linked, save_onnx
 
 import reluctant as rl
 from reluctant.oracles import Counting, Ledger
-from reluctant.oracles.dask.oracle import SHARDS
+from reluctant.oracles.adapters.dask import SHARDS
 from reluctant.oracles.parallel import SMALLEST_SHARE
 from reluctant.oracles.transcript import Transcript
 

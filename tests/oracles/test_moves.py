@@ -11,8 +11,8 @@ from oracle_models import torch_module
 import reluctant as rl
 from reluctant.arrays import HOST, TorchArrays
 from reluctant.errors import BudgetExhausted, InvalidAnswer, InvalidRows, TargetUnavailable
+from reluctant.oracles.adapters.torch import PARTS_AHEAD, TorchOracle
 from reluctant.oracles.moves import Fans, Moves, Steps
-from reluctant.oracles.torch import AHEAD, TorchOracle
 from reluctant.testing import planted, single_precision
 
 torch = pytest.importorskip("torch")
@@ -169,7 +169,7 @@ def test_out_of_memory_shrinks_the_batch_once_and_goes_on() -> None:
     rows = np.random.default_rng(1).standard_normal((40, 6))
     oracle = TorchOracle(Cramped(5).eval(), shape=(6,), resident=True)
     np.testing.assert_allclose(oracle.query(rows), NETWORK(rows), rtol=0, atol=1e-14)
-    assert oracle.batch_rows == AHEAD * 5
+    assert oracle.batch_rows == PARTS_AHEAD * 5
     with pytest.raises(TargetUnavailable, match=r"out of memory on cpu with .* Free memory"):
         TorchOracle(Cramped(1).eval(), shape=(6,), resident=True).query(rows)
 

@@ -36,7 +36,7 @@ from reluctant.errors import (
 )
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting, Facts, Kind, NetworkOracle, Oracle, open_oracle
-from reluctant.oracles.opening import as_opened
+from reluctant.oracles.open import as_opened
 from reluctant.testing import planted
 from reluctant.testing.faults import Dying
 

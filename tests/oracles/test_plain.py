@@ -8,7 +8,7 @@ from oracle_models import gaussian_rows, sigmoid, softmax
 
 from reluctant.errors import LinkMismatch, NonFiniteAnswer
 from reluctant.oracles import CallableOracle, Kind, NetworkOracle, open_oracle
-from reluctant.oracles.plain import Plain, Writing
+from reluctant.oracles.links import PlainProbabilities, ProbabilityFormat
 from reluctant.testing import planted
 
 NETWORK = planted((4, 6, 3), 1)
@@ -47,7 +47,7 @@ def test_values_are_not_called_percentages(values):
 def test_quotients_have_the_digits_of_the_answers():
     """Of float32 percentages in float64 they would seem to have more."""
     oracle = CallableOracle(lambda x: percent(x).astype(np.float32), 4)
-    quotients = Plain(oracle, Writing(percent=True, number_format="float32")).answer(ROWS)
+    quotients = PlainProbabilities(oracle, ProbabilityFormat(percent=True, number_format="float32")).answer(ROWS)
     assert np.array_equal(quotients, quotients.astype(np.float32))
     np.testing.assert_allclose(quotients, softmax(NETWORK(ROWS)), rtol=1e-6)
 
@@ -62,7 +62,7 @@ def test_what_is_not_told_is_0_and_no_answer_stays_none():
 
 def test_fractions_are_another_target_to_a_transcript():
     inner = NetworkOracle(NETWORK)
-    assert Plain(inner, Writing()).facts.identity == f"{inner.facts.identity} made plain"
+    assert PlainProbabilities(inner, ProbabilityFormat()).facts.identity == f"{inner.facts.identity} made plain"
 
 
 def test_a_transcript_keeps_the_answers_as_they_were_given(tmp_path):

@@ -38,7 +38,7 @@ from reluctant.oracles import (
     open_oracle,
     transcript,
 )
-from reluctant.oracles.framing import FrameLog
+from reluctant.oracles.framelog import FrameLog
 from reluctant.oracles.transcript import CHUNK_ROWS
 from reluctant.testing import planted
 from reluctant.testing.faults import Dying, noisy

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from reluctant import __version__, check_health, open_oracle, verify
-from reluctant.runs import SCHEMA_VERSION, Record
+from reluctant.run_record import SCHEMA_VERSION, Record
 from reluctant.testing import planted
 
 NETWORK = planted((6, 8, 3))

@@ -12,7 +12,7 @@ from page_kit import words
 
 from reluctant.audit import audit, looking, sweeping
 from reluctant.audit.trained import gives_labels
-from reluctant.learning.student import driver
+from reluctant.learning.student import trainer
 from reluctant.oracles import open_oracle
 from reluctant.report import audit_page, check_audit, three_figures
 from reluctant.report.defenses import one_label, stand_in
@@ -270,7 +270,7 @@ def test_noise_is_not_called_coarse():
 
 def test_rows_of_a_sweep_on_a_trained_network_are_all_of_it(monkeypatch):
     """What was found of the target itself does not stand among what was found of its stand-in."""
-    monkeypatch.setattr(driver, "SHAPES", ((64,),))
+    monkeypatch.setattr(trainer, "STUDENT_SHAPES", ((64,),))
     monkeypatch.setattr(sweeping, "default_defenses", lambda *_: [(), ("decimals=2",)])
     steps = (*REBUILDING, "training", "defenses")
     record = audited(lambda x: softmax(x).round(3), link="softmax", seconds=ALL_STEPS, steps=steps)

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from reluctant.defenses.words import defense_words
+from reluctant.defenses.registry import defense_words
 from reluctant.report import render, three_figures
 from reluctant.report.defenses import defense_table
 from reluctant.report.drawings import (

@@ -8,7 +8,7 @@ import pytest
 import reluctant as rl
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
-from reluctant.span.inputs import Inputs
+from reluctant.span.first_look import Inputs
 from reluctant.testing import planted
 
 DIM = 30

@@ -7,9 +7,8 @@ import pytest
 
 import reluctant as rl
 from reluctant.errors import InvalidInput
-from reluctant.span import paper
-from reluctant.span.labels.crossings import Lines, crossings
-from reluctant.span.labels.wall import only_labels
+from reluctant.papers import span_algorithms
+from reluctant.span.labels.boundary import LabelLines, label_crossings, only_labels
 from reluctant.testing import labelled, planted
 
 KN = 50 * 8
@@ -109,19 +108,21 @@ def test_crossings_cost_their_entropy():
         return (rows[:, :1] > rows[:, 1:2]).astype(float)
 
     starts = np.column_stack([np.zeros(1000), true])
-    found = crossings(ask, Lines(starts, np.tile([1.0, 0.0], (1000, 1)), np.zeros(1000)), 0.0, 1.0, 2.0**-20, 100.0)
+    found = label_crossings(
+        ask, LabelLines(starts, np.tile([1.0, 0.0], (1000, 1)), np.zeros(1000)), 0.0, 1.0, 2.0**-20, 100.0
+    )
     np.testing.assert_allclose(found, true, atol=2.0**-20)
     assert sum(asked) / 1000 < 20 + 2.7
 
 
 def test_a_crossing_that_is_not_there_is_nan():
-    lines = Lines(np.zeros((1, 2)), np.array([[1.0, 0.0]]), np.zeros(1))
-    assert np.isnan(crossings(lambda rows: np.zeros((len(rows), 1)), lines, 0.0, 1.0, 1e-3, 100.0)).all()
+    lines = LabelLines(np.zeros((1, 2)), np.array([[1.0, 0.0]]), np.zeros(1))
+    assert np.isnan(label_crossings(lambda rows: np.zeros((len(rows), 1)), lines, 0.0, 1.0, 1e-3, 100.0)).all()
 
 
 def test_algorithm_2_gives_directions_of_the_span(seed):
     network = labelled((30, 4, 8, 1), "tanh", 4 + seed)
-    found = paper.algorithm_2(lambda x: network(x)[:, None], 30, 2, rng=seed)
+    found = span_algorithms.algorithm_2(lambda x: network(x)[:, None], 30, 2, rng=seed)
     assert found.rank >= 1
     assert np.linalg.norm(true_span(network).reject(found.basis), 2) < 1e-2
 
@@ -134,10 +135,10 @@ def test_algorithm_2_ends_on_a_target_that_never_changes(label):
         asked.append(len(x))
         return np.full((len(x), 1), label)
 
-    assert paper.algorithm_2(never, 5, 2).rank == 0
+    assert span_algorithms.algorithm_2(never, 5, 2).rank == 0
     assert min(asked) > 1  # no row by itself
 
 
 def test_a_rank_of_zero_is_refused():
     with pytest.raises(InvalidInput, match="k, gamma"):
-        paper.algorithm_1(lambda x: x[:, :1], 5, 0)
+        span_algorithms.algorithm_1(lambda x: x[:, :1], 5, 0)

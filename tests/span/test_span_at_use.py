@@ -5,9 +5,9 @@ import numpy as np
 import reluctant as rl
 from reluctant.domains import Domain
 from reluctant.networks import ReLUNetwork
-from reluctant.oracles.network import LINK_FUNCTIONS
+from reluctant.oracles.adapters.callable import LINK_FUNCTIONS
 from reluctant.span import Subspace
-from reluctant.span.at_use import POINTS, seen_from_typical_inputs
+from reluctant.span.recover import TYPICAL_POINTS, seen_from_typical_inputs
 
 SMALL = Domain(-0.1, 0.1)
 
@@ -38,7 +38,7 @@ def test_a_whole_span_stays_whole_and_its_check_is_counted() -> None:
     span = rl.recover_span(opened(awake), rng=0)
     assert span.ok
     assert span.rank == 3
-    assert span.rows["verify"].asked == 3 * POINTS
+    assert span.rows["verify"].asked == 3 * TYPICAL_POINTS
 
 
 def test_nothing_is_asked_where_nothing_could_be_missed() -> None:

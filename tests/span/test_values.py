@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.span import paper
+from reluctant.papers import span_algorithms
 from reluctant.testing import in_float32, planted
 
 
@@ -103,7 +103,7 @@ def test_dead_inputs_are_invisible(seed):
 
 def test_algorithm_1_finds_the_same_span(seed):
     network = planted((40, 8, 6, 1), 3 + seed)
-    found = paper.algorithm_1(network, 40, 8, rng=seed)
+    found = span_algorithms.algorithm_1(network, 40, 8, rng=seed)
     assert found.distance(rl.recover_span(rl.open_oracle(network), rng=seed).subspace) < 1e-7
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from reluctant import ReLUNetwork
 from reluctant.testing import DEGENERATE, WORST_CASE, planted
-from reluctant.testing.degenerate import DEGENERATE_WIDTHS
-from reluctant.testing.worst_case import WORST_CASE_DIM
+from reluctant.testing.families import DEGENERATE_WIDTHS, WORST_CASE_DIM
 
 FAMILIES = DEGENERATE | WORST_CASE
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from reluctant import ReLUNetwork, open_oracle
-from reluctant.testing import DEGENERATE, METHODS, WORST_CASE, Method, planted
+from reluctant.testing import DEGENERATE, METHODS, WORST_CASE, MethodCase, planted
 
 TARGETS = {
     "one hidden layer": lambda seed: planted((10, 12, 1), seed),
@@ -21,7 +21,7 @@ OPENING_ROWS = 1  # a bare callable is asked once to learn its outputs
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 @pytest.mark.parametrize("name", TARGETS)
-def test_a_closure_gives_the_same_result_at_the_same_cost(method: Method, name: str, seed: int):
+def test_a_closure_gives_the_same_result_at_the_same_cost(method: MethodCase, name: str, seed: int):
     network = TARGETS[name](seed)
     candidate = ReLUNetwork(network.weights, network.biases, network.skip)
     seen = []

@@ -13,9 +13,9 @@ import reluctant as rl
 from reluctant.domains import Domain
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
-from reluctant.oracles.network import LINK_FUNCTIONS
+from reluctant.oracles.adapters.callable import LINK_FUNCTIONS
 from reluctant.testing import planted
-from reluctant.verification.at_use import POINTS, AtUse, look_at_use
+from reluctant.verification.comparison import USE_POINTS, AtUse, look_at_use
 
 BOX = Domain(-0.1, 0.1)
 TOL, TOL_FLOAT32 = 1e-8, 1e-5
@@ -75,7 +75,7 @@ def test_a_right_network_is_never_refused(name: str, times: float) -> None:
         true = steep(ANSWERS[name][2], seed, times)
         found = looked(name, true, true, seed)
         assert found.ok, (seed, found)
-        assert found.points == POINTS
+        assert found.points == USE_POINTS
 
 
 @pytest.mark.parametrize("name", ["sigmoid", "sigmoid in float32"])

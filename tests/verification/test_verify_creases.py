@@ -8,8 +8,8 @@ import pytest
 from reluctant import Domain, ReLUNetwork, open_oracle, verify
 from reluctant.arrays import HOST, TorchArrays
 from reluctant.testing import planted
-from reluctant.testing.degenerate import near_parallel
-from reluctant.verification.points import FARTHEST, OUT_OF_USE, beside, crease_points
+from reluctant.testing.families import near_parallel
+from reluctant.verification.points import FARTHEST_BESIDE, OUT_OF_USE, crease_points, points_beside
 
 
 def merged(network: ReLUNetwork) -> ReLUNetwork:
@@ -108,8 +108,8 @@ def test_no_row_outside_the_domain_is_asked(name, seed):
 
 def test_points_beside_creases_are_near_and_far(seed):
     points = np.random.default_rng(seed).standard_normal((2000, 6))
-    moved = beside(points, Domain(), np.random.default_rng(seed))
+    moved = points_beside(points, Domain(), np.random.default_rng(seed))
     steps = np.linalg.norm(moved - points, axis=1) / np.linalg.norm(points, axis=1)
     assert steps.min() < 1e-7
-    assert 0.1 < steps.max() <= FARTHEST * (1 + 1e-9)
+    assert 0.1 < steps.max() <= FARTHEST_BESIDE * (1 + 1e-9)
     assert 1e-5 < np.median(steps) < 1e-3

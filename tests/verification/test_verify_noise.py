@@ -10,8 +10,8 @@ import pytest
 from reluctant import ReLUNetwork, extract, open_oracle, verify
 from reluctant.testing import planted
 from reluctant.testing.faults import noisy
-from reluctant.verification.findings import GroupError, Verification
-from reluctant.verification.tolerances import MOST_TOLERANCE
+from reluctant.verification.agreement import GroupError, Verification
+from reluctant.verification.comparison import MOST_TOLERANCE
 
 
 @pytest.mark.parametrize("sd", [0.01, 0.1, 3.0])
@@ -24,15 +24,14 @@ def test_noise_that_hides_everything_decides_nothing(sd, seed):
 
 
 def test_answers_beside_a_crease_may_be_handed_in():
-    from reluctant.oracles.opening import as_opened
-    from reluctant.verification.check import examine
-    from reluctant.verification.findings import HeldOut
+    from reluctant.oracles.open import as_opened
+    from reluctant.verification.agreement import HeldOutRows, examine
 
     true = planted((6, 4, 1), 0)
     rows = np.random.default_rng(0).standard_normal((5, 6))
     oracle = as_opened(open_oracle(true))
-    good = examine(oracle, true, np.random.default_rng(1), tol=1e-9, held_out=HeldOut(rows, true(rows)))
-    bad = examine(oracle, true, np.random.default_rng(1), tol=1e-9, held_out=HeldOut(rows, true(rows) + 1))
+    good = examine(oracle, true, np.random.default_rng(1), tol=1e-9, held_out=HeldOutRows(rows, true(rows)))
+    bad = examine(oracle, true, np.random.default_rng(1), tol=1e-9, held_out=HeldOutRows(rows, true(rows) + 1))
     assert good.ok
     assert not bad.ok
     assert good.queries == 3 * 64

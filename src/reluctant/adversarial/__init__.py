@@ -1,7 +1,7 @@
 """Adversarial probes: the small change of an input that flips a network, and how nearly linear it is there."""
 
 from reluctant.adversarial.flip import flip_sign
+from reluctant.adversarial.flip_search import Flip
 from reluctant.adversarial.linearity import LocalLinearity, local_linearity, predicted_change
-from reluctant.adversarial.result import Flip
 
 __all__ = ["Flip", "LocalLinearity", "flip_sign", "local_linearity", "predicted_change"]

@@ -1,8 +1,11 @@
-"""`flip_sign`: one gradient step that changes the sign of a network, or the class it chooses.
+"""`flip_sign`: one gradient step that changes the sign of a network, or the class it chooses; and why nothing
+flipped.
 
-Theorem 1.1 of the paper on random ReLU networks: around an input such a network is so nearly linear that a single
-step along its gradient flips its sign, of a size about 1/√d of the input's. A linear function flips at
-|f| / ‖∇f‖; the ray is searched around that length for the first flip there is.
+Theorem 1.1 of "Adversarial Examples in Multi-Layer Random ReLU Networks" (Bartlett, Bubeck and Cherapanamjeri,
+2021): around an input such a network is so nearly linear that a single step along its gradient flips its sign, of
+a size about 1/√d of the input's. A linear function flips at |f| / ‖∇f‖; the ray is searched around that length for
+the first flip there is. Where there is none, the answers tell why: labels, few digits, noise, probabilities that
+are not read as such.
 """
 
 from __future__ import annotations
@@ -13,29 +16,149 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reluctant.adversarial.confirmation import asked_again, on_target
-from reluctant.adversarial.explaining import CONSTANT, explained, look_like_labels, of_labels, without_link
-from reluctant.adversarial.inputs import HasBasis, checked_basis, checked_input, checked_steps
-from reluctant.adversarial.line import RAY_ROWS
-from reluctant.adversarial.margins import Margins
-from reluctant.adversarial.probe import AGAIN, PROBE_ROWS
-from reluctant.adversarial.result import Flip
-from reluctant.adversarial.search import follow
-from reluctant.adversarial.sources import Known, Queried
-from reluctant.adversarial.units import Copy, checked_threshold, crossed, own_threshold
+from reluctant.adversarial.decision import Margins, NetworkCopy, checked_threshold, crossed_threshold, own_threshold
+from reluctant.adversarial.flip_search import Flip, FlipSearch, follow_gradients, outcome_in_words
+from reluctant.adversarial.gradient_source import (
+    HasBasis,
+    KnownNetwork,
+    QueriedTarget,
+    checked_basis,
+    checked_input,
+    checked_steps,
+)
+from reluctant.adversarial.ray import ASKED_AGAIN, PROBE_ROWS, RAY_ROWS
 from reluctant.domains import Domain
 from reluctant.errors import BudgetExhausted, InvalidInput, NonFiniteAnswer, TargetError
 from reluctant.geometry.gradients import GRADIENT_ROWS
+from reluctant.health.answers import (
+    answer_kind,
+    find_decimals,
+    format_noise,
+    in_unit,
+    is_one_hot,
+    narrowest_format,
+    rounded_to,
+)
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
-from reluctant.oracles import Counting, Oracle
-from reluctant.oracles.opening import as_opened
+from reluctant.oracles import Counting, Facts, Kind, Oracle
+from reluctant.oracles.links import link_of
+from reluctant.oracles.open import as_opened
 from reluctant.results import Outcome
 
-__all__ = ["MOST_ROWS", "flip_sign"]
+__all__ = [
+    "CONSTANT_REASON",
+    "MOST_FLIP_ROWS",
+    "explain_unflipped",
+    "flip_sign",
+    "labels_reason",
+    "look_like_labels",
+    "without_link_reason",
+]
 
-ELSEWHERE = 64  # random inputs asked to tell a flat place from a constant target, and from one that answers labels
+CERTAIN_MARGIN = 1e-3  # a probability that far from 0 or 1 is one of a class that is certain
+ON_A_COPY = (
+    "The step can be found on a network that was recovered from them, or trained on them (rl.train_student), "
+    "network= (flip --network)."
+)
+LABELS_REASON = f"{Outcome.PIECEWISE_CONSTANT.happened} They have no gradient. {ON_A_COPY}"
+NUMBERS_HINT = "If they are numbers, say where they change side, threshold= (--threshold)."
+CONSTANT_REASON = f"{Outcome.CONSTANT} If it answers labels: {ON_A_COPY[0].lower()}{ON_A_COPY[1:]}"
+CERTAIN_REASON = f"The target does not change around this input, as answers do not that are certain. {ON_A_COPY}"
+NOISE_REASON = "On the way from this input answers come no farther beyond the boundary than their noise or rounding."
+CHANCES_HINT = (
+    "The answers lie between 0 and 1: if they are probabilities, one half is the boundary, threshold=0.5 "
+    "(--threshold 0.5), or read them through their link, link='sigmoid' (--link sigmoid)."
+)
+AT_ZERO_HINT = "One output that does not change side at 0 has a threshold of its own, threshold= (--threshold)."
+UNREADABLE_REASON = (
+    "A probability is exactly 0 or 1 where it was asked, and its link cannot read it. Without the link one half is the "
+    "boundary, threshold=0.5 (--threshold 0.5)."
+)
+UNREADABLE_TANH_REASON = (
+    "An answer is exactly -1 or 1 where it was asked, and its link cannot read it. Without the link 0 is the boundary."
+)
+CLASSES_HINT = "The answers look like probabilities: read them through their link, link='softmax' (--link softmax)."
+
+
+def look_like_labels(answers: FloatArray, kind: Kind, *, still: bool) -> bool:
+    """True of labels, and of whole numbers that look like them; still: they did not change under small steps."""
+    if kind is Kind.LABELS or is_one_hot(answers):
+        return True
+    whole = answers.shape[1] == 1 and np.array_equal(answers, np.round(answers)) and (answers.min() >= 0 or still)
+    return bool(whole and (still or find_decimals(answers) is None))
+
+
+def labels_reason(answers: FloatArray) -> str:
+    """What is said of labels (n, m), which may be numbers where there is one of them."""
+    return f"{LABELS_REASON} {NUMBERS_HINT}" if answers.shape[1] == 1 else LABELS_REASON
+
+
+def explain_unflipped(
+    search: FlipSearch, source: QueriedTarget, answers: FloatArray, steps: int, threshold: float | None
+) -> FlipSearch:
+    """Say what the answers (n, m) look like, where that is why nothing flipped."""
+    if search.outcome is Outcome.FLAT:
+        return _without_gradient(search, source, answers)
+    if search.outcome is not Outcome.NOT_FLIPPED:
+        return search
+    happened, advice = outcome_in_words(search.outcome, steps)
+    unread = _unread_hint(answers, source.oracle.facts, threshold)
+    if unread:
+        return search.because(f"{happened} {unread}")
+    if source.probe.coarse and search.evidence["smallest margin"] <= source.least:
+        return search.because(f"{NOISE_REASON} {_digits_limit(source, answers)}. {advice}", Outcome.TOO_NOISY)
+    facts = source.oracle.facts
+    at_zero = facts.outputs == 1 and not facts.saturates and own_threshold(threshold, facts) == 0
+    return search.because(f"{happened} {advice} {AT_ZERO_HINT if at_zero else ''}".strip())
+
+
+def without_link_reason(oracle: Oracle) -> dict[str, str]:
+    """The reason where one answer is at its end, exactly, so that its link has nothing to read."""
+    facts, reason = oracle.facts, UNREADABLE_TANH_REASON if link_of(oracle) == "tanh" else UNREADABLE_REASON
+    return {"reason": reason} if facts.saturates and not facts.reference and facts.outputs == 1 else {}
+
+
+def _without_gradient(search: FlipSearch, source: QueriedTarget, answers: FloatArray) -> FlipSearch:
+    """Labels, too few digits for one, or none there."""
+    if look_like_labels(answers, source.oracle.facts.kind, still=source.probe.still):
+        return search.because(labels_reason(answers), Outcome.PIECEWISE_CONSTANT)
+    certain = _are_certain(source.values)
+    if not certain and (source.probe.coarse or find_decimals(answers) is not None):
+        digits = _digits_limit(source, answers)
+        return search.because(f"{digits}: not enough for a gradient here. {ON_A_COPY}", Outcome.TOO_NOISY)
+    return search.because(CERTAIN_REASON) if certain else search
+
+
+def _are_certain(p: FloatArray) -> bool:
+    return in_unit(p) and bool((np.minimum(p, 1 - p) < CERTAIN_MARGIN).all())
+
+
+def _unread_hint(answers: FloatArray, facts: Facts, threshold: float | None) -> str:
+    """How probabilities could be read that were taken for values; empty where they are none."""
+    if facts.saturates or own_threshold(threshold, facts):
+        return ""
+    if answers.shape[1] == 1:
+        return CHANCES_HINT if in_unit(answers) else ""
+    return CLASSES_HINT if answer_kind(answers) is Kind.PROBABILITIES else ""
+
+
+def _digits_limit(source: QueriedTarget, answers: FloatArray) -> str:
+    """What limits the digits of the answers."""
+    behind = source.behind
+    if behind is not None and behind.noise:
+        return f"The {behind.noun} behind the link are {behind.told}"
+    decimals = find_decimals(answers)
+    if decimals is not None:
+        return f"The answers are {rounded_to(decimals)}"
+    if source.sd <= 2 * format_noise(answers) * float(np.abs(answers).max()):
+        return f"The answers are in {narrowest_format(answers)}"
+    return f"The answers have noise of {source.sd:.1e}"
+
+
+ELSEWHERE_ROWS = 64  # random inputs asked to tell a flat place from a constant target, and from one that answers labels
 # Of one step at one input, besides one for each direction of the gradient; with a network it takes fewer.
-MOST_ROWS = PROBE_ROWS + GRADIENT_ROWS + RAY_ROWS + AGAIN + ELSEWHERE
+MOST_FLIP_ROWS = PROBE_ROWS + GRADIENT_ROWS + RAY_ROWS + ASKED_AGAIN + ELSEWHERE_ROWS
 
 
 def flip_sign(
@@ -73,7 +196,7 @@ def flip_sign(
     opened = as_opened(target)
     start, basis = checked_input(x, opened.dim, opened.facts.domain), checked_basis(span, opened.dim)
     checked_threshold(threshold, opened.outputs, linked=opened.facts.saturates)
-    copy = None if network is None else Copy.of(network, opened, threshold)
+    copy = None if network is None else NetworkCopy.of(network, opened, threshold)
     opened.begin("flip", rng)
     before = dict(opened.ledger.stages)
     try:
@@ -84,7 +207,7 @@ def flip_sign(
     except BudgetExhausted as error:
         flip = Flip(Outcome.OUT_OF_BUDGET, start, evidence={"error": str(error)})
     except NonFiniteAnswer as error:
-        flip = Flip(Outcome.NON_FINITE, start, evidence={"error": str(error), **without_link(opened)})
+        flip = Flip(Outcome.NON_FINITE, start, evidence={"error": str(error), **without_link_reason(opened)})
     except TargetError as error:
         flip = Flip(Outcome.TARGET_FAILED, start, evidence={"error": str(error)})
     return replace(flip, rows=opened.ledger.since(before), stage=opened.ledger.last_stage)
@@ -103,10 +226,10 @@ def _on_network(
         raise InvalidInput.about(got, got="one", expected="none where the target is a network itself")
     checked_threshold(threshold, target.outputs)
     start = checked_input(x, target.dim, Domain())
-    source = Known.at(target, start, Domain())
+    source = KnownNetwork.at(target, start, Domain())
     values = source.ask(start[None])[0]
     margins = Margins.at(values, threshold=0.0 if threshold is None else threshold)
-    return follow(source, start, steps, values, margins).flip(margins.threshold)
+    return follow_gradients(source, start, steps, values, margins).flip(margins.threshold)
 
 
 def _by_questions(
@@ -118,7 +241,7 @@ def _by_questions(
     rng: np.random.Generator,
 ) -> Flip:
     facts = oracle.facts
-    source = Queried.at(oracle, start, basis, rng, far=True)
+    source = QueriedTarget.at(oracle, start, basis, rng, far=True)
     answers, still = source.probe.answers, source.probe.still
     if source.probe.flat:
         answers = np.concatenate([answers, _elsewhere(oracle, rng)])
@@ -126,27 +249,27 @@ def _by_questions(
     if labels or not np.ptp(answers, axis=0).any():
         return _without_slopes(start, answers)
     margins = Margins.at(source.values, facts.reference, own_threshold(threshold, facts))
-    search = asked_again(source, follow(source, start, steps, source.values, margins))
+    search = asked_again(source, follow_gradients(source, start, steps, source.values, margins))
     if search.outcome is Outcome.FLAT and not (source.probe.coarse or source.probe.flat):
         answers = np.concatenate([answers, _elsewhere(oracle, rng)])  # which may show how they are rounded
-    return explained(search, source, answers, steps, threshold).flip(crossed(margins, oracle))
+    return explain_unflipped(search, source, answers, steps, threshold).flip(crossed_threshold(margins, oracle))
 
 
 def _without_slopes(start: FloatArray, answers: FloatArray) -> Flip:
     """Labels, or one answer alone, which may be a label."""
     if np.ptp(answers, axis=0).any():
-        return Flip(Outcome.PIECEWISE_CONSTANT, start, evidence={"reason": of_labels(answers)})
+        return Flip(Outcome.PIECEWISE_CONSTANT, start, evidence={"reason": labels_reason(answers)})
     whole = answers.shape[1] == 1 and float(answers[0, 0]).is_integer()
-    return Flip(Outcome.CONSTANT, start, evidence={"reason": CONSTANT} if whole else {})
+    return Flip(Outcome.CONSTANT, start, evidence={"reason": CONSTANT_REASON} if whole else {})
 
 
 def _elsewhere(oracle: Counting, rng: np.random.Generator) -> FloatArray:
     with oracle.stage("probe"):
-        return oracle.query(oracle.facts.domain.sample(rng, ELSEWHERE, oracle.dim))
+        return oracle.query(oracle.facts.domain.sample(rng, ELSEWHERE_ROWS, oracle.dim))
 
 
-def _by_network(oracle: Counting, start: FloatArray, copy: Copy, steps: int) -> Flip:
-    source = Known.at(copy.network, start, oracle.facts.domain)
+def _by_network(oracle: Counting, start: FloatArray, copy: NetworkCopy, steps: int) -> Flip:
+    source = KnownNetwork.at(copy.network, start, oracle.facts.domain)
     values = source.ask(start[None])[0]
-    search = on_target(oracle, copy, follow(source, start, steps, values, copy.margins(values)), steps)
-    return search.flip(crossed(search.margins, oracle))
+    search = on_target(oracle, copy, follow_gradients(source, start, steps, values, copy.margins(values)), steps)
+    return search.flip(crossed_threshold(search.margins, oracle))

@@ -1,7 +1,8 @@
 """`local_linearity`: how much the gradient changes with the distance from an input.
 
-In a random network with ℓ hidden layers the relative change at radius r (of the input's norm) in a random direction
-is about √(2ℓr/π): each layer's neurons change side with probability about r/π. Along the gradient it is larger.
+In a random network with ℓ hidden layers the relative change at radius r (of the input's norm) in a random
+direction is about √(2ℓr/π): each layer's neurons change side with probability about r/π. Along the gradient it is
+larger.
 """
 
 from __future__ import annotations
@@ -13,26 +14,25 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reluctant.adversarial.inputs import checked_input
-from reluctant.adversarial.line import walk
-from reluctant.adversarial.margins import Margins, Toward
-from reluctant.adversarial.search import LEAST_SLOPE
-from reluctant.adversarial.sources import Known, Queried, Source
+from reluctant.adversarial.decision import Margins, Toward
+from reluctant.adversarial.flip_search import LEAST_SLOPE
+from reluctant.adversarial.gradient_source import GradientSource, KnownNetwork, QueriedTarget, checked_input
+from reluctant.adversarial.ray import walk
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, NoGradient
 from reluctant.health.noise import MEDIAN_OF_ABS_NORMAL
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Oracle
-from reluctant.oracles.opening import as_opened
+from reluctant.oracles.open import as_opened
 
 __all__ = ["LocalLinearity", "local_linearity", "predicted_change"]
 
 # points (n, d) to slopes (n, k) of one margin, and the norm of what noise puts on a difference of two of them
-Slopes: TypeAlias = Callable[[FloatArray], tuple[FloatArray, float]]
+MarginSlopes: TypeAlias = Callable[[FloatArray], tuple[FloatArray, float]]
 
 RADII = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
-HALF = 0.5  # change of gradient that ends the neighbourhood in which one step can be trusted
+HALF_CHANGE = 0.5  # change of gradient that ends the neighbourhood in which one step can be trusted
 
 
 def predicted_change(hidden_layers: int, radius: ArrayLike) -> FloatArray:
@@ -79,14 +79,14 @@ class LocalLinearity:
 
 
 def _half_way(radii: FloatArray, change: FloatArray) -> float:
-    beyond = np.flatnonzero(change >= HALF)
+    beyond = np.flatnonzero(change >= HALF_CHANGE)
     if not len(beyond):
         return float("inf")
     last = int(beyond[0])
     if last == 0:
         return float(radii[0])
     (low, high), (a, b) = np.log(radii[last - 1 : last + 1]), change[last - 1 : last + 1]
-    return float(np.exp(low + (high - low) * (HALF - a) / (b - a)))
+    return float(np.exp(low + (high - low) * (HALF_CHANGE - a) / (b - a)))
 
 
 def local_linearity(
@@ -116,14 +116,14 @@ def local_linearity(
     generator = as_generator(rng)
     if isinstance(target, ReLUNetwork):
         start = _off_origin(checked_input(x, target.dim, Domain()))
-        toward = _toward(Known.at(target, start, Domain()), start, reference=False)
+        toward = _toward(KnownNetwork.at(target, start, Domain()), start, reference=False)
         nearby = _Nearby.draw(start, toward, sizes, directions, generator)
         return nearby.compare(_known_slopes(target, toward), Domain())
     opened = as_opened(target)
     start = _off_origin(checked_input(x, opened.dim, opened.facts.domain))
     opened.begin("linearity", rng)
     before = opened.queries
-    source = Queried.at(opened, start, None, generator)
+    source = QueriedTarget.at(opened, start, None, generator)
     toward = _toward(source, start, opened.facts.reference)
     nearby = _Nearby.draw(start, toward, sizes, directions, generator)
     found = nearby.compare(_asked_slopes(source, toward, probes), opened.facts.domain)
@@ -146,7 +146,7 @@ def _off_origin(start: FloatArray) -> FloatArray:
     return start
 
 
-def _toward(source: Source, start: FloatArray, reference: bool) -> Toward:
+def _toward(source: GradientSource, start: FloatArray, reference: bool) -> Toward:
     values = source.ask(start[None])[0]
     margins, gradient = Margins.at(values, reference), source.gradient(start)
     toward = margins.toward_boundary(values, gradient, np.zeros_like(start), LEAST_SLOPE * source.slope_noise)
@@ -156,11 +156,11 @@ def _toward(source: Source, start: FloatArray, reference: bool) -> Toward:
     return toward
 
 
-def _known_slopes(network: ReLUNetwork, toward: Toward) -> Slopes:
+def _known_slopes(network: ReLUNetwork, toward: Toward) -> MarginSlopes:
     return lambda points: (np.einsum("m,nmd->nd", toward.form, network.gradients(points)), 0.0)
 
 
-def _asked_slopes(source: Queried, toward: Toward, probes: int | None) -> Slopes:
+def _asked_slopes(source: QueriedTarget, toward: Toward, probes: int | None) -> MarginSlopes:
     """Slopes along random orthonormal directions, scaled so that their norm is that of the gradient on average."""
     dim = source.oracle.dim
     basis = None if probes is None or probes >= dim else _orthonormal(probes, dim, source.rng)
@@ -198,7 +198,7 @@ class _Nearby:
         down = toward.change / np.linalg.norm(toward.change)
         return cls(start, radii, np.concatenate([directions, down[None]]), float(np.linalg.norm(toward.slope)))
 
-    def compare(self, slopes: Slopes, domain: Domain) -> LocalLinearity:
+    def compare(self, slopes: MarginSlopes, domain: Domain) -> LocalLinearity:
         lengths = self.radii * np.linalg.norm(self.start)
         rays = [walk(self.start, direction, lengths, domain) for direction in self.directions]
         points = np.concatenate([self.start[None], *rays])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reluctant.audit.known import Known
 from reluctant.audit.training import training_limits
 from reluctant.health.words import OTHER_ANSWERS, class_numbers
-from reluctant.networks.network import OF_EACH_VALUE
+from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.oracles import Facts
 
 __all__ = ["assumed"]
@@ -66,7 +66,7 @@ def _of_links(known: Known) -> list[str]:
         through = FROM_THE_OTHERS if known.link == "top-k" else known.link
         told = "those of a tanh" if known.link == "tanh" else "probabilities"
         said.append(f"The answers are {told}; {read} back through their {through}.{_put_right(known)}")
-    if known.network is not None and known.written_link not in OF_EACH_VALUE:
+    if known.network is not None and known.written_link not in ELEMENTWISE_LINKS:
         said.append("Probabilities do not tell a value added to every class alike: the first class is taken as 0.")
     return said
 

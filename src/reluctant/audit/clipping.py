@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reluctant.domains import Domain
-from reluctant.extraction.clipped import seems_clipped
+from reluctant.extraction.prospects import seems_clipped
 from reluctant.results import Result
 
 __all__ = ["clipped_to", "clipped_words"]

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reluctant.defenses.precision import MOST_DIGITS
-from reluctant.learning.student.driver import DIFFERING
-from reluctant.learning.student.measured import labels_allowed
+from reluctant.defenses.defense import MOST_DIGITS
+from reluctant.learning.student.student_error import labels_allowed
+from reluctant.learning.student.trainer import DIFFERING
 from reluctant.percentages import percentage, told_apart
 from reluctant.results import Ended, Outcome
 

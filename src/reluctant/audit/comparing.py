@@ -9,13 +9,13 @@ import numpy as np
 
 from reluctant.audit.leak import Rebuilt
 from reluctant.audit.tidied import Tidied
-from reluctant.defenses.disclosure import labels_of
+from reluctant.defenses.defense import labels_of
 from reluctant.learning.student import commonest_share
-from reluctant.networks.network import OF_EACH_VALUE
+from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Kind, Oracle
-from reluctant.oracles.link import AnswerLink, Linked
-from reluctant.oracles.network import LINK_FUNCTIONS
+from reluctant.oracles.adapters.callable import LINK_FUNCTIONS
+from reluctant.oracles.links import AnswerLink, Linked
 from reluctant.results import Result
 
 __all__ = ["TO_REFERENCE", "Beside"]
@@ -59,7 +59,7 @@ class Beside:
         if self.reference:
             return undone == "sigmoid"  # noise had made them look independent
         as_it_is = undone == "identity"
-        return not as_it_is if self.link == "identity" else self.link in OF_EACH_VALUE and as_it_is
+        return not as_it_is if self.link == "identity" else self.link in ELEMENTWISE_LINKS and as_it_is
 
     def by_values(self, found: Rebuilt, values: FloatArray) -> Rebuilt:
         """Beside the values that answers are read as."""

@@ -14,12 +14,11 @@ from reluctant.audit.shares import STUDENTS, TIMES
 from reluctant.audit.sweep import TRAINED
 from reluctant.audit.sweeping import StandIn, sweep
 from reluctant.defenses import HonestCost, defend
-from reluctant.defenses.registry import DIGITS, split_last
+from reluctant.defenses.registry import FEWER_DIGITS, split_last_defenses
 from reluctant.domains import Domain
 from reluctant.oracles import Counting, NetworkOracle, Oracle, open_oracle
-from reluctant.oracles.link import AnswerLink
-from reluctant.oracles.network import LINK_FUNCTIONS
-from reluctant.oracles.plain import Plain
+from reluctant.oracles.adapters.callable import LINK_FUNCTIONS
+from reluctant.oracles.links import AnswerLink, PlainProbabilities
 from reluctant.results import Outcome, Result
 
 __all__ = ["try_defenses"]
@@ -100,7 +99,9 @@ def _copy(known: Known, domain: Domain) -> tuple[Oracle, Oracle, tuple[str, ...]
     if file is None:
         raise Skip("There is no local copy: the network was not recovered, and the target is not a file.")
     # Of percentages digits are cut before they are divided by 100, and stay where they are.
-    before, last = split_last(known.given.defense, DIGITS) if known.written is None else (known.given.defense, ())
+    before, last = (
+        split_last_defenses(known.given.defense, FEWER_DIGITS) if known.written is None else (known.given.defense, ())
+    )
     yardstick = _behind(known, _links(before), domain)
     return _behind(known, before, domain), yardstick, last or format_served(known.served), "the local file"
 
@@ -110,7 +111,7 @@ def _behind(known: Known, defense: Sequence[str], domain: Domain) -> Oracle:
     assert known.given.file is not None
     bare: Oracle = open_oracle(known.given.file, precision=known.given.precision, percent=known.given.percent)
     defended = defend(bare, *defense)
-    as_read = defended if known.written is None else Plain(defended, known.written)
+    as_read = defended if known.written is None else PlainProbabilities(defended, known.written)
     return open_oracle(as_read, domain=domain, output=known.given.output)
 
 

@@ -36,9 +36,9 @@ from reluctant.engines import Engine
 from reluctant.errors import ReluctantError
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Oracle
-from reluctant.oracles.http import shown_target
-from reluctant.oracles.link import AnswerLink
-from reluctant.oracles.opening import Precision, as_opened
+from reluctant.oracles.http.security import shown_target
+from reluctant.oracles.links import AnswerLink
+from reluctant.oracles.open import RunPrecision, as_opened
 
 __all__ = ["HONEST_INPUTS", "STEPS", "Watch", "audit", "not_opened"]
 
@@ -70,7 +70,7 @@ def audit(
     price: Price | None = None,
     rate: float | None = None,
     file: str | Path | None = None,
-    precision: Precision = "as-served",
+    precision: RunPrecision = "as-served",
     defense: Sequence[str] = (),
     percent: bool = False,
     link: AnswerLink = "identity",

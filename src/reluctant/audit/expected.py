@@ -8,8 +8,15 @@ from typing import Any
 from reluctant.audit.known import Known
 from reluctant.audit.recovered import Price
 from reluctant.estimation import Estimate, estimate
-from reluctant.estimation.answers import DECIMALS, FLOAT32, FLOAT64, NOISE, ROUNDED_SINGLE, UNMEASURED_DECIMALS
-from reluctant.estimation.shapes import FEWEST_LAYERS
+from reluctant.estimation.measurements import (
+    DECIMALS,
+    FEWEST_LAYERS,
+    FLOAT32,
+    FLOAT64,
+    NOISE,
+    ROUNDED_SINGLE,
+    UNMEASURED_DECIMALS,
+)
 from reluctant.extraction.prospects import exact_refusal
 from reluctant.health import Health
 from reluctant.oracles import Facts

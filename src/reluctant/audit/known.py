@@ -22,12 +22,11 @@ from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Kind
-from reluctant.oracles.link import AnswerLink, written_link
-from reluctant.oracles.opening import Precision
-from reluctant.oracles.plain import Writing
+from reluctant.oracles.links import AnswerLink, ProbabilityFormat, written_link
+from reluctant.oracles.open import RunPrecision
 from reluctant.results import Ended, Outcome, Result
 from reluctant.span import Span
-from reluctant.verification.bends import Bends
+from reluctant.verification.points import Bends
 
 __all__ = ["OF_CREASES", "Given", "Known", "Skip", "StepFunction", "as_given", "skip_where"]
 
@@ -51,7 +50,7 @@ class Given:
     sampled: bool = True
     shape: tuple[int, int] | None = None
     file: Path | None = None
-    precision: Precision = "as-served"
+    precision: RunPrecision = "as-served"
     link: AnswerLink = "identity"
     output: int | None = None
     seconds: float = 0.0
@@ -85,7 +84,7 @@ class Known:
     link: AnswerLink = "identity"
     reach: Domain | None = None
     clipped: Domain | None = None
-    written: Writing | None = None
+    written: ProbabilityFormat | None = None
     noisy: bool = False
     without: tuple[int, ...] = ()
     looked_behind: bool = False

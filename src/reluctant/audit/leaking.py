@@ -17,13 +17,13 @@ from reluctant.audit.leak import NO_DEFENSE, OF_LABELS, Leak, Rebuilt, narrow_ba
 from reluctant.audit.limits import Allowance, Clock
 from reluctant.audit.tidied import Tidied
 from reluctant.defenses import HonestCost, defend, honest_cost
-from reluctant.defenses.registry import FORMATS, LESS_TO_ASK, kind_of, split_last
+from reluctant.defenses.registry import LESS_TO_ASK, NUMBER_FORMATS, defense_kind, split_last_defenses
 from reluctant.extraction import extract
 from reluctant.learning import learn
 from reluctant.learning.student import FEWEST, ROWS, rows_like, train_student
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Kind, Oracle, open_oracle
-from reluctant.oracles.link import AnswerLink
+from reluctant.oracles.links import AnswerLink
 from reluctant.results import Result
 from reluctant.span import Span, recover_span
 
@@ -127,7 +127,7 @@ class _Cell:
 
     def behind(self, oracle: Oracle) -> Oracle:
         """Any other behind the same: a number format is how the digits that are left are written."""
-        before, written = split_last(self.names, FORMATS)
+        before, written = split_last_defenses(self.names, NUMBER_FORMATS)
         return defend(oracle, *before, *self.last, *written)
 
     @property
@@ -237,7 +237,7 @@ class _Cell:
 
 
 def _kinds(names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(kind_of(name) for name in names)
+    return tuple(defense_kind(name) for name in names)
 
 
 def _only_labels(oracle: Oracle, names: Sequence[str]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 from reluctant.errors import BudgetExhausted, ReluctantError, TimeExhausted
 from reluctant.oracles import Counting
-from reluctant.oracles.guard import guarded
+from reluctant.oracles.limits import guarded
 
 __all__ = ["Allowance", "Clock", "ShareExhausted"]
 

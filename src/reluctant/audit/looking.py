@@ -20,8 +20,7 @@ from reluctant.health.reach import answered_box
 from reluctant.health.summary import FAR_ENOUGH
 from reluctant.numerics import as_generator
 from reluctant.oracles import Counting, Kind
-from reluctant.oracles.link import AnswerLink
-from reluctant.oracles.plain import Writing
+from reluctant.oracles.links import AnswerLink, ProbabilityFormat
 from reluctant.results import Outcome
 from reluctant.span import recover_span
 from reluctant.span.values import values_refusal
@@ -101,11 +100,11 @@ def _check_rest(oracle: Counting, known: Known, without: tuple[int, ...], seed: 
     return found | {"without": tuple(sorted([*without, *(kept[k] for k in found.get("without", ()))]))}
 
 
-def _writing(served: Health) -> Writing | None:
+def _writing(served: Health) -> ProbabilityFormat | None:
     """How probabilities are written, None of plain ones and of other answers."""
     untold = served.told is not None and served.refusal is Outcome.NON_FINITE
     number_format = served.number_format if served.decimals is None else None
-    return Writing(served.percent, number_format, untold) if served.percent or untold else None
+    return ProbabilityFormat(served.percent, number_format, untold) if served.percent or untold else None
 
 
 def _read(oracle: Counting, known: Known, served: Health, seed: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from reluctant.audit.recovered import is_trained
 from reluctant.audit.sweep import Sweep
 from reluctant.audit.trained import gives_labels
 from reluctant.audit.verdict import Verdict
-from reluctant.defenses.words import defense_words
+from reluctant.defenses.registry import defense_words
 from reluctant.percentages import percentage
 
 __all__ = ["names"]

@@ -10,7 +10,7 @@ from reluctant.audit.known import Known
 from reluctant.audit.shares import ENOUGH
 from reluctant.errors import ReluctantError
 from reluctant.estimation import Range, estimate
-from reluctant.estimation.shapes import FEWEST_LAYERS, Widths, shape_name
+from reluctant.estimation.measurements import FEWEST_LAYERS, Widths, shape_name
 from reluctant.health import Health
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting

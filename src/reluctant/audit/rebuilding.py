@@ -19,7 +19,7 @@ from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting
 from reluctant.results import Outcome
 from reluctant.verification.alignment import compare
-from reluctant.verification.bends import look_for_bends
+from reluctant.verification.points import look_for_bends
 
 __all__ = ["compare_with_truth", "confirm_part", "extract_network", "learn_network"]
 

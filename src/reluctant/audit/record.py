@@ -26,7 +26,7 @@ from reluctant.health.whole import Whole
 from reluctant.health.words import AS_A_CLASS, OTHER_ANSWERS, STEPWISE, likeness
 from reluctant.oracles import Facts, Kind, Rows
 from reluctant.results import Result
-from reluctant.runs import Record, jsonable
+from reluctant.run_record import Record, jsonable
 
 __all__ = ["LEAKS", "SCHEMA", "Audit", "StepRecord", "schema"]
 

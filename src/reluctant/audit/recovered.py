@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from reluctant.audit.closeness import is_close
-from reluctant.estimation.costs import PER_PRICE
-from reluctant.learning.student.measured import HeldOut
+from reluctant.estimation.attack_cost import PER_PRICE
+from reluctant.learning.student.student_error import HeldOutError
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
 from reluctant.percentages import percentage
@@ -35,7 +35,7 @@ def accuracy_of(run: Result) -> dict[str, Any]:
         return found | {"words": f"in every digit that its answers give{_seen(found)}"}
     if run.outcome is Outcome.RECOVERED and largest is not None:
         return found | {"words": f"to {_digits(largest)} digits{_seen(found)}"}
-    if isinstance(accuracy, HeldOut):
+    if isinstance(accuracy, HeldOutError):
         return found | _of_a_student(accuracy)
     if accuracy is not None:
         typical = float(np.sqrt(accuracy.error))
@@ -44,7 +44,7 @@ def accuracy_of(run: Result) -> dict[str, Any]:
     return found | {"words": f"by a network that was not verified{_seen(found)}"}
 
 
-def _of_a_student(measured: HeldOut) -> dict[str, Any]:
+def _of_a_student(measured: HeldOutError) -> dict[str, Any]:
     """Of a network trained on the answers: its error where they have a size, and how often its label is theirs."""
     inputs = f"{measured.points:,} inputs that it was not trained on"
     alone = f"(the commonest label alone: {percentage(measured.commonest)})"
@@ -79,7 +79,7 @@ def best_copy(runs: Iterable[Result | None]) -> Result | None:
 
 def is_copy(run: Result) -> bool:
     """True if its network is as good as a copy; a student says so itself, by the upper end of its error."""
-    student = isinstance(run.evidence.get("accuracy"), HeldOut)
+    student = isinstance(run.evidence.get("accuracy"), HeldOutError)
     if not run.ok and not _holds_at_use(run):
         return False
     return run.ok or (not student and is_close(accuracy_of(run)["typical"]))

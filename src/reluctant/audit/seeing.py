@@ -7,8 +7,7 @@ from collections.abc import Collection
 from reluctant.audit.tidied import Tidied
 from reluctant.domains import Domain
 from reluctant.oracles import Counting, Linked, Selected
-from reluctant.oracles.link import AnswerLink
-from reluctant.oracles.plain import Plain, Writing
+from reluctant.oracles.links import AnswerLink, PlainProbabilities, ProbabilityFormat
 
 __all__ = ["seen"]
 
@@ -20,7 +19,7 @@ def seen(
     inside: Domain | None = None,
     *,
     noisy: bool = False,
-    written: Writing | None = None,
+    written: ProbabilityFormat | None = None,
     without: Collection[int] = (),
 ) -> Counting:
     """The same target as it is looked at: its probabilities turned back into values, one output of many, in a range.
@@ -30,7 +29,7 @@ def seen(
     """
     kept = [k for k in range(oracle.outputs) if k not in without]
     rest = Selected(oracle.inner, kept) if without else oracle.inner
-    plain = rest if written is None else Plain(rest, written)
+    plain = rest if written is None else PlainProbabilities(rest, written)
     answered = Tidied(plain, link) if noisy and link != "identity" else plain
     values = answered if link == "identity" else Linked(answered, link)
     chosen = values if output is None else Selected(values, output)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reluctant.adversarial.flip import MOST_ROWS as FLIP_ROWS
+from reluctant.adversarial.flip import MOST_FLIP_ROWS as FLIP_ROWS
 from reluctant.audit.pictures import ERROR_POINTS, GRID, LINE_POINTS, SCALES
 from reluctant.audit.probing import INPUTS
 from reluctant.estimation import Range

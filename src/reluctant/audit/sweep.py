@@ -11,7 +11,7 @@ import numpy as np
 from reluctant.audit.leak import NO_DEFENSE, OF_LABELS, Leak
 from reluctant.audit.leaking import BUDGET
 from reluctant.audit.trained import MODEL, trained_sentence
-from reluctant.defenses.words import defense_words
+from reluctant.defenses.registry import defense_words
 from reluctant.percentages import percentage
 
 __all__ = ["TRAINED", "Sweep"]

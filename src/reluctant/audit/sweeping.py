@@ -21,12 +21,11 @@ from reluctant.audit.served import FLOAT64_DIGITS
 from reluctant.audit.sweep import Sweep
 from reluctant.audit.trained import first_student, hidden_of
 from reluctant.audit.trying import MORE_THAN_A_SHARE, Trial, TryOne, Watch, try_in_turn, try_on_engine
-from reluctant.defenses.disclosure import labels_of
-from reluctant.defenses.precision import MOST_DIGITS
+from reluctant.defenses.defense import MOST_DIGITS, labels_of
 from reluctant.engines import Engine
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Facts, Kind, Oracle
-from reluctant.oracles.link import AnswerLink
+from reluctant.oracles.links import AnswerLink
 
 __all__ = ["StandIn", "default_defenses", "sweep"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Oracle
 from reluctant.oracles.base import Wrapper
-from reluctant.oracles.link import ROUNDED_PROBABILITY_SLACK, AnswerLink
+from reluctant.oracles.links import ROUNDED_PROBABILITY_SLACK, AnswerLink
 
 __all__ = ["Tidied"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from reluctant.audit.closeness import CLOSE, error_words, is_close
 from reluctant.audit.leak import NO_DEFENSE, Leak, Rebuilt
-from reluctant.defenses.words import defense_words
+from reluctant.defenses.registry import defense_words
 from reluctant.oracles import Oracle
 from reluctant.percentages import percentage
 from reluctant.results import UNSETTLED

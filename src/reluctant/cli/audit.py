@@ -23,9 +23,9 @@ from reluctant.cli.repeat import command_line
 from reluctant.cli.stopping import Stop, stoppable
 from reluctant.cli.targets import TargetArgument, TargetOptions, with_target_options
 from reluctant.errors import InvalidInput, MissingDependency, TargetError, UnknownTarget, UnsafeFile, UnsupportedModel
-from reluctant.oracles.http import is_url
-from reluctant.oracles.link import AnswerLink
-from reluctant.oracles.opening import Precision
+from reluctant.oracles.keywords import is_url
+from reluctant.oracles.links import AnswerLink
+from reluctant.oracles.open import RunPrecision
 from reluctant.report import is_page_of_a_failure, three_figures
 
 __all__ = ["audit", "figures"]
@@ -131,7 +131,7 @@ def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str
         return audit_target(
             oracle, budget=budget, rng=options.seed, file=_file(target), repeat=repeat, watch=watch,
             defense=options.defense or (), percent=options.percent,
-            precision=cast(Precision, options.precision), link=cast(AnswerLink, options.link), output=options.output,
+            precision=cast(RunPrecision, options.precision), link=cast(AnswerLink, options.link), output=options.output,
             engine=options.engine, rate=options.rate, **settings,
         )  # fmt: skip
 

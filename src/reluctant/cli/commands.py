@@ -15,7 +15,7 @@ from reluctant.extraction.prospects import what_extraction_would_do
 from reluctant.health import check_health
 from reluctant.networks import ReLUNetwork
 from reluctant.results import Result
-from reluctant.runs import Record
+from reluctant.run_record import Record
 
 __all__ = ["extract", "health"]
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
+from reluctant._optional import require
 from reluctant.errors import InvalidInput
-from reluctant.optional import require
 from reluctant.report import write_audit_page
 from reluctant.results import Result
 

@@ -15,7 +15,7 @@ from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, 
 from reluctant.cli.words import advise, ending, spent
 from reluctant.errors import InvalidInput
 from reluctant.networks import ReLUNetwork
-from reluctant.runs import Record
+from reluctant.run_record import Record
 from reluctant.span import Subspace
 
 __all__ = ["flip"]

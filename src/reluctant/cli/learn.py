@@ -11,9 +11,9 @@ from reluctant.cli.files import NetworkOut, check_network_path, check_record_pat
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.cli.words import advise, ending, shown_network, spent
 from reluctant.learning import learn as learn_network
-from reluctant.learning.driver import EPS, NARROWEST
+from reluctant.learning.learner import EPS, NARROWEST
 from reluctant.results import Result
-from reluctant.runs import Record
+from reluctant.run_record import Record
 
 __all__ = ["learn"]
 

@@ -9,7 +9,7 @@ from typing import Any
 from reluctant.cli.repeat import command_line
 from reluctant.cli.targets import TargetOptions
 from reluctant.results import Outcome
-from reluctant.runs import ANSWERED, Record
+from reluctant.run_record import ANSWERED, Record
 
 __all__ = ["to_try"]
 

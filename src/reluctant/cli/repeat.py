@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from reluctant.cli.targets import TargetOptions
-from reluctant.oracles.http import shown_command_target, shown_request
+from reluctant.oracles.http.security import shown_command_target, shown_request
 
 __all__ = ["command_line"]
 

@@ -13,10 +13,9 @@ import typer
 from reluctant.cli.console import note
 from reluctant.cli.files import make_folder
 from reluctant.errors import InvalidInput
-from reluctant.experiments import EXPERIMENTS
-from reluctant.experiments.images import check_mnist
-from reluctant.experiments.running import PAGE, Plan, run_experiments
 from reluctant.numerics import as_generator
+from reluctant.papers.experiments.image_classifiers import check_mnist
+from reluctant.papers.experiments.reproduction import EXPERIMENTS, GALLERY_PAGE, ReproductionPlan, run_experiments
 
 __all__ = ["reproduce"]
 
@@ -76,12 +75,12 @@ def reproduce(
     say = _nothing if quiet else note
     say(f"{_counted(len(chosen))}, {size.value} size, into {out.resolve()}")
     records = []
-    plan = Plan(out, size.value, seed, mnist)
+    plan = ReproductionPlan(out, size.value, seed, mnist)
     for number, record in enumerate(run_experiments(chosen, plan, jobs, engine), 1):
         records.append(record)
         say(f"[{number}/{len(chosen)}] {_line(record)}")
         print(_text(out, record), flush=True)
-    print(_ending(records, out / PAGE))
+    print(_ending(records, out / GALLERY_PAGE))
     return 0 if all(record["ok"] for record in records) else 1
 
 

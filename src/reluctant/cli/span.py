@@ -12,7 +12,7 @@ from reluctant.cli.inputs import read_array
 from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.cli.words import advise, ending, spent
 from reluctant.errors import InvalidInput
-from reluctant.runs import Record
+from reluctant.run_record import Record
 from reluctant.span import Span, recover_span
 
 __all__ = ["span"]

@@ -17,7 +17,7 @@ from reluctant.cli.stopping import stoppable
 from reluctant.defenses import defend
 from reluctant.errors import InvalidInput
 from reluctant.oracles import Counting, open_oracle
-from reluctant.oracles.http import ServedKeywords
+from reluctant.oracles.keywords import ServedKeywords
 
 __all__ = ["TargetArgument", "TargetOptions", "opened_target", "with_target_options"]
 

@@ -15,13 +15,11 @@ from reluctant.health.answers import answer_kind, in_unit, is_one_hot
 from reluctant.health.behind import Behind
 from reluctant.health.told import largest_told
 from reluctant.networks import ReLUNetwork
-from reluctant.networks.network import OF_EACH_VALUE
+from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Kind, Linked
-from reluctant.oracles.link import NOISY, ToFirst, last_told
-from reluctant.oracles.link_words import ends_of, told_behind
-from reluctant.oracles.plain import in_percent
-from reluctant.runs import Record
+from reluctant.oracles.links import NOISY_SLACK, ToFirst, answer_ends, in_percent, last_raw_answers, noun_behind
+from reluctant.run_record import Record
 from reluctant.verification import Verification
 from reluctant.verification import verify as verify_network
 
@@ -83,7 +81,7 @@ def _refuse_unreadable(
     oracle: Counting, read: Counting, candidate: ReLUNetwork, options: TargetOptions, error: LinkMismatch
 ) -> None:
     """Raise of labels, percentages and noisy probabilities: what the link refused is no answer of values."""
-    told, p = Behind.last_of(read), last_told(read)
+    told, p = Behind.last_of(read), last_raw_answers(read)
     if p is not None and in_percent(p):
         raise error
     if told is not None and told.certain:
@@ -95,22 +93,24 @@ def _refuse_unreadable(
             expected="independent ones, as of the sigmoid that the network was written with",
             fix="Hold it against a network that was written with a softmax.",
         ) from error  # fmt: skip
-    if _add_up(p) or (candidate.link in OF_EACH_VALUE and _stay_between(oracle, candidate, options)):
+    if _add_up(p) or (candidate.link in ELEMENTWISE_LINKS and _stay_between(oracle, candidate, options)):
         fix = "How close a network comes to them, train_student and audit measure."
-        moved = f"{told_behind(candidate.link)} that noise has moved, which no link reads"
+        moved = f"{noun_behind(candidate.link)} that noise has moved, which no link reads"
         raise _refused(moved, fix) from error
 
 
 def _add_up(p: FloatArray | None) -> bool:
     """True of probabilities of classes, but for noise."""
-    return p is not None and bool(np.mean(np.abs(p.sum(axis=1) - 1) < NOISY) >= MOSTLY) and in_unit(p, NOISY)
+    return (
+        p is not None and bool(np.mean(np.abs(p.sum(axis=1) - 1) < NOISY_SLACK) >= MOSTLY) and in_unit(p, NOISY_SLACK)
+    )
 
 
 def _stay_between(oracle: Counting, candidate: ReLUNetwork, options: TargetOptions) -> bool:
     """True if far out answers are those of its link, but for noise, and the network's values are not. Cost: 3 rows."""
-    rows, (low, high) = _some_rows(oracle, options, FAR), ends_of(candidate.link)
+    rows, (low, high) = _some_rows(oracle, options, FAR), answer_ends(candidate.link)
     told, values = ((each - low) / (high - low) for each in (oracle.answer(rows), candidate(rows)))
-    return in_unit(told, NOISY) and not in_unit(values, NOISY)
+    return in_unit(told, NOISY_SLACK) and not in_unit(values, NOISY_SLACK)
 
 
 def _refused(got: str, fix: str) -> InvalidInput:
@@ -131,12 +131,12 @@ def _as_the_file_says(oracle: Counting, candidate: ReLUNetwork, options: TargetO
         read.answer(_some_rows(oracle, options))
     except LinkMismatch as error:
         refused = error
-    if link == "softmax" and _tells_largest_few(oracle, last_told(read), options):
+    if link == "softmax" and _tells_largest_few(oracle, last_raw_answers(read), options):
         return Counting(Linked(oracle.inner, "top-k"), oracle.ledger, oracle.facts.domain), LARGEST_FEW
     if refused is not None:
         _refuse_unreadable(oracle, read, candidate, options, refused)
         return _before_its_link(oracle, candidate)
-    return read, f"The network was written with a {link}: the target's {told_behind(link)} were read through it."
+    return read, f"The network was written with a {link}: the target's {noun_behind(link)} were read through it."
 
 
 def _tells_largest_few(oracle: Counting, few: FloatArray | None, options: TargetOptions) -> bool:
@@ -148,7 +148,7 @@ def _tells_largest_few(oracle: Counting, few: FloatArray | None, options: Target
 
 def _before_its_link(oracle: Counting, candidate: ReLUNetwork) -> tuple[Counting, str]:
     """A target that answers values, beside a network that is written with a link."""
-    if candidate.link in OF_EACH_VALUE or not _holds_log_ratios(candidate):
+    if candidate.link in ELEMENTWISE_LINKS or not _holds_log_ratios(candidate):
         return oracle, f"Compared before its {candidate.link}: the target's answers are not those of one."
     return Counting(ToFirst(oracle.inner), oracle.ledger, oracle.facts.domain), (
         f"The network was written with a {candidate.link} and holds log-ratios to the first class, whose own is 0; the "

@@ -9,7 +9,7 @@ from reluctant.cli.targets import TargetOptions
 from reluctant.health import Health
 from reluctant.health.words import TRAIN
 from reluctant.results import Ended, Outcome, Result
-from reluctant.runs import ANSWERED, Record
+from reluctant.run_record import ANSWERED, Record
 
 __all__ = ["advise", "advise_next", "answered_range", "ending", "shown_network", "spent"]
 

@@ -1,4 +1,7 @@
-"""Defenses by name: `defend(oracle, "decimals=3", "gaussian=1e-4,fixed")`."""
+"""Defenses by name: `defend(oracle, "decimals=3", "gaussian=1e-4,fixed")`, and how an owner calls each of them.
+
+A new defense is one more entry in `DEFENSES`, and one in `DEFENSE_NAMES` for reports.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +13,40 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.defenses.access import ClippedInputs, QueryLimit
-from reluctant.defenses.base import Defense
-from reluctant.defenses.disclosure import LabelsOnly, Probabilities, TopProbabilities
-from reluctant.defenses.noise import GaussianNoise, LaplaceNoise
-from reluctant.defenses.precision import Decimals, Digits, NumberFormat
+from reluctant.defenses.defense import (
+    ClippedInputs,
+    Decimals,
+    Defense,
+    Digits,
+    GaussianNoise,
+    LabelsOnly,
+    LaplaceNoise,
+    NumberFormat,
+    Probabilities,
+    QueryLimit,
+    TopProbabilities,
+)
 from reluctant.errors import InvalidInput
 from reluctant.oracles.base import Oracle
 
-__all__ = ["DEFENSES", "DIGITS", "FORMATS", "LESS_TO_ASK", "Entry", "defend", "kind_of", "split_last"]
+__all__ = [
+    "DEFENSES",
+    "FEWER_DIGITS",
+    "LESS_TO_ASK",
+    "NUMBER_FORMATS",
+    "DefenseEntry",
+    "defend",
+    "defense_kind",
+    "defense_words",
+    "split_last_defenses",
+]
 
 Maker = Callable[..., Defense]
 NOISE_SETTINGS: Mapping[str, Callable[[str], Any]] = {"fixed": lambda text: text != "no", "seed": int}
 
 
 @dataclass(frozen=True)
-class Entry:
+class DefenseEntry:
     """A defense in the list: how it is asked for, what it does, how to make it from the text after its name."""
 
     usage: str
@@ -35,23 +56,23 @@ class Entry:
     settings: Mapping[str, Callable[[str], Any]]
 
 
-def _nothing(text: str) -> tuple[Any, ...]:
+def _no_value(text: str) -> tuple[Any, ...]:
     if text:
         raise ValueError("takes no value")
     return ()
 
 
-def _bounds(text: str) -> tuple[Any, ...]:
+def _low_and_high(text: str) -> tuple[Any, ...]:
     low, high = text.split(":")
     return float(low), float(high)
 
 
-def _entry(usage: str, what: str, make: Maker, read: Callable[[str], Any] = _nothing, **settings: Any) -> Entry:
-    values = read if read in (_nothing, _bounds) else lambda text: (read(text),)
-    return Entry(usage, what, make, values, settings)
+def _entry(usage: str, what: str, make: Maker, read: Callable[[str], Any] = _no_value, **settings: Any) -> DefenseEntry:
+    values = read if read in (_no_value, _low_and_high) else lambda text: (read(text),)
+    return DefenseEntry(usage, what, make, values, settings)
 
 
-DEFENSES: dict[str, Entry] = {
+DEFENSES: dict[str, DefenseEntry] = {
     "decimals": _entry("decimals=3", "answers rounded to decimals", Decimals, int),
     "digits": _entry("digits=4", "answers rounded to significant digits", Digits, int),
     "float32": _entry("float32", "answers rounded to float32", partial(NumberFormat, dtype=np.float32)),
@@ -67,22 +88,22 @@ DEFENSES: dict[str, Entry] = {
     "top": _entry("top=1", "the largest probabilities, the others 0", TopProbabilities, int),
     "labels": _entry("labels", "the label alone", LabelsOnly),
     "limit": _entry("limit=10000", "a limit on the rows answered", QueryLimit, int),
-    "clip": _entry("clip=0:1", "inputs moved into a range", ClippedInputs, _bounds),
+    "clip": _entry("clip=0:1", "inputs moved into a range", ClippedInputs, _low_and_high),
 }  # fmt: skip
 
 LESS_TO_ASK = frozenset({"limit", "clip"})  # these do not change answers, but what is answered
-FORMATS = frozenset({"float32", "float16"})  # how answers are written, after all else is done to them
-DIGITS = frozenset({"decimals", "digits"}) | FORMATS  # these leave fewer digits of the same answers
+NUMBER_FORMATS = frozenset({"float32", "float16"})  # how answers are written, after all else is done to them
+FEWER_DIGITS = frozenset({"decimals", "digits"}) | NUMBER_FORMATS  # these leave fewer digits of the same answers
 
 
-def kind_of(defense: str) -> str:
+def defense_kind(defense: str) -> str:
     """Its name without its settings."""
     return defense.partition(",")[0].partition("=")[0].strip()
 
 
-def split_last(defenses: Sequence[str], kinds: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def split_last_defenses(defenses: Sequence[str], kinds: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Those before, and the last of them that are all of these kinds."""
-    last = list(takewhile(lambda name: kind_of(name) in kinds, reversed(defenses)))
+    last = list(takewhile(lambda name: defense_kind(name) in kinds, reversed(defenses)))
     return tuple(defenses[: len(defenses) - len(last)]), tuple(reversed(last))
 
 
@@ -102,11 +123,11 @@ def defend(oracle: Oracle, *defenses: str | Maker) -> Oracle:
             fix="Open the target first: rl.open_oracle(f).",
         )
     for defense in defenses:
-        oracle = _named(oracle, defense) if isinstance(defense, str) else defense(oracle)
+        oracle = _defend_by_name(oracle, defense) if isinstance(defense, str) else defense(oracle)
     return oracle
 
 
-def _named(oracle: Oracle, text: str) -> Defense:
+def _defend_by_name(oracle: Oracle, text: str) -> Defense:
     head, *rest = (part.strip() for part in text.split(","))
     name, _, value = head.partition("=")
     entry = DEFENSES.get(name)
@@ -123,3 +144,54 @@ def _named(oracle: Oracle, text: str) -> Defense:
     made = entry.make(oracle, *arguments, **settings)
     made.title = text
     return made
+
+
+DEFENSE_NAMES = {
+    "none": "no defense",
+    "decimals": "{} decimals",
+    "digits": "{} significant digits",
+    "float32": "float32",
+    "float16": "float16",
+    "gaussian": "Gaussian noise {}",
+    "laplace": "Laplace noise {}",
+    "softmax": "probabilities",
+    "log-softmax": "log-probabilities",
+    "sigmoid": "a probability each",
+    "top": "top {} probabilities",
+    "labels": "label alone",
+    "limit": "at most {} queries",
+    "clip": "inputs clipped to {}",
+}
+DEFENSE_NAMES_OF_ONE = {
+    "decimals": "1 decimal",
+    "digits": "1 significant digit",
+    "top": "top probability",
+    "limit": "at most 1 query",
+}
+GIVE_PROBABILITIES = ("softmax", "log-softmax", "sigmoid", "top")
+JOINTS = {"decimals": " of ", "digits": " of ", "float32": " in ", "float16": " in "}
+
+
+def defense_words(name: str) -> str:
+    """`decimals=3` as "3 decimals"; several one after the other; a name that is not known as it stands."""
+    parts = name.split(", ")
+    if len(parts) > 1 and parts[0] == "softmax" and parts[1].startswith("top="):
+        parts = parts[1:]  # of probabilities, as it says itself
+    return "".join(_joined_words(part, before) for before, part in zip(["", *parts], parts, strict=False))
+
+
+def _joined_words(part: str, before: str) -> str:
+    """With what joins it to the one before: digits of probabilities belong to them."""
+    kind, makes = part.partition("=")[0], before.partition("=")[0]
+    joint = JOINTS.get(kind, ", ") if makes in GIVE_PROBABILITIES else ", "
+    return f"{joint}{_words_of_one(part)}" if before else _words_of_one(part)
+
+
+def _words_of_one(name: str) -> str:
+    head, *settings = name.split(",")
+    kind, _, value = head.partition("=")
+    words = DEFENSE_NAMES.get(kind)
+    if words is None:
+        return name
+    words = DEFENSE_NAMES_OF_ONE[kind] if value == "1" and kind in DEFENSE_NAMES_OF_ONE else words.format(value)
+    return " ".join([words, *(f"({setting})" for setting in settings)])

@@ -1,9 +1,9 @@
 """Extraction: the exact network from answers."""
 
 from reluctant.extraction.any_depth import AnyDepth
+from reluctant.extraction.attempts import extract
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
-from reluctant.extraction.driver import extract
 from reluctant.extraction.few_digits import FewDigits
 
 __all__ = ["AnyDepth", "DepthThree", "DepthTwo", "FewDigits", "extract"]

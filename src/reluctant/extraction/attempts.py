@@ -1,8 +1,16 @@
-"""One call of `extract`: where to look, which methods to try in turn, and whether what they find verifies."""
+"""`extract`: check the target, run methods in turn, verify what they find; hard luck gets another attempt.
+
+`ExtractionRun` is one call: it reads the target's health, chooses where to look and which methods to try, and holds
+each candidate network against the target before it counts as recovered. Probabilities that saturate far out are
+looked at inside a box. A network that was recovered there is compared at typical inputs too; if it fails, wider
+boxes are tried, for a share of the rows spent so far. Budget, target errors and failed stages become outcomes with
+the partial network.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any
@@ -10,44 +18,100 @@ from typing import Any
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.errors import InvalidRows, NonFiniteAnswer, OutsideDomain
+from reluctant.errors import BudgetExhausted, InvalidInput, InvalidRows, NonFiniteAnswer, OutsideDomain, TargetError
 from reluctant.extraction.any_depth import AnyDepth
-from reluctant.extraction.candidate import Method
-from reluctant.extraction.clipped import evidence_of_clipping
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.depth_two.line import CROWD
-from reluctant.extraction.depth_two.main_pass import MAIN_PASS, UNEXPLAINED
-from reluctant.extraction.examining import examine_candidate
-from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.depth_two.main_pass import MAIN_PASS, WITNESS_CHECK
 from reluctant.extraction.few_digits import FewDigits
-from reluctant.extraction.layers import look_for_layers
+from reluctant.extraction.method import Candidate, Method, PartialNetwork, StageFailed, lifted
 from reluctant.extraction.orientation import orient
 from reluctant.extraction.prospects import (
     IN_STEPS,
     enough_inside_bounds,
+    evidence_of_clipping,
     exact_refusal,
     few_digits_are_enough,
+    has_noticeable_noise,
     in_few_bits,
-    noticeable,
     saturates,
     shows_too_little,
     too_few_digits,
 )
-from reluctant.extraction.so_far import Known, lifted
-from reluctant.extraction.wider import beyond_the_box
+from reluctant.extraction.straight_creases import look_for_layers
 from reluctant.geometry import DistanceNoise
 from reluctant.health import Health
 from reluctant.health.behind import refuse_labels
 from reluctant.health.check import examine as examine_health
 from reluctant.health.saturation import larger, readable_box, smaller, told_in_steps, unsaturated_box
 from reluctant.networks import ReLUNetwork
-from reluctant.oracles import Counting, Rows
-from reluctant.results import Outcome, Result
-from reluctant.verification.findings import Verification
-from reluctant.verification.precision import PrecisionCheck, examine_precision
+from reluctant.numerics import Noise, Rng, as_generator
+from reluctant.oracles import Counting, Oracle, Rows
+from reluctant.oracles.limits import Guard, guarded
+from reluctant.oracles.open import as_opened
+from reluctant.results import Outcome, Result, ended_by
+from reluctant.verification.agreement import Verification, examine
+from reluctant.verification.comparison import MOST_TOLERANCE, look_at_use
+from reluctant.verification.precision import Precision, PrecisionCheck, examine_precision
 
-__all__ = ["HEALTH_LINES", "NEEDS_SPACE", "Run"]
+__all__ = [
+    "FAR_POINTS",
+    "FEW_DIGITS_TOLERANCE",
+    "FEW_NEURONS",
+    "HEALTH_LINES",
+    "NEEDS_SPACE",
+    "POINTS_FOR_DEEP",
+    "ExtractionRun",
+    "Method",
+    "beyond_the_box",
+    "examine_candidate",
+    "extract",
+    "points_worth",
+]
+
+ATTEMPTS = 4
+
+
+def extract(oracle: Oracle, method: Method | None = None, *, rng: Rng = 0, attempts: int = ATTEMPTS) -> Result:
+    """Recover the network behind an oracle exactly, or say by which outcome it was not recovered.
+
+    Arguments:
+        oracle: the target.
+        method: how to look for it; None takes the cheapest that verifies: two layers, three, any number.
+        rng: seed of all random choices.
+        attempts: how often it may be tried, with other random choices or the next method.
+
+    Cost: about as many answers as the network has parameters, verification included; a row brings one answer for
+    each output.
+    """
+    _check_call(method, attempts)
+    opened = as_opened(oracle)
+    _check_domain(opened, method)
+    opened.begin("extract", rng)
+    run = ExtractionRun(opened, method, as_generator(rng))
+    try:
+        return run.result(*run.go(attempts))
+    except BudgetExhausted as error:
+        return run.result(Outcome.OUT_OF_BUDGET, run.partial, error=str(error))
+    except TargetError as error:
+        return run.result(ended_by(error, opened), run.partial, error=str(error))
+
+
+def _check_call(method: Method | None, attempts: int) -> None:
+    if attempts < 1:
+        raise InvalidInput.about("attempts", got=attempts, expected="at least 1")
+    if method is not None and (isinstance(method, type) or not hasattr(method, "run")):
+        raise InvalidInput.about("method", got=repr(method), expected="a method object", fix="Pass rl.DepthTwo().")
+
+
+def _check_domain(oracle: Counting, method: Method | None) -> None:
+    if isinstance(method, NEEDS_SPACE) and not oracle.facts.domain.is_space:
+        raise InvalidInput.about(
+            "domain", got=oracle.facts.domain.describe(), expected=f"all of space for {type(method).__name__}",
+            fix="Use rl.DepthTwo(), which stays inside, or leave the domain out if the target answers everywhere.",
+        )  # fmt: skip
+
 
 HEALTH_LINES = 4
 MOST_BOXES = 3  # each smaller than the one before, until no probability saturates
@@ -56,14 +120,14 @@ NEEDS_SPACE = (DepthThree, AnyDepth)  # methods that look far from the origin
 
 
 @dataclass
-class Run:
+class ExtractionRun:
     """One call of `extract`: what it has spent, what it has found so far."""
 
     oracle: Counting
     method: Method | None
     rng: np.random.Generator
     before: dict[str, Rows] = field(init=False)
-    known: Known | None = None  # of the attempt under way, or of the last one that had any
+    known: PartialNetwork | None = None  # of the attempt under way, or of the last one that had any
     stuck: str = ""  # stage that the last attempt failed in
     found: ReLUNetwork | None = None  # a whole network that was verified, and did not pass
     evidence: dict[str, Any] = field(default_factory=dict)
@@ -176,7 +240,7 @@ class Run:
         """The method that was asked for, again and again; else a ladder, by what the creases look like."""
         if self.method is not None:
             yield from repeat(self.method)
-        if noticeable(self.evidence["health"]) and self.may_use_few_digits(self.evidence["health"]):
+        if has_noticeable_noise(self.evidence["health"]) and self.may_use_few_digits(self.evidence["health"]):
             yield FewDigits()
         if self.few_digits:
             yield from repeat(FewDigits()) if self.oracle.facts.domain.is_space else map(FewDigits, MORE_DIRECTIONS)
@@ -185,7 +249,7 @@ class Run:
         part = self.part
         if part is not None and part.depth == 2 and part.widths[1] >= CROWD:
             yield DepthTwo()  # of other lines one may do, and what follows costs far more in a crowd
-            if MAIN_PASS in self.spent() and self.stuck != UNEXPLAINED:
+            if MAIN_PASS in self.spent() and self.stuck != WITNESS_CHECK:
                 return  # one hidden layer explains what lines show; what is missing is digits
         if not self.oracle.facts.domain.is_space or self.oracle.dim == 1:
             yield from repeat(DepthTwo())
@@ -218,7 +282,7 @@ class Run:
         checks = [self.evidence[name] for name in ("verification", "precision") if name in self.evidence]
         return next((check for check in checks if not check.ok), None)
 
-    def keep(self, known: Known) -> None:
+    def keep(self, known: PartialNetwork) -> None:
         """Remember what is known so far, should the run end here."""
         self.known = known
 
@@ -243,3 +307,110 @@ class Run:
             self.evidence.setdefault("reason", why)
         views = {f"{stage} search": view for stage, view in self.oracle.ledger.views.items()}
         return Result(outcome, network, self.spent(), self.oracle.ledger.last_stage, self.evidence | views | evidence)
+
+
+WIDER_BOXES = (2.0, 4.0)  # times the box whose network does not hold at typical inputs
+WIDER_BOX_ROWS = 2.0  # times what was asked before: few digits next to the corners can make a search endless
+
+
+def beyond_the_box(
+    run: ExtractionRun, space: Counting, box: Domain, network: ReLUNetwork
+) -> tuple[Outcome, ReLUNetwork]:
+    """Recovered if it holds at typical inputs, or one from a wider box does; else the first one, unverified.
+
+    One that is in doubt inside its box stays so, and is held against typical inputs as well.
+    """
+    doubted = run.doubt() is not None
+    holds = _holds_at_use(run, space, box, network)
+    if doubted or holds:
+        return (Outcome.UNVERIFIED if doubted else Outcome.RECOVERED), network
+    failures = [*run.evidence["failures"], f"verification: {run.evidence['verification']}"]
+    first, run.found, better = run.evidence | {"failures": failures}, network, None
+    try:
+        better = _from_wider_boxes(run, space, box)
+    finally:
+        run.evidence = first if better is None else run.evidence  # also where the budget ends inside a wider box
+    return (Outcome.UNVERIFIED, network) if better is None else (Outcome.RECOVERED, better)
+
+
+def _from_wider_boxes(run: ExtractionRun, space: Counting, box: Domain) -> ReLUNetwork | None:
+    """One attempt inside each; None if none gives a network that holds at typical inputs."""
+    within = guarded(space, _row_limit(WIDER_BOX_ROWS * space.ledger.total.asked))
+    for times in WIDER_BOXES:
+        wider = Domain(times * np.asarray(box.low), times * np.asarray(box.high))
+        try:
+            run.enter(within, wider)
+            found = run.attempt(run.method or DepthTwo(), run.evidence["health"], run.rng)
+            if run.doubt() is None and _holds_at_use(run, within, wider, found):
+                return found
+        except OutsideDomain:
+            raise
+        except (StageFailed, NonFiniteAnswer, InvalidRows, np.linalg.LinAlgError):
+            return None
+    return None
+
+
+def _holds_at_use(run: ExtractionRun, space: Counting, box: Domain, network: ReLUNetwork) -> bool:
+    """True if it was verified inside its box, and typical inputs do not speak against it.
+
+    One that was not is held against them too: by what it was seen to err by inside.
+    """
+    checked = run.evidence["verification"]
+    tol = checked.tol if checked.ok else checked.bound
+    run.evidence["verification"] = checked.beside(look_at_use(space, network, box, tol, run.rng))
+    return bool(run.evidence["verification"].ok)
+
+
+def _row_limit(limit: float) -> Guard:
+    """Refuse rows beyond so many."""
+
+    @contextmanager
+    def guard(passed: int, asked: int) -> Iterator[None]:
+        if passed + asked > limit:
+            raise StageFailed("wider box", "many more rows than all before", number=passed + asked, limit=limit)
+        yield
+
+    return guard
+
+
+VERIFICATION_SHARE = 5e-4  # random points at each scale, of the rows spent; creases are looked at besides
+FEWEST_POINTS, MOST_POINTS = 20, 64
+FEW_ROWS, POINTS_FOR_FEW_ROWS = 5000, 36  # a small network can afford more than its share
+FEW_NEURONS, FAR_POINTS = 32, 48  # parts of a few deeper neurons may look like one layer where random points are
+POINTS_FOR_DEEP = 160  # deeper neurons are active in parts of space that few points meet
+FEW_DIGITS_TOLERANCE = 0.1  # of the output's deviation: held-out answers have already been compared with the noise
+
+
+def examine_candidate(
+    oracle: Counting, network: ReLUNetwork, candidate: Candidate, noise: Noise, spent: int, rng: np.random.Generator
+) -> Verification:
+    """Target against network, after so many rows: where errors of a candidate of its kind would show.
+
+    `network` is the candidate's, put the right way round; `noise` the target's, as its health check has measured it.
+    """
+    one_layer = network.depth == 2
+    most = MOST_TOLERANCE
+    if candidate.precision is not None:
+        noise, most = _measured_noise(candidate.precision, noise, oracle), FEW_DIGITS_TOLERANCE
+    return examine(
+        oracle, network, rng,
+        noise=noise,
+        points=points_worth(spent) if network.depth <= 2 else POINTS_FOR_DEEP,
+        per_neuron=0,
+        held_out=candidate.held_out,
+        far=FAR_POINTS if one_layer and network.widths[1] <= FEW_NEURONS else 0,
+        most_tolerance=most,
+    )  # fmt: skip
+
+
+def _measured_noise(precision: Precision, noise: Noise, oracle: Counting) -> Noise:
+    """The noise as the method for few digits has measured it."""
+    near = float(precision.near.max())
+    return Noise(near if oracle.facts.domain.is_space else max(near, noise.absolute), noise.relative)
+
+
+def points_worth(spent: int) -> int:
+    """Random points at each scale that a network is verified at, after so many rows."""
+    if spent < FEW_ROWS:
+        return POINTS_FOR_FEW_ROWS
+    return int(np.clip(VERIFICATION_SHARE * spent, FEWEST_POINTS, MOST_POINTS))

@@ -1,8 +1,8 @@
 """The linear algebra all stages share: gradients at points of known activation pattern are linear in the neurons.
 
 At a point where the neurons in `active` are on, the gradient of output k is Σ_j active_j a_kj w_j + s_k. With
-enough points the neurons' weights w_j and the skip rows s_k follow from one least-squares solution, the same
-for every direction of input space.
+enough points the neurons' weights w_j and the skip rows s_k follow from one least-squares solution, the same for
+every direction of input space. A target without creases is one affine map.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from collections.abc import Callable
 import numpy as np
 
 from reluctant.arrays import HOST, Array, Arrays
+from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting
 
-__all__ = ["MANY_NEURONS", "Design", "design_matrix", "normal_solver", "solve_weighted"]
+__all__ = ["MANY_NEURONS", "Design", "affine_map", "design_matrix", "normal_solver", "solve_weighted"]
 
 MANY_NEURONS = 600  # from here on a factorisation that looks at every pivot takes a noticeable part of the time
 RIDGE = 1e-12  # of squares of columns of norm one: a column of zeros, a neuron never on, is left alone
@@ -71,3 +73,10 @@ def normal_solver(design: Array, arrays: Arrays = HOST) -> Callable[[Array], Arr
     normal[each, each] += RIDGE
     solve = arrays.cholesky_solver(normal)
     return lambda right: solve((design.T @ right) / scale) / scale
+
+
+def affine_map(oracle: Counting) -> ReLUNetwork:
+    """The map as a network without hidden layer. Cost: d + 1 rows."""
+    with oracle.stage("affine", expected=oracle.dim + 1):
+        answers = oracle.query(np.vstack([np.zeros(oracle.dim), np.eye(oracle.dim)]))
+    return ReLUNetwork([(answers[1:] - answers[0]).T], [answers[0]])

@@ -1,10 +1,11 @@
-"""Which side of its hyperplane each neuron is on: turning neurons round until the affine remainder is gone.
+"""Which side of its hyperplane each neuron is on: neurons are turned round until the affine remainder is gone.
 
-a max(z, 0) = a max(-z, 0) + a z, so the skip term is a sum over the neurons that are the wrong way round.
-With no more neurons than equations least squares finds them, with up to about twice as many a linear
-programme, beyond that lattice reduction if fpylll is installed: the digits of the remainder hold more than
-one equation each. Else the affine term stays: it is a freedom of the representation, and the network is exact
-with it.
+a max(z, 0) = a max(-z, 0) + a z, so the skip term is a sum over the neurons that are the wrong way round. With no
+more neurons than equations least squares finds them, with up to about twice as many a linear programme, beyond that
+lattice reduction if fpylll is installed: the digits of the remainder hold more than one equation each. Else the
+affine term stays: it is a freedom of the representation, and the network is exact with it. Above a hidden layer,
+whose values y are never negative, the term becomes neurons that are always active: s·y = max(s⁺·y, 0) - max(s⁻·y,
+0).
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linprog
 
+from reluctant._optional import require
 from reluctant.arrays import HOST, Arrays
 from reluctant.errors import MissingDependency
 from reluctant.extraction.linear import MANY_NEURONS, normal_solver
 from reluctant.geometry.samples import BoolArray
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
-from reluctant.optional import require
+from reluctant.numerics import FloatArray, unit_roundoff
 
-__all__ = ["find_turned", "orient"]
+__all__ = ["always_active", "find_turned", "orient"]
 
-CLEAR = 0.1  # distance from 0 or 1 at which a choice is no longer clear
+CLEAR_CHOICE = 0.1  # distance from 0 or 1 at which a choice is no longer clear
 LP_RATIO = 2.0  # neurons over equations up to which a linear programme is tried
 MOST_LP_NEURONS = 400  # a larger one takes minutes
 MOST_LATTICE_NEURONS = 128  # takes seconds
@@ -30,10 +31,10 @@ SPARE_BITS = 40  # the equations must hold this many more than there are neurons
 BLOCK_SIZES = (0, 20, 30)  # of the reduction, stronger and slower; 0 is LLL alone
 MOST_SECONDS = 20  # of one reduction: on a remainder with too few digits it would go on for ever
 LATTICE_BITS = 30  # of each equation: as many as extraction is sure of
-GONE = 1e-8  # of the largest term: what may be left of the skip
+SKIP_GONE = 1e-8  # of the largest term: what may be left of the skip
 
 
-def orient(network: ReLUNetwork, *, gone: float = GONE, arrays: Arrays = HOST) -> ReLUNetwork:
+def orient(network: ReLUNetwork, *, gone: float = SKIP_GONE, arrays: Arrays = HOST) -> ReLUNetwork:
     """The same function without a skip term where the sides can be found, else the network as it is.
 
     gone: what may be left of the skip term, of the largest term it is made of.
@@ -43,23 +44,23 @@ def orient(network: ReLUNetwork, *, gone: float = GONE, arrays: Arrays = HOST) -
     a, w = network.weights[1], network.weights[0]
     terms = (a[:, None, :] * w.T[None]).reshape(-1, len(w))  # (m·d, h): what each neuron would add
     turned = find_turned(terms, -network.skip.reshape(-1), gone=gone, arrays=arrays)
-    return network if turned is None else _turned(network, turned)
+    return network if turned is None else _without_skip(network, turned)
 
 
 def find_turned(
-    terms: FloatArray, missing: FloatArray, *, gone: float = GONE, arrays: Arrays = HOST
+    terms: FloatArray, missing: FloatArray, *, gone: float = SKIP_GONE, arrays: Arrays = HOST
 ) -> BoolArray | None:
     """Which columns of `terms` (equations, neurons) add up to `missing`; None if that cannot be found.
 
     gone: what may be left, of the largest term. With few digits, `gone` being more, only least squares is tried.
     """
-    choice = _sides(terms, missing, arrays) if gone <= GONE else _overdetermined(terms, missing)
+    choice = _choice(terms, missing, arrays) if gone <= SKIP_GONE else _overdetermined_choice(terms, missing)
     if choice is None or np.abs(missing - terms @ choice).max() > gone * np.abs(terms).max():
         return None
     return choice.astype(bool)
 
 
-def _sides(terms: FloatArray, missing: FloatArray, arrays: Arrays) -> FloatArray | None:
+def _choice(terms: FloatArray, missing: FloatArray, arrays: Arrays) -> FloatArray | None:
     equations, neurons = terms.shape
     if neurons <= equations:
         quick = _normal_equations(terms, missing, arrays) if neurons >= MANY_NEURONS else None
@@ -68,13 +69,13 @@ def _sides(terms: FloatArray, missing: FloatArray, arrays: Arrays) -> FloatArray
     return _lattice(terms, missing) if found is None else found
 
 
-def _overdetermined(terms: FloatArray, missing: FloatArray) -> FloatArray | None:
+def _overdetermined_choice(terms: FloatArray, missing: FloatArray) -> FloatArray | None:
     equations, neurons = terms.shape
     return _least_squares(terms, missing) if neurons <= equations else None
 
 
 def _least_squares(terms: FloatArray, missing: FloatArray) -> FloatArray | None:
-    return _rounded(np.asarray(np.linalg.lstsq(terms, missing, rcond=None)[0], dtype=np.float64))
+    return _clear_choice(np.asarray(np.linalg.lstsq(terms, missing, rcond=None)[0], dtype=np.float64))
 
 
 def _normal_equations(terms: FloatArray, missing: FloatArray, arrays: Arrays) -> FloatArray | None:
@@ -83,7 +84,7 @@ def _normal_equations(terms: FloatArray, missing: FloatArray, arrays: Arrays) ->
         solve = normal_solver(arrays.put(terms), arrays)
     except np.linalg.LinAlgError:
         return None
-    return _rounded(arrays.get(solve(arrays.put(missing))))
+    return _clear_choice(arrays.get(solve(arrays.put(missing))))
 
 
 def _linear_programme(terms: FloatArray, missing: FloatArray) -> FloatArray | None:
@@ -92,7 +93,7 @@ def _linear_programme(terms: FloatArray, missing: FloatArray) -> FloatArray | No
         return None
     objective = np.random.default_rng(0).standard_normal(neurons)  # any corner will do: the answer is unique
     found = linprog(objective, A_eq=terms, b_eq=missing, bounds=(0, 1), method="highs")
-    return _rounded(found.x) if found.status == 0 else None
+    return _clear_choice(found.x) if found.status == 0 else None
 
 
 def _lattice(terms: FloatArray, missing: FloatArray) -> FloatArray | None:
@@ -129,14 +130,38 @@ def _lattice_basis(terms: FloatArray, missing: FloatArray) -> list[list[int]]:
     return [*rows, target]
 
 
-def _rounded(found: FloatArray) -> FloatArray | None:
+def _clear_choice(found: FloatArray) -> FloatArray | None:
     choice = np.round(found)
-    clear = np.abs(found - choice).max(initial=0) < CLEAR and set(np.unique(choice)) <= {0.0, 1.0}
+    clear = np.abs(found - choice).max(initial=0) < CLEAR_CHOICE and set(np.unique(choice)) <= {0.0, 1.0}
     return choice if clear else None
 
 
-def _turned(network: ReLUNetwork, flip: BoolArray) -> ReLUNetwork:
+def _without_skip(network: ReLUNetwork, flip: BoolArray) -> ReLUNetwork:
     """Turn these neurons round and drop the skip term, which they account for."""
     (w, a), (b, c) = network.weights, network.biases
     sign = np.where(flip, -1.0, 1.0)
     return ReLUNetwork([sign[:, None] * w, a], [sign * b, c + a[:, flip] @ b[flip]])
+
+
+ROW_ROUNDING = 1e4 * unit_roundoff(np.float64)  # of the largest entry of a row: its parts below this are nothing
+
+
+def always_active(skip: FloatArray, least: float) -> tuple[FloatArray, FloatArray]:
+    """Rows (r, k) that are not negative, and output weights (m, r): together the term skip (m, k) of values y ≥ 0.
+
+    Two neurons for each output, or for each dimension of the term where those are fewer; what is smaller than
+    `least` is left out.
+    """
+    outputs, rows = _in_few_dimensions(skip, least)
+    rows = np.concatenate([np.maximum(rows, 0), np.maximum(-rows, 0)])
+    seen = rows.max(axis=1, initial=0) > ROW_ROUNDING * np.abs(rows).max(initial=0)
+    return rows[seen], np.hstack([outputs, -outputs])[:, seen]
+
+
+def _in_few_dimensions(skip: FloatArray, least: float) -> tuple[FloatArray, FloatArray]:
+    """Two factors of the term: the outputs themselves, or its singular vectors where they are fewer."""
+    left, sizes, right = np.linalg.svd(skip, full_matrices=False)
+    kept = sizes > least
+    if kept.sum() < len(skip):
+        return left[:, kept] * sizes[kept], right[kept]
+    return np.eye(len(skip)), skip

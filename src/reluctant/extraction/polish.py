@@ -1,7 +1,8 @@
-"""Fit all parameters of a network at once to answers that were paid for.
+"""Rows and answers that were paid for, and the fit of all parameters of a network to them at once.
 
-Each answer is weighted by its noise, so after the fit the residuals say whether the network explains everything
-that was seen. Any depth; no queries.
+`remember` keeps what a target answers. `polish` weighs each answer by its noise, so the residuals after the fit say
+whether the network explains everything that was seen. It is Gauss–Newton for any depth, needs a network that is
+close, and asks nothing.
 """
 
 from __future__ import annotations
@@ -16,20 +17,92 @@ from reluctant.geometry import DistanceNoise
 from reluctant.geometry.samples import BoolArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting, Oracle, Wrapper
+from reluctant.oracles.moves import Moves
 
-__all__ = ["MOST_PARAMETERS", "neuron_errors", "polish"]
+__all__ = ["MOST_PARAMETERS", "Memory", "neuron_errors", "polish", "remember"]
+
+
+class Memory:
+    """Rows with their answers, in the order in which they were asked; nothing once there are more than `most`."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.answers: list[FloatArray] = []
+        self._asked: list[FloatArray | Moves] = []
+        self._most, self._seen = most, 0
+
+    def keep(self, rows: FloatArray | Moves, answers: FloatArray) -> None:
+        """Keep them: copies of rows, descriptions as they are."""
+        self._seen += len(rows)
+        if self._most is not None and self._seen > self._most:
+            self._asked, self.answers = [], []
+            return
+        self._asked.append(rows if isinstance(rows, Moves) else rows.copy())
+        self.answers.append(answers.copy())
+
+    @property
+    def rows(self) -> list[FloatArray]:
+        """Written out."""
+        return [asked.rows() if isinstance(asked, Moves) else asked for asked in self._asked]
+
+    def listening(self, ask: Callable[[FloatArray], FloatArray]) -> Callable[[FloatArray], FloatArray]:
+        """The same question; what it is asked and answers is kept."""
+
+        def asked(rows: FloatArray) -> FloatArray:
+            answers = ask(rows)
+            self.keep(rows, answers)
+            return answers
+
+        return asked
+
+    def everything(self) -> tuple[FloatArray, FloatArray]:
+        """All rows and their answers."""
+        return np.concatenate(self.rows), np.concatenate(self.answers)
+
+    def near(self, distance: float) -> tuple[FloatArray, FloatArray]:
+        """Rows within this distance of the origin, with their answers."""
+        rows, answers = self.everything()
+        near = np.linalg.norm(rows, axis=1) < distance
+        return rows[near], answers[near]
+
+
+class _MemoryOracle(Wrapper):
+    """Keeps rows and answers as they pass."""
+
+    transparent = True
+
+    def __init__(self, inner: Oracle, memory: Memory) -> None:
+        super().__init__(inner)
+        self.memory = memory
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on, keep a copy."""
+        return self.memory.listening(self.inner.answer)(rows)
+
+    def answer_moves(self, moves: Moves) -> FloatArray:
+        """Pass on as they are described, keep what describes them."""
+        answers = self.inner.answer_moves(moves)
+        self.memory.keep(moves, answers)
+        return answers
+
+
+def remember(oracle: Counting, most: int | None = None) -> tuple[Counting, Memory]:
+    """The same opened target with the same ledger, and a memory of what it answers from now on."""
+    memory = Memory(most)
+    return Counting(_MemoryOracle(oracle.inner, memory), oracle.ledger, oracle.facts.domain), memory
+
 
 MOST_PARAMETERS = 2600  # a dense least-squares problem of this size takes seconds
-STEPS = 8
+POLISH_STEPS = 8
 DIVERGED = 1e4  # times the least sum of squares: with an old factorisation a little worse may be the way to better
 WORTHWHILE = 0.9  # of the least sum of squares: a thorough step that brings no more is the last
 DAMPING = 1e-12  # of the squares of columns of norm one
 THOROUGH_DAMPING = 1e-10  # of columns of norm one
-TOLD = 1e-13  # relative; eigenvalues below belong to directions that no answer tells
+LEAST_EIGENVALUE = 1e-13  # relative; eigenvalues below belong to directions that no answer tells
 MOST_ENTRIES = 6e7  # of the matrix; beyond, every other row has to do
-ENOUGH = 10.0  # equations a parameter; more would say the same again
+ENOUGH_EQUATIONS = 10.0  # equations a parameter; more would say the same again
 ON_CREASE = 1e-10  # of the largest value in a layer: one so small may be of either sign
-FARTHEST = 1e3  # answers farther out, in units of the scale of use, have too few digits left
+FARTHEST_FITTED = 1e3  # answers farther out, in units of the scale of use, have too few digits left
 
 
 def polish(
@@ -37,7 +110,7 @@ def polish(
     rows: FloatArray,
     answers: FloatArray,
     noise: DistanceNoise,
-    steps: int = STEPS,
+    steps: int = POLISH_STEPS,
     *,
     first_weights: bool = True,
     thorough: bool = False,
@@ -53,11 +126,11 @@ def polish(
     """
     fixed = _fixed_layers(network, first_weights)
     distance = np.linalg.norm(rows, axis=1)
-    near = np.flatnonzero((distance < FARTHEST * np.sqrt(network.dim)) & _off_creases(network, rows))
+    near = np.flatnonzero((distance < FARTHEST_FITTED * np.sqrt(network.dim)) & _off_creases(network, rows))
     if not len(near):
         return network
     parameters, equations = _parameters(network, fixed), len(near) * network.outputs
-    near = near[:: 1 + int(equations // min(MOST_ENTRIES / parameters, ENOUGH * parameters))]
+    near = near[:: 1 + int(equations // min(MOST_ENTRIES / parameters, ENOUGH_EQUATIONS * parameters))]
     sd = np.hypot(noise.at(distance), lost)
     rows, answers, weight = rows[near], answers[near], 1 / sd[near, None]
     factors = _by_orthogonal_factors if thorough else _by_normal_equations
@@ -87,7 +160,7 @@ def neuron_errors(network: ReLUNetwork, rows: FloatArray, noise: DistanceNoise) 
     scale = _not_zero(np.linalg.norm(jacobian, axis=0))
     jacobian /= scale
     sizes, directions = np.linalg.eigh(jacobian.T @ jacobian)
-    told = sizes > TOLD * sizes[-1]
+    told = sizes > LEAST_EIGENVALUE * sizes[-1]
     variances, errors, start = (directions[:, told] ** 2 / sizes[told]).sum(axis=1) / scale**2, [], 0
     for layer, (into, out) in enumerate(pairwise(network.widths[:-1])):
         of_layer = variances[start : start + out * (into + 1)].reshape(out, into + 1)

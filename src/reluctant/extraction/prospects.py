@@ -1,16 +1,25 @@
-"""What the health of a target allows: exact weights, few digits, a box in which probabilities do not saturate, nothing.
+"""What the health of a target allows: exact weights, few digits, a box in which probabilities do not saturate,
+nothing.
 
-Nothing here asks anything.
+These decisions ask nothing. The one exception is a look for the range that a target clips its inputs to, after a
+run in all of space did not recover it: up to 1002 rows.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
+from reluctant.domains import Domain
+from reluctant.errors import BudgetExhausted, TargetError
 from reluctant.health import Health
+from reluctant.health.clipping import clipped_range
 from reluctant.health.summary import FAR_ENOUGH
 from reluctant.health.words import NOISIEST_READ, RECAST, TOO_COARSE, coarse_behind, digits, what_is_left
-from reluctant.oracles import Oracle
+from reluctant.oracles import Counting, Oracle
 from reluctant.results import Outcome
-from reluctant.verification.tolerances import NOISE_FACTOR
+from reluctant.verification.comparison import NOISE_FACTOR
 
 __all__ = [
     "IN_A_BOX",
@@ -18,18 +27,20 @@ __all__ = [
     "WITH_FEW_DIGITS",
     "answered_far_out",
     "enough_inside_bounds",
+    "evidence_of_clipping",
     "exact_refusal",
     "few_digits_are_enough",
+    "has_noticeable_noise",
     "in_few_bits",
-    "noticeable",
     "saturates",
+    "seems_clipped",
     "shows_too_little",
     "too_few_digits",
     "what_extraction_would_do",
 ]
 
-EXACT = 1e-6  # of the output's deviation: an exact network must be verifiable to this
-NOTICED = 1e-8  # of the output's deviation: from here on the method for few digits has the first attempt
+EXACT_TOLERANCE = 1e-6  # of the output's deviation: an exact network must be verifiable to this
+NOTICED_NOISE = 1e-8  # of the output's deviation: from here on the method for few digits has the first attempt
 
 IN_A_BOX = "Far out its answers saturate: extract looks by itself inside a box in which they do not."
 WOULD_REFUSE = "Exact extraction would refuse this target."
@@ -44,7 +55,7 @@ def exact_refusal(health: Health) -> Outcome | None:
     """The outcome that exact extraction would end with at once, or None."""
     if health.refusal is not None:
         return health.refusal
-    verifiable = NOISE_FACTOR * health.noise.at(health.spread) <= EXACT * health.spread
+    verifiable = NOISE_FACTOR * health.noise.at(health.spread) <= EXACT_TOLERANCE * health.spread
     if health.number_format != "float64" or not verifiable:
         return Outcome.LOW_PRECISION
     if health.largest_scale is not None and health.largest_scale < FAR_ENOUGH:
@@ -52,9 +63,11 @@ def exact_refusal(health: Health) -> Outcome | None:
     return None
 
 
-def noticeable(health: Health) -> bool:
+def has_noticeable_noise(health: Health) -> bool:
     """True if there is noise that exact methods would be told of, but are not made for."""
-    return exact_refusal(health) is None and NOISE_FACTOR * health.noise.at(health.spread) > NOTICED * health.spread
+    return (
+        exact_refusal(health) is None and NOISE_FACTOR * health.noise.at(health.spread) > NOTICED_NOISE * health.spread
+    )
 
 
 def answered_far_out(health: Health) -> bool:
@@ -131,3 +144,44 @@ def too_few_digits(health: Health, *, tried: bool) -> str:
     failed = method if tried else "for the method for few digits"
     advice = RECAST if health.more_digits else what_is_left(health)
     return f"{digits(health)}: too few digits for exact extraction, and {failed}. {advice}"
+
+
+HAPPENED = {Outcome.LOW_PRECISION: "The method for few digits did not succeed."}  # where it was tried
+
+
+def evidence_of_clipping(
+    oracle: Counting, health: Health, outcome: Outcome, rng: np.random.Generator
+) -> dict[str, Any]:
+    """Of a run that ended so: the range that inputs seem to be clipped to, and the reason; nothing if there is none.
+
+    Cost: nothing where answers change far out, or are those of a link that saturates; else up to 1002 rows. The stage
+    that a run ended in stays what it was.
+    """
+    if health.constant_beyond is None or health.saturated or not oracle.facts.domain.is_space:
+        return {}
+    ended_in = oracle.ledger.last_stage
+    try:
+        box = clipped_range(oracle, health, rng)
+    except (BudgetExhausted, TargetError):
+        return {}  # it is only a word more
+    finally:
+        oracle.ledger.last_stage = ended_in
+    if box is None:
+        return {}
+    low, high = _range_text(box)
+    use = f"Use extract inside: domain=({low}, {high}) (reluctant extract --domain={low},{high})."
+    reason = f"{HAPPENED.get(outcome, outcome.happened)} {seems_clipped(box)} {use}"
+    return {"clipped": (float(box.low), float(box.high)), "reason": reason}
+
+
+def seems_clipped(box: Domain) -> str:
+    """What a range that inputs seem to be clipped to means."""
+    low, high = _range_text(box)
+    return (
+        f"Inputs seem to be clipped to [{low}, {high}]: farther out nothing changes, and what bends at these bounds is "
+        "no neuron."
+    )
+
+
+def _range_text(box: Domain) -> tuple[str, str]:
+    return f"{float(box.low):.10g}", f"{float(box.high):.10g}"

@@ -1,13 +1,11 @@
 """Geometry of a piecewise linear function: lines, creases on them, affine pieces. Everything is batched."""
 
 from reluctant.geometry.creases import Creases, Scan
-from reluctant.geometry.frames import Frame, FramedNetwork
 from reluctant.geometry.gradients import Gradients, gradients
 from reluctant.geometry.history import LineSearch
-from reluctant.geometry.lines import Lines
-from reluctant.geometry.noise import DistanceNoise
-from reluctant.geometry.samples import Pieces, Samples
-from reluctant.geometry.search import scan_lines
+from reluctant.geometry.lines import Frame, FramedNetwork, Lines
+from reluctant.geometry.samples import DistanceNoise, Pieces, Samples
+from reluctant.geometry.scan import scan_lines
 
 __all__ = [
     "Creases",

@@ -1,15 +1,19 @@
 """Creases of a piecewise linear function on lines, as values: where neighbouring pieces meet, and how they bend.
 
-The search that finds them is in `reluctant.geometry.search`. Nothing here asks anything.
+Where samples stand close together every one of them is in line with its neighbours, whatever the function does, and
+such a cluster joins what lies on its two sides. So a run must follow the line through its ends too; one that does
+not is split where two lines explain all of its samples. Two clusters on the two sides of a crease make a piece of
+their own, a bridge over it, which no sample in between has tested. `reluctant.geometry.scan` finds the creases;
+nothing here asks anything.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.geometry.bent import is_straight
 from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray, Pieces, Samples
 from reluctant.numerics import FloatArray
 
@@ -19,11 +23,15 @@ __all__ = [
     "Scan",
     "before_creases",
     "bends",
+    "bent_runs",
     "creases_after",
     "intersect",
     "lines_apart",
     "merge_equal",
     "merge_slivers",
+    "split_bent",
+    "wide_beside",
+    "without_bridges",
 ]
 
 SMALLEST_BEND = 3 * TOLERANCE  # change of slope that counts as one, in deviations of its noise
@@ -128,3 +136,158 @@ def merge_slivers(scan: Scan, width: float, depth: float) -> Scan:
 def _without_successors(which: IntArray) -> IntArray:
     """Those whose predecessor is not among them: what is merged has one neighbour to be merged with."""
     return which[np.append(True, np.diff(which) > 1)[: len(which)]]
+
+
+BENT_TOLERANCE = 1.5 * TOLERANCE  # distance from the line through a run's ends that counts, in deviations of the noise
+AT_THE_ENDS = 0.02  # of a run's length
+VAGUE_SLOPE = 1e-3  # noise of a slope, of the bend from the piece before to the one after
+MUCH_LESS = 0.25  # of what the whole run is off: one of several creases was found
+MOST_SPLITS = 16  # of one run: creases that clusters of samples hid
+
+IsWide = Callable[[IntArray], BoolArray]  # whether there is room for a sample after these
+
+
+def bent_runs(s: Samples, pieces: Pieces) -> tuple[IntArray, IntArray]:
+    """Pieces that leave the line through their ends, and the sample of each that is farthest from it."""
+    inner, run, index = _inner_samples(pieces)
+    first = pieces.first[run]
+    off = np.abs(s.f[index] - s.f[first] - pieces.slope[run] * (s.t[index] - s.t[first])[:, None]).max(axis=1)
+    off /= np.maximum.reduce([s.sd[index], s.sd[first], s.sd[pieces.last[run]]])
+    runs = np.flatnonzero(inner)
+    if not len(runs):
+        return runs, runs
+    starts = np.cumsum(inner[runs]) - inner[runs]
+    bent = np.flatnonzero(np.maximum.reduceat(off, starts) > BENT_TOLERANCE)
+    worst = [
+        start + np.argmax(off[start : start + inner[k]]) for start, k in zip(starts[bent], runs[bent], strict=True)
+    ]
+    return runs[bent], index[np.array(worst, dtype=np.intp)]
+
+
+def untested_runs(s: Samples, pieces: Pieces) -> IntArray:
+    """Pieces with samples at their ends alone: whatever is between may be hidden by chance."""
+    _, run, index = _inner_samples(pieces)
+    share = (s.t[index] - s.t[pieces.first[run]]) / pieces.length[run]
+    tested = np.zeros(len(pieces), dtype=bool)
+    tested[run[(share > AT_THE_ENDS) & (share < 1 - AT_THE_ENDS)]] = True
+    return np.flatnonzero(~tested)
+
+
+def widest_inside(s: Samples, pieces: Pieces, which: IntArray) -> IntArray:
+    """The sample before the widest interval of each of these pieces."""
+    gaps = [np.argmax(np.diff(s.t[pieces.first[k] : pieces.last[k] + 1])) for k in which]
+    return pieces.first[which] + np.array(gaps, dtype=np.intp)
+
+
+def _inner_samples(pieces: Pieces) -> tuple[IntArray, IntArray, IntArray]:
+    """How many samples each piece has between its ends, and of every one the piece and the index."""
+    inner = pieces.last - pieces.first - 1
+    run = np.repeat(np.arange(len(pieces)), inner)
+    return inner, run, np.arange(len(run)) - np.repeat(np.cumsum(inner) - inner, inner) + pieces.first[run] + 1
+
+
+def wide_beside(pieces: Pieces, run: int, at: int, is_wide: IsWide) -> tuple[IntArray, IntArray]:
+    """Samples of a run before the nearest wide interval on each side of one of them; none where there is none."""
+    before = np.arange(pieces.first[run], at)
+    after = np.arange(at, pieces.last[run])
+    return before[is_wide(before)][-1:], after[is_wide(after)][:1]
+
+
+def split_bent(s: Samples, pieces: Pieces, is_wide: IsWide) -> Pieces:
+    """Split bent runs whose crease a cluster hides: no room beside the sample that is farthest off."""
+    for _ in range(MOST_SPLITS):
+        cuts = {}
+        for run, at in zip(*bent_runs(s, pieces), strict=True):
+            if not is_wide(np.array([at - 1, at])).any():
+                cut = _best_cut(s, pieces, int(run), int(at), is_wide)
+                if cut is not None:
+                    cuts[int(run)] = cut
+        if not cuts:
+            break
+        pieces = _cut_runs(s, pieces, cuts)
+    return pieces
+
+
+def _best_cut(s: Samples, pieces: Pieces, run: int, at: int, is_wide: IsWide) -> tuple[int, int] | None:
+    """Last sample before and first sample after a crease, if two lines explain the run much better."""
+    first, last = int(pieces.first[run]), int(pieces.last[run])
+    before, after = wide_beside(pieces, run, at, is_wide)
+    intervals = sorted({at - 1, at, *map(int, before), *map(int, after)})
+    cuts = [(i, i + 1) for i in intervals if first < i and i + 1 < last]
+    if not cuts:
+        return None
+    left_over = [max(_distance_off_line(s, first, stop), _distance_off_line(s, start, last)) for stop, start in cuts]
+    best = int(np.argmin(left_over))
+    return (
+        cuts[best] if left_over[best] <= max(BENT_TOLERANCE, MUCH_LESS * _distance_off_line(s, first, last)) else None
+    )
+
+
+def is_straight(s: Samples, first: int, last: int) -> bool:
+    """Whether the samples from first to last follow the line through these two."""
+    return _distance_off_line(s, first, last) <= BENT_TOLERANCE
+
+
+def _distance_off_line(s: Samples, first: int, last: int) -> float:
+    """How far samples are from the line through the first and the last, at most, in deviations."""
+    t: FloatArray = (s.t[first : last + 1] - s.t[first])[:, None]
+    line = s.f[first] + (s.f[last] - s.f[first]) * (t / t[-1])
+    return float((np.abs(s.f[first : last + 1] - line).max(axis=1) / s.sd[first : last + 1].max()).max())
+
+
+def _cut_runs(s: Samples, pieces: Pieces, cuts: dict[int, tuple[int, int]]) -> Pieces:
+    """The pieces with these runs cut in two."""
+    runs = np.array(list(cuts))
+    stop, start = np.array(list(cuts.values())).T
+    first, last = pieces.first, pieces.last.copy()
+    ends = last[runs].copy()
+    last[runs] = stop
+    first, last = np.insert(first, runs + 1, start), np.insert(last, runs + 1, ends)
+    certified = np.insert(pieces.certified, runs + 1, True)
+    return Pieces.between(s, first, last, certified & ((last - first > 1) | ~certified))
+
+
+def without_bridges(s: Samples, pieces: Pieces) -> Pieces:
+    """Leave out short pieces that no sample in between has tested, if the two neighbours explain their samples."""
+    middle = np.arange(1, len(pieces) - 1)
+    touches = (pieces.first[middle] == pieces.last[middle - 1]) | (pieces.last[middle] == pieces.first[middle + 1])
+    bend = np.abs(pieces.slope[middle + 1] - pieces.slope[middle - 1]).max(axis=1)
+    unsure = np.isin(middle, untested_runs(s, pieces)) | (pieces.slope_sd()[middle] > VAGUE_SLOPE * bend)
+    touches |= pieces.certified[middle] & unsure
+    short = pieces.length[middle] < np.maximum(pieces.length[middle - 1], pieces.length[middle + 1])
+    inside = s.line[pieces.last[middle - 1]] == s.line[pieces.first[middle + 1]]
+    first, last = pieces.first.copy(), pieces.last.copy()
+    bridges: list[int] = []
+    for k, stop in zip(*_explained_by_neighbours(s, pieces, middle[touches & short & inside]), strict=True):
+        if bridges and bridges[-1] == k - 1:
+            continue
+        bridges.append(k)
+        last[k - 1], first[k + 1] = stop - 1, stop
+    if not bridges:
+        return pieces
+    keep = np.setdiff1d(np.arange(len(pieces)), bridges)
+    return Pieces.between(s, first[keep], last[keep], pieces.certified[keep])
+
+
+def _explained_by_neighbours(s: Samples, pieces: Pieces, which: IntArray) -> tuple[list[int], list[int]]:
+    """Those of these pieces whose samples lie on their neighbours' lines, and the first sample on the right one's."""
+    if not len(which):
+        return [], []
+    first = pieces.first[which]
+    counts = pieces.last[which] + 1 - first
+    starts = np.cumsum(counts) - counts
+    place = np.arange(counts.sum()) - np.repeat(starts, counts)
+    samples = np.repeat(first, counts) + place
+    left, right = (_on_lines_of(s, pieces, np.repeat(side, counts), samples) for side in (which - 1, which + 1))
+    stop = np.minimum.reduceat(np.where(left, np.repeat(counts, counts), place), starts)
+    rest = np.logical_and.reduceat(right | (place < np.repeat(stop, counts)), starts)
+    good = rest & (stop > 0) & (stop < counts)
+    return which[good].tolist(), (first + stop)[good].tolist()
+
+
+def _on_lines_of(s: Samples, pieces: Pieces, which: IntArray, samples: IntArray) -> BoolArray:
+    """Which samples (n,) lie on the lines of these pieces (n,)."""
+    end = np.where(samples >= pieces.last[which], pieces.last[which], pieces.first[which])
+    line = s.f[end] + pieces.slope[which] * (s.t[samples] - s.t[end])[:, None]
+    allowed = pieces.tolerance(s, which, s.t[samples], s.sd[samples])
+    return np.asarray(np.abs(s.f[samples] - line).max(axis=1) <= allowed)

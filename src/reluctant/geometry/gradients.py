@@ -1,7 +1,9 @@
-"""Gradients by forward differences, at many points at once, checked and repaired.
+"""Finite differences at many points at once: gradients, checked and repaired, and bends across expected creases.
 
-From each point one step is taken along every direction. One more row, at a random combination of the steps,
-must be what they predict; if it is not, a step crossed a crease and all are made shorter.
+For a gradient one step is taken from each point along every direction. One more row, at a random combination of the
+steps, must be what they predict; if it is not, a step crossed a crease and all are made shorter. For a crease that
+is expected at a place, four points on a short line through it decide: the line through the two points before and
+the line through the two after must bend, and must meet there.
 """
 
 from __future__ import annotations
@@ -12,16 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.geometry.batches import batches
-from reluctant.geometry.noise import SAFETY, DistanceNoise, Lost
-from reluctant.geometry.samples import TOLERANCE, BoolArray
+from reluctant.geometry.samples import NOISE_SAFETY, TOLERANCE, BoolArray, DistanceNoise, ExtraNoise, answer_roundings
 from reluctant.numerics import FloatArray, unit_roundoff
 
-__all__ = ["GRADIENT_ROWS", "Gradients", "gradients"]
+__all__ = ["GRADIENT_ROWS", "Crossings", "Gradients", "cross", "gradients", "row_batches"]
 
 GRADIENT_ROWS = 2  # besides one for each direction: the point itself, and the check
-SHORTER = 4.0
-MOST_ROUNDS = 6
+SHORTER_STEPS = 4.0
+MOST_GRADIENT_ROUNDS = 6
 CHECK_SHARE = (0.5, 1.0)  # of each step in the check, before it is divided among them
 EVERYWHERE = Domain()
 
@@ -45,7 +45,7 @@ class Gradients:
     def shown_sd(self) -> FloatArray:
         """Noise (n,) of a slope as the check shows it: answers of a few active neurons are better than most."""
         rounding = unit_roundoff(np.float64) * np.abs(self.value).max(axis=1)
-        return np.minimum(self.sd, SAFETY * np.sqrt(2) * np.maximum(self.off, rounding) / self.step)
+        return np.minimum(self.sd, NOISE_SAFETY * np.sqrt(2) * np.maximum(self.off, rounding) / self.step)
 
 
 def gradients(
@@ -57,8 +57,8 @@ def gradients(
     rng: np.random.Generator,
     *,
     domain: Domain = EVERYWHERE,
-    rounds: int = MOST_ROUNDS,
-    lost: Lost | None = None,
+    rounds: int = MOST_GRADIENT_ROUNDS,
+    lost: ExtraNoise | None = None,
 ) -> Gradients:
     """Slopes along unit directions (k, d), None for the coordinates, on the roomier side of the domain.
 
@@ -68,9 +68,9 @@ def gradients(
     at = np.linalg.norm(points, axis=1)
     near, steps, good = noise.at(at), steps.copy(), np.zeros(len(points), dtype=bool)
     sd = near.copy()
-    parts: list[_Steps | None] = [None] * len(points)
+    parts: list[_StepAnswers | None] = [None] * len(points)
     for _ in range(rounds):
-        for some in _batches(np.flatnonzero(~good), points.shape[1], directions):
+        for some in _point_batches(np.flatnonzero(~good), points.shape[1], directions):
             found = _take_steps(ask, points[some], directions, steps[some], rng, domain)
             if lost is not None:
                 sd[some] = np.hypot(near[some], lost(points[some], found.value))
@@ -79,20 +79,20 @@ def gradients(
                 parts[i] = part
         if good.all():
             break
-        steps[~good] /= SHORTER
+        steps[~good] /= SHORTER_STEPS
     done = [part for part in parts if part is not None]
     value, slope = np.stack([part.value for part in done]), np.stack([part.slope for part in done])
     off = np.stack([part.off / np.sqrt(part.gain) for part in done])
     return Gradients(points, value, slope, steps, np.sqrt(2) * sd / steps, good, off)
 
 
-def _batches(which: np.ndarray, dim: int, directions: FloatArray | None) -> list[np.ndarray]:
+def _point_batches(which: np.ndarray, dim: int, directions: FloatArray | None) -> list[np.ndarray]:
     rows = (dim if directions is None else len(directions)) + GRADIENT_ROWS
-    return [which[some] for some in batches(len(which), rows, dim)]
+    return [which[some] for some in row_batches(len(which), rows, dim)]
 
 
 @dataclass(frozen=True)
-class _Steps:
+class _StepAnswers:
     """Answers of one round: values, slopes, how far the checks were off and the variance that noise gives that."""
 
     value: FloatArray
@@ -100,8 +100,8 @@ class _Steps:
     off: FloatArray
     gain: FloatArray
 
-    def each(self) -> list[_Steps]:
-        return [_Steps(*parts) for parts in zip(self.value, self.slope, self.off, self.gain, strict=True)]
+    def each(self) -> list[_StepAnswers]:
+        return [_StepAnswers(*parts) for parts in zip(self.value, self.slope, self.off, self.gain, strict=True)]
 
 
 def _take_steps(
@@ -111,7 +111,7 @@ def _take_steps(
     steps: FloatArray,
     rng: np.random.Generator,
     domain: Domain,
-) -> _Steps:
+) -> _StepAnswers:
     n = len(points)
     build = _along_coordinates if directions is None else _along(directions)
     rows, taken, share = build(points, steps, rng, domain)
@@ -121,13 +121,15 @@ def _take_steps(
     predicted = value + np.einsum("nk,nkm->nm", share, slope)
     weight = share / taken
     gain = 1 + (1 - weight.sum(axis=1)) ** 2 + (weight**2).sum(axis=1)
-    return _Steps(value, np.swapaxes(slope, 1, 2), np.abs(answers[:, -1] - predicted).max(axis=1), gain)
+    return _StepAnswers(value, np.swapaxes(slope, 1, 2), np.abs(answers[:, -1] - predicted).max(axis=1), gain)
 
 
-_Rows = tuple[FloatArray, FloatArray, FloatArray]  # rows (n, k + 2, d), steps taken (n, k), steps of the check (n, k)
+_StepRows = tuple[
+    FloatArray, FloatArray, FloatArray
+]  # rows (n, k + 2, d), steps taken (n, k), steps of the check (n, k)
 
 
-def _along_coordinates(points: FloatArray, steps: FloatArray, rng: np.random.Generator, domain: Domain) -> _Rows:
+def _along_coordinates(points: FloatArray, steps: FloatArray, rng: np.random.Generator, domain: Domain) -> _StepRows:
     n, d = points.shape
     up = np.asarray(domain.high) - points >= np.minimum(points - np.asarray(domain.low), steps[:, None])
     rows = np.repeat(points[:, None], d + GRADIENT_ROWS, axis=1)
@@ -139,8 +141,8 @@ def _along_coordinates(points: FloatArray, steps: FloatArray, rng: np.random.Gen
     return rows, taken, rows[:, -1] - points
 
 
-def _along(directions: FloatArray) -> Callable[[FloatArray, FloatArray, np.random.Generator, Domain], _Rows]:
-    def build(points: FloatArray, steps: FloatArray, rng: np.random.Generator, domain: Domain) -> _Rows:
+def _along(directions: FloatArray) -> Callable[[FloatArray, FloatArray, np.random.Generator, Domain], _StepRows]:
+    def build(points: FloatArray, steps: FloatArray, rng: np.random.Generator, domain: Domain) -> _StepRows:
         n, k = len(points), len(directions)
         sides = _roomier_side(points, directions, domain)
         moves = (sides * steps[:, None])[:, :, None] * directions
@@ -170,3 +172,69 @@ def _room(points: FloatArray, directions: FloatArray, domain: Domain) -> FloatAr
     with np.errstate(divide="ignore", invalid="ignore"):
         room = (bound - points[:, None]) / directions[None]
     return np.asarray(np.where(directions[None] == 0, np.inf, room).min(axis=2))
+
+
+CROSSING_PLACES = np.array([-1.0, -0.5, 0.5, 1.0])  # of the reach
+EXTRAPOLATION_NOISE = np.sqrt(
+    10.0
+)  # noise of the gap between two lines half way between their samples, of one answer's
+SMALLEST_CROSSED_BEND = (
+    20 * TOLERANCE
+)  # in deviations of an answer, over the reach: the meeting point is then well known
+
+
+@dataclass(frozen=True)
+class Crossings:
+    """What was seen across each place: slopes before and after, and where the two lines meet."""
+
+    before: FloatArray  # (n, m)
+    bend: FloatArray  # (n, m): slope after, less that before
+    position: FloatArray  # (n,): of the meeting point, from the place that was expected
+    sd: FloatArray  # (n,): of one answer
+    critical: BoolArray  # (n,): a crease, and where it was expected
+
+    @property
+    def size(self) -> FloatArray:
+        """Sizes (n,) of the bends."""
+        return np.sqrt((self.bend**2).sum(axis=1))
+
+
+def cross(
+    ask: Callable[[FloatArray], FloatArray],
+    points: FloatArray,
+    directions: FloatArray,
+    reach: FloatArray,
+    within: FloatArray,
+    noise: DistanceNoise,
+) -> Crossings:
+    """Cross the places `points` (n, d) along unit directions; a crease counts up to `within` away.
+
+    Cost: 4 rows a place.
+    """
+    steps = CROSSING_PLACES[None, :, None] * reach[:, None, None] * directions[:, None]
+    answers = ask((points[:, None] + steps).reshape(-1, points.shape[1])).reshape(len(points), len(CROSSING_PLACES), -1)
+    sd = np.hypot(noise.at(np.linalg.norm(points, axis=1) + reach), answer_roundings(np.abs(answers).max(axis=(1, 2))))
+    far_before, before, after, far_after = np.swapaxes(answers, 0, 1)
+    half = reach[:, None] / 2
+    slope = (before - far_before) / half
+    bend = (far_after - after) / half - slope
+    gap = (2 * after - far_after) - (2 * before - far_before)  # of the two lines, at the place itself
+    square = (bend**2).sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        position = np.where(square > 0, -(gap * bend).sum(axis=1) / square, np.inf)
+        blur = TOLERANCE * EXTRAPOLATION_NOISE * sd / np.sqrt(square)
+    bends = np.sqrt(square) * reach > SMALLEST_CROSSED_BEND * sd
+    meets = np.abs(position) <= within + blur
+    with np.errstate(invalid="ignore"):
+        off = np.abs(gap + position[:, None] * bend).max(axis=1)  # several outputs must meet in one place
+    critical = bends & meets & (off <= TOLERANCE * EXTRAPOLATION_NOISE * sd)
+    return Crossings(slope, bend, position, sd, critical)
+
+
+ROWS_BATCH_BYTES = 2**24  # of float64
+
+
+def row_batches(n: int, rows_each: int, dim: int) -> list[slice]:
+    """Parts of n things of so many rows each that are asked together."""
+    size = max(1, ROWS_BATCH_BYTES // (8 * max(rows_each, 1) * dim))
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]

@@ -1,7 +1,7 @@
 """The row space of a target: the directions of input space that change its answers.
 
 A point is worth a gradient only if a long random step orthogonal to the directions so far changes the answers,
-which two rows tell. Works for any piecewise linear function of any depth; a constant one has rank 0.
+which two rows show. This works for any piecewise linear function of any depth; a constant one has rank 0.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.geometry.frames import Frame
 from reluctant.geometry.gradients import gradients
-from reluctant.geometry.noise import DistanceNoise
-from reluctant.geometry.samples import TOLERANCE
+from reluctant.geometry.lines import Frame
+from reluctant.geometry.samples import TOLERANCE, DistanceNoise
 from reluctant.numerics import FloatArray
 
 __all__ = ["RowSpace", "orthogonal_moves", "row_space", "value_changes"]
@@ -55,7 +54,7 @@ class RowSpace:
 
 def row_space(ask: Ask, dim: int, noise: DistanceNoise, rng: np.random.Generator, *, scale: float = 1.0) -> RowSpace:
     """Find the row space. Cost: about dim + 30 rows for every min(outputs, open directions) of the rank."""
-    search = _Search(ask, dim, noise, rng, scale)
+    search = _RowSpaceSearch(ask, dim, noise, rng, scale)
     quiet = failures = 0
     while quiet < QUIET and search.rank < dim:
         if failures == MOST_FAILURES:
@@ -84,7 +83,7 @@ def value_changes(ask: Ask, starts: FloatArray, moves: FloatArray) -> tuple[Floa
     return np.abs(after - before).max(axis=1), before
 
 
-class _Search:
+class _RowSpaceSearch:
     """The directions found so far, and the gradients they come from."""
 
     def __init__(self, ask: Ask, dim: int, noise: DistanceNoise, rng: np.random.Generator, scale: float) -> None:

@@ -1,25 +1,41 @@
-"""Samples on lines, and the pieces they fall into.
+"""Samples on lines, their noise, and the pieces they fall into.
 
-A sample whose two neighbours are in line with it is flat; a run of samples joined by flat ones is a piece.
-Two samples that were asked as a pair and belong to no run are a piece too, until something contradicts it.
+The noise of an answer grows with the distance from the origin (`DistanceNoise`). A sample whose two neighbours are
+in line with it is flat; a run of samples joined by flat ones is a piece. Two samples that were asked as a pair and
+belong to no run are a piece too, until something contradicts it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reluctant.health import Health
 from reluctant.numerics import FloatArray, unit_roundoff
 
-__all__ = ["NONE", "SPACING", "TOLERANCE", "BoolArray", "IntArray", "Pieces", "Samples", "find_pieces"]
+__all__ = [
+    "NOISE_SAFETY",
+    "NO_NUMBER",
+    "SPACING",
+    "TOLERANCE",
+    "BoolArray",
+    "DistanceNoise",
+    "ExtraNoise",
+    "IntArray",
+    "Pieces",
+    "Samples",
+    "answer_roundings",
+    "find_pieces",
+]
 
 IntArray: TypeAlias = NDArray[np.intp]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
-NONE = -1  # no pair, no check
+NO_NUMBER = -1  # no pair, no check
 TOLERANCE = 30.0  # deviations of the noise that still count as in line
 SPACING = 16 * unit_roundoff(np.float64)  # positions closer than this, relatively, cannot be told apart
 
@@ -106,18 +122,18 @@ def find_pieces(s: Samples) -> Pieces:
     """Runs of samples joined by flat ones, and pairs that no run touches."""
     inside = s.line[1:] == s.line[:-1]  # edge k joins samples k and k + 1
     joined = np.zeros(len(inside), dtype=bool)
-    joined[1:] = inside[1:] & inside[:-1] & _flat(s)[1:-1]
+    joined[1:] = inside[1:] & inside[:-1] & _is_flat(s)[1:-1]
     starts = np.flatnonzero(inside & ~joined)
     stops = np.flatnonzero(inside & ~np.append(joined[1:], False))
     is_run = stops > starts
     touched = np.zeros(len(inside) + 2, dtype=bool)  # edge k is at k + 1
     touched[starts[is_run] + 1] = touched[stops[is_run] + 1] = True
-    is_pair = (s.pair[starts] == s.pair[starts + 1]) & (s.pair[starts] != NONE)
+    is_pair = (s.pair[starts] == s.pair[starts + 1]) & (s.pair[starts] != NO_NUMBER)
     keep = is_run | (is_pair & ~touched[starts] & ~touched[starts + 2])
     return Pieces.between(s, starts[keep], stops[keep] + 1, is_run[keep])
 
 
-def _flat(s: Samples) -> BoolArray:
+def _is_flat(s: Samples) -> BoolArray:
     flat = np.zeros(len(s), dtype=bool)
     same = s.line[2:] == s.line[:-2]
     length = s.t[2:] - s.t[:-2]  # zero where rounding puts three positions in one place
@@ -127,3 +143,46 @@ def _flat(s: Samples) -> BoolArray:
         sd = np.sqrt(s.sd[1:-1] ** 2 + ((1 - share) * s.sd[:-2]) ** 2 + (share * s.sd[2:]) ** 2)
         flat[1:-1] = same & (off <= TOLERANCE * sd)
     return flat
+
+
+ExtraNoise: TypeAlias = Callable[
+    [FloatArray, FloatArray], FloatArray
+]  # rows and answers (n, m) to more noise (n,) of these
+
+# A reading comes from a few lines, and rounding is larger where sums inside the network are.
+NOISE_SAFETY = 3.0
+ANSWER_ROUNDINGS = 4.0  # no answer is better than so many of its own, however flat the function where noise was read
+SHARED_GROWTH = 0.5  # of what noise read at the scale of use would be, if it grew like the inputs
+LEAST_NOISE = (
+    unit_roundoff(np.float64) / 1000
+)  # of the spread: a target that computes exactly is not taken for noiseless
+
+
+@dataclass(frozen=True)
+class DistanceNoise:
+    """Standard deviation hypot(near, growth · distance): what sums inside a network leave of its digits."""
+
+    near: float
+    growth: float
+
+    @classmethod
+    def of(cls, health: Health, dim: int) -> DistanceNoise:
+        """From the readings of a health check: one at the scale of use, one far out if there is one."""
+        near, far = health.readings[0], health.readings[-1]
+        at_origin = max(NOISE_SAFETY * near.sd, LEAST_NOISE * health.spread)
+        growth = NOISE_SAFETY * far.sd / (far.scale * np.sqrt(dim))
+        # Far out all of a few lines may meet a flat place, but sums inside the network round as inputs grow.
+        return cls(at_origin, max(float(growth), SHARED_GROWTH * at_origin / float(np.sqrt(dim))))
+
+    def times(self, factor: float) -> DistanceNoise:
+        """So many times the noise."""
+        return DistanceNoise(factor * self.near, factor * self.growth)
+
+    def at(self, distance: FloatArray) -> FloatArray:
+        """Standard deviation of an answer at this distance."""
+        return np.hypot(self.near, self.growth * np.abs(distance))
+
+
+def answer_roundings(size: FloatArray) -> FloatArray:
+    """A few roundings of an answer of this size."""
+    return np.asarray(ANSWER_ROUNDINGS * unit_roundoff(np.float64) * size)

@@ -6,7 +6,7 @@ import numpy as np
 
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import Kind
-from reluctant.oracles.link import ROUNDED_PROBABILITY_SLACK
+from reluctant.oracles.links import ROUNDED_PROBABILITY_SLACK
 
 __all__ = [
     "UNIFORM_SD",

@@ -16,9 +16,7 @@ from reluctant.errors import LinkMismatch
 from reluctant.health.answers import UNIFORM_SD, find_decimals, in_unit, narrowest_format, rounded_to
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import Oracle
-from reluctant.oracles.link import last_told, link_of
-from reluctant.oracles.link_words import ends_of, told_behind
-from reluctant.oracles.lost_digits import on_a_grid
+from reluctant.oracles.links import answer_ends, last_raw_answers, link_of, noun_behind, on_a_grid
 
 __all__ = ["ENOUGH_DECIMALS", "Behind", "refuse_labels"]
 
@@ -54,11 +52,11 @@ class Behind:
     @property
     def noun(self) -> str:
         """What they are, in a word."""
-        return told_behind(self.link)
+        return noun_behind(self.link)
 
     def ends(self, joint: str = "or") -> str:
         """Where nothing can be read."""
-        low, high = ends_of(self.link)
+        low, high = answer_ends(self.link)
         return f"{low} {joint} {high}"
 
     @property
@@ -74,13 +72,13 @@ class Behind:
     @classmethod
     def last_of(cls, oracle: Oracle, told: Sequence[FloatArray] = ()) -> Self | None:
         """Those of the last rows that were asked; None without a link. Their digits are known by all that was told."""
-        p = last_told(oracle)
+        p = last_raw_answers(oracle)
         return None if p is None else cls.of(p, link_of(oracle), ratios=oracle.facts.reference, told=told)
 
     @classmethod
     def of(cls, p: FloatArray, link: str | None, *, ratios: bool, told: Sequence[FloatArray] = ()) -> Self:
         """Answers that this link reads: probabilities of classes by their ratios, or each by itself."""
-        low, high = ends_of(link)
+        low, high = answer_ends(link)
         everything = np.concatenate(told) if len(told) else p
         p, everything = (np.where(np.isnan(each), 0.0, each) for each in (p, everything))  # not told
         # Log-probabilities are values themselves.
@@ -125,7 +123,7 @@ def _completed(p: FloatArray, unit: FloatArray) -> FloatArray:
 
 def refuse_labels(oracle: Oracle) -> None:
     """Raise `LinkMismatch` if all that the last rows were answered with behind a link is an end, as 0 or 1."""
-    behind, p = Behind.last_of(oracle), last_told(oracle)
+    behind, p = Behind.last_of(oracle), last_raw_answers(oracle)
     if behind is not None and p is not None and behind.certain:
         raise LinkMismatch(
             f"link: got nothing but {behind.ends('and')}, also at inputs close to the origin, expected {behind.noun}. "

@@ -29,10 +29,9 @@ from reluctant.health.summary import Health, Shape
 from reluctant.health.whole import Whole, all_whole, are_whole, grow, tell_whole
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
 from reluctant.oracles.base import Kind, Oracle
-from reluctant.oracles.counting import Counting
-from reluctant.oracles.link import all_told, link_of
-from reluctant.oracles.opening import as_opened
-from reluctant.oracles.plain import PERCENT
+from reluctant.oracles.ledger import Counting
+from reluctant.oracles.links import PERCENT, link_of, raw_answers
+from reluctant.oracles.open import as_opened
 
 __all__ = ["check_health", "examine"]
 
@@ -62,7 +61,7 @@ def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: 
     before, domain = oracle.queries, oracle.facts.domain
     with oracle.stage("health", expected=ROWS_PER_LINE * lines):
         centres = domain.interior(rng, lines, oracle.dim) if centres is None else centres
-        with all_told(oracle) as told:
+        with raw_answers(oracle) as told:
             near = ShortLines.ask(oracle, rng, centres, STEPS, FINER_STEPS)
             # The same batch again: a deterministic target may still round differently in one of another size.
             repeated = ask(oracle, centres)

@@ -16,7 +16,7 @@ from reluctant.health.lines import ask
 from reluctant.health.shape import NOISE_FACTOR
 from reluctant.health.summary import Health
 from reluctant.numerics import FloatArray
-from reluctant.oracles.counting import Counting
+from reluctant.oracles.ledger import Counting
 
 __all__ = ["clipped_range"]
 

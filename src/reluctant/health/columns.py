@@ -17,7 +17,7 @@ from reluctant.health.answers import add_up_to_one, find_decimals
 from reluctant.health.lines import ShortLines, ask, finite_ends
 from reluctant.health.whole import FEWEST_LEVELS, Whole, all_whole, tell_beside
 from reluctant.numerics import FloatArray
-from reluctant.oracles.counting import Counting
+from reluctant.oracles.ledger import Counting
 
 __all__ = ["class_columns"]
 

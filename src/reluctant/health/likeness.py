@@ -19,7 +19,7 @@ from reluctant.health.told import Told, largest_told
 from reluctant.health.whole import all_whole
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Kind
-from reluctant.oracles.plain import PERCENT
+from reluctant.oracles.links import PERCENT
 
 __all__ = ["Likeness"]
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from reluctant.domains import Domain
 from reluctant.numerics import FloatArray
-from reluctant.oracles.base import Oracle
-from reluctant.oracles.checks import as_answers, check_rows
+from reluctant.oracles.base import Oracle, as_answers, check_rows
 
 __all__ = ["FINER_STEPS", "NOISE_FALL", "STEP_RATIO", "ShortLines", "ask", "finite_ends"]
 

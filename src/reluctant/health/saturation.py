@@ -11,7 +11,7 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting
-from reluctant.oracles.lost_digits import lost_digits
+from reluctant.oracles.links import lost_digits
 
 __all__ = ["FARTHEST", "larger", "readable_box", "smaller", "told_in_steps", "unsaturated_box"]
 

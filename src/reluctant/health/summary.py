@@ -16,7 +16,7 @@ from reluctant.health.told import Told
 from reluctant.health.whole import Whole
 from reluctant.numerics import Noise
 from reluctant.oracles.base import Kind
-from reluctant.oracles.link_words import told_behind
+from reluctant.oracles.links import noun_behind
 from reluctant.results import Outcome
 
 __all__ = ["Health", "Shape"]
@@ -156,7 +156,7 @@ class Health:
     @property
     def noun(self) -> str:
         """What answers of a link are, in a word."""
-        return told_behind("tanh" if self.tanh else None)
+        return noun_behind("tanh" if self.tanh else None)
 
     @property
     def may_be_sigmoids(self) -> bool:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from reluctant.health.answers import rounded_to
 from reluctant.health.behind import ENOUGH_DECIMALS
 from reluctant.health.whole import Whole
-from reluctant.networks.network import OF_EACH_VALUE
+from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.oracles.base import Kind
-from reluctant.oracles.link import AnswerLink
-from reluctant.oracles.plain import PERCENT
+from reluctant.oracles.links import PERCENT, AnswerLink
 from reluctant.results import Outcome
 
 if TYPE_CHECKING:
@@ -234,7 +233,7 @@ def _of_a_link(health: Health) -> str:
     noisy = health.noise.absolute > NOISIEST_READ * health.spread
     if noisy and (health.number_format == "float64" or not health.deterministic):
         return f"{told} with noise of {health.noise.absolute:.1e}. {TOO_NOISY_TO_READ}"
-    if link in OF_EACH_VALUE and health.number_format != "float64" and not health.more_digits:
+    if link in ELEMENTWISE_LINKS and health.number_format != "float64" and not health.more_digits:
         return f"{told} in {health.number_format}. {_filled(COARSE, health)}"
     hidden = ", by less than their noise at small scale" if health.curves_hidden else ""
     read = READ_THEM_RECAST if health.more_digits else READ_THEM

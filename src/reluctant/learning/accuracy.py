@@ -1,31 +1,114 @@
-"""How wrong a network is under the Gaussian, with samples where errors hide.
+"""How wrong a network is under the Gaussian, with samples where errors hide, and what no question has met.
 
 Plain Gaussian samples are blind: a wrong neuron in a cluster errs within 1e-9 of a crease, where none of them is.
 So some samples lie near the creases of the network, at distances spread over twelve orders of magnitude, and every
-sample is weighted by the Gaussian over the mixture it was drawn from. A few of them tell in which decades around which
-creases the error is; the samples that are counted are drawn mostly there.
+sample is weighted by the Gaussian over the mixture it was drawn from. A few of them tell around which creases the
+error is; those that count are drawn mostly there. A bump of width w, one unit from the origin, holds the part
+φ(1)·w of the Gaussian: it is seen if one random point falls into it, so not missing it costs about 1/w points, and
+no method can do with less.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from reluctant.geometry.samples import IntArray
-from reluctant.learning.hyperplanes import Hyperplanes
+from reluctant.geometry import DistanceNoise
+from reluctant.geometry.samples import NOISE_SAFETY, TOLERANCE, IntArray, answer_roundings
+from reluctant.learning.crease_planes import CreasePlanes
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.oracles import Counting
 
-__all__ = ["Accuracy", "Sampled", "even_chances", "likely_chances", "measure_accuracy", "near_creases", "output_units"]
+__all__ = [
+    "Accuracy",
+    "BumpRisk",
+    "CreaseSamples",
+    "DrawnPoints",
+    "NetworkCheck",
+    "check_closely",
+    "check_network",
+    "draw_points",
+    "even_chances",
+    "likely_chances",
+    "measure_accuracy",
+    "near_creases",
+    "output_units",
+    "points_to_see",
+    "remaining_risk",
+]
 
-NEAREST, DECADES = 1e-12, 12  # the smallest distance from a crease, and decades from there
+BUMP_CONFIDENCE = 0.999
+NEAR_BUMP = 1.0  # distance from the origin, in deviations of an input
+FAR_BUMP = 3.0  # distance at which the width is stated too
+TRIANGLE_SQUARE = 3.0  # the mean square of a triangle of height 1 is one over this
+
+
+def gaussian_density(distance: float) -> float:
+    """Of the Gaussian along a normal, at this distance from the origin."""
+    return float(np.exp(-(distance**2) / 2) / np.sqrt(2 * np.pi))
+
+
+NEAR_DENSITY = gaussian_density(NEAR_BUMP)
+
+
+@dataclass(frozen=True)
+class BumpRisk:
+    """What could have been missed: bumps narrower than `width`, or farther out than distance 1.
+
+    added: what a single bump of this width would add to the error, if it were as steep as the steepest neuron found;
+    nobody measured how steep it is. None without neurons.
+    """
+
+    width: float
+    confidence: float
+    points: int
+    added: float | None
+
+    def __str__(self) -> str:
+        far = self.width * NEAR_DENSITY / gaussian_density(FAR_BUMP)
+        steep = "" if self.added is None else (
+            f" One of that width would add {self.added:.0e} to the error if it were as steep as the steepest neuron "
+            "found, which nobody measured; a steeper one adds more."
+        )  # fmt: skip
+        return (
+            f"A bump narrower than {self.width:.1g} could have been missed: {self.points} random points would have "
+            f"met a wider one, up to distance {NEAR_BUMP:g} from the origin, with {self.confidence:.1%} confidence; at "
+            f"distance {FAR_BUMP:g} one wider than {far:.1g}.{steep}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+def points_to_see(width: float) -> int:
+    """Random points that meet a bump of this width with the stated confidence: about 29 / width."""
+    return int(np.ceil(np.log(1 / (1 - BUMP_CONFIDENCE)) / (NEAR_DENSITY * width)))
+
+
+def remaining_risk(points: int, steepness: float | None = None) -> BumpRisk:
+    """What could hide from so many points that all agree with the network.
+
+    steepness: of its steepest neuron, over the standard deviation of the output; None if there is none.
+    """
+    width = float(np.log(1 / (1 - BUMP_CONFIDENCE)) / (NEAR_DENSITY * points))
+    if steepness is None:
+        return BumpRisk(width, BUMP_CONFIDENCE, points, None)
+    height = steepness * width / 2
+    return BumpRisk(width, BUMP_CONFIDENCE, points, NEAR_DENSITY * width * height**2 / TRIANGLE_SQUARE)
+
+
+NEAREST_CREASE, CREASE_DECADES = 1e-12, 12  # the smallest distance from a crease, and decades from there
 CONFIDENCE = 0.95
 DEVIATIONS = 1.96  # of a Gaussian, to either side, for that confidence
-UNMET = 3.0  # with that confidence a part of 3/n is met by one of n samples; it may hold terms like the largest one
+UNMET_TERMS = (
+    3.0  # with that confidence a part of 3/n is met by one of n samples; it may hold terms like the largest one
+)
 KNOWN_SHARE = 0.5  # of the samples that are drawn where errors were met
-ROUNDINGS = 64.0  # of the largest answer: an output that varies by less is constant
+CONSTANT_ROUNDINGS = 64.0  # of the largest answer: an output that varies by less is constant
 
 
 @dataclass(frozen=True)
@@ -54,7 +137,7 @@ class Accuracy:
 
 
 @dataclass(frozen=True)
-class Sampled:
+class CreaseSamples:
     """Rows and answers: Gaussian ones, then `strips` of them drawn by `near_creases` with these chances."""
 
     rows: FloatArray
@@ -63,31 +146,31 @@ class Sampled:
     chances: FloatArray  # (h, decades)
 
 
-def even_chances(planes: Hyperplanes) -> FloatArray:
+def even_chances(planes: CreasePlanes) -> FloatArray:
     """The same for every crease and decade (h, decades)."""
-    return np.full((len(planes), DECADES), 1 / max(DECADES * len(planes), 1))
+    return np.full((len(planes), CREASE_DECADES), 1 / max(CREASE_DECADES * len(planes), 1))
 
 
-def near_creases(planes: Hyperplanes, n: int, chances: FloatArray, rng: np.random.Generator) -> FloatArray:
+def near_creases(planes: CreasePlanes, n: int, chances: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Gaussian points moved straight to the neighbourhood of a crease each, spread evenly over what `chances` says."""
     if not len(planes):
         return np.empty((0, planes.normals.shape[1]))
     edges = np.append(0.0, np.cumsum(chances))
     places = edges[-1] * (np.arange(n) + rng.random(n)) / n
     cell = np.minimum(np.searchsorted(edges, places, side="right") - 1, chances.size - 1)
-    crease, decade = np.divmod(cell, DECADES)
+    crease, decade = np.divmod(cell, CREASE_DECADES)
     along = decade + np.clip((places - edges[cell]) / chances.ravel()[cell], 0, 1)
-    sides = rng.choice([-1.0, 1.0], n) * NEAREST * 10.0**along
+    sides = rng.choice([-1.0, 1.0], n) * NEAREST_CREASE * 10.0**along
     rows, normals = rng.standard_normal((n, planes.normals.shape[1])), planes.normals[crease]
     move = sides - (rows * normals).sum(axis=1) - planes.offsets[crease]
     return np.asarray(rows + move[:, None] * normals)
 
 
-def likely_chances(network: ReLUNetwork, samples: Sampled, planes: Hyperplanes) -> FloatArray:
+def likely_chances(network: ReLUNetwork, samples: CreaseSamples, planes: CreasePlanes) -> FloatArray:
     """Chances that favour where errors were met, and the decades beside; the rest is left for where they were not."""
     even = even_chances(planes)
     near = samples.rows[len(samples.rows) - samples.strips :]
-    terms = _terms(network, samples, planes)[0][len(samples.rows) - samples.strips :].max(axis=1, initial=0)
+    terms = _error_terms(network, samples, planes)[0][len(samples.rows) - samples.strips :].max(axis=1, initial=0)
     seen, cell = np.zeros(even.shape), _decades(np.abs(planes.distance(near)))
     for crease in range(len(planes)):
         np.add.at(seen[crease], cell[:, crease], terms)
@@ -97,13 +180,13 @@ def likely_chances(network: ReLUNetwork, samples: Sampled, planes: Hyperplanes) 
     return even if total <= 0 else np.asarray((1 - KNOWN_SHARE) * even + KNOWN_SHARE * seen / total)
 
 
-def measure_accuracy(network: ReLUNetwork, samples: Sampled, planes: Hyperplanes) -> Accuracy:
+def measure_accuracy(network: ReLUNetwork, samples: CreaseSamples, planes: CreasePlanes) -> Accuracy:
     """Accuracy of a network with these hyperplanes, the worst output's. No queries."""
-    terms, variance = _terms(network, samples, planes)
+    terms, variance = _error_terms(network, samples, planes)
     error, n = terms.mean(axis=0), len(terms)
     sd = np.hypot(terms.std(axis=0), error * _kurtosis(samples.answers, variance)) / np.sqrt(n)
     # Errors hide in few samples: those that were not met may be like the largest that was.
-    high = error + DEVIATIONS * sd + UNMET * terms.max(axis=0) / n
+    high = error + DEVIATIONS * sd + UNMET_TERMS * terms.max(axis=0) / n
     k = int(np.argmax(high))
     low = max(0.0, float(error[k] - DEVIATIONS * sd[k]))
     return Accuracy(float(error[k]), low, float(high[k]), CONFIDENCE, n, float(variance[k]))
@@ -121,23 +204,23 @@ def output_units(answers: FloatArray, weight: FloatArray) -> FloatArray:
     centre = (share * answers).sum(axis=0)
     variance = (share * (answers - centre) ** 2).sum(axis=0)
     size = np.abs(answers).max(axis=0)
-    constant = variance <= (ROUNDINGS * unit_roundoff(np.float64) * size) ** 2
+    constant = variance <= (CONSTANT_ROUNDINGS * unit_roundoff(np.float64) * size) ** 2
     return np.where(constant, np.where(size > 0, size**2, 1.0), variance)
 
 
-def _terms(network: ReLUNetwork, samples: Sampled, planes: Hyperplanes) -> tuple[FloatArray, FloatArray]:
+def _error_terms(network: ReLUNetwork, samples: CreaseSamples, planes: CreasePlanes) -> tuple[FloatArray, FloatArray]:
     """What every sample adds to every output's error (n, m), and the variances that are their units."""
-    weight = _weights(samples, planes)
+    weight = _importance(samples, planes)
     units = output_units(samples.answers, weight)
     return weight[:, None] * (samples.answers - network(samples.rows)) ** 2 / units, units
 
 
 def _decades(size: FloatArray) -> IntArray:
     """Which decade distances are in, the nearest or farthest if in none."""
-    return np.clip(np.log10(np.maximum(size, NEAREST) / NEAREST), 0, DECADES - 1).astype(np.intp)
+    return np.clip(np.log10(np.maximum(size, NEAREST_CREASE) / NEAREST_CREASE), 0, CREASE_DECADES - 1).astype(np.intp)
 
 
-def _weights(samples: Sampled, planes: Hyperplanes) -> FloatArray:
+def _importance(samples: CreaseSamples, planes: CreasePlanes) -> FloatArray:
     """Density of the Gaussian over that of the mixture, at each row."""
     if not samples.strips:
         return np.ones(len(samples.rows))
@@ -145,10 +228,120 @@ def _weights(samples: Sampled, planes: Hyperplanes) -> FloatArray:
     distance = planes.distance(samples.rows)
     along = distance - planes.offsets  # coordinate along each normal, a standard Gaussian one
     size = np.abs(distance)
-    inside = (size > NEAREST) & (size < NEAREST * 10.0**DECADES)
+    inside = (size > NEAREST_CREASE) & (size < NEAREST_CREASE * 10.0**CREASE_DECADES)
     chance = samples.chances[np.arange(len(planes)), _decades(size)]
-    drawn = np.where(inside, chance / (2 * np.maximum(size, NEAREST) * np.log(10)), 0.0)
+    drawn = np.where(inside, chance / (2 * np.maximum(size, NEAREST_CREASE) * np.log(10)), 0.0)
     gaussian = np.exp(-(along**2) / 2) / np.sqrt(2 * np.pi)
     ratio = np.full(size.shape, np.inf)  # where the Gaussian's density is too small for a number
     np.divide(drawn, gaussian, out=ratio, where=gaussian > 0)
     return np.asarray(1 / (1 - share + share * np.where(drawn > 0, ratio, 0.0).sum(axis=1)))
+
+
+IN_STRIPS, MORE_IN_STRIPS = 256, 768  # points near creases: to see where errors are, and to measure them
+FEW_POINTS, NEARLY_WORST = 0.2, 1e-3  # of the points; of the largest deviation
+FAR_BELOW = 1e3  # times smaller than eps need not be known better
+FIRST_CHECK_TIMES = 20.0  # as many times larger the error may be than a first check says: it meets few cells
+BLOCK_ROWS = 65_536  # rows asked at a time
+
+
+@dataclass(frozen=True)
+class DrawnPoints:
+    """Gaussian rows and their answers."""
+
+    rows: FloatArray
+    answers: FloatArray
+
+
+@dataclass(frozen=True)
+class NetworkCheck:
+    """A network beside answers: its accuracy, and the points it does not explain, the worst first."""
+
+    accuracy: Accuracy
+    samples: CreaseSamples
+    unexplained: IntArray
+    largest: float  # deviation, over the standard deviation of the output
+    typical: float  # deviation
+    standing_out: int  # points that err nearly as much as the worst one
+    narrow: int  # of the Gaussian points those that do, if they are few and unexplained
+
+    @property
+    def rows(self) -> FloatArray:
+        """Everything that was asked."""
+        return self.samples.rows
+
+    @property
+    def mostly_right(self) -> bool:
+        """True if so few points stand out that what is missing is narrow."""
+        return self.standing_out < FEW_POINTS * len(self.rows)
+
+
+def draw_points(oracle: Counting, n: int, rng: np.random.Generator) -> DrawnPoints:
+    """Ask n Gaussian points."""
+    rows = rng.standard_normal((n, oracle.dim))
+    with oracle.stage("search", expected=n):
+        answers = [oracle.query(rows[k : k + BLOCK_ROWS]) for k in range(0, n, BLOCK_ROWS)]
+    return DrawnPoints(rows, np.concatenate(answers))
+
+
+def check_network(
+    oracle: Counting, network: ReLUNetwork, drawn: DrawnPoints, noise: DistanceNoise, rng: np.random.Generator
+) -> NetworkCheck:
+    """Hold a network against what was drawn and against new points near its creases. Cost: 256 rows."""
+    return _checked_with(oracle, network, drawn, noise, rng, IN_STRIPS, even_chances(CreasePlanes.of(network)))
+
+
+def check_closely(
+    oracle: Counting, network: ReLUNetwork, known: NetworkCheck, drawn: DrawnPoints, noise: DistanceNoise,
+    rng: np.random.Generator, eps: float,
+) -> NetworkCheck:  # fmt: skip
+    """Measure the error anew, mostly where a first check has met it.
+
+    Cost: 768 rows; none if all errors are noise, or far below eps: then the interval of the first check is widened.
+    """
+    if not len(known.unexplained):
+        return _no_better_than_noise(known, noise)
+    if FAR_BELOW * known.accuracy.high <= eps:
+        return _with_high(known, FIRST_CHECK_TIMES * known.accuracy.high)
+    chances = likely_chances(network, known.samples, CreasePlanes.of(network))
+    return _checked_with(oracle, network, drawn, noise, rng, MORE_IN_STRIPS, chances)
+
+
+def _checked_with(
+    oracle: Counting, network: ReLUNetwork, drawn: DrawnPoints, noise: DistanceNoise, rng: np.random.Generator,
+    strips: int, chances: FloatArray,
+) -> NetworkCheck:  # fmt: skip
+    planes = CreasePlanes.of(network)
+    near = near_creases(planes, strips, chances, rng)
+    with oracle.stage("accuracy", expected=len(near)):
+        answers = np.concatenate([drawn.answers, oracle.query(near)]) if len(near) else drawn.answers
+    samples = CreaseSamples(np.concatenate([drawn.rows, near]), answers, len(near), chances)
+    return _compared_to(network, samples, measure_accuracy(network, samples, planes), noise, len(drawn.rows))
+
+
+def _compared_to(
+    network: ReLUNetwork, samples: CreaseSamples, accuracy: Accuracy, noise: DistanceNoise, gaussian: int
+) -> NetworkCheck:
+    """Where a network is off, of the samples the first of which are Gaussian."""
+    each = np.abs(samples.answers - network(samples.rows))
+    units = np.sqrt(output_units(samples.answers[:gaussian], np.ones(gaussian)))
+    off = each.max(axis=1)
+    sd = np.hypot(noise.at(np.linalg.norm(samples.rows, axis=1)), answer_roundings(np.abs(samples.answers).max(axis=1)))
+    worst = np.argsort(-off / sd)
+    unexplained = worst[off[worst] > TOLERANCE * sd[worst]]
+    standing_out = int((off > NEARLY_WORST * off.max()).sum())
+    plain = off[:gaussian]
+    far = plain > NEARLY_WORST * plain.max()  # few, or the error is everywhere, whether noise explains it or not
+    narrow = int((far & (plain > TOLERANCE * sd[:gaussian])).sum()) if far.sum() < FEW_POINTS * gaussian else 0
+    largest = float((each / units).max())
+    return NetworkCheck(accuracy, samples, unexplained, largest, float(np.median(off)), standing_out, narrow)
+
+
+def _no_better_than_noise(checked: NetworkCheck, noise: DistanceNoise) -> NetworkCheck:
+    """Errors that all look like noise may all be as large as noise."""
+    accuracy = checked.accuracy
+    floor = (noise.near / NOISE_SAFETY) ** 2 / accuracy.variance
+    return _with_high(checked, max(accuracy.high, accuracy.error + floor))
+
+
+def _with_high(checked: NetworkCheck, high: float) -> NetworkCheck:
+    return replace(checked, accuracy=replace(checked.accuracy, high=high))

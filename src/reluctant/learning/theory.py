@@ -1,7 +1,8 @@
 """What the theorem asks for, beside what is really spent: the parameters of "Efficiently Learning Any One Hidden
 Layer ReLU Network From Queries" (Chen, Klivans and Meka, 2021) for given k, R, B, ε, δ, d.
 
-Every number is the paper's own formula; each row of the table names its lemma. What the paper leaves open:
+Every number is the paper's own formula; each row of the table names its lemma. A theorem may ask for 10^600
+queries and floats end at 10^308, so a `Magnitude` keeps the logarithm. What the paper leaves open:
 
 - absolute constants behind O, Ω and Θ are taken as one (in M it is √2, which is known);
 - the polynomial 𝔓 of Theorem 4.8 is what its proof arrives at (`polynomial`).
@@ -22,19 +23,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
 from reluctant.errors import InvalidInput
-from reluctant.learning.magnitudes import Magnitude
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import unit_roundoff
 
 __all__ = [
     "Constants",
+    "Magnitude",
     "Row",
+    "TheoremCost",
     "TheoremParameters",
     "affine_error",
+    "asked_by_theorem",
     "beside",
     "gradient_step",
     "merged_error",
@@ -45,6 +49,74 @@ __all__ = [
     "table",
     "theorem",
 ]
+
+PLAIN_POWERS = (-4.0, 9.0)  # log10 of what is written out; everything else is written as a power of ten
+LARGEST_POWER = math.log10(2) * 1023
+SMALLEST_POWER = -LARGEST_POWER
+LOG_ROUNDING = 1e-12  # relative, of a number that comes back from its logarithm
+EXACT_POWER = 15.0  # log10 up to which a float still tells a number from the next integer
+
+
+@dataclass(frozen=True, order=True)
+class Magnitude:
+    """A number x ≥ 0 as log10(x); sums, products and powers of such numbers and of plain ones."""
+
+    log10: float
+
+    @classmethod
+    def of(cls, x: float | Magnitude) -> Magnitude:
+        """From a plain number that is not negative."""
+        if isinstance(x, Magnitude):
+            return x
+        return cls(math.log10(x) if x else -math.inf)
+
+    def __mul__(self, other: float | Magnitude) -> Magnitude:
+        return Magnitude(self.log10 + Magnitude.of(other).log10)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: float | Magnitude) -> Magnitude:
+        return Magnitude(self.log10 - Magnitude.of(other).log10)
+
+    def __rtruediv__(self, other: float) -> Magnitude:
+        return Magnitude.of(other) / self
+
+    def __pow__(self, power: float) -> Magnitude:
+        return Magnitude(self.log10 * power)
+
+    def __add__(self, other: float | Magnitude) -> Magnitude:
+        small, large = sorted((self.log10, Magnitude.of(other).log10))
+        if small == -math.inf:
+            return Magnitude(large)
+        return Magnitude(large + math.log1p(10 ** (small - large)) / math.log(10))
+
+    __radd__ = __add__
+
+    def ceil(self) -> Magnitude:
+        """The next integer; the number itself where a float no longer tells integers apart."""
+        if self.log10 > EXACT_POWER:
+            return self
+        x = float(self)
+        nearest = round(x)
+        # The logarithm keeps about 15 digits: an integer that comes back a rounding too large is that integer.
+        return Magnitude.of(nearest if math.isclose(x, nearest, rel_tol=LOG_ROUNDING) else math.ceil(x))
+
+    def __float__(self) -> float:
+        """The plain number; never 0 or inf in place of one that a float cannot hold."""
+        if self.log10 == -math.inf:
+            return 0.0
+        if not SMALLEST_POWER <= self.log10 <= LARGEST_POWER:
+            raise OverflowError(f"10^{self.log10:.1f} does not fit a float; use log10")
+        return float(10.0**self.log10)
+
+    def __str__(self) -> str:
+        if self.log10 == -math.inf:
+            return "0"
+        if not PLAIN_POWERS[0] <= self.log10 <= PLAIN_POWERS[1]:
+            return f"10^{self.log10:.1f}"
+        x = float(self)
+        return f"{x:,.0f}" if x >= 1000 else f"{x:.3g}"
+
 
 BIAS_ROWS = 3  # GETBIAS: the midpoint and both ends of an interval
 POLARIZED = math.sqrt(2) / 2  # kΔ stays below this: Lemma 3.9
@@ -152,7 +224,7 @@ def theorem(constants: Constants) -> TheoremParameters:
     threshold_bound = separation * (c.k**2 * c.R * c.spread) + c.k * c.B
     bounds = Magnitude.of(c.k * c.R), threshold_bound
     largest = norm_bound(c, features)
-    samples = _samples(c, features, bounds, largest)
+    samples = _sample_count(c, features, bounds, largest)
     search = intervals * rows_per_interval(c.d)
     return TheoremParameters(
         poly, separation, separation * (c.k * c.spread), interval, reach, gradient_step(c, interval),
@@ -212,7 +284,7 @@ def norm_bound(c: Constants, features: float | Magnitude) -> Magnitude:
     return Magnitude.of(features) ** 0.5 + c.k * (c.R + c.B)
 
 
-def _samples(c: Constants, features: Magnitude, bounds: tuple[Magnitude, Magnitude], norm: Magnitude) -> Magnitude:
+def _sample_count(c: Constants, features: Magnitude, bounds: tuple[Magnitude, Magnitude], norm: Magnitude) -> Magnitude:
     """n for which 4L · XW/√n + 2c · √(log(1/δ)/2n) of Theorems 4.13 and 4.14 is ε, with L, c and X of Theorem 4.16."""
     m = radius(c)
     lipschitz = Magnitude.of(m * c.k * c.R + c.k * c.B)
@@ -248,3 +320,33 @@ def table(rows: list[Row]) -> str:
         used = "" if row.used is None else str(Magnitude.of(row.used))
         lines.append(f"| {row.symbol} | {row.meaning} | {row.theorem} | {used} |")
     return "\n".join(lines)
+
+
+FAILURE_CHANCE = 0.01  # probability with which the theorem's algorithm may fail
+
+
+@dataclass(frozen=True)
+class TheoremCost:
+    """The theorem's parameters for the network that was found, and those that were really used."""
+
+    asked: TheoremParameters
+    used: Mapping[str, float]
+
+    def __str__(self) -> str:
+        return f"The theorem asks {self.asked.queries} queries for such a network; fewer were spent, without its proof."
+
+    def table(self) -> str:
+        """All parameters side by side, as a Markdown table."""
+        return table(beside(self.asked, self.used))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON: sizes as text, for many do not fit a number."""
+        rows = beside(self.asked, self.used)
+        return {row.name: {"symbol": row.symbol, "theorem": str(row.theorem), "used": row.used} for row in rows}
+
+
+def asked_by_theorem(network: ReLUNetwork, square_error: float, used: Mapping[str, float]) -> TheoremCost | None:
+    """None for what the theorem does not speak of: several outputs, no neuron, no error allowed."""
+    if network.depth != 2 or network.outputs != 1 or not network.weights[1].any() or not square_error > 0:
+        return None
+    return TheoremCost(theorem(Constants.of(network, square_error, FAILURE_CHANCE)), used)

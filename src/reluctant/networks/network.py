@@ -1,13 +1,15 @@
-"""ReLUNetwork: fully connected, any depth, ReLU between layers, an optional affine skip term.
+"""`ReLUNetwork`: fully connected, any depth, ReLU between layers, an optional affine skip term; and its files.
 
     h_0 = x,   h_k = max(W_k h_{k-1} + b_k, 0),   net(x) = W_L h_{L-1} + b_L + S x
 
-Everything is float64 and read-only. A final softmax or sigmoid is noted as `link`; calling the network
-always gives the values before it.
+Everything is finite, read-only float64, and the shapes of the layers are checked on the way in. A final softmax or
+sigmoid is noted as `link`; calling the network always gives the values before it. `evaluate` does the same where
+large arrays live, on a device for example. Networks are saved as `.npz` of our own or as `.onnx`, by suffix.
 """
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,15 +18,25 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reluctant.errors import InvalidInput, InvalidRows
-from reluctant.networks.arrays import check_layers, frozen
-from reluctant.numerics import FloatArray
+from reluctant.arrays import HOST, Arrays
+from reluctant.errors import InvalidInput, InvalidRows, UnsupportedModel
+from reluctant.numerics import FloatArray, all_finite
 
-__all__ = ["LINKS", "Link", "LocalMaps", "ReLUNetwork"]
+__all__ = [
+    "LINKS",
+    "Link",
+    "LocalMaps",
+    "ReLUNetwork",
+    "check_layers",
+    "evaluate",
+    "frozen_array",
+    "load_network",
+    "save_network",
+]
 
 Link: TypeAlias = Literal["identity", "softmax", "sigmoid", "log-softmax", "tanh"]
 LINKS: tuple[Link, ...] = ("identity", "softmax", "sigmoid", "log-softmax", "tanh")
-OF_EACH_VALUE = ("identity", "sigmoid", "tanh")  # links that make an answer of each value by itself
+ELEMENTWISE_LINKS = ("identity", "sigmoid", "tanh")  # links that make an answer of each value by itself
 
 # Rows evaluated at a time: hidden activations of a block stay in the processor's cache.
 BLOCK_ROWS = 1024
@@ -62,9 +74,9 @@ class ReLUNetwork:
         skip: ArrayLike | None = None,
         link: Link = "identity",
     ) -> None:
-        self._weights = tuple(frozen(w, 2, f"weights[{k}]") for k, w in enumerate(weights))
-        self._biases = tuple(frozen(b, 1, f"biases[{k}]") for k, b in enumerate(biases))
-        self._skip = None if skip is None else frozen(skip, 2, "skip")
+        self._weights = tuple(frozen_array(w, 2, f"weights[{k}]") for k, w in enumerate(weights))
+        self._biases = tuple(frozen_array(b, 1, f"biases[{k}]") for k, b in enumerate(biases))
+        self._skip = None if skip is None else frozen_array(skip, 2, "skip")
         self._link: Link = link
         check_layers(self._weights, self._biases, self._skip)
         if link not in LINKS:
@@ -209,7 +221,7 @@ class ReLUNetwork:
 
         For softmax and log-softmax the values are log-ratios to the first class, whose own value is taken as 0.
         """
-        if link in OF_EACH_VALUE:
+        if link in ELEMENTWISE_LINKS:
             return ReLUNetwork(self._weights, self._biases, self._skip, link)
         w, b = (np.concatenate([np.zeros_like(part[:1]), part]) for part in (self._weights[-1], self._biases[-1]))
         skip = None if self._skip is None else np.concatenate([np.zeros_like(self._skip[:1]), self._skip])
@@ -223,17 +235,130 @@ class ReLUNetwork:
 
     def save(self, path: str | Path, dtype: Literal["float64", "float32"] = "float64") -> None:
         """Write `.npz` or `.onnx`, by suffix; float64 comes back exactly."""
-        from reluctant.networks.files import save_network
-
         save_network(self, Path(path), dtype)
 
     @classmethod
     def load(cls, path: str | Path) -> ReLUNetwork:
         """Read `.npz` written by `save`, or an `.onnx` of dense layers and ReLUs."""
-        from reluctant.networks.files import load_network
-
         return load_network(Path(path))
 
 
 def _blocks(rows: int) -> Iterator[slice]:
     return (slice(start, start + BLOCK_ROWS) for start in range(0, rows, BLOCK_ROWS))
+
+
+def check_layers(weights: Sequence[FloatArray], biases: Sequence[FloatArray], skip: FloatArray | None) -> None:
+    """Raise where layers do not follow on each other, or the affine term does not go from the first to the last."""
+    if not weights or len(weights) != len(biases):
+        raise InvalidInput.about(
+            "weights, biases",
+            got=f"{len(weights)} weight and {len(biases)} bias arrays",
+            expected="one of each per layer",
+        )
+    for k, (w, b) in enumerate(zip(weights, biases, strict=True)):
+        inputs = weights[k - 1].shape[0] if k else w.shape[1]
+        if w.shape != (len(b), inputs):
+            raise InvalidInput.about(f"weights[{k}]", got=f"shape {w.shape}", expected=f"({len(b)}, {inputs})")
+    around = weights[-1].shape[0], weights[0].shape[1]
+    if skip is not None and skip.shape != around:
+        raise InvalidInput.about("skip", got=f"shape {skip.shape}", expected=f"({around[0]}, {around[1]})")
+
+
+def frozen_array(values: ArrayLike, ndim: int, name: str) -> FloatArray:
+    """A read-only copy; raises on what is not finite numbers with so many axes."""
+    try:
+        array = np.array(values, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise InvalidInput.about(name, got=type(values).__name__, expected="an array of numbers") from error
+    if array.ndim != ndim or not all_finite(array):
+        finite = "" if all_finite(array) else " with NaN or inf"
+        raise InvalidInput.about(name, got=f"shape {array.shape}{finite}", expected=f"{ndim} finite axes")
+    array.flags.writeable = False
+    return array
+
+
+ARRAYS_PER_ROW = 4  # of the numbers worked on together: rows, and values of a layer
+
+
+def evaluate(network: ReLUNetwork, rows: FloatArray, arrays: Arrays = HOST) -> FloatArray:
+    """What the network gives at rows (n, d), worked out there."""
+    if arrays is HOST:
+        return network(rows)
+    weights = [arrays.put(w).T for w in network.weights]
+    biases = [arrays.put(b) for b in network.biases]
+    skip = None if network.skip is None else arrays.put(network.skip).T
+    size = max(1, arrays.cells // (ARRAYS_PER_ROW * max(network.widths)))
+    parts = []
+    for start in range(0, len(rows), size):
+        hidden = given = arrays.put(rows[start : start + size])
+        for w, b in zip(weights[:-1], biases[:-1], strict=True):
+            hidden = arrays.xp.clip(hidden @ w + b, 0, None)
+        out = hidden @ weights[-1] + biases[-1]
+        parts.append(arrays.get(out if skip is None else out + given @ skip))
+    return np.concatenate(parts)
+
+
+NPZ_FORMAT = 1
+FILE_SUFFIXES = {".npz", ".onnx"}
+
+
+def save_network(network: ReLUNetwork, path: Path, dtype: Literal["float64", "float32"]) -> None:
+    """Write the network as `.npz` or `.onnx`."""
+    if path.suffix in FILE_SUFFIXES and not path.parent.is_dir():
+        raise InvalidInput.about("path", got=f"'{path}'", expected="a file in an existing folder")
+    if path.suffix == ".npz":
+        _save_npz(network, path, dtype)
+    elif path.suffix == ".onnx":
+        from reluctant.networks.onnx import write_onnx
+
+        write_onnx(network, path, dtype)
+    else:
+        raise _wrong_suffix(path)
+
+
+def load_network(path: Path) -> ReLUNetwork:
+    """Read a network from `.npz` or `.onnx`."""
+    if path.suffix not in FILE_SUFFIXES:
+        raise _wrong_suffix(path)
+    if not path.is_file():
+        raise InvalidInput.about("path", got=f"'{path}'", expected="an existing file")
+    if path.suffix == ".npz":
+        return _load_npz(path)
+    from reluctant.networks.onnx import read_onnx
+
+    return read_onnx(path)
+
+
+def _wrong_suffix(path: Path) -> InvalidInput:
+    return InvalidInput.about("path", got=f"'{path.name}'", expected="a name ending in .npz or .onnx")
+
+
+def _save_npz(network: ReLUNetwork, path: Path, dtype: str) -> None:
+    arrays = {f"weight_{k}": w.astype(dtype) for k, w in enumerate(network.weights)}
+    arrays |= {f"bias_{k}": b.astype(dtype) for k, b in enumerate(network.biases)}
+    if network.skip is not None:
+        arrays["skip"] = network.skip.astype(dtype)
+    header = {"format": np.array(NPZ_FORMAT), "link": np.array(network.link)}
+    with path.open("wb") as file:
+        np.savez(file, **header, **arrays)  # type: ignore[arg-type]
+
+
+def _load_npz(path: Path) -> ReLUNetwork:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
+            arrays = dict(data)
+        found = int(arrays["format"])
+        layers = sum(name.startswith("weight_") for name in arrays)
+        weights = [arrays[f"weight_{k}"] for k in range(layers)]
+        biases = [arrays[f"bias_{k}"] for k in range(layers)]
+        link = str(arrays["link"])
+    except (KeyError, ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise UnsupportedModel.about("path", got=f"'{path}'", expected="an .npz written by ReLUNetwork.save") from error
+    if found != NPZ_FORMAT:
+        raise UnsupportedModel.about(
+            "path",
+            got=f"'{path}' of format {found}",
+            expected=f"format {NPZ_FORMAT}",
+            fix="Update reluctant.",
+        )
+    return ReLUNetwork(weights, biases, arrays.get("skip"), link)  # type: ignore[arg-type]

@@ -1,17 +1,14 @@
 """Oracles: one verb, `query(X)`. Adapters stand before a target, wrappers are oracles around oracles."""
 
+from reluctant.oracles.adapters.callable import CallableOracle, NetworkOracle
 from reluctant.oracles.base import Facts, Kind, Oracle, Wrapper
-from reluctant.oracles.budget import Metered
-from reluctant.oracles.callable import CallableOracle
-from reluctant.oracles.counting import Counting
-from reluctant.oracles.ledger import Ledger, Rows
-from reluctant.oracles.link import Linked
-from reluctant.oracles.network import NetworkOracle
-from reluctant.oracles.opening import open_oracle
+from reluctant.oracles.ledger import Counting, Ledger, Rows
+from reluctant.oracles.limits import Metered, Timed
+from reluctant.oracles.links import Linked
+from reluctant.oracles.open import open_oracle
 from reluctant.oracles.retry import Retrying
-from reluctant.oracles.selection import Selected
-from reluctant.oracles.timeout import Timed
 from reluctant.oracles.transcript import Transcript
+from reluctant.oracles.wrappers import Selected
 
 __all__ = [
     "CallableOracle",

@@ -1,31 +1,35 @@
-"""Ask again when the target drops a call, with growing pauses, and not before the time it names.
+"""Ask again when the target drops a call: with growing pauses, and not before the time that the target names.
 
-Whoever waits is told: by the logger of this module, from the second failure of a call on. A target that answers other
-rows meanwhile is not down, so nothing is gained by long pauses; and once the size of inputs tells those it fails on
-from those it answers, such calls are repeated once and no more.
+The logger of this module reports every wait, from the second failure of a call on. A target that answers other rows
+meanwhile is not down, so long pauses gain nothing. `AnsweredSizes` keeps how large the inputs of answered and of
+failed calls were. Once size tells them apart, calls that are expected to fail are repeated once and no more, and
+the error names a range that was answered.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
+from math import ceil, floor, inf, log10
+
+import numpy as np
 
 from reluctant.errors import TargetBusy, TargetError, TargetRefused, TargetUnavailable
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Oracle, Wrapper
-from reluctant.oracles.sizes import Sizes
 
-__all__ = ["LOG", "Retrying", "sizes_told"]
+__all__ = ["LOG", "AnsweredSizes", "Retrying", "answered_sizes", "largest_size"]
 
 LOG = logging.getLogger(__name__)
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 30.0
 LONGEST_WAIT_SECONDS = 600.0  # a server that asks for more is given up: a person should decide
-TOLD_AT_ONCE_SECONDS = 5.0  # a wait that a person would wonder about
-TOLD_WHY = 2  # failures of a call, whose error is told in full
-LOOKS_AFTER = 3  # failures of a call, before a row that was answered is asked again
-IF_EXPECTED = 1  # retries of a call that is expected to fail
+WARN_AT_ONCE_SECONDS = 5.0  # a wait that a person would wonder about
+REASONS_IN_FULL = 2  # failures of a call, whose error is told in full
+PROBE_AFTER = 3  # failures of a call, before a row that was answered is asked again
+RETRIES_IF_EXPECTED = 1  # retries of a call that is expected to fail
 
 
 class Retrying(Wrapper):
@@ -41,7 +45,7 @@ class Retrying(Wrapper):
     def __init__(self, inner: Oracle, retries: int, sleep: Callable[[float], object] = time.sleep) -> None:
         super().__init__(inner)
         self.retries = retries
-        self.sizes = Sizes()
+        self.sizes = AnsweredSizes()
         self._sleep = sleep
 
     def answer(self, rows: FloatArray) -> FloatArray:
@@ -52,7 +56,7 @@ class Retrying(Wrapper):
                 answers = self.inner.answer(rows)
             except TargetUnavailable as error:
                 tries = 1 + self._retries(rows, error)
-                if tried >= tries or _wanted(error) > LONGEST_WAIT_SECONDS:
+                if tried >= tries or _wanted_seconds(error) > LONGEST_WAIT_SECONDS:
                     self._give_up(rows, error, tried)
                     raise
                 self._wait(rows, error, tried, tries)
@@ -66,19 +70,19 @@ class Retrying(Wrapper):
 
     def _retries(self, rows: FloatArray, error: TargetUnavailable) -> int:
         expected = not isinstance(error, TargetBusy) and self.sizes.expects_failure(rows)
-        return min(self.retries, IF_EXPECTED) if expected else self.retries
+        return min(self.retries, RETRIES_IF_EXPECTED) if expected else self.retries
 
     def _wait(self, rows: FloatArray, error: TargetUnavailable, tried: int, tries: int) -> None:
-        pause = max(self._pause(rows, error, tried), _wanted(error))
-        if tried > 1 or pause >= TOLD_AT_ONCE_SECONDS:
-            why = f" {error}" if tried <= TOLD_WHY else ""
+        pause = max(self._pause(rows, error, tried), _wanted_seconds(error))
+        if tried > 1 or pause >= WARN_AT_ONCE_SECONDS:
+            why = f" {error}" if tried <= REASONS_IN_FULL else ""
             LOG.warning("Try %d of %d failed, next in %.3g s: %s.%s", tried, tries, pause, self.sizes.beside(rows), why)
         self._sleep(pause)
 
     def _pause(self, rows: FloatArray, error: TargetUnavailable, tried: int) -> float:
         """Twice as long each time; short where the target answers other rows, and is not only busy."""
         is_busy = isinstance(error, TargetBusy) or self.sizes.may_be_too_many(rows)
-        if tried >= LOOKS_AFTER and not is_busy and self._answers_others():
+        if tried >= PROBE_AFTER and not is_busy and self._answers_others():
             return FIRST_PAUSE_SECONDS
         return float(min(FIRST_PAUSE_SECONDS * 2 ** (tried - 1), LONGEST_PAUSE_SECONDS))
 
@@ -111,13 +115,98 @@ class Retrying(Wrapper):
         error.args = (" ".join(part for part in (str(error), f"Asked: {beside}.", self.sizes.advice()) if part),)
 
 
-def sizes_told(oracle: Oracle | None) -> Sizes | None:
+def answered_sizes(oracle: Oracle | None) -> AnsweredSizes | None:
     """What became of calls to an opened target, where they are repeated; None where they are not."""
     while oracle is not None and not isinstance(oracle, Retrying):
         oracle = getattr(oracle, "inner", None)
     return None if oracle is None else oracle.sizes
 
 
-def _wanted(error: TargetUnavailable) -> float:
+def _wanted_seconds(error: TargetUnavailable) -> float:
     """Seconds that the target asks for."""
     return error.retry_after if isinstance(error, TargetBusy) else 0.0
+
+
+BOUND_DIGITS = 3  # of a bound that is named: rounded inwards, it stays inside what was answered
+
+
+def largest_size(rows: FloatArray) -> float:
+    """The largest number of the rows, whatever its sign."""
+    return float(np.abs(rows).max())
+
+
+class AnsweredSizes:
+    """What became of the calls to a target; several threads may tell.
+
+    low, high: bounds of all numbers that were answered. example: a row that was. most_rows: the most in one answered
+    call. failed, failed_rows: size and rows of the smallest and of the shortest call that was given up.
+    """
+
+    def __init__(self) -> None:
+        self.low, self.high, self.most_rows = inf, -inf, 0
+        self.failed, self.failed_rows = inf, inf
+        self.example: FloatArray | None = None
+        self._lock = threading.Lock()
+
+    def answered(self, rows: FloatArray) -> None:
+        """These were answered."""
+        low, high = float(rows.min()), float(rows.max())
+        with self._lock:
+            self.low, self.high = min(self.low, low), max(self.high, high)
+            self.most_rows = max(self.most_rows, len(rows))
+            self.example = rows[0].copy() if self.example is None else self.example
+
+    def given_up(self, rows: FloatArray) -> None:
+        """These were not, however often they were asked."""
+        with self._lock:
+            self.failed, self.failed_rows = min(self.failed, largest_size(rows)), min(self.failed_rows, len(rows))
+
+    @property
+    def largest(self) -> float:
+        """Size of the largest inputs that were answered; below 0 if none were."""
+        return max(-self.low, self.high)
+
+    @property
+    def tell_apart(self) -> bool:
+        """True if all calls that failed have larger inputs than all that were answered, of which there are some."""
+        return self.example is not None and self.largest < self.failed < inf
+
+    def expects_failure(self, rows: FloatArray) -> bool:
+        """True if inputs no larger than these were given up, and none as large were answered; or none at all were."""
+        never_answered = self.example is None and self.failed < inf
+        return never_answered or (self.tell_apart and largest_size(rows) >= self.failed)
+
+    def may_be_too_many(self, rows: FloatArray) -> bool:
+        """True of more rows than were answered at once, with no larger numbers: one row alone tells nothing of them."""
+        return len(rows) > self.most_rows and largest_size(rows) <= self.largest
+
+    def beside(self, rows: FloatArray) -> str:
+        """How large these rows are, beside those that were answered."""
+        known = "nothing was answered yet" if self.example is None else f"answered so far: up to {self.largest:.3g}"
+        return f"{_row_phrase(len(rows))} with numbers up to {largest_size(rows):.3g} in size ({known})"
+
+    def _named(self) -> tuple[str, str]:
+        """Bounds that were answered, in few digits; by name alone where there is nothing between them."""
+        low, high = _rounded_inwards(self.low, ceil), _rounded_inwards(self.high, floor)
+        return (f"{low:g}", f"{high:g}") if low < high else ("LOW", "HIGH")
+
+    def advice(self) -> str:
+        """The range to give where size tells failures from answers; empty where it does not."""
+        if not self.tell_apart:
+            return ""
+        low, high = self._named()
+        more = f" They had more rows too: at most {self.most_rows} were answered at once (batch=, --batch)."
+        return (
+            f"All that failed have larger numbers (from {self.failed:.3g} in size) than all that was answered (up to "
+            f"{self.largest:.3g}). If it takes no larger ones, give a range that was answered: domain=({low}, {high}) "
+            f"(--domain={low},{high}).{more if self.failed_rows > self.most_rows else ''}"
+        )
+
+
+def _rounded_inwards(bound: float, rounded: Callable[[float], int]) -> float:
+    unit = 10.0 ** (floor(log10(abs(bound))) - BOUND_DIGITS + 1) if bound else 1.0
+    return rounded(bound / unit) * unit
+
+
+def _row_phrase(rows: int) -> str:
+    return f"{rows} rows" if rows > 1 else "1 row"

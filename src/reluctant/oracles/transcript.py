@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from reluctant.errors import InvalidInput, TranscriptError, TranscriptMismatch
 from reluctant.numerics import FLOAT_BYTES, FloatArray, unit_roundoff
 from reluctant.oracles.base import Oracle, Wrapper
-from reluctant.oracles.framing import FrameLog, row_keys
+from reluctant.oracles.framelog import FrameLog, row_keys
 from reluctant.oracles.ledger import Ledger, Rows
 
 __all__ = ["Transcript", "open_log"]

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from reluctant._optional import require
 from reluctant.geometry import LineSearch
-from reluctant.optional import require
 from reluctant.report import drawings as draw
 from reluctant.report.absent import absences
 from reluctant.report.defenses import defense_table, label_alone, one_label, stand_in

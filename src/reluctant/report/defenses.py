@@ -9,7 +9,7 @@ from reluctant.audit.closeness import is_close as is_near
 from reluctant.audit.leak import NO_METHOD
 from reluctant.audit.sweep import TRAINED
 from reluctant.audit.trained import alone_words, is_made, trained_words
-from reluctant.defenses.words import defense_words
+from reluctant.defenses.registry import defense_words
 from reluctant.report.sentences import answers_labels
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.words import UNKNOWN, count, percent, powers, size

@@ -8,7 +8,7 @@ import re
 from math import log10
 from typing import Any
 
-from reluctant.optional import require
+from reluctant._optional import require
 from reluctant.report.words import superscript
 
 __all__ = [

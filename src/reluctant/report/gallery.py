@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reluctant.optional import require
+from reluctant._optional import require
 from reluctant.report.only_drawn import is_only_drawn
 from reluctant.report.rendering import render
 from reluctant.report.tables import Cell, Column, Table

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from reluctant._optional import require
 from reluctant.audit import schema
 from reluctant.audit.record import SCHEMA
 from reluctant.errors import InvalidInput, ReluctantError
-from reluctant.optional import require
 from reluctant.report.consistency import inconsistencies
 
 __all__ = ["check_audit", "read_audit", "told_as_a_wrong_record"]

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from reluctant.optional import require
+from reluctant._optional import require
 from reluctant.report import words
 
 __all__ = ["render"]

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from reluctant.adversarial.result import TYPICAL
-from reluctant.adversarial.units import HALF
+from reluctant.adversarial.decision import HALF_PROBABILITY
+from reluctant.adversarial.flip_search import TYPICAL
 from reluctant.audit.owner import told
 from reluctant.audit.states import State, state_of
 from reluctant.report.student import student_of
@@ -109,7 +109,9 @@ def _not_flipped(flip: Data, record: Data) -> str:
 def _sizes(record: Data, flip: Data) -> str:
     """The middle size, and what the smallest step did."""
     labels, smallest, middle = shown_classes(record), flip.get("relative size"), flip.get("median relative size")
-    halves = record["target"].get("link") == "sigmoid" or (flip.get("evidence") or {}).get("threshold") == HALF
+    halves = (
+        record["target"].get("link") == "sigmoid" or (flip.get("evidence") or {}).get("threshold") == HALF_PROBABILITY
+    )
     crosses = "the probability crosses one half" if halves else SIGN_CHANGES
     change = f"{labels[0]} becomes {labels[1]}" if labels else crosses
     if smallest is None:

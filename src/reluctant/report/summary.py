@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from reluctant.audit.states import State, state_of
-from reluctant.defenses.words import defense_words
+from reluctant.defenses.registry import defense_words
 from reluctant.health.answers import rounded_to
 from reluctant.health.words import LABELS_OR_ROUNDED, STEPWISE
-from reluctant.oracles.link_words import told_behind
+from reluctant.oracles.links import noun_behind
 from reluctant.report.defenses import is_close, is_open, trained_note
 from reluctant.report.findings import is_measured, is_trained
 from reluctant.report.levels import has_part
@@ -173,7 +173,7 @@ def _digits(record: Data) -> Figure | None:
         return None
     if served and is_linked(record):
         link = record["target"]["link"]
-        return _digits_of(served, f"of {told_behind(link)}, read through their {link}")
+        return _digits_of(served, f"of {noun_behind(link)}, read through their {link}")
     shape = health["shape"]
     if shape == "unclear" and not health.get("nonfinite"):
         return _digits_of(health, "too coarse or noisy against their spread to see any structure")

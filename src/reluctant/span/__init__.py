@@ -1,9 +1,8 @@
 """Span: the directions of input space that a target looks at, and what is invisible to it."""
 
 from reluctant.span.cheap_gradients import SpanGradients
-from reluctant.span.driver import recover_span
 from reluctant.span.obfuscation import Obfuscation, check_obfuscation, obfuscate
-from reluctant.span.result import Span
+from reluctant.span.recover import Span, recover_span
 from reluctant.span.subspace import Subspace
 
 __all__ = ["Obfuscation", "Span", "SpanGradients", "Subspace", "check_obfuscation", "obfuscate", "recover_span"]

@@ -8,12 +8,12 @@ import numpy as np
 
 from reluctant.errors import InvalidInput, InvalidRows
 from reluctant.geometry import DistanceNoise, Gradients, gradients
-from reluctant.geometry.gradients import MOST_ROUNDS
+from reluctant.geometry.gradients import MOST_GRADIENT_ROUNDS
 from reluctant.health.check import examine
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Oracle
-from reluctant.oracles.opening import as_opened
-from reluctant.span.result import Span
+from reluctant.oracles.open import as_opened
+from reluctant.span.recover import Span
 from reluctant.span.subspace import Subspace
 
 __all__ = ["SpanGradients"]
@@ -36,7 +36,7 @@ class SpanGradients:
     noise: DistanceNoise
     step: float
     rng: np.random.Generator
-    rounds: int = MOST_ROUNDS
+    rounds: int = MOST_GRADIENT_ROUNDS
 
     @classmethod
     def of(cls, oracle: Oracle, span: Span | Subspace, *, rng: Rng = 0, step: float = STEP) -> SpanGradients:

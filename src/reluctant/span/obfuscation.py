@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from reluctant.errors import InvalidInput
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Kind, Oracle
-from reluctant.span.labels.wall import are_whole, as_labels
-from reluctant.span.result import Span
+from reluctant.span.labels.boundary import are_whole_numbers, as_labels
+from reluctant.span.recover import Span
 from reluctant.span.subspace import Subspace
 
 __all__ = ["Obfuscation", "check_obfuscation", "obfuscate"]
@@ -116,7 +116,7 @@ def check_obfuscation(
     rows = obfuscate(span, before_rows, scale, rng)
     answers = oracle.query(np.concatenate([before_rows, rows]))
     before, after = np.split(answers, 2)
-    whole = threshold is None and (oracle.facts.kind is Kind.LABELS or are_whole(answers))
+    whole = threshold is None and (oracle.facts.kind is Kind.LABELS or are_whole_numbers(answers))
     labels = as_labels(answers, threshold, whole=whole)[:, 0]
     subspace = _subspace(span)
     return Obfuscation(

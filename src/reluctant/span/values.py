@@ -12,14 +12,21 @@ from reluctant.health.summary import Shape
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting, Kind
 from reluctant.results import Outcome
-from reluctant.span.found import Found
-from reluctant.span.ground import RULE_OF_THREE, UNCLEAR_ANGLE, UNCLEAR_MARGIN
-from reluctant.span.inputs import Inputs
-from reluctant.span.look import Look, look
-from reluctant.span.oversampled import oversampled
-from reluctant.span.refine import long_steps, refine, slopes_inside
-from reluctant.span.search import search
-from reluctant.span.silence import FEWEST, INSIDE_BOUNDS, leaks, loud_places, slopes_along, tilt
+from reluctant.span.directions import search_directions
+from reluctant.span.first_look import RULE_OF_THREE, UNCLEAR_ANGLE, UNCLEAR_MARGIN, FirstLook, Inputs, first_look
+from reluctant.span.long_steps import (
+    LONG_STEPS,
+    LONG_STEPS_IN_BOUNDS,
+    FoundSpan,
+    leak_slopes,
+    long_steps,
+    loud_places,
+    refine_basis,
+    slopes_along,
+    slopes_inside,
+    span_tilt,
+)
+from reluctant.span.singular_values import oversampled_span
 
 __all__ = ["FromValues", "from_values", "values_refusal"]
 
@@ -37,7 +44,7 @@ class FromValues:
     """How it ended, what was found, and the numbers behind it."""
 
     outcome: Outcome
-    found: Found | None
+    found: FoundSpan | None
     evidence: dict[str, object]
     typical: float = 0.0  # norm of an input
 
@@ -52,7 +59,7 @@ def from_values(
     reach: float,
 ) -> FromValues:
     """Recover the span of a ReLU network of any depth from its values."""
-    seen = look(oracle, inputs, rng, reach)
+    seen = first_look(oracle, inputs, rng, reach)
     evidence: dict[str, object] = {"health": seen.health, "live share": seen.live_share}
     refusal = _refusal(seen)
     if refusal is not None:
@@ -64,9 +71,9 @@ def from_values(
     return FromValues(outcome, found, evidence, seen.ground.typical)
 
 
-def _limits(seen: Look, found: Found) -> str:
+def _limits(seen: FirstLook, found: FoundSpan) -> str:
     """What could have been missed: a direction that no long step met (rule of three), or that is too weak to show."""
-    looked_at = FEWEST if seen.ground.domain.is_space else INSIDE_BOUNDS
+    looked_at = LONG_STEPS if seen.ground.domain.is_space else LONG_STEPS_IN_BOUNDS
     share = RULE_OF_THREE / (looked_at * max(seen.live_share, 1 / looked_at))
     ground = seen.ground
     return (
@@ -76,7 +83,7 @@ def _limits(seen: Look, found: Found) -> str:
     )
 
 
-def _refusal(seen: Look) -> Outcome | None:
+def _refusal(seen: FirstLook) -> Outcome | None:
     if seen.is_constant:
         return Outcome.CONSTANT
     return values_refusal(seen.health)
@@ -101,17 +108,17 @@ def _noise_share(health: Health) -> float:
 
 
 def _many_digits(
-    oracle: Counting, seen: Look, rng: np.random.Generator, keep: Callable[[FloatArray], None], fine: bool
-) -> tuple[Outcome, Found]:
+    oracle: Counting, seen: FirstLook, rng: np.random.Generator, keep: Callable[[FloatArray], None], fine: bool
+) -> tuple[Outcome, FoundSpan]:
     """Directions one by one, then one long-step stage; on with it as long as fresh inputs show others.
 
     Weak ones are looked for if the long-step stage still shows something.
     """
-    start: Found | None = None
+    start: FoundSpan | None = None
     for _ in range(ATTEMPTS):
         with oracle.stage("search"):
             seen = seen if start is None else _where_loud(seen, start, rng)
-            start = found = search(seen, rng, keep, start=start)
+            start = found = search_directions(seen, rng, keep, start=start)
         finer = _finer(oracle, seen, found, rng) if fine else found
         keep(finer.basis)
         outcome, checked = _verified(oracle, seen, finer, rng)
@@ -130,8 +137,8 @@ def _many_digits(
 
 
 def _few_digits(
-    oracle: Counting, seen: Look, rng: np.random.Generator, keep: Callable[[FloatArray], None], fine: bool
-) -> tuple[Outcome, Found]:
+    oracle: Counting, seen: FirstLook, rng: np.random.Generator, keep: Callable[[FloatArray], None], fine: bool
+) -> tuple[Outcome, FoundSpan]:
     """All directions together; as long as verification still sees others, finely and by twice as many gradients.
 
     The first of them where long steps change the answers: a rare direction in one gradient alone looks like a crease.
@@ -139,7 +146,7 @@ def _few_digits(
     gradients = 0
     for _ in range(ATTEMPTS):
         with oracle.stage("gradients"):
-            found = oversampled(seen, rng, keep, fine=fine, least=2 * gradients)
+            found = oversampled_span(seen, rng, keep, fine=fine, least=2 * gradients)
         keep(found.basis)
         outcome, found = _verified(oracle, seen, found, rng)
         if outcome is not Outcome.SPAN_PARTIAL:
@@ -153,7 +160,7 @@ def _few_digits(
     return outcome, found
 
 
-def _where_loud(seen: Look, found: Found, rng: np.random.Generator) -> Look:
+def _where_loud(seen: FirstLook, found: FoundSpan, rng: np.random.Generator) -> FirstLook:
     """The same look with places first where long steps outside the span change the answers."""
     active = found.points, found.values
     heard = loud_places(seen.ground, found.basis, *active, found.size, found.limit, rng)
@@ -164,29 +171,29 @@ def _where_loud(seen: Look, found: Found, rng: np.random.Generator) -> Look:
 
 
 def _weak(
-    oracle: Counting, seen: Look, found: Found, rng: np.random.Generator, keep: Callable[[FloatArray], None]
-) -> Found:
+    oracle: Counting, seen: FirstLook, found: FoundSpan, rng: np.random.Generator, keep: Callable[[FloatArray], None]
+) -> FoundSpan:
     """Directions that are weak but stronger than what the error of those found looks like.
 
     From the search, not from the long-step stage: that one takes what a weak direction does for an error of the others.
     """
     with oracle.stage("weak directions"):
-        least = max(LEAST_WEAK, BEYOND_TILT * tilt(seen.ground, found, rng))
-        return search(seen, rng, keep, start=found, least=least) if least < found.limit else found
+        least = max(LEAST_WEAK, BEYOND_TILT * span_tilt(seen.ground, found, rng))
+        return search_directions(seen, rng, keep, start=found, least=least) if least < found.limit else found
 
 
-def _finer(oracle: Counting, seen: Look, found: Found, rng: np.random.Generator) -> Found:
+def _finer(oracle: Counting, seen: FirstLook, found: FoundSpan, rng: np.random.Generator) -> FoundSpan:
     """One long-step stage; what was found before, if it made things worse (a target may clip far inputs)."""
     if not 0 < found.rank < oracle.dim:
         return found
     with oracle.stage("refinement", expected=len(found.points) * (oracle.dim + 2)):
         inside, steps = slopes_inside(seen.ground, found.basis, found.points, found.steps, rng)
-        better = refine(seen.ground, found.basis, inside, long_steps(seen.ground, steps, found.leak), rng)
-        leak = float(leaks(seen.ground, better, inside.points, inside.value, rng)[0].max()) / found.size
+        better = refine_basis(seen.ground, found.basis, inside, long_steps(seen.ground, steps, found.leak), rng)
+        leak = float(leak_slopes(seen.ground, better, inside.points, inside.value, rng)[0].max()) / found.size
     return replace(found, basis=better, leak=leak) if leak <= found.leak else found
 
 
-def _all_matter(oracle: Counting, seen: Look, found: Found) -> bool:
+def _all_matter(oracle: Counting, seen: FirstLook, found: FoundSpan) -> bool:
     """Whether a long step along every direction of the basis changes the answers."""
     open_ = np.arange(found.rank)
     with oracle.stage("verification"):
@@ -200,7 +207,9 @@ def _all_matter(oracle: Counting, seen: Look, found: Found) -> bool:
     return False
 
 
-def _verified(oracle: Counting, seen: Look, found: Found, rng: np.random.Generator) -> tuple[Outcome, Found]:
+def _verified(
+    oracle: Counting, seen: FirstLook, found: FoundSpan, rng: np.random.Generator
+) -> tuple[Outcome, FoundSpan]:
     """Long steps from fresh points must change nothing, long steps along every direction must change something."""
     silent = found.rank > 0
     if found.rank < oracle.dim:
@@ -219,10 +228,12 @@ def _verified(oracle: Counting, seen: Look, found: Found, rng: np.random.Generat
     return (Outcome.FULL_RANK if found.rank == oracle.dim else Outcome.SPAN_RECOVERED), found
 
 
-def _outside(oracle: Counting, seen: Look, found: Found, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+def _outside(
+    oracle: Counting, seen: FirstLook, found: FoundSpan, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
     """What long steps outside the span change from fresh inputs, as slopes, and the noise of those."""
-    fresh = FEWEST if seen.ground.domain.is_space else INSIDE_BOUNDS
+    fresh = LONG_STEPS if seen.ground.domain.is_space else LONG_STEPS_IN_BOUNDS
     with oracle.stage("verification", expected=2 * fresh):
         starts = seen.ground.sample(fresh, rng)
-        slope, _, sd = leaks(seen.ground, found.basis, starts, oracle.query(starts), rng)
+        slope, _, sd = leak_slopes(seen.ground, found.basis, starts, oracle.query(starts), rng)
     return slope, sd

@@ -3,14 +3,18 @@
 `planted` and `faults` need numpy alone, `contract` needs pytest, `strategies` needs hypothesis.
 """
 
-from reluctant.testing.degenerate import DEGENERATE
+from reluctant.testing.families import DEGENERATE, WORST_CASE
 from reluctant.testing.faults import FAULTS, in_float32, single_precision
-from reluctant.testing.labelled import Labelled, labelled
-from reluctant.testing.methods import METHODS, Method
-from reluctant.testing.planted import planted
-from reluctant.testing.trained import train_digits, trained_digits
-from reluctant.testing.truth import largest_true_error, relative_square_error
-from reluctant.testing.worst_case import WORST_CASE
+from reluctant.testing.methods import METHODS, MethodCase
+from reluctant.testing.planted import (
+    Labelled,
+    labelled,
+    largest_true_error,
+    planted,
+    relative_square_error,
+    train_digits,
+    trained_digits,
+)
 
 __all__ = [
     "DEGENERATE",
@@ -18,7 +22,7 @@ __all__ = [
     "METHODS",
     "WORST_CASE",
     "Labelled",
-    "Method",
+    "MethodCase",
     "in_float32",
     "labelled",
     "largest_true_error",

@@ -1,7 +1,7 @@
 """Every method that asks an oracle, by name; what is registered here is tested against the wall.
 
-A method must give the same result and the same count on a network's own oracle and behind a bare
-closure. A new method adds one line.
+A method must give the same result and the same count on a network's own oracle and behind a bare closure. A new
+method adds one line.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from reluctant.results import Result
 from reluctant.span import Span, recover_span
 from reluctant.verification import verify
 
-__all__ = ["METHODS", "Method"]
+__all__ = ["METHODS", "MethodCase"]
 
 
 @dataclass(frozen=True)
-class Method:
+class MethodCase:
     """A method under test: `run(oracle, candidate)` gives a value that can be compared.
 
     `candidate` is a network handed to methods that check one; it never is the oracle's own object.
@@ -36,7 +36,7 @@ class Method:
     run: Callable[[Counting, ReLUNetwork], Any]
 
 
-def _comparable(result: Result) -> Any:
+def _comparable_result(result: Result) -> Any:
     """Outcome, cost by stage and every weight, to the last bit."""
     network = result.network
     arrays = [] if network is None else [*network.weights, *network.biases, network.skip]
@@ -53,17 +53,27 @@ def _comparable_span(span: Span) -> Any:
     return span.outcome, dict(span.rows), span.basis.tobytes()
 
 
-METHODS: tuple[Method, ...] = (
-    Method("health", lambda oracle, candidate: check_health(oracle, rng=0)),
-    Method("verify", lambda oracle, candidate: verify(oracle, candidate, rng=0)),
-    Method("extract", lambda oracle, candidate: _comparable(extract(oracle, rng=0))),
-    Method("extract, DepthTwo", lambda oracle, candidate: _comparable(extract(oracle, DepthTwo(directions=2), rng=0))),
-    Method("learn", lambda oracle, candidate: _comparable(learn(oracle, rng=0, narrowest=0.1))),
-    Method("train", lambda oracle, candidate: _comparable(train_student(oracle, rows=400, hidden=(8,), rng=0))),
-    Method("extract, AnyDepth", lambda oracle, candidate: _comparable(extract(oracle, AnyDepth(), rng=0, attempts=1))),
-    Method("span", lambda oracle, candidate: _comparable_span(recover_span(oracle, rng=0))),
-    Method("extract, FewDigits", lambda oracle, candidate: _comparable(extract(oracle, FewDigits(), attempts=1))),
-    Method("flip", lambda oracle, candidate: _comparable_flip(flip_sign(oracle, np.ones(oracle.dim), steps=2))),
-    Method("linearity", lambda oracle, candidate: local_linearity(oracle, np.ones(oracle.dim)).to_dict()),
-    Method("span, labels", lambda oracle, candidate: _comparable_span(recover_span(oracle, labels=True, rng=0))),
+METHODS: tuple[MethodCase, ...] = (
+    MethodCase("health", lambda oracle, candidate: check_health(oracle, rng=0)),
+    MethodCase("verify", lambda oracle, candidate: verify(oracle, candidate, rng=0)),
+    MethodCase("extract", lambda oracle, candidate: _comparable_result(extract(oracle, rng=0))),
+    MethodCase(
+        "extract, DepthTwo",
+        lambda oracle, candidate: _comparable_result(extract(oracle, DepthTwo(directions=2), rng=0)),
+    ),
+    MethodCase("learn", lambda oracle, candidate: _comparable_result(learn(oracle, rng=0, narrowest=0.1))),
+    MethodCase(
+        "train", lambda oracle, candidate: _comparable_result(train_student(oracle, rows=400, hidden=(8,), rng=0))
+    ),
+    MethodCase(
+        "extract, AnyDepth",
+        lambda oracle, candidate: _comparable_result(extract(oracle, AnyDepth(), rng=0, attempts=1)),
+    ),
+    MethodCase("span", lambda oracle, candidate: _comparable_span(recover_span(oracle, rng=0))),
+    MethodCase(
+        "extract, FewDigits", lambda oracle, candidate: _comparable_result(extract(oracle, FewDigits(), attempts=1))
+    ),
+    MethodCase("flip", lambda oracle, candidate: _comparable_flip(flip_sign(oracle, np.ones(oracle.dim), steps=2))),
+    MethodCase("linearity", lambda oracle, candidate: local_linearity(oracle, np.ones(oracle.dim)).to_dict()),
+    MethodCase("span, labels", lambda oracle, candidate: _comparable_span(recover_span(oracle, labels=True, rng=0))),
 )

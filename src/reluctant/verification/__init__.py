@@ -1,6 +1,5 @@
 """Verification: a target against a network by questions; network against network is in `alignment`."""
 
-from reluctant.verification.check import verify
-from reluctant.verification.findings import GroupError, HeldOut, Verification
+from reluctant.verification.agreement import GroupError, HeldOutRows, Verification, verify
 
-__all__ = ["GroupError", "HeldOut", "Verification", "verify"]
+__all__ = ["GroupError", "HeldOutRows", "Verification", "verify"]

@@ -15,16 +15,19 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
-from reluctant.oracles.counting import Counting
+from reluctant.oracles.ledger import Counting
 from reluctant.verification.points import crease_points
 
 __all__ = ["NoiseRatio", "Precision", "PrecisionCheck", "examine_precision", "rows_held_out"]
 
-POINTS = {0.1: 64, 1.0: 128, 10.0: 64}  # at each scale
-FAR, FAR_POINTS = 100.0, 64  # creases that far out bend nothing at the scale of use, and may have been missed
+POINTS_BY_SCALE = {0.1: 64, 1.0: 128, 10.0: 64}  # at each scale
+FARTHEST_SCALE, FAR_POINTS = (
+    100.0,
+    64,
+)  # creases that far out bend nothing at the scale of use, and may have been missed
 # Two creases taken for one are wrong in between alone. The error grows with their distance, and from LEAST on, that of
 # the noise over the bend, a ladder of steps across the crease meets it where it can be seen.
-LEAST, LONGER, STEPS = 60.0, 4.0, 4
+LEAST_STEP, LONGER_STEP, LADDER_STEPS = 60.0, 4.0, 4
 LARGEST_RATIO = 3.0  # of what is left to the noise, root mean square; noise of float32 differs from place to place
 LARGEST_DEVIATION = 15.0  # of one answer, in deviations of its noise
 
@@ -100,7 +103,7 @@ def examine_precision(
 ) -> PrecisionCheck:
     """Ask fresh rows and compare what is left of them with the noise. Cost: 320 rows and 9 a neuron."""
     domain = oracle.facts.domain
-    sizes = [*POINTS.items()] + ([(FAR, FAR_POINTS)] if domain.is_space else [])
+    sizes = [*POINTS_BY_SCALE.items()] + ([(FARTHEST_SCALE, FAR_POINTS)] if domain.is_space else [])
     named = [(f"random, scale {scale:g}", domain.sample(rng, count, oracle.dim, scale)) for scale, count in sizes]
     on = crease_points(network, domain, rng).points
     if len(on):
@@ -114,7 +117,7 @@ def examine_precision(
     edges = np.cumsum([len(part) for _, part in named])[:-1]
     groups = tuple(_ratio(name, part) for (name, _), part in zip(named, np.split(deviations, edges), strict=True))
     ok = all(group.rms <= LARGEST_RATIO and group.largest <= LARGEST_DEVIATION for group in groups)
-    at_use = slice(*([0, *edges.tolist()][list(POINTS).index(1.0) :][:2]))
+    at_use = slice(*([0, *edges.tolist()][list(POINTS_BY_SCALE).index(1.0) :][:2]))
     cost = (spent + len(rows)) * oracle.outputs / network.parameters
     errors = _errors(left[at_use], answers[at_use], precision.least_at(rows[at_use]))
     return PrecisionCheck(ok, *errors, groups, cost)
@@ -122,7 +125,7 @@ def examine_precision(
 
 def rows_held_out(neurons: int) -> int:
     """Rows that this check asks of a target in all of space."""
-    return sum(POINTS.values()) + FAR_POINTS + (1 + 2 * STEPS) * neurons
+    return sum(POINTS_BY_SCALE.values()) + FAR_POINTS + (1 + 2 * LADDER_STEPS) * neurons
 
 
 def _across_creases(network: ReLUNetwork, precision: Precision, domain: Domain, rng: np.random.Generator) -> FloatArray:
@@ -134,8 +137,8 @@ def _across_creases(network: ReLUNetwork, precision: Precision, domain: Domain, 
         feet = feet - ((feet * normals).sum(axis=1) + offsets)[:, None] * normals
     inside = ((feet >= domain.low) & (feet <= domain.high)).all(axis=1) & bends.any(axis=0)
     feet, normals, bends = feet[inside], normals[inside], bends[:, inside].T
-    least = LEAST / (bends / precision.at(feet)).max(axis=1, initial=0.0)
-    steps = np.outer(least, LONGER ** np.arange(STEPS)) * rng.uniform(1, LONGER, (len(feet), 1))
+    least = LEAST_STEP / (bends / precision.at(feet)).max(axis=1, initial=0.0)
+    steps = np.outer(least, LONGER_STEP ** np.arange(LADDER_STEPS)) * rng.uniform(1, LONGER_STEP, (len(feet), 1))
     steps = np.minimum(steps, np.sqrt(network.dim))
     both = np.concatenate([steps, -steps], axis=1)[:, :, None] * normals[:, None]
     return np.clip((feet[:, None] + both).reshape(-1, network.dim), domain.low, domain.high)

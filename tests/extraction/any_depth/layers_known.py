@@ -5,34 +5,33 @@ from __future__ import annotations
 import numpy as np
 
 import reluctant as rl
-from reluctant.extraction.any_depth.asker import Asker
-from reluctant.extraction.any_depth.crease import Crease
-from reluctant.extraction.any_depth.kink_store import Store
-from reluctant.extraction.any_depth.known import Known, Layer
+from reluctant.extraction.any_depth.crease_equations import Crease
+from reluctant.extraction.any_depth.features import KnownLayers, Layer
+from reluctant.extraction.any_depth.kinks import Asker, KinkStore
 from reluctant.geometry import DistanceNoise
 from reluctant.health.check import examine
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
 
 
-def known_part(true: ReLUNetwork, layers: int) -> Known:
+def known_part(true: ReLUNetwork, layers: int) -> KnownLayers:
     """The first layers of a network, as if they had been found."""
     found = (Layer.of(w, b) for w, b in zip(true.weights[:layers], true.biases[:layers], strict=True))
-    return Known(true.dim, tuple(found))
+    return KnownLayers(true.dim, tuple(found))
 
 
-def with_open_sides(known: Known, wrong: np.ndarray) -> Known:
+def with_open_sides(known: KnownLayers, wrong: np.ndarray) -> KnownLayers:
     """The same layers, some neurons of the last one turned round and all its sides open."""
     last = known.layers[-1].turned(wrong)
     undecided = np.ones(len(last), dtype=bool)
-    return Known(known.dim, (*known.layers[:-1], Layer(last.weights, last.biases, undecided, last.carried)))
+    return KnownLayers(known.dim, (*known.layers[:-1], Layer(last.weights, last.biases, undecided, last.carried)))
 
 
-def search_tools(true: ReLUNetwork, seed: int, lines: int = 6) -> tuple[Counting, Asker, Store]:
+def search_tools(true: ReLUNetwork, seed: int, lines: int = 6) -> tuple[Counting, Asker, KinkStore]:
     """An opened target, and what a search on it works with."""
     oracle, rng = rl.open_oracle(true), np.random.default_rng(seed)
     noise = DistanceNoise.of(examine(oracle, rng, 4), oracle.dim)
-    store = Store(oracle.query, oracle.dim, noise, rng)
+    store = KinkStore(oracle.query, oracle.dim, noise, rng)
     store.scan_random(lines)
     return oracle, Asker(oracle.query, noise, rng, store.scale, store.spacing()), store
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from layers_known import crease_points, crease_through, known_part
 
-from reluctant.extraction.any_depth.check_points import check_points
-from reluctant.extraction.any_depth.crease import solve
-from reluctant.extraction.any_depth.open_points import FOR_EACH, undetermined_points
+from reluctant.extraction.any_depth.completion import POINTS_FOR_EACH, check_points, undetermined_points
+from reluctant.extraction.any_depth.crease_equations import solve_crease
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
 
@@ -41,9 +40,9 @@ def test_open_coefficients_are_looked_at_where_they_matter() -> None:
     unit = int(np.argmin(np.abs(share - 0.5)))
     off = points[TRUE.preactivations(points)[0][:, unit] <= 0]
     known = known_part(TRUE, 1)
-    incoming = solve(known, crease_through(TRUE, 1, 0, off))
+    incoming = solve_crease(known, crease_through(TRUE, 1, 0, off))
     found = undetermined_points(known, [incoming], np.random.default_rng(0))
-    assert 0 < len(found) <= 8 * FOR_EACH
+    assert 0 < len(found) <= 8 * POINTS_FOR_EACH
     values = TRUE.preactivations(found)
     assert (values[0][:, unit] > 0).all()
     on = (values[1][:, 0] > 0).mean()

@@ -3,9 +3,13 @@ from __future__ import annotations
 import numpy as np
 from layers_known import angle, crease_of, crease_points, crease_through, known_part, switching, with_open_sides
 
-from reluctant.extraction.any_depth.closing import close_from_kinks
-from reluctant.extraction.any_depth.crease import Crease, solve
-from reluctant.extraction.any_depth.merge import joined, same_neuron
+from reluctant.extraction.any_depth.crease_equations import (
+    Crease,
+    close_from_kinks,
+    joined_creases,
+    same_neuron,
+    solve_crease,
+)
 from reluctant.testing import planted
 
 TRUE = planted((5, 8, 6, 1), 1, bias=0.3)
@@ -28,7 +32,7 @@ def parted(neuron: int) -> tuple[Crease, np.ndarray, int]:
 def test_positions_give_the_weights() -> None:
     closed = 0
     for neuron in switching(TRUE, 1):
-        incoming, true = solve(KNOWN, crease_of(TRUE, 1, neuron, 80)), TRUE.weights[1][neuron]
+        incoming, true = solve_crease(KNOWN, crease_of(TRUE, 1, neuron, 80)), TRUE.weights[1][neuron]
         assert incoming.residual < 1e-12
         seen = ~incoming.open_features()
         assert angle(incoming.weights[seen], true[seen]) < 1e-9
@@ -41,7 +45,7 @@ def test_positions_give_the_weights() -> None:
 
 def test_positions_give_the_weights_while_sides_are_open() -> None:
     wrong = np.arange(8) % 2 == 0
-    incoming = solve(with_open_sides(KNOWN, wrong), crease_of(TRUE, 1, 2, 200))
+    incoming = solve_crease(with_open_sides(KNOWN, wrong), crease_of(TRUE, 1, 2, 200))
     seen = ~incoming.open_features()[:8]
     assert seen.sum() >= 6
     assert angle(incoming.weights[:8][seen], TRUE.weights[1][2][seen]) < 1e-9
@@ -49,7 +53,7 @@ def test_positions_give_the_weights_while_sides_are_open() -> None:
 
 def test_a_unit_that_was_never_active_stays_open() -> None:
     crease, elsewhere, unit = parted(0)
-    incoming = solve(KNOWN, crease)
+    incoming = solve_crease(KNOWN, crease)
     assert incoming.open_features()[unit]
     assert incoming.determined(KNOWN.features(crease.points)).all()
     assert not incoming.determined(KNOWN.features(elsewhere)).any()
@@ -57,22 +61,22 @@ def test_a_unit_that_was_never_active_stays_open() -> None:
 
 def test_equations_of_two_neurons_do_not_agree() -> None:
     mixed = crease_of(TRUE, 1, 0, 30).with_points(crease_points(TRUE, 1, 1, 30))
-    assert solve(KNOWN, mixed).residual > 1e-3
+    assert solve_crease(KNOWN, mixed).residual > 1e-3
 
 
 def test_two_parts_of_a_neuron_become_one() -> None:
     crease, elsewhere, unit = parted(0)
     other = crease_through(TRUE, 1, 0, elsewhere)
-    assert same_neuron(solve(KNOWN, crease), solve(KNOWN, other))
-    assert not solve(KNOWN, joined(crease, other)).open_features()[unit]
-    assert not same_neuron(solve(KNOWN, crease), solve(KNOWN, crease_of(TRUE, 1, 1, 1)))
+    assert same_neuron(solve_crease(KNOWN, crease), solve_crease(KNOWN, other))
+    assert not solve_crease(KNOWN, joined_creases(crease, other)).open_features()[unit]
+    assert not same_neuron(solve_crease(KNOWN, crease), solve_crease(KNOWN, crease_of(TRUE, 1, 1, 1)))
 
 
 def test_kinks_that_agree_close_what_is_open() -> None:
     crease, elsewhere, _ = parted(0)
     others = np.concatenate([crease_points(TRUE, 1, k, 8) for k in (1, 2, 3)])
-    closed = close_from_kinks(KNOWN, crease, solve(KNOWN, crease), np.concatenate([others, elsewhere[:5]]))
+    closed = close_from_kinks(KNOWN, crease, solve_crease(KNOWN, crease), np.concatenate([others, elsewhere[:5]]))
     assert closed is not None
     assert len(closed.points) == len(crease.points) + 5
-    assert angle(solve(KNOWN, closed).weights, TRUE.weights[1][0]) < 1e-8
-    assert close_from_kinks(KNOWN, crease, solve(KNOWN, crease), np.concatenate([others, elsewhere[:1]])) is None
+    assert angle(solve_crease(KNOWN, closed).weights, TRUE.weights[1][0]) < 1e-8
+    assert close_from_kinks(KNOWN, crease, solve_crease(KNOWN, crease), np.concatenate([others, elsewhere[:1]])) is None

@@ -3,11 +3,9 @@ from __future__ import annotations
 import numpy as np
 from layers_known import angle, crease_of, known_part, search_tools, switching, with_open_sides
 
-from reluctant.extraction.any_depth.accept import is_there
-from reluctant.extraction.any_depth.crease import solve
-from reluctant.extraction.any_depth.follow import follow
-from reluctant.extraction.any_depth.score import score
-from reluctant.extraction.any_depth.walk import find_walls
+from reluctant.extraction.any_depth.crease_equations import solve_crease
+from reluctant.extraction.any_depth.follow import find_walls, follow_crease, is_there
+from reluctant.extraction.any_depth.kinks import line_score
 from reluctant.testing import planted
 
 TRUE = planted((6, 10, 8, 1), 5, bias=0.1)
@@ -17,7 +15,7 @@ ROWS_A_COEFFICIENT = 30
 
 def test_walks_stay_on_the_crease() -> None:
     crease = crease_of(TRUE, 1, 0, 30)
-    incoming = solve(KNOWN, crease)
+    incoming = solve_crease(KNOWN, crease)
     _, ends = find_walls(KNOWN, incoming, crease.points[:10], 15, np.sqrt(6), np.random.default_rng(0))
     assert np.abs(TRUE.preactivations(ends)[1][:, 0]).max() < 1e-10
     assert np.linalg.norm(ends - crease.points[:10], axis=1).min() > 0
@@ -25,7 +23,7 @@ def test_walks_stay_on_the_crease() -> None:
 
 def test_walls_are_where_the_crease_meets_open_hinges() -> None:
     crease = crease_of(TRUE, 1, 0, 1)
-    incoming = solve(KNOWN, crease)
+    incoming = solve_crease(KNOWN, crease)
     walls, _ = find_walls(
         KNOWN, incoming, np.repeat(crease.points, 8, axis=0), 10, np.sqrt(6), np.random.default_rng(0)
     )
@@ -40,10 +38,10 @@ def test_a_crease_is_followed_to_the_end(seed: int) -> None:
     followed = 0
     for neuron in switching(TRUE, 1):
         start = crease_of(TRUE, 1, neuron, 1, seed=seed)
-        before, open_ = oracle.queries, solve(KNOWN, start).open.shape[1]
-        found = follow(asker, KNOWN, start)
+        before, open_ = oracle.queries, solve_crease(KNOWN, start).open.shape[1]
+        found = follow_crease(asker, KNOWN, start)
         assert oracle.queries - before <= ROWS_A_COEFFICIENT * (open_ + 2)
-        incoming = None if found is None else solve(KNOWN, found)
+        incoming = None if found is None else solve_crease(KNOWN, found)
         followed += incoming is not None and incoming.closed and angle(incoming.weights, TRUE.weights[1][neuron]) < 1e-7
     assert followed >= len(switching(TRUE, 1)) - 2  # some neurons have units that are never active on their crease
 
@@ -51,10 +49,10 @@ def test_a_crease_is_followed_to_the_end(seed: int) -> None:
 def test_a_crease_is_followed_while_sides_are_open(seed: int) -> None:
     _, asker, _ = search_tools(TRUE, seed)
     known = with_open_sides(KNOWN, np.arange(10) % 3 == 0)
-    found = follow(asker, known, crease_of(TRUE, 1, 1, 1))
+    found = follow_crease(asker, known, crease_of(TRUE, 1, 1, 1))
     assert found is not None
-    closed = ~solve(known, found).open_features()[:10]
-    weights = solve(known, found).weights[:10]
+    closed = ~solve_crease(known, found).open_features()[:10]
+    weights = solve_crease(known, found).weights[:10]
     assert angle(weights[closed], TRUE.weights[1][1][closed]) < 1e-7
 
 
@@ -63,21 +61,21 @@ def test_a_crease_of_a_deeper_layer_is_given_up() -> None:
     _, asker, store = search_tools(deep, 0)
     known = known_part(deep, 1)
     for neuron in switching(deep, 2):
-        found = follow(asker, known, crease_of(deep, 2, neuron, 1))
-        taken = found is not None and score(store, known, solve(known, found)).share() > 0.7
-        assert not (taken and is_there(asker, known, found, solve(known, found)))
+        found = follow_crease(asker, known, crease_of(deep, 2, neuron, 1))
+        taken = found is not None and line_score(store, known, solve_crease(known, found)).share() > 0.7
+        assert not (taken and is_there(asker, known, found, solve_crease(known, found)))
 
 
 def test_lines_speak_for_true_neurons_and_against_others() -> None:
     _, asker, store = search_tools(TRUE, 0)
     for neuron in switching(TRUE, 1):
-        right = solve(KNOWN, crease_of(TRUE, 1, neuron, 60))
-        assert score(store, KNOWN, right).misses == 0
+        right = solve_crease(KNOWN, crease_of(TRUE, 1, neuron, 60))
+        assert line_score(store, KNOWN, right).misses == 0
         assert is_there(asker, KNOWN, crease_of(TRUE, 1, neuron, 60), right)
     one, other = (TRUE.weights[1][k] for k in (0, 1))
     between = crease_of(TRUE, 1, 0, 60)
-    wrong = type(right)(one + 0.3 * other, np.empty((10, 0)), solve(KNOWN, between).start, 0.0)
-    assert score(store, KNOWN, wrong).misses > 3
+    wrong = type(right)(one + 0.3 * other, np.empty((10, 0)), solve_crease(KNOWN, between).start, 0.0)
+    assert line_score(store, KNOWN, wrong).misses > 3
     assert not is_there(asker, KNOWN, between, wrong)
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from layers_known import known_part, with_open_sides
 
-from reluctant.extraction.any_depth.known import Known, Layer
+from reluctant.extraction.any_depth.features import KnownLayers, Layer
 from reluctant.testing import planted
 
 TRUE = planted((4, 6, 5, 1), 3)
@@ -53,7 +53,7 @@ def test_layer_before_stays_while_sides_are_open() -> None:
 def test_one_open_side_costs_one_feature() -> None:
     layer = known_part(TRUE, 1).layers[0]
     undecided = np.arange(6) == 2
-    known = Known(4, (Layer(layer.weights, layer.biases, undecided, layer.carried),))
+    known = KnownLayers(4, (Layer(layer.weights, layer.biases, undecided, layer.carried),))
     features = known.features(X)
     assert features.shape == (20, 7)
     np.testing.assert_allclose(features[:, 6], X @ layer.weights[2])
@@ -62,6 +62,6 @@ def test_one_open_side_costs_one_feature() -> None:
 
 def test_carried_features_go_on() -> None:
     first, second = known_part(TRUE, 2).layers
-    known = Known(4, (first, Layer(second.weights, second.biases, second.undecided, np.array([1, 4]))))
+    known = KnownLayers(4, (first, Layer(second.weights, second.biases, second.undecided, np.array([1, 4]))))
     hidden = np.maximum(TRUE.preactivations(X)[0], 0)
     np.testing.assert_allclose(known.features(X)[:, 5:], hidden[:, [1, 4]])

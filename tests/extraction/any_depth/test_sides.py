@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from layers_known import crease_of, crease_points, crease_through, known_part, switching, with_open_sides
 
-from reluctant.extraction.any_depth.crease import Incoming, solve
-from reluctant.extraction.any_depth.known import Known, Layer
+from reluctant.extraction.any_depth.crease_equations import IncomingWeights, solve_crease
+from reluctant.extraction.any_depth.features import KnownLayers, Layer
 from reluctant.extraction.any_depth.sides import find_sides
 from reluctant.testing import planted
 
 TRUE = planted((5, 8, 6, 1), 1, bias=0.3)
 
 
-def incomings(known: Known, neurons: int) -> list[Incoming]:
-    return [solve(known, crease_of(TRUE, 1, k, 80)) for k in range(neurons)]
+def incomings(known: KnownLayers, neurons: int) -> list[IncomingWeights]:
+    return [solve_crease(known, crease_of(TRUE, 1, k, 80)) for k in range(neurons)]
 
 
 @pytest.mark.parametrize("pattern", [0b0, 0b10110010, 0b11111111])
@@ -35,7 +35,7 @@ def test_one_crease_is_too_few() -> None:
 def test_a_false_crease_is_noticed() -> None:
     known = with_open_sides(known_part(TRUE, 1), np.arange(8) == 1)
     right = incomings(known, 4)
-    false = Incoming(np.roll(right[0].weights, 1), right[0].open, right[0].start, 0.0)
+    false = IncomingWeights(np.roll(right[0].weights, 1), right[0].open, right[0].start, 0.0)
     assert find_sides(known, [*right, false], final=True) is None
 
 
@@ -43,7 +43,7 @@ def test_one_neuron_that_came_late() -> None:
     layer = known_part(TRUE, 1).layers[0]
     late = np.arange(8) == 3
     turned = layer.turned(late)
-    known = Known(5, (Layer(turned.weights, turned.biases, late, layer.carried),))
+    known = KnownLayers(5, (Layer(turned.weights, turned.biases, late, layer.carried),))
     np.testing.assert_array_equal(find_sides(known, incomings(known, 2)), late)
 
 
@@ -56,7 +56,7 @@ def test_a_unit_that_is_on_at_every_crease_is_turned() -> None:
         points = crease_points(TRUE, 1, k, 300)
         off = points[known.local(points).values[:, 2] < 0]
         if len(off) > 60:
-            found.append(solve(known, crease_through(TRUE, 1, k, off)))
+            found.append(solve_crease(known, crease_through(TRUE, 1, k, off)))
     assert len(found) >= 3
     assert all(incoming.open_features()[2] for incoming in found)
     assert find_sides(known, found) is None

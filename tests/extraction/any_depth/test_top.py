@@ -3,10 +3,16 @@ from __future__ import annotations
 import numpy as np
 from layers_known import known_part, with_open_sides
 
-from reluctant.extraction.any_depth.crease import Incoming
-from reluctant.extraction.any_depth.known import Known, Layer
-from reluctant.extraction.any_depth.top import deviations, fit_most, fit_readout, oriented_network, without_outputs
-from reluctant.extraction.any_depth.unseen import settle
+from reluctant.extraction.any_depth.crease_equations import IncomingWeights
+from reluctant.extraction.any_depth.features import KnownLayers, Layer
+from reluctant.extraction.any_depth.readout import (
+    fit_most,
+    fit_readout,
+    oriented_network,
+    readout_deviations,
+    without_outputs,
+)
+from reluctant.extraction.any_depth.sides import settle_open
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
 
@@ -14,7 +20,7 @@ TRUE = planted((5, 7, 6, 2), 4, bias=0.3)
 X = np.random.default_rng(0).standard_normal((400, 5))
 
 
-def half_open(true: ReLUNetwork, wrong: np.ndarray) -> Known:
+def half_open(true: ReLUNetwork, wrong: np.ndarray) -> KnownLayers:
     return with_open_sides(known_part(true, 2), wrong)
 
 
@@ -33,7 +39,7 @@ def test_neurons_that_are_always_on_become_two() -> None:
     first, second = known_part(true, 2).layers
     seen = np.arange(6) > 0
     last = type(second)(second.weights[seen], second.biases[seen], second.undecided[seen], second.carried)
-    known = with_open_sides(Known(5, (first, last)), np.zeros(5, dtype=bool))
+    known = with_open_sides(KnownLayers(5, (first, last)), np.zeros(5, dtype=bool))
     network = oriented_network(known, fit_readout(known, X, true(X)), X, true(X))
     assert network.widths == (5, 7, 7, 1)
     np.testing.assert_allclose(network(X), true(X), atol=1e-9)
@@ -41,7 +47,7 @@ def test_neurons_that_are_always_on_become_two() -> None:
 
 def test_carried_features_stay_on() -> None:
     first, second = known_part(TRUE, 2).layers
-    known = Known(5, (first, Layer(second.weights, second.biases, np.ones(6, dtype=bool), np.array([2, 4]))))
+    known = KnownLayers(5, (first, Layer(second.weights, second.biases, np.ones(6, dtype=bool), np.array([2, 4]))))
     answers = TRUE(X) + np.maximum(TRUE.preactivations(X)[0][:, [2]], 0)
     network = oriented_network(known.with_sides(np.zeros(6, dtype=bool)), fit_readout(known, X, answers), X, answers)
     np.testing.assert_allclose(network(X), answers, atol=1e-9)
@@ -53,7 +59,7 @@ def test_fit_leaves_out_what_a_missing_neuron_does() -> None:
     known = half_open(TRUE, np.zeros(6, dtype=bool))
     extra = np.maximum(X[:, 0] - 1.8, 0)  # on at a few of the points
     readout = fit_most(known, X, TRUE(X) + extra[:, None])
-    off = deviations(known, readout, X, TRUE(X) + extra[:, None])
+    off = readout_deviations(known, readout, X, TRUE(X) + extra[:, None])
     np.testing.assert_array_equal(off > 1e-7, extra > 0)
 
 
@@ -62,8 +68,8 @@ def test_what_is_not_seen_keeps_its_side() -> None:
     features = np.abs(rng.standard_normal((200, 3))) * (rng.random((200, 3)) < 0.5)
     features[:, 2] += features[:, 2] > 0  # off, or clearly on
     weights = np.array([1.0, -1.0, 0.0])
-    incoming = Incoming(weights, np.eye(3)[:, 2:], np.array([1.0, 1.0, 0.0]), 0.0)
-    settled = settle(incoming, features)
+    incoming = IncomingWeights(weights, np.eye(3)[:, 2:], np.array([1.0, 1.0, 0.0]), 0.0)
+    settled = settle_open(incoming, features)
     unseen = features[:, 2] > 0
     values = (features - incoming.start) @ settled.weights
     assert settled.margin > 0

@@ -13,16 +13,19 @@ import pytest
 from three_layers import opened
 
 import reluctant as rl
-from reluctant.extraction.bounded import explore, method
-from reluctant.extraction.bounded.known import Known
+from reluctant.extraction.bounded import exploration, method
+from reluctant.extraction.bounded.anchor import AnchorModel
+from reluctant.extraction.depth_three import first_layer, hyperplanes
 from reluctant.extraction.depth_three import method as depth_three
-from reluctant.extraction.depth_three import refine, search
-from reluctant.extraction.depth_three.first_layer import FirstLayer, find_first_layer
-from reluctant.extraction.depth_three.hyperplanes import Hyperplanes
-from reluctant.extraction.depth_three.refine import WORST_ROW
-from reluctant.extraction.depth_three.search import DEPENDENT, find_hyperplanes
-from reluctant.extraction.depth_three.signs import LARGEST_MARGIN, sign_margins
-from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.depth_three.first_layer import WORST_ROW, FirstLayer, find_first_layer
+from reluctant.extraction.depth_three.hyperplanes import (
+    DEPENDENT,
+    LARGEST_MARGIN,
+    FramedHyperplanes,
+    find_hyperplanes,
+    sign_margins,
+)
+from reluctant.extraction.method import StageFailed
 from reluctant.geometry import scan_lines
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import largest_true_error, planted
@@ -56,7 +59,7 @@ def test_false_hyperplane_is_dropped_by_the_margin_of_the_signs(monkeypatch: pyt
     margins, true_margins = list[float](), sign_margins
     once = [True]
 
-    def spoiled(planes: Hyperplanes) -> np.ndarray:
+    def spoiled(planes: FramedHyperplanes) -> np.ndarray:
         if once and len(planes) == 10:
             once.clear()
             normals = planes.normals.copy()
@@ -66,7 +69,7 @@ def test_false_hyperplane_is_dropped_by_the_margin_of_the_signs(monkeypatch: pyt
         margins.append(float(true_margins(planes).max()))
         return true_margins(planes)
 
-    monkeypatch.setattr(search, "sign_margins", spoiled)
+    monkeypatch.setattr(hyperplanes, "sign_margins", spoiled)
     oracle, noise, rng = opened(target(0), 0)
     found = find_hyperplanes(oracle, noise, rng)
     assert len(found) == 10
@@ -82,7 +85,7 @@ def test_phantom_dimension_is_seen_by_the_gap_of_singular_values() -> None:
     one = found.chosen(np.arange(len(found)) == 0)
     more = found._and(replace(one, normals=phantom[None], offsets=-(phantom * one.on).sum(axis=1)))
     assert found.condition < 1e3 < 1 / DEPENDENT < more.condition
-    kept = search._Search(oracle, noise, rng).checked(more)
+    kept = hyperplanes._HyperplaneSearch(oracle, noise, rng).checked(more)
     np.testing.assert_array_equal(kept.normals, found.normals)
 
 
@@ -98,13 +101,13 @@ def test_dependent_rows_have_no_gap() -> None:
 
 
 def test_row_that_is_hardly_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    true_rows = refine.measure_rows
+    true_rows = first_layer.measure_rows
 
     def blurred(*args: Any, **kwargs: Any) -> tuple[np.ndarray, np.ndarray]:
         rows, errors = true_rows(*args, **kwargs)
         return rows, errors + 1e-6
 
-    monkeypatch.setattr(refine, "measure_rows", blurred)
+    monkeypatch.setattr(first_layer, "measure_rows", blurred)
     with pytest.raises(StageFailed, match="hardly seen") as failure:
         find_first_layer(*opened(target(3), 0))
     assert failure.value.stage == "refine"
@@ -144,10 +147,10 @@ def test_second_layer_neurons_close_to_each_other_are_right_or_refused(apart: fl
 def test_incomplete_top(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neurons that no ray shows leave differences: the number of points that have one."""
 
-    def nothing_new(inside: Any, known: Known, ray: Any, gate: float) -> Known:
+    def nothing_new(inside: Any, known: AnchorModel, ray: Any, gate: float) -> AnchorModel:
         return known
 
-    monkeypatch.setattr(explore, "neurons_on_a_ray", nothing_new)
+    monkeypatch.setattr(exploration, "neurons_on_a_ray", nothing_new)
     result = failing(target(5))
     assert result.outcome is rl.Outcome.PARTIAL
     assert result.evidence["failures"][0].startswith("exploration: differences no crease explains (")

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from three_layers import errors, opened
 
-from reluctant.extraction.depth_three import search
+from reluctant.extraction.depth_three import hyperplanes
 from reluctant.extraction.depth_three.first_layer import FirstLayer, find_first_layer
-from reluctant.extraction.depth_three.search import find_hyperplanes
-from reluctant.extraction.depth_three.signs import LARGEST_MARGIN, orient_hyperplanes
-from reluctant.extraction.failures import StageFailed
-from reluctant.extraction.planes import LineInPlane, look_along
+from reluctant.extraction.depth_three.hyperplanes import LARGEST_MARGIN, find_hyperplanes, orient_hyperplanes
+from reluctant.extraction.method import StageFailed
+from reluctant.extraction.straight_creases import LineInPlane, look_along
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
 
@@ -118,7 +117,7 @@ def test_a_hyperplane_that_is_never_found_is_missed(monkeypatch: pytest.MonkeyPa
         other = np.abs(values) > 1e-6
         return replace(line, sure=line.sure & other, likely=line.likely & other, possible=line.possible & other)
 
-    monkeypatch.setattr(search, "look_along", blind)
+    monkeypatch.setattr(hyperplanes, "look_along", blind)
     with pytest.raises(StageFailed, match="no line shows") as failure:
         find_first_layer(*opened(true, 0))
     assert (failure.value.stage, failure.value.number, failure.value.limit) == ("hyperplanes", 9, 10)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.extraction.depth_three import singles
+from reluctant.extraction.depth_three import rows as singles
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import largest_true_error, planted
 

@@ -9,7 +9,7 @@ from three_layers import opened, unit_rows
 import reluctant as rl
 from reluctant.errors import OutsideDomain
 from reluctant.extraction.depth_three.first_layer import FirstLayer, find_first_layer
-from reluctant.extraction.depth_three.peel import LEAST, peel
+from reluctant.extraction.depth_three.top import LEAST_HIDDEN, peel
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
 
@@ -30,7 +30,7 @@ def above(network: ReLUNetwork) -> ReLUNetwork:
 def test_answers_are_those_of_the_layers_above(widths: tuple[int, ...], seed: int) -> None:
     true = planted(widths, seed)
     hidden = np.abs(np.random.default_rng(seed).standard_normal((40, widths[1])))
-    hidden[:5, 0] = LEAST
+    hidden[:5, 0] = LEAST_HIDDEN
     answers = peel(rl.open_oracle(true), true_layer(true)).query(hidden)
     np.testing.assert_allclose(answers, above(true)(hidden), atol=1e-11)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reluctant.extraction.depth_three import quiet
-from reluctant.extraction.depth_three.quiet import points_in_states, quiet_points
-from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.depth_three import rows
+from reluctant.extraction.depth_three.rows import points_in_states, quiet_points
+from reluctant.extraction.method import StageFailed
 
 
 def neurons(seed: int, n: int = 8, k: int = 8) -> tuple[np.ndarray, np.ndarray]:
@@ -42,7 +42,7 @@ def test_states_hold_with_room(seed: int) -> None:
 
 
 def test_a_search_that_does_not_end_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quiet, "STEPS", 1 / 8)
+    monkeypatch.setattr(rows, "NNLS_STEPS", 1 / 8)
     normals, offsets = neurons(0)
     with pytest.raises(StageFailed, match="no point with these states"):
         points_in_states(normals, offsets, np.ones((1, 8), dtype=bool), np.ones((1, 8)))

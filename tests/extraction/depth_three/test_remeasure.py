@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from three_layers import opened
 
-from reluctant.extraction.depth_three.mixed import Mixed, solve_mixed
-from reluctant.extraction.depth_three.remeasure import AGREEMENT, best_places, remeasure_rows
-from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.depth_three.rows import MixedGradients, solve_mixed
+from reluctant.extraction.depth_three.rows_again import ROW_AGREEMENT, best_places, remeasure_rows
+from reluctant.extraction.method import StageFailed
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
 
@@ -78,7 +78,7 @@ def test_a_row_that_is_another_one_is_refused() -> None:
     with pytest.raises(StageFailed, match="not what it was") as failure:
         remeasure_rows(oracle, spoiled(true, 1e-4, 0), errors_of(1e-4, 20), noise, rng)
     assert failure.value.stage == "rows again"
-    assert failure.value.number > failure.value.limit == AGREEMENT
+    assert failure.value.number > failure.value.limit == ROW_AGREEMENT
 
 
 def test_rows_are_found_among_others(seed: int) -> None:
@@ -94,7 +94,7 @@ def test_rows_are_found_among_others(seed: int) -> None:
     known, normals = rows.copy(), rows @ basis.T
     known[unknown] = 0.0
     normals[unknown] /= np.linalg.norm(normals[unknown], axis=1, keepdims=True)
-    mixed = Mixed(unknown, parts @ rows, np.full(3, 1e-15), active)
+    mixed = MixedGradients(unknown, parts @ rows, np.full(3, 1e-15), active)
     found, errors = solve_mixed(mixed, known, np.full(8, 1e-15), normals, basis)
     assert np.linalg.norm(found - rows[unknown], axis=1).max() < 1e-12
     assert (errors > 1e-16).all()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.extraction.few_digits.layout import Layout
-from reluctant.extraction.few_digits.subspace_fit import Points, fit_network, misfit
+from reluctant.extraction.few_digits.arrow import Layout
+from reluctant.extraction.few_digits.subspace_fit import Points, fit_to_points, misfit
 from reluctant.testing import planted
 
 NOISE = 1e-6
@@ -29,7 +29,7 @@ def moved(true: rl.ReLUNetwork, size: float) -> rl.ReLUNetwork:
 @pytest.mark.parametrize("outputs", [1, 4])
 def test_a_network_near_by_is_fitted_to_the_noise(outputs: int) -> None:
     true = planted((3, 8, outputs), 4)
-    fitted = fit_network(moved(true, 1e-3), points(true), steps=12)
+    fitted = fit_to_points(moved(true, 1e-3), points(true), steps=12)
     left = misfit(fitted, points(true))
     assert np.sqrt(np.mean(left**2)) == pytest.approx(1, abs=0.15)
 
@@ -39,7 +39,7 @@ def test_outliers_do_not_pull_with_huber_weights() -> None:
     good = points(true)
     f = good.f.copy()
     f[:5] += 1e-2
-    fitted = fit_network(moved(true, 1e-4), Points(good.y, f, good.weight), steps=12, huber=5.0)
+    fitted = fit_to_points(moved(true, 1e-4), Points(good.y, f, good.weight), steps=12, huber=5.0)
     assert np.median(misfit(fitted, good)) < 2
 
 

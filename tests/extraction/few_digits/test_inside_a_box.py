@@ -10,12 +10,11 @@ from targets import in_float32, in_float32_probabilities
 
 import reluctant as rl
 from reluctant.domains import Domain
-from reluctant.extraction.failures import StageFailed
-from reluctant.extraction.few_digits.inside import look_inside
-from reluctant.extraction.few_digits.star import read_star
+from reluctant.extraction.few_digits.box import look_inside, read_star
+from reluctant.extraction.method import StageFailed
 from reluctant.health.saturation import readable_box, told_in_steps
 from reluctant.networks import ReLUNetwork
-from reluctant.networks.onnx_write import write_onnx
+from reluctant.networks.onnx import write_onnx
 from reluctant.testing import planted
 
 DIM, NEURONS, CLASSES = 16, 8, 4

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.extraction.few_digits.idle import without_idle_neurons
-from reluctant.extraction.few_digits.missing import with_missing_neurons
-from reluctant.extraction.few_digits.subspace_fit import Points, misfit
+from reluctant.extraction.few_digits.subspace_fit import Points, misfit, with_missing_neurons, without_idle_neurons
 from reluctant.testing import planted
 
 NOISE = 1e-4

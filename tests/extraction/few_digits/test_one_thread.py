@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from reluctant.threads import one_blas_thread
+from reluctant.numerics import one_blas_thread
 
 
 def threads() -> list[int]:

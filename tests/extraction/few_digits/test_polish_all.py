@@ -10,25 +10,23 @@ from targets import error, in_float32, own_error
 
 import reluctant as rl
 from reluctant.extraction.few_digits import method
-from reluctant.extraction.few_digits.anywhere import Linearised, ask_anywhere
+from reluctant.extraction.few_digits.arrow import Layout
 from reluctant.extraction.few_digits.extension import extend
-from reluctant.extraction.few_digits.layout import Layout
-from reluctant.extraction.few_digits.noise import look_from
-from reluctant.extraction.few_digits.polish import Fit, polish_all
-from reluctant.extraction.few_digits.sides import turned
+from reluctant.extraction.few_digits.joint_fit import JointFit, Linearised, ask_anywhere, polish_all, turned_fit
+from reluctant.extraction.few_digits.view import look_from
 from reluctant.testing import planted
 
 WIDTHS = (24, 10)
 
 
-def start(outputs: int, seed: int) -> tuple[Fit, rl.ReLUNetwork, float]:
+def start(outputs: int, seed: int) -> tuple[JointFit, rl.ReLUNetwork, float]:
     target, true = in_float32(planted((*WIDTHS, outputs), 100 + seed, bias=0.5))
     rng = np.random.default_rng(seed)
     view = look_from(rl.open_oracle(target, dim=true.dim), 1.0, rng)
     view, known = rl.FewDigits()._subspace(view, rng)
     extension = extend(view, known.framed, rng)
     random = ask_anywhere(view, known.framed.frame, extension.directions, 4 * true.parameters, rng)
-    fit = Fit(known.framed.network, extension, known.points, random)
+    fit = JointFit(known.framed.network, extension, known.points, random)
     rescaled = rl.ReLUNetwork(
         [true.weights[0], true.weights[1] / view.units[:, None]], [true.biases[0], true.biases[1] / view.units]
     )
@@ -38,7 +36,7 @@ def start(outputs: int, seed: int) -> tuple[Fit, rl.ReLUNetwork, float]:
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_random_inputs_alone_reach_the_targets_own_error(outputs: int, seed: int) -> None:
     fit, true, own = start(outputs, seed)
-    fit = turned(fit)
+    fit = turned_fit(fit)
     alone, errors = polish_all(replace(fit, extension=fit.extension.without_answers()))
     assert alone.chi < 0.8 * fit.chi
     assert errors.shape == (WIDTHS[1],)
@@ -51,7 +49,7 @@ def test_random_inputs_alone_reach_the_targets_own_error(outputs: int, seed: int
 @pytest.mark.parametrize("affine", [False, True])
 def test_products_with_the_jacobian_are_those_of_small_steps(outputs: int, affine: bool, seed: int) -> None:
     fit, *_ = start(outputs, seed)
-    fit = fit if affine else turned(fit)
+    fit = fit if affine else turned_fit(fit)
     rng, layout = np.random.default_rng(seed), Layout.of(fit.core)
     jacobian = Linearised(fit.anywhere, fit.core, fit.extension)
     residual = rng.standard_normal(fit.anywhere.f.shape)

@@ -8,7 +8,7 @@ from targets import in_float32
 
 import reluctant as rl
 from reluctant.networks.symmetry import match
-from reluctant.oracles.opening import as_opened
+from reluctant.oracles.open import as_opened
 from reluctant.testing import planted
 from reluctant.verification.precision import Precision, PrecisionCheck, examine_precision
 

@@ -22,7 +22,7 @@ from reluctant.errors import (
     TranscriptMismatch,
 )
 from reluctant.oracles import retry
-from reluctant.oracles.http.replies import retry_after
+from reluctant.oracles.http.transport import retry_after
 from reluctant.testing import planted
 from reluctant.testing.server import Fault, ModelServer, at, every
 

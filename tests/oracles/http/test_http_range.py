@@ -10,11 +10,9 @@ import pytest
 import reluctant as rl
 from reluctant.errors import TargetRefused, TargetUnavailable
 from reluctant.oracles import retry
-from reluctant.oracles.retry import sizes_told
-from reluctant.oracles.sizes import Sizes
+from reluctant.oracles.retry import AnsweredSizes, answered_sizes
 from reluctant.testing import planted
-from reluctant.testing.server import Fault, ModelServer, at
-from reluctant.testing.server.tensors import Refusal
+from reluctant.testing.server import Fault, ModelServer, Refusal, at
 
 NETWORK = planted((6, 5, 2), 1)
 NEAR = np.random.default_rng(2).uniform(-3, 3, (12, 6))
@@ -45,7 +43,7 @@ def test_the_error_names_a_range_that_was_answered(fault: Fault) -> None:
         oracle.query(NEAR)
         with pytest.raises(TargetUnavailable) as caught:
             oracle.query(FAR)
-        said, sizes = str(caught.value), sizes_told(oracle)
+        said, sizes = str(caught.value), answered_sizes(oracle)
     assert sizes is not None
     low, high = (float(part) for part in said.split("(--domain=")[1].split(").")[0].split(","))
     assert NEAR.min() <= low < NEAR.min() + 0.02
@@ -107,7 +105,7 @@ def test_a_server_that_comes_back_is_no_range(pauses: list[float]) -> None:
     with ModelServer(NETWORK, 6, outputs=2, faults=faults) as server, asked(server) as oracle:
         oracle.query(NEAR)
         np.testing.assert_allclose(oracle.query(FAR), NETWORK(FAR), atol=1e-12)
-        sizes = sizes_told(oracle)
+        sizes = answered_sizes(oracle)
     assert pauses == [0.5, 1, 2, 4, 8, 16]  # the row that was answered is not answered now
     assert sizes is not None
     assert sizes.advice() == ""
@@ -185,7 +183,7 @@ def test_one_failure_is_not_worth_a_word(caplog: pytest.LogCaptureFixture) -> No
     ],
 )
 def test_bounds_are_named_in_few_digits_and_lie_inside(answered: tuple[float, float], named: str) -> None:
-    sizes = Sizes()
+    sizes = AnsweredSizes()
     sizes.answered(np.array([answered]))
     sizes.given_up(np.array([[1e6, 0.0]]))
     assert f"(--domain={named})." in sizes.advice()

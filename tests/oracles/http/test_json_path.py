@@ -7,7 +7,7 @@ import json
 import pytest
 
 from reluctant.errors import InvalidAnswer, InvalidInput
-from reluctant.oracles.http.json_path import ReplyPath, RequestTemplate
+from reluctant.oracles.http.json_endpoint import ReplyPath, RequestTemplate
 
 REPLY = {"a": {"b": [[1, 2], [3, 4]]}, "results": [{"score": 0.5}, {"score": 0.7}], "odd key": 3}
 

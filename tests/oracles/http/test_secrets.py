@@ -15,8 +15,8 @@ import pytest
 
 import reluctant as rl
 from reluctant.errors import InvalidInput, TargetRefused
-from reluctant.oracles.http.secret import HIDDEN, Secret
-from reluctant.runs import Record
+from reluctant.oracles.http.security import HIDDEN, Secret
+from reluctant.run_record import Record
 from reluctant.testing import planted
 from reluctant.testing.server import Fault, ModelServer, at
 
@@ -160,8 +160,8 @@ def test_a_file_that_is_no_certificate_is_refused(tmp_path: Path) -> None:
 
 
 def test_nothing_is_accepted_unverified() -> None:
-    from reluctant.oracles.http.connection import _trusted
+    from reluctant.oracles.http.transport import _trusted_authorities
 
-    context = _trusted(None)
+    context = _trusted_authorities(None)
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname

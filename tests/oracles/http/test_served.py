@@ -20,11 +20,9 @@ from reluctant.errors import (
     UnsupportedModel,
 )
 from reluctant.oracles import Kind, Oracle
-from reluctant.oracles.http.connection import Server
-from reluctant.oracles.http.pace import Pace
-from reluctant.oracles.http.replies import Reply
-from reluctant.oracles.http.tensors import decode
-from reluctant.oracles.watch import FIRST_TIMES, OLD_ROWS
+from reluctant.oracles.http.inference_protocol import decode
+from reluctant.oracles.http.transport import RateLimit, Reply, Server
+from reluctant.oracles.wrappers import OLD_ROWS, WATCH_REPEATS
 from reluctant.testing import planted
 from reluctant.testing.contract import OracleContract
 from reluctant.testing.server import Fault, ModelServer, at
@@ -32,7 +30,7 @@ from reluctant.testing.server import Fault, ModelServer, at
 NETWORK = planted((6, 5, 2), 1)
 ROWS = np.random.default_rng(2).standard_normal((700, 6))
 PLAIN = {"dim": 6, "request": {"instances": "$rows"}, "reply": "predictions"}
-WATCHING = OLD_ROWS * FIRST_TIMES  # rows asked again at the start
+WATCHING = OLD_ROWS * WATCH_REPEATS  # rows asked again at the start
 
 
 def serve(**settings: object) -> ModelServer:
@@ -190,7 +188,7 @@ def test_the_rate_is_kept_over_all_connections() -> None:
 
 def test_a_pace_waits_for_its_turn_and_when_it_is_told_to() -> None:
     now, pauses = [0.0], []
-    pace = Pace(10, clock=lambda: now[0], sleep=pauses.append)
+    pace = RateLimit(10, clock=lambda: now[0], sleep=pauses.append)
     for _ in range(3):
         pace.wait(5)
     pace.hold(7)
@@ -313,14 +311,17 @@ def test_a_served_network_is_recovered_exactly() -> None:
 
 
 def test_several_outputs_are_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    from reluctant.oracles.http.metadata import Metadata
-    from reluctant.oracles.http.tensors import Tensor
+    from reluctant.oracles.http.inference_protocol import ModelMetadata, TensorSpec
 
-    label, probability, logits = Tensor("label", "INT64", ()), Tensor("p", "FP32", (3,)), Tensor("z", "FP32", (3,))
-    assert Metadata(outputs=(label, probability)).output(None) is probability
-    assert Metadata(outputs=(label, probability, logits)).output("z") is logits
+    label, probability, logits = (
+        TensorSpec("label", "INT64", ()),
+        TensorSpec("p", "FP32", (3,)),
+        TensorSpec("z", "FP32", (3,)),
+    )
+    assert ModelMetadata(outputs=(label, probability)).output(None) is probability
+    assert ModelMetadata(outputs=(label, probability, logits)).output("z") is logits
     with pytest.raises(UnsupportedModel, match="label, p, z"):
-        Metadata(outputs=(label, probability, logits)).output(None)
+        ModelMetadata(outputs=(label, probability, logits)).output(None)
 
 
 def describing(monkeypatch: pytest.MonkeyPatch, **outputs: str) -> str:

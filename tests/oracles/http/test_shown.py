@@ -7,8 +7,7 @@ import json
 import pytest
 
 import reluctant as rl
-from reluctant.oracles.http.secret import HIDDEN
-from reluctant.oracles.http.shown import shown_command_target, shown_request, shown_target
+from reluctant.oracles.http.security import HIDDEN, shown_command_target, shown_request, shown_target
 from reluctant.testing import planted
 from reluctant.testing.server import Fault, ModelServer, at
 

@@ -1,42 +1,189 @@
-"""The end of a search: every answer there is must be explained, fresh ones too; where one is not, a neuron is missing.
+"""The end of a search: every answer there is must be explained, fresh ones too; else a neuron is missing.
 
-Between a point where a missing neuron is on and one where it is off lies its crease: a line from the one to the other
-brings the kink that was missing.
+Fresh points are random, or extreme in some hidden layer: a neuron that hardly ever switches does so where the layer
+before it takes unusual values, and points climb there without a query. Where a coefficient is open, the points at
+which its neuron is most likely to switch after all come first. Between a point where a missing neuron is on and one
+where it is off lies its crease: a line from the one to the other brings the kink that was missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from reluctant.extraction.any_depth.check_points import check_points, suspected_points
-from reluctant.extraction.any_depth.known import Known
-from reluctant.extraction.any_depth.ladder import Ladder
-from reluctant.extraction.any_depth.open_points import undetermined_points
-from reluctant.extraction.any_depth.rare_side import FITTED_DISTANCE, rows_for_fit
-from reluctant.extraction.any_depth.top import Readout, deviations, fit_most, leftovers
-from reluctant.extraction.failures import StageFailed
-from reluctant.extraction.memory import Memory
+from reluctant.extraction.any_depth.crease_equations import IncomingWeights
+from reluctant.extraction.any_depth.features import KnownLayers
+from reluctant.extraction.any_depth.layer import Ladder
+from reluctant.extraction.any_depth.readout import (
+    FITTED_DISTANCE,
+    Readout,
+    fit_most,
+    leftovers,
+    readout_deviations,
+    rows_for_fit,
+)
+from reluctant.extraction.method import StageFailed
+from reluctant.extraction.polish import Memory
 from reluctant.geometry import Lines
-from reluctant.geometry.samples import BoolArray
-from reluctant.numerics import FloatArray
+from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.numerics import FloatArray, unit_roundoff
 
-__all__ = ["complete", "mostly_explained"]
+__all__ = ["check_points", "complete", "mostly_explained", "suspected_points", "undetermined_points"]
 
-FITS = 1e-6  # deviation, relative to the spread of the answers, that no rounding in the layers explains
+EXTREME_SHARE = 0.75  # share of the points
+CHECK_POOL = 10_000  # random points they are taken from
+CHECK_DISTANCES = (0.3, 1.0, 3.0, 10.0)  # of extreme points from the origin, in units of the scale of use
+AS_THEY_ARE = 0.5  # share of directions in the units of the layer; the others in units of its spread in each direction
+CLIMB_STEPS, CLIMB_STEP = 12, 0.2  # the first step, of the distance from the origin; the others are shorter
+DIRECTION_CHUNK = 50  # directions at a time
+CHECK_SCALES = (0.1, 10.0)
+AT_USE_SHARE = 0.5  # share of points at the scale of use; the others are spread over the scales
+
+
+def check_points(known: KnownLayers, count: int, rng: np.random.Generator) -> FloatArray:
+    """Fresh points (n, d), no more than `count`."""
+    layers = [KnownLayers(known.dim, known.layers[: k + 1]) for k in range(len(known.layers) - 1)] or [
+        KnownLayers(known.dim)
+    ]
+    pool, each = (
+        rng.standard_normal((CHECK_POOL, known.dim)),
+        int(EXTREME_SHARE * count / (len(layers) * len(CHECK_DISTANCES))),
+    )
+    extreme = [_extremes(layer, distance * pool, each, rng) for layer in layers for distance in CHECK_DISTANCES]
+    return np.concatenate([_random_points(count - len(extreme) * each, known.dim, rng), *extreme])
+
+
+def _random_points(count: int, dim: int, rng: np.random.Generator) -> FloatArray:
+    low, high = np.log(CHECK_SCALES)
+    scale = np.where(rng.random(count) < AT_USE_SHARE, 1.0, np.exp(rng.uniform(low, high, count)))
+    return scale[:, None] * rng.standard_normal((count, dim))
+
+
+def _extremes(known: KnownLayers, pool: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
+    """Points (count, d), as far from the origin as those of the pool, where random directions of the features peak."""
+    features = known.features(pool)
+    rows = rng.standard_normal((count, features.shape[1]))
+    rows[int(AS_THEY_ARE * count) :] @= _whitening(features)
+    return _climbed(known, pool[farthest_along(features, rows)], rows)
+
+
+def farthest_along(values: FloatArray, directions: FloatArray) -> IntArray:
+    """Which of the values (n, k) is farthest along each direction."""
+    parts = [directions[i : i + DIRECTION_CHUNK] for i in range(0, len(directions), DIRECTION_CHUNK)]
+    none = np.empty(0, dtype=np.intp)
+    return np.concatenate([none, *((values @ part.T).argmax(axis=0) for part in parts)])
+
+
+def suspected_points(known: KnownLayers, rest: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Points that are extreme along rows `rest` (n, k) of the layer before the last, on both sides.
+
+    If what is left of the outputs, beside the neurons known, is a neuron that is hardly ever off, it is off there.
+    """
+    before, pool = KnownLayers(known.dim, known.layers[:-1]), _random_points(CHECK_POOL, known.dim, rng)
+    rows = np.concatenate([rest, -rest])
+    points = pool[farthest_along(before.features(pool), rows)]
+    return np.concatenate([points, _climbed(before, points, rows)])
+
+
+def _climbed(known: KnownLayers, points: FloatArray, rows: FloatArray) -> FloatArray:
+    """Points (n, d) moved to where rows (n, k) of the features are larger, no farther from the origin."""
+    size = np.linalg.norm(points, axis=1, keepdims=True)
+    for step in np.linspace(CLIMB_STEP, 0, CLIMB_STEPS, endpoint=False):
+        slope = known.around(points).feature_gradients(rows)
+        length = np.linalg.norm(slope, axis=1, keepdims=True)
+        points = points + step * size * slope / np.where(length > 0, length, 1.0)
+        points *= size / np.linalg.norm(points, axis=1, keepdims=True)
+    return points
+
+
+def _whitening(values: FloatArray) -> FloatArray:
+    """A matrix (k, k): directions times it see values (n, k) with unit spread in every direction that has any."""
+    _, sizes, directions = np.linalg.svd(values - values.mean(axis=0), full_matrices=False)
+    kept = sizes > np.sqrt(unit_roundoff(np.float64)) * sizes[0]
+    return np.asarray(directions[kept].T @ (directions[kept] * (sizes[0] / sizes[kept, None])))
+
+
+OPEN_POOL = 10_000  # random points from which they are taken
+OPEN_DISTANCES = (0.3, 1.0, 3.0, 10.0)  # from the origin, in units of the scale of use
+POINTS_FOR_EACH = 12  # points for every neuron, at every distance, on either side
+OPEN_STEPS, OPEN_STEP = 25, 0.2  # the first step, of the distance from the origin
+SHORTER_STEP = 0.5  # after a step that did not help
+
+
+def undetermined_points(
+    known: KnownLayers, incomings: Iterable[IncomingWeights], rng: np.random.Generator
+) -> FloatArray:
+    """Points (n, d) at which a neuron on top of `known` depends on coefficients that are open, some for each."""
+    chosen, pool = [np.empty((0, known.dim))], rng.standard_normal((OPEN_POOL, known.dim))
+    for incoming in incomings:
+        if not incoming.closed:
+            open_ = _OpenNeuron(known, incoming, _open_direction(known, incoming, pool, rng))
+            chosen += [open_.extremes(distance * pool, side) for distance in OPEN_DISTANCES for side in (-1.0, 1.0)]
+    return np.concatenate(chosen)
+
+
+def _open_direction(
+    known: KnownLayers, incoming: IncomingWeights, pool: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """A combination (k,) of the open features, not negative where it is not zero at most points."""
+    direction = incoming.open @ rng.standard_normal(incoming.open.shape[1])
+    sign = np.sign(((known.features(pool) - incoming.start) @ direction).sum()) or 1.0
+    return np.asarray(sign * direction / np.linalg.norm(direction))
+
+
+@dataclass(frozen=True)
+class _OpenNeuron:
+    """A neuron, and a direction of its features along which its weights are open."""
+
+    known: KnownLayers
+    incoming: IncomingWeights
+    direction: FloatArray
+
+    def ratios(self, points: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """z/h (n,), and where h is on."""
+        features = self.known.features(points)
+        on = (features - self.incoming.start) @ self.direction
+        usable = (on > 0) & ~self.incoming.determined(features)
+        return self.incoming.values(features) / np.where(usable, on, 1.0), usable
+
+    def extremes(self, pool: FloatArray, side: float) -> FloatArray:
+        """Points with the largest ratios, or the smallest, as far from the origin as those of the pool."""
+        ratio, usable = self.ratios(pool)
+        there = np.flatnonzero(usable)
+        points = pool[there[np.argsort(-side * ratio[there])[:POINTS_FOR_EACH]]]
+        size, step = np.linalg.norm(points, axis=1, keepdims=True), np.full((len(points), 1), OPEN_STEP)
+        ratio, _ = self.ratios(points)
+        for _ in range(OPEN_STEPS):
+            moved = points + step * size * self.uphill(points, side, ratio)
+            moved *= size / np.linalg.norm(moved, axis=1, keepdims=True)
+            after, usable = self.ratios(moved)
+            better = usable & (side * after > side * ratio)
+            points, ratio = np.where(better[:, None], moved, points), np.where(better, after, ratio)
+            step = np.where(better[:, None], step, SHORTER_STEP * step)
+        return points
+
+    def uphill(self, points: FloatArray, side: float, ratio: FloatArray) -> FloatArray:
+        """Unit directions (n, d) in which the ratio changes most."""
+        rows = side * (self.incoming.weights - ratio[:, None] * self.direction)
+        slope = self.known.around(points).feature_gradients(rows)
+        length = np.linalg.norm(slope, axis=1, keepdims=True)
+        return np.asarray(slope / np.where(length > 0, length, 1.0))
+
+
+FITS_WITHIN = 1e-6  # deviation, relative to the spread of the answers, that no rounding in the layers explains
 FEWEST_CHECKED, CHECKED = 5000, 0.5  # fresh points; for every parameter: what they do not meet is rare
-AGAIN = 0.25  # of them, when neurons were found since
+CHECKED_AGAIN = 0.25  # of them, when neurons were found since
 MOST_SUSPECTS = 128  # directions
 MOST_WRONG = 0.4  # of the rows: beyond, the others are no majority
 MOST_ROUNDS = 12
 SEGMENTS = 3  # scanned in a round
 NEIGHBOURS = 5  # right points near a wrong one, one of which is taken
-BEYOND = 0.5  # of its length, a segment goes on at both ends: creases are better not at the very end
+SEGMENT_BEYOND = 0.5  # of its length, a segment goes on at both ends: creases are better not at the very end
 
 
-def complete(ladder: Ladder, memory: Memory, rng: np.random.Generator) -> Known:
+def complete(ladder: Ladder, memory: Memory, rng: np.random.Generator) -> KnownLayers:
     """Look for missing neurons until fresh points are explained.
 
     Cost: 5000 rows, or half a row for every parameter where that is more; about 40 more for each missing neuron, and
@@ -76,15 +223,15 @@ class _Checks:
     rng: np.random.Generator
     share: float = 1.0
 
-    def points(self, known: Known, readout: Readout) -> Iterator[FloatArray]:
+    def points(self, known: KnownLayers, readout: Readout) -> Iterator[FloatArray]:
         open_ = [undetermined_points(s.known, [n.incoming for n in s.neurons], self.rng) for s in self.ladder.searches]
         yield np.concatenate(open_)
         yield suspected_points(known, leftovers(known, readout, MOST_SUSPECTS, self.rng), self.rng)
         yield check_points(known, int(self.share * max(FEWEST_CHECKED, CHECKED * known.parameters)), self.rng)
-        self.share = AGAIN
+        self.share = CHECKED_AGAIN
 
 
-def mostly_explained(known: Known, memory: Memory, rng: np.random.Generator) -> bool:
+def mostly_explained(known: KnownLayers, memory: Memory, rng: np.random.Generator) -> bool:
     """True if an output layer on top explains most of the answers: then this is the last layer."""
     return bool(_Explained.by(known, memory, rng).wrong.mean() < MOST_WRONG)
 
@@ -99,11 +246,11 @@ class _Explained:
     wrong: BoolArray
 
     @classmethod
-    def by(cls, known: Known, memory: Memory, rng: np.random.Generator) -> _Explained:
+    def by(cls, known: KnownLayers, memory: Memory, rng: np.random.Generator) -> _Explained:
         readout = fit_most(known, *rows_for_fit(known, memory, rng))
         rows, answers = memory.near(FITTED_DISTANCE * np.sqrt(known.dim))
-        off = deviations(known, readout, rows, answers)
-        return cls(readout, rows, off, off > FITS)
+        off = readout_deviations(known, readout, rows, answers)
+        return cls(readout, rows, off, off > FITS_WITHIN)
 
     def segments(self, rng: np.random.Generator) -> Lines:
         """Segments from wrong rows, some of the worst, to rows nearby that are right, and to others that are wrong.
@@ -118,6 +265,6 @@ class _Explained:
             nearest = right[np.argsort(np.linalg.norm(right - row, axis=1))[:NEIGHBOURS]]
             apart = among[np.linalg.norm(among - row, axis=1) > 0]
             for other in (rng.choice(nearest), *rng.permutation(apart)[:1]):
-                start.append(row - BEYOND * (other - row))
-                stop.append(other + BEYOND * (other - row))
+                start.append(row - SEGMENT_BEYOND * (other - row))
+                stop.append(other + SEGMENT_BEYOND * (other - row))
         return Lines.between(np.array(start), np.array(stop), float(np.sqrt(self.rows.shape[1])))

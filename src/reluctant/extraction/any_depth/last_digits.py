@@ -1,22 +1,34 @@
-"""The last digits: all parameters fitted to some of the answers, then to those as well that this did not serve."""
+"""The last digits of a network of any depth, and its certificate.
+
+All parameters are fitted to some of the answers, then to those as well that this did not serve. Where the search
+went on in a row space, which has few digits, the first-layer weights are measured once more, coordinate by
+coordinate: at points far from every crease a gradient is a known combination of them. The certificate counts units
+that stand for sums apart.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg
 
-from reluctant.extraction.any_depth.rare_side import FITTED_DISTANCE
-from reluctant.extraction.memory import Memory
-from reluctant.extraction.polish import polish
-from reluctant.geometry import DistanceNoise
-from reluctant.geometry.samples import TOLERANCE
+from reluctant.extraction.any_depth.completion import CHECK_DISTANCES
+from reluctant.extraction.any_depth.features import KnownLayers
+from reluctant.extraction.any_depth.kinks import Asker
+from reluctant.extraction.any_depth.readout import FITTED_DISTANCE
+from reluctant.extraction.method import Certificate
+from reluctant.extraction.polish import Memory, neuron_errors, polish
+from reluctant.geometry import DistanceNoise, gradients
+from reluctant.geometry.creases import SMALLEST_BEND
+from reluctant.geometry.samples import TOLERANCE, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting
 
-__all__ = ["polish_to_all"]
+__all__ = ["certify", "polish_to_all", "refine_first_weights"]
 
-ROUNDS = 4
+FIT_ROUNDS = 4
 FEW_PARAMETERS = 2000  # beyond, a thorough fit takes minutes
-ADDED = 0.5  # rows for every parameter, in a round
+ADDED_ROWS = 0.5  # rows for every parameter, in a round
 
 
 def polish_to_all(
@@ -33,10 +45,12 @@ def polish_to_all(
         return np.asarray(np.abs(candidate(every_row) - every_answer).max(axis=1) / sd)
 
     best, off = network, deviations(network)
-    for _ in range(ROUNDS):
+    for _ in range(FIT_ROUNDS):
         polished = polish(best, rows, answers, noise, thorough=network.parameters <= FEW_PARAMETERS)
         now = deviations(polished)
-        worst = np.argsort(-now)[: int(ADDED * network.parameters)]  # also of a fit that ran away: these rows hold it
+        worst = np.argsort(-now)[
+            : int(ADDED_ROWS * network.parameters)
+        ]  # also of a fit that ran away: these rows hold it
         better = now.max() < off.max()
         best, off = (polished, now) if better else (best, off)
         worst = worst[now[worst] > TOLERANCE]
@@ -44,3 +58,82 @@ def polish_to_all(
             break
         rows, answers = np.concatenate([rows, every_row[worst]]), np.concatenate([answers, every_answer[worst]])
     return best
+
+
+ROOMY_POOL = 2000  # random points from which those far from every crease are taken
+ROOMY_SHARE = 0.2  # share of them that is looked at
+POINTS_SHARE = 1.25  # points for every neuron, where there is one output
+LEAST_SHARE = 0.5  # where there are many: each neuron is on at half of the points
+ROOM_STEP = 0.5  # of the room, in the steepest coordinate
+GRADIENT_RANK = 1e-3  # relative; what the gradients hardly say stays as it is
+
+
+def refine_first_weights(
+    oracle: Counting, network: ReLUNetwork, noise: DistanceNoise, rng: np.random.Generator
+) -> ReLUNetwork:
+    """Weights of the first layer from gradients. Cost: about 1.25 (d + 2) rows a neuron, less with several outputs."""
+    points = rng.standard_normal((ROOMY_POOL, network.dim))
+    room = _room_of_coordinates(network, points)
+    roomy = np.argsort(-room)[: int(ROOMY_SHARE * ROOMY_POOL)]
+    points, room = points[roomy], room[roomy]
+    combinations = _by_first_layer(network, points)  # (n, m, h)
+    h = network.widths[1]
+    chosen = _spanning(combinations, int(h * max(POINTS_SHARE / network.outputs, LEAST_SHARE)) + 1)
+    with oracle.stage("first weights", expected=len(chosen) * (network.dim + 2)):
+        found = gradients(oracle.query, points[chosen], None, ROOM_STEP * room[chosen], noise, rng)
+    if not found.good.any():
+        return network
+    left = combinations[chosen][found.good].reshape(-1, h)
+    first = network.weights[0]
+    rest = found.slope[found.good].reshape(len(left), -1) - left @ first
+    change = np.linalg.lstsq(left, rest, rcond=GRADIENT_RANK)[0]
+    return ReLUNetwork([first + change, *network.weights[1:]], network.biases)
+
+
+def _room_of_coordinates(network: ReLUNetwork, points: FloatArray) -> FloatArray:
+    """Longest step (n,) along any coordinate that crosses no crease."""
+    room = np.full(len(points), np.inf)
+    h, slopes = points, np.broadcast_to(np.eye(network.dim), (1, network.dim, network.dim))
+    for w, b in zip(network.weights[:-1], network.biases[:-1], strict=True):
+        values, slopes = h @ w.T + b, w @ slopes
+        with np.errstate(divide="ignore", invalid="ignore"):
+            reach = np.abs(values) / np.abs(slopes).max(axis=2)  # not a number where a value neither is nor becomes any
+        room = np.minimum(room, np.where(np.isnan(reach), np.inf, reach).min(axis=1))
+        h, slopes = np.maximum(values, 0), np.where((values > 0)[:, :, None], slopes, 0.0)
+    return room
+
+
+def _by_first_layer(network: ReLUNetwork, points: FloatArray) -> FloatArray:
+    """Derivatives (n, m, h) of the outputs by the values of the first layer."""
+    active = network.patterns(points)
+    slopes = np.broadcast_to(network.weights[-1], (len(points), *network.weights[-1].shape))
+    for w, on in zip(network.weights[-2:0:-1], active[:0:-1], strict=True):
+        slopes = (slopes * on[:, None, :]) @ w
+    return slopes * active[0][:, None, :]
+
+
+def _spanning(combinations: FloatArray, count: int) -> IntArray:
+    """Points whose combinations differ most, chosen one after the other; rounds of as many as there are neurons."""
+    n, m, h = combinations.shape
+    chosen: list[int] = []
+    while len(chosen) < count:
+        rest = np.setdiff1d(np.arange(n), chosen)
+        order = scipy.linalg.qr(combinations[rest].reshape(len(rest) * m, h).T, mode="r", pivoting=True)[1]
+        points = list(dict.fromkeys((order[:h] // m).tolist()))
+        chosen += rest[points][: count - len(chosen)].tolist()
+    return np.array(chosen, dtype=np.intp)
+
+
+def certify(network: ReLUNetwork, known: KnownLayers, rows: FloatArray, asker: Asker) -> Certificate | None:
+    """The certificate of a network that was fitted to these rows; None where that would take minutes.
+
+    Neurons that stand for sums, or carry others on, come last in their layer and are counted apart.
+    """
+    if network.parameters > FEW_PARAMETERS:
+        return None
+    own = [np.arange(width) < len(layer) for width, layer in zip(network.widths[1:-1], known.layers, strict=True)]
+    seen = np.concatenate(own)
+    piece = asker.spacing * asker.scale
+    resolution = SMALLEST_BEND * float(asker.noise.at(np.array([asker.scale]))[0]) / piece
+    errors = neuron_errors(network, rows, asker.noise)
+    return Certificate(errors[seen], resolution, CHECK_DISTANCES[-1] * asker.scale, sums=int((~seen).sum()))

@@ -1,43 +1,98 @@
-"""All neurons of the next layer: unexplained kinks are followed one after the other until none is left."""
+"""Layer upon layer: unexplained kinks are followed one after the other until no neuron of a layer is left.
+
+`Neuron` is a crease that was followed, that its equations agree on and that stored lines show often enough.
+`LayerSearch` finds one layer and settles the sides of the one below on its way. `Ladder` holds the searches of all
+layers; a neuron found late in a lower one rebuilds those above without new lines.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.extraction.any_depth.asker import Asker
-from reluctant.extraction.any_depth.closing import close_from_kinks
-from reluctant.extraction.any_depth.crease import Crease, solve
-from reluctant.extraction.any_depth.follow import follow
-from reluctant.extraction.any_depth.kink_store import Store
-from reluctant.extraction.any_depth.known import Known, Layer
-from reluctant.extraction.any_depth.merge import joined, same_neuron
-from reluctant.extraction.any_depth.neurons import SEEN, Neuron, accepted, as_layer, confirmed
-from reluctant.extraction.any_depth.score import passes, score
-from reluctant.extraction.any_depth.sides import find_sides
-from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.any_depth.crease_equations import (
+    Crease,
+    IncomingWeights,
+    close_from_kinks,
+    joined_creases,
+    same_neuron,
+    solve_crease,
+)
+from reluctant.extraction.any_depth.features import KnownLayers, Layer
+from reluctant.extraction.any_depth.follow import follow_crease, is_there
+from reluctant.extraction.any_depth.kinks import Asker, KinkStore, line_score, passes_kinks
+from reluctant.extraction.any_depth.sides import find_sides, settle_open
+from reluctant.extraction.method import StageFailed
 from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting
 
-__all__ = ["Search"]
+__all__ = ["SEEN_SHARE", "Ladder", "LayerSearch", "Neuron", "accepted_neuron", "as_layer", "is_confirmed"]
 
-NARROWEST = 1e-4  # pieces narrower than this, relative to scale and distance, are no good start
-FARTHEST = 16.0  # in units of the scale: no walk starts farther out
-STRAIGHT = 1e-6  # share of the weights: a crease that does not bend
+ENOUGH_HITS = 4  # crossings seen on stored lines that make further questions needless
+FEWEST_HITS = 2  # the one it was found by, and another
+HITS_FIRST = 3  # a hyperplane is met by every line
+SEEN_SHARE = 0.7  # share of a neuron's crossings that must be kinks
+LARGEST_RESIDUAL = 1e-7  # of a neuron's linear system
+
+
+@dataclass(frozen=True)
+class Neuron:
+    """A crease that was followed, and the incoming weights it gives; `turned` is None while its side is open."""
+
+    crease: Crease
+    incoming: IncomingWeights
+    turned: bool | None = None
+
+
+def accepted_neuron(store: KinkStore, known: KnownLayers, crease: Crease) -> Neuron | None:
+    """The neuron of a crease, if its equations agree and the stored lines do not speak against it."""
+    incoming = solve_crease(known, crease)
+    if incoming.residual < LARGEST_RESIDUAL and line_score(store, known, incoming).share() >= SEEN_SHARE:
+        return Neuron(crease, incoming)
+    return None
+
+
+def is_confirmed(asker: Asker, store: KinkStore, known: KnownLayers, neuron: Neuron) -> bool:
+    """True if stored lines cross it often enough, or it is there where it is looked for."""
+    hits = line_score(store, known, neuron.incoming).hits
+    if not known.layers:
+        return hits >= HITS_FIRST
+    looked_for = hits < ENOUGH_HITS
+    return hits >= FEWEST_HITS and not (looked_for and not is_there(asker, known, neuron.crease, neuron.incoming))
+
+
+def as_layer(neurons: Sequence[Neuron], features: FloatArray) -> Layer:
+    """A layer with unit rows; what cannot be seen of its neurons is settled by the features at points met so far."""
+    settled = [settle_open(n.incoming, features) for n in neurons]
+    rows = np.array([s.weights for s in settled])
+    biases = -np.array([s.weights @ n.incoming.start for s, n in zip(settled, neurons, strict=True)])
+    carried = np.zeros(rows.shape[1], dtype=bool)
+    for s, n in zip(settled, neurons, strict=True):
+        carried |= n.incoming.open_features() & s.on
+    size = np.linalg.norm(rows, axis=1) * np.array([-1.0 if n.turned else 1.0 for n in neurons])
+    undecided = np.array([n.turned is None for n in neurons])
+    return Layer(rows / size[:, None], biases / size, undecided, np.flatnonzero(carried))
+
+
+NARROWEST_START = 1e-4  # pieces narrower than this, relative to scale and distance, are no good start
+FARTHEST_START = 16.0  # in units of the scale: no walk starts farther out
+STRAIGHT_SHARE = 1e-6  # share of the weights: a crease that does not bend
 ENOUGH_FOR_SIDES = 5  # neurons, where the layer below is no wider than the one before it
 FEWEST_TO_DOUBT = 3  # neurons: with fewer there is no majority
-QUIET = 4  # lines in a row that bring nothing new
-QUIET_FIRST = 2  # for the first layer, whose creases every line meets
-MOST_LINES = 10  # new ones for one layer
+QUIET_LINES = 4  # lines in a row that bring nothing new
+QUIET_LINES_FIRST = 2  # for the first layer, whose creases every line meets
+MOST_NEW_LINES = 10  # new ones for one layer
 MOST_FOLLOWED = 1500  # creases in all layers together: networks that can be recovered need a few hundred
 FRUITLESS = 200  # kinks in a row that bring nothing: what is left belongs to deeper layers, or cannot be followed
 
 
-class Search:
+class LayerSearch:
     """The search for one layer on those below; it settles the sides of the one below on its way."""
 
-    def __init__(self, asker: Asker, store: Store, known: Known) -> None:
+    def __init__(self, asker: Asker, store: KinkStore, known: KnownLayers) -> None:
         self.asker, self.store, self.known = asker, store, known
         self.neurons: list[Neuron] = []
         self.tried: set[int] = set()
@@ -45,8 +100,8 @@ class Search:
 
     def run(self) -> None:
         """Try every unexplained kink, on new lines too, until lines bring nothing new."""
-        quiet, enough = 0, QUIET if self.known.layers else QUIET_FIRST
-        most = self.store.lines + MOST_LINES
+        quiet, enough = 0, QUIET_LINES if self.known.layers else QUIET_LINES_FIRST
+        most = self.store.lines + MOST_NEW_LINES
         while quiet < enough and self.store.lines < most and not self.at_odds():
             if not len(self.next_batch()):
                 self.store.scan_random(1)
@@ -57,7 +112,7 @@ class Search:
     def adopt(self, neurons: Iterable[Neuron]) -> None:
         """Neurons that were found before features changed: followed on where that opened something."""
         for neuron in neurons:
-            followed = follow(self.asker, self.known, neuron.crease)
+            followed = follow_crease(self.asker, self.known, neuron.crease)
             again = None if followed is None else self.accepted(followed)
             if again is not None:
                 self.add(replace(again, turned=neuron.turned))
@@ -77,7 +132,7 @@ class Search:
         below = len(self.known.layers[-1])
         return [
             n for n in self.neurons
-            if np.linalg.norm(n.incoming.weights[:below]) < STRAIGHT * np.linalg.norm(n.incoming.weights)
+            if np.linalg.norm(n.incoming.weights[:below]) < STRAIGHT_SHARE * np.linalg.norm(n.incoming.weights)
         ]  # fmt: skip
 
     def try_everything(self) -> int:
@@ -108,13 +163,13 @@ class Search:
 
     def review(self) -> None:
         """Let go of neurons that new lines speak against."""
-        self.neurons = [n for n in self.neurons if score(self.store, self.known, n.incoming).share() >= SEEN]
+        self.neurons = [n for n in self.neurons if line_score(self.store, self.known, n.incoming).share() >= SEEN_SHARE]
 
     def next_batch(self) -> IntArray:
         """All kinks of a line for the first layer; then one at a time, the cheapest and roomiest first."""
         kinks = self.store.kinks
-        usable = self.unexplained() & (kinks.width > NARROWEST * kinks.unit)
-        usable &= (kinks.unit < FARTHEST * self.store.scale) | (not self.known.layers)
+        usable = self.unexplained() & (kinks.width > NARROWEST_START * kinks.unit)
+        usable &= (kinks.unit < FARTHEST_START * self.store.scale) | (not self.known.layers)
         usable[list(self.tried)] = False
         which = np.flatnonzero(usable)
         if not len(which):
@@ -128,7 +183,7 @@ class Search:
         """Kinks that neither known layers nor neurons found so far explain."""
         rest = self.store.unexplained(self.known)
         for neuron in self.neurons:
-            rest &= ~passes(self.store, self.known, neuron.incoming)
+            rest &= ~passes_kinks(self.store, self.known, neuron.incoming)
         return rest
 
     def try_kink(self, kink: int) -> None:
@@ -138,11 +193,11 @@ class Search:
             return
         self.count_one()
         start = Crease(self.store.kinks.point[kink][None], *normal)
-        crease = None if self.is_part(start) else follow(self.asker, self.known, start)
+        crease = None if self.is_part(start) else follow_crease(self.asker, self.known, start)
         if crease is None:
             return
         neuron = self.accepted(crease)
-        if neuron is not None and confirmed(self.asker, self.store, self.known, neuron):
+        if neuron is not None and is_confirmed(self.asker, self.store, self.known, neuron):
             self.add(neuron)
             self.settle_sides()
 
@@ -156,10 +211,10 @@ class Search:
 
     def is_part(self, start: Crease) -> bool:
         """True if this is the crease of an open neuron, where more of it can be seen; then it has become part of it."""
-        incoming = solve(self.known, start)
+        incoming = solve_crease(self.known, start)
         for k, neuron in enumerate(self.neurons):
             if not neuron.incoming.closed and same_neuron(neuron.incoming, incoming):
-                both = self.accepted(joined(neuron.crease, start))
+                both = self.accepted(joined_creases(neuron.crease, start))
                 if both is not None:
                     self.neurons[k] = replace(both, turned=neuron.turned)
                     return True
@@ -169,7 +224,7 @@ class Search:
         """Add a neuron, or what was seen of it to one that is there already."""
         for k, other in enumerate(self.neurons):
             if same_neuron(other.incoming, neuron.incoming):
-                both = self.accepted(joined(other.crease, neuron.crease))
+                both = self.accepted(joined_creases(other.crease, neuron.crease))
                 if both is not None:
                     self.neurons[k] = replace(both, turned=other.turned)
                 return
@@ -224,4 +279,99 @@ class Search:
 
     def accepted(self, crease: Crease) -> Neuron | None:
         """The neuron of a crease, as far as is known."""
-        return accepted(self.store, self.known, crease)
+        return accepted_neuron(self.store, self.known, crease)
+
+
+MOST_LAYERS = 8
+MOST_REPAIRS = 2
+REPAIR_LINES = 4
+MOST_REENTRIES = 3
+
+
+class Ladder:
+    """The searches of all layers so far; below each, sides are decided."""
+
+    def __init__(self, oracle: Counting, asker: Asker, store: KinkStore) -> None:
+        self.oracle, self.asker, self.store = oracle, asker, store
+        self.searches: list[LayerSearch] = []
+
+    @property
+    def top(self) -> LayerSearch:
+        """The search of the last layer."""
+        return self.searches[-1]
+
+    def known(self) -> KnownLayers:
+        """All layers, the last one with open sides."""
+        return self.top.known.extended(self.top.layer()) if self.searches else KnownLayers(self.store.dim)
+
+    def climb(self, is_last: Callable[[KnownLayers], bool]) -> None:
+        """Find layers until one is the last."""
+        repairs = 0
+        while len(self.searches) < MOST_LAYERS:
+            number = len(self.searches) + 1
+            search = LayerSearch(self.asker, self.store, self.known())
+            with self.oracle.stage(f"layer {number}"):
+                search.run()
+                if not (search.neurons and search.known.sided):
+                    repairs += 1
+                    if repairs > MOST_REPAIRS or not self.repair(search):
+                        raise _layer_failure(number, search)
+                    continue
+            self.push(search)
+            if is_last(self.known()):
+                return
+        raise StageFailed("layers", "kinks that no layer explains", number=MOST_LAYERS, limit=MOST_LAYERS)
+
+    def push(self, search: LayerSearch) -> None:
+        """One rung more; the sides it found are those of the rung below."""
+        if search.turned is not None:
+            self.top.learn_sides(search.turned)
+        self.searches.append(search)
+
+    def repair(self, failed: LayerSearch) -> bool:
+        """Something is missing below: creases that run straight through the last layer, or kinks on new lines."""
+        if not self.searches:
+            return False
+        before = len(self.top.neurons)
+        self.top.adopt(failed.misplaced())
+        if len(self.top.neurons) == before:
+            self.store.scan_random(REPAIR_LINES)
+        return self.reenter() or len(self.top.neurons) > before
+
+    def look_again(self) -> None:
+        """After new lines: what they speak against is dropped, what they close is closed, what is new is followed."""
+        self.top.review()
+        self.top.close()
+        for _ in range(MOST_REENTRIES):  # layers that were rebuilt may have lost neurons, whose kinks are there again
+            if not self.reenter():
+                return
+
+    def reenter(self) -> bool:
+        """Try kinks that nothing explains in every layer, from the lowest; True if a neuron was found."""
+        unexplained = self.store.unexplained(self.known())
+        for number, search in enumerate(self.searches):
+            search.tried |= set(np.flatnonzero(~unexplained).tolist())
+            if search.try_everything():
+                self.rebuild(number + 1)
+                return True
+        return False
+
+    def rebuild(self, start: int) -> None:
+        """Solve all creases from this rung on in the features of the layers below as they are now."""
+        above, self.searches = self.searches[start:], self.searches[:start]
+        for old in above:
+            search = LayerSearch(self.asker, self.store, self.known())
+            search.adopt(old.neurons)
+            if not search.known.sided:
+                search.try_everything()
+                search.settle_sides(final=True)
+            if not (search.neurons and search.known.sided):
+                raise _layer_failure(len(self.searches) + 1, search)
+            self.push(search)
+
+
+def _layer_failure(number: int, search: LayerSearch) -> StageFailed:
+    if not search.neurons:
+        return StageFailed(f"layer {number}", "no crease could be followed", number=0, limit=1)
+    open_ = int(search.known.layers[-1].undecided.sum())
+    return StageFailed(f"layer {number}", f"sides of neurons of layer {number - 1} stay open", number=open_, limit=0)

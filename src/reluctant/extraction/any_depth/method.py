@@ -1,4 +1,4 @@
-"""AnyDepth: the stages in order."""
+"""AnyDepth: row space, lines, layer upon layer, completion, output layer, polish."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reluctant.extraction.affine import affine_map
-from reluctant.extraction.any_depth.asker import Asker
-from reluctant.extraction.any_depth.certify import certify
 from reluctant.extraction.any_depth.completion import complete, mostly_explained
-from reluctant.extraction.any_depth.first_weights import refine_first_weights
-from reluctant.extraction.any_depth.kink_store import Store
-from reluctant.extraction.any_depth.known import Known
-from reluctant.extraction.any_depth.ladder import Ladder
-from reluctant.extraction.any_depth.last_digits import polish_to_all
-from reluctant.extraction.any_depth.rare_side import rows_for_fit, rows_on_rare_sides
-from reluctant.extraction.any_depth.top import fit_readout, oriented_network, without_outputs
-from reluctant.extraction.candidate import Candidate
-from reluctant.extraction.failures import StageFailed
-from reluctant.extraction.memory import Memory
+from reluctant.extraction.any_depth.features import KnownLayers
+from reluctant.extraction.any_depth.kinks import Asker, KinkStore
+from reluctant.extraction.any_depth.last_digits import certify, polish_to_all, refine_first_weights
+from reluctant.extraction.any_depth.layer import Ladder
+from reluctant.extraction.any_depth.readout import (
+    fit_readout,
+    oriented_network,
+    rows_for_fit,
+    rows_on_rare_sides,
+    without_outputs,
+)
+from reluctant.extraction.linear import affine_map
+from reluctant.extraction.method import Candidate, StageFailed
+from reluctant.extraction.polish import Memory
 from reluctant.geometry import DistanceNoise, Frame
 from reluctant.geometry.row_space import row_space
 from reluctant.networks import ReLUNetwork
@@ -50,18 +51,18 @@ class AnyDepth:
         frame = _frame(oracle, noise, rng)
         memory = Memory()
         ask = memory.listening(lambda rows: oracle.query(frame.points(rows)))
-        store = Store(ask, len(frame.basis), noise, rng)
+        store = KinkStore(ask, len(frame.basis), noise, rng)
         with oracle.stage("lines"):
             store.scan_random(FIRST_LINES)
         if not len(store.kinks):
             return Candidate(affine_map(oracle))
         ladder = Ladder(oracle, Asker(ask, noise, rng, store.scale, store.spacing()), store)
 
-        def is_last(known: Known) -> bool:
-            keep(_lifted(without_outputs(known, oracle.outputs), frame))
+        def is_last(known: KnownLayers) -> bool:
+            keep(_lifted_network(without_outputs(known, oracle.outputs), frame))
             return mostly_explained(known, memory, rng)
 
-        known = _all_layers(ladder, memory, rng, is_last, lambda part: _lifted(part, frame))
+        known = _all_layers(ladder, memory, rng, is_last, lambda part: _lifted_network(part, frame))
         rare = rows_on_rare_sides(known, memory, rng)
         if len(rare):
             with oracle.stage("fit", expected=len(rare)):
@@ -70,7 +71,7 @@ class AnyDepth:
         network = oriented_network(known, fit_readout(known, rows, answers), rows, answers)
         network = polish_to_all(network, rows, answers, memory, noise)
         certificate = certify(network, known, rows, ladder.asker)
-        network = _lifted(network, frame)
+        network = _lifted_network(network, frame)
         if len(frame.basis) < oracle.dim and network.skip is None:
             network = refine_first_weights(oracle, network, noise, rng)
         return Candidate(network, certificate=certificate, limits=LIMITS)
@@ -80,9 +81,9 @@ def _all_layers(
     ladder: Ladder,
     memory: Memory,
     rng: np.random.Generator,
-    is_last: Callable[[Known], bool],
+    is_last: Callable[[KnownLayers], bool],
     lifted: Callable[[ReLUNetwork], ReLUNetwork],
-) -> Known:
+) -> KnownLayers:
     """All layers; a failure says which were found, with the output that suits them best if none seemed missing."""
     partial = None
     try:
@@ -96,7 +97,7 @@ def _all_layers(
         raise
 
 
-def _best_guess(known: Known, memory: Memory, rng: np.random.Generator) -> ReLUNetwork:
+def _best_guess(known: KnownLayers, memory: Memory, rng: np.random.Generator) -> ReLUNetwork:
     """The layers as they are, with the outputs that fit most answers."""
     rows, answers = rows_for_fit(known, memory, rng)
     return oriented_network(known, fit_readout(known, rows, answers), rows, answers)
@@ -111,7 +112,7 @@ def _frame(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> 
     return found.frame
 
 
-def _lifted(network: ReLUNetwork, frame: Frame) -> ReLUNetwork:
+def _lifted_network(network: ReLUNetwork, frame: Frame) -> ReLUNetwork:
     """The network as a function of the input itself."""
     first, *others = network.weights
     skip = None if network.skip is None else network.skip @ frame.basis

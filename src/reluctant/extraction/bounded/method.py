@@ -1,4 +1,8 @@
-"""The stages of depth two inside a domain: anchor, first line, exploration, fit."""
+"""Depth two inside a domain: first line and anchor, straightness, exploration, fit.
+
+Neurons that do not bend the target inside are left out. Some of the first creases are looked for elsewhere in the
+domain: those of deeper layers bend, and no such model fits them.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +11,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from reluctant.extraction.bounded.explore import FIRST_GATE, explore
-from reluctant.extraction.bounded.inside import Inside
-from reluctant.extraction.bounded.known import Known
-from reluctant.extraction.bounded.neurons import neurons_on_a_ray
+from reluctant.extraction.bounded.anchor import AnchorModel, BoundedTarget
+from reluctant.extraction.bounded.exploration import FIRST_GATE, explore, neurons_on_a_ray
 from reluctant.extraction.bounded.rays import Ray, halves
-from reluctant.extraction.bounded.straight import check_straight
-from reluctant.extraction.candidate import Candidate
-from reluctant.extraction.certificate import Certificate
-from reluctant.extraction.failures import StageFailed
-from reluctant.extraction.memory import remember
-from reluctant.extraction.polish import MOST_PARAMETERS, polish
+from reluctant.extraction.method import Candidate, Certificate, StageFailed
+from reluctant.extraction.polish import MOST_PARAMETERS, polish, remember
 from reluctant.geometry import DistanceNoise, Lines, scan_lines
 from reluctant.geometry.creases import SMALLEST_BEND
-from reluctant.geometry.noise import roundings
+from reluctant.geometry.gradients import cross
+from reluctant.geometry.samples import answer_roundings
 from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
-__all__ = ["recover_inside"]
+__all__ = ["check_straight", "recover_inside"]
 
 ANCHOR_STEP = 0.02  # of the longest piece of the first line
 
@@ -37,7 +37,7 @@ def recover_inside(
     Cost: about d + 10 rows a neuron with one output, and some 500 to explore.
     """
     remembering, memory = remember(oracle)
-    inside, known, rays = first_line(Inside.of(remembering, noise, rng))
+    inside, known, rays = first_line(BoundedTarget.of(remembering, noise, rng))
     keep(known.network())
     with oracle.stage("first neurons", expected=sum(map(len, rays)) * (oracle.dim + 2)):
         for ray in rays:
@@ -53,7 +53,7 @@ def recover_inside(
     return Candidate(network, certificate=Certificate(known.sd, resolution, radius=np.inf))
 
 
-def first_line(inside: Inside) -> tuple[Inside, Known, list[Ray]]:
+def first_line(inside: BoundedTarget) -> tuple[BoundedTarget, AnchorModel, list[Ray]]:
     """A segment through the domain; the middle of its longest piece becomes the anchor.
 
     Cost: d + 18 rows and 5 a crease.
@@ -71,9 +71,48 @@ def first_line(inside: Inside) -> tuple[Inside, Known, list[Ray]]:
         found = inside.gradients(anchor, None, ANCHOR_STEP * length)
     if not found.good.all():
         raise StageFailed("first line", "not affine anywhere near the anchor", number=1, limit=0)
-    known = Known.affine(anchor[0], found.value[0], found.slope[0], float(found.sd[0]))
+    known = AnchorModel.affine(anchor[0], found.value[0], found.slope[0], float(found.sd[0]))
     spread, largest = float(scan.samples.f.std(axis=0).max()), np.abs(scan.samples.f).max()
     # The difference to a model is small, but no better than a few roundings of the answer it comes from.
-    noise = DistanceNoise(max(inside.noise.near, float(roundings(largest))), inside.noise.growth)
+    noise = DistanceNoise(max(inside.noise.near, float(answer_roundings(largest))), inside.noise.growth)
     rays = halves(scan, float(at), line.directions[0], (float(line.low[0]), float(line.high[0])))
     return replace(inside, noise=noise, spread=spread or 1.0), known, rays
+
+
+TESTED_NEURONS = 8  # neurons
+MOST_MISSING = 1  # of them: another crease may be close by
+CROSSED_BETWEEN = 64  # between which hyperplanes are crossed
+CROSSING_REACH = 1e-4  # of a crossing, in lengths of the domain
+MEETING_SHARE = 0.05  # of the reach: how far a crease may be from where it is expected
+
+
+def check_straight(inside: BoundedTarget, known: AnchorModel) -> None:
+    """Look for some neurons' creases elsewhere in the domain; raises StageFailed. Cost: 32 rows."""
+    chosen = inside.rng.permutation(known.neurons)[:TESTED_NEURONS]
+    places = [_place_on_hyperplane(inside, known, neuron) for neuron in chosen]
+    neurons = [neuron for neuron, place in zip(chosen, places, strict=True) if place is not None]
+    if not neurons:
+        return
+    points = np.array([place for place in places if place is not None])
+    normals = known.weights[neurons] / np.linalg.norm(known.weights[neurons], axis=1, keepdims=True)
+    reach = np.full(len(points), CROSSING_REACH * inside.scale)
+    with inside.oracle.stage("straight", expected=4 * len(points)):
+        seen = cross(inside.ask, points, normals, reach, MEETING_SHARE * reach, inside.noise)
+    missing = int((~seen.critical).sum())
+    if missing > MOST_MISSING:
+        raise StageFailed(
+            "straight", "creases that bend: there is another hidden layer", number=missing, limit=MOST_MISSING,
+            partial=known.network(),
+        )  # fmt: skip
+
+
+def _place_on_hyperplane(inside: BoundedTarget, known: AnchorModel, neuron: int) -> FloatArray | None:
+    """A point of a neuron's hyperplane between two points of the domain; None if it passes between none."""
+    points = inside.domain.interior(inside.rng, CROSSED_BETWEEN, inside.oracle.dim)
+    values = known.values(points)[:, neuron]
+    low, high = np.flatnonzero(values < 0), np.flatnonzero(values > 0)
+    if not len(low) or not len(high):
+        return None
+    i, j = inside.rng.choice(low), inside.rng.choice(high)
+    share = values[i] / (values[i] - values[j])
+    return np.asarray(points[i] + share * (points[j] - points[i]))

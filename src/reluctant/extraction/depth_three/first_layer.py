@@ -1,19 +1,205 @@
-"""The first layer of a target whose first layer can be inverted: hyperplanes, signs, refinement."""
+"""Third stage of depth three: rows and biases of the first layer in all of input space, to the last digits.
+
+Rows are measured where the neuron is active alone, or in groups: with r neurons active the gradients of m ≥ r
+outputs are m combinations of their r rows, which the subspace tells, so one gradient gives all r. The bias follows
+from a point of the hyperplane. Nothing of the layers above has to be known.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.extraction.depth_three.refine import refine_rows
-from reluctant.extraction.depth_three.search import find_hyperplanes
-from reluctant.extraction.depth_three.signs import orient_hyperplanes
-from reluctant.geometry import DistanceNoise
+from reluctant.extraction.depth_three.hyperplanes import FramedHyperplanes, find_hyperplanes, orient_hyperplanes
+from reluctant.extraction.depth_three.rows import (
+    NORMAL_AGREEMENT,
+    ROW_STEP,
+    WELL_SEEN,
+    RowPlaces,
+    measure_rows,
+    places_of,
+    points_in_states,
+    view_each,
+)
+from reluctant.extraction.method import StageFailed
+from reluctant.geometry import DistanceNoise, gradients
+from reluctant.geometry.samples import TOLERANCE, IntArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
-__all__ = ["FirstLayer", "find_first_layer"]
+__all__ = [
+    "EXACT_ROW",
+    "FirstLayer",
+    "NeuronGroup",
+    "RefinedRows",
+    "choose_groups",
+    "find_first_layer",
+    "group_rows",
+    "groups_are_worth_it",
+    "refine_rows",
+]
+
+GROUP_ROOM, ROOMIER = 32.0, 3.0  # of all neurons from their hyperplanes, in typical inputs of one coordinate, and up to
+GROUP_REACHES = (0.5, 0.15, 0.04)  # of a look around, of the room
+PARTITIONS = 3  # partitions of the neurons, before groups are made smaller
+SMALLER_GROUPS = 0.75
+USUAL_GROUP = 0.8  # of a group, in outputs
+WORTH_GROUPS = 0.8  # of the rows that single neurons would take, at most
+
+
+@dataclass(frozen=True)
+class NeuronGroup:
+    """Neurons, a point (k,) at which they alone are active, and how far around it the function is affine."""
+
+    neurons: IntArray
+    point: FloatArray
+    reach: float
+    combinations: FloatArray  # (m, r): the gradient of each output in terms of the neurons' normals
+
+
+def groups_are_worth_it(neurons: int, outputs: int, dim: int, subspace: int) -> bool:
+    """True if knowing the rows in the subspace and then measuring groups takes far fewer rows than single neurons."""
+    groups = neurons / max(USUAL_GROUP * outputs, 1.0)
+    return neurons * (subspace + 2) + groups * (dim + 2) < WORTH_GROUPS * neurons * (dim + 2)
+
+
+def choose_groups(
+    oracle: Counting, planes: FramedHyperplanes, noise: DistanceNoise, rng: np.random.Generator
+) -> list[NeuronGroup]:
+    """Groups that show their neurons well; neurons that are in none have to be measured alone.
+
+    Cost: about 4r rows for each group that is tried.
+    """
+    left, groups = np.arange(len(planes)), list[NeuronGroup]()
+    size = float(min(oracle.outputs, len(planes)))
+    while size >= 2:
+        for _ in range(PARTITIONS):
+            if not len(left):
+                return groups
+            parts = np.array_split(rng.permutation(left), -(-len(left) // int(size)))
+            good = [group for group in _look_around(oracle, planes, parts, noise, rng) if group is not None]
+            groups += good
+            left = np.setdiff1d(left, np.concatenate([group.neurons for group in good])) if good else left
+        size *= SMALLER_GROUPS
+    return groups
+
+
+def _look_around(
+    oracle: Counting, planes: FramedHyperplanes, parts: list[IntArray], noise: DistanceNoise, rng: np.random.Generator
+) -> list[NeuronGroup | None]:
+    """For each part a group, or None where creases or too similar combinations are in the way."""
+    active = np.array([np.isin(np.arange(len(planes)), part) for part in parts])
+    room = GROUP_ROOM * rng.uniform(1, ROOMIER, active.shape)
+    points = points_in_states(planes.normals, planes.offsets, active, room)
+    return [_widest_group(oracle, planes, part, point, noise) for part, point in zip(parts, points, strict=True)]
+
+
+def _widest_group(
+    oracle: Counting, planes: FramedHyperplanes, part: IntArray, point: FloatArray, noise: DistanceNoise
+) -> NeuronGroup | None:
+    """The group at the longest reach over which the function is affine around the point, if it shows all neurons."""
+    normals = planes.normals[part]
+    sd = float(noise.at(np.linalg.norm(planes.frame.points(point[None]), axis=1))[0])
+    for reach in GROUP_REACHES:
+        moves = GROUP_ROOM * reach * np.concatenate([np.zeros((1, len(point))), normals, -normals])
+        answers = oracle.query(planes.frame.points(point + moves))
+        ahead, behind = np.split(answers[1:], 2)
+        if np.abs(ahead + behind - 2 * answers[0]).max() > 2 * TOLERANCE * sd:
+            continue
+        slopes = (ahead - behind) / (2 * GROUP_ROOM * reach)  # (r, m): along each normal
+        combinations = np.asarray(np.linalg.solve(normals @ normals.T, slopes).T)
+        smallest = np.linalg.svd(combinations, compute_uv=False)[-1] if len(part) <= oracle.outputs else 0.0
+        seen = smallest * GROUP_ROOM * reach > WELL_SEEN * sd
+        return NeuronGroup(part, point, GROUP_ROOM * reach, combinations) if seen else None
+    return None
+
+
+def group_rows(
+    oracle: Counting,
+    planes: FramedHyperplanes,
+    groups: list[NeuronGroup],
+    noise: DistanceNoise,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, FloatArray]:
+    """Unit rows (n, d) and errors of the neurons in the groups, in their order. `planes` are sharp.
+
+    Cost: a gradient for each group.
+    """
+    points = planes.frame.points(np.array([group.point for group in groups]))
+    steps = ROW_STEP * np.sqrt(len(planes.frame.basis)) * np.array([group.reach for group in groups])
+    found = gradients(oracle.query, points, None, steps, noise, rng)
+    if not found.good.all():
+        raise StageFailed("refine", "points with a crease on every side", number=int((~found.good).sum()), limit=0)
+    rows = [_solve_group(slope, planes, group) for slope, group in zip(found.slope, groups, strict=True)]
+    smallest = [np.linalg.svd(group.combinations, compute_uv=False)[-1] for group in groups]
+    errors = found.sd * np.sqrt(oracle.dim) / np.array(smallest)
+    return np.concatenate(rows), np.repeat(errors, [len(group.neurons) for group in groups])
+
+
+def _solve_group(slope: FloatArray, planes: FramedHyperplanes, group: NeuronGroup) -> FloatArray:
+    """Rows (r, d) of a group from the gradients (m, d) of all outputs."""
+    normals = planes.normals[group.neurons]
+    seen = slope @ planes.frame.basis.T
+    combinations = seen @ np.linalg.pinv(normals)
+    off = float(np.linalg.norm(seen - combinations @ normals) / np.linalg.norm(seen))
+    if not off < NORMAL_AGREEMENT:
+        raise StageFailed("refine", "neurons outside a group are active", number=off, limit=NORMAL_AGREEMENT)
+    rows = np.linalg.lstsq(combinations, slope, rcond=None)[0]
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+EXACT_ROW = 1e-9  # expected error of a row that is still called exact; others are measured again in the end
+WORST_ROW = 1e-7  # and of one with which the layers above can be found
+
+
+@dataclass(frozen=True)
+class RefinedRows:
+    """Unit rows (n, d) and biases (n,), and the error to be expected of each row."""
+
+    weights: FloatArray
+    biases: FloatArray
+    errors: FloatArray
+
+
+def refine_rows(
+    oracle: Counting, planes: FramedHyperplanes, noise: DistanceNoise, rng: np.random.Generator
+) -> RefinedRows:
+    """Measure every neuron anew. `planes` point to the active sides.
+
+    Cost: d + 22 rows a neuron, if seen alone; with m outputs about d / m and as many as the subspace has dimensions.
+    """
+    n, k = planes.normals.shape
+    with oracle.stage("refine"):
+        views = view_each(oracle, planes, noise, rng)
+        places = places_of(oracle, planes, views, noise, rng)
+        if groups_are_worth_it(n, oracle.outputs, oracle.dim, k):
+            weights, errors = _in_groups(oracle, planes, places, noise, rng)
+        else:
+            weights, errors = measure_rows(oracle, planes, places, np.arange(n), noise, rng)
+    if not errors.max() < WORST_ROW:
+        raise StageFailed("refine", "a neuron that is hardly seen", number=float(errors.max()), limit=WORST_ROW)
+    on = planes.frame.points(views.on[views.best(-views.blur, n)])
+    return RefinedRows(weights, -(weights * on).sum(axis=1), errors)
+
+
+def _in_groups(
+    oracle: Counting, planes: FramedHyperplanes, places: RowPlaces, noise: DistanceNoise, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """First sharp normals in the subspace, then groups in all of input space, and the neurons that are in none."""
+    n = len(planes)
+    normals, errors = measure_rows(oracle, planes, places, np.arange(n), noise, rng, within=planes.frame)
+    sharp = replace(planes, normals=normals)
+    groups = choose_groups(oracle, sharp, noise, rng)
+    weights = np.empty((n, oracle.dim))
+    grouped = np.concatenate([group.neurons for group in groups]) if groups else np.empty(0, dtype=np.intp)
+    if groups:
+        weights[grouped], more = group_rows(oracle, sharp, groups, noise, rng)
+        errors[grouped] += more
+    single = np.setdiff1d(np.arange(n), grouped)
+    if len(single):
+        weights[single], errors[single] = measure_rows(oracle, sharp, places, single, noise, rng)
+    return weights, errors
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""DepthThree: the stages in order, each tried again by itself."""
+"""DepthThree: first layer, top layers, rows again, fit; each stage is tried again by itself."""
 
 from __future__ import annotations
 
@@ -9,22 +9,18 @@ from typing import TypeVar
 import numpy as np
 
 from reluctant.errors import InvalidInput
-from reluctant.extraction.candidate import Candidate
-from reluctant.extraction.certificate import Certificate
-from reluctant.extraction.depth_three.first_layer import FirstLayer, find_first_layer
-from reluctant.extraction.depth_three.fit import fit_above
-from reluctant.extraction.depth_three.refine import EXACT_ROW
-from reluctant.extraction.depth_three.remeasure import WANTED, remeasure_rows
-from reluctant.extraction.depth_three.top import compose, recover_top
-from reluctant.extraction.failures import StageFailed
-from reluctant.extraction.memory import remember
+from reluctant.extraction.depth_three.first_layer import EXACT_ROW, FirstLayer, find_first_layer
+from reluctant.extraction.depth_three.rows_again import WANTED_ERROR, remeasure_rows
+from reluctant.extraction.depth_three.top import compose, fit_above, recover_top
+from reluctant.extraction.method import Candidate, Certificate, StageFailed
+from reluctant.extraction.polish import remember
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
 
 __all__ = ["DepthThree"]
 
-TRIES = 3  # of each stage
+STAGE_TRIES = 3  # of each stage
 
 T = TypeVar("T")
 
@@ -56,13 +52,13 @@ class DepthThree:
         top = _again(lambda: recover_top(remembering, layer, noise, rng, keep))
         network = compose(layer, top.network)
         keep(network)
-        wanted = WANTED if self.fit_share else EXACT_ROW
+        wanted = WANTED_ERROR if self.fit_share else EXACT_ROW
         network = remeasure_rows(oracle, network, layer.row_errors, noise, rng, wanted)
         fitted = fit_above(remembering, memory, network, noise, rng, self.fit_share)
-        return replace(top, network=fitted, certificate=certify(top, layer, fitted))
+        return replace(top, network=fitted, certificate=second_layer_certificate(top, layer, fitted))
 
 
-def certify(top: Candidate, layer: FirstLayer, network: ReLUNetwork) -> Certificate | None:
+def second_layer_certificate(top: Candidate, layer: FirstLayer, network: ReLUNetwork) -> Certificate | None:
     """What the top layers' certificate says, with what the first layer adds."""
     if top.certificate is None:
         return None
@@ -77,7 +73,7 @@ def first_layer_alone(layer: FirstLayer, outputs: int) -> ReLUNetwork:
 
 def _again(stage: Callable[[], T]) -> T:
     """Hard luck in a stage is tried again with other random choices, without repeating the stages before."""
-    for _ in range(TRIES - 1):
+    for _ in range(STAGE_TRIES - 1):
         try:
             return stage()
         except StageFailed:

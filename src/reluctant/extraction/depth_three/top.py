@@ -1,24 +1,63 @@
-"""The layers above a known first layer, and the whole network put together."""
+"""The layers above a known first layer: asked through its right inverse, recovered, and fitted once more.
+
+The hidden values y ≥ 0 are those of the input x = W⁺(y - b), for W has a right inverse W⁺ (Section 3.5.4 of the
+extraction paper). So the layers above are a target of their own on the positive orthant, in the same account, and
+depth two inside a domain recovers them. At the end everything above the first weights is fitted to answers in input
+space.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
-from reluctant.extraction.always_active import always_active
+from reluctant.domains import Domain
 from reluctant.extraction.bounded import recover_inside
-from reluctant.extraction.candidate import Candidate
 from reluctant.extraction.depth_three.first_layer import FirstLayer
-from reluctant.extraction.depth_three.peel import peel
-from reluctant.extraction.orientation import orient
+from reluctant.extraction.method import Candidate
+from reluctant.extraction.orientation import always_active, orient
+from reluctant.extraction.polish import MOST_PARAMETERS, Memory, polish
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
-from reluctant.oracles import Counting
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting, Facts, Oracle, Wrapper
 
-__all__ = ["compose", "recover_top"]
+__all__ = ["LEAST_HIDDEN", "Peeled", "compose", "fit_above", "peel", "recover_top"]
 
-VANISHED = 1e-12  # of the largest weight: a skip term that is rounding
+LEAST_HIDDEN = 1e-6  # hidden value: on a hyperplane itself nobody could say on which side rounding puts an input
+
+
+class Peeled(Wrapper):
+    """Answers hidden values of the first layer as the target answers an input that has them."""
+
+    def __init__(self, inner: Oracle, layer: FirstLayer) -> None:
+        super().__init__(inner)
+        self.layer = layer
+        self._inverse = np.linalg.pinv(layer.weights)
+
+    @property
+    def facts(self) -> Facts:
+        """As many inputs as the first layer has neurons, all of them positive."""
+        orthant = Domain(LEAST_HIDDEN, np.inf)
+        return replace(super().facts, dim=len(self.layer), domain=orthant, name=f"{self.inner.facts.name}, peeled")
+
+    def inputs(self, hidden: FloatArray) -> FloatArray:
+        """Inputs (n, d) whose hidden values are these rows."""
+        return (hidden - self.layer.biases) @ self._inverse.T
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Ask the target at inputs with these hidden values."""
+        return self.inner.answer(self.inputs(rows))
+
+
+def peel(oracle: Counting, layer: FirstLayer) -> Counting:
+    """The opened target without its first layer, with the same ledger."""
+    return Counting(Peeled(oracle.inner, layer), oracle.ledger)
+
+
+VANISHED_SKIP = 1e-12  # of the largest weight: a skip term that is rounding
 
 
 def recover_top(
@@ -57,6 +96,32 @@ def with_always_active(top: ReLUNetwork) -> ReLUNetwork:
         return top
     (v, a), (c, e) = top.weights, top.biases
     largest = max(float(np.abs(v).max(initial=0)), float(np.abs(top.skip).max(initial=0)))
-    rows, outputs = always_active(top.skip, VANISHED * largest)
+    rows, outputs = always_active(top.skip, VANISHED_SKIP * largest)
     weights = [np.vstack([v, rows]), np.column_stack([a, outputs])]
     return ReLUNetwork(weights, [np.concatenate([c, np.zeros(len(rows))]), e])
+
+
+SMALLEST_INPUT, LARGEST_INPUT = 0.5, 4.0  # inputs, in units of the scale of use
+
+
+def fit_above(
+    oracle: Counting,
+    memory: Memory,
+    network: ReLUNetwork,
+    noise: DistanceNoise,
+    rng: np.random.Generator,
+    share: float,
+) -> ReLUNetwork:
+    """Fit biases and upper layers to all answers of the top stages and new ones at random inputs.
+
+    The first weights are known better than any fit would tell; its biases come from single creases and are not.
+    Cost: `share` rows for every m parameters that are fitted.
+    """
+    parameters = sum(part.size for part in (*network.weights[1:], *network.biases))
+    count = int(share * parameters / oracle.outputs)
+    if parameters > MOST_PARAMETERS or not count:
+        return network
+    scales = np.exp(rng.uniform(np.log(SMALLEST_INPUT), np.log(LARGEST_INPUT), (count, 1)))
+    with oracle.stage("fit", expected=count):
+        oracle.query(scales * rng.standard_normal((count, oracle.dim)))
+    return polish(network, *memory.everything(), noise, first_weights=False)

@@ -1,7 +1,7 @@
-"""Third stage: points far from every crease, at which gradients in all directions are measured.
+"""Third stage of depth two: points far from every crease, at which gradients in all directions are measured.
 
-Inside the known subspace points climb towards large margins (`climbing`); of these as many are chosen as there are
-unknowns, so that their activation patterns determine every neuron well. No queries.
+Inside the known subspace random points climb away from all creases, to where there is room for long steps. Of these
+as many are chosen as there are unknowns, so that their activation patterns determine every neuron well. No queries.
 """
 
 from __future__ import annotations
@@ -15,22 +15,90 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from reluctant.arrays import HOST, Array, Arrays
-from reluctant.extraction.depth_two.climbing import climb, per_coordinate, reach_of
 from reluctant.extraction.depth_two.line import Regions
-from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.linear import MANY_NEURONS, Design, design_matrix
+from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.samples import IntArray
 from reluctant.numerics import FloatArray
 
-__all__ = ["BasePoints", "choose_base_points", "points_needed"]
+__all__ = ["BasePoints", "choose_base_points", "climb", "points_needed", "reach_of", "weight_sizes"]
+
+CLIMB_STEPS = 40
+SOFTNESS = 0.5  # of the margin: creases this much farther than the nearest still push
+SMALLEST_MARGIN = 1e-3  # of the typical one, for a point that starts on a crease
+NO_PULL = -80.0  # exponent below which numbers lose digits, and time, in single precision
+STRIDE, FIRST_STRIDE = 2.0, 0.3  # in margins, and at least in typical ones
+COOLING = 2.5  # strides are full at first and shorten over the last 1/COOLING of the steps
+CLIMB_REACH = 5.0  # of the climb, in median distances of a crease from the origin of the frame
+SURE_MARGIN = 2.0  # errors of a neuron's value that the usual margin is to hold
+
+
+def climb(
+    known: FramedNetwork, scale: float, candidates: int, rng: np.random.Generator, arrays: Arrays = HOST
+) -> FloatArray:
+    """Random points of a ball, moved away from the creases around them."""
+    (g, _), (z, _) = known.network.weights, known.network.biases
+    k, reach = g.shape[1], reach_of(known, scale)
+    y = rng.standard_normal((candidates, k))
+    y *= reach * rng.uniform(0.3, 1.0, (candidates, 1)) / np.linalg.norm(y, axis=1, keepdims=True)
+    size, block = weight_sizes(known, reach), max(1, arrays.cells // len(z))
+    # In units of the reach and of each neuron's size single precision is plenty to find room in.
+    units = (np.asarray(part, dtype=np.float32) for part in (g / size[:, None], z / (size * reach), y / reach))
+    normals, offsets, starts = (arrays.put(part) for part in units)
+    parts = [_climb_block(normals, offsets, starts[i : i + block], arrays.xp) for i in range(0, candidates, block)]
+    return reach * np.concatenate([arrays.get(part) for part in parts]).astype(np.float64)
+
+
+def reach_of(known: FramedNetwork, scale: float) -> float:
+    """How far from the origin of the frame base points are looked for."""
+    (g, _), (z, _) = known.network.weights, known.network.biases
+    typical = float(np.median(np.abs(z) / np.linalg.norm(g, axis=1)))
+    return max(CLIMB_REACH * typical * float(np.sqrt(g.shape[1])), 0.5 * scale)
+
+
+def _climb_block(g: Array, z: Array, y: Array, xp: Any) -> Array:
+    """Follow the gradient of a soft minimum of |g y + z| inside the unit ball; keep the best point met."""
+    length = float(xp.sqrt((g**2).sum(axis=1)).mean())
+    typical = length / len(z)  # margin to expect with this many creases
+    best, best_margin = y, xp.zeros_like(y[:, 0])
+    for step in range(CLIMB_STEPS):
+        values = y @ g.T + z
+        sizes = xp.abs(values)
+        margin = xp.amin(sizes, axis=1)
+        better = margin > best_margin
+        best, best_margin = xp.where(better[:, None], y, best), xp.maximum(margin, best_margin)
+        softness = SOFTNESS * xp.clip(margin, SMALLEST_MARGIN * typical, None)
+        pull = xp.subtract(margin[:, None], sizes, out=sizes)
+        pull /= softness[:, None]
+        xp.exp(xp.clip(pull, NO_PULL, None, out=pull), out=pull)
+        direction = xp.copysign(pull, values, out=pull) @ g
+        direction /= xp.linalg.norm(direction, axis=1, keepdims=True) + float(np.finfo(np.float32).tiny)
+        cooling = min(1.0, COOLING * (1 - step / CLIMB_STEPS))
+        y = y + (cooling * STRIDE / length * xp.clip(margin, FIRST_STRIDE * typical, None))[:, None] * direction
+        y = y / xp.clip(xp.linalg.norm(y, axis=1, keepdims=True), 1, None)
+    return best
+
+
+def weight_sizes(known: FramedNetwork, reach: float) -> FloatArray:
+    """Typical size of one coordinate of each neuron's weights; among many, more for one that is known badly.
+
+    A margin as large as margins are is then also a few times the error of such a neuron's values.
+    """
+    g = known.network.weights[0]
+    if len(g) < MANY_NEURONS:
+        return np.sqrt((g**2).mean(axis=1))
+    return np.hypot(
+        np.sqrt((g**2).mean(axis=1)), SURE_MARGIN * known.sd_within(reach) / reach * len(g) / np.sqrt(g.shape[1])
+    )
+
 
 SingleArray: TypeAlias = NDArray[np.float32]
 
 POOL = 4.0  # candidates for each point needed
 POOL_FOR_MANY = 3.0
 HEAVIEST = 1.5  # for each point needed, of which elimination picks; more do not determine neurons better
-SHOWN = 16  # of these, at which each neuron is on, and off, at least: of fewer elimination may leave out all
+SHOWN_AT = 16  # of these, at which each neuron is on, and off, at least: of fewer elimination may leave out all
 FEWEST_CANDIDATES = 200
 TOO_CLOSE = 1e-11  # of the typical weight of a point: its steps would be too short to measure anything
 WELL_DETERMINED = 1e-7  # of the median singular value: more digits than that are not to be lost in solving
@@ -124,7 +192,7 @@ def _candidates(
     y = np.concatenate([climbed, on_line])
     (g, outputs), (z, _) = known.network.weights, known.network.biases
     values = arrays.put(y) @ arrays.put(g.T) + arrays.put(z)
-    sizes = arrays.put(per_coordinate(known, reach_of(known, regions.scale)))
+    sizes = arrays.put(weight_sizes(known, reach_of(known, regions.scale)))
     room = arrays.get(arrays.xp.amin(arrays.xp.abs(values) / sizes, axis=1))
     weight = room / noise.at(np.linalg.norm(y, axis=1) + regions.scale)
     fit = weight > TOO_CLOSE * np.median(weight[: len(climbed)])
@@ -162,7 +230,7 @@ def _by_elimination(candidates: _Candidates, needed: int) -> BasePoints | None:
 def _showing_all(candidates: _Candidates, which: IntArray) -> IntArray:
     """These points, and those of the line too where some neuron is hardly ever on, or off: its crease is far out."""
     on = candidates.arrays.get((candidates.values[candidates.arrays.put(which)] > 0).sum(axis=0))
-    if np.minimum(on, len(which) - on).min() >= SHOWN:
+    if np.minimum(on, len(which) - on).min() >= SHOWN_AT:
         return which
     return np.union1d(which, np.flatnonzero(~candidates.y[:, 1:].any(axis=1)))
 
@@ -182,7 +250,7 @@ def _by_pivots(candidates: _Candidates, needed: int) -> BasePoints | None:
     """Greedily the points whose rows span the most volume; a few more if these leave something open."""
     every = np.arange(len(candidates.y))
     design = candidates.arrays.get(candidates.designs(every))
-    for number, precision, limit in _tries(needed):
+    for number, precision, limit in _choices_to_try(needed):
         chosen = _pivots(design.astype(precision), number)
         if _determines_all(design[chosen].reshape(-1, design.shape[2]), limit):
             return candidates.chosen(chosen)
@@ -194,7 +262,7 @@ def points_needed(h: int, m: int) -> int:
     return h + 1 if m == 1 else -(-(h + m + SPARE_ROWS) // m)
 
 
-def _tries(needed: int) -> Iterator[tuple[int, type[np.floating[Any]], float]]:
+def _choices_to_try(needed: int) -> Iterator[tuple[int, type[np.floating[Any]], float]]:
     """How many points to choose, in which precision, and how well they must determine all neurons.
 
     Single precision chooses as well in a third of the time, unless some neurons are hard to tell apart.
@@ -222,7 +290,7 @@ def _pivots(design: FloatArray | SingleArray, needed: int) -> IntArray:
     rest = design.copy()
     for k in range(needed):
         free = min(m, max(unknowns - k * m, 1))  # directions still open for this point
-        volumes = np.log(np.maximum(_singular(rest)[:, :free], np.finfo(np.float32).tiny)).sum(axis=1)
+        volumes = np.log(np.maximum(_singular_values(rest)[:, :free], np.finfo(np.float32).tiny)).sum(axis=1)
         volumes[chosen] = -np.inf
         chosen.append(int(np.argmax(volumes)))
         taken = np.linalg.qr(rest[chosen[-1]].T)[0]
@@ -230,7 +298,7 @@ def _pivots(design: FloatArray | SingleArray, needed: int) -> IntArray:
     return np.array(chosen)
 
 
-def _singular(rows: FloatArray | SingleArray) -> FloatArray | SingleArray:
+def _singular_values(rows: FloatArray | SingleArray) -> FloatArray | SingleArray:
     """Singular values of each (m, unknowns) block, largest first, from its small Gram matrix."""
     gram = np.einsum("nij,nkj->nik", rows, rows, optimize=True)
     return np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[:, ::-1], 0))

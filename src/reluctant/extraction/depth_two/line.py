@@ -1,4 +1,8 @@
-"""First stage: every neuron on one line. Each crease is one neuron, each piece between creases one region."""
+"""First stage of depth two: every neuron on one line.
+
+Each crease is one neuron, each piece between creases one region. Assumes that creases of different neurons can be
+told apart on a random line; a few that cannot bring another line, more are a failure.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, Frame, FramedNetwork, Lines, LineSearch, Scan, scan_lines
 from reluctant.geometry.creases import merge_slivers
 from reluctant.geometry.samples import IntArray
@@ -22,7 +26,7 @@ SLIVER, SHALLOW = 1e-6, 3e-9
 CROWD = 1000  # creases on a line: some are likely to be too close to each other
 MOST_LINES = 5  # looked at until one can be resolved
 FEW_OPEN = 0.01  # of a line's creases, left open by chance: with more, the target is curved
-CROWDED = 3000  # neurons: with more, creases of any two may be that close by chance
+CROWDED_BY_CHANCE = 3000  # neurons: with more, creases of any two may be that close by chance
 OUTERMOST = 2.0  # how far beyond the outermost crease a region is looked at, in its distance or the scale
 
 
@@ -63,15 +67,15 @@ def neurons_on_a_line(
             break
     if not len(scan.creases):
         raise NoCrease
-    _refuse(unresolved)
+    _refuse_unresolved(unresolved)
     usual = float(np.median(np.linalg.norm(scan.creases.jump, axis=1)))
-    least = lines.scale * min(1.0, (CROWDED / len(scan.creases)) ** 2)
+    least = lines.scale * min(1.0, (CROWDED_BY_CHANCE / len(scan.creases)) ** 2)
     scan = merge_slivers(scan, SLIVER * least, SHALLOW * least * usual)
-    _refuse(_unresolved(scan))  # what is left of two that bend against each other may be nothing
-    return _network(scan, lines), _regions(scan, lines)
+    _refuse_unresolved(_unresolved(scan))  # what is left of two that bend against each other may be nothing
+    return _network_on_line(scan, lines), _regions(scan, lines)
 
 
-def _refuse(unresolved: int) -> None:
+def _refuse_unresolved(unresolved: int) -> None:
     if unresolved:
         raise StageFailed("line", "creases too close to each other to be told apart", number=unresolved, limit=0)
 
@@ -97,7 +101,7 @@ def _unresolved(scan: Scan) -> int:
     return int(scan.open.sum() + (np.diff(creases.t[~creases.nowhere]) <= 0).sum() + nothing.sum())
 
 
-def _network(scan: Scan, lines: Lines) -> FramedNetwork:
+def _network_on_line(scan: Scan, lines: Lines) -> FramedNetwork:
     """The function on the line as a network of one input; the leftmost piece is its skip term."""
     sizes = np.linalg.norm(scan.creases.jump, axis=1)
     outputs = (scan.creases.jump / sizes[:, None]).T

@@ -1,11 +1,10 @@
-"""Fourth stage, nearly all of the cost: one step along every coordinate from every base point.
+"""Fourth stage of depth two, nearly all of the cost: one step along every coordinate from every base point.
 
-The steps are as long as the margins allow. A step that crossed a crease is found without further
-questions: the weights it gives predict the crossing, or disagree with what the subspace already showed.
-Only the coordinates concerned are asked again, with shorter steps.
-
-In a crowd a neuron that is unknown, or taken for off where it is on, would spoil the whole pass. What the first
-coordinates give must explain a few more points before the others are asked.
+The steps are as long as the margins allow. A step that crossed a crease is found without further questions: the
+weights it gives predict the crossing, or disagree with what the subspace already showed. Only the coordinates
+concerned are asked again, with shorter steps. In a crowd a neuron that is unknown, or taken for off where it is on,
+would spoil the whole pass: what the first coordinates give must explain a few more points, the witnesses, before
+the others are asked.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from scipy.special import erfcinv, gammaincinv
 from reluctant.arrays import Array, Arrays
 from reluctant.extraction.depth_two.base_points import BasePoints
 from reluctant.extraction.depth_two.line import CROWD
-from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.moves import Fans
 
-__all__ = ["MAIN_PASS", "UNEXPLAINED", "Gradients", "measure_gradients"]
+__all__ = ["MAIN_PASS", "WITNESS_CHECK", "BaseGradients", "measure_gradients"]
 
-MAIN_PASS, UNEXPLAINED = "main pass", "witnesses"
+MAIN_PASS, WITNESS_CHECK = "main pass", "witnesses"
 
 GROUPS = (4, 16, 64, 256)  # coordinates asked first, with shorter steps, to learn how large weights are
 UNLUCKY = 0.1  # chance that the size of any one neuron's weights is taken for too small by that
@@ -40,7 +39,7 @@ INCONSISTENT = 100.0  # residual of a coordinate over the median of all
 
 
 @dataclass(frozen=True)
-class Gradients:
+class BaseGradients:
     """What the pass gives: base points with answers, gradients there, and how much each row of them weighs."""
 
     points: FloatArray  # (n, d)
@@ -52,7 +51,7 @@ class Gradients:
 
 def measure_gradients(
     oracle: Counting, known: FramedNetwork, base: BasePoints, noise: DistanceNoise, rng: np.random.Generator
-) -> Gradients:
+) -> BaseGradients:
     """Gradients at all base points along all coordinates. Cost: (d + 1) rows a base point.
 
     In a crowd 80 rows more, for witnesses.
@@ -76,14 +75,14 @@ class _Pass:
         self.gradients = self.arrays.empty((n, m, oracle.dim))
         self.safety = _safety(known.neurons * oracle.dim * n)
 
-    def run(self) -> Gradients:
+    def run(self) -> BaseGradients:
         n, d = len(self.base), self.oracle.dim
         with self.oracle.stage(MAIN_PASS, expected=n * (d + 1)):
             self.answers[:] = self.oracle.query(self.points)
             steps = self._first_coordinates()
             self._repair(steps)
         rows = self.gradients.reshape(n * self.oracle.outputs, d)
-        return Gradients(self.points, self.answers, rows, self._row_weights(steps), self.base)
+        return BaseGradients(self.points, self.answers, rows, self._row_weights(steps), self.base)
 
     def _row_weights(self, steps: FloatArray) -> FloatArray:
         return np.repeat(steps / self.noise, self.oracle.outputs)
@@ -136,7 +135,7 @@ class _Pass:
         surprised = np.abs(found - expected).max(axis=1) > TOLERANCE * sd
         if surprised.any():
             reason = "points that what is known does not explain"
-            raise StageFailed(UNEXPLAINED, reason, number=int(surprised.sum()), limit=0, partial=self.known)
+            raise StageFailed(WITNESS_CHECK, reason, number=int(surprised.sum()), limit=0, partial=self.known)
 
     def _solution(self, steps: FloatArray) -> Array:
         """The matrix from gradients at all base points to weights."""

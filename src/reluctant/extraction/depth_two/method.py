@@ -1,4 +1,8 @@
-"""DepthTwo: the stages in order."""
+"""DepthTwo: the stages of one hidden layer in order.
+
+Line, scaffold, probe, base points, main pass, outputs, slivers, biases. A network of up to 1300 parameters measures
+all directions on the line and is then fitted to every answer; a bounded domain goes to `bounded`.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +11,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.errors import InvalidInput
-from reluctant.extraction.affine import affine_map
 from reluctant.extraction.bounded import recover_inside
-from reluctant.extraction.candidate import Candidate
-from reluctant.extraction.certificate import Certificate
-from reluctant.extraction.depth_two.assemble import assemble, refine_outputs, refit_biases
-from reluctant.extraction.depth_two.base_points import choose_base_points
-from reluctant.extraction.depth_two.climbing import reach_of
-from reluctant.extraction.depth_two.close_creases import tell_close_creases_apart
+from reluctant.extraction.depth_two.assembly import assemble, refine_outputs, refit_biases
+from reluctant.extraction.depth_two.base_points import choose_base_points, reach_of
+from reluctant.extraction.depth_two.crowd import look_again, tell_close_creases_apart
 from reluctant.extraction.depth_two.line import CROWD, NoCrease, Regions, neurons_on_a_line
-from reluctant.extraction.depth_two.main_pass import MAIN_PASS, Gradients, measure_gradients
+from reluctant.extraction.depth_two.main_pass import MAIN_PASS, BaseGradients, measure_gradients
 from reluctant.extraction.depth_two.other_line import seen_from_another_line
-from reluctant.extraction.depth_two.probe import probe
-from reluctant.extraction.depth_two.scaffold import grow
-from reluctant.extraction.depth_two.second_look import look_again
+from reluctant.extraction.depth_two.scaffold import grow_scaffold, probe_subspace
 from reluctant.extraction.depth_two.slivers import check_digits, close_pairs, refine_slivers
-from reluctant.extraction.failures import StageFailed
-from reluctant.extraction.memory import Memory, remember
-from reluctant.extraction.polish import polish
-from reluctant.extraction.so_far import Keep
+from reluctant.extraction.linear import affine_map
+from reluctant.extraction.method import Candidate, Certificate, Keep, StageFailed
+from reluctant.extraction.polish import Memory, polish, remember
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.creases import SMALLEST_BEND
-from reluctant.geometry.lines import FAR
+from reluctant.geometry.lines import FAR_END
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
@@ -38,11 +35,11 @@ __all__ = ["FEW_PARAMETERS", "POLISHED_SHARE", "DepthTwo", "directions_worth"]
 FEW_DIRECTIONS, MORE_DIRECTIONS, MOST_DIRECTIONS = 3, 5, 10
 MANY_INPUTS = 500  # from here on a direction costs less than 0.2 % of the main pass
 MOST_INPUTS = 2000  # from here on ten directions cost less than 0.5 % of it
-MANY_NEURONS = 500  # from here on there is little room between creases, and more directions have more of it
+WIDE_LAYER = 500  # from here on there is little room between creases, and more directions have more of it
 OTHER_LINES = 4  # looked at besides the first, in a crowd
 FEW_PARAMETERS = 1300  # up to here all inputs are directions of the scaffold, and a fit to all answers follows
 MOST_REMEMBERED = 20_000  # rows: many times what a network with so few parameters takes
-LARGEST_ERROR = 1e-3  # of the answers' deviation, at random inputs before that fit
+LARGEST_RANDOM_ERROR = 1e-3  # of the answers' deviation, at random inputs before that fit
 POLISHED_SHARE = 0.8  # random inputs for each bias, where a fit to all answers follows
 
 
@@ -78,7 +75,7 @@ class DepthTwo:
         parameters = on_line.neurons * (oracle.dim + 1 + oracle.outputs)
         if parameters > FEW_PARAMETERS:
             return _ByBasePoints(oracle, noise, rng, keep, self.directions).run(on_line, regions)
-        known = grow(remembering, on_line, regions, oracle.dim - 1, noise, rng)
+        known = grow_scaffold(remembering, on_line, regions, oracle.dim - 1, noise, rng)
         keep(known)
         fitted = refit_biases(remembering, known.lifted(), rng, share=POLISHED_SHARE)
         _check_random_inputs(fitted, memory)
@@ -121,16 +118,16 @@ class _ByBasePoints:
         """What is known on the line, in a few more directions."""
         dim, outputs = self.oracle.dim, self.oracle.outputs
         directions = min(self.directions or directions_worth(dim, outputs, on_line.neurons), dim - 1)
-        return grow(self.oracle, on_line, regions, directions, self.noise, self.rng)
+        return grow_scaffold(self.oracle, on_line, regions, directions, self.noise, self.rng)
 
-    def measured(self, known: FramedNetwork, regions: Regions) -> Gradients:
+    def measured(self, known: FramedNetwork, regions: Regions) -> BaseGradients:
         """Gradients at base points, if what is known explains random points."""
         self.keep(known)
-        probe(self.oracle, known, self.rng, crowded=known.neurons >= CROWD)
+        probe_subspace(self.oracle, known, self.rng, crowded=known.neurons >= CROWD)
         base = choose_base_points(known, regions, self.noise, self.rng, self.oracle.arrays)
         return measure_gradients(self.oracle, known, base, self.noise, self.rng)
 
-    def measured_in_a_crowd(self, known: FramedNetwork, regions: Regions) -> tuple[FramedNetwork, Gradients]:
+    def measured_in_a_crowd(self, known: FramedNetwork, regions: Regions) -> tuple[FramedNetwork, BaseGradients]:
         """What is known, and gradients at base points.
 
         A crowded line shows some neurons badly and hides others. These are looked for beside it, then on other lines
@@ -152,7 +149,7 @@ class _ByBasePoints:
 
 def directions_worth(dim: int, outputs: int, neurons: int) -> int:
     """How many dimensions of the subspace are worth their rows, besides the line."""
-    worth_ten = outputs > 1 or neurons >= MANY_NEURONS or dim >= MOST_INPUTS
+    worth_ten = outputs > 1 or neurons >= WIDE_LAYER or dim >= MOST_INPUTS
     generous = MOST_DIRECTIONS if worth_ten else MORE_DIRECTIONS
     return generous if dim >= MANY_INPUTS else FEW_DIRECTIONS
 
@@ -161,11 +158,11 @@ def _check_random_inputs(network: ReLUNetwork, memory: Memory) -> None:
     """The answers that biases were fitted to come from all of input space: no other kind of target explains them."""
     rows, answers = memory.rows[-1], memory.answers[-1]
     error = float(np.abs(answers - network(rows)).max() / answers.std())
-    if not error < LARGEST_ERROR:
+    if not error < LARGEST_RANDOM_ERROR:
         reason = "random inputs are not explained by the creases of a line"
-        raise StageFailed("biases", reason, number=error, limit=LARGEST_ERROR, partial=network)
+        raise StageFailed("biases", reason, number=error, limit=LARGEST_RANDOM_ERROR, partial=network)
 
 
 def _certificate(on_line: FramedNetwork, weight_errors: FloatArray, dim: int) -> Certificate:
     resolution = SMALLEST_BEND * float(np.median(on_line.weight_sd))
-    return Certificate(weight_errors, resolution, FAR * float(np.sqrt(dim)))
+    return Certificate(weight_errors, resolution, FAR_END * float(np.sqrt(dim)))

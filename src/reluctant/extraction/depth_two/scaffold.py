@@ -1,7 +1,9 @@
-"""Second stage: from the line into a few more directions, by gradients in the middle of every region.
+"""Second stage of depth two: from the line into a few more directions, then a cheap look at random points.
 
-In each region the function is asked at the corners of a small simplex. Its corners give the gradient; their
-centre must agree with the value known from the line, else a step crossed a crease and is made shorter.
+In each region the function is asked at the corners of a small simplex. The corners give the gradient; their centre
+must agree with the value known from the line, else a step crossed a crease and is made shorter. The probe compares
+target and model at sixteen random points of the subspace before more is spent: a bad line costs a few per cent, not
+everything.
 """
 
 from __future__ import annotations
@@ -10,8 +12,8 @@ import numpy as np
 
 from reluctant.arrays import Arrays
 from reluctant.extraction.depth_two.line import Regions
-from reluctant.extraction.failures import StageFailed
 from reluctant.extraction.linear import design_matrix, solve_weighted
+from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.samples import TOLERANCE, IntArray
 from reluctant.networks import ReLUNetwork
@@ -19,18 +21,21 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.moves import Fans
 
-__all__ = ["grow", "stretch_of_regions"]
+__all__ = ["grow_scaffold", "probe_subspace", "stretch_of_regions"]
 
-STEP = 0.03  # of half a region's width: few steps cross a crease, and digits are left
+SIMPLEX_STEP = 0.03  # of half a region's width: few steps cross a crease, and digits are left
 STEEPER = 3.0  # times as steep as the line's slope says may the usual neuron be in other directions
 STEEPEST = 0.01  # shorter steps than that are made only where they are needed
-SHORTER = 4.0
+SHORTER_STEP = 4.0
 MOST_ROUNDS = 14
-NEAREST, FARTHEST = 0.45, 0.85  # neurons for each output between two regions that are looked at, at least and at most
+NEAREST_STRETCH, FARTHEST_STRETCH = (
+    0.45,
+    0.85,
+)  # neurons for each output between two regions that are looked at, at least and at most
 INDEPENDENT = 0.02  # smallest singular value of the outputs, of norm one, of neurons measured together
 
 
-def grow(
+def grow_scaffold(
     oracle: Counting,
     known: FramedNetwork,
     regions: Regions,
@@ -44,7 +49,7 @@ def grow(
     new = known.frame.new_directions(directions, rng)
     used = regions.chosen(_enough_regions(regions, known.network.weights[1]))
     with oracle.stage("scaffold", expected=len(used) * (directions + 1)):
-        gradients, steps = _gradients(oracle, known, used, new, noise)
+        gradients, steps = _region_gradients(oracle, known, used, new, noise)
     sd = np.repeat(noise.at(np.hypot(used.middle, used.scale)) / steps, known.network.outputs)
     rows = gradients.reshape(-1, directions)
     if known.network.outputs == 1:
@@ -85,7 +90,7 @@ def _enough_regions(regions: Regions, outputs: FloatArray) -> IntArray:
 
 def stretch_of_regions(m: int) -> tuple[int, int]:
     """Fewest and most neurons between two regions that are looked at, with m outputs."""
-    return max(1, int(NEAREST * m)), max(1, int(FARTHEST * m))
+    return max(1, int(NEAREST_STRETCH * m)), max(1, int(FARTHEST_STRETCH * m))
 
 
 def _told_apart(outputs: FloatArray) -> int:
@@ -96,7 +101,7 @@ def _told_apart(outputs: FloatArray) -> int:
     return many
 
 
-def _gradients(
+def _region_gradients(
     oracle: Counting, known: FramedNetwork, regions: Regions, new: FloatArray, noise: DistanceNoise
 ) -> tuple[FloatArray, FloatArray]:
     """Gradients (n, m, k) along the new directions, and the steps (n,) they were measured with."""
@@ -104,7 +109,7 @@ def _gradients(
     corners, to_gradient = _simplex(k)
     middles = known.frame.points(regions.middle[:, None])
     sd = np.hypot(regions.value_sd, noise.at(np.hypot(regions.middle, regions.scale)))
-    steps = STEP * np.minimum(_room(known, regions, oracle.arrays), regions.scale)
+    steps = SIMPLEX_STEP * np.minimum(_room_in_regions(known, regions, oracle.arrays), regions.scale)
     gradients = np.empty((len(regions), m, k))
     todo = np.arange(len(regions))
     for _ in range(MOST_ROUNDS):
@@ -116,11 +121,11 @@ def _gradients(
         todo = todo[crossed]
         if not len(todo):
             return gradients, steps
-        steps[todo] /= SHORTER
+        steps[todo] /= SHORTER_STEP
     raise StageFailed("scaffold", "regions that are never linear", number=len(todo), limit=0, partial=known)
 
 
-def _room(known: FramedNetwork, regions: Regions, arrays: Arrays) -> FloatArray:
+def _room_in_regions(known: FramedNetwork, regions: Regions, arrays: Arrays) -> FloatArray:
     """About how far it is from the middle of each region to the next crease, in directions other than the line's.
 
     A neuron that hardly changes along the line is likely to change more across it.
@@ -148,3 +153,35 @@ def _extended(known: FramedNetwork, new: FloatArray, found: FloatArray, weight_s
     assert skip is not None
     network = ReLUNetwork([np.hstack([g, found[:h]]), a], biases, np.hstack([skip, found[h:]]))
     return FramedNetwork(known.frame.extended(new), network, weight_sd, known.along_sd)
+
+
+PROBE_POINTS = 16
+LARGEST_PROBE_ERROR = 1e-4  # of the spread; the subspace only has to tell on which side of its creases a point is
+PROBE_SURPRISE = (
+    5.0  # times the error that the neurons' own errors explain: on a crowded line two may have passed for one
+)
+
+
+def probe_subspace(oracle: Counting, known: FramedNetwork, rng: np.random.Generator, *, crowded: bool = False) -> None:
+    """Compare target and model at random points of the frame. Cost: 16 rows.
+
+    A crowded line may hide a neuron too small to matter there, for which the main pass would be spent in vain: then
+    the model has to be as good as it says it is.
+    """
+    scale = np.sqrt(oracle.dim)
+    y = scale * rng.standard_normal((PROBE_POINTS, len(known.frame.basis)))
+    with oracle.stage("probe", expected=PROBE_POINTS):
+        answers = oracle.query(known.frame.points(y))
+    error, spread = np.abs(known.network(y) - answers).max(axis=1), answers.std()
+    limits = np.full(PROBE_POINTS, LARGEST_PROBE_ERROR * spread)
+    if crowded:
+        limits = np.minimum(limits, PROBE_SURPRISE * _explained_error(known, y))
+    worst = int(np.argmax(error / limits))
+    if not error[worst] < limits[worst]:
+        number, limit = float(error[worst] / spread), float(limits[worst] / spread)
+        raise StageFailed("probe", "the subspace model is wrong", number=number, limit=limit, partial=known)
+
+
+def _explained_error(known: FramedNetwork, y: FloatArray) -> FloatArray:
+    """Standard deviation (n,) of the model at these points that follows from that of its weights."""
+    return np.asarray(np.linalg.norm(known.network.patterns(y)[0] * known.sd_at(y), axis=1))

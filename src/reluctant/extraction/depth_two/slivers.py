@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reluctant.extraction.depth_two.main_pass import Gradients
-from reluctant.extraction.failures import StageFailed
+from reluctant.extraction.depth_two.main_pass import BaseGradients
+from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.samples import TOLERANCE
 from reluctant.networks import ReLUNetwork
@@ -41,7 +41,7 @@ def refine_slivers(
     network: ReLUNetwork,
     errors: FloatArray,
     pairs: list[tuple[int, int]],
-    measured: Gradients,
+    measured: BaseGradients,
     noise: DistanceNoise,
     rng: np.random.Generator,
 ) -> tuple[ReLUNetwork, FloatArray]:

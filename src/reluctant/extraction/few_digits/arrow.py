@@ -1,23 +1,118 @@
 """Normal equations of all parameters for answers in a subspace and one step off it.
 
 Such an answer depends on the core, which is the network in the subspace, and on the weights of its own direction
-alone. So the equations are an arrow: one block for each direction, and a border for the core.
+alone. So the equations are an arrow: one block for each direction, and a border for the core. `Layout` says which
+numbers are unknowns and where they stand: a single output's weights are fixed, for only their sign matters; a
+network without a skip term has constants alone.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import NDArray
 
 from reluctant.extraction.few_digits.extension import Extension
-from reluctant.extraction.few_digits.layout import AnyFloats, Layout, Step
 from reluctant.extraction.few_digits.subspace_fit import Points
+from reluctant.geometry.samples import IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["Arrow", "arrow_equations", "core_features", "row_sets"]
+__all__ = [
+    "AnyFloats",
+    "Arrow",
+    "Layout",
+    "ParameterStep",
+    "Unknowns",
+    "answer_sets",
+    "arrow_equations",
+    "core_features",
+]
+
+AnyFloats: TypeAlias = NDArray[np.floating[Any]]
+ParameterStep: TypeAlias = tuple[FloatArray, FloatArray]  # of the core (p,), of every direction (D, q)
+
+
+@dataclass(frozen=True)
+class Unknowns:
+    """Parameters as pairs: which column they multiply, and the outputs (p, m) they change by it."""
+
+    column: IntArray
+    outputs: FloatArray
+
+    def normal(self, gram: FloatArray, other: Unknowns) -> FloatArray:
+        """Normal equations between parameters from those between columns."""
+        return np.asarray(gram[np.ix_(self.column, other.column)] * (self.outputs @ other.outputs.T))
+
+    def gradient(self, products: FloatArray) -> FloatArray:
+        """Right side (p,) from products of columns with residuals."""
+        return np.asarray((products[self.column] * self.outputs).sum(axis=1))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Neurons, coordinates of the subspace, outputs, and whether there is a skip term."""
+
+    h: int
+    k: int
+    m: int
+    affine: bool
+
+    @classmethod
+    def of(cls, core: ReLUNetwork) -> Layout:
+        """The layout of this network."""
+        h, k = core.weights[0].shape
+        return cls(h, k, core.outputs, core.skip is not None)
+
+    @property
+    def columns(self) -> int:
+        """Columns of the core: active neurons times each coordinate and one, neurons, coordinates and one."""
+        return self.h * (self.k + 1) + self.h + self.k + 1
+
+    def own(self, a: FloatArray) -> Unknowns:
+        """Of one direction: a weight of every neuron, then the skip term of every output."""
+        neurons = Unknowns(np.arange(self.h), a.T)
+        if not self.affine:
+            return neurons
+        skip = np.full(self.m, self.h)
+        return Unknowns(np.append(neurons.column, skip), np.concatenate([a.T, np.eye(self.m)]))
+
+    def core(self, a: FloatArray) -> Unknowns:
+        """Of the core: weights and bias of every neuron, its outputs if there are several, the affine term."""
+        hidden, each = self.h * (self.k + 1), np.eye(self.m)
+        column, outputs = [np.arange(hidden)], [np.repeat(a.T, self.k + 1, axis=0)]
+        if self.m > 1:
+            column.append(hidden + np.repeat(np.arange(self.h), self.m))
+            outputs.append(np.tile(each, (self.h, 1)))
+        terms = np.arange(0 if self.affine else self.k, self.k + 1)
+        column.append(hidden + self.h + np.repeat(terms, self.m))
+        outputs.append(np.tile(each, (len(terms), 1)))
+        return Unknowns(np.concatenate(column), np.concatenate(outputs))
+
+    def split_core(self, step: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Weights and biases (h, k + 1), output weights (h, m), affine term and constants (k + 1, m)."""
+        hidden, outputs, affine = np.split(step, np.cumsum([self.h * (self.k + 1), self.h * self.m * (self.m > 1)]))
+        full = np.zeros((self.k + 1, self.m))
+        full[0 if self.affine else self.k :] = affine.reshape(-1, self.m)
+        free = outputs.reshape(self.h, self.m) if self.m > 1 else np.zeros((self.h, self.m))
+        return hidden.reshape(self.h, self.k + 1), free, full
+
+    def join_core(self, hidden: AnyFloats, outputs: AnyFloats, affine: AnyFloats) -> FloatArray:
+        """Inverse of `split_core`."""
+        free = outputs.reshape(-1) if self.m > 1 else np.empty(0)
+        parts = [hidden.reshape(-1), free, affine[0 if self.affine else self.k :].reshape(-1)]
+        return np.concatenate([part.astype(np.float64) for part in parts])
+
+    def moved(self, core: ReLUNetwork, step: FloatArray) -> ReLUNetwork:
+        """The core after a step."""
+        hidden, outputs, affine = self.split_core(step)
+        (w, a), (b, c), k = core.weights, core.biases, self.k
+        skip = None if core.skip is None else core.skip + affine[:k].T
+        return ReLUNetwork([w + hidden[:, :k], a + outputs.T], [b + hidden[:, k], c + affine[k]], skip)
+
 
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -30,7 +125,7 @@ def core_features(values: AnyFloats, with_ones: AnyFloats, weight: FloatArray) -
 
 
 @dataclass(frozen=True)
-class Rows:
+class AnswerSet:
     """Answers with one set of weights off the subspace: coordinates, offsets, values, weights, and these weights."""
 
     y: FloatArray
@@ -58,14 +153,14 @@ class Rows:
         return own, core_features(values, np.column_stack([self.y, np.ones(len(self.y))]), self.weight)
 
 
-def row_sets(points: Points, extension: Extension) -> list[Rows]:
+def answer_sets(points: Points, extension: Extension) -> list[AnswerSet]:
     """The points of the subspace first, then those of each direction if its answers are kept."""
     h, m = extension.weights.shape[1], extension.skip.shape[1]
-    inside = Rows(points.y, np.zeros(len(points)), points.f, points.weight, np.zeros(h), np.zeros(m))
+    inside = AnswerSet(points.y, np.zeros(len(points)), points.f, points.weight, np.zeros(h), np.zeros(m))
     e = extension
     if not e.answered:
         return [inside]
-    return [inside, *map(Rows, e.y, e.s, e.f, e.weight, e.weights, e.skip)]
+    return [inside, *map(AnswerSet, e.y, e.s, e.f, e.weight, e.weights, e.skip)]
 
 
 @dataclass(frozen=True)
@@ -83,7 +178,7 @@ class Arrow:
         """Number of unknowns."""
         return int(self.core_wanted.size + self.wanted.size)
 
-    def __matmul__(self, step: Step) -> Step:
+    def __matmul__(self, step: ParameterStep) -> ParameterStep:
         core, own = step
         own_side, core_side = np.einsum("dqr,dr->dq", self.blocks, own), self.core @ core
         if self.couplings is not None:
@@ -124,7 +219,7 @@ class ArrowInverse:
     factor: tuple[FloatArray, bool]
     scale: FloatArray
 
-    def __matmul__(self, wanted: Step) -> Step:
+    def __matmul__(self, wanted: ParameterStep) -> ParameterStep:
         core, own = wanted
         own = np.einsum("dqr,dr->dq", self.inverses, own)
         if self.couplings is None:
@@ -145,7 +240,7 @@ def arrow_equations(core: ReLUNetwork, points: Points, extension: Extension) -> 
     blocks, wanted = np.zeros((count, q, q)), np.zeros((count, q))
     couplings = np.empty((count, q, p)) if extension.answered else None
     gram, products = np.zeros((layout.columns,) * 2), np.zeros((layout.columns, layout.m))
-    for number, rows in enumerate(row_sets(points, extension)):
+    for number, rows in enumerate(answer_sets(points, extension)):
         local, common = rows.columns(core)
         residual = rows.residual(core)
         gram += common.T @ common

@@ -1,8 +1,9 @@
-"""Fourth stage: all remaining directions, each by a small nonlinear least-squares problem of its own.
+"""Fourth stage of few digits: all remaining directions, each by a small nonlinear least-squares problem of its own.
 
-In a new direction a neuron has one weight, and each output one: h + m unknowns. Short steps from points with room
-around them find these without crossing a crease; eight times as long ones back, then steps as long as an input,
-find their digits. Many directions are solved together.
+In a new direction a neuron has one weight, and each output one: h + m unknowns. Short steps start where no crease
+is near, in places whose activation patterns tell all neurons apart, and find these weights without crossing a
+crease; eight times as long ones back, then steps as long as an input from anywhere, find their digits. Many
+directions are solved together.
 """
 
 from __future__ import annotations
@@ -11,26 +12,81 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+import scipy.linalg
 
-from reluctant.extraction.failures import StageFailed
-from reluctant.extraction.few_digits.bases import Bases, choose_bases
+from reluctant.extraction.depth_two.base_points import climb
 from reluctant.extraction.few_digits.view import View
+from reluctant.extraction.method import StageFailed
 from reluctant.geometry import Frame, FramedNetwork
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["Extension", "extend"]
+__all__ = ["Extension", "StepBases", "choose_bases", "extend", "starting_points"]
+
+SHORT_SHARE, SHORT_SPARE = 1.3, 6  # points for each unknown with one output, as many with several
+LONG_SHARE, LONG_SPARE = 1.2, 6  # random points for each unknown; several outputs tell several at once
+COUNTED_OUTPUTS = 4
+POOL, FEWEST_CANDIDATES = 4, 300
+OUTERMOST = 2.0  # how far beyond the outermost crease of the line, in its distance or the size of an input
+
+
+@dataclass(frozen=True)
+class StepBases:
+    """Coordinates (n, k) of points for short steps, with room around them, and (n', k) of points for long ones."""
+
+    roomy: FloatArray
+    anywhere: FloatArray
+
+
+def choose_bases(known: FramedNetwork, view: View, rng: np.random.Generator) -> StepBases:
+    """Points whose patterns determine every neuron, those with the most room first."""
+    (g, _), (z, c) = known.network.weights, known.network.biases
+    h, m, k = len(z), len(c), g.shape[1]
+    count, long = starting_points(h, m)
+    y = np.concatenate([climb(known, view.size, max(POOL * count, FEWEST_CANDIDATES), rng), _line_middles(known, view)])
+    y = view.pulled_in(known.frame, y)
+    values = known.network.preactivations(y)[0]
+    room = (np.abs(values) / np.linalg.norm(g, axis=1)).min(axis=1)
+    weight = room / view.noise.at(np.linalg.norm(y, axis=1))
+    patterns = np.column_stack([values > 0, np.ones(len(y))]) * (weight / np.median(weight))[:, None]
+    order = scipy.linalg.qr(patterns.T, mode="r", pivoting=True, check_finite=False)[1][: min(count, h + 1)]
+    rest = np.setdiff1d(np.argsort(-weight), order, assume_unique=True)
+    by_room = rest[np.argsort(-weight[rest])]
+    chosen = np.concatenate([order, by_room])[:count]
+    anywhere = rng.standard_normal((long, k)) * view.size / np.sqrt(k)
+    return StepBases(y[chosen], view.pulled_in(known.frame, anywhere))
+
+
+def starting_points(h: int, m: int) -> tuple[int, int]:
+    """How many points short steps start from, and how many long ones."""
+    short = int(np.ceil(SHORT_SHARE * (h + 1))) + SHORT_SPARE
+    return short, int(np.ceil(LONG_SHARE * (h + m) / min(m, COUNTED_OUTPUTS))) + LONG_SPARE
+
+
+def _line_middles(known: FramedNetwork, view: View) -> FloatArray:
+    """Middles of the pieces of the first direction: they show every neuron in both states."""
+    (g, _), (z, _) = known.network.weights, known.network.biases
+    t = np.sort(-z / g[:, 0])
+    first, last = (OUTERMOST * max(view.size, abs(end)) for end in (t[0], t[-1]))
+    ends = np.concatenate([[t[0] - first], t, [t[-1] + last]])
+    middles = np.zeros((len(ends) - 1, g.shape[1]))
+    middles[:, 0] = (ends[1:] + ends[:-1]) / 2
+    return middles
+
 
 FIRST_BLOCK, BLOCK = 12, 24  # directions asked and solved together
-CAREFUL, USUAL = 15.0, 5.5  # a short step is the room over this: careful while sizes of weights are little known
-BACK = -8.0  # the second step, in short ones
-LONG = 0.8  # of the size of an input
-SHORTER, ATTEMPTS = 0.25, 3
+CAREFUL_ROOM, USUAL_ROOM = (
+    15.0,
+    5.5,
+)  # a short step is the room over this: careful while sizes of weights are little known
+BACK_STEP = -8.0  # the second step, in short ones
+LONG_STEP = 0.8  # of the size of an input
+SHORTER_STEP, BLOCK_ATTEMPTS = 0.25, 3
 SHORT_STEPS, MIDDLE_STEPS, ALL_STEPS = 1, 2, 9  # of Gauss–Newton, with short, middle and all answers
 RIDGE = 1e-10  # of columns of norm one
-ENOUGH = 0.999  # of the sum of squares: a step that leaves more is the last
-LARGEST_CHI = 3.0
+ENOUGH_SQUARES = 0.999  # of the sum of squares: a step that leaves more is the last
+LARGEST_DIRECTION_CHI = 3.0
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -93,57 +149,57 @@ def extend(view: View, known: FramedNetwork, rng: np.random.Generator) -> Extens
     found: Extension | None = None
     rows = len(directions) * (2 * len(bases.roomy) + len(bases.anywhere))
     with view.oracle.stage("extension", expected=rows):
-        for start, stop in _blocks(len(directions)):
-            short = _room(known, bases, np.sqrt(squares / seen)) / (CAREFUL if start == 0 else USUAL)
-            part = _block(view, known, bases, directions[start:stop], short, rng)
+        for start, stop in _direction_blocks(len(directions)):
+            short = _room_of_bases(known, bases, np.sqrt(squares / seen)) / (CAREFUL_ROOM if start == 0 else USUAL_ROOM)
+            part = _measured_block(view, known, bases, directions[start:stop], short, rng)
             squares, seen = squares + (part.weights**2).sum(axis=0), seen + len(part)
             found = part if found is None else found + part
-    return _nothing(view, known) if found is None else found
+    return _no_directions(view, known) if found is None else found
 
 
-def _blocks(count: int) -> list[tuple[int, int]]:
+def _direction_blocks(count: int) -> list[tuple[int, int]]:
     edges = [0, *range(min(FIRST_BLOCK, count), count, BLOCK), count]
     return [(low, high) for low, high in pairwise(edges) if high > low]
 
 
-def _room(known: FramedNetwork, bases: Bases, sizes: FloatArray) -> FloatArray:
+def _room_of_bases(known: FramedNetwork, bases: StepBases, sizes: FloatArray) -> FloatArray:
     """How far from every crease each roomy point is, for weights of these sizes."""
     return np.asarray((np.abs(known.network.preactivations(bases.roomy)[0]) / sizes).min(axis=1))
 
 
-def _block(
+def _measured_block(
     view: View,
     known: FramedNetwork,
-    bases: Bases,
+    bases: StepBases,
     directions: FloatArray,
     short: FloatArray,
     rng: np.random.Generator,
 ) -> Extension:
     """Measure these directions with short steps, and shorter ones where answers are not explained."""
-    found = _measured(view, known, bases, directions, short, rng)
-    for _ in range(ATTEMPTS - 1):
-        todo = np.flatnonzero(~(found.chi < LARGEST_CHI))
+    found = _measured_directions(view, known, bases, directions, short, rng)
+    for _ in range(BLOCK_ATTEMPTS - 1):
+        todo = np.flatnonzero(~(found.chi < LARGEST_DIRECTION_CHI))
         if not len(todo):
             return found
-        short = SHORTER * short
-        again = _measured(view, known, bases, directions[todo], short, rng)
+        short = SHORTER_STEP * short
+        again = _measured_directions(view, known, bases, directions[todo], short, rng)
         better = ~(again.chi >= found.chi[todo])
-        found = found.replaced(todo[better], _chosen(again, better))
+        found = found.replaced(todo[better], _chosen_directions(again, better))
     worst = float(np.max(np.nan_to_num(found.chi, nan=np.inf)))
-    if not worst < LARGEST_CHI:
+    if not worst < LARGEST_DIRECTION_CHI:
         reason = "answers off the subspace are not explained"
-        raise StageFailed("extension", reason, number=worst, limit=LARGEST_CHI, partial=known)
+        raise StageFailed("extension", reason, number=worst, limit=LARGEST_DIRECTION_CHI, partial=known)
     return found
 
 
-def _chosen(extension: Extension, which: BoolArray) -> Extension:
+def _chosen_directions(extension: Extension, which: BoolArray) -> Extension:
     return Extension(*(getattr(extension, name)[which] for name in extension.__dataclass_fields__))
 
 
-def _measured(
+def _measured_directions(
     view: View,
     known: FramedNetwork,
-    bases: Bases,
+    bases: StepBases,
     directions: FloatArray,
     short: FloatArray,
     rng: np.random.Generator,
@@ -151,21 +207,21 @@ def _measured(
     """Ask all steps in these directions and solve for the weights."""
     frame, count = known.frame, len(directions)
     y = np.concatenate([bases.roomy, bases.roomy, bases.anywhere])
-    long = LONG * view.size * rng.choice([-1.0, 1.0], len(bases.anywhere))
+    long = LONG_STEP * view.size * rng.choice([-1.0, 1.0], len(bases.anywhere))
     starts = frame.points(y)
-    steps = view.steps_inside(starts, directions, np.concatenate([short, BACK * short, long]))
+    steps = view.steps_inside(starts, directions, np.concatenate([short, BACK_STEP * short, long]))
     rows = starts[None] + steps[:, :, None] * directions[:, None, :]
     asked, answers = view.ask(rows.reshape(-1, view.dim))
     away = asked.reshape(count, len(y), -1) - frame.origin
     s = np.einsum("dnx,dx->dn", away, directions)
     y_asked = away @ frame.basis.T
     weight = 1 / view.noise.at(np.sqrt((y_asked**2).sum(axis=2) + s**2))
-    problem = _Problem(known.network, y_asked, s, answers.reshape(count, len(y), -1), weight)
+    problem = _DirectionProblem(known.network, y_asked, s, answers.reshape(count, len(y), -1), weight)
     weights, skip, chi = problem.solve(len(short))
     return Extension(directions, y_asked, s, problem.f, weight, weights, skip, chi)
 
 
-class _Problem:
+class _DirectionProblem:
     """Weights in several directions at once, given the network in the subspace."""
 
     def __init__(self, network: ReLUNetwork, y: FloatArray, s: FloatArray, f: FloatArray, weight: FloatArray) -> None:
@@ -188,7 +244,7 @@ class _Problem:
         for _ in range(ALL_STEPS):
             new_weights, new_skip, square = self._step(weights, skip, everything)
             better = square < least
-            done = ~(square < ENOUGH * least)
+            done = ~(square < ENOUGH_SQUARES * least)
             kept = better[:, None]
             best = np.where(kept, weights, best[0]), np.where(kept, skip, best[1])
             least = np.where(better, square, least)
@@ -204,12 +260,14 @@ class _Problem:
         left = self.left[:, used] - np.maximum(values, 0) @ self.a.T - s[:, :, None] * skip[:, None, :]
         left *= weight[:, :, None]
         scaled = s * weight
-        change = _solve(self.a, self.gram, (values > 0) * scaled[:, :, None], scaled, left)
+        change = _solve_directions(self.a, self.gram, (values > 0) * scaled[:, :, None], scaled, left)
         h = self.a.shape[1]
         return weights + change[:, :h], skip + change[:, h:], (left**2).sum(axis=(1, 2))
 
 
-def _solve(a: FloatArray, gram: FloatArray, neurons: FloatArray, affine: FloatArray, left: FloatArray) -> FloatArray:
+def _solve_directions(
+    a: FloatArray, gram: FloatArray, neurons: FloatArray, affine: FloatArray, left: FloatArray
+) -> FloatArray:
     """Least-squares steps (D, h + m) for columns neurons (D, n, h) times outputs, and affine (D, n)."""
     m, h = a.shape
     across = np.swapaxes(neurons, 1, 2)
@@ -225,7 +283,7 @@ def _solve(a: FloatArray, gram: FloatArray, neurons: FloatArray, affine: FloatAr
     return np.asarray(scale * np.linalg.solve(normal, (scale * wanted)[:, :, None])[:, :, 0])
 
 
-def _nothing(view: View, known: FramedNetwork) -> Extension:
+def _no_directions(view: View, known: FramedNetwork) -> Extension:
     h, m, k = known.neurons, view.outputs, len(known.frame.basis)
     shapes = ((0, view.dim), (0, 1, k), (0, 1), (0, 1, m), (0, 1), (0, h), (0, m), (0,))
     return Extension(*(np.empty(shape) for shape in shapes))

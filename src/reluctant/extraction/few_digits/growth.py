@@ -1,7 +1,10 @@
-"""Second stage: from the line into one more direction, a little farther from it with every pass.
+"""Second and third stage of few digits: from the line into planes, and these into one subspace.
 
-After each pass everything is fitted anew, positions, slopes and output weights; a pass that the fit does not explain
-is undone and the next one goes half as far. A line that missed a neuron, or took two for one, gets stuck here.
+Points go a little farther from the line with every pass. After each pass everything is fitted anew; a pass that the
+fit does not explain is undone and the next one goes half as far. A line that missed a neuron, or took two for one,
+gets stuck here. Planes of the line and one more direction each are joined: a neuron is known from plane to plane by
+its crease on the line, and one that a plane had to add makes the planes before it grow anew. In the subspace
+everything is fitted together, then held-out points question it.
 """
 
 from __future__ import annotations
@@ -9,35 +12,53 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
-from reluctant.extraction.failures import StageFailed
-from reluctant.extraction.few_digits.idle import without_idle_neurons
-from reluctant.extraction.few_digits.line import OnLine
-from reluctant.extraction.few_digits.missing import WORTH, with_missing_neurons
-from reluctant.extraction.few_digits.subspace_fit import HUBER, Points, fit_network, misfit, settled
+from reluctant.extraction.few_digits.noisy_line import OnLine
+from reluctant.extraction.few_digits.subspace_fit import (
+    HUBER,
+    WORTH_A_NEURON,
+    Points,
+    fit_to_points,
+    misfit,
+    settled_fit,
+    with_missing_neurons,
+    without_idle_neurons,
+)
 from reluctant.extraction.few_digits.view import View
-from reluctant.geometry import Frame
+from reluctant.extraction.method import StageFailed
+from reluctant.geometry import Frame, FramedNetwork
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["ask_in", "grow", "line_points"]
+__all__ = [
+    "KnownSubspace",
+    "ask_in",
+    "grow_plane",
+    "grow_planes",
+    "grow_subspace",
+    "in_frame",
+    "line_points",
+    "questioned",
+    "random_points",
+]
 
 FIRST_OFFSET, LAST_OFFSET, FASTER = 0.004, 12.0, 2.0  # offsets from the line, in distances to the nearest crease
 LARGEST_OFFSET = 0.5  # of the distance from the origin
-ANYWHERE, FASTER_ANYWHERE = 0.02, 2.8  # then offsets whatever the creases, of the size of an input
-PASSES_ANYWHERE, BACK = 5.0, -0.5  # and how far back one goes that was not explained
-PER_PIECE, PER_UNKNOWN = 2, 2  # points
+OFFSET_ANYWHERE, FASTER_ANYWHERE = 0.02, 2.8  # then offsets whatever the creases, of the size of an input
+PASSES_ANYWHERE, BACK_A_PASS = 5.0, -0.5  # and how far back one goes that was not explained
+PER_PIECE, PASS_PER_UNKNOWN = 2, 2  # points
 STEEPEST_ANGLE = 1.45  # of points along the line
-INSIDE = 0.1  # of a piece: points keep this far from its ends
+INSIDE_PIECE = 0.1  # of a piece: points keep this far from its ends
 OUTERMOST = 2.0  # how far beyond the outermost crease, in its distance or the size of an input
 MISFIT, MISFITS = 6.0, 0.03  # deviations, and share of the points of a pass that may have more
 GRAVE, GRAVE_MISFITS = 15.0, 0.01  # the same: what a fit that has not settled yet does not leave
 MOST_BAD_PASSES, MOST_BAD_IN_ALL = 3, 10  # in a row, and in all
-STEPS, DAMPING, ENOUGH = 6, 1e-8, 3e-2
-DOUBTFUL = 0.25  # of the misfits that may be: the fit is given more steps
-TRUSTED = 1  # bad passes that are taken for too long a step; the next is taken for a missing neuron
-MOST_ADDED, MORE_TIMES = 4, 3  # neurons in one pass, and how many times as many points are asked to find them
-KEPT_ON_LINE, FEWEST_ON_LINE = 12, 600  # samples a neuron
+PASS_STEPS, PASS_DAMPING, PASS_ENOUGH = 6, 1e-8, 3e-2
+DOUBTFUL_PASS = 0.25  # of the misfits that may be: the fit is given more steps
+TRUSTED_PASSES = 1  # bad passes that are taken for too long a step; the next is taken for a missing neuron
+MOST_ADDED_IN_PASS, MORE_POINTS = 4, 3  # neurons in one pass, and how many times as many points are asked to find them
+KEPT_ON_LINE, FEWEST_KEPT_ON_LINE = 12, 600  # samples a neuron
 KEPT_OFF_LINE = 14  # points a neuron; the oldest, nearest to the line, are let go
 
 
@@ -55,7 +76,7 @@ def line_points(line: OnLine, count: int, rng: np.random.Generator) -> Points:
 
 
 @dataclass(frozen=True)
-class _State:
+class _GrowthState:
     network: ReLUNetwork
     points: Points
 
@@ -78,10 +99,10 @@ class _Pace:
     def after(self, good: bool) -> _Pace:
         if self.near:
             return _Pace(self.offset * (FASTER if good else 1 / FASTER))
-        return _Pace(self.offset, self.anywhere + (1.0 if good else BACK))
+        return _Pace(self.offset, self.anywhere + (1.0 if good else BACK_A_PASS))
 
 
-def grow(
+def grow_plane(
     line: OnLine, start: ReLUNetwork, direction: FloatArray, rng: np.random.Generator
 ) -> tuple[ReLUNetwork, Points]:
     """The network in the plane of the line and one more direction, and the points off the line it was fitted to.
@@ -89,35 +110,35 @@ def grow(
     start: network of one input, the line as it is known by now; neurons it lacks are added. Cost: about 35 rows a
     neuron, more where some are missing.
     """
-    state, pace, bad = _State(_beside_line(start), _on_line(line, start, rng)), _Pace(), [0, 0]
+    state, pace, bad = _GrowthState(_beside_line(start), _kept_on_line(line, start, rng)), _Pace(), [0, 0]
     kept, fewest = len(state.points), start.widths[1]
     frame = Frame(line.origin, np.stack([line.direction, direction]))
     while not pace.done:
         new = _ask_pass(line.view, frame, state.network, pace, 1, rng)
         after, misfits = _with_pass(state, new, kept)
-        if misfits >= 1 and bad[1] >= TRUSTED:
-            new += _ask_pass(line.view, frame, state.network, pace, MORE_TIMES, rng)
+        if misfits >= 1 and bad[1] >= TRUSTED_PASSES:
+            new += _ask_pass(line.view, frame, state.network, pace, MORE_POINTS, rng)
             after, misfits = _with_neurons(after, new, fewest, rng)
         good = misfits < 1
         state, bad = (after, [0, bad[1]]) if good else (state, [bad[0] + 1, bad[1] + 1])
         if bad[0] == MOST_BAD_PASSES or bad[1] == MOST_BAD_IN_ALL:
             raise StageFailed("growth", "points off the line are not explained", number=misfits, limit=1)
         pace = pace.after(good)
-    return _needed(state, fewest), state.points.chosen(slice(kept, None))
+    return _without_needless(state, fewest), state.points.chosen(slice(kept, None))
 
 
 def _ask_pass(
     view: View, frame: Frame, network: ReLUNetwork, pace: _Pace, times: int, rng: np.random.Generator
 ) -> Points:
     if pace.near:
-        y = [_near_line(network, pace.offset, view, rng) for _ in range(times)]
+        y = [_points_near_line(network, pace.offset, view, rng) for _ in range(times)]
     else:
-        y = [_anywhere(network.widths[1], pace.anywhere, view, rng) for _ in range(times)]
+        y = [_points_anywhere(network.widths[1], pace.anywhere, view, rng) for _ in range(times)]
     return ask_in(view, frame, np.concatenate(y))
 
 
-def _on_line(line: OnLine, start: ReLUNetwork, rng: np.random.Generator) -> Points:
-    points = line_points(line, max(KEPT_ON_LINE * start.widths[1], FEWEST_ON_LINE), rng)
+def _kept_on_line(line: OnLine, start: ReLUNetwork, rng: np.random.Generator) -> Points:
+    points = line_points(line, max(KEPT_ON_LINE * start.widths[1], FEWEST_KEPT_ON_LINE), rng)
     return Points(_beside(points.y), points.f, points.weight)
 
 
@@ -126,31 +147,35 @@ def _beside_line(start: ReLUNetwork) -> ReLUNetwork:
     return ReLUNetwork([_beside(w), a], biases, None if skip is None else _beside(skip))
 
 
-def _with_pass(state: _State, new: Points, on_line: int) -> tuple[_State, float]:
+def _with_pass(state: _GrowthState, new: Points, on_line: int) -> tuple[_GrowthState, float]:
     """Everything fitted anew with these points, and the share of them that misfit all the same."""
     points = state.points + new
     most = KEPT_OFF_LINE * state.network.widths[1]
     if len(points) - on_line > most:
         points = points.chosen(slice(None, on_line)) + points.chosen(slice(len(points) - most, None))
-    network = fit_network(state.network, points, steps=STEPS, damping=DAMPING, huber=HUBER, enough=ENOUGH)
+    network = fit_to_points(
+        state.network, points, steps=PASS_STEPS, damping=PASS_DAMPING, huber=HUBER, enough=PASS_ENOUGH
+    )
     misfits = _misfits(network, new)
-    if misfits > DOUBTFUL:
-        network = settled(network, points)
+    if misfits > DOUBTFUL_PASS:
+        network = settled_fit(network, points)
         misfits = _misfits(network, new)
-    return _State(network, points), misfits
+    return _GrowthState(network, points), misfits
 
 
-def _with_neurons(state: _State, new: Points, fewest: int, rng: np.random.Generator) -> tuple[_State, float]:
+def _with_neurons(
+    state: _GrowthState, new: Points, fewest: int, rng: np.random.Generator
+) -> tuple[_GrowthState, float]:
     """The same with more points, and with neurons that explain what is left of them."""
     points = state.points + new
-    network = with_missing_neurons(state.network, points, MOST_ADDED, rng)
-    state = _State(_needed(_State(network, points), fewest), points)
+    network = with_missing_neurons(state.network, points, MOST_ADDED_IN_PASS, rng)
+    state = _GrowthState(_without_needless(_GrowthState(network, points), fewest), points)
     return state, _misfits(state.network, new)
 
 
-def _needed(state: _State, fewest: int) -> ReLUNetwork:
+def _without_needless(state: _GrowthState, fewest: int) -> ReLUNetwork:
     """Without neurons that were added and are no longer needed."""
-    return without_idle_neurons(state.network, state.points, huber=HUBER, least=WORTH, fewest=fewest)
+    return without_idle_neurons(state.network, state.points, huber=HUBER, least=WORTH_A_NEURON, fewest=fewest)
 
 
 def _misfits(network: ReLUNetwork, points: Points) -> float:
@@ -163,13 +188,13 @@ def _beside(column: FloatArray) -> FloatArray:
     return np.column_stack([column, np.zeros(len(column))])
 
 
-def _near_line(network: ReLUNetwork, offset: float, view: View, rng: np.random.Generator) -> FloatArray:
+def _points_near_line(network: ReLUNetwork, offset: float, view: View, rng: np.random.Generator) -> FloatArray:
     """Points in every piece of the line, beside it by a share of the distance to the nearest crease."""
     t = np.sort(-network.biases[0] / network.weights[0][:, 0])
     first, last = (OUTERMOST * (view.size + abs(end)) for end in (t[0], t[-1]))
     ends = np.concatenate([[t[0] - first], t, [t[-1] + last]])
     low, gap = np.repeat(ends[:-1], PER_PIECE), np.repeat(np.diff(ends), PER_PIECE)
-    share = rng.uniform(INSIDE, 1 - INSIDE, len(low))
+    share = rng.uniform(INSIDE_PIECE, 1 - INSIDE_PIECE, len(low))
     along = low + share * gap
     room = np.minimum(share, 1 - share) * gap
     most = LARGEST_OFFSET * min(1.0, offset) * (view.size + np.abs(along))
@@ -177,7 +202,185 @@ def _near_line(network: ReLUNetwork, offset: float, view: View, rng: np.random.G
     return np.column_stack([along, across])
 
 
-def _anywhere(h: int, passes: float, view: View, rng: np.random.Generator) -> FloatArray:
-    offset, n = ANYWHERE * FASTER_ANYWHERE**passes, PER_UNKNOWN * (h + view.outputs)
+def _points_anywhere(h: int, passes: float, view: View, rng: np.random.Generator) -> FloatArray:
+    offset, n = OFFSET_ANYWHERE * FASTER_ANYWHERE**passes, PASS_PER_UNKNOWN * (h + view.outputs)
     along = view.size * np.tan(rng.uniform(-STEEPEST_ANGLE, STEEPEST_ANGLE, n))
     return np.column_stack([along, offset * np.hypot(view.size, along) * rng.standard_normal(n)])
+
+
+MOST_PLANES = 3  # times each direction is grown into, should later ones show more neurons
+PLACE_ANGLE = 1e-3  # angle on the line by which neurons differ as much as if one had no bend
+
+
+def grow_planes(line: OnLine, frame: Frame, rng: np.random.Generator) -> tuple[ReLUNetwork, list[Points]]:
+    """The planes of the line and each direction, joined; anew where one shows neurons that others did not."""
+    start, directions = line.network, range(1, len(frame.basis))
+    planes: dict[int, tuple[ReLUNetwork, Points]] = {}
+    for _ in range(MOST_PLANES * len(directions)):
+        if len(planes) == len(directions):
+            break
+        k = next(k for k in directions if k not in planes)
+        plane, points = grow_plane(line, start, frame.basis[k], rng)
+        if plane.widths[1] != start.widths[1]:
+            planes.clear()
+        else:
+            plane = _in_order(plane, start, line.view.size)
+        planes[k], start = (plane, points), _plane_on_line(plane)
+    else:
+        raise StageFailed("growth", "planes that do not agree", number=len(planes), limit=len(directions))
+    return _joined_planes(start, planes), [
+        in_frame(points, [0, k], len(frame.basis)) for k, (_, points) in planes.items()
+    ]
+
+
+def _in_order(plane: ReLUNetwork, start: ReLUNetwork, size: float) -> ReLUNetwork:
+    """The neurons in the order of those they grew from: one that was lost and found again comes last."""
+    bends, places, outputs = (
+        np.stack(pair) for pair in zip(_neuron_marks(plane, size), _neuron_marks(start, size), strict=True)
+    )
+    cost = np.abs(bends[0][:, None] - bends[1]) / np.maximum(bends[0][:, None], bends[1])
+    cost += np.abs(places[0][:, None] - places[1]) / PLACE_ANGLE
+    cost += 1 - outputs[0] @ outputs[1].T
+    order = np.argsort(linear_sum_assignment(cost)[1])
+    (w, a), (b, c) = plane.weights, plane.biases
+    return ReLUNetwork([w[order], a[:, order]], [b[order], c], plane.skip)
+
+
+def _neuron_marks(network: ReLUNetwork, size: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """What a neuron is known by on the line: how much it bends (h,), where as an angle (h,), outputs (h, m)."""
+    along = network.weights[0][:, 0]
+    return np.abs(along), np.arctan2(-network.biases[0] / size * np.sign(along), np.abs(along)), network.weights[1].T
+
+
+def _joined_planes(start: ReLUNetwork, planes: dict[int, tuple[ReLUNetwork, Points]]) -> ReLUNetwork:
+    """One network in all directions: the latest on the line, and of each plane what is across.
+
+    Outputs have norm one in all of them, so weights can be taken as they are; slopes could not where a neuron is
+    hardly seen on the line.
+    """
+    across = [planes[k][0] for k in sorted(planes)]
+    w = np.column_stack([start.weights[0], *(plane.weights[0][:, 1] for plane in across)])
+    skip = np.column_stack([_skip_term(start), *(_skip_term(plane)[:, 1] for plane in across)])
+    return ReLUNetwork([w, start.weights[1]], start.biases, skip)
+
+
+def _skip_term(network: ReLUNetwork) -> FloatArray:
+    assert network.skip is not None
+    return network.skip
+
+
+def _plane_on_line(plane: ReLUNetwork) -> ReLUNetwork:
+    """What a network in a plane is on the line it grew from."""
+    w, a = plane.weights
+    return ReLUNetwork([w[:, :1], a], plane.biases, _skip_term(plane)[:, :1])
+
+
+def in_frame(points: Points, axes: list[int], k: int) -> Points:
+    """Points of a line or plane by these axes of a frame of k directions."""
+    y = np.zeros((len(points), k))
+    y[:, axes] = points.y
+    return Points(y, points.f, points.weight)
+
+
+RANDOM_PER_UNKNOWN, COUNTED_OUTPUTS = 6, 3  # random points for each weight and bias; more outputs tell no more
+SIZE_SPREAD = (-1.0, 1.2)  # of their logarithmic size
+FITTED_ON_LINE, FEWEST_FITTED_ON_LINE = 20, 1500  # samples of the line a neuron
+FITTED_GROWN = 12  # points a neuron and direction
+TOO_FAR = 50.0  # sizes of an input: points that grew from far creases are left out
+SUBSPACE_STEPS = 8
+HELD_OUT = 200
+DOUBTFUL_CHI, MOST_ADDED_AT_END = 1.3, 4  # of all points: neurons weaker than planes can tell are looked for, so many
+LARGEST_HELD_OUT_CHI, LARGEST_MISFIT = 1.5, 12.0  # of what is held out: missing neurons show as tens to thousands
+
+
+@dataclass(frozen=True)
+class KnownSubspace:
+    """The network in a subspace, and the points it was fitted to."""
+
+    framed: FramedNetwork
+    points: Points
+
+
+def grow_subspace(line: OnLine, directions: int, rng: np.random.Generator) -> KnownSubspace:
+    """Grow the line into so many directions. Cost: about 35 rows a neuron and direction, and 30 a neuron in all."""
+    frame = _subspace_frame(line, directions, rng)
+    with line.view.oracle.stage("growth"):
+        joined, grown = grow_planes(line, frame, rng)
+    with line.view.oracle.stage("subspace"):
+        return _fitted_together(line, frame, joined, grown, rng)
+
+
+def _subspace_frame(line: OnLine, directions: int, rng: np.random.Generator) -> Frame:
+    """The line, towards the origin, then random directions: what is off the subspace has mean zero at random inputs."""
+    frame = Frame(line.origin, line.direction[None])
+    if directions == 0:
+        return frame
+    inwards = -line.origin + (line.origin @ line.direction) * line.direction
+    frame = frame.extended(inwards[None] / np.linalg.norm(inwards))
+    return frame.extended(frame.new_directions(directions - 1, rng)) if directions > 1 else frame
+
+
+def _fitted_together(
+    line: OnLine, frame: Frame, network: ReLUNetwork, grown: list[Points], rng: np.random.Generator
+) -> KnownSubspace:
+    k, h, view = len(frame.basis), network.widths[1], line.view
+    points = _known_points(line, grown, k, h, rng)
+    network = fit_to_points(network, points, steps=SUBSPACE_STEPS, huber=HUBER)
+    points += random_points(view, frame, h, rng)
+    network = fit_to_points(network, points, steps=SUBSPACE_STEPS, huber=HUBER)
+    if _chi(misfit(network, points)) > DOUBTFUL_CHI:
+        network = with_missing_neurons(network, points, MOST_ADDED_AT_END, rng)
+    return questioned(view, frame, network, points, rng)
+
+
+def random_points(view: View, frame: Frame, neurons: int, rng: np.random.Generator) -> Points:
+    """Points of many sizes all over the subspace."""
+    k, per_point = len(frame.basis), min(view.outputs, COUNTED_OUTPUTS)
+    sizes = (
+        np.exp(rng.uniform(*SIZE_SPREAD, (RANDOM_PER_UNKNOWN * neurons * (k + 1) // per_point, 1)))
+        * view.size
+        / np.sqrt(k)
+    )
+    return ask_in(view, frame, view.pulled_in(frame, sizes * rng.standard_normal((len(sizes), k))))
+
+
+def questioned(
+    view: View, frame: Frame, network: ReLUNetwork, points: Points, rng: np.random.Generator
+) -> KnownSubspace:
+    """The network fitted to these points, if it explains others that are held out."""
+    network = without_idle_neurons(fit_to_points(network, points, steps=SUBSPACE_STEPS), points)
+    framed = FramedNetwork(frame, network, *np.zeros((2, network.widths[1])))
+    return KnownSubspace(framed, points + _held_out(view, framed, rng))
+
+
+def _known_points(line: OnLine, grown: list[Points], k: int, h: int, rng: np.random.Generator) -> Points:
+    """Some of the answers that were paid for already."""
+    size = line.view.size
+    points = _near_points(
+        in_frame(line_points(line, max(FITTED_ON_LINE * h, FEWEST_FITTED_ON_LINE), rng), [0], k), size
+    )
+    for part in grown:
+        near = _near_points(part, size)
+        points += near.chosen(rng.permutation(len(near))[: FITTED_GROWN * h])
+    return points
+
+
+def _held_out(view: View, framed: FramedNetwork, rng: np.random.Generator) -> Points:
+    """New points, all of which must be explained."""
+    k = len(framed.frame.basis)
+    at_use = view.pulled_in(framed.frame, rng.standard_normal((HELD_OUT, k)) * view.size / np.sqrt(k))
+    points = ask_in(view, framed.frame, at_use)
+    left = misfit(framed.network, points)
+    for number, limit in ((_chi(left), LARGEST_HELD_OUT_CHI), (left.max(), LARGEST_MISFIT)):
+        if not number < limit:
+            reason = "held-out points are not explained"
+            raise StageFailed("subspace", reason, number=float(number), limit=limit, partial=framed)
+    return points
+
+
+def _chi(left: FloatArray) -> float:
+    return float(np.sqrt(np.mean(left**2)))
+
+
+def _near_points(points: Points, size: float) -> Points:
+    return points.chosen(np.linalg.norm(points.y, axis=1) < TOO_FAR * size)

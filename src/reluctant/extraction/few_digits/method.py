@@ -1,4 +1,8 @@
-"""FewDigits: the stages in order."""
+"""FewDigits: the stages of one hidden layer from answers of few digits, in order.
+
+Noise, line or star, growth, subspace, extension, sides, polish; or, where noise does not grow with the answers, the
+exact method from afar.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +13,17 @@ from itertools import islice
 import numpy as np
 
 from reluctant.errors import InvalidInput
-from reluctant.extraction.candidate import Candidate
-from reluctant.extraction.certificate import Certificate
-from reluctant.extraction.failures import StageFailed
-from reluctant.extraction.few_digits.anywhere import ask_anywhere
+from reluctant.extraction.few_digits.box import BoxView, grow_star, look_inside
 from reluctant.extraction.few_digits.extension import Extension, extend
-from reluctant.extraction.few_digits.far import choose_distance, exactly_from_afar, refitted_nearby
-from reluctant.extraction.few_digits.inside import InsideView, look_inside
-from reluctant.extraction.few_digits.inside_growth import grow_star
-from reluctant.extraction.few_digits.lines import promising_lines
-from reluctant.extraction.few_digits.noise import look_from
-from reluctant.extraction.few_digits.polish import Fit, polish_all
-from reluctant.extraction.few_digits.sides import turned
-from reluctant.extraction.few_digits.subspace import Known, grow_subspace
-from reluctant.extraction.few_digits.view import View
+from reluctant.extraction.few_digits.growth import KnownSubspace, grow_subspace
+from reluctant.extraction.few_digits.joint_fit import JointFit, ask_anywhere, polish_all, turned_fit
+from reluctant.extraction.few_digits.noisy_line import promising_lines
+from reluctant.extraction.few_digits.view import View, choose_distance, exactly_from_afar, look_from, refitted_nearby
+from reluctant.extraction.method import Candidate, Certificate, StageFailed
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import FloatArray, one_blas_thread
 from reluctant.oracles import Counting
-from reluctant.threads import one_blas_thread
 
 __all__ = ["FewDigits"]
 
@@ -37,7 +33,7 @@ MANY_SPREAD = 0.7  # and their scales, in the logarithm: no other answers tell c
 LINES_A_DIRECTION = 2  # inside a box, where a line does not meet every crease
 STARS = 2  # of lines, that are tried in one attempt
 SHARE_OF_SPENT = 0.15  # and at least this part of the rows before: small networks can afford more
-LARGEST_CHI = 2.0  # of all answers after the last fit
+LARGEST_FIT_CHI = 2.0  # of all answers after the last fit
 
 
 @dataclass(frozen=True)
@@ -73,23 +69,23 @@ class FewDigits:
             candidate = self._from(view, rng, keep)
         if distance.scale > 1 and not distance.exact:
             candidate = replace(candidate, network=refitted_nearby(oracle, candidate.network, distance.scale, rng))
-        return _told(candidate, near)
+        return _with_precision(candidate, near)
 
     def _inside(self, oracle: Counting, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]) -> Candidate:
         """All stages inside a box."""
         near, before = look_inside(oracle, rng), oracle.queries
         with one_blas_thread():
             view, known = self._star(near, rng)
-        return _told(_everywhere(view, known, before, rng, keep), near)
+        return _with_precision(_all_directions(view, known, before, rng, keep), near)
 
     def _from(self, view: View, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]) -> Candidate:
         """All stages at one distance."""
         before = view.oracle.queries
         with one_blas_thread():
             view, known = self._subspace(view, rng)
-        return _everywhere(view, known, before, rng, keep)
+        return _all_directions(view, known, before, rng, keep)
 
-    def _subspace(self, view: View, rng: np.random.Generator) -> tuple[View, Known]:
+    def _subspace(self, view: View, rng: np.random.Generator) -> tuple[View, KnownSubspace]:
         """The first line that grows into a subspace."""
         failure = StageFailed("line", "no line could be read", number=0, limit=1)
         for line in islice(promising_lines(view, rng), self.lines):
@@ -102,7 +98,7 @@ class FewDigits:
                 failure = stuck
         raise failure
 
-    def _star(self, view: InsideView, rng: np.random.Generator) -> tuple[View, Known]:
+    def _star(self, view: BoxView, rng: np.random.Generator) -> tuple[View, KnownSubspace]:
         """The first star of lines that grows into a subspace."""
         failure = StageFailed("line", "no line could be read", number=0, limit=1)
         for _ in range(STARS):
@@ -113,31 +109,31 @@ class FewDigits:
         raise failure
 
 
-def _told(candidate: Candidate, near: View) -> Candidate:
+def _with_precision(candidate: Candidate, near: View) -> Candidate:
     """With the precision of the target, and errors called what they are."""
     certificate = candidate.certificate and replace(candidate.certificate, estimated=True)
     return replace(candidate, precision=near.precision, certificate=certificate)
 
 
-def _everywhere(
-    view: View, known: Known, before: int, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
+def _all_directions(
+    view: View, known: KnownSubspace, before: int, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
 ) -> Candidate:
     """From a subspace to all directions."""
     with one_blas_thread():
         keep(view.lifted(known.framed.lifted()))
         extension = extend(view, known.framed, rng)
-    fit, errors = _polished(view, known, extension, view.oracle.queries - before, rng)
+    fit, errors = _polished_fit(view, known, extension, view.oracle.queries - before, rng)
     network = view.lifted(fit.network)
     keep(network)
-    if not fit.chi < LARGEST_CHI:
+    if not fit.chi < LARGEST_FIT_CHI:
         reason = "answers are not explained"
-        raise StageFailed("polish", reason, number=fit.chi, limit=LARGEST_CHI, partial=network)
+        raise StageFailed("polish", reason, number=fit.chi, limit=LARGEST_FIT_CHI, partial=network)
     return Candidate(network, certificate=Certificate(errors, float(np.max(errors)), view.farthest))
 
 
-def _polished(
-    view: View, known: Known, extension: Extension, spent: int, rng: np.random.Generator
-) -> tuple[Fit, FloatArray]:
+def _polished_fit(
+    view: View, known: KnownSubspace, extension: Extension, spent: int, rng: np.random.Generator
+) -> tuple[JointFit, FloatArray]:
     """The last fit, and the standard error of a weight of each neuron."""
     parameters = known.framed.neurons * (view.dim + 1 + view.outputs)
     many = parameters >= MANY_PARAMETERS
@@ -145,7 +141,7 @@ def _polished(
     count = int(max(share * parameters / view.outputs, SHARE_OF_SPENT * spent))
     spread = MANY_SPREAD if many else 0.0
     random = ask_anywhere(view, known.framed.frame, extension.directions, count, rng, spread)
-    fit = turned(Fit(known.framed.network, extension, known.points, random))
+    fit = turned_fit(JointFit(known.framed.network, extension, known.points, random))
     if many:
         return polish_all(replace(fit, extension=fit.extension.without_answers()))
     with one_blas_thread():

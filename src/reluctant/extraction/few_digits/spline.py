@@ -1,12 +1,15 @@
 """A continuous piecewise linear function of one variable whose knots are free, fitted to noisy values.
 
-Levenberg–Marquardt on knot positions and values. A sample between knots i and i + 1 depends on these two alone,
-and by its slope on their positions, so the normal equations are block tridiagonal.
+Levenberg–Marquardt on knot positions and values. A sample between knots i and i + 1 depends on these two alone, and
+by its slope on their positions, so the normal equations are block tridiagonal. The first knots lie between the
+longest straight runs of samples; later ones come where a hinge would explain what is left, and go where a bend is
+in the noise.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import scipy.linalg
@@ -15,16 +18,25 @@ import scipy.sparse
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.numerics import FloatArray, unit_roundoff
 
-__all__ = ["LineData", "Spline", "fit"]
+__all__ = [
+    "LineData",
+    "Spline",
+    "first_knots",
+    "fit_spline",
+    "more_knots",
+    "only_clear_knots",
+    "samples_wanted",
+    "straight_runs",
+]
 
-STEPS = 15
-TRIES = 6  # of one step, each with ten times the damping
+FIT_STEPS = 15
+STEP_TRIES = 6  # of one step, each with ten times the damping
 FIRST_DAMPING, LEAST_DAMPING = 1e-3, 1e-12  # of the diagonal
 REFUSED_DAMPING = 1e-6
-ENOUGH = 1e-3  # gain of a step, in squares of the noise, below which no other follows
-CLOSEST = 16.0  # roundings of a position, between two knots
+ENOUGH_GAIN = 1e-3  # gain of a step, in squares of the noise, below which no other follows
+CLOSEST_KNOTS = 16.0  # roundings of a position, between two knots
 LONGEST_MOVE = 0.4  # of the distance to the next knot
-RIDGE = 1e-12  # of the diagonal: knots without samples stay determined
+KNOT_RIDGE = 1e-12  # of the diagonal: knots without samples stay determined
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -70,25 +82,25 @@ def locate(knots: FloatArray, t: FloatArray) -> tuple[IntArray, FloatArray]:
     return piece, (t - knots[piece]) / (knots[piece + 1] - knots[piece])
 
 
-def fit(knots: FloatArray, data: LineData) -> tuple[Spline, FloatArray]:
+def fit_spline(knots: FloatArray, data: LineData) -> tuple[Spline, FloatArray]:
     """The function with as many knots that fits best around these, and what it leaves of the values."""
     spline, damping = _fit_values(knots[np.append(_apart(knots), True)], data), FIRST_DAMPING
     residual = spline.residual(data)
-    for _ in range(STEPS if len(spline.knots) > 2 else 0):
-        moved, damping = _improved(spline, residual, data, damping)
+    for _ in range(FIT_STEPS if len(spline.knots) > 2 else 0):
+        moved, damping = _improved_spline(spline, residual, data, damping)
         if moved is None:
             break
         after = moved.residual(data)
         gain = float((residual**2).sum() - (after**2).sum())
         spline, residual = moved, after
-        if gain < ENOUGH * max(1.0, ENOUGH * float((residual**2).sum())):
+        if gain < ENOUGH_GAIN * max(1.0, ENOUGH_GAIN * float((residual**2).sum())):
             break
     return spline, residual
 
 
 def _apart(knots: FloatArray) -> BoolArray:
     """Whether each knot but the last (n - 1,) is told from the next by more than rounding."""
-    closest = CLOSEST * unit_roundoff(np.float64) * np.maximum(np.abs(knots[1:]), np.abs(knots[:-1]))
+    closest = CLOSEST_KNOTS * unit_roundoff(np.float64) * np.maximum(np.abs(knots[1:]), np.abs(knots[:-1]))
     return np.asarray(np.diff(knots) > closest)
 
 
@@ -98,7 +110,7 @@ def _fit_values(knots: FloatArray, data: LineData) -> Spline:
     banded = np.zeros((2, n))
     banded[0, 1:] = sums.both
     banded[1] = np.append(sums.left, 0) + np.append(0, sums.right)
-    banded[1] = banded[1] * (1 + RIDGE) + TINY
+    banded[1] = banded[1] * (1 + KNOT_RIDGE) + TINY
     wanted = np.zeros((n, data.f.shape[1]))
     weighted = data.f * data.weight[:, None]
     wanted[:-1] += sums.to_left @ weighted
@@ -127,12 +139,14 @@ class _PieceSums:
         return cls(*squares, *maps)
 
 
-def _improved(spline: Spline, residual: FloatArray, data: LineData, damping: float) -> tuple[Spline | None, float]:
+def _improved_spline(
+    spline: Spline, residual: FloatArray, data: LineData, damping: float
+) -> tuple[Spline | None, float]:
     """A step that lowers the sum of squares, None if there is none; and the damping to go on with."""
     diagonal, above, wanted = _normal_equations(spline, residual, data)
     gaps, size = np.diff(spline.knots), (residual**2).sum()
     behind, ahead = np.append(gaps[0], gaps), np.append(gaps, gaps[-1])
-    for _ in range(TRIES):
+    for _ in range(STEP_TRIES):
         try:
             moves = _solve_block_tridiagonal(diagonal, above, wanted, damping)[:, -1]
         except np.linalg.LinAlgError:
@@ -186,3 +200,170 @@ def _solve_block_tridiagonal(diagonal: FloatArray, above: FloatArray, wanted: Fl
     banded[-1] = banded[-1] * (1 + damping) + TINY
     solved = scipy.linalg.solveh_banded(banded, wanted.reshape(-1), check_finite=False)
     return np.asarray(solved).reshape(n, b)
+
+
+LENIENT = 1.6  # times the noise: where it is larger than elsewhere runs must not fall apart
+LARGEST_IN_RUN = 4.5  # residual of a straight run, in deviations of the noise; a little more with several outputs
+ROUGH_OUTPUTS = 2.0  # mean square up to which several outputs, of unlike noise, count as straight
+RUN_SPREAD = 4.0  # deviations of a mean square
+FEWEST_IN_RUN = 4  # samples of a run whose slope is good for anything
+LOOSE_ENDS = 2  # samples by which the crossing of two runs may lie inside one of them
+
+
+def straight_runs(data: LineData) -> list[tuple[int, int]]:
+    """First and last sample of each run, greedily from the left: as long as possible, found by doubling."""
+    runs, start, last = [], 0, len(data) - 1
+    while start < last:
+        good, stride = start + 1, 1
+        while good < last and _is_straight(data, start, min(good + stride, last)):
+            good, stride = min(good + stride, last), 2 * stride
+        bad = min(good + stride, last)
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            good, bad = (middle, bad) if _is_straight(data, start, middle) else (good, middle)
+        runs.append((start, good))
+        start = good + 1
+    return runs
+
+
+def _is_straight(data: LineData, first: int, last: int) -> bool:
+    part = slice(first, last + 1)
+    left = _around_a_line(data.t[part], data.f[part], data.weight[part] / LENIENT)
+    m, spare = left.shape[1], last - first - 1
+    limit = (1.0 if m == 1 else ROUGH_OUTPUTS) + RUN_SPREAD / np.sqrt(max(spare, 1) * m)
+    small = np.abs(left).max() < LARGEST_IN_RUN + np.log(m)
+    return bool(small and (spare <= 0 or (left**2).sum() / (spare * m) < limit))
+
+
+def _around_a_line(t: FloatArray, f: FloatArray, weight: FloatArray) -> FloatArray:
+    square = weight**2
+    t, f = t - square @ t / square.sum(), f - square @ f / square.sum()
+    slope = (square * t) @ f / max((square * t * t).sum(), np.finfo(np.float64).tiny)
+    return np.asarray((f - t[:, None] * slope) * weight[:, None])
+
+
+def first_knots(data: LineData, runs: list[tuple[int, int]], end: float) -> FloatArray:
+    """Where neighbouring runs meet: at the crossing of their lines if that is between them, else half way."""
+    inner = [_meeting(data, before, after) for before, after in pairwise(runs)]
+    return np.unique([-end, *inner, end])
+
+
+def _meeting(data: LineData, before: tuple[int, int], after: tuple[int, int]) -> float:
+    half_way = float(data.t[before[1]] + data.t[after[0]]) / 2
+    if min(before[1] - before[0], after[1] - after[0]) + 1 < FEWEST_IN_RUN:
+        return half_way
+    (slope, value), (other_slope, other_value) = (_line_through(data, run, half_way) for run in (before, after))
+    bend = slope - other_slope
+    if not bend @ bend > 0:
+        return half_way
+    crossing = half_way + float((other_value - value) @ bend / (bend @ bend))
+    low = data.t[max(before[1] - LOOSE_ENDS, before[0])]
+    high = data.t[min(after[0] + LOOSE_ENDS, after[1])]
+    return crossing if low < crossing < high else half_way
+
+
+def _line_through(data: LineData, run: tuple[int, int], at: float) -> tuple[FloatArray, FloatArray]:
+    """Slope (m,) and value (m,) of the straight line through a run."""
+    part = slice(run[0], run[1] + 1)
+    slope, value = np.polyfit(data.t[part] - at, data.f[part], 1, w=data.weight[part])
+    return slope, value
+
+
+FEWEST_FOR_HINGE = 4  # samples in which a hinge can be seen
+MOST_HINGES = 400  # tried in one piece
+WORTH_A_LOOK = 0.5  # of the gain asked for: what is left in a piece in all
+NEIGHBOURS = 40  # samples on both sides of a piece that tell its noise: a missing knot spoils few of them
+ROUGHEST = 4.0  # in squares: noise of float32 differs from piece to piece, by no more than this
+MEDIAN_SQUARE = 0.455  # of a standard normal
+FLAT_HINGE = 1e-6  # of the largest: a hinge of which so little is left besides a straight line is none
+CLEAR_BEND, CLEAR_OF_SEVERAL, PER_ROOT_OUTPUT = 4.5, 7.0, 0.5  # bend in deviations of its slopes
+PER_OCTAVE = 2  # samples at each distance from a knot, doubling, on both sides
+WIDEST_OCTAVE = 0.6  # of a piece, or of the size of an input: the first octave
+NARROWEST_OCTAVE = 3.0  # deviations of a knot's position
+INPUT_STEPS = 7.0  # roundings of a float32 input: samples closer to each other say nothing new
+
+
+def more_knots(spline: Spline, data: LineData, residual: FloatArray, clear: float) -> FloatArray:
+    """Positions at which another knot would explain more than chance does, one in a piece at most."""
+    m = residual.shape[1]
+    wanted_gain = clear**2 + m + clear * np.sqrt(2 * m)
+    edges = np.searchsorted(data.t, spline.knots[1:-1])
+    found = []
+    for part in np.split(np.arange(len(data)), edges):
+        left = residual[part]
+        if len(part) < FEWEST_FOR_HINGE or (left**2).sum() < WORTH_A_LOOK * wanted_gain:
+            continue
+        gain, position = _best_hinge(data.t[part], left, data.weight[part])
+        if gain > wanted_gain * _roughness(residual, part[0], part[-1]):
+            found.append(position)
+    return np.array(found)
+
+
+def _roughness(residual: FloatArray, first: int, last: int) -> float:
+    """Mean square of the noise around these samples, by the median; at least one."""
+    around = residual[max(first - NEIGHBOURS, 0) : last + NEIGHBOURS + 1]
+    return float(np.clip(np.median(around**2) / MEDIAN_SQUARE, 1, ROUGHEST))
+
+
+def _best_hinge(t: FloatArray, residual: FloatArray, weight: FloatArray) -> tuple[float, float]:
+    """How many squares the best hinge explains besides a straight line, and where it is."""
+    middle, size = t.mean(), max(np.ptp(t), np.finfo(np.float64).tiny)
+    x = (t - middle) / size
+    places = np.concatenate([x[1:-1], (x[2:-1] + x[1:-2]) / 2])
+    places = places[:: 1 + len(places) // MOST_HINGES]
+    line = np.linalg.qr(np.column_stack([np.ones(len(x)), x]) * weight[:, None])[0]
+    left = residual - line @ (line.T @ residual)
+    hinges = np.maximum(x[:, None] - places, 0) * weight[:, None]
+    hinges -= line @ (line.T @ hinges)
+    sizes = np.linalg.norm(hinges, axis=0)
+    usable = sizes > FLAT_HINGE * sizes.max()
+    explained = ((hinges.T @ left) ** 2).sum(axis=1)
+    gains = np.where(usable, explained / np.where(usable, sizes, 1) ** 2, 0)
+    best = int(np.argmax(gains))
+    return float(gains[best]), float(middle + size * places[best])
+
+
+def only_clear_knots(spline: Spline, data: LineData, residual: FloatArray) -> FloatArray:
+    """The knots without those whose bend is in the noise; of two neighbours only the weaker goes."""
+    if len(spline.knots) <= 2:
+        return spline.knots
+    sd = _slope_deviations(spline, data)
+    at = np.searchsorted(data.t, spline.knots[1:-1])
+    rough = np.sqrt([_roughness(residual, k, k) for k in at])
+    clarity = np.linalg.norm(spline.bends, axis=1) / (rough * np.hypot(sd[:-1], sd[1:]))
+    m = data.f.shape[1]
+    limit = CLEAR_BEND if m == 1 else CLEAR_OF_SEVERAL + PER_ROOT_OUTPUT * np.sqrt(m)
+    weakest = np.minimum(np.append(clarity[1:], np.inf), np.append(np.inf, clarity[:-1])) >= clarity
+    return np.delete(spline.knots, 1 + np.flatnonzero(~(clarity >= limit) & weakest))
+
+
+def _slope_deviations(spline: Spline, data: LineData) -> FloatArray:
+    """Standard error of the slope of each piece, from its own samples."""
+    piece, pieces = locate(spline.knots, data.t)[0], len(spline.knots) - 1
+    square, tiny = data.weight**2, np.finfo(np.float64).tiny
+    middle = np.bincount(piece, square * data.t, pieces) / np.maximum(np.bincount(piece, square, pieces), tiny)
+    spread = np.bincount(piece, square * (data.t - middle[piece]) ** 2, pieces)
+    return 1 / np.sqrt(np.maximum(spread, tiny))
+
+
+def samples_wanted(spline: Spline, data: LineData, sd: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
+    """New positions: a few at every distance from each knot, down to where noise hides its bend.
+
+    sd: noise (n,) of an answer at each inner knot. size: length of a typical input.
+    """
+    inner, gaps = spline.knots[1:-1], np.diff(spline.knots)
+    reach = size + np.abs(inner)
+    bends = np.maximum(np.linalg.norm(spline.bends, axis=1), np.finfo(np.float64).tiny)
+    least = np.maximum(NARROWEST_OCTAVE * sd / bends, INPUT_STEPS * unit_roundoff(np.float32) * reach)
+    found = []
+    for side, gap in ((-1, gaps[:-1]), (1, gaps[1:])):
+        widest = WIDEST_OCTAVE * np.minimum(gap, reach)
+        octaves = int(np.ceil(np.log2(np.max(widest / least, initial=1.0))))
+        outer = widest[:, None] * 0.5 ** np.arange(octaves)
+        near, far = inner[:, None] + side * outer / 2, inner[:, None] + side * outer
+        low, high = np.minimum(near, far), np.maximum(near, far)
+        there = np.searchsorted(data.t, high) - np.searchsorted(data.t, low)
+        missing = np.where(outer > least[:, None], np.maximum(PER_OCTAVE - there, 0), 0)
+        low, width = (np.repeat(part.reshape(-1), missing.reshape(-1)) for part in (low, high - low))
+        found.append(low + width * rng.random(len(low)))
+    return np.concatenate(found)

@@ -3,7 +3,9 @@
 Output weights and the affine term are linear, so they are eliminated by an orthogonal factorisation at every step;
 the step itself moves weights and biases of the neurons (Kaufman's Gauss–Newton), in units in which every column has
 norm one. Normal equations for the linear part, or columns of unlike size, leave a few points misfit that look just
-like a missing neuron. Huber weights let a few points misfit without pulling at the rest.
+like a missing neuron. Huber weights let a few points misfit without pulling at the rest. Neurons that a fit does
+not need are dropped; one that it lacks is the hinge that explains most of what the fit leaves, its crease laid
+through points that misfit.
 """
 
 from __future__ import annotations
@@ -18,14 +20,27 @@ from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["HUBER", "MOST", "RANK", "Points", "bounded_square", "fit_network", "linear_columns", "misfit", "settled"]
+__all__ = [
+    "COLUMN_RANK",
+    "HUBER",
+    "MOST_DEVIATIONS",
+    "WORTH_A_NEURON",
+    "Points",
+    "bounded_square",
+    "fit_to_points",
+    "linear_columns",
+    "misfit",
+    "settled_fit",
+    "with_missing_neurons",
+    "without_idle_neurons",
+]
 
-TRIES = 6  # of one step, each with ten times the damping
+STEP_TRIES = 6  # of one step, each with ten times the damping
 REFUSED_DAMPING, LEAST_DAMPING = 1e-9, 1e-13
 HUBER = 5.0  # usual misfits, from which on a point counts less
-PATIENT, SETTLED, SETTLED_DAMPING = 12, 3e-3, 1e-8
-MOST = 20.0  # deviations that a point counts at most, where neurons are judged
-RANK = 1e-11  # of a column of norm one: below, a neuron is not told from the others
+PATIENT, SETTLED_GAIN, SETTLED_DAMPING = 12, 3e-3, 1e-8
+MOST_DEVIATIONS = 20.0  # deviations that a point counts at most, where neurons are judged
+COLUMN_RANK = 1e-11  # of a column of norm one: below, a neuron is not told from the others
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -55,12 +70,12 @@ def misfit(network: ReLUNetwork, points: Points) -> FloatArray:
     return np.asarray(np.sqrt((residual**2).mean(axis=1)))
 
 
-def bounded_square(network: ReLUNetwork, points: Points, most: float = MOST) -> float:
+def bounded_square(network: ReLUNetwork, points: Points, most: float = MOST_DEVIATIONS) -> float:
     """Sum of squares of misfits, in which a point that is not explained at all counts as one by `most` deviations."""
     return float((np.minimum(misfit(network, points), most) ** 2).sum())
 
 
-def fit_network(
+def fit_to_points(
     network: ReLUNetwork,
     points: Points,
     *,
@@ -80,7 +95,7 @@ def fit_network(
         merit, weighed = _robust(best, points, huber)
         best = _with_best_outputs(best.weights[0], best.biases[0], weighed)
         before = merit(best)
-        moved, damping = _improved(best, weighed, merit, before, damping)
+        moved, damping = _improved_fit(best, weighed, merit, before, damping)
         if moved is None:
             break
         best = moved
@@ -89,9 +104,9 @@ def fit_network(
     return _norm_in_weights(best)
 
 
-def settled(network: ReLUNetwork, points: Points) -> ReLUNetwork:
+def settled_fit(network: ReLUNetwork, points: Points) -> ReLUNetwork:
     """The fit where a few points may not be explained, with patience."""
-    return fit_network(network, points, steps=PATIENT, damping=SETTLED_DAMPING, huber=HUBER, enough=SETTLED)
+    return fit_to_points(network, points, steps=PATIENT, damping=SETTLED_DAMPING, huber=HUBER, enough=SETTLED_GAIN)
 
 
 def _robust(network: ReLUNetwork, points: Points, huber: float | None) -> tuple[Callable[[ReLUNetwork], float], Points]:
@@ -109,12 +124,12 @@ def _robust(network: ReLUNetwork, points: Points, huber: float | None) -> tuple[
     return merit, Points(points.y, points.f, points.weight * softer)
 
 
-def _improved(
+def _improved_fit(
     network: ReLUNetwork, points: Points, merit: Callable[[ReLUNetwork], float], before: float, damping: float
 ) -> tuple[ReLUNetwork | None, float]:
     (w, _), (b, _) = network.weights, network.biases
     solve = _step_equations(network, points)
-    for _ in range(TRIES):
+    for _ in range(STEP_TRIES):
         try:
             step = solve(damping)
         except np.linalg.LinAlgError:
@@ -159,7 +174,7 @@ def _with_best_outputs(w: FloatArray, b: FloatArray, points: Points) -> ReLUNetw
     linear, sizes = _linear_part(w, b, points)
     q, r = np.linalg.qr(linear)
     diagonal = np.diag_indices_from(r)
-    r[diagonal] += np.where(np.abs(r[diagonal]) < RANK, RANK, 0)
+    r[diagonal] += np.where(np.abs(r[diagonal]) < COLUMN_RANK, COLUMN_RANK, 0)
     wanted = q.T @ (points.f * points.weight[:, None])
     found = scipy.linalg.solve_triangular(r, wanted, check_finite=False) / sizes[:, None]
     h = len(b)
@@ -190,3 +205,127 @@ def _norm_in_weights(network: ReLUNetwork) -> ReLUNetwork:
     (w, a), (b, c) = network.weights, network.biases
     sizes = np.maximum(np.linalg.norm(a, axis=0), TINY)
     return ReLUNetwork([w * sizes[:, None], a / sizes], [b * sizes, c], network.skip)
+
+
+IDLE_SHARE, IDLE_SQUARES = 0.003, 60.0  # of the sum of squares, and squares: a neuron whose loss leaves no more is none
+WORTH_A_TRY = 3000.0  # squares lost before anything else is fitted anew: what costs more is needed
+IDLE_STEPS, IDLE_TRIES = 8, 3
+
+
+def without_idle_neurons(
+    network: ReLUNetwork,
+    points: Points,
+    *,
+    huber: float | None = None,
+    least: float = IDLE_SQUARES,
+    fewest: int = 1,
+) -> ReLUNetwork:
+    """The fit without neurons that explain less than these squares, but with no fewer than `fewest`."""
+    square = bounded_square(network, points)
+    most = square + max(IDLE_SHARE * square, least)
+    while network.widths[1] > fewest:
+        tries = (
+            fit_to_points(_without_neuron(network, k), points, steps=IDLE_STEPS, huber=huber)
+            for k in _weak_neurons(network, points)
+        )
+        fewer = next((found for found in tries if bounded_square(found, points) < most), None)
+        if fewer is None:
+            break
+        network = fewer
+    return network
+
+
+def _weak_neurons(network: ReLUNetwork, points: Points) -> IntArray:
+    """Neurons whose loss the others make up for best, as far as linear outputs can."""
+    columns, sizes = linear_columns(network, points)
+    r = np.asarray(np.linalg.qr(columns)[1])
+    diagonal = np.diag_indices_from(r)
+    r[diagonal] += np.where(np.abs(r[diagonal]) < COLUMN_RANK, COLUMN_RANK, 0)
+    inverse = scipy.linalg.solve_triangular(r, np.eye(len(r)), check_finite=False)
+    h = network.widths[1]
+    loss = (network.weights[1] ** 2).sum(axis=0) * sizes[:h] ** 2 / (inverse[:h] ** 2).sum(axis=1)
+    order = np.argsort(loss)[:IDLE_TRIES]
+    return np.asarray(order[loss[order] < WORTH_A_TRY])
+
+
+def _without_neuron(network: ReLUNetwork, neuron: int) -> ReLUNetwork:
+    (w, a), (b, c) = network.weights, network.biases
+    weights = [np.delete(w, neuron, axis=0), np.delete(a, neuron, axis=1)]
+    return ReLUNetwork(weights, [np.delete(b, neuron), c], network.skip)
+
+
+TRIED_CREASES, HINGE_TRIES = 1500, 3  # tried, and how often without success
+CHANCE_SHARE = 0.1  # of the squares that noise leaves: where there is no more, no neuron is missing
+UNUSUAL = 3.0  # usual misfits: what a point counts at most where nearly all misfit
+WORTH_A_NEURON = (
+    MOST_DEVIATIONS**2
+)  # squares that a neuron has to explain: more than a point that is none of its business
+FLAT_HINGE = 1e-3  # of a hinge of norm one: where the fit itself explains all but this, nothing new is told
+
+
+def with_missing_neurons(network: ReLUNetwork, points: Points, most: int, rng: np.random.Generator) -> ReLUNetwork:
+    """The fit with up to so many neurons more, as long as each explains more than chance would."""
+    network, failed = settled_fit(network, points), 0
+    while failed < HINGE_TRIES and most > 0:
+        bound = max(MOST_DEVIATIONS, UNUSUAL * float(np.median(misfit(network, points))))
+        before = bounded_square(network, points, bound)
+        if before < (1 + CHANCE_SHARE) * len(points):
+            break
+        more = _with_best_hinge(network, points, bound, rng)
+        more = network if more is None else settled_fit(more, points)
+        if bounded_square(more, points, bound) > before - bound**2:
+            failed += 1
+            continue
+        network, most, failed = more, most - 1, 0
+    return network
+
+
+def _with_best_hinge(
+    network: ReLUNetwork, points: Points, bound: float, rng: np.random.Generator
+) -> ReLUNetwork | None:
+    """The network with one neuron more, not yet fitted; None if no crease explains anything."""
+    residual = (points.f - network(points.y)) * points.weight[:, None]
+    normals, offsets = _creases_through(points, np.minimum(misfit(network, points), bound), rng)
+    known = np.linalg.qr(linear_columns(network, points)[0])[0]
+    gains = _explained_squares(_new_columns(normals, offsets, points, known), residual, bound)
+    best = int(np.argmax(gains))
+    if not gains[best] > 0:
+        return None
+    (w, a), (b, c) = network.weights, network.biases
+    weights = [np.vstack([w, normals[best]]), np.column_stack([a, np.zeros(len(a))])]
+    return ReLUNetwork(weights, [np.append(b, offsets[best]), c], network.skip)
+
+
+def _new_columns(normals: FloatArray, offsets: FloatArray, points: Points, known: FloatArray) -> FloatArray:
+    """What hinges (n, candidates) have besides the known columns, of norm one; zero where that is nothing."""
+    hinges = np.maximum(points.y @ normals.T + offsets, 0) * points.weight[:, None]
+    hinges /= np.maximum(np.linalg.norm(hinges, axis=0), TINY)
+    hinges -= known @ (known.T @ hinges)
+    left = np.linalg.norm(hinges, axis=0)
+    return np.asarray(np.where(left > FLAT_HINGE, hinges / np.maximum(left, FLAT_HINGE), 0))
+
+
+def _explained_squares(columns: FloatArray, residual: FloatArray, bound: float) -> FloatArray:
+    """How much of the bounded squares (n, m) each column explains."""
+    bounded = np.clip(residual, -bound, bound)
+    before = (bounded**2).sum()
+    after = np.zeros(columns.shape[1])
+    for output, amount in zip(residual.T, (columns.T @ bounded).T, strict=True):
+        after += np.minimum((output[:, None] - columns * amount) ** 2, bound**2).sum(axis=0)
+    return np.asarray(before - after)
+
+
+def _creases_through(points: Points, size: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Unit normals (n, k) and offsets (n,) of hyperplanes through a point that misfits and others near it."""
+    n, k = points.y.shape
+    share = size**2
+    order = np.argsort(points.y[:, 0])
+    first = rng.choice(n, TRIED_CREASES, p=share[order] / share.sum())
+    apart = np.exp(rng.uniform(0, np.log(n), (TRIED_CREASES, k - 1))).astype(int) * rng.choice(
+        [-1, 1], (TRIED_CREASES, k - 1)
+    )
+    others = np.clip(first[:, None] + apart, 0, n - 1)
+    middle = points.y[order[first]]
+    edges = points.y[order[others]] - middle[:, None, :]
+    normals = np.linalg.svd(edges)[2][:, -1, :]
+    return normals, -(normals * middle).sum(axis=1)

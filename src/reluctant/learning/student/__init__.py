@@ -1,7 +1,7 @@
 """Students: networks trained on a target's answers, and measured on answers that they were not trained on."""
 
-from reluctant.learning.student.driver import ROWS, STEPS, train_student
-from reluctant.learning.student.measured import commonest_share
 from reluctant.learning.student.questions import FEWEST, rows_like
+from reluctant.learning.student.student_error import commonest_share
+from reluctant.learning.student.trainer import ROWS, STEPS, train_student
 
 __all__ = ["FEWEST", "ROWS", "STEPS", "commonest_share", "rows_like", "train_student"]

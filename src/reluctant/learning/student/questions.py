@@ -1,6 +1,7 @@
 """What a student is trained on: inputs at the scale of use, asked in blocks, as many as budget and time allow.
 
-A target that answers the same row in two ways is asked held-out rows twice, so that its noise can be told from errors.
+A target that answers the same row in two ways is asked held-out rows twice, so that its noise can be told from
+errors.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from reluctant.geometry.samples import IntArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
-__all__ = ["FEWEST", "HELD_OUT", "Asked", "ask", "drawn", "rows_like"]
+__all__ = ["FEWEST", "HELD_OUT", "TrainingData", "ask_training_data", "draw_rows", "rows_like"]
 
 FEWEST = 20  # rows: below, there is nothing to train on
 HELD_OUT = 10  # one of so many that were answered
@@ -30,7 +31,7 @@ UNNOTICED = 1e-5  # of the largest answer: the order of sums may change so much,
 
 
 @dataclass(frozen=True)
-class Asked:
+class TrainingData:
     """Rows and answers to train on, and others that are held out.
 
     again: other answers to the first of the held-out rows, where the target does not repeat itself. short: why not all
@@ -46,7 +47,7 @@ class Asked:
     failed: bool = False
 
 
-def drawn(oracle: Counting, n: int, inputs: FloatArray | None, rng: np.random.Generator) -> FloatArray:
+def draw_rows(oracle: Counting, n: int, inputs: FloatArray | None, rng: np.random.Generator) -> FloatArray:
     """n rows of the domain at the scale of use; of inputs that are given, as many of them, in random order.
 
     Fewer where inputs are so wide that all would not fit in memory.
@@ -71,13 +72,13 @@ def rows_like(examples: FloatArray, domain: Domain, n: int, rng: np.random.Gener
     return np.concatenate([domain.sample(rng, n - len(near), dim), domain.fold(near)])
 
 
-def ask(oracle: Counting, rows: FloatArray, most: int, seconds: float | None) -> Asked:
+def ask_training_data(oracle: Counting, rows: FloatArray, most: int, seconds: float | None) -> TrainingData:
     """Ask until all are answered, or so many questions were asked, or budget or time end.
 
     Every tenth of what was answered is held out. A few rows are asked twice at first; where their answers differ, so
     is every row that is held out.
     """
-    asking = _Asking(oracle, rows, seconds)
+    asking = _Questions(oracle, rows, seconds)
     probed = min(MOST_PROBED, len(rows) // ONE_PROBED_OF)
     with oracle.stage("training", expected=min(most, len(rows) + probed)):
         asking.go(np.tile(np.arange(probed), 2))
@@ -98,7 +99,7 @@ def _order(n: int, twice: bool, start: int) -> IntArray:
     return np.asarray(start + done * turn + np.where(place < turn, place, again))
 
 
-class _Asking:
+class _Questions:
     """Questions under way: which rows they were about, and their answers."""
 
     def __init__(self, oracle: Counting, rows: FloatArray, seconds: float | None) -> None:
@@ -162,7 +163,7 @@ class _Asking:
         change = np.abs(again - told[: len(again)])
         return bool(change.max(initial=0.0) > UNNOTICED * np.abs(told).max(initial=0.0))
 
-    def asked(self, twice: bool) -> Asked:
+    def asked(self, twice: bool) -> TrainingData:
         """Sorted by row; every tenth is held out."""
         told, order = np.concatenate(self.answers), np.argsort(self.about, kind="stable")
         about = self.about[order]
@@ -170,4 +171,4 @@ class _Asking:
         rows, answers, held = self.rows[about[first]], told[order][first], about[first] % HELD_OUT == 0
         other = order[~first & (about % HELD_OUT == 0)]
         again = told[other] if twice and len(other) else None
-        return Asked(rows[~held], answers[~held], rows[held], answers[held], again, self.short, self.failed)
+        return TrainingData(rows[~held], answers[~held], rows[held], answers[held], again, self.short, self.failed)

@@ -1,23 +1,208 @@
-"""Points of the decision boundary: between two inputs with different labels."""
+"""Stage 1 from labels alone: a wall that lets nothing but labels pass, points of the decision boundary, and its
+resolution.
+
+Between two inputs with different labels lies a boundary point. All lines are searched together: gallop away from a
+guess, then bisect, one bit a row. A crossing of size `scale` costs about 2.4 + log2(scale / tolerance) rows,
+little more than its entropy. Rounding inside a target makes labels flicker beside the boundary; how far they do is
+the resolution of every crossing. Labels that change when the same input is asked again, far from any boundary, are
+noise: one such bit sends a whole bisection astray.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from reluctant.domains import Domain
 from reluctant.geometry.samples import BoolArray
-from reluctant.numerics import FloatArray
-from reluctant.oracles import Counting
-from reluctant.span.inputs import Inputs
-from reluctant.span.labels.crossings import Lines
-from reluctant.span.labels.field import Field
+from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.oracles import Counting, Facts, Kind, Oracle, Wrapper
+from reluctant.span.first_look import WITHIN_BOUNDS, Inputs
 
-__all__ = ["Boundary", "LabelledPoints", "label_points"]
+__all__ = [
+    "FARTHEST_FLICKER",
+    "FLICKER_POINTS",
+    "Boundary",
+    "LabelField",
+    "LabelLines",
+    "LabelWall",
+    "LabelledPoints",
+    "are_whole_numbers",
+    "as_labels",
+    "boundary_resolution",
+    "changed_labels",
+    "label_crossings",
+    "label_points",
+    "only_labels",
+]
 
-BLOCKS = ((64, 1.0), (448, 1.0), (512, 10.0), (1024, 1.0), (2048, 1.0))  # rows, scale: until labels differ
-TINY = float(np.finfo(np.float64).tiny)
-FAR = 64.0  # steps away that a turned line may cross
+HALF_THRESHOLD = 0.5  # tells 0 from 1, -1 from 1, and a probability from its complement
+
+
+class LabelWall(Wrapper):
+    """Answers with one label a row.
+
+    Several outputs: the index of the largest. One output: itself if the target answers whole numbers, else whether it
+    reaches the threshold. Which of the two is decided by the first answers that are not all the same.
+    """
+
+    def __init__(self, inner: Oracle, threshold: float | None = None) -> None:
+        super().__init__(inner)
+        self.threshold = threshold
+        self.whole: bool | None = None if threshold is None else False
+        if inner.facts.kind is Kind.LABELS and threshold is None:
+            self.whole = True
+
+    @property
+    def facts(self) -> Facts:
+        """One output, which is a label."""
+        return replace(self.inner.facts, outputs=1, kind=Kind.LABELS, identity="")
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on, keep the label alone; NaN stays NaN."""
+        answers = self.inner.answer(rows)
+        if self.whole is None and answers.shape[1] == 1 and (answers != answers[0]).any():
+            self.whole = are_whole_numbers(answers)
+        return as_labels(answers, self.threshold, whole=bool(self.whole))
+
+
+def are_whole_numbers(answers: FloatArray) -> bool:
+    """Whether all answers are whole numbers."""
+    return bool((answers == np.round(answers)).all())
+
+
+def as_labels(answers: FloatArray, threshold: float | None, *, whole: bool) -> FloatArray:
+    """One label (n, 1) for every answer (n, m): the largest of several; of one itself if whole, else by threshold."""
+    if answers.shape[1] > 1:
+        return np.where(np.isnan(answers).any(axis=1), np.nan, answers.argmax(axis=1))[:, None]
+    if whole:
+        return answers
+    return np.where(np.isnan(answers), np.nan, answers >= (HALF_THRESHOLD if threshold is None else threshold))
+
+
+def only_labels(oracle: Counting, threshold: float | None = None) -> Counting:
+    """The same opened target with the same ledger, seen through labels."""
+    return Counting(LabelWall(oracle.inner, threshold), oracle.ledger, oracle.facts.domain)
+
+
+GALLOP = 2.0
+
+
+@dataclass(frozen=True)
+class LabelLines:
+    """Starts (n, d), directions (n, d) and the label that each line has before its crossing."""
+
+    starts: FloatArray
+    along: FloatArray
+    label: FloatArray  # (n,)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, which: slice | np.ndarray) -> LabelLines:
+        return LabelLines(self.starts[which], self.along[which], self.label[which])
+
+    def before(self, ask: Callable[[FloatArray], FloatArray], t: FloatArray) -> BoolArray:
+        """Whether each position has the label from before the crossing. Cost: a row a line."""
+        if not len(self):
+            return np.empty(0, dtype=bool)
+        return np.asarray(ask(self.starts + t[:, None] * self.along)[:, 0] == self.label)
+
+
+def label_crossings(
+    ask: Callable[[FloatArray], FloatArray],
+    lines: LabelLines,
+    guess: FloatArray | float,
+    scale: FloatArray | float,
+    tol: FloatArray | float,
+    limit: FloatArray | float,
+) -> FloatArray:
+    """Positions (n,) where the label changes, NaN where there is none within `limit` of the guess."""
+    n = len(lines)
+    guess, scale, tol, limit = (np.broadcast_to(np.asarray(x, float), n) for x in (guess, scale, tol, limit))
+    low, high = _gallop(ask, lines, guess, scale, limit)
+    with np.errstate(invalid="ignore"):
+        open_ = np.flatnonzero(high - low > tol)
+    while len(open_):
+        middle = (low[open_] + high[open_]) / 2
+        before = lines[open_].before(ask, middle)
+        low[open_[before]], high[open_[~before]] = middle[before], middle[~before]
+        wide = high[open_] - low[open_] > tol[open_]
+        open_ = open_[wide & (np.nextafter(low[open_], np.inf) < high[open_])]
+    return (low + high) / 2
+
+
+def _gallop(
+    ask: Callable[[FloatArray], FloatArray], lines: LabelLines, guess: FloatArray, scale: FloatArray, limit: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Brackets with the label from before at the low end and another one at the high end; NaN where none was found."""
+    before = lines.before(ask, guess)
+    side = np.where(before, 1.0, -1.0)
+    near, step = guess.copy(), np.minimum(scale, limit)
+    far = np.full(len(lines), np.nan)
+    open_ = np.arange(len(lines))
+    while len(open_):
+        t = guess[open_] + side[open_] * step[open_]
+        flipped = lines[open_].before(ask, t) != before[open_]
+        far[open_[flipped]], near[open_[~flipped]] = t[flipped], t[~flipped]
+        open_ = open_[~flipped]
+        step[open_] *= GALLOP
+        open_ = open_[step[open_] <= limit[open_]]
+    return np.where(before, near, far), np.where(before, far, near)
+
+
+COARSE_RESOLUTION = 1e-9  # resolution, of a typical input, from which curvature shows within a step it can resolve
+
+
+@dataclass(frozen=True)
+class LabelField:
+    """A target of labels. resolution: how well a crossing can be placed near typical inputs; 0 until it is known."""
+
+    ask: Callable[[FloatArray], FloatArray]
+    dim: int
+    domain: Domain
+    scale: float = 1.0
+    resolution: float = 0.0
+    reach: float = 3.0  # of long steps, in typical inputs
+
+    @property
+    def typical(self) -> float:
+        """Norm of a typical input."""
+        return self.scale * float(np.sqrt(self.dim))
+
+    @property
+    def coarse(self) -> bool:
+        """True if curvature has to be cancelled rather than out-resolved: float32, or labels that flicker."""
+        return self.resolution > COARSE_RESOLUTION * self.typical
+
+    def step(self, finest: float) -> float:
+        """A step aside for a normal: the finest, if crossings can be placed well, else what balances the curvature."""
+        return self.scale * (float(np.cbrt(self.resolution / self.scale)) if self.coarse else finest)
+
+    def crossings(
+        self,
+        lines: LabelLines,
+        guess: FloatArray | float,
+        scale: FloatArray | float,
+        tol: FloatArray | float,
+        limit: FloatArray | float,
+    ) -> FloatArray:
+        """Positions where the label changes, looked for inside the domain alone."""
+        limit = limit if self.domain.is_space else np.minimum(limit, WITHIN_BOUNDS * self.room(lines))
+        return label_crossings(self.ask, lines, guess, scale, tol, limit)
+
+    def room(self, lines: LabelLines) -> FloatArray:
+        """How far (n,) lines may be followed to both sides."""
+        if self.domain.is_space:
+            return np.full(len(lines), np.inf)
+        return np.minimum(self.domain.room(lines.starts, lines.along), self.domain.room(lines.starts, -lines.along))
+
+
+LABEL_BLOCKS = ((64, 1.0), (448, 1.0), (512, 10.0), (1024, 1.0), (2048, 1.0))  # rows, scale: until labels differ
+TINY_LENGTH = float(np.finfo(np.float64).tiny)
+FAR_CROSSING = 64.0  # steps away that a turned line may cross
 
 
 @dataclass(frozen=True)
@@ -89,12 +274,12 @@ class Boundary:
         """The same with every point moved along its direction."""
         return Boundary(self.points + t[:, None] * self.along, self.along, self.label)
 
-    def lines(self, offsets: FloatArray | None = None) -> Lines:
+    def lines(self, offsets: FloatArray | None = None) -> LabelLines:
         """Lines across the boundary, through points moved aside by `offsets`."""
-        return Lines(self.points if offsets is None else self.points + offsets, self.along, self.label)
+        return LabelLines(self.points if offsets is None else self.points + offsets, self.along, self.label)
 
     @classmethod
-    def between(cls, field: Field, pairs: tuple[FloatArray, FloatArray, FloatArray], tol: float) -> Boundary:
+    def between(cls, field: LabelField, pairs: tuple[FloatArray, FloatArray, FloatArray], tol: float) -> Boundary:
         """One point between each pair. Cost: log2(distance / tol) rows each."""
         first, second, label = pairs
         length = np.linalg.norm(second - first, axis=1)
@@ -106,13 +291,13 @@ class Boundary:
             low, high = np.where(before, middle, low), np.where(before, high, middle)
         return cls(first + ((low + high) / 2)[:, None] * along, along, label)
 
-    def turned(self, field: Field, along: FloatArray, scale: float, tol: float) -> tuple[Boundary, BoolArray]:
+    def turned(self, field: LabelField, along: FloatArray, scale: float, tol: float) -> tuple[Boundary, BoolArray]:
         """The boundary along other directions, from the same points, and where it was found nearby."""
         turned = Boundary(self.points, along, self.label)
-        t = field.crossings(turned.lines(), 0.0, scale, tol, FAR * scale)
+        t = field.crossings(turned.lines(), 0.0, scale, tol, FAR_CROSSING * scale)
         return turned.moved(np.nan_to_num(t)), np.isfinite(t)
 
-    def inside(self, field: Field, basis: FloatArray, scale: float, tol: float) -> tuple[Boundary, BoolArray]:
+    def inside(self, field: LabelField, basis: FloatArray, scale: float, tol: float) -> tuple[Boundary, BoolArray]:
         """The boundary along lines turned into a span, and where it was found at all.
 
         Where the normal is orthogonal to the span no such line crosses: there the line stays as it was.
@@ -120,7 +305,7 @@ class Boundary:
         inside = (self.along @ basis.T) @ basis if len(basis) else self.along
         length = np.linalg.norm(inside, axis=1, keepdims=True)
         turned, found = self.turned(
-            field, np.where(length > 0, inside / np.maximum(length, TINY), self.along), scale, tol
+            field, np.where(length > 0, inside / np.maximum(length, TINY_LENGTH), self.along), scale, tol
         )
         if found.all():
             return turned, found
@@ -133,5 +318,50 @@ class Boundary:
 
 def label_points(oracle: Counting, inputs: Inputs, rng: np.random.Generator) -> LabelledPoints:
     """Random inputs, as many as it takes to see two labels. Cost: 64 rows; 4096 for one that never changes."""
-    points, labels, scale = inputs.until_answers_differ(oracle.query, BLOCKS, rng)
+    points, labels, scale = inputs.until_answers_differ(oracle.query, LABEL_BLOCKS, rng)
     return LabelledPoints(points, labels[:, 0], inputs, scale)
+
+
+FLICKER_POINTS = 16  # boundary points
+FLICKER_OFFSETS = 24  # distances from each that are looked at
+WIDEST_LEFT_OUT = 1  # of them, the widest: another boundary may be near
+LEAST_RESOLUTION = 2.0**-50  # of a typical input
+FARTHEST_FLICKER = 1e-3  # of a typical input: the farthest of the distances
+
+
+def boundary_resolution(
+    field: LabelField, boundary: Boundary, dtype: np.dtype[np.generic], rng: np.random.Generator
+) -> float:
+    """How well a crossing can be placed: labels on each side of it are looked at closer and closer.
+
+    Never below the rounding of the target's number format. Cost: about 100 rows a boundary point.
+    """
+    typical = field.typical
+    least = max(LEAST_RESOLUTION, unit_roundoff(dtype)) * typical
+    sharp, found = boundary.turned(field, boundary.along, FARTHEST_FLICKER * typical, LEAST_RESOLUTION * typical)
+    if not found.any():
+        return typical
+    offsets = (
+        typical
+        * np.geomspace(LEAST_RESOLUTION, FARTHEST_FLICKER, FLICKER_OFFSETS)
+        * rng.uniform(0.5, 1.0, (found.sum(), FLICKER_OFFSETS))
+    )
+    lines = sharp[found].lines()[np.repeat(np.arange(found.sum()), FLICKER_OFFSETS)]
+    wrong = np.stack([lines.before(field.ask, offsets.reshape(-1)), ~lines.before(field.ask, -offsets.reshape(-1))])
+    widths = _flicker_widths(wrong.reshape(2, *offsets.shape), offsets)
+    return max(float(np.sort(widths)[-1 - min(WIDEST_LEFT_OUT, len(widths) - 1)]), least)
+
+
+def _flicker_widths(wrong: BoolArray, offsets: FloatArray) -> FloatArray:
+    """How far (n,) labels flicker at each point, by what is wrong (2, n, m) on its two sides.
+
+    What is wrong from somewhere to the farthest distance is another boundary and no flicker.
+    """
+    beyond = np.cumprod(wrong[:, :, ::-1], axis=2)[:, :, ::-1].astype(bool)
+    return np.asarray(np.where(wrong & ~beyond, offsets, 0.0).max(axis=(0, 2)))
+
+
+def changed_labels(oracle: Counting, seen: LabelledPoints, times: int = 1) -> int:
+    """How many inputs have another label when they are asked again so many times. Cost: a row each, every time."""
+    again = oracle.query(np.tile(seen.points, (times, 1)))[:, 0].reshape(times, -1)
+    return int((again != seen.labels).any(axis=0).sum())

@@ -1,0 +1,313 @@
+"""Which side of a decision answers are on, in the units of the target and of a network that stands for it, and how
+sure.
+
+What has to change sign is one output, the margin of the winning class over each other one, or the label. A target
+that answers probabilities changes side at one half, one that answers labels where the label is another; a network
+gives the values before that, and changes side at 0, or where another class is the largest. An answer near a
+boundary is a small difference of large terms, and rounding leaves unknown a part of those terms, not of the
+answer: margins below a `SideLimit` say nothing, for a batch of another size may put them on the other side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+
+from reluctant.errors import InvalidInput
+from reluctant.health.answers import in_unit
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.oracles import Oracle
+from reluctant.oracles.base import Facts, Kind
+from reluctant.oracles.links import UNDO_LINK, answer_ends, link_of
+
+__all__ = [
+    "ANSWER_ROUNDINGS",
+    "DECIDED",
+    "HALF_PROBABILITY",
+    "LEAST_EXACT",
+    "OWN_ROUNDINGS",
+    "Margins",
+    "NetworkCopy",
+    "SameLabel",
+    "SideLimit",
+    "Sides",
+    "Toward",
+    "checked_threshold",
+    "crossed_threshold",
+    "own_threshold",
+]
+
+ANSWER_ROUNDINGS = 2.0  # an answer is a sum of a few numbers of its size
+OWN_ROUNDINGS = 8.0  # of all that a network computes on the way to an answer, in units of its size
+DECIDED = 8.0  # times the noise: smaller margins say nothing about a side
+LEAST_EXACT = "float32"  # formats with fewer digits are added up in this one
+
+
+@dataclass(frozen=True)
+class SideLimit:
+    """Margins that are no larger say nothing about a side.
+
+    least: what noise asks for, wherever the input is. answers: what is unknown of an answer, as a part of it. terms:
+    what is unknown of a sum over the inputs, for each unit of their norm.
+    """
+
+    least: float
+    answers: float
+    terms: float
+
+    @classmethod
+    def of(cls, number_format: str, slopes: FloatArray, least: float) -> SideLimit:
+        """Of a target that gives its answers in this format, and has these gradients (m, d)."""
+        given, added = (unit_roundoff(each) for each in (number_format, LEAST_EXACT))
+        return cls.of_sums(ANSWER_ROUNDINGS * given, ANSWER_ROUNDINGS * min(given, added), slopes, least)
+
+    @classmethod
+    def of_sums(cls, given: float, added: float, slopes: FloatArray, least: float) -> SideLimit:
+        """Of answers that are off by a part of themselves, and by a part of the terms that are added up to them."""
+        return cls(least, given, added * float(np.sqrt(slopes.shape[1]) * np.linalg.norm(slopes, axis=1).max()))
+
+    def at(self, points: FloatArray, answers: FloatArray) -> FloatArray:
+        """One (n,) for each of these points (n, d) with these answers (n, m)."""
+        of_answers, of_terms = np.abs(answers).max(axis=1), np.linalg.norm(points, axis=1)
+        return np.maximum(self.least, DECIDED * np.maximum(self.answers * of_answers, self.terms * of_terms))
+
+
+class Sides(Protocol):
+    """Which side of a boundary answers are on."""
+
+    def smallest(self, values: FloatArray) -> FloatArray:
+        """One number (n,) for each row of answers, negative on the other side."""
+
+    def change(self, values: FloatArray) -> tuple[int, int] | None:
+        """The classes before and at these answers (m,); None where a sign is looked at."""
+
+
+@dataclass(frozen=True)
+class SameLabel:
+    """The side of answers that are labels: that of one label, and that of all others."""
+
+    label: float
+
+    def smallest(self, values: FloatArray) -> FloatArray:
+        """1 for this label, -1 for any other one."""
+        return np.where(values[:, 0] == self.label, 1.0, -1.0)
+
+    def change(self, values: FloatArray) -> tuple[int, int]:
+        """The two labels."""
+        return int(self.label), int(values[0])
+
+
+@dataclass(frozen=True)
+class Toward:
+    """The margin (m,) that a linear target would flip first, its gradient (d,), and the change (d,) that does it."""
+
+    form: FloatArray
+    slope: FloatArray
+    change: FloatArray
+
+
+@dataclass(frozen=True)
+class Margins:
+    """Linear forms (r, m) of the answers, all positive at an input; it is flipped where one of them is negative.
+
+    One output: its own sign, or on which side of a threshold it is. Several: the winner minus each other one.
+
+    Arguments:
+        forms: one row a rival.
+        classes: (classes, m) takes answers to one value a class; None for a sign.
+        winner: the class that is ahead at the input; of a sign, 1 above the threshold and 0 below.
+        threshold: at which one output changes side.
+    """
+
+    forms: FloatArray
+    classes: FloatArray | None
+    winner: int
+    threshold: float = 0.0
+
+    @classmethod
+    def at(cls, values: FloatArray, reference: bool = False, threshold: float = 0.0) -> Margins:
+        """The margins at an input with these answers (m,).
+
+        With a reference the answers are log-ratios to a class in front of them whose own value is zero.
+        """
+        outputs = len(values)
+        if outputs == 1 and not reference:
+            above = bool(values[0] >= threshold)
+            return cls(np.array([[1.0 if above else -1.0]]), None, int(above), threshold)
+        classes = np.eye(outputs)
+        if reference:
+            classes = np.concatenate([np.zeros((1, outputs)), classes])
+        winner = int(np.argmax(classes @ values))
+        return cls(np.delete(classes[winner] - classes, winner, axis=0), classes, winner)
+
+    def smallest(self, values: FloatArray) -> FloatArray:
+        """The smallest margin (n,) of each row of answers."""
+        return np.asarray(((values - self.threshold) @ self.forms.T).min(axis=1))
+
+    def change(self, values: FloatArray) -> tuple[int, int] | None:
+        """The winning classes before and at these answers (m,); None where a sign is looked at."""
+        return None if self.classes is None else (self.winner, int(np.argmax(self.classes @ values)))
+
+    def toward_boundary(
+        self, values: FloatArray, gradients: FloatArray, back: FloatArray, least_slope: float
+    ) -> Toward | None:
+        """The shortest change of an input that flips it, if the target were linear; None if it is flat.
+
+        values (m,) and gradients (m, d) are those of a point from which `back` (d,) leads to the input.
+        """
+        slopes = self.forms @ gradients
+        margins = self.forms @ (values - self.threshold) + slopes @ back
+        with np.errstate(over="ignore"):  # answers close to the largest number
+            norms = np.linalg.norm(slopes, axis=1)
+        open_ones = np.flatnonzero((margins > 0) & (norms > least_slope))
+        if not len(open_ones):
+            return None
+        nearest = open_ones[np.argmin(margins[open_ones] / norms[open_ones])]
+        change = -margins[nearest] / norms[nearest] ** 2 * slopes[nearest]
+        return Toward(self.forms[nearest], slopes[nearest], change)
+
+
+HALF_PROBABILITY = 0.5  # a probability of one output changes side there
+LINK_MIDDLE = {"sigmoid": HALF_PROBABILITY, "tanh": 0.0}  # where one answer behind a link does
+NO_SIGN_HINT = (
+    "The answers lie between 0 and 1, and have no sign. If they are probabilities and the network gives the values "
+    "before a sigmoid, read them through their link, link='sigmoid' (--link sigmoid); if it gives probabilities, one "
+    "half is the boundary, threshold=0.5 (--threshold 0.5)."
+)
+NETWORK_SIGN_HINT = (
+    "Its values lie between 0 and 1: if they are probabilities, one half is the boundary, threshold=0.5 "
+    "(--threshold 0.5, and no --link)."
+)
+
+
+def checked_threshold(threshold: float | None, outputs: int, *, linked: bool = False) -> None:
+    """A threshold is one for one output, as it is answered; linked: it is read through a link."""
+    if threshold is None:
+        return
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float | np.number) or not np.isfinite(threshold):
+        raise InvalidInput.about("threshold", got=repr(threshold), expected="a finite number")
+    if linked:
+        expected = "none: the values before a link change side where the largest does, or at 0"
+        raise InvalidInput.about("threshold", got=f"{threshold:g} with a link", expected=expected)
+    if outputs != 1:
+        raise InvalidInput.about("threshold", got=f"{threshold:g} for {outputs} outputs", expected="one output")
+
+
+def own_threshold(threshold: float | None, facts: Facts) -> float:
+    """Where one output changes side: where it is said to, else at one half of a probability, else at 0."""
+    chance = facts.kind is Kind.PROBABILITIES and facts.outputs == 1
+    return (HALF_PROBABILITY if chance else 0.0) if threshold is None else float(threshold)
+
+
+def crossed_threshold(sides: Sides, oracle: Oracle) -> float:
+    """Where one output changes side, in the answers that the target itself gives."""
+    facts, threshold = oracle.facts, sides.threshold if isinstance(sides, Margins) else 0.0
+    halves = facts.saturates and not facts.reference and link_of(oracle) != "tanh"
+    return HALF_PROBABILITY if halves else threshold
+
+
+@dataclass(frozen=True)
+class NetworkCopy:
+    """A network that stands for a target, as the target is read.
+
+    Arguments:
+        network: it gives values before the target's link, where it has noted one; else what the target answers.
+        facts: of the target.
+        threshold: of the target's answers, None where nobody said.
+    """
+
+    network: ReLUNetwork
+    facts: Facts
+    threshold: float | None
+
+    @classmethod
+    def of(cls, network: ReLUNetwork, oracle: Oracle, threshold: float | None) -> Self:
+        """Checked: it has the target's inputs, and its outputs or its classes."""
+        facts = oracle.facts
+        whole = facts.reference and network.outputs == facts.outputs + 1
+        labels = facts.outputs == 1 and not facts.saturates
+        if network.dim != facts.dim or not (whole or labels or network.outputs == facts.outputs):
+            raise _unfit_network(network, facts)
+        return cls(network.log_ratios() if whole else network, facts, threshold)
+
+    @property
+    def values_of_labels(self) -> bool:
+        """True if the network has one output for each label of a target that answers labels."""
+        return self.facts.outputs == 1 and self.network.outputs > 1
+
+    @property
+    def before_sigmoid(self) -> bool:
+        """True if the network gives the values before a sigmoid, and the target what comes after it."""
+        return self.network.link == "sigmoid" and self._before_link
+
+    @property
+    def _before_link(self) -> bool:
+        """The same of a sigmoid or tanh."""
+        return self.network.link in LINK_MIDDLE and self.network.outputs == 1 and not self.facts.saturates
+
+    def margins(self, values: FloatArray) -> Margins:
+        """The network's own, at an input with these values (m,) of it."""
+        return Margins.at(values, self.facts.reference, self._own_threshold())
+
+    def _own_threshold(self) -> float:
+        if self.values_of_labels or not self._before_link:
+            return own_threshold(self.threshold, self.facts)
+        link = self.network.link
+        low, high = answer_ends(link)
+        p = LINK_MIDDLE[link] if self.threshold is None else self.threshold
+        if not low < p < high:
+            expected = f"between {low} and {high}: the network ends in a {link}"
+            raise InvalidInput.about("threshold", got=f"{p:g}", expected=expected)
+        return float(UNDO_LINK[link](np.array([p]))[0])
+
+    def may_round(self, values: FloatArray, answers: FloatArray) -> bool:
+        """True if 0 and 1 may be the network's values (m,) with few digits, and no labels."""
+        if self.network.outputs != 1 or self.facts.kind is Kind.LABELS or not self._are_labels(answers):
+            return False
+        return bool(np.abs(values - answers[0]).max() <= HALF_PROBABILITY)
+
+    def sides(self, answers: FloatArray) -> Sides:
+        """Those of the target, which gives these answers (n, m) at the input, where the network flips, and beyond."""
+        before = answers[0]
+        if self._are_labels(answers):
+            return SameLabel(float(before[0]))
+        if self.values_of_labels:
+            raise _unfit_network(self.network, self.facts)
+        chances = self.before_sigmoid and self.threshold is None and in_unit(answers)
+        return Margins.at(
+            before, self.facts.reference, HALF_PROBABILITY if chances else own_threshold(self.threshold, self.facts)
+        )
+
+    def _are_labels(self, answers: FloatArray) -> bool:
+        """True of what is known to be labels; of whole numbers where the network has classes; of 0 and 1 alone."""
+        if self.facts.outputs != 1 or self.facts.reference or self.facts.saturates:
+            return False
+        if self.facts.kind is Kind.LABELS or (self.threshold is None and np.isin(answers, (0.0, 1.0)).all()):
+            return True
+        return self.values_of_labels and np.array_equal(answers, np.round(answers))
+
+    def agrees(self, own: Sides, target: Sides) -> bool:
+        """False where both are known to be on different sides at the input."""
+        return not (isinstance(own, Margins) and isinstance(target, Margins)) or own.winner == target.winner
+
+    def hint(self, answers: FloatArray) -> str:
+        """What may be wrong with the units where the network flips and the target, with these answers, does not."""
+        signed = self.facts.outputs == 1 and self.threshold is None and not self.facts.saturates
+        return NO_SIGN_HINT if signed and not self.before_sigmoid and in_unit(answers) else ""
+
+    def own_hint(self, values: FloatArray) -> str:
+        """The same where the network, with these values, does not flip itself."""
+        signed = self.network.outputs == 1 and self._own_threshold() == 0 and not self.before_sigmoid
+        return NETWORK_SIGN_HINT if signed and not self.facts.reference and in_unit(values) else ""
+
+
+def _unfit_network(network: ReLUNetwork, facts: Facts) -> InvalidInput:
+    others = ", or one for each label where it answers labels" if facts.outputs == 1 and not facts.saturates else ""
+    others = f" with its link, or {facts.outputs + 1}, all its classes" if facts.reference else others
+    return InvalidInput.about(
+        "network", got=f"{network.dim} inputs and {network.outputs} outputs",
+        expected=f"{facts.dim} and {facts.outputs}, as the target has{others}",
+    )  # fmt: skip

@@ -1,0 +1,291 @@
+"""Defenses as oracles around oracles: less of the answer, fewer digits, noise, or less to ask.
+
+A defense is a wrapper with a title; one that always answers the same has an identity as well. Less of the answer:
+probabilities instead of values, the largest few of them, or the label alone. Fewer digits: rounding to decimals, to
+significant digits, or to a narrower number format. Noise is Gaussian or Laplace. Fresh noise is averaged away by
+asking again; fixed noise is a function of the row and a secret seed, so that asking again shows nothing new. Less
+to ask: a limit on the rows that are answered, and inputs clipped to a range.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from copy import deepcopy
+from dataclasses import replace
+from math import isfinite
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.special import ndtri
+
+from reluctant.errors import InvalidAnswer, InvalidInput, TargetRefused
+from reluctant.numerics import FloatArray
+from reluctant.oracles.adapters.callable import LINK_FUNCTIONS
+from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, Wrapper
+from reluctant.oracles.links import ROUNDED_PROBABILITY_SLACK
+
+__all__ = [
+    "ClippedInputs",
+    "Decimals",
+    "Defense",
+    "Digits",
+    "GaussianNoise",
+    "LabelsOnly",
+    "LaplaceNoise",
+    "NumberFormat",
+    "Probabilities",
+    "QueryLimit",
+    "TopProbabilities",
+    "labels_of",
+]
+
+
+class Defense(Wrapper):
+    """An oracle around an oracle that gives less away.
+
+    `title` is how it was asked for, such as "decimals=3". `repeatable` defenses answer a row the same every time,
+    so that a transcript knows the defended target by its identity.
+    """
+
+    title: str = ""
+    repeatable: ClassVar[bool] = True
+
+    def __init__(self, inner: Oracle) -> None:
+        super().__init__(inner)
+        self.title = self.title or type(self).__name__
+
+    @property
+    def facts(self) -> Facts:
+        """Facts of what is left."""
+        inner = self.inner.facts
+        known = bool(inner.identity) and self.repeatable
+        identity = f"{inner.identity} behind {self.title}" if known else ""
+        return replace(inner, identity=identity, **self.changes(inner))
+
+    def changes(self, facts: Facts) -> dict[str, Any]:
+        """What the defense changes in the facts of the target."""
+        return {}
+
+    def __repr__(self) -> str:
+        return f"{self.title}({self.inner!r})"
+
+
+class Probabilities(Defense):
+    """Probabilities (softmax, sigmoid) or log-probabilities (log-softmax) instead of values."""
+
+    def __init__(self, inner: Oracle, link: str) -> None:
+        super().__init__(inner)
+        self.link = link
+
+    def changes(self, facts: Facts) -> dict[str, Any]:
+        """Answers are probabilities."""
+        return {} if self.link == "log-softmax" else {"kind": Kind.PROBABILITIES}
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on, then squash."""
+        return LINK_FUNCTIONS[self.link](self.inner.answer(rows))
+
+
+class TopProbabilities(Defense):
+    """The k largest probabilities of each answer; the others are 0, which is to say not told."""
+
+    def __init__(self, inner: Oracle, k: int = 1) -> None:
+        super().__init__(inner)
+        if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= max(inner.outputs, 1):
+            raise InvalidInput.about("top", got=repr(k), expected=f"a number of classes from 1 to {inner.outputs}")
+        self.k = k
+
+    def changes(self, facts: Facts) -> dict[str, Any]:
+        """Answers are probabilities."""
+        return {"kind": Kind.PROBABILITIES}
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on, then keep the largest; of equal ones the first."""
+        p = self.inner.answer(rows)
+        if not _are_class_probabilities(p):
+            raise InvalidAnswer(
+                "defense top: got answers that are no probabilities of classes, expected some. "
+                "Put 'softmax' before it if the target answers values."
+            )
+        order = np.argsort(-p, axis=1, kind="stable")
+        kept = np.zeros_like(p)
+        np.put_along_axis(kept, order[:, : self.k], np.take_along_axis(p, order[:, : self.k], axis=1), axis=1)
+        return kept
+
+
+def _are_class_probabilities(p: FloatArray) -> bool:
+    """True of probabilities that add up to one, or to less where some are not told."""
+    slack, left, told = ROUNDED_PROBABILITY_SLACK * p.shape[1], 1 - p.sum(axis=1), (p != 0).all(axis=1)
+    return bool((p >= 0).all() and (left >= -slack).all() and (left[told] <= slack).all())
+
+
+class LabelsOnly(Defense):
+    """The number of the largest output; of one output, whether it is positive (a probability: above one half)."""
+
+    def changes(self, facts: Facts) -> dict[str, Any]:
+        """One label a row."""
+        return {"kind": Kind.LABELS, "outputs": 1 if facts.outputs != UNKNOWN_OUTPUTS else UNKNOWN_OUTPUTS}
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on, then choose."""
+        return labels_of(self.inner.answer(rows), self.inner.facts.kind)[:, None].astype(np.float64)
+
+
+def labels_of(answers: FloatArray, kind: Kind) -> Any:
+    """The label (n,) that each answer (n, m) stands for."""
+    if kind is Kind.LABELS:
+        return answers[:, 0].astype(int)
+    if answers.shape[1] > 1:
+        return answers.argmax(axis=1)
+    return (answers[:, 0] > (0.5 if kind is Kind.PROBABILITIES else 0.0)).astype(int)
+
+
+MOST_DIGITS = 17  # more are no rounding in float64
+
+
+class Decimals(Defense):
+    """Answers rounded to so many digits after the point."""
+
+    def __init__(self, inner: Oracle, decimals: int) -> None:
+        super().__init__(inner)
+        self.decimals = _checked_count("decimals", decimals, 0)
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on, then round."""
+        return np.round(self.inner.answer(rows), self.decimals)
+
+
+class Digits(Defense):
+    """Answers rounded to so many significant digits, each by its own size."""
+
+    def __init__(self, inner: Oracle, digits: int) -> None:
+        super().__init__(inner)
+        self.digits = _checked_count("digits", digits, 1)
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on, then round."""
+        answers = self.inner.answer(rows)
+        sizes = np.abs(answers)
+        sound = (sizes > 0) & np.isfinite(sizes)
+        places = self.digits - 1 - np.floor(np.log10(sizes, where=sound, out=np.zeros_like(sizes)))
+        units = 10.0 ** np.clip(-places, -300, 300)  # beyond, the unit itself would leave float64
+        return np.where(sound, np.round(answers / units) * units, answers)
+
+
+class NumberFormat(Defense):
+    """Answers rounded to float32 or float16; what is too large for the format becomes infinite, as it would there."""
+
+    def __init__(self, inner: Oracle, dtype: type[np.floating[Any]]) -> None:
+        super().__init__(inner)
+        self.dtype = np.dtype(dtype)
+
+    def changes(self, facts: Facts) -> dict[str, Any]:
+        """The number format, which more digits of the model do not change."""
+        return {"dtype": min(self.dtype, facts.dtype, key=lambda dtype: dtype.itemsize), "recast": False}
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on, then round."""
+        with np.errstate(over="ignore"):
+            return self.inner.answer(rows).astype(self.dtype).astype(np.float64)
+
+
+def _checked_count(name: str, value: int, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST_DIGITS:
+        raise InvalidInput.about(name, got=repr(value), expected=f"a whole number from {least} to {MOST_DIGITS}")
+    return value
+
+
+DIGEST_BYTES_A_NUMBER = 8
+MANTISSA_BITS = 53
+
+
+class _AddedNoise(Defense):
+    """Answers with independent noise of a standard deviation added to each."""
+
+    repeatable = False
+
+    def __init__(self, inner: Oracle, sd: float, *, fixed: bool = False, seed: int = 0) -> None:
+        super().__init__(inner)
+        if not (isinstance(sd, int | float) and sd > 0 and isfinite(sd)):
+            raise InvalidInput.about("noise", got=repr(sd), expected="a standard deviation above 0")
+        self.sd, self.fixed, self.seed = float(sd), fixed, seed
+        self.draws = not fixed
+        self._rng = np.random.default_rng(seed)
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on, then add noise."""
+        answers = self.inner.answer(rows)
+        uniform = self._fixed_to(rows, answers.shape[1]) if self.fixed else self._rng.uniform(size=answers.shape)
+        inside = np.clip(uniform, 2.0**-MANTISSA_BITS, 1 - 2.0**-MANTISSA_BITS)
+        return answers + self.sd * self.shape(inside)
+
+    def shape(self, uniform: FloatArray) -> FloatArray:
+        """Noise of unit deviation from uniform numbers."""
+        raise NotImplementedError
+
+    def _fixed_to(self, rows: FloatArray, outputs: int) -> FloatArray:
+        """Uniform numbers that only the row and the seed determine."""
+        key, size = str(self.seed).encode() + b":", DIGEST_BYTES_A_NUMBER * outputs
+        digests = b"".join(hashlib.shake_128(key + row.tobytes()).digest(size) for row in rows + 0.0)
+        whole = np.frombuffer(digests, dtype=np.uint64).reshape(len(rows), outputs)
+        return np.asarray((whole >> np.uint64(64 - MANTISSA_BITS)) * 2.0**-MANTISSA_BITS, dtype=np.float64)
+
+
+class GaussianNoise(_AddedNoise):
+    """Gaussian noise of this standard deviation."""
+
+    def shape(self, uniform: FloatArray) -> FloatArray:
+        """Normal numbers."""
+        return np.asarray(ndtri(uniform))
+
+
+class LaplaceNoise(_AddedNoise):
+    """Laplace noise of this standard deviation, as differential privacy uses it."""
+
+    def shape(self, uniform: FloatArray) -> FloatArray:
+        """Laplace numbers of unit deviation."""
+        centred = uniform - 0.5
+        return np.asarray(-np.sign(centred) * np.log1p(-2 * np.abs(centred)) / np.sqrt(2))
+
+
+class QueryLimit(Defense):
+    """Answers so many rows and no more; a batch that would pass the limit is refused whole."""
+
+    def __init__(self, inner: Oracle, rows: int) -> None:
+        super().__init__(inner)
+        if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+            raise InvalidInput.about("limit", got=repr(rows), expected="a whole number of rows, at least 1")
+        self.rows, self.answered = rows, 0
+        self._lock = threading.Lock()
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """A copy counts for itself, from where this one is."""
+        again = type(self)(deepcopy(self.inner, memo), self.rows)
+        again.title, again.answered = self.title, self.answered
+        return again
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Refuse, or count and pass on."""
+        with self._lock:
+            if self.answered + len(rows) > self.rows:
+                raise TargetRefused(
+                    f"target: refused {len(rows)} rows after {self.answered}: its limit is {self.rows} rows. "
+                    "Ask with fewer, or wait until the owner raises it."
+                )
+            self.answered += len(rows)
+        return self.inner.answer(rows)
+
+
+class ClippedInputs(Defense):
+    """Every coordinate is moved into [low, high] before the target sees it."""
+
+    def __init__(self, inner: Oracle, low: float, high: float) -> None:
+        super().__init__(inner)
+        if not low < high:
+            raise InvalidInput.about("clip", got=f"{low}:{high}", expected="bounds low:high with low below high")
+        self.low, self.high = low, high
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Clip, then pass on."""
+        return self.inner.answer(np.clip(rows, self.low, self.high))

@@ -1,0 +1,198 @@
+"""One crease, and the incoming weights of its neuron: one linear system in positions alone.
+
+The value before the ReLU is y·φ(x) + c in the features φ of the known layers. At the start p the crease has the
+normal Jφ(p)ᵀ y, and y·(φ(q) - φ(p)) = 0 at every other point q of it. What the equations leave open stays as a null
+space: coefficients of features that were constant wherever the crease was seen. Two creases of one neuron, each
+seen where the other's open coefficients play no part, become one; kinks that were seen already may close what is
+open. No queries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+import scipy.linalg
+
+from reluctant.extraction.any_depth.features import FeaturesAround, KnownLayers
+from reluctant.geometry.samples import BoolArray
+from reluctant.numerics import FloatArray
+
+__all__ = ["Crease", "IncomingWeights", "close_from_kinks", "joined_creases", "same_neuron", "solve_crease"]
+
+SHORT_ROW = 0.05  # distances in feature space below this are not scaled up: their digits are few
+OPEN_RANK = 1e-7  # relative; smaller singular values are open directions
+PROBES = 2  # random combinations of open directions: if none of them matters, none does
+OPEN_SHARE = 1e-6  # share of a unit step in an open direction that counts as open
+
+
+@dataclass(frozen=True)
+class Crease:
+    """Points (k, d) of one neuron's crease, the first with its unit normal; `bend` is the change of slope there."""
+
+    points: FloatArray
+    normal: FloatArray
+    bend: float
+
+    def with_points(self, points: FloatArray) -> Crease:
+        """More points of it."""
+        return replace(self, points=np.concatenate([self.points, points]))
+
+
+@dataclass(frozen=True)
+class IncomingWeights:
+    """Weights y (F,) and bias of a neuron in the known features; `open` (F, u) spans what is not determined.
+
+    start: features of the crease's first point. residual: of the linear system.
+    """
+
+    weights: FloatArray
+    open: FloatArray
+    start: FloatArray
+    residual: float
+
+    @property
+    def bias(self) -> float:
+        """Zero at the start of the crease."""
+        return -float(self.weights @ self.start)
+
+    @property
+    def closed(self) -> bool:
+        """True if nothing is open."""
+        return self.open.shape[1] == 0
+
+    def values(self, features: FloatArray) -> FloatArray:
+        """Values before the ReLU at features (n, F)."""
+        return (features - self.start) @ self.weights
+
+    def determined(self, features: FloatArray) -> BoolArray:
+        """At which features (n, F) the value does not depend on what is open."""
+        if self.closed:
+            return np.ones(len(features), dtype=bool)
+        away = features - self.start
+        return np.asarray(
+            np.linalg.norm(away @ self.open, axis=1) <= OPEN_SHARE * (SHORT_ROW + np.linalg.norm(away, axis=1))
+        )
+
+    @cached_property
+    def probes(self) -> FloatArray:
+        """Rows (2, PROBES, F): random combinations of what is open, and of everything, of the same size."""
+        rng = np.random.default_rng(len(self.weights))
+        every = rng.standard_normal((PROBES, len(self.weights)))
+        return np.array([rng.standard_normal((PROBES, self.open.shape[1])) @ self.open.T, every])
+
+    def flat(self, around: FeaturesAround) -> BoolArray:
+        """Around which points the normal does not depend on what is open."""
+        n = len(around.features)
+        if self.closed:
+            return np.ones(n, dtype=bool)
+        probes = np.broadcast_to(self.probes[:, :, None, :], (2, PROBES, n, len(self.weights)))
+        change, whole = np.linalg.norm(around.feature_gradients(probes), axis=(1, 3))
+        return np.asarray(change <= OPEN_SHARE * whole)
+
+    def sure_points(self, known: KnownLayers, crease: Crease) -> FloatArray:
+        """Points of the crease around which it is determined."""
+        around = known.around(crease.points)
+        return crease.points[self.flat(around) & self.determined(around.features)]
+
+    def open_features(self) -> BoolArray:
+        """Features (F,) whose coefficient is open."""
+        return np.asarray(np.linalg.norm(self.open, axis=1) > OPEN_SHARE)
+
+
+def solve_crease(known: KnownLayers, crease: Crease) -> IncomingWeights:
+    """Least squares over the normal at the start and all points."""
+    at_start = known.local(crease.points[:1])
+    start = at_start.features[0]
+    rows = known.features(crease.points[1:]) - start
+    rows /= (np.linalg.norm(rows, axis=1) + SHORT_ROW)[:, None]
+    matrix = np.concatenate([at_start.jacobian[0].T, rows])
+    right = np.concatenate([crease.normal, np.zeros(len(rows))])
+    u, sizes, vt = _svd(matrix)
+    rank = int((sizes > OPEN_RANK * sizes[0]).sum())
+    weights = vt[:rank].T @ ((u[:, :rank].T @ right) / sizes[:rank])
+    residual = float(np.linalg.norm(matrix @ weights - right))
+    return IncomingWeights(weights, vt[rank:].T, start, residual)
+
+
+def _svd(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """U, S and all right singular vectors; the fast algorithm fails now and then, the other one does not."""
+    whole = len(matrix) < matrix.shape[1]
+    try:
+        return np.linalg.svd(matrix, full_matrices=whole)
+    except np.linalg.LinAlgError:
+        u, sizes, vt = scipy.linalg.svd(matrix, full_matrices=whole, lapack_driver="gesvd")
+        return u, sizes, vt
+
+
+SAME_RESIDUAL = 1e-7  # relative residual
+SAME_RANK = 1e-7
+SPARE_EQUATIONS = 2  # equations that two different neurons would have to satisfy by chance
+SMALLEST_RATIO = 1e-6  # of the sizes of two normals
+
+
+def same_neuron(one: IncomingWeights, other: IncomingWeights) -> bool:
+    """True if weights of both, open coefficients chosen freely, are proportional."""
+    matrix = np.hstack([_with_bias(one.open, one), -_with_bias(other.open, other), -_weights_with_bias(other)])
+    target = -_weights_with_bias(one)[:, 0]
+    found, _, rank, _ = np.linalg.lstsq(matrix, target, rcond=SAME_RANK)
+    off = np.linalg.norm(matrix @ found - target) / np.linalg.norm(target)
+    return bool(off < SAME_RESIDUAL and abs(found[-1]) > SMALLEST_RATIO and len(target) - rank >= SPARE_EQUATIONS)
+
+
+def joined_creases(one: Crease, other: Crease) -> Crease:
+    """All points of both."""
+    return one.with_points(other.points)
+
+
+def _weights_with_bias(incoming: IncomingWeights) -> FloatArray:
+    return _with_bias(incoming.weights[:, None], incoming)
+
+
+def _with_bias(columns: FloatArray, incoming: IncomingWeights) -> FloatArray:
+    return np.concatenate([columns, -(incoming.start @ columns)[None]])
+
+
+MOST_OPEN = 2  # coefficients: more would have too many combinations
+MOST_KINKS = 60
+KINKS_AGREE = 1e-8  # relative to the distance in feature space
+DEPENDS_SHARE = 1e-2  # share of that distance along open directions that makes a kink tell
+
+
+def close_from_kinks(
+    known: KnownLayers, crease: Crease, incoming: IncomingWeights, points: FloatArray
+) -> Crease | None:
+    """The crease with those unexplained kinks (n, d) that agree on its open coefficients, None if too few do."""
+    u = incoming.open.shape[1]
+    if not 0 < u <= MOST_OPEN:
+        return None
+    away = known.features(points) - incoming.start
+    away /= np.linalg.norm(away, axis=1, keepdims=True) + np.finfo(float).tiny
+    fixed, free = away @ incoming.weights, away @ incoming.open
+    telling = np.flatnonzero(np.linalg.norm(free, axis=1) > DEPENDS_SHARE)[:MOST_KINKS]
+    best = _best_agreement(fixed[telling], free[telling], u)
+    if best is None or not _overdetermined(free[telling[best]]):
+        return None
+    return crease.with_points(points[telling[best]])
+
+
+def _overdetermined(rows: FloatArray) -> bool:
+    """True if the rows still determine all unknowns when any one of them is left out."""
+    n, u = rows.shape
+    return n > u and all(np.linalg.matrix_rank(np.delete(rows, k, axis=0), DEPENDS_SHARE**2) == u for k in range(n))
+
+
+def _best_agreement(fixed: FloatArray, free: FloatArray, u: int) -> BoolArray | None:
+    """The largest set of equations fixed + free @ ν = 0 with a common solution, among those u of them give."""
+    best: BoolArray | None = None
+    for chosen in combinations(range(len(fixed)), u):
+        which = list(chosen)
+        if np.linalg.cond(free[which]) > 1 / DEPENDS_SHARE**2:
+            continue
+        solution = np.linalg.solve(free[which], -fixed[which])
+        agree = np.abs(fixed + free @ solution) < KINKS_AGREE * (1 + np.linalg.norm(solution))
+        if best is None or agree.sum() > best.sum():
+            best = agree
+    return best

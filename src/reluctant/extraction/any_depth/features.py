@@ -1,0 +1,186 @@
+"""The layers known so far, and what they make of a point: features, their slopes, and where the known creases are.
+
+While it is open on which side of its crease each neuron of the last layer is active, max(z, 0) may stand for
+max(-z, 0) = max(z, 0) - z. The difference is linear in the layer before, so that layer stays among the features. A
+neuron k that is never switched where neuron j of the layer before is active is linear in it there, and by how much
+cannot be seen: such features of the layer before are carried on beside the layer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.numerics import FloatArray
+
+__all__ = ["FeatureSlopes", "FeaturesAround", "KnownLayers", "Layer", "LocalMap"]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Weights (h, k) and biases (h,) of a hidden layer; of which neurons the side is open, and what goes on beside it.
+
+    carried: features of the layer before that the next one needs directly.
+    """
+
+    weights: FloatArray
+    biases: FloatArray
+    undecided: BoolArray
+    carried: IntArray
+
+    @classmethod
+    def of(cls, weights: FloatArray, biases: FloatArray) -> Layer:
+        """A layer of which everything is known."""
+        return cls(weights, biases, np.zeros(len(biases), dtype=bool), np.empty(0, dtype=np.intp))
+
+    def __len__(self) -> int:
+        return len(self.biases)
+
+    @cached_property
+    def beside(self) -> FloatArray:
+        """Rows (r, k): combinations of the layer before that go on beside this one."""
+        whole = np.eye(self.weights.shape[1])
+        if self.undecided.all():
+            return whole
+        rows = np.concatenate([self.weights[self.undecided], whole[self.carried]])
+        return rows if len(rows) < len(whole) else whole
+
+    def turned(self, wrong: BoolArray) -> Layer:
+        """These neurons turned round, and all sides decided."""
+        sign = np.where(wrong, -1.0, 1.0)
+        return Layer(sign[:, None] * self.weights, sign * self.biases, np.zeros(len(self), dtype=bool), self.carried)
+
+
+@dataclass(frozen=True)
+class LocalMap:
+    """Around n points: features (n, F) with slopes (n, F, d), values before each known ReLU (n, H) with theirs."""
+
+    features: FloatArray
+    jacobian: FloatArray
+    values: FloatArray
+    gradients: FloatArray
+
+
+@dataclass(frozen=True)
+class FeatureSlopes:
+    """At n points on lines: features and values before ReLUs, and their derivatives along the lines."""
+
+    features: FloatArray
+    feature_slopes: FloatArray
+    values: FloatArray
+    value_slopes: FloatArray
+
+
+@dataclass(frozen=True)
+class FeaturesAround:
+    """Around n points, as `LocalMap`, with slopes computed where they are asked for: far cheaper than all of them."""
+
+    layers: tuple[Layer, ...]
+    features: FloatArray
+    values: FloatArray
+    active: tuple[BoolArray, ...]  # (n, h) for each layer
+
+    def hinge_slopes(self, directions: FloatArray) -> FloatArray:
+        """Derivatives (n, H) of the values before each ReLU along directions (n, d)."""
+        dh, slopes = directions, [np.empty((len(directions), 0))]
+        for layer, on in zip(self.layers, self.active, strict=True):
+            dz = dh @ layer.weights.T
+            slopes.append(dz)
+            dh = np.hstack([np.where(on, dz, 0.0), dh @ layer.beside.T])
+        return np.hstack(slopes)
+
+    def feature_gradients(self, rows: FloatArray) -> FloatArray:
+        """Gradients (..., n, d) of combinations (..., n, F) of the features."""
+        return self._pulled(rows, np.zeros_like(self.values))
+
+    def hinge_gradients(self, hinges: IntArray) -> FloatArray:
+        """Gradients (n, d) of the value before one ReLU at each point."""
+        return self._pulled(np.zeros_like(self.features), np.eye(self.values.shape[1])[hinges])
+
+    def _pulled(self, rows: FloatArray, by_value: FloatArray) -> FloatArray:
+        stop = by_value.shape[1]
+        for layer, on in zip(self.layers[::-1], self.active[::-1], strict=True):
+            start = stop - len(layer)
+            by_z = np.where(on, rows[..., : len(layer)], 0.0) + by_value[:, start:stop]
+            rows, stop = by_z @ layer.weights + rows[..., len(layer) :] @ layer.beside, start
+        return rows
+
+
+@dataclass(frozen=True)
+class KnownLayers:
+    """Hidden layers in order; in all but the last one sides are decided."""
+
+    dim: int
+    layers: tuple[Layer, ...] = ()
+
+    def extended(self, layer: Layer) -> KnownLayers:
+        """One layer more."""
+        return KnownLayers(self.dim, (*self.layers, layer))
+
+    def with_sides(self, wrong: BoolArray) -> KnownLayers:
+        """The neurons of the last layer that are the wrong way round turned."""
+        return KnownLayers(self.dim, (*self.layers[:-1], self.layers[-1].turned(wrong)))
+
+    @property
+    def sided(self) -> bool:
+        """True if the sides of the last layer are decided."""
+        return not self.layers or not self.layers[-1].undecided.any()
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights and biases."""
+        return sum(layer.weights.size + len(layer) for layer in self.layers)
+
+    @property
+    def hinge_count(self) -> int:
+        """Number of known neurons."""
+        return sum(len(layer) for layer in self.layers)
+
+    def features(self, points: FloatArray) -> FloatArray:
+        """Features (n, F)."""
+        last = points
+        for layer in self.layers:
+            last = np.hstack([np.maximum(last @ layer.weights.T + layer.biases, 0), last @ layer.beside.T])
+        return last
+
+    def patterns(self, points: FloatArray) -> BoolArray:
+        """Which known neurons (n, H) are active."""
+        return self.around(points).values > 0
+
+    def along(self, points: FloatArray, directions: FloatArray) -> FeatureSlopes:
+        """Values and derivatives at points on lines."""
+        h, dh = points, directions
+        values, slopes = [np.empty((len(points), 0))], [np.empty((len(points), 0))]
+        for layer in self.layers:
+            z, dz = h @ layer.weights.T + layer.biases, dh @ layer.weights.T
+            values.append(z)
+            slopes.append(dz)
+            h = np.hstack([np.maximum(z, 0), h @ layer.beside.T])
+            dh = np.hstack([np.where(z > 0, dz, 0.0), dh @ layer.beside.T])
+        return FeatureSlopes(h, dh, np.hstack(values), np.hstack(slopes))
+
+    def around(self, points: FloatArray) -> FeaturesAround:
+        """What slopes around each point are computed from."""
+        h, values, active = points, [np.empty((len(points), 0))], []
+        for layer in self.layers:
+            z = h @ layer.weights.T + layer.biases
+            values.append(z)
+            active.append(z > 0)
+            h = np.hstack([np.maximum(z, 0), h @ layer.beside.T])
+        return FeaturesAround(self.layers, h, np.hstack(values), tuple(active))
+
+    def local(self, points: FloatArray) -> LocalMap:
+        """Everything around each point."""
+        n, d = points.shape
+        h, jacobian = points, np.broadcast_to(np.eye(d), (n, d, d))
+        values, gradients = [np.empty((n, 0))], [np.empty((n, 0, d))]
+        for layer in self.layers:
+            z, g = h @ layer.weights.T + layer.biases, layer.weights @ jacobian
+            values.append(z)
+            gradients.append(g)
+            h = np.hstack([np.maximum(z, 0), h @ layer.beside.T])
+            jacobian = np.concatenate([np.where((z > 0)[:, :, None], g, 0.0), layer.beside @ jacobian], axis=1)
+        return LocalMap(h, jacobian, np.hstack(values), np.concatenate(gradients, axis=1))

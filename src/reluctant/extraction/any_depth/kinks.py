@@ -1,0 +1,252 @@
+"""What a search of any depth asks and keeps: tests for a crease at a place, and kinks on lines.
+
+`Asker` holds the target, its noise and the sizes of things. Lines are scanned once and their kinks serve every
+layer; those that known neurons explain drop out. A neuron's crossings of the stored lines must be kinks: between
+neighbouring kinks every known feature is affine, so a change of sign there without a kink is a crossing that was
+not seen, unless the function is constant there and shows nothing. That test asks nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from reluctant.extraction.any_depth.crease_equations import IncomingWeights
+from reluctant.extraction.any_depth.features import FeatureSlopes, KnownLayers
+from reluctant.extraction.method import StageFailed
+from reluctant.geometry import DistanceNoise, Lines, Scan, gradients, scan_lines
+from reluctant.geometry.gradients import cross
+from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray
+from reluctant.numerics import FloatArray
+
+__all__ = ["Asker", "CreaseSeen", "KinkStore", "Kinks", "LineScore", "line_score", "passes_kinks", "relative_distance"]
+
+TEST_REACH = 4e-5  # of a crease test, relative to scale and distance
+CENTRED_SHARE = 0.05  # of the reach: how far from the expected place a crease may be
+
+
+@dataclass(frozen=True)
+class CreaseSeen:
+    """Where across each place a crease was found; `constant` if nothing changes there, so nothing can be seen."""
+
+    position: FloatArray
+    found: BoolArray
+    constant: BoolArray
+
+
+@dataclass(frozen=True)
+class Asker:
+    """A target in the coordinates of the search.
+
+    scale: typical size of an input. spacing: typical distance between kinks on a line, relative to the scale.
+    """
+
+    ask: Callable[[FloatArray], FloatArray]
+    noise: DistanceNoise
+    rng: np.random.Generator
+    scale: float
+    spacing: float
+
+    def unit(self, points: FloatArray) -> FloatArray:
+        """The scale at each point: it grows with the distance."""
+        return np.hypot(self.scale, np.linalg.norm(points, axis=1))
+
+    def test(self, points: FloatArray, normals: FloatArray, room: FloatArray) -> CreaseSeen:
+        """Is there a crease across these unit normals at these points, with `room` around them?
+
+        Cost: 4 rows a point.
+        """
+        reach = np.minimum(TEST_REACH * self.unit(points), room)
+        return self.cross(points, normals, reach, CENTRED_SHARE * reach)
+
+    def cross(self, points: FloatArray, directions: FloatArray, reach: FloatArray, within: FloatArray) -> CreaseSeen:
+        """Is there a crease within this distance of the points, on lines that reach so far? Cost: 4 rows a point."""
+        if not len(points):
+            return CreaseSeen(np.empty(0), np.empty(0, dtype=bool), np.empty(0, dtype=bool))
+        crossed = cross(self.ask, points, directions, reach, within, self.noise)
+        slopes = np.abs(crossed.before).max(axis=1) + np.abs(crossed.bend).max(axis=1)
+        return CreaseSeen(crossed.position, crossed.critical, slopes * reach <= TOLERANCE * crossed.sd)
+
+
+OUTERMOST = 1.0  # width of an outermost piece, in its distance or the scale
+GRADIENT_STEP = 0.15  # of the width of a piece
+SAME_PLACE = 1e-7  # kinks this close, relative to scale and distance, are one
+BEND_ERROR = 1e-4  # relative; the bend along the line and across it must agree this well
+
+
+@dataclass(frozen=True)
+class Kinks:
+    """Kinks in order of line and position; each stands between two pieces of its line."""
+
+    line: IntArray
+    t: FloatArray
+    point: FloatArray  # (n, d)
+    direction: FloatArray  # (n, d), of the line
+    bend: FloatArray  # (n, m), change of slope along the line
+    width: FloatArray  # (n,), of the narrower piece beside it
+    unit: FloatArray  # (n,), the scale at its distance
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def __add__(self, other: Kinks) -> Kinks:
+        parts = (np.concatenate([getattr(self, field.name), getattr(other, field.name)]) for field in fields(self))
+        return Kinks(*parts)
+
+
+class KinkStore:
+    """All lines scanned so far. Numbers of kinks stay the same when lines are added."""
+
+    def __init__(
+        self, ask: Callable[[FloatArray], FloatArray], dim: int, noise: DistanceNoise, rng: np.random.Generator
+    ) -> None:
+        self.ask, self.dim, self.noise, self.rng = ask, dim, noise, rng
+        self.scale = float(np.sqrt(dim))
+        self.lines = 0
+        self.unresolved = 0
+        self.followed = 0  # creases, in all layers
+        nothing = np.empty(0)
+        rows = np.empty((0, dim))
+        self.kinks = Kinks(nothing.astype(np.intp), nothing, rows, rows, np.empty((0, 0)), nothing, nothing)
+        self.ends = np.empty((0, 2, dim))  # of each line, beyond its last kinks
+        self.middles = np.empty((0, dim))  # of pieces: one more than kinks on every line
+        self.widths = np.empty(0)
+        self.constant = np.empty(0, dtype=bool)  # pieces on which the function does not change: nothing shows there
+        self._slopes: tuple[KnownLayers, Kinks, FeatureSlopes] | None = None
+        self.gradients: dict[int, FloatArray | None] = {}  # of pieces measured so far, None where it failed
+
+    def scan(self, lines: Lines) -> None:
+        """Scan more lines and keep their kinks. Cost: about five rows a kink."""
+        scan = scan_lines(self.ask, lines, self.noise, self.rng)
+        self.unresolved += int(scan.open.sum())
+        if scan.creases.nowhere.any():
+            raise StageFailed("lines", "pieces of a line do not meet", number=scan.creases.nowhere.sum(), limit=0)
+        for line in range(len(lines)):
+            self._keep(lines, line, scan)
+
+    def scan_random(self, count: int) -> None:
+        """Scan random lines through the scale of use."""
+        self.scan(Lines.random(self.rng, count, self.dim))
+
+    def _keep(self, lines: Lines, line: int, scan: Scan) -> None:
+        here = scan.creases.line == line
+        t = scan.creases.t[here]
+        low, high = min(lines.low[line], 0.0), max(lines.high[line], 0.0)
+        edges = np.concatenate([[self._beyond(t, -1, low)], t, [self._beyond(t, 1, high)]])
+        widths = np.diff(edges)
+        origin, direction = lines.origins[line], lines.directions[line]
+        points = origin + t[:, None] * direction
+        self.middles = np.concatenate([self.middles, origin + ((edges[1:] + edges[:-1]) / 2)[:, None] * direction])
+        self.widths = np.concatenate([self.widths, widths])
+        pieces = scan.samples.line[scan.pieces.first] == line
+        slope, sd = np.abs(scan.pieces.slope[pieces]).max(axis=1), scan.pieces.slope_sd()[pieces]
+        self.constant = np.concatenate([self.constant, slope <= TOLERANCE * sd])
+        self.ends = np.concatenate([self.ends, (origin + np.outer(edges[[0, -1]], direction))[None]])
+        n, m = len(t), scan.creases.jump.shape[1]
+        kinks = Kinks(
+            np.full(n, self.lines), t, points, np.repeat(direction[None], n, axis=0), scan.creases.jump[here],
+            np.minimum(widths[:-1], widths[1:]), np.hypot(self.scale, np.linalg.norm(points, axis=1)),
+        )  # fmt: skip
+        self.kinks = kinks if self.kinks.bend.shape[1] != m else self.kinks + kinks
+        self.lines += 1
+
+    def _beyond(self, t: FloatArray, side: int, limit: float) -> float:
+        last = t[-1 if side > 0 else 0] if len(t) else 0.0
+        beyond = last + side * OUTERMOST * max(self.scale, abs(last))
+        return min(beyond, limit) if side > 0 else max(beyond, limit)
+
+    def spacing(self) -> float:
+        """Typical width of pieces, relative to scale and distance."""
+        return float(np.median(self.kinks.width / self.kinks.unit))
+
+    # ---- normals
+
+    def measure(self, which: IntArray) -> None:
+        """Gradients on both sides of these kinks. Cost: d + 2 rows for each piece not yet measured."""
+        pieces = np.unique(np.concatenate([self._before(which), self._before(which) + 1]))
+        new = np.array([piece for piece in pieces if int(piece) not in self.gradients], dtype=np.intp)
+        if not len(new):
+            return
+        found = gradients(self.ask, self.middles[new], None, GRADIENT_STEP * self.widths[new], self.noise, self.rng)
+        for piece, slope, good in zip(new, found.slope, found.good, strict=True):
+            self.gradients[int(piece)] = slope if good else None
+
+    def measured(self) -> BoolArray:
+        """Which kinks have gradients on both sides."""
+        before = self._before(np.arange(len(self.kinks)))
+        return np.array([int(b) in self.gradients and int(b) + 1 in self.gradients for b in before], dtype=bool)
+
+    def normal(self, kink: int) -> tuple[FloatArray, float] | None:
+        """Unit normal of the crease and the size of its bend, None where gradients failed."""
+        before = int(self._before(np.array([kink]))[0])
+        left, right = self.gradients.get(before), self.gradients.get(before + 1)
+        if left is None or right is None:
+            return None
+        _, sizes, rows = np.linalg.svd(right - left, full_matrices=False)
+        along = (right - left) @ self.kinks.direction[kink]
+        off = np.linalg.norm(along - self.kinks.bend[kink]) + sizes[1:].sum()
+        return None if off > BEND_ERROR * sizes[0] else (rows[0], float(sizes[0]))
+
+    def _before(self, which: IntArray) -> IntArray:
+        return np.asarray(which + self.kinks.line[which])
+
+    # ---- what is explained
+
+    def slopes(self, known: KnownLayers) -> FeatureSlopes:
+        """What known layers make of all kinks; kept until there are more of either."""
+        if self._slopes is None or self._slopes[0] is not known or self._slopes[1] is not self.kinks:
+            self._slopes = known, self.kinks, known.along(self.kinks.point, self.kinks.direction)
+        return self._slopes[2]
+
+    def unexplained(self, known: KnownLayers) -> BoolArray:
+        """Which kinks no known neuron passes."""
+        slopes = self.slopes(known)
+        distance = relative_distance(slopes.values, slopes.value_slopes, self.kinks)
+        return np.less(distance, SAME_PLACE).sum(axis=1) == 0
+
+
+def relative_distance(values: FloatArray, slopes: FloatArray, kinks: Kinks) -> FloatArray:
+    """How far along its line from each kink a value (n, k) becomes zero, relative to scale and distance."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        distance = np.abs(values / slopes) / kinks.unit[:, None]
+    return np.where(np.isnan(distance), np.inf, distance)
+
+
+@dataclass(frozen=True)
+class LineScore:
+    """Crossings that are kinks, and crossings that are not."""
+
+    hits: int
+    misses: int
+
+    def share(self) -> float:
+        """Part of the crossings that was seen."""
+        return self.hits / max(self.hits + self.misses, 1)
+
+
+def passes_kinks(store: KinkStore, known: KnownLayers, incoming: IncomingWeights) -> BoolArray:
+    """At which kinks the neuron's value is zero."""
+    slopes = store.slopes(known)
+    values = incoming.values(slopes.features)[:, None]
+    near = relative_distance(values, (slopes.feature_slopes @ incoming.weights)[:, None], store.kinks)[:, 0]
+    return np.asarray((near < SAME_PLACE) & incoming.determined(slopes.features))
+
+
+def line_score(store: KinkStore, known: KnownLayers, incoming: IncomingWeights) -> LineScore:
+    """Count hits and misses on all lines, where the neuron is determined."""
+    kinks = store.kinks
+    hit = passes_kinks(store, known, incoming)
+    points = np.concatenate([kinks.point, store.ends[:, 0], store.ends[:, 1]])
+    features = known.features(points)
+    positive, sure = incoming.values(features) > 0, incoming.determined(features)
+    on = np.concatenate([hit, np.zeros(2 * store.lines, dtype=bool)])
+    line = np.concatenate([kinks.line, np.arange(store.lines), np.arange(store.lines)])
+    rank = np.concatenate([np.ones(len(kinks)), np.zeros(store.lines), np.full(store.lines, 2.0)])
+    order = np.lexsort([np.arange(len(line)), rank, line])  # ends before and after the kinks of each line
+    line, positive, sure, on = line[order], positive[order], sure[order], on[order]
+    pieces = np.flatnonzero(line[1:] == line[:-1])
+    visible = pieces[~store.constant]
+    missed = (sure & ~on)[visible] & (sure & ~on)[visible + 1] & (positive[visible] != positive[visible + 1])
+    return LineScore(int(hit.sum()), int(missed.sum()))

@@ -1,0 +1,245 @@
+"""The output layer: one linear least squares on the last hidden layer and the one before it.
+
+While the sides of the last layer are open, outputs are u·max(z, 0) + v·h with h the layer before. If the neurons
+that are the wrong way round can be told from v, they are turned and v is gone. Else v stays, as always-active
+neurons. The rows of a fit must show every neuron on both sides of its crease, the rare one too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from reluctant.extraction.any_depth.features import KnownLayers, Layer
+from reluctant.extraction.orientation import always_active, find_turned
+from reluctant.extraction.polish import Memory
+from reluctant.geometry.samples import BoolArray
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+
+__all__ = [
+    "FITTED_DISTANCE",
+    "Readout",
+    "fit_most",
+    "fit_readout",
+    "leftovers",
+    "oriented_network",
+    "readout_deviations",
+    "rows_for_fit",
+    "rows_on_rare_sides",
+    "without_outputs",
+]
+
+FITTED_ROWS = 3.0  # for every parameter
+RARE_ROWS = 3.0  # for every weight of a neuron, on the side of its crease that is met less often
+FITTED_DISTANCE = 30.0  # in units of the scale
+RARE_POOL = 20_000  # random points from which rows on rare sides are taken
+RARE_SPREAD = 0.3  # of a row: how far around it others are looked for
+RARE_AROUND = 10  # points around every row
+
+
+def rows_for_fit(known: KnownLayers, memory: Memory, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Random rows of the memory, and for every neuron enough on the side of its crease that is met less often."""
+    rows, answers = memory.near(FITTED_DISTANCE * np.sqrt(known.dim))
+    order = rng.permutation(len(rows))
+    rows, answers = rows[order], answers[order]
+    chosen = np.arange(len(rows)) < FITTED_ROWS * known.parameters
+    rare = _rare_sides(known.patterns(rows))
+    chosen |= (rare & (np.cumsum(rare, axis=0) <= _enough_rare_rows(known))).any(axis=1)
+    return rows[chosen], answers[chosen]
+
+
+def rows_on_rare_sides(known: KnownLayers, memory: Memory, rng: np.random.Generator) -> FloatArray:
+    """Rows (n, d) to ask where the memory has too few: random ones, and ones around those it has."""
+    rows, _ = memory.near(FITTED_DISTANCE * np.sqrt(known.dim))
+    active = known.patterns(rows)
+    rare, often_off = _rare_sides(active), active.mean(axis=0) < 0.5
+    short = np.maximum(_enough_rare_rows(known) - rare.sum(axis=0), 0).astype(int)
+    chosen = [rows[:0]]
+    pool = rng.standard_normal((RARE_POOL, known.dim))
+    for neuron in np.flatnonzero(short):
+        mine = rows[rare[:, neuron]]
+        size = np.linalg.norm(mine, axis=1, keepdims=True) / np.sqrt(known.dim)
+        around = np.concatenate(
+            [mine + RARE_SPREAD * size * rng.standard_normal(mine.shape) for _ in range(RARE_AROUND)]
+        )
+        candidates = np.concatenate([pool, around])
+        there = known.patterns(candidates)[:, neuron] == often_off[neuron]
+        chosen.append(candidates[there][-short[neuron] :])
+    return np.concatenate(chosen)
+
+
+def _rare_sides(active: BoolArray) -> BoolArray:
+    """Patterns (n, H) turned so that the side met less often is True."""
+    return np.asarray(np.where(active.mean(axis=0) < 0.5, active, ~active))
+
+
+def _enough_rare_rows(known: KnownLayers) -> FloatArray:
+    """How many rows each neuron should have on its rare side."""
+    return np.concatenate([np.full(len(layer), RARE_ROWS * layer.weights.shape[1]) for layer in known.layers])
+
+
+READOUT_RANK = 1e-13  # relative
+ROBUST_ROUNDS, TRIMMED_ROUNDS = 50, 5
+AGREEING = 0.6  # share of the rows in the last fits, at least
+AGREES_WITHIN = 1e-6  # relative; rows no farther off are in them too
+DEVIATION_FLOOR = 1e-9  # relative; deviations below this count alike
+ALWAYS_ON = 1.0  # bias of carried features; rows have norm one, so values are of this order
+MOST_BITS = 62  # of a whole number
+NO_SKIP = 1e-9  # singular values of v this small, relative to the output weights, are rounding
+
+
+@dataclass(frozen=True)
+class Readout:
+    """Output weights (m, F) of all features, constants (m,); spread: of the answers, relative to the distance."""
+
+    weights: FloatArray
+    constants: FloatArray
+    spread: float
+
+
+def fit_readout(known: KnownLayers, rows: FloatArray, answers: FloatArray) -> Readout:
+    """Least squares; answers count less the farther out they are."""
+    return _ReadoutFit.of(known, rows, answers).by_least_squares(np.ones(len(rows)))
+
+
+def fit_most(known: KnownLayers, rows: FloatArray, answers: FloatArray) -> Readout:
+    """A fit that leaves out rows it cannot explain, as long as they are few: those a missing neuron plays a part in."""
+    fit = _ReadoutFit.of(known, rows, answers)
+    readout = fit.by_least_squares(np.ones(len(rows)))
+    for k in range(ROBUST_ROUNDS):
+        off = fit.deviations(readout)
+        if off.max() <= DEVIATION_FLOOR:
+            break
+        # Least absolute deviations, as a series of least squares; at the end, of the rows that agree best alone.
+        if k < ROBUST_ROUNDS - TRIMMED_ROUNDS:
+            readout = fit.by_normal_equations(1 / np.sqrt(np.maximum(off, DEVIATION_FLOOR)))
+        else:
+            readout = fit.by_least_squares(off <= max(np.quantile(off, AGREEING), AGREES_WITHIN))
+    return readout
+
+
+@dataclass(frozen=True)
+class _ReadoutFit:
+    """Features and answers at rows, both divided by the distance; `size` of each feature, which is taken out."""
+
+    design: FloatArray
+    answers: FloatArray
+    size: FloatArray
+
+    @classmethod
+    def of(cls, known: KnownLayers, rows: FloatArray, answers: FloatArray) -> _ReadoutFit:
+        near = 1 / np.hypot(np.sqrt(known.dim), np.linalg.norm(rows, axis=1))[:, None]
+        design = np.column_stack([known.features(rows), np.ones(len(rows))]) * near
+        size = np.linalg.norm(design, axis=0)
+        size[size == 0] = 1.0
+        return cls(design / size, answers * near, size)
+
+    @property
+    def spread(self) -> float:
+        return float(self.answers.std(axis=0).max())
+
+    def by_least_squares(self, weight: FloatArray | BoolArray) -> Readout:
+        """To the last digit; rows count as much as their weight (n,)."""
+        left, right = self.design * weight[:, None], self.answers * weight[:, None]
+        return self._readout(np.asarray(np.linalg.lstsq(left, right, rcond=READOUT_RANK)[0], dtype=np.float64))
+
+    def by_normal_equations(self, weight: FloatArray) -> Readout:
+        """To half the digits, many times as fast."""
+        left = self.design * weight[:, None]
+        normal, right = left.T @ left, left.T @ (self.answers * weight[:, None])
+        normal[np.diag_indices_from(normal)] += READOUT_RANK * normal.trace()
+        return self._readout(scipy.linalg.solve(normal, right, assume_a="pos", check_finite=False))
+
+    def _readout(self, found: FloatArray) -> Readout:
+        found = (found.T / self.size).T
+        return Readout(found[:-1].T, found[-1], self.spread)
+
+    def deviations(self, readout: Readout) -> FloatArray:
+        """How far off (n,) a readout is at each row, relative to the spread of the answers."""
+        weights = np.column_stack([readout.weights, readout.constants]) * self.size
+        return np.asarray(np.abs(self.design @ weights.T - self.answers).max(axis=1) / self.spread)
+
+
+def readout_deviations(known: KnownLayers, readout: Readout, rows: FloatArray, answers: FloatArray) -> FloatArray:
+    """How far off (n,) the fit is at each row, relative to the spread of the answers."""
+    predicted = known.features(rows) @ readout.weights.T + readout.constants
+    distance = np.hypot(np.sqrt(known.dim), np.linalg.norm(rows, axis=1))
+    return np.asarray(np.abs(predicted - answers).max(axis=1) / distance / readout.spread)
+
+
+def leftovers(known: KnownLayers, readout: Readout, most: int, rng: np.random.Generator) -> FloatArray:
+    """What may be left (n, k) of the layer before the last when neurons are turned to their sides; none if nothing is.
+
+    If the right sides leave something, it is the sum of neurons that were never seen to switch.
+    """
+    h, m = len(known.layers[-1]), len(readout.weights)
+    terms, skip = _turn_terms(known, readout)
+    if find_turned(terms, -skip) is not None:
+        return np.empty((0, known.layers[-1].weights.shape[1]))
+    numbers = np.arange(2**h) if 2**h <= most else rng.integers(0, 2 ** min(h, MOST_BITS), most)
+    choices = (numbers[:, None] >> np.arange(h)) & 1
+    return np.asarray((skip + choices @ terms.T).reshape(len(choices) * m, -1))
+
+
+def _turn_terms(known: KnownLayers, readout: Readout) -> tuple[FloatArray, FloatArray]:
+    """What each neuron of the last layer would add to the layer before, all outputs (m·k, h), and what is there."""
+    h = len(known.layers[-1])
+    terms = (readout.weights[:, None, :h] * known.layers[-1].weights.T[None]).reshape(-1, h)
+    return terms, readout.weights[:, h:].reshape(-1)
+
+
+def oriented_network(known: KnownLayers, readout: Readout, rows: FloatArray, answers: FloatArray) -> ReLUNetwork:
+    """The whole network, its last layer turned to the right sides where they can be found."""
+    h = len(known.layers[-1])
+    outputs, skip = readout.weights[:, :h], readout.weights[:, h:]
+    terms, rest = _turn_terms(known, readout)
+    turned = find_turned(terms, -rest)
+    if turned is not None:
+        known = known.with_sides(turned)
+        readout = fit_readout(known, rows, answers)
+        return _whole_network(known, readout.weights, readout.constants)
+    if len(known.layers) == 1:
+        return _whole_network(known, outputs, readout.constants, skip)
+    before = KnownLayers(known.dim, known.layers[:-1]).features(rows)
+    return _with_always_active(known, outputs, skip, readout.constants, before.mean(axis=0))
+
+
+def _with_always_active(
+    known: KnownLayers, outputs: FloatArray, skip: FloatArray, constants: FloatArray, typical: FloatArray
+) -> ReLUNetwork:
+    """The skip term carried by more neurons of the last layer; `typical` (k,) values of the one before.
+
+    Their biases keep them on where what they look at is zero: at zero itself a later fit could turn them off.
+    """
+    rows, more = always_active(skip, NO_SKIP * float(np.abs(outputs).max()))
+    last, biases = known.layers[-1], rows @ typical
+    layer = Layer.of(np.concatenate([last.weights, rows]), np.concatenate([last.biases, biases]))
+    known = KnownLayers(known.dim, (*known.layers[:-1], layer))
+    return _whole_network(known, np.hstack([outputs, more]), constants - more @ biases)
+
+
+def without_outputs(known: KnownLayers, outputs: int) -> ReLUNetwork:
+    """A part: the layers known, with nothing above them."""
+    width = len(known.layers[-1]) + len(known.layers[-1].carried)
+    return _whole_network(known, np.zeros((outputs, width)), np.zeros(outputs))
+
+
+def _whole_network(
+    known: KnownLayers, outputs: FloatArray, constants: FloatArray, skip: FloatArray | None = None
+) -> ReLUNetwork:
+    layers = [_with_carried(layer) for layer in known.layers]
+    weights = [*(layer.weights for layer in layers), outputs]
+    biases = [*(layer.biases for layer in layers), constants]
+    for k, layer in enumerate(known.layers):  # what keeps carried features on is taken away again above
+        biases[k + 1] = biases[k + 1] - ALWAYS_ON * weights[k + 1][:, len(layer) :][:, : len(layer.carried)].sum(axis=1)
+    return ReLUNetwork(weights, biases, skip)
+
+
+def _with_carried(layer: Layer) -> Layer:
+    """Carried features as neurons: they are not negative, and a bias keeps them on whatever is fitted later."""
+    rows = np.eye(layer.weights.shape[1])[layer.carried]
+    biases = np.concatenate([layer.biases, np.full(len(rows), ALWAYS_ON)])
+    return Layer.of(np.concatenate([layer.weights, rows]), biases)

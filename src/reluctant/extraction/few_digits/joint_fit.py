@@ -1,0 +1,299 @@
+"""Last stage of few digits: Gauss–Newton on all parameters at once, with every answer that was paid for.
+
+The answers of the subspace and of the extension give exact equations in the form of an arrow; those at random
+inputs give products with their Jacobian alone. Conjugate gradients solve for each step; the arrow, with the random
+inputs as they are on average, is the preconditioner, so a few iterations are enough. Neurons are turned to their
+sides before: without the skip term there are fewer unknowns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluctant.extraction.few_digits.arrow import (
+    AnyFloats,
+    Arrow,
+    Layout,
+    ParameterStep,
+    answer_sets,
+    arrow_equations,
+    core_features,
+)
+from reluctant.extraction.few_digits.extension import Extension
+from reluctant.extraction.few_digits.subspace_fit import Points
+from reluctant.extraction.few_digits.view import View
+from reluctant.extraction.orientation import find_turned
+from reluctant.geometry import Frame
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+
+__all__ = ["JointFit", "Linearised", "RandomAnswers", "ask_anywhere", "polish_all", "turned_fit"]
+
+SingleArray: TypeAlias = NDArray[np.float32]
+
+BLOCK_ROWS = 8192
+AVERAGED_ROWS = 20_000  # that tell what the Jacobian is on average
+
+
+@dataclass(frozen=True)
+class RandomAnswers:
+    """Inputs (n, d), answers (n, m), one over their noise (n, 1); and the frame and directions (D, d) of a fit."""
+
+    rows: AnyFloats
+    f: FloatArray
+    weight: FloatArray
+    frame: Frame
+    directions: FloatArray
+
+    def residual(self, core: ReLUNetwork, extension: Extension) -> FloatArray:
+        """What is left of the answers, in deviations of their noise."""
+        network = extension.lifted(core, self.frame)
+        found = [network(self.rows[part].astype(np.float64)) for part in _row_blocks(len(self.rows))]
+        return np.asarray((self.f - np.concatenate(found)) * self.weight)
+
+
+def ask_anywhere(
+    view: View, frame: Frame, directions: FloatArray, count: int, rng: np.random.Generator, spread: float = 0.0
+) -> RandomAnswers:
+    """Random inputs as they are in use, and of scales about that, by up to `spread` in their logarithm.
+
+    In many dimensions Gaussian inputs are all as long, and hardly tell constants from weights that differ a little.
+    """
+    rows = np.empty((count, view.dim), np.float32 if view.in_single else np.float64)
+    f, sd = np.empty((count, view.outputs)), np.empty((count, 1))
+    scales = np.exp(rng.uniform(-spread, spread, (count, 1)))
+    with view.oracle.stage("polish", expected=count):
+        for part in _row_blocks(count):
+            asked, f[part] = view.ask(scales[part] * view.sample(rng, part.stop - part.start))
+            rows[part], sd[part, 0] = asked, view.noise_at_use(asked)
+    return RandomAnswers(rows, f, 1 / (sd * np.maximum(scales, 1)), frame, directions)
+
+
+def _row_blocks(count: int) -> Iterator[slice]:
+    return (slice(start, min(start + BLOCK_ROWS, count)) for start in range(0, count, BLOCK_ROWS))
+
+
+class Linearised:
+    """The Jacobian at a network, as far as products need it; in single precision, for steps alone."""
+
+    def __init__(self, random: RandomAnswers, core: ReLUNetwork, extension: Extension) -> None:
+        network = extension.lifted(core, random.frame)
+        self.random, self.layout, self.a = random, Layout.of(core), core.weights[1].astype(np.float32)
+        self.values: AnyFloats = random.rows @ network.weights[0].T.astype(np.float32)
+        self.values += network.biases[0].astype(np.float32)
+
+    def forward(self, step: ParameterStep) -> FloatArray:
+        """Change (n, m) of the weighted answers by a step of all parameters."""
+        layout, random = self.layout, self.random
+        hidden, outputs, affine = layout.split_core(step[0])
+        w, b = self._of_inputs(hidden, step[1][:, : layout.h])
+        skip, constant = self._of_inputs(affine.T, step[1][:, layout.h :] if layout.affine else None)
+        change = np.empty(random.f.shape, np.float32)
+        for part in _row_blocks(len(change)):
+            rows, values = random.rows[part], self.values[part]
+            change[part] = ((values > 0) * (rows @ w.T + b)) @ self.a.T + constant
+            if layout.m > 1:
+                change[part] += np.maximum(values, 0) @ outputs.astype(np.float32)
+            if layout.affine:
+                change[part] += rows @ skip.T
+        return np.asarray(change * random.weight)
+
+    def back(self, residual: FloatArray) -> ParameterStep:
+        """Products of all columns with weighted residuals (n, m)."""
+        layout, random = self.layout, self.random
+        unit = float(np.abs(residual).max()) or 1.0
+        left = (residual * (random.weight / unit)).astype(np.float32)
+        (h, m), d = (layout.h, layout.m), random.rows.shape[1]
+        inputs, sums = np.zeros((h + m, d)), np.zeros(h + m)
+        outputs = np.zeros((h, m))
+        for part in _row_blocks(len(left)):
+            values = self.values[part]
+            neurons = np.column_stack([(values > 0) * (left[part] @ self.a), left[part]])
+            inputs += neurons.T @ random.rows[part]
+            sums += neurons.sum(axis=0, dtype=np.float64)
+            if m > 1:
+                outputs += np.maximum(values, 0).T @ left[part]
+        away = inputs - np.outer(sums, random.frame.origin)
+        inside = np.column_stack([away @ random.frame.basis.T, sums])
+        own = random.directions @ (away if layout.affine else away[:h]).T
+        return unit * layout.join_core(inside[:h], outputs, inside[h:].T), unit * own
+
+    def _of_inputs(self, inside: FloatArray, own: FloatArray | None) -> tuple[SingleArray, SingleArray]:
+        """Weights (r, d) and constants (r,) of the input itself, from those inside (r, k + 1) and own ones (D, r)."""
+        frame = self.random.frame
+        w = inside[:, :-1] @ frame.basis
+        if own is not None:
+            w += own.T @ self.random.directions
+        return w.astype(np.float32), (inside[:, -1] - w @ frame.origin).astype(np.float32)
+
+    def added_to(self, arrow: Arrow) -> Arrow:
+        """The arrow with these rows as they are on average: the same for every direction, none coupled."""
+        random, a = self.random, self.a.astype(np.float64)
+        own, shared = self.layout.own(a), self.layout.core(a)
+        values, away = self.values[:AVERAGED_ROWS], random.rows[:AVERAGED_ROWS] - random.frame.origin
+        weight = random.weight[:AVERAGED_ROWS] * np.sqrt(len(random.rows) / max(len(values), 1))
+        columns = np.column_stack([values > 0, np.ones(len(values))]) * weight
+        off = away @ random.directions.T
+        spread = float(np.mean((off * weight) ** 2) / np.mean(weight**2)) if off.size else 0.0
+        block = spread * own.normal(columns.T @ columns, own)
+        gram = np.zeros((self.layout.columns,) * 2)
+        with_ones = np.column_stack([away @ random.frame.basis.T, np.ones(len(values))])
+        for part in _row_blocks(len(values)):
+            common = core_features(values[part], with_ones[part], weight[part, 0])
+            gram += common.T @ common
+        return arrow.plus(block, shared.normal(gram, shared))
+
+
+NEWTON_STEPS = 6
+STEP_PARTS = (1.0, 0.3, 0.1)  # parts of a step that are tried
+DAMPING = 1e-9  # of columns of norm one: scales of neurons are free
+ITERATIONS, CLOSE_ENOUGH = (
+    15,
+    1e-5,
+)  # of conjugate gradients, and the part of the first gradient, squared, that may be left
+ENOUGH_SQUARES = 0.03  # squares for each unknown: noise itself leaves them one each uncertain
+
+
+@dataclass(frozen=True)
+class JointFit:
+    """The network in the subspace, its weights in all other directions, and all answers it is fitted to."""
+
+    core: ReLUNetwork
+    extension: Extension
+    points: Points
+    anywhere: RandomAnswers
+
+    @cached_property
+    def random_residual(self) -> FloatArray:
+        """What is left of the answers at random inputs."""
+        return self.anywhere.residual(self.core, self.extension)
+
+    @cached_property
+    def square(self) -> float:
+        """Sum of the squares of all residuals."""
+        inside = sum(float((rows.residual(self.core) ** 2).sum()) for rows in answer_sets(self.points, self.extension))
+        return inside + float((self.random_residual**2).sum())
+
+    @property
+    def chi(self) -> float:
+        """Root mean square of all residuals, in deviations of the noise."""
+        return float(np.sqrt(self.square / self.answers))
+
+    @property
+    def answers(self) -> int:
+        """Number of answers."""
+        return int(self.points.f.size + self.extension.f.size + self.anywhere.f.size)
+
+    @property
+    def network(self) -> ReLUNetwork:
+        """The network as a function of the input itself."""
+        return self.extension.lifted(self.core, self.anywhere.frame)
+
+
+def polish_all(fit: JointFit) -> tuple[JointFit, FloatArray]:
+    """The fit with all parameters free, and the standard error (h,) of a weight of each neuron."""
+    for _ in range(NEWTON_STEPS):
+        arrow = arrow_equations(fit.core, fit.points, fit.extension)
+        random = Linearised(fit.anywhere, fit.core, fit.extension)
+        step = _gauss_newton_step(arrow, random, fit)
+        better = None if step is None else _best_part(fit, step)
+        if better is None:
+            break
+        gain, fit = fit.square - better.square, better
+        if gain < ENOUGH_SQUARES * arrow.unknowns:
+            break
+    return fit, _weight_errors(random.added_to(arrow), Layout.of(fit.core))
+
+
+def _best_part(fit: JointFit, step: ParameterStep) -> JointFit | None:
+    tries = (_moved_fit(fit, step, part) for part in STEP_PARTS)
+    return next((moved for moved in tries if moved.square < fit.square), None)
+
+
+def _gauss_newton_step(arrow: Arrow, random: Linearised, fit: JointFit) -> ParameterStep | None:
+    """The step, or None where the gradient promises that it would gain nothing."""
+    inverse = random.added_to(arrow).inverse(DAMPING)
+    products = random.back(fit.random_residual)
+    wanted = _plus((arrow.core_wanted, arrow.wanted), products, 1.0)
+    enough = ENOUGH_SQUARES * arrow.unknowns
+    if _dot(wanted, inverse @ wanted) < enough:
+        return None
+
+    def normal(step: ParameterStep) -> ParameterStep:
+        return _plus(arrow @ step, random.back(random.forward(step)), 1.0)
+
+    return _conjugate_gradients(normal, lambda gradient: inverse @ gradient, wanted, enough)
+
+
+def _conjugate_gradients(
+    normal: Callable[[ParameterStep], ParameterStep],
+    nearly: Callable[[ParameterStep], ParameterStep],
+    wanted: ParameterStep,
+    enough: float,
+) -> ParameterStep:
+    """Solve normal(step) = wanted; `nearly` inverts `normal` about, `enough` squares may be left to gain."""
+    step: ParameterStep = (np.zeros_like(wanted[0]), np.zeros_like(wanted[1]))
+    left, direction = wanted, nearly(wanted)
+    size = first = _dot(left, direction)
+    for _ in range(ITERATIONS):
+        if not size > max(CLOSE_ENOUGH * first, enough):
+            break
+        ahead = normal(direction)
+        length = size / _dot(direction, ahead)
+        step, left = _plus(step, direction, length), _plus(left, ahead, -length)
+        conditioned = nearly(left)
+        before, size = size, _dot(left, conditioned)
+        direction = _plus(conditioned, direction, size / before)
+    return step
+
+
+def _plus(one: ParameterStep, other: ParameterStep, factor: float) -> ParameterStep:
+    return one[0] + factor * other[0], one[1] + factor * other[1]
+
+
+def _dot(one: ParameterStep, other: ParameterStep) -> float:
+    return float(one[0] @ other[0] + np.vdot(one[1], other[1]))
+
+
+def _moved_fit(fit: JointFit, step: ParameterStep, part: float) -> JointFit:
+    core, own = part * step[0], part * step[1]
+    layout, old = Layout.of(fit.core), fit.extension
+    skip = old.skip + own[:, layout.h :] if layout.affine else old.skip
+    extension = replace(old, weights=old.weights + own[:, : layout.h], skip=skip)
+    return replace(fit, core=layout.moved(fit.core, core), extension=extension)
+
+
+def _weight_errors(arrow: Arrow, layout: Layout) -> FloatArray:
+    """Standard error of a weight of each neuron: over all directions, or in the subspace where there are none."""
+    if len(arrow.blocks):
+        variances = np.diagonal(np.linalg.inv(arrow.blocks), axis1=1, axis2=2)[:, : layout.h].mean(axis=0)
+    else:
+        of_core = np.diag(np.linalg.pinv(arrow.core, hermitian=True))
+        variances = layout.split_core(of_core)[0][:, : layout.k].mean(axis=1)
+    return np.asarray(np.sqrt(np.maximum(variances, 0)))
+
+
+SKIP_GONE = 1e-2  # of the largest term: what few digits may leave of the skip; the last fit tells if it was wrong
+
+
+def turned_fit(fit: JointFit) -> JointFit:
+    """The same fit without a skip term where the sides can be found, else as it is."""
+    (w, a), (b, c), skip = fit.core.weights, fit.core.biases, fit.core.skip
+    own = fit.extension
+    if skip is None:
+        return fit
+    weights = np.concatenate([w, own.weights.T], axis=1)
+    missing = -np.concatenate([skip, own.skip.T], axis=1)
+    terms = (a[:, None, :] * weights.T[None]).reshape(-1, len(w))
+    flip = find_turned(terms, missing.reshape(-1), gone=SKIP_GONE)
+    if flip is None:
+        return fit
+    sign = np.where(flip, -1.0, 1.0)
+    core = ReLUNetwork([sign[:, None] * w, a], [sign * b, c + a[:, flip] @ b[flip]])
+    return replace(fit, core=core, extension=replace(own, weights=sign * own.weights, skip=np.zeros_like(own.skip)))

@@ -1,0 +1,134 @@
+"""What `extract` asks of a method, and what it gets back.
+
+A `Method` runs one attempt. It returns a `Candidate`, a network that has still to be verified, with a `Certificate`
+of its errors and limits; or it raises `StageFailed`, which names the stage, the number and its limit. On the way it
+hands what is known so far to `keep`: a network of the input, or of a frame inside input space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from reluctant.geometry import DistanceNoise, FramedNetwork
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting
+from reluctant.verification import HeldOutRows
+from reluctant.verification.precision import Precision
+
+__all__ = ["BADLY_CONDITIONED", "Candidate", "Certificate", "Keep", "Method", "PartialNetwork", "StageFailed", "lifted"]
+
+PartialNetwork: TypeAlias = ReLUNetwork | FramedNetwork
+Keep: TypeAlias = Callable[[PartialNetwork], None]  # is told what is known so far
+
+
+def lifted(known: PartialNetwork) -> ReLUNetwork:
+    """What is known, as a function of the input itself."""
+    return known.lifted() if isinstance(known, FramedNetwork) else known
+
+
+class StageFailed(Exception):
+    """Hard luck in a stage; another attempt with other random choices may do better."""
+
+    def __init__(
+        self, stage: str, reason: str, *, number: float, limit: float, partial: PartialNetwork | None = None
+    ) -> None:
+        super().__init__(f"{stage}: {reason} ({number:.2g}, limit {limit:.2g})")
+        self.stage, self.reason, self.number, self.limit, self.partial = stage, reason, number, limit, partial
+
+
+BADLY_CONDITIONED = 1e3  # from here on a condition number is worth a word
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Standard errors and limits of a recovered network.
+
+    weight_errors: standard error of a weight of each hidden neuron, its output weights being of norm one.
+    resolution: a neuron whose slope changes by less than this along a line could hide in the noise; without a neuron
+        there is none to measure it by, and it says nothing.
+    radius: creases farther from the origin than this were not looked for; infinite where that says nothing.
+    width: the number of hidden neurons, up to equivalence: copies of a neuron count once, neurons that do
+        nothing not at all.
+    condition: condition number of the first layer, where layers above were found through its inverse; they lose
+        the digits of it.
+    layer: which layer's neurons these are, where there is more than one.
+    estimated: errors are standard errors of a fit to answers of few digits, and not bounds.
+    sums: units that stand for neurons that are always active, or carry others on: no answer tells more than their sum.
+    """
+
+    weight_errors: FloatArray
+    resolution: float
+    radius: float
+    condition: float | None = None
+    sums: int = 0
+    layer: str = ""
+    estimated: bool = False
+
+    @property
+    def width(self) -> int:
+        """Number of hidden neurons found."""
+        return len(self.weight_errors)
+
+    def __str__(self) -> str:
+        if not self.width:
+            return self._of_none()
+        largest = self.weight_errors.max(initial=0)
+        far = f", or farther out than {self.radius:.1e}," if np.isfinite(self.radius) else ""
+        where = f" in the {self.layer} layer" if self.layer else ""
+        known = f"weights to {largest:.1e} at worst"
+        if self.estimated:
+            known = (
+                f"weights to a standard error of {largest:.1e} (some may be off by tens of times that), biases to "
+                "about the noise of an answer"
+            )
+        return (
+            f"{self.width} neurons{where} up to equivalence, {known}. A neuron that bends the function by less than "
+            f"{self.resolution:.1e}{far} could be missing."
+        ) + self._of_two_layers()
+
+    def _of_none(self) -> str:
+        far = f", farther out than {self.radius:.1e}" if np.isfinite(self.radius) else ""
+        where = f" in the {self.layer} layer" if self.layer else ""
+        return (
+            f"No neuron was found{where}. One that bends the function by less than the noise of the answers{far}, or "
+            "only where nothing was asked, could be missing."
+        ) + self._of_two_layers()
+
+    def _of_two_layers(self) -> str:
+        sums, limits = "", ""
+        if self.sums:
+            sums = f" {self.sums} more units are the sum of neurons that are always active; which ones no answer tells."
+        if self.condition is not None and self.condition > BADLY_CONDITIONED:
+            limits = f" The first layer's weights have condition number {self.condition:.1e}, which limits the digits."
+        return sums + limits
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        errors, resolution = self.weight_errors.tolist(), self.resolution if self.width else None
+        return {
+            "weight errors": errors, "resolution": resolution, "radius": self.radius, "width": self.width,
+            "condition": self.condition, "sums": self.sums, "layer": self.layer,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A network that has still to be verified."""
+
+    network: ReLUNetwork
+    held_out: HeldOutRows | None = None
+    certificate: Certificate | None = None
+    limits: str = ""  # what the method cannot know, in words
+    precision: Precision | None = None  # the noise to verify at, where the target has few digits
+
+
+class Method(Protocol):
+    """Mathematics of one attempt; the driver owns attempts, limits and verification."""
+
+    def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:
+        """A candidate network, or StageFailed; `keep` is told what is known on the way."""

@@ -1,0 +1,251 @@
+"""Which creases of a line belong to the first layer, and whether there is one hidden layer or more.
+
+In a plane a first-layer neuron's crease is a whole straight line. One of a deeper neuron bends where it meets a
+crease below it, so it lies in one convex cell and cannot be there far away on both sides. A derivative on each side
+of a crease, across the line, tells in which direction to look. `look_along` serves the hyperplanes of depth three;
+`look_for_layers` tells `extract` which method to try next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from reluctant.geometry import DistanceNoise, Frame, Lines, gradients, scan_lines
+from reluctant.geometry.gradients import cross
+from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting
+
+__all__ = ["CreaseKinds", "LineInPlane", "look_along", "look_for_layers"]
+
+Ask = Callable[[FloatArray], FloatArray]
+
+OUTERMOST = 2.0  # how far beyond the outermost crease a piece is looked at, in its distance or the scale
+ACROSS_STEP = 0.03  # step across the line, of the length of a piece
+FAR_ALONG, NEAR_ALONG = 30.0, 1.5  # distances along a crease at which it is looked for, in distances of creases
+SHORTEST_CROSSING, LONGEST_CROSSING = 1e-5, 1e-3  # of the distance, for a crossing there
+OFF_COURSE = 20.0  # a crossing is so many times longer than the error of where it is expected
+MEETING_SHARE = 0.05  # of a crossing: how far from the expected place a crease may be
+SAME_PLACE = 1e-6  # of the distance: a crease this close to a known one is that one
+
+
+@dataclass(frozen=True)
+class LineInPlane:
+    """The creases on the first axis of a plane, the pieces between them, and which creases are first-layer ones.
+
+    sure: seen far away on both sides. likely: seen on one side there, and nearer on both. possible: on one side.
+    """
+
+    plane: Frame
+    t: FloatArray  # (c,)
+    middle: FloatArray  # (c + 1,) of the pieces
+    length: FloatArray  # (c + 1,)
+    slope: FloatArray  # (c + 1, m, 2) along the line and across; NaN where it was not measured
+    sure: BoolArray  # (c,)
+    likely: BoolArray  # (c,)
+    possible: BoolArray  # (c,)
+    spread: float  # typical distance of a crease, or size of an input
+    open: int  # intervals of the line that could not be resolved
+
+    def seen_in(self, frame: Frame) -> tuple[FloatArray, FloatArray]:
+        """Origin (k,) and axes (2, k) of the plane in coordinates of a frame that contains it."""
+        return (self.plane.origin - frame.origin) @ frame.basis.T, self.plane.basis @ frame.basis.T
+
+    def first(self, generous: bool = False) -> IntArray:
+        """Indices of the creases that are sure or likely; if `generous`, also of those that are possible."""
+        return np.flatnonzero(self.sure | self.likely | (self.possible & generous))
+
+
+def look_along(
+    ask: Ask,
+    plane: Frame,
+    lines: Lines,
+    known: FloatArray,
+    noise: DistanceNoise,
+    rng: np.random.Generator,
+    *,
+    most: int | None = None,
+) -> LineInPlane:
+    """Scan the first axis of a plane; positions `known` belong to hyperplanes that have been found before.
+
+    Cost: about five rows a crease, and 11 for each that is not known, or for as many of them as `most` says.
+    """
+
+    def ask_plane(y: FloatArray) -> FloatArray:
+        return ask(plane.points(y))
+
+    axis = replace(lines, origins=np.zeros((1, 2)), directions=np.eye(2)[:1])
+    scan = scan_lines(ask_plane, axis, noise, rng)
+    t = scan.creases.t
+    middle, length = _pieces_between(t, lines.scale)
+    slope = np.full((*scan.pieces.slope.shape, 2), np.nan)
+    slope[:, :, 0] = scan.pieces.slope
+    spread = lines.scale + (float(np.median(np.abs(t))) if len(t) else 0.0)
+    line = LineInPlane(plane, t, middle, length, slope, *_no_votes(len(t)), spread, int(scan.open.sum()))
+    new = (
+        _new_creases(t, known, lines.scale) & np.isfinite(middle[:-1]) & np.isfinite(middle[1:])
+    )  # some may be nowhere
+    if most is not None:
+        new[rng.permutation(np.flatnonzero(new))[most:]] = False
+    if not new.any():
+        return line
+    line, slope_sd = _look_across(ask_plane, line, new, lines.scale, noise, rng)
+    return _vote(ask_plane, line, np.flatnonzero(new), slope_sd, noise)
+
+
+def _look_across(
+    ask: Ask, line: LineInPlane, new: BoolArray, scale: float, noise: DistanceNoise, rng: np.random.Generator
+) -> tuple[LineInPlane, FloatArray]:
+    """Slopes across the line in the pieces beside new creases, and their noise."""
+    beside = np.flatnonzero(np.append(new, False) | np.append(False, new))
+    points = np.column_stack([line.middle[beside], np.zeros(len(beside))])
+    steps = ACROSS_STEP * np.minimum(line.length[beside], scale + np.abs(line.middle[beside]))
+    found = gradients(ask, points, np.eye(2)[1:], steps, noise, rng)
+    slope, sd = line.slope.copy(), np.full(len(line.middle), np.inf)
+    slope[beside, :, 1] = np.where(found.good[:, None], found.slope[:, :, 0], np.nan)
+    sd[beside] = found.sd
+    return replace(line, slope=slope), sd
+
+
+def _no_votes(n: int) -> tuple[BoolArray, BoolArray, BoolArray]:
+    return np.zeros(n, dtype=bool), np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+
+
+def _pieces_between(t: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
+    """Middles and lengths of the pieces between creases, the outermost cut off."""
+    if not len(t):
+        return np.zeros(1), np.array([scale])
+    beyond = OUTERMOST * np.maximum(scale, np.abs(t[[0, -1]]))
+    ends = np.concatenate([[t[0] - beyond[0]], t, [t[-1] + beyond[1]]])
+    return (ends[1:] + ends[:-1]) / 2, np.diff(ends)
+
+
+def _new_creases(t: FloatArray, known: FloatArray, scale: float) -> BoolArray:
+    if not len(known):
+        return np.ones(len(t), dtype=bool)
+    nearest = np.abs(t[:, None] - known[None]).min(axis=1)
+    return np.asarray(nearest > SAME_PLACE * (scale + np.abs(t)))
+
+
+def _vote(ask: Ask, line: LineInPlane, which: IntArray, slope_sd: FloatArray, noise: DistanceNoise) -> LineInPlane:
+    """Look for each crease far away on one side, then on the other; where they disagree, once more nearer."""
+    course = _Course.of(line, which, slope_sd)
+    ahead = course.is_critical(ask, np.arange(len(which)), FAR_ALONG, noise)
+    behind = np.zeros(len(which), dtype=bool)
+    behind[ahead] = course.is_critical(ask, np.flatnonzero(ahead), -FAR_ALONG, noise)
+    one_sided = ~behind
+    behind[~ahead] = course.is_critical(ask, np.flatnonzero(~ahead), -FAR_ALONG, noise)
+    one_sided &= ahead | behind
+    near = one_sided.copy()
+    for distance in (NEAR_ALONG, -NEAR_ALONG):
+        near[near] = course.is_critical(ask, np.flatnonzero(near), distance, noise)
+    sure, likely, possible = _no_votes(len(line.t))
+    sure[which], likely[which], possible[which] = ahead & behind, near, one_sided
+    return replace(line, sure=sure, likely=likely, possible=possible)
+
+
+@dataclass(frozen=True)
+class _Course:
+    """Where creases of a line go in its plane: start on the line, normal, and how well the course is known."""
+
+    t: FloatArray
+    normal: FloatArray  # (n, 2), of norm one; NaN where it is not known
+    error: FloatArray  # of its angle
+    size: FloatArray  # distance of the crease, and of others
+
+    @classmethod
+    def of(cls, line: LineInPlane, which: IntArray, slope_sd: FloatArray) -> _Course:
+        jump = line.slope[which + 1] - line.slope[which]
+        along = (jump[:, :, 0] ** 2).sum(axis=1)
+        ratio = (jump[:, :, 0] * jump[:, :, 1]).sum(axis=1) / along
+        normal = np.column_stack([np.ones(len(which)), ratio])
+        sd = np.hypot(slope_sd[which], slope_sd[which + 1])
+        return cls(
+            line.t[which],
+            normal / np.linalg.norm(normal, axis=1, keepdims=True),
+            sd / np.sqrt(along),
+            line.spread + np.abs(line.t[which]),
+        )
+
+    def is_critical(self, ask: Ask, which: IntArray, distance: float, noise: DistanceNoise) -> BoolArray:
+        """True where the crease is there, so many of its sizes along its course."""
+        size, normal = self.size[which], self.normal[which]
+        reach = np.maximum(SHORTEST_CROSSING * size, OFF_COURSE * np.abs(distance) * size * self.error[which])
+        seen = np.zeros(len(which), dtype=bool)
+        usable = np.flatnonzero(np.isfinite(normal).all(axis=1) & (reach < LONGEST_CROSSING * size))
+        if not len(usable):
+            return seen
+        tangent = np.column_stack([-normal[:, 1], normal[:, 0]])
+        points = np.column_stack([self.t[which], np.zeros(len(which))]) + (distance * size)[:, None] * tangent
+        reach = reach[usable]
+        seen[usable] = cross(ask, points[usable], normal[usable], reach, MEETING_SHARE * reach, noise).critical
+        return seen
+
+
+HOPELESS_SHARE = 0.1  # unresolved stretches for each crease
+FOLLOWED_FIRST = 12  # creases followed at first
+MORE_LINES = 3  # looked at if a line has none
+MOSTLY_STRAIGHT = 0.9  # straight creases of all: the others may be pairs too close to each other
+
+
+@dataclass(frozen=True)
+class CreaseKinds:
+    """Creases of a random line that were followed, and how many of them go straight on, far away on both sides."""
+
+    creases: int
+    straight: int
+    unresolved: int  # stretches of the line in which creases could not be told apart
+
+    @property
+    def hopeless(self) -> bool:
+        """True if the line is not made of pieces that any exact method could work with."""
+        return self.unresolved > HOPELESS_SHARE * self.creases
+
+    @property
+    def one_layer(self) -> bool:
+        """True if none of them bends."""
+        return self.creases > 0 and self.straight == self.creases
+
+    @property
+    def mostly_straight(self) -> bool:
+        """True if so few bend that it may be one layer with creases close to each other."""
+        return self.creases > 0 and self.straight >= MOSTLY_STRAIGHT * self.creases
+
+    def __str__(self) -> str:
+        if self.hopeless:
+            return f"{self.unresolved} stretches of a line could not be resolved: not made of linear pieces."
+        depth = "one hidden layer" if self.one_layer else "more than one hidden layer"
+        return f"{self.straight} of {self.creases} creases of a line go straight on: {depth}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+def look_for_layers(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> CreaseKinds:
+    """Follow some creases of a random line in a random plane, and all of another line if none of them bends.
+
+    Cost: about 5 rows a crease and 11 for each that is followed.
+    """
+    with oracle.stage("layers"):
+        kinds = _follow_some(oracle, noise, rng, FOLLOWED_FIRST)
+        for _ in range(MORE_LINES):
+            kinds = kinds if kinds.creases or kinds.unresolved else _follow_some(oracle, noise, rng, FOLLOWED_FIRST)
+        return (
+            _follow_some(oracle, noise, rng, None)
+            if kinds.mostly_straight and kinds.creases == FOLLOWED_FIRST
+            else kinds
+        )
+
+
+def _follow_some(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, most: int | None) -> CreaseKinds:
+    lines = Lines.random(rng, 1, oracle.dim)
+    line = Frame(lines.origins[0], lines.directions)
+    plane = line.extended(line.new_directions(1, rng))
+    seen = look_along(oracle.query, plane, lines, np.empty(0), noise, rng, most=most)
+    followed = len(seen.t) if most is None else min(most, len(seen.t))
+    return CreaseKinds(followed, int(seen.sure.sum()), seen.open)

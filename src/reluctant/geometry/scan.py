@@ -1,0 +1,239 @@
+"""`scan_lines`: all creases of a piecewise linear function along lines, every open interval of every line in one
+batch.
+
+Between two pieces one crease is expected where their lines meet. The function is asked just before and just after:
+if both answers lie on their pieces the crease is certified, if not there is more between them and the new samples
+become pieces of their own. Asking at the meeting point alone would not do, for the values agree there also when the
+function leaves the first piece early and joins the second before the meeting point. Nor would several outputs: the
+lines of pieces that are not neighbours hardly ever meet, but they do where two neurons with proportional outputs
+lie close together.
+
+Most of a crowded line is settled long before the last of it is. What is open then is searched in stretches, as if
+each were a line of its own, and put back among the other samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from reluctant.geometry.crease_search import (
+    CROWDED,
+    AskAt,
+    CreaseSearch,
+    LinePlaces,
+    LostAt,
+    sample_at,
+    start_afresh,
+    start_with_few,
+    start_with_pairs,
+)
+from reluctant.geometry.creases import Scan, before_creases, bends, creases_after, merge_equal
+from reluctant.geometry.lines import Lines
+from reluctant.geometry.rounds import Meetings, SearchRound, next_round
+from reluctant.geometry.samples import BoolArray, DistanceNoise, ExtraNoise, IntArray, Pieces, Samples
+from reluctant.numerics import FloatArray
+
+__all__ = ["Stretches", "little_is_open", "scan_lines"]
+
+Ask: TypeAlias = Callable[[FloatArray], FloatArray]
+Watch: TypeAlias = Callable[[Scan], None]
+Show: TypeAlias = Callable[[Samples], None]
+
+MOST_ROUNDS = 80
+CROWD_ROUNDS = 48  # in a crowd: what is open after that is begun afresh, so often, if it is a small part of the line
+FRESH_STARTS, FEW_OPEN = 4, 0.02
+
+
+def scan_lines(
+    ask: Ask,
+    lines: Lines,
+    noise: DistanceNoise,
+    rng: np.random.Generator,
+    *,
+    few: bool = False,
+    close: bool = False,
+    places: FloatArray | None = None,
+    most: int | None = None,
+    watch: Watch | None = None,
+    ask_at: AskAt | None = None,
+    lost: ExtraNoise | None = None,
+) -> Scan:
+    """Find every crease on every line, from limit to limit; `watch` is shown what is known after every round.
+
+    `ask` answers rows; `ask_at`, if given, positions t on lines of these indices: rows need not be written out here.
+
+    Every line is also looked at in `places` (p,), positions where something narrow is known to be. After `most`
+    rows the search ends as it stands, with intervals open. `close` creases, with little between them for their noise,
+    are looked for as carefully as in a crowd. `lost`, if given, says how much more noise answers have than `noise`
+    by what they are.
+
+    Cost: about five rows a crease, and 16 a line; 5 a line where `few` creases are expected.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):  # positions that rounding makes one give no slope
+        lost_at = None if lost is None else _lost_by_rows(lost, lines)
+        search = CreaseSearch(ask_at or _ask_by_rows(ask, lines), lines, noise, crowded=close, lost_at=lost_at)
+        samples = start_with_few(search, rng) if few else start_with_pairs(search, rng)
+        if places is not None:
+            samples = samples + sample_at(search, places)
+        samples, left = _searched(search, samples, rng, most, watch)
+        return _ended_scan(search, samples, left)
+
+
+def _ask_by_rows(ask: Ask, lines: Lines) -> AskAt:
+    return lambda line, t: ask(lines.points(line, t))
+
+
+def _lost_by_rows(lost: ExtraNoise, lines: Lines) -> LostAt:
+    return lambda line, t, answers: lost(lines.points(line, t), answers)
+
+
+@dataclass(frozen=True)
+class _EndTerms:
+    """Where a search ends though something is open, in rows and in rounds since it began; and who sees its samples."""
+
+    most: int | None
+    begun: int
+    show: Show | None
+
+    def are_over(self, search: CreaseSearch, seen: SearchRound) -> bool:
+        """Too many rows, or rounds of a crowd, or nothing gets better."""
+        rounds, rows = search.counts.rounds - self.begun, len(seen.samples)
+        if search.has_too_many(seen.samples, seen.pieces) or (self.most is not None and rows >= self.most):
+            return True
+        return rounds >= (CROWD_ROUNDS if search.is_crowded(seen.samples) else MOST_ROUNDS)
+
+
+def _searched(
+    search: CreaseSearch, samples: Samples, rng: np.random.Generator, most: int | None, watch: Watch | None
+) -> tuple[Samples, LinePlaces]:
+    """All samples, and where something is left open; a few places of a crowd are begun afresh."""
+    show: Show | None = None if watch is None else lambda known: watch(_scan_so_far(search, known))
+
+    def begun(samples: Samples) -> tuple[Samples, LinePlaces]:
+        return _rounds(search, _shown(samples, show), _EndTerms(most, search.counts.rounds, show))
+
+    samples, left = begun(samples)
+    for _ in range(FRESH_STARTS):
+        if not 0 < len(left) < FEW_OPEN * len(search.pieces(samples)) or not search.is_crowded(samples):
+            break
+        samples, left = begun(start_afresh(search, samples, left, rng))
+    return samples, left
+
+
+def _rounds(search: CreaseSearch, samples: Samples, terms: _EndTerms) -> tuple[Samples, LinePlaces]:
+    """Ask until nothing is open, or nothing gets better; then also where something is left open."""
+    while True:
+        seen = next_round(search, samples)
+        if not seen.wanted:
+            return seen.samples, seen.open
+        if terms.are_over(search, seen):
+            return seen.samples, seen.open + seen.wanted.places
+        samples = _shown(seen.samples + search.ask_all(seen.wanted), terms.show)
+        if little_is_open(search, seen):
+            samples = _rounds_in_part(search, samples, seen, terms)
+
+
+def _rounds_in_part(search: CreaseSearch, samples: Samples, seen: SearchRound, terms: _EndTerms) -> Samples:
+    """All samples, after rounds around what is open."""
+    stretches = Stretches.around(seen)
+    inside, others = stretches.apart(samples)
+    most = None if terms.most is None else terms.most - len(others)
+    show = terms.show
+    show_all: Show | None = None if show is None else lambda known: show(stretches.together(known, others))
+    inside, _ = _rounds(stretches.search(search, seen), inside, replace(terms, most=most, show=show_all))
+    return stretches.together(inside, others)
+
+
+def _shown(samples: Samples, show: Show | None) -> Samples:
+    if show is not None:
+        show(samples)
+    return samples
+
+
+def _scan_so_far(search: CreaseSearch, s: Samples) -> Scan:
+    """What is known in the middle of the search: pieces, and the creases that are certified by now."""
+    pieces = search.pieces(s)
+    left = before_creases(s, pieces)
+    left = left[pieces.first[left + 1] - pieces.last[left] <= 1]
+    left = left[Meetings.of(s, pieces, left, search.sd).certified & bends(pieces, left)]
+    return Scan(s, pieces, creases_after(s, pieces, left), np.zeros(len(search.lines), dtype=int))
+
+
+def _ended_scan(search: CreaseSearch, s: Samples, left: LinePlaces) -> Scan:
+    """What is known at the end: every piece but the last of a line is followed by a crease."""
+    pieces = merge_equal(s, search.pieces(s), search.is_crowded(s))
+    creases = creases_after(s, pieces, before_creases(s, pieces))
+    return Scan(s, pieces, creases, np.bincount(left.line, minlength=len(search.lines)))
+
+
+PIECES_BESIDE = 3  # pieces on either side of a place that belong to its stretch
+MANY_FOR_ONE = 10  # pieces for each sample that is wanted
+
+
+def little_is_open(search: CreaseSearch, seen: SearchRound) -> bool:
+    """Whether parts of a crowd, between pieces, are all that is left to look at."""
+    if len(seen.pieces) <= max(CROWDED, MANY_FOR_ONE * len(seen.wanted)) or not search.is_crowded(seen.samples):
+        return False
+    return bool(np.isin(seen.wanted.places.line, seen.samples.line[seen.pieces.first]).all())
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """Parts of lines: which line, from where to where; in order, and none touches another."""
+
+    line: IntArray
+    low: FloatArray
+    high: FloatArray
+
+    @classmethod
+    def around(cls, seen: SearchRound) -> Stretches:
+        """Those around all that is wanted, from the end of a piece to that of another, or of the line."""
+        s, pieces = seen.samples, seen.pieces
+        line = s.line[pieces.first]
+        near = _pieces_near(s, pieces, seen.wanted.places)
+        new_line = np.append(True, line[1:] != line[:-1])
+        starts = np.flatnonzero(near & (new_line | ~np.append(False, near[:-1])))
+        stops = np.flatnonzero(near & (np.append(new_line[1:], True) | ~np.append(near[1:], False)))
+        low = np.where(new_line[starts], -np.inf, s.t[pieces.first[starts]])
+        high = np.where(np.append(new_line[1:], True)[stops], np.inf, s.t[pieces.last[stops]])
+        return cls(line[starts], low, high)
+
+    def apart(self, s: Samples) -> tuple[Samples, Samples]:
+        """The samples inside, numbered by stretch instead of line, and the others."""
+        number = np.full(len(s), -1)
+        for line in np.unique(self.line):
+            here, own = np.flatnonzero(s.line == line), np.flatnonzero(self.line == line)
+            at = np.searchsorted(self.low[own], s.t[here], side="right") - 1
+            inside = (at >= 0) & (s.t[here] <= self.high[own[at]])
+            number[here[inside]] = own[at[inside]]
+        chosen = np.flatnonzero(number >= 0)
+        return replace(s.chosen(chosen), line=number[chosen]), s.chosen(np.flatnonzero(number < 0))
+
+    def together(self, inside: Samples, others: Samples) -> Samples:
+        """All samples, numbered by line again."""
+        return others + replace(inside, line=self.line[inside.line])
+
+    def search(self, whole: CreaseSearch, seen: SearchRound) -> CreaseSearch:
+        """The same search, asked about stretches."""
+        lost = whole.lost_at
+        return replace(
+            whole,
+            ask_at=lambda at, t: whole.ask_at(self.line[at], t),
+            lost_at=None if lost is None else lambda at, t, answers: lost(self.line[at], t, answers),
+            usual=seen.usual,
+        )
+
+
+def _pieces_near(s: Samples, pieces: Pieces, places: LinePlaces) -> BoolArray:
+    """Which pieces are beside one of these places."""
+    edges = np.zeros(len(pieces) + 1, dtype=int)
+    for line in np.unique(places.line):
+        own = np.flatnonzero(s.line[pieces.first] == line)
+        at = np.searchsorted(s.t[pieces.last[own]], places.t[places.line == line])
+        np.add.at(edges, own[0] + np.maximum(at - PIECES_BESIDE, 0), 1)
+        np.add.at(edges, own[0] + np.minimum(at + PIECES_BESIDE + 1, len(own)), -1)
+    return np.cumsum(edges)[:-1] > 0

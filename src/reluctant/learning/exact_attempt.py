@@ -1,0 +1,154 @@
+"""The first try of `learn`: what a health check refuses, the noise to work with, and one attempt of the exact
+method.
+
+The exact method is the cheapest where it works. Noise is measured on more lines than a health check takes, and
+never below the number format: a target that is flat nearly everywhere rounds to exact zeros there, and what it
+does inside a bump is another matter. What looks flat is not refused, for it may have a bump.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reluctant.extraction.attempts import FEW_DIGITS_TOLERANCE
+from reluctant.extraction.depth_two import DepthTwo
+from reluctant.extraction.few_digits import FewDigits
+from reluctant.extraction.method import StageFailed
+from reluctant.extraction.prospects import answered_far_out, exact_refusal, too_few_digits
+from reluctant.geometry import DistanceNoise
+from reluctant.geometry.samples import NOISE_SAFETY
+from reluctant.health import Health
+from reluctant.health.answers import narrowest_format
+from reluctant.health.noise import measure_noise
+from reluctant.health.words import coarse_behind
+from reluctant.learning.models import oriented_network
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.oracles import Counting, Oracle, Wrapper
+from reluctant.oracles.base import Kind
+from reluctant.oracles.ledger import Ledger
+from reluctant.results import Outcome
+from reluctant.verification.agreement import Verification, examine
+from reluctant.verification.comparison import MOST_TOLERANCE
+
+__all__ = [
+    "VERIFICATION_POINTS",
+    "ExactTry",
+    "refusal_of",
+    "try_exact",
+    "unread_behind_link",
+    "unreadable",
+    "working_noise",
+]
+
+SATURATED_REASON = (
+    "Where learn looks, far out at the latest, answers saturate and no values can be read from them. Use "
+    "extract, which looks by itself inside a box in which they do not (reluctant extract --link)."
+)
+FLAT_OUTCOMES = {Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.TOO_NOISY}  # as a bump looks from outside
+
+
+def refusal_of(health: Health) -> Outcome | None:
+    """Why a target cannot be learned, or None; what looks flat may have a bump."""
+    labels = health.answers is Kind.LABELS and health.refusal is not Outcome.CONSTANT
+    if health.refusal is not None and (health.refusal not in FLAT_OUTCOMES or labels):
+        return health.refusal
+    return Outcome.OUT_OF_REACH if exact_refusal(health) is Outcome.OUT_OF_REACH else None
+
+
+def unread_behind_link(health: Health) -> tuple[Outcome, str] | None:
+    """Why values that a link reads cannot be learned in all of space, or None."""
+    if health.behind is not None and health.behind.too_coarse:
+        return Outcome.LOW_PRECISION, coarse_behind(health)
+    certain = health.refusal is Outcome.NON_FINITE and health.behind is not None and not health.behind.certain
+    if not certain and (health.behind is None or health.refusal is not None or answered_far_out(health)):
+        return None
+    return unreadable(health)
+
+
+def unreadable(health: Health) -> tuple[Outcome, str]:
+    """Of values that a link cannot read everywhere: for noise, or because probabilities saturate."""
+    if health.deterministic:
+        return Outcome.OUT_OF_REACH, SATURATED_REASON
+    return Outcome.LOW_PRECISION, too_few_digits(health, tried=False)
+
+
+NOISE_LINES = 12
+FORMAT_ROUNDINGS = 2.0  # of the largest answer in its number format
+
+
+def working_noise(oracle: Counting, health: Health, answers: FloatArray, rng: np.random.Generator) -> DistanceNoise:
+    """Noise by distance from the origin, of a target that gave these answers to random points. Cost: 60 rows."""
+    known = DistanceNoise.of(health, oracle.dim)
+    with oracle.stage("noise"):
+        reading = measure_noise(oracle, rng, lines=NOISE_LINES)
+    rounding = FORMAT_ROUNDINGS * unit_roundoff(narrowest_format(answers)) * float(np.abs(answers).max())
+    near = max(known.near, NOISE_SAFETY * reading.sd if reading else 0.0, rounding)
+    # Far out all of a few lines may meet neurons that are off: roundings of sums grow like the inputs do.
+    return DistanceNoise(near, max(known.growth, near / float(np.sqrt(oracle.dim))))
+
+
+VERIFICATION_POINTS = 36  # at each scale
+COMPARED_ROWS = 256  # rows at which a network is compared to itself without its skip term
+MOST_OF_FEW = 8000  # with few digits, where a line takes 50 to 100 a neuron: what is curved takes many more
+FEW_LINES = 2  # that the method for few digits may try
+MOST_ON_LINE = 12_000  # rows: a line of two thousand neurons takes no more
+
+
+@dataclass(frozen=True)
+class ExactTry:
+    """What the exact method gave: a network with its verification, or why there is none."""
+
+    network: ReLUNetwork | None = None
+    verification: Verification | None = None
+    failure: str = ""
+
+    @property
+    def verified(self) -> bool:
+        """True if there is a network and it passed."""
+        return self.verification is not None and self.verification.ok
+
+
+def try_exact(
+    oracle: Counting, health: Health, noise: DistanceNoise, rng: np.random.Generator, *, few_digits: bool = False
+) -> ExactTry:
+    """One attempt of `DepthTwo`, or of `FewDigits`, verified.
+
+    Cost: about one row a parameter, and 110 and one a neuron; of few digits as `FewDigits` takes.
+    """
+    method = FewDigits(lines=FEW_LINES) if few_digits else DepthTwo()
+    try:
+        candidate = method.run(
+            _stopping(oracle, MOST_OF_FEW if few_digits else MOST_ON_LINE), noise, rng, lambda part: None
+        )
+    except (StageFailed, np.linalg.LinAlgError) as failure:
+        return ExactTry(failure=str(failure))
+    network = oriented_network(candidate.network, rng.standard_normal((COMPARED_ROWS, oracle.dim)), noise.near)
+    verification = examine(
+        oracle, network, rng, noise=health.noise, points=VERIFICATION_POINTS, per_neuron=0, held_out=candidate.held_out,
+        most_tolerance=FEW_DIGITS_TOLERANCE if few_digits else MOST_TOLERANCE,
+    )  # fmt: skip
+    return ExactTry(network, verification, "" if verification.ok else str(verification))
+
+
+class _StopsOnLine(Wrapper):
+    """Ends an attempt whose first line is not getting anywhere: noise larger than measured is taken for creases."""
+
+    transparent = True
+
+    def __init__(self, inner: Oracle, ledger: Ledger, most: int) -> None:
+        super().__init__(inner)
+        self.ledger, self.most, self.rows = ledger, most, 0
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on, unless too much was asked on the line."""
+        self.rows += len(rows) if self.ledger.stage == "line" else 0
+        if self.rows > self.most:
+            raise StageFailed("line", "creases without end", number=self.rows, limit=self.most)
+        return self.inner.answer(rows)
+
+
+def _stopping(oracle: Counting, most: int) -> Counting:
+    return Counting(_StopsOnLine(oracle.inner, oracle.ledger, most), oracle.ledger, oracle.facts.domain)

@@ -1,0 +1,390 @@
+"""`learn`: any one-hidden-layer network, to a given accuracy; general position is not assumed.
+
+Random points are asked first, then the exact method gets one attempt. Where its network is not verified or does
+not explain the points, lines are laid through what is not explained, the hyperplanes of their creases are
+followed, and the output weights are fitted anew. `Learner` is one such run and keeps the best network so far. By
+lines it asks no more than a network with the neurons found takes: a target that has no such network has creases
+without end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from reluctant.errors import BudgetExhausted, InvalidInput, TargetError
+from reluctant.extraction.prospects import evidence_of_clipping, exact_refusal, few_digits_are_enough
+from reluctant.geometry import DistanceNoise
+from reluctant.geometry.samples import NOISE_SAFETY
+from reluctant.health import Health
+from reluctant.health.check import examine as examine_health
+from reluctant.learning.accuracy import (
+    DrawnPoints,
+    check_network,
+    draw_points,
+    output_units,
+    points_to_see,
+    remaining_risk,
+)
+from reluctant.learning.crease_planes import CreasePlanes
+from reluctant.learning.exact_attempt import (
+    VERIFICATION_POINTS,
+    refusal_of,
+    try_exact,
+    unread_behind_link,
+    unreadable,
+    working_noise,
+)
+from reluctant.learning.line_search import improve_by_lines
+from reluctant.learning.models import Model, closely_checked, fitted_model, model_of, oriented_model
+from reluctant.learning.theory import TheoremCost, asked_by_theorem
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import Rng, as_generator
+from reluctant.oracles import Counting, Oracle, Rows
+from reluctant.oracles.limits import guarded
+from reluctant.oracles.open import as_opened
+from reluctant.results import Outcome, Result, ended_by
+from reluctant.verification.agreement import examine as examine_network
+from reluctant.verification.comparison import EXACT_TOLERANCE
+
+__all__ = [
+    "EPS",
+    "NARROWEST",
+    "NEAR_FLOOR",
+    "EnoughAsked",
+    "Learner",
+    "learn",
+    "limited_oracle",
+    "limits_in_words",
+    "most_rows",
+    "stands_out",
+    "steepest",
+]
+
+MOST_SEARCHES = 20  # times the points of one search
+MOST_ROWS_A_NEURON = 100  # times d + 5: the hardest targets that are learned take half of it
+FEWEST_NEURONS = 100
+
+
+class EnoughAsked(Exception):
+    """The limit of a run is reached."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"Stopped after {most} rows, more than a network with the neurons found takes: the target may not have "
+            "one hidden layer. Use extract if it has several."
+        )
+
+
+def most_rows(points: int, dim: int, neurons: int) -> int:
+    """Rows for a search with so many points and so many neurons found, at least a hundred."""
+    return MOST_SEARCHES * points + MOST_ROWS_A_NEURON * (dim + 5) * max(neurons, FEWEST_NEURONS)
+
+
+def limited_oracle(oracle: Counting, most: Callable[[], int]) -> Counting:
+    """The same target, to which no more than `most` rows are sent; the limit may grow."""
+
+    @contextmanager
+    def enough(passed: int, asked: int) -> Iterator[None]:
+        if passed + asked > most():
+            raise EnoughAsked(most())
+        yield
+
+    return guarded(oracle, enough)
+
+
+NEAR_FLOOR = 100.0  # times the noise: an error that has reached this leaves nothing to find
+FAR_FROM_MOST = 1e4  # times as far from the middle as most answers is one inside a bump
+
+
+def limits_in_words(model: Model, floor: float, eps: float, points: int, *, few_digits: bool) -> str:
+    """In words: what noise allows, and what eps allows to be missing; floor: the error that noise looks like."""
+    checked, said = model.checked, []
+    if few_digits or max(checked.accuracy.error, eps) < NEAR_FLOOR * floor:
+        said.append(f"The noise of the answers alone is a relative square error of about {floor:.0e}.")
+    if checked.narrow and checked.largest > EXACT_TOLERANCE:
+        count = f"{checked.narrow} of {points}"
+        said.append(f"{count} random points stand out: something narrow is missing. A smaller eps would look for it.")
+    if not model.good_for(eps) and not few_digits:
+        said.append("If the target may have several hidden layers, use extract: it follows creases that bend.")
+    return " ".join(said)
+
+
+def steepest(model: Model, drawn: DrawnPoints) -> float | None:
+    """How steep the steepest neuron is, in deviations of the output; None if there is no neuron."""
+    units = output_units(drawn.answers, np.ones(len(drawn.rows)))
+    return float(np.abs(model.planes.jump / np.sqrt(units)).max()) if len(model.planes) else None
+
+
+def stands_out(drawn: DrawnPoints) -> bool:
+    """True if a few points are far from where all the others are."""
+    off = np.abs(drawn.answers - np.median(drawn.answers, axis=0)).max(axis=1)
+    return bool(off.max() > FAR_FROM_MOST * np.median(off))
+
+
+HEALTH_LINES = 4
+# Tolerances are wide, for noise differs from place to place; where that hides too much, less is taken for noise.
+CAUTION, ALL_CAUTION = (1.0, 0.3, 0.1, 0.1, 0.1), (1.0, 1.0, 1.0)
+AIM = 0.3  # of eps: an error that is chosen for being small is larger at new points
+PATIENCE, FEW_DIGITS_PATIENCE = 6, 12  # lines in a row that make nothing better
+NEAR_NOISE = 4.0  # times the noise, where the network is verified: two deviations
+VERIFIED = "verified"
+
+
+@dataclass
+class Learner:
+    """One call of `learn`: what it has spent, the best network so far and what speaks for it."""
+
+    oracle: Counting
+    eps: float
+    points: int  # random ones, to see what is narrow
+    rng: np.random.Generator
+    before: dict[str, Rows] = field(init=False)
+    exact: ReLUNetwork | None = None  # what the exact method gave
+    kept: Model | None = None  # the best so far
+    constant_only: ReLUNetwork | None = None  # of a target that never changed
+    neurons: int = 0  # that were found
+    evidence: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.before = dict(self.oracle.ledger.stages)
+
+    def go(self) -> Outcome:
+        """All of it, to a named end."""
+        self.evidence["eps"] = self.eps
+        health = self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
+        unread, refusal = unread_behind_link(health), refusal_of(health)
+        if unread is not None:
+            return self.refused(unread)
+        if refusal is not None:
+            return refusal
+        drawn = draw_points(self.oracle, self.points, self.rng)
+        if health.refusal is not None and not stands_out(drawn):
+            return self.nothing_there(health.refusal, drawn)
+        noise = working_noise(self.oracle, health, drawn.answers, self.rng)
+        model = self.exactly(health, drawn, noise)
+        if model is None or not (self.at_noise(model, noise) or (self.verified and model.good_for(self.eps))):
+            model, drawn = self.by_lines(model, drawn, noise)
+        return self.outcome(model, drawn, health, noise)
+
+    def refused(self, why: tuple[Outcome, str]) -> Outcome:
+        """The outcome; its reason is told."""
+        outcome, self.evidence["reason"] = why
+        return outcome
+
+    def ended_by(self, error: TargetError) -> Result:
+        """The result of a run that an error of the target ended."""
+        outcome, health = ended_by(error, self.oracle), self.evidence.get("health")
+        if outcome is Outcome.OUT_OF_REACH and health is not None:
+            return self.result(self.refused(unreadable(health)))
+        return self.result(outcome, error=str(error))
+
+    def nothing_there(self, refusal: Outcome, drawn: DrawnPoints) -> Outcome:
+        """A constant is a network too, but something narrow may be missing from it."""
+        if refusal is Outcome.CONSTANT:
+            self.constant_only = self.constant(drawn)
+            self.evidence["risk"] = remaining_risk(len(drawn.rows))
+        return refusal
+
+    def constant(self, drawn: DrawnPoints) -> ReLUNetwork:
+        """The answer that most points have."""
+        return ReLUNetwork([np.zeros((self.oracle.outputs, self.oracle.dim))], [np.median(drawn.answers, axis=0)])
+
+    def exactly(self, health: Health, drawn: DrawnPoints, noise: DistanceNoise) -> Model | None:
+        """The network of the exact method, if it gives one; of a target that is flat, the constant."""
+        if health.refusal is not None:
+            return self.keep(model_of(self.oracle, self.constant(drawn), drawn, noise, self.rng))
+        refused = exact_refusal(health) is not None
+        # Noise that stays the same is cheap to leave behind; in float32 the attempt may take longer than lines do.
+        cheap = health.number_format == "float64" and few_digits_are_enough(health, self.oracle)
+        if refused and not (self.few_digits and cheap):
+            return None
+        tried = try_exact(self.oracle, health, noise, self.rng, few_digits=refused)
+        self.evidence |= {"exact": tried.failure or VERIFIED, "verification": tried.verification}
+        self.exact = tried.network
+        if tried.network is None:
+            return None
+        return self.keep(self.settled(model_of(self.oracle, tried.network, drawn, noise, self.rng), drawn, noise))
+
+    def by_lines(self, exact: Model | None, drawn: DrawnPoints, noise: DistanceNoise) -> tuple[Model, DrawnPoints]:
+        """Learn from lines until the error is small enough at random points that led no line."""
+        self.oracle = limited_oracle(self.oracle, self.most_rows)
+        model = exact if exact is not None and self.verified else self.from_scratch(drawn, noise)
+        for k, caution in enumerate(CAUTION if self.few_digits else ALL_CAUTION):
+            improved = improve_by_lines(
+                self.oracle, model, drawn, noise.times(caution), self.rng,
+                eps=AIM * self.eps, patience=FEW_DIGITS_PATIENCE if self.few_digits else PATIENCE, keep=self.keep,
+            )  # fmt: skip
+            if improved is not model or k == 0:
+                drawn = draw_points(self.oracle, self.points, self.rng)
+                model = self.keep(self.checked_again(improved, drawn, noise))
+            elif caution == 1:
+                break
+            if model.good_for(self.eps) or model.checked.accuracy.error < NEAR_FLOOR * self.floor(model, noise):
+                break
+        return self.best_of(model, exact, drawn, noise), drawn
+
+    def best_of(self, model: Model, exact: Model | None, drawn: DrawnPoints, noise: DistanceNoise) -> Model:
+        """If the model is not good enough: the exact method's, or the mean, if that is better."""
+        if model.good_for(self.eps):
+            return model
+        mean = ReLUNetwork([np.zeros((self.oracle.outputs, self.oracle.dim))], [drawn.answers.mean(axis=0)])
+        others = [mean] if exact is None else [exact.network, mean]
+        for network in others:
+            other = self.settled(model_of(self.oracle, network, drawn, noise, self.rng), drawn, noise)
+            model = other if other.better_than(model) else model
+        return model
+
+    def checked_again(self, model: Model, drawn: DrawnPoints, noise: DistanceNoise) -> Model:
+        """Measured at new points as it would be given back: without a skip term, if that costs no accuracy."""
+        if model.good_for(self.eps):
+            turned = self.settled(oriented_model(self.oracle, model, drawn, noise, self.rng), drawn, noise)
+            if turned.good_for(self.eps) or turned.network is model.network:
+                return turned
+        again = replace(model, checked=check_network(self.oracle, model.network, drawn, noise, self.rng))
+        return self.settled(again, drawn, noise)
+
+    def settled(self, model: Model, drawn: DrawnPoints, noise: DistanceNoise) -> Model:
+        """Measured more closely, if it seems to be good enough."""
+        if not model.good_for(self.eps):
+            return model
+        return closely_checked(self.oracle, model, drawn, noise, self.rng, self.eps)
+
+    def most_rows(self) -> int:
+        """That may be asked by lines, by what was found so far."""
+        return most_rows(self.points, self.oracle.dim, self.neurons)
+
+    @property
+    def few_digits(self) -> bool:
+        """True if noise is what makes the target hard."""
+        return exact_refusal(self.evidence["health"]) is Outcome.LOW_PRECISION
+
+    def at_noise(self, model: Model, noise: DistanceNoise) -> bool:
+        """True if few digits are all that is left to gain, and the method for them has explained the answers."""
+        near = model.checked.accuracy.error < NEAR_NOISE * self.floor(model, noise)
+        return self.few_digits and self.verified and near
+
+    def floor(self, model: Model, noise: DistanceNoise) -> float:
+        """Relative square error that the noise of the answers looks like by itself."""
+        return float((noise.near / NOISE_SAFETY) ** 2 / model.checked.accuracy.variance)
+
+    def from_scratch(self, drawn: DrawnPoints, noise: DistanceNoise) -> Model:
+        """No hyperplane: a constant if that is nearly all there is to see, else an affine map."""
+        flat = model_of(self.oracle, self.constant(drawn), drawn, noise, self.rng)
+        if flat.checked.mostly_right:
+            return flat
+        nothing = CreasePlanes.none(self.oracle.dim, self.oracle.outputs)
+        return fitted_model(self.oracle, nothing, drawn, noise, self.rng)
+
+    @property
+    def verified(self) -> bool:
+        """True if what the exact method gave passed; also for a constant, which is all there is of it."""
+        return self.evidence.get("exact", VERIFIED) == VERIFIED
+
+    def keep(self, model: Model) -> Model:
+        """Remember the best network, should the run end here."""
+        self.neurons = max(self.neurons, len(model.planes))
+        if model.better_than(self.kept):
+            self.kept = model
+        return model
+
+    def outcome(self, model: Model, drawn: DrawnPoints, health: Health, noise: DistanceNoise) -> Outcome:
+        """Say what the network is good for."""
+        self.kept = model
+        if not model.good_for(self.eps):
+            self.evidence |= evidence_of_clipping(self.oracle, health, Outcome.NOT_ACCURATE, self.rng)
+            self.evidence |= self.limits(model, noise)
+            return Outcome.NOT_ACCURATE
+        self.evidence |= self.limits(model, noise)
+        self.evidence["risk"] = remaining_risk(len(drawn.rows), steepest(model, drawn))
+        if model.network is not self.exact:
+            self.evidence["verification"] = examine_network(
+                self.oracle, model.network, self.rng, noise=health.noise, points=VERIFICATION_POINTS
+            )
+        verification = self.evidence["verification"]
+        self.evidence["theorem"] = self.theorem(model)
+        if verification.ok and model.checked.largest <= verification.tol and exact_refusal(health) is None:
+            return Outcome.RECOVERED
+        return Outcome.LEARNED
+
+    def limits(self, model: Model, noise: DistanceNoise) -> dict[str, str]:
+        """In words, where there is something to say."""
+        said = limits_in_words(model, self.floor(model, noise), self.eps, self.points, few_digits=self.few_digits)
+        return {"limits": said} if said else {}
+
+    def theorem(self, model: Model) -> TheoremCost | None:
+        """The theorem's parameters for the network found, beside what was spent."""
+        spent = self.spent()
+        used = {
+            "queries": float(sum(spent.values(), Rows()).queries),
+            "samples": float(spent.get("outputs", Rows()).queries),
+            "features": float(len(model.planes)),
+        }
+        return asked_by_theorem(model.network, self.eps * model.checked.accuracy.variance, used)
+
+    def result(self, outcome: Outcome, **evidence: Any) -> Result:
+        """How it ended, with the best network."""
+        network = self.constant_only if self.kept is None else self.kept.network
+        if self.kept is not None:
+            self.evidence["accuracy"] = self.kept.checked.accuracy
+        return Result(outcome, network, self.spent(), self.oracle.ledger.last_stage, self.evidence | evidence)
+
+    def spent(self) -> dict[str, Rows]:
+        """Rows of this run, by stage."""
+        return self.oracle.ledger.since(self.before)
+
+
+EPS, NARROWEST = 1e-6, 0.01
+MOST_NUMBERS = 2**27  # of all random points together: a gigabyte
+
+
+def learn(oracle: Oracle, *, eps: float = EPS, rng: Rng = 0, narrowest: float = NARROWEST) -> Result:
+    """Learn a one-hidden-layer network, whatever its neurons, to relative square error `eps` under the Gaussian.
+
+    Arguments:
+        oracle: the target, in all of space.
+        eps: mean square error allowed for standard Gaussian inputs, over the variance of each output.
+        rng: seed of all random choices.
+        narrowest: width of a bump, up to distance 1 from the origin, that must not be missed; one at distance 3 must
+            be 55 times as wide. Cost grows like 1/narrowest.
+
+    The outcome is `recovered` if the network also passes verification, `learned` if its error is at most eps, and
+    `not-accurate-enough`, with the best network, if it is not. Evidence holds the accuracy with a confidence interval
+    and the remaining risk.
+
+    Cost: exact extraction and 29 / narrowest rows; where that is not enough, as many again or more and 20 d to 90 d
+    rows a neuron, of answers with four decimals up to 250 d. By lines no more is asked than `limit.most_rows` says.
+    """
+    if not 0 < eps < 1:
+        raise InvalidInput.about("eps", got=eps, expected="a number between 0 and 1")
+    if not 0 < narrowest <= 1:
+        raise InvalidInput.about("narrowest", got=narrowest, expected="a width above 0, at most 1")
+    opened = as_opened(oracle)
+    if not opened.facts.domain.is_space:
+        raise InvalidInput.about(
+            "domain", got=opened.facts.domain.describe(), expected="all of space, where Gaussian inputs are",
+            fix="Inside a domain use extract (reluctant extract TARGET --domain LOW,HIGH); leave the domain out if the "
+            "target answers everywhere.",
+        )  # fmt: skip
+    opened.begin("learn", rng)
+    points = points_to_see(narrowest)
+    if points * opened.dim > MOST_NUMBERS:
+        raise InvalidInput.about(
+            "narrowest", got=narrowest, expected=f"a width whose {points} points of {opened.dim} inputs fit in memory",
+            fix=f"Give a width of at least {narrowest * points * opened.dim / MOST_NUMBERS:.1g}.",
+        )  # fmt: skip
+    run = Learner(opened, eps, points, as_generator(rng))
+    try:
+        return run.result(run.go())
+    except EnoughAsked as error:
+        return run.result(Outcome.NOT_ACCURATE, limits=str(error))
+    except BudgetExhausted as error:
+        return run.result(Outcome.OUT_OF_BUDGET, error=str(error))
+    except TargetError as error:
+        return run.ended_by(error)
+    except np.linalg.LinAlgError as error:  # numbers no factorisation copes with
+        return run.result(Outcome.NOT_ACCURATE, error=str(error))

@@ -1,0 +1,254 @@
+"""`train_student`: a network trained on answers, as anyone would do it who knows nothing of how targets are built.
+
+Random inputs are asked at the scale of use; a few shapes of network are tried for a short while, and the best one
+is trained, in coordinates with mean 0 and deviation 1, or those of a span where one is known. It works from
+values, probabilities, the largest probability alone and labels, and is never exact: what it is worth is measured
+on answers that it was not trained on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from reluctant.errors import BudgetExhausted, InvalidInput, InvalidRows, TargetError
+from reluctant.health.answers import answer_kind
+from reluctant.health.lines import ask as ask_rows
+from reluctant.health.whole import Whole, tell_whole
+from reluctant.learning.student.gradient_descent import STUDENT_SHAPES, TrainingPace, best_shape, fit_network
+from reluctant.learning.student.losses import AnswerReading, Labels, reading_of
+from reluctant.learning.student.questions import FEWEST, TrainingData, ask_training_data, draw_rows
+from reluctant.learning.student.student_error import measure_student
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray, Rng, as_generator, one_blas_thread
+from reluctant.oracles import Counting, Kind, Oracle, Rows
+from reluctant.oracles.open import as_opened
+from reluctant.results import Outcome, Result, ended_by
+from reluctant.span import Subspace
+
+__all__ = ["EPS", "ROWS", "Coordinates", "Training", "train_student"]
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Inputs along directions (k, d), None for their own axes, less a mean and over a unit (k,) each."""
+
+    directions: FloatArray | None
+    mean: FloatArray
+    unit: FloatArray
+
+    @classmethod
+    def of(cls, rows: FloatArray, span: FloatArray | None) -> Coordinates:
+        """Those in which these rows have mean 0 and deviation 1; a direction in which they do not differ stays."""
+        along = rows if span is None else rows @ span.T
+        deviation = along.std(axis=0)
+        return cls(span, along.mean(axis=0), np.where(deviation > 0, deviation, 1.0))
+
+    def __call__(self, rows: FloatArray) -> FloatArray:
+        """Rows (n, d) as coordinates (n, k)."""
+        along = rows if self.directions is None else rows @ self.directions.T
+        return np.asarray((along - self.mean) / self.unit)
+
+    def unfolded(self, network: ReLUNetwork) -> ReLUNetwork:
+        """A network of coordinates as one of inputs."""
+        first, *rest = network.weights
+        scaled = first / self.unit
+        weights = scaled if self.directions is None else scaled @ self.directions
+        return ReLUNetwork([weights, *rest], [network.biases[0] - scaled @ self.mean, *network.biases[1:]])
+
+
+ROWS = 40_000
+EPS, DIFFERING = 1e-4, 0.01  # 1 % of the answers' deviation, root mean square; of labels, 1 % that are others
+STEPS = 8_000
+ASKING_SHARE, TRYING_SHARE = 0.5, 0.3  # of the time that is left, at most: for questions, and for the choice of a shape
+HURRIED_NOTE = "The time was too short for all steps."
+TRAINING_LIMITS = (
+    "It was trained, not verified: how well it does is known for inputs like those that were asked, and nowhere else."
+)
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a student was trained. short: why it had fewer rows than wanted; hurried: it had fewer steps."""
+
+    hidden: tuple[int, ...]
+    rows: int
+    steps: int
+    short: str = ""
+    hurried: bool = False
+
+    @property
+    def cut(self) -> bool:
+        """True if more rows or time might have made it better."""
+        return bool(self.short) or self.hurried
+
+    def __str__(self) -> str:
+        widths = "-".join(map(str, self.hidden))
+        said = f"Trained on {self.rows} answers in {self.steps} steps, hidden widths {widths}."
+        return " ".join(part for part in (said, self.short, HURRIED_NOTE if self.hurried else "") if part)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+def train_student(
+    oracle: Oracle,
+    *,
+    rows: int = ROWS,
+    hidden: Sequence[int] | None = None,
+    inputs: FloatArray | None = None,
+    span: FloatArray | None = None,
+    eps: float = EPS,
+    steps: int = STEPS,
+    seconds: float | None = None,
+    whole: Whole | None = None,
+    rng: Rng = 0,
+) -> Result:
+    """Train a ReLU network on the answers of a target.
+
+    Arguments:
+        oracle: the target; it may answer values, probabilities (also the largest few alone) or labels.
+        rows: most rows to ask; a tenth of those answered is held out.
+        hidden: hidden widths; if not given, the best of a few shapes.
+        inputs: rows (n, d) to ask instead of random ones at the scale of use; equal ones are asked once.
+        span: orthonormal rows (k, d) of the directions that the target looks at, where they are known.
+        eps: mean square error allowed, over the variance of the answers; of labels, one in a hundred may differ.
+        steps: of the training, each on 256 answers.
+        seconds: processor time; with less than it takes, fewer steps are made. None for no limit.
+        whole: what whole numbers are, labels or scores, where it is known.
+        rng: seed of all random choices.
+
+    The outcome is `learned` if the error on held-out answers is at most eps, `not-accurate-enough` if it is not; the
+    network is given either way, and evidence["accuracy"] has the error and the share of equal labels. Where answers are
+    probabilities or labels it gives values before the softmax or sigmoid, which evidence["link"] names (so does the
+    network itself, of probabilities); of labels,
+    evidence["labels"] says what each output stands for. Of three whole numbers or more evidence["whole"] says whether
+    they are labels or scores, rounded values, as far as it can be told.
+
+    Cost: `rows` rows, fewer where the budget ends before, or the target refuses more: what was answered is trained on.
+    At most 240 more of whole numbers, where it is not known what they are.
+    """
+    _check_settings(rows, hidden, eps, steps, seconds)
+    opened = as_opened(oracle)
+    run = _Trainer(opened, dict(opened.ledger.stages), eps, steps, _TimeLeft(seconds), as_generator(rng), whole)
+    given, basis = _rows_to_ask(inputs, opened), _directions(span, opened)
+    opened.begin("train", rng)
+    try:
+        asked = ask_training_data(opened, draw_rows(opened, rows, given, run.rng), rows, run.time.part(ASKING_SHARE))
+        with one_blas_thread():
+            return run.train(asked, STUDENT_SHAPES if hidden is None else (tuple(hidden),), basis)
+    except BudgetExhausted as error:
+        return run.result(Outcome.OUT_OF_BUDGET, error=str(error))
+    except TargetError as error:
+        return run.result(ended_by(error, opened), error=str(error))
+
+
+class _TimeLeft:
+    """Processor time that is left."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self.end = None if seconds is None else time.process_time() + seconds
+
+    def part(self, share: float = 1.0) -> float | None:
+        """So much of it, None without a limit."""
+        return None if self.end is None else share * max(0.0, self.end - time.process_time())
+
+
+@dataclass(frozen=True)
+class _Trainer:
+    """One call of `train_student`."""
+
+    oracle: Counting
+    before: dict[str, Rows]
+    eps: float
+    steps: int
+    time: _TimeLeft
+    rng: np.random.Generator
+    known: Whole | None = None
+
+    def train(self, asked: TrainingData, shapes: Sequence[tuple[int, ...]], span: FloatArray | None) -> Result:
+        """Choose a shape, train it, and measure it."""
+        if len(asked.rows) + len(asked.held_rows) < FEWEST:
+            return self.result(Outcome.OUT_OF_BUDGET, error=asked.short)
+        if not np.ptp(asked.answers, axis=0).any():
+            labels = self.oracle.facts.kind is Kind.LABELS
+            return self.result(Outcome.ONE_LABEL if labels else Outcome.CONSTANT)
+        whole = self.whole(asked)
+        reading, within = reading_of(asked.answers, self.oracle.facts.kind, whole), Coordinates.of(asked.rows, span)
+        x, targets = within(asked.rows), reading.targets(asked.answers)
+        hidden = best_shape(x, targets, reading, self.time.part(TRYING_SHARE), self.rng, shapes)
+        pace = TrainingPace(self.steps, self.time.part())
+        raw = fit_network(x, targets, reading.slope, hidden, reading.outputs, pace, self.rng)
+        measured = measure_student(raw, reading, within(asked.held_rows), asked.held_answers, asked.again)
+        missed = Outcome.OUT_OF_BUDGET if asked.short else Outcome.NOT_ACCURATE
+        missed = Outcome.TARGET_FAILED if asked.failed else missed
+        return self.result(
+            Outcome.LEARNED if measured.good_for(self.eps, DIFFERING) else missed,
+            _with_link(within.unfolded(reading.finished(raw)), reading), accuracy=measured, limits=TRAINING_LIMITS,
+            answers=reading.kind.value, link=reading.link,
+            training=Training(hidden, len(x), pace.steps, asked.short, pace.hurried),
+            **({"labels": reading.codes.tolist()} if isinstance(reading, Labels) else {}),
+            **({} if whole is None else {"whole": whole}),
+            **({"error": asked.short} if asked.failed else {}),
+        )  # fmt: skip
+
+    def whole(self, asked: TrainingData) -> Whole | None:
+        """What whole numbers are where the target does not say it; those that differ each time do not tell."""
+        if self.oracle.facts.kind is not Kind.VALUES or answer_kind(asked.answers) is not Kind.LABELS:
+            return None
+        if self.known in (Whole.LABELS, Whole.SCORES):
+            return self.known
+        if asked.again is not None:
+            return Whole.UNTOLD if np.unique(asked.answers).size > 2 else None
+        with self.oracle.stage("training"):
+            return tell_whole(partial(ask_rows, self.oracle), asked.rows, asked.answers, self.rng)
+
+    def result(self, outcome: Outcome, network: ReLUNetwork | None = None, **evidence: Any) -> Result:
+        spent = self.oracle.ledger.since(self.before)
+        return Result(outcome, network, spent, self.oracle.ledger.last_stage, {"eps": self.eps, **evidence})
+
+
+def _with_link(network: ReLUNetwork, reading: AnswerReading) -> ReLUNetwork:
+    """With the link that makes probabilities of its values noted in it; labels have none."""
+    link = reading.link if reading.kind is Kind.PROBABILITIES else "identity"
+    return ReLUNetwork(network.weights, network.biases, network.skip, link)
+
+
+def _check_settings(rows: int, hidden: Sequence[int] | None, eps: float, steps: int, seconds: float | None) -> None:
+    if rows < FEWEST:
+        raise InvalidInput.about("rows", got=rows, expected=f"at least {FEWEST}")
+    if hidden is not None and not (len(hidden) and all(width >= 1 for width in hidden)):
+        raise InvalidInput.about("hidden", got=hidden, expected="one width or more, such as (64,)")
+    if not 0 < eps < 1:
+        raise InvalidInput.about("eps", got=eps, expected="a number between 0 and 1")
+    if steps < 1:
+        raise InvalidInput.about("steps", got=steps, expected="at least 1")
+    if seconds is not None and not seconds >= 0:
+        raise InvalidInput.about("seconds", got=seconds, expected="a time of at least 0, or None")
+
+
+def _directions(span: FloatArray | None, oracle: Counting) -> FloatArray | None:
+    if span is None:
+        return None
+    basis = Subspace(span).basis
+    if basis.shape[1] != oracle.dim or not len(basis):
+        raise InvalidInput.about("span", got=f"shape {basis.shape}", expected=f"(k, {oracle.dim}) with k ≥ 1")
+    return basis
+
+
+def _rows_to_ask(inputs: FloatArray | None, oracle: Counting) -> FloatArray | None:
+    if inputs is None:
+        return None
+    rows = np.asarray(inputs, dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != oracle.dim:
+        raise InvalidRows.about("inputs", got=f"shape {rows.shape}", expected=f"(n, {oracle.dim})")
+    others = np.unique(rows + 0.0, axis=0)  # a row that is held out must not be trained on too; -0 is 0
+    if len(others) < FEWEST:
+        raise InvalidRows.about("inputs", got=f"{len(others)} rows that differ", expected=f"at least {FEWEST}")
+    return others

@@ -1,0 +1,1 @@
+"""Adapters: the oracles that stand next to a target. `dispatch` finds the one for a target."""

@@ -1,0 +1,204 @@
+"""Which adapter is for which target: an object by its kind, a name by what it names, on an engine a copy for each
+worker.
+
+A name is the address of a served model, `module:attribute`, or a file. Files that can run code when they are loaded
+are refused unless the user trusts them. Optional libraries are imported only for targets that need them. A new
+adapter is one more line in `ADAPTERS`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from reluctant._optional import require
+from reluctant.engines import check_engine
+from reluctant.errors import InvalidInput, MissingDependency, UnknownTarget, UnsafeFile
+from reluctant.networks import ReLUNetwork
+from reluctant.oracles.adapters.callable import CallableOracle, NetworkOracle
+from reluctant.oracles.base import Oracle
+from reluctant.oracles.keywords import OpenOptions
+
+__all__ = ["ADAPTERS", "CODE_SUFFIXES", "adapt", "adapt_on_engine", "import_target", "load_code_file"]
+
+MODULE_TARGET = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")
+
+
+def adapt(target: Any, options: OpenOptions) -> Oracle:
+    """The adapter of a target that is asked from here; `UnknownTarget` if there is none."""
+    if isinstance(target, str | Path):
+        return _adapt_name(str(target), options)
+    for is_mine, adapter in ADAPTERS:
+        if is_mine(target):
+            return adapter(target, options)
+    raise UnknownTarget.about(
+        "target", got=type(target).__name__,
+        expected="a callable, a path to .onnx or .npz, a torch module, a scikit-learn MLP or a ReLUNetwork",
+    )  # fmt: skip
+
+
+def adapt_on_engine(target: Any, options: OpenOptions) -> Oracle:
+    """A copy of the target on each worker: opened here and sent, or imported there by its name."""
+    from reluctant.oracles.adapters.dask import as_sent, open_on_engine
+
+    if options.served is not None:
+        raise InvalidInput.about(
+            "engine", got="one for a served model", expected="a target that is computed by whoever asks",
+            fix="A server is asked from here: connections=8 keeps more requests in flight.",
+        )  # fmt: skip
+    check_engine(options.engine)  # first: a target that cannot be sent is no matter where there is nowhere to send it
+    if isinstance(target, str) and _is_module_target(target):
+        there = replace(options, engine=None)
+        return open_on_engine(options.engine, partial(_adapt_name, target, there), target, options.timeout)
+    adapter = as_sent(adapt(target, options))
+    return open_on_engine(options.engine, partial(_unchanged, adapter), adapter.facts.name, options.timeout)
+
+
+def _unchanged(adapter: Oracle) -> Oracle:
+    return adapter
+
+
+def _is_module_target(name: str) -> bool:
+    return not Path(name).exists() and MODULE_TARGET.match(name) is not None
+
+
+def _adapt_name(name: str, options: OpenOptions) -> Oracle:
+    """A served model, `module:attribute`, or a file."""
+    if options.served is not None:
+        from reluctant.oracles.http.address import open_served
+
+        _refuse_recast(options, "a served model")
+        return open_served(name, options.served, options.shape, options.kind, options.timeout)
+    if _is_module_target(name):
+        return adapt(import_target(name), options)
+    return _adapt_file(name, options)
+
+
+def _adapt_file(name: str, options: OpenOptions) -> Oracle:
+    path = Path(name)
+    if not path.is_file():
+        raise UnknownTarget.about(
+            "target", got=f"'{name}'", expected="an existing .onnx or .npz file, module:attribute, or http(s)://...",
+            fix="Check the path.",
+        )  # fmt: skip
+    if path.suffix in CODE_SUFFIXES:
+        return adapt(load_code_file(path, options.trust_code), options)
+    if path.suffix == ".npz":
+        return adapt(ReLUNetwork.load(path), options)
+    if path.suffix == ".onnx":
+        from reluctant.oracles.adapters.onnxruntime import OnnxOracle
+
+        return OnnxOracle(path, options.precision)
+    raise UnknownTarget.about("target", got=f"'{name}'", expected="a file ending in .onnx or .npz")
+
+
+def _is_instance_of(library: str, kind: str) -> Callable[[Any], bool]:
+    """True for instances of a library's base class, without importing the library."""
+
+    def is_mine(target: Any) -> bool:
+        if library.partition(".")[0] not in sys.modules:
+            return False
+        names = {f"{base.__module__}.{base.__qualname__}" for base in type(target).__mro__}
+        return f"{library}.{kind}" in names
+
+    return is_mine
+
+
+def _adapt_torch(target: Any, options: OpenOptions) -> Oracle:
+    from reluctant.oracles.adapters.torch import TorchOracle
+
+    return TorchOracle(target, options.shape, options.precision)
+
+
+def _adapt_sklearn(target: Any, options: OpenOptions) -> Oracle:
+    from reluctant.oracles.adapters.sklearn import SklearnOracle
+
+    return SklearnOracle(target, options.precision)
+
+
+def _adapt_oracle(target: Any, options: OpenOptions) -> Oracle:
+    _refuse_recast(options, "an oracle")
+    return target
+
+
+def _refuse_recast(options: OpenOptions, what: str) -> None:
+    if options.precision == "float64":
+        raise InvalidInput.about(
+            "precision", got=f"'float64' for {what}", expected="'as-served'",
+            fix="Only a local ONNX, torch or scikit-learn model can be re-cast.",
+        )  # fmt: skip
+
+
+def _adapt_callable(target: Any, options: OpenOptions) -> Oracle:
+    if options.shape is None:
+        raise InvalidInput.about(
+            "dim", got="None", expected="the number of inputs of the callable", fix="Give it: dim=N (--dim N)."
+        )
+    _refuse_recast(options, "a callable")
+    return CallableOracle(target, prod(options.shape), kind=options.kind)
+
+
+ADAPTERS: list[tuple[Callable[[Any], bool], Callable[[Any, OpenOptions], Oracle]]] = [
+    (lambda target: isinstance(target, Oracle), _adapt_oracle),
+    (lambda target: isinstance(target, ReLUNetwork), lambda target, _: NetworkOracle(target)),
+    (_is_instance_of("torch.nn.modules.module", "Module"), _adapt_torch),
+    (_is_instance_of("sklearn.base", "BaseEstimator"), _adapt_sklearn),
+    (callable, _adapt_callable),
+]
+
+# Loading these runs whatever their author put in.
+CODE_SUFFIXES = {".pkl", ".pickle", ".joblib", ".pt", ".pth"}
+
+
+def load_code_file(path: Path, trust_code: bool) -> Any:
+    """Load a pickled model or torch module, only if the user said so."""
+    if not trust_code:
+        raise UnsafeFile.about(
+            "target", got=f"'{path}'", expected="a file that cannot run code (.onnx, .npz)",
+            fix="If you made it yourself, pass trust_code=True (--trust-code); better, export it to ONNX.",
+        )  # fmt: skip
+    try:
+        return _load_trusted(path)
+    except MissingDependency:
+        raise
+    except Exception as error:  # unpickling runs foreign code, which may raise anything
+        raise UnknownTarget.about("target", got=f"'{path}' ({error})", expected="a readable model file") from error
+
+
+def _load_trusted(path: Path) -> Any:
+    if path.suffix in {".pt", ".pth"}:
+        torch = require("torch", extra="torch", purpose="Loading a torch file")
+        return torch.load(path, weights_only=False, map_location="cpu")
+    if path.suffix == ".joblib":
+        return require("joblib", extra="sklearn", purpose="Loading a .joblib file").load(path)
+    with path.open("rb") as file:
+        return pickle.load(file)
+
+
+def import_target(name: str) -> Any:
+    """Import `module:attribute`, looking in the working folder first."""
+    module_name, _, attribute = name.partition(":")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        target = importlib.import_module(module_name)
+        for part in attribute.split("."):
+            target = getattr(target, part)
+    except Exception as error:  # importing runs the module, which may raise anything
+        raise UnknownTarget.about(
+            "target",
+            got=f"'{name}' ({type(error).__name__}: {error})",
+            expected="module:attribute of something importable",
+            fix="Check both names; a module is looked for in this folder first, then where Python looks (PYTHONPATH).",
+        ) from error
+    if isinstance(target, str | Path):
+        raise InvalidInput.about("target", got=f"'{name}', which is a string", expected="a callable or a model")
+    return target

@@ -1,0 +1,83 @@
+"""From an address to the adapter for it, and to the size of the first batches.
+
+An address with credentials in it is refused. A server that is not there is noticed at once, before any row is sent.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from reluctant.errors import InvalidInput, TargetBusy, UnknownTarget
+from reluctant.oracles.base import Kind, Oracle
+from reluctant.oracles.http.inference_protocol import MODEL_PATH, OpenInferenceOracle
+from reluctant.oracles.http.json_endpoint import JsonEndpointOracle
+from reluctant.oracles.http.security import shown_url
+from reluctant.oracles.http.transport import Server
+from reluctant.oracles.keywords import ServedOptions
+
+__all__ = ["first_batch", "modest_rows", "open_served"]
+
+# The first batches: a body of a size that servers and the proxies before them take by default.
+FIRST_BODY_BYTES = 2**20
+BYTES_A_NUMBER = 8
+MOST_FIRST_ROWS = 512  # times four connections: as many rows as a kill can lose of a local target
+
+
+def open_served(
+    url: str, options: ServedOptions, shape: tuple[int, ...] | None, kind: Kind, timeout: float | None
+) -> OpenInferenceOracle | JsonEndpointOracle:
+    """The adapter for an address."""
+    _check_address(url)
+    plain = options.request is not None
+    if not plain and not MODEL_PATH.match(urlsplit(url).path):
+        raise UnknownTarget.about(
+            "target", got=f"'{shown_url(url)}'", expected="http(s)://host:port/v2/models/NAME",
+            fix="For a service of another kind say what to send and where the answers are: "
+            """request='{"instances": "$rows"}', reply='predictions' (--request, --reply).""",
+        )  # fmt: skip
+    if not plain and (urlsplit(url).query or urlsplit(url).fragment):
+        raise InvalidInput.about("target", got=f"'{shown_url(url)}' with more after it", expected="one without")
+    server = Server(url, options, timeout)
+    try:
+        _check_presence(server)
+        return (JsonEndpointOracle if plain else OpenInferenceOracle)(server, options, shape, kind)
+    except BaseException:
+        server.close()
+        raise
+
+
+def _check_presence(server: Server) -> None:
+    """Find out at once, and without retries, that nobody is there; whatever is answered will do."""
+    try:
+        server.send("HEAD", server.url)
+    except TargetBusy as error:
+        raise UnknownTarget(str(error)) from None
+
+
+def first_batch(adapter: Oracle, options: ServedOptions) -> int:
+    """How many rows the first requests have: what the user says, what the model fixes, or a modest body."""
+    fixed = getattr(adapter, "batch", None)
+    wanted = options.batch or modest_rows(adapter.dim)
+    return min(wanted, fixed or wanted)
+
+
+def modest_rows(dim: int) -> int:
+    """Rows of a body that most servers take."""
+    return min(max(FIRST_BODY_BYTES // (BYTES_A_NUMBER * dim), 1), MOST_FIRST_ROWS)
+
+
+def _check_address(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:  # its words may repeat a key
+        raise UnknownTarget.about(
+            "target", got="an address that cannot be read", expected="http(s)://host:port/..."
+        ) from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UnknownTarget.about("target", got=f"'{shown_url(url)}'", expected="an http or https address")
+    if parts.username or parts.password:
+        raise InvalidInput.about(
+            "target", got="an address with credentials in it", expected="one without",
+            fix="Put them into an environment variable and name it: auth_env= (--auth-env).",
+        )  # fmt: skip

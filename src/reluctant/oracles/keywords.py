@@ -1,0 +1,191 @@
+"""The keywords of `open_oracle`: what each of them may be, for any target and for a served model.
+
+Everything is checked here, before a target is looked at: `OpenOptions` is what an adapter may want to know,
+`ServedOptions` how a served model is asked. Nothing here reaches a server.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from math import isfinite, prod
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, TypedDict, get_args
+
+import numpy as np
+
+from reluctant.engines import Engine
+from reluctant.errors import InvalidInput
+from reluctant.oracles.base import Kind
+
+__all__ = [
+    "Encoding",
+    "OpenOptions",
+    "RunPrecision",
+    "ServedKeywords",
+    "ServedOptions",
+    "check_numbers",
+    "is_url",
+    "one_of",
+    "row_shape",
+    "served_options",
+]
+
+RunPrecision = Literal["as-served", "float64"]
+
+
+@dataclass(frozen=True)
+class OpenOptions:
+    """What an adapter may want to know."""
+
+    shape: tuple[int, ...] | None
+    precision: RunPrecision
+    kind: Kind
+    trust_code: bool
+    timeout: float | None
+    batch: int | None
+    served: ServedOptions | None
+    engine: Engine | None = None
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """True if the target is not in this process: what was opened to reach it is ours to close."""
+        return self.served is not None or self.engine is not None
+
+
+def one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
+    """The value, if it is allowed."""
+    if value not in allowed:
+        raise InvalidInput.about(name, got=repr(value), expected="one of " + ", ".join(f"'{a}'" for a in allowed))
+    return value
+
+
+def check_numbers(*, budget: int | None, timeout: float | None, retries: int, batch: int | None) -> None:
+    """Refuse what cannot be a number of rows, of seconds, of repetitions."""
+    for name, rows in (("budget", budget), ("batch", batch)):
+        if rows is not None and not _is_positive_whole(rows):
+            raise InvalidInput.about(name, got=repr(rows), expected="a whole number of rows, at least 1, or None")
+    if timeout is not None and (not isinstance(timeout, int | float) or not timeout > 0):
+        raise InvalidInput.about("timeout", got=repr(timeout), expected="seconds above 0, or None")
+    if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
+        raise InvalidInput.about("retries", got=retries, expected="a whole number, at least 0")
+
+
+def row_shape(dim: int | None, shape: Sequence[int] | None) -> tuple[int, ...] | None:
+    """Shape of one input, from what is said of it; None if nothing is."""
+    if dim is not None and not _is_positive_whole(dim):
+        raise InvalidInput.about("dim", got=repr(dim), expected="a positive whole number")
+    if shape is None:
+        return None if dim is None else (int(dim),)
+    if not isinstance(shape, Iterable) or not all(_is_positive_whole(size) for size in shape):
+        raise InvalidInput.about("shape", got=repr(shape), expected="a tuple of positive whole numbers")
+    whole = tuple(int(size) for size in shape)
+    if dim is not None and prod(whole) != dim:
+        raise InvalidInput.about("shape", got=shape, expected=f"a shape of {dim} numbers, as dim says")
+    return whole
+
+
+def _is_positive_whole(size: object) -> bool:
+    return isinstance(size, int | np.integer) and not isinstance(size, bool) and int(size) > 0
+
+
+def served_options(keywords: Mapping[str, Any], is_served: bool, batch: int | None) -> ServedOptions | None:
+    """Options of a served model, None for any other target; there none of these keywords may be given."""
+    options = ServedOptions.of({**keywords, "batch": batch})
+    if keywords and not is_served:
+        raise InvalidInput.about(
+            next(iter(keywords)), got="a value for a local target", expected="it for a served model (http://...) alone"
+        )
+    return options if is_served else None
+
+
+Encoding: TypeAlias = Literal["auto", "json", "binary"]
+Datatype: TypeAlias = Literal["FP32", "FP64"]
+
+CONNECTIONS = 4
+WATCH_EVERY = 1000  # rows between two looks at old rows: 0.2 % more rows
+
+
+class ServedKeywords(TypedDict, total=False):
+    """Keywords for served models; see `ServedOptions`."""
+
+    connections: int
+    rate: float | None
+    auth_env: str | None
+    auth_header: str
+    encoding: Encoding
+    datatype: Datatype | None
+    tensor: str | None
+    request: Mapping[str, Any] | str | None
+    reply: str | None
+    watch: int | None
+    ca: str | Path | None
+
+
+@dataclass(frozen=True)
+class ServedOptions:
+    """How a served model is asked.
+
+    connections: requests in flight at once.
+    rate: most rows a second, over all connections.
+    batch: most rows a request; None begins with a size of its own and learns from refusals.
+    auth_env: name of the environment variable that holds the credential.
+    auth_header: header that carries it; a bare token in Authorization is sent as Bearer.
+    encoding: "json", "binary", or "auto": binary unless the server refuses it.
+    datatype: number format of the rows, FP32 or FP64; None takes what the model's metadata say, else FP64.
+    tensor: name of the output tensor to ask for, where the model has several.
+    request: for an endpoint of another kind: the JSON to send, with "$rows" where the rows go ("$row": one a request).
+    reply: path of the answers in its reply, such as "predictions" or "outputs[0].data" or "results[*].score".
+    watch: rows between two looks at old rows, to notice that another model is served; None never looks.
+    ca: file of certificates to trust beside the system's, for a private authority.
+    """
+
+    connections: int = CONNECTIONS
+    rate: float | None = None
+    batch: int | None = None
+    auth_env: str | None = None
+    auth_header: str = "Authorization"
+    encoding: Encoding = "auto"
+    datatype: Datatype | None = None
+    tensor: str | None = None
+    request: Mapping[str, Any] | str | None = None
+    reply: str | None = None
+    watch: int | None = WATCH_EVERY
+    ca: str | Path | None = None
+
+    @classmethod
+    def of(cls, keywords: Mapping[str, Any]) -> ServedOptions:
+        """Options from keywords; an unknown one is named."""
+        known = [field.name for field in fields(cls)]
+        for name in keywords:
+            if name not in known:
+                raise TypeError(f"open_oracle() got an unexpected keyword argument '{name}'")
+        return cls(**keywords)
+
+    def __post_init__(self) -> None:
+        for name in ("connections", "batch", "watch"):
+            size = getattr(self, name)
+            optional = name != "connections" and size is None
+            if not optional and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
+                raise InvalidInput.about(name, got=repr(size), expected="a whole number, at least 1")
+        if self.rate is not None and not (isinstance(self.rate, int | float) and self.rate > 0 and isfinite(self.rate)):
+            raise InvalidInput.about("rate", got=repr(self.rate), expected="rows a second, above 0, or None")
+        _check_choice("encoding", self.encoding, get_args(Encoding))
+        if self.datatype is not None:
+            _check_choice("datatype", self.datatype, get_args(Datatype))
+        if (self.request is None) != (self.reply is None):
+            got = "request= without reply=" if self.reply is None else "reply= without request="
+            raise InvalidInput.about(
+                "request, reply", got=got, expected="both, for an endpoint that answers plain JSON"
+            )
+
+
+def is_url(name: str) -> bool:
+    """True for something that begins like an address."""
+    return re.match(r"^[A-Za-z][A-Za-z0-9+.-]*://", name) is not None
+
+
+def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise InvalidInput.about(name, got=repr(value), expected="one of " + ", ".join(f"'{a}'" for a in allowed))

@@ -1,0 +1,378 @@
+"""Undo the last step of a model, so that its answers are piecewise linear again; and the digits that are lost there.
+
+softmax: log-ratios to the first class, log(p_k / p_0), k ≥ 1: one output less than there are classes. log-softmax:
+the same from log-probabilities. sigmoid: the logit log(p / (1 - p)) of every output. tanh: artanh(t) of every
+output, which are numbers between -1 and 1 and no probabilities. top-k: as softmax where all probabilities but one
+are given and the last one follows; NaN where more are missing. `PlainProbabilities` makes fractions of percentages
+first.
+
+Where a probability is exactly 0 or 1, or a tanh -1 or 1, the value is infinite: nothing more can be read there.
+`query` refuses such rows, `answer` passes them on. Next to 1 a probability is known to a rounding of 1, and its
+log-odds to that over its distance from 1; `lost_digits` gives the noise that values have for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluctant.errors import InvalidInput, LinkMismatch
+from reluctant.networks.network import ELEMENTWISE_LINKS, LINKS, Link
+from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, Wrapper
+
+__all__ = [
+    "ADVICE_FOR_NOISE",
+    "ADVICE_FOR_VALUES",
+    "ANSWER_LINKS",
+    "EXPECTED_ANSWERS",
+    "NOISY_SLACK",
+    "PERCENT",
+    "ROUNDED_PROBABILITY_SLACK",
+    "UNDO_LINK",
+    "AnswerLink",
+    "Linked",
+    "PlainProbabilities",
+    "ProbabilityFormat",
+    "ToFirst",
+    "answer_ends",
+    "in_percent",
+    "last_raw_answers",
+    "link_of",
+    "lost_digits",
+    "noun_behind",
+    "on_a_grid",
+    "raw_answers",
+    "rounding_of",
+    "written_link",
+]
+
+ADVICE_FOR_VALUES = "Leave the link out (link='identity') if the target answers values."
+ADVICE_FOR_NOISE = "No link reads {} that noise has moved: leave the link out (link='identity')."
+EXPECTED_ANSWERS = {"log-softmax": "log-probabilities", "tanh": "numbers between -1 and 1"}  # else probabilities
+
+
+def noun_behind(link: str | None) -> str:
+    """What is answered behind this link, in a word."""
+    return "answers" if link == "tanh" else "probabilities"
+
+
+def answer_ends(link: str | None) -> tuple[int, int]:
+    """Between which numbers answers behind this link lie."""
+    return (-1, 1) if link == "tanh" else (0, 1)
+
+
+AnswerLink: TypeAlias = Link | Literal["top-k"]
+ANSWER_LINKS: tuple[AnswerLink, ...] = (*LINKS, "top-k")
+
+# A served probability may be rounded to a few decimals; beyond this it is no probability.
+ROUNDED_PROBABILITY_SLACK = 1e-2
+ROUNDED_TO_ONE_DECIMAL = 0.05 + unit_roundoff(np.float32)  # the most that this changes one of them
+
+NOISY_SLACK = 0.1  # beyond 0 and 1 by less than this, numbers may be probabilities with noise
+
+# Independent probabilities of several outputs add up to one in all of so many rows only if they are those of a softmax;
+# where one of them is nearly certain, far out, they may.
+FEWEST_SUMS = 3
+FEWEST_CLASSES = 3  # of two classes the logits are those of a sigmoid
+NEARLY_CERTAIN = 0.99
+
+# A probability that follows from the others by subtraction has lost its digits when it is this few roundings large.
+LEAST_ROUNDINGS_LEFT = 2.0**10
+
+
+def written_link(link: str) -> Link:
+    """What a network is written with whose answers were read through this link: of the largest few, a softmax."""
+    return next((each for each in LINKS if each == link), "softmax")
+
+
+class Linked(Wrapper):
+    """Values before a softmax, sigmoid or tanh, from the answers after it."""
+
+    def __init__(self, inner: Oracle, link: AnswerLink) -> None:
+        if link not in UNDO_LINK:
+            raise InvalidInput.about("link", got=repr(link), expected=" or ".join(map(repr, UNDO_LINK)))
+        if link not in ELEMENTWISE_LINKS and inner.outputs < 2:
+            raise InvalidInput.about(
+                "link", got=f"'{link}' for {inner.outputs} output", expected="two classes or more",
+                fix="One probability is link='sigmoid'.",
+            )  # fmt: skip
+        super().__init__(inner)
+        self.link: AnswerLink = link
+        self.told: FloatArray | None = None  # the last answers, as they were given
+        self.hearers: list[list[FloatArray]] = []  # who wants them all
+
+    @property
+    def facts(self) -> Facts:
+        """Facts of the values before the link."""
+        inner = self.inner.facts
+        each = self.link in ELEMENTWISE_LINKS
+        outputs = inner.outputs if each else inner.outputs - 1
+        identity = f"{inner.identity} before {self.link}" if inner.identity else ""
+        facts = replace(inner, outputs=max(outputs, UNKNOWN_OUTPUTS), kind=Kind.VALUES, identity=identity)
+        return replace(facts, reference=not each, saturates=True)
+
+    @property
+    def advice(self) -> str:
+        """What to do about rows that are answered with NaN or inf."""
+        missing = " or not told" if self.link == "top-k" else ""
+        low, high = answer_ends(self.link)
+        told = "An answer" if self.link == "tanh" else "A probability"
+        return (
+            f"{told} there is exactly {low} or {high}{missing}, so that nothing is left for link='{self.link}' to "
+            "read: ask nearer to the origin (domain=), or for the values before the link."
+        )
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on, then undo the link."""
+        answers = self.told = self.inner.answer(rows)
+        for hearer in self.hearers:
+            hearer.append(answers)
+        self._check(answers)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return UNDO_LINK[self.link](answers)
+
+    def _check(self, answers: FloatArray) -> None:
+        if self.link == "tanh":
+            self._refuse(np.abs(answers) > 1 + unit_roundoff(np.float32), answers, answers)
+        else:
+            self._check_probabilities(answers)
+
+    def _refuse(self, bad: NDArray[np.bool_], answers: FloatArray, p: FloatArray) -> None:
+        """Raise `LinkMismatch` of the first row with one that is bad."""
+        if not bad.any():
+            return
+        row = int(np.flatnonzero(bad.any(axis=1))[0])
+        raise LinkMismatch(
+            f"link: got {np.array2string(answers[row], threshold=6, precision=4)} in row {row}, expected "
+            f"{EXPECTED_ANSWERS.get(self.link, 'probabilities')} for link='{self.link}'. {self._other(p)}"
+        )
+
+    def _check_probabilities(self, answers: FloatArray) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            p = np.exp(answers) if self.link == "log-softmax" else answers
+        bad = (p < -unit_roundoff(np.float32)) | (p > 1 + ROUNDED_PROBABILITY_SLACK)
+        slack = rounding_of(p)
+        total = np.nansum(p, axis=1, keepdims=True) if self.link == "top-k" else p.sum(axis=1, keepdims=True)
+        if self.link == "top-k":
+            bad = bad | (total > 1 + slack * p.shape[1])
+        elif self.link != "sigmoid":
+            bad = bad | (np.abs(total - 1) > slack * p.shape[1])
+        self._refuse(bad, answers, p)
+        if self.link == "sigmoid" and _is_softmax(p):
+            raise LinkMismatch(
+                f"link: got {p.shape[1]} probabilities that sum to one, expected independent ones for link='sigmoid'. "
+                "Use link='softmax' (--link softmax)."
+            )
+
+    def _other(self, p: FloatArray) -> str:
+        """What it may be instead."""
+        if self.link == "tanh":
+            return ADVICE_FOR_NOISE.format("answers") if np.all(np.abs(p) < 1 + NOISY_SLACK) else ADVICE_FOR_VALUES
+        if self.link != "log-softmax" and in_percent(p, several=self.link == "softmax"):
+            return "If they are percentages, say so: percent=True (--percent) divides them by 100."
+        if self.link in ("softmax", "top-k") and np.all((p >= 0) & (p <= 1)):
+            return "Use link='sigmoid' (--link sigmoid) if each output is a probability of its own."
+        if self.link != "log-softmax" and np.all((p > -NOISY_SLACK) & (p < 1 + NOISY_SLACK)):
+            return ADVICE_FOR_NOISE.format("probabilities")
+        if self.link == "sigmoid" and np.all(np.abs(p) <= 1):
+            return f"Use link='tanh' (--link tanh) if each output is that of a tanh. {ADVICE_FOR_VALUES}"
+        return ADVICE_FOR_VALUES
+
+
+class ToFirst(Wrapper):
+    """Differences to the first output: what a softmax would let through of values that are answered without one."""
+
+    @property
+    def facts(self) -> Facts:
+        """Facts of the differences."""
+        inner = self.inner.facts
+        return replace(inner, outputs=max(inner.outputs - 1, UNKNOWN_OUTPUTS), identity="", reference=True)
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on, then take the differences."""
+        return _differences(self.inner.answer(rows))
+
+
+def last_raw_answers(oracle: Oracle) -> FloatArray | None:
+    """What a target itself answered to the last rows, before its link was undone; None if it has no link."""
+    linked = _linked_of(oracle)
+    return None if linked is None else linked.told
+
+
+@contextmanager
+def raw_answers(oracle: Oracle) -> Iterator[list[FloatArray]]:
+    """Gather what a target itself answers, before its link is undone; nothing if it has no link."""
+    linked, told = _linked_of(oracle), list[FloatArray]()
+    hearers = [] if linked is None else linked.hearers
+    hearers.append(told)
+    try:
+        yield told
+    finally:
+        hearers.pop()
+
+
+def link_of(oracle: Oracle) -> AnswerLink | None:
+    """What a target's answers are read through, None if it is nothing."""
+    linked = _linked_of(oracle)
+    return None if linked is None else linked.link
+
+
+def _linked_of(oracle: Oracle) -> Linked | None:
+    inner = oracle
+    while isinstance(inner, Wrapper):
+        if isinstance(inner, Linked):
+            return inner
+        inner = inner.inner
+    return None
+
+
+def rounding_of(p: FloatArray) -> float:
+    """The most that rounding may have changed each of these probabilities."""
+    one_decimal = np.allclose(p, np.round(p, 1), rtol=0, atol=unit_roundoff(np.float32), equal_nan=True)
+    return ROUNDED_TO_ONE_DECIMAL if one_decimal else ROUNDED_PROBABILITY_SLACK
+
+
+def _is_softmax(p: FloatArray) -> bool:
+    """True for rows of several probabilities that sum to one to their rounding; to less they may by chance."""
+    open_ = p[p.max(axis=1) < NEARLY_CERTAIN]
+    if p.shape[1] < FEWEST_CLASSES or len(open_) < FEWEST_SUMS:
+        return False
+    return bool(np.all(np.abs(open_.sum(axis=1) - 1) <= p.shape[1] * unit_roundoff(np.float32)))
+
+
+def _log_ratios(p: FloatArray) -> FloatArray:
+    return np.log(p[:, 1:]) - np.log(p[:, :1])
+
+
+def _logits(p: FloatArray) -> FloatArray:
+    return np.log(p) - np.log1p(-p)
+
+
+def _differences(log_p: FloatArray) -> FloatArray:
+    return log_p[:, 1:] - log_p[:, :1]
+
+
+def _completed_ratios(p: FloatArray) -> FloatArray:
+    """Log-ratios where at most one probability is missing (0 or NaN); it is what the others leave of 1."""
+    missing = ~(p > 0)
+    left = 1 - np.where(missing, 0, p).sum(axis=1, keepdims=True)
+    follows = (missing.sum(axis=1, keepdims=True) == 1) & (left > LEAST_ROUNDINGS_LEFT * unit_roundoff(np.float64))
+    return _log_ratios(np.where(missing, np.where(follows, left, np.nan), p))
+
+
+UNDO_LINK: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "softmax": _log_ratios,
+    "sigmoid": _logits,
+    "log-softmax": _differences,
+    "top-k": _completed_ratios,
+    "tanh": np.arctanh,
+}
+
+PERCENT = 100.0
+HALF_A_PERCENT = 0.5 / PERCENT  # of a percent: what rounding to whole ones changes a fraction by
+
+
+@dataclass(frozen=True)
+class ProbabilityFormat:
+    """How probabilities are written.
+
+    number_format: that of the answers, in which they are divided; None: their own. among_nan: those not told are NaN.
+    """
+
+    percent: bool = True
+    number_format: str | None = None
+    among_nan: bool = False
+
+
+class PlainProbabilities(Wrapper):
+    """Probabilities between 0 and 1, of answers that are written otherwise."""
+
+    def __init__(self, inner: Oracle, writing: ProbabilityFormat) -> None:
+        super().__init__(inner)
+        self.writing = writing
+        # In a wider format the quotients would seem to have digits that nobody told.
+        self.dtype = np.dtype(writing.number_format or inner.facts.dtype)
+
+    @property
+    def facts(self) -> Facts:
+        """Facts of the fractions."""
+        inner = self.inner.facts
+        identity = f"{inner.identity} made plain" if inner.identity else ""
+        return replace(inner, kind=Kind.PROBABILITIES, identity=identity)
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on, then write plainly."""
+        answers = self.inner.answer(rows)
+        untold = np.isnan(answers) & ~np.isnan(answers).all(axis=1, keepdims=True)
+        told = np.where(untold, 0.0, answers)
+        return self._divided(told) if self.writing.percent else told
+
+    def _divided(self, answers: FloatArray) -> FloatArray:
+        narrow = answers.astype(self.dtype)
+        return np.asarray(narrow / self.dtype.type(PERCENT), dtype=np.float64)
+
+
+def in_percent(answers: FloatArray, *, several: bool = True) -> bool:
+    """True if answers (n, m) may be percentages: up to 100, some beyond 1; of several classes, with a sum of 100."""
+    told = answers[~np.isnan(answers)]
+    within = bool(told.size and np.all((told >= 0) & (told <= PERCENT)) and np.any(told > 1))
+    off = np.abs(answers.sum(axis=1) / PERCENT - 1)
+    return within and (not several or bool(np.all(off <= HALF_A_PERCENT * answers.shape[1])))
+
+
+FINER_BELOW = 0.25  # below it the numbers of a format lie closer together than half a rounding of 1
+
+
+def _roundings_of_log_odds(values: FloatArray, normal: float) -> FloatArray:
+    return np.exp(np.maximum(np.maximum(values, -values - normal), 0.0))
+
+
+def _roundings_of_ratios(values: FloatArray, normal: float) -> FloatArray:
+    """The same for all ratios of a row, by its smallest probability: one of them is that of the first class."""
+    with_first = np.column_stack([np.zeros(len(values)), values])
+    size = with_first.max(axis=1, keepdims=True) - with_first.min(axis=1, keepdims=True)
+    return np.broadcast_to(np.exp(size - normal), values.shape)
+
+
+def _roundings_of_tanh(values: FloatArray, normal: float) -> FloatArray:
+    return np.cosh(values) ** 2
+
+
+# How many roundings of 1 a value is known to, by the link that it is read through and the logarithm of one over the
+# smallest probability with all its digits.
+ROUNDINGS_BY_LINK: Mapping[str, Callable[[FloatArray, float], FloatArray]] = {
+    "sigmoid": _roundings_of_log_odds,
+    "softmax": _roundings_of_ratios,
+    "top-k": _roundings_of_ratios,
+    "tanh": _roundings_of_tanh,
+}
+
+
+def lost_digits(
+    values: FloatArray, oracle: Oracle, number_format: str = "float64", *, grid: bool = False
+) -> FloatArray:
+    """Noise (n, m) that values of this target have for that; 0 of those that lose no digits.
+
+    grid: no probability has more digits than a rounding of 1 leaves, as where one is what others leave of 1.
+    """
+    roundings = ROUNDINGS_BY_LINK.get(link_of(oracle) or "")
+    if roundings is None:
+        return np.zeros_like(values)
+    normal = 0.0 if grid else -float(np.log(np.finfo(number_format).tiny))
+    with np.errstate(over="ignore", invalid="ignore"):  # of infinite values, which are not read
+        return np.asarray(unit_roundoff(number_format) * roundings(values, normal))
+
+
+def on_a_grid(p: FloatArray, number_format: str) -> bool:
+    """True if probabilities next to 0 are known to a rounding of 1 alone, as where they are made of one next to 1.
+
+    Few of them may lie there by chance: hardly those so small that it matters.
+    """
+    small = p[(p > 0) & (p < FINER_BELOW)]
+    return bool(small.size and np.all(small % (unit_roundoff(number_format) / 2) == 0))

@@ -1,0 +1,191 @@
+"""`open_oracle`: find the adapter for a target and put the wrappers around it in their one right order.
+
+    method → Counting → Selected → Linked → PlainProbabilities → Transcript → Batched → Retrying → Metered → Timed
+           → adapter → target
+
+A served model has Watched and Parallel in the place of Batched, one on an engine has Parallel there, so that each
+request is retried, counted and recorded by itself. Selection, link and percent stand outside the transcript: what
+is on disk is what was paid for, the target's own answers, all of them. Metered stands inside the retries, so every
+attempt counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from math import prod
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+
+from reluctant.domains import Domain
+from reluctant.engines import Engine
+from reluctant.errors import InvalidInput
+from reluctant.numerics import FloatArray
+from reluctant.oracles.adapters.dispatch import adapt, adapt_on_engine
+from reluctant.oracles.base import UNKNOWN_OUTPUTS, Kind, Oracle
+from reluctant.oracles.keywords import (
+    OpenOptions,
+    RunPrecision,
+    ServedKeywords,
+    check_numbers,
+    is_url,
+    one_of,
+    row_shape,
+    served_options,
+)
+from reluctant.oracles.ledger import Counting, Ledger
+from reluctant.oracles.limits import Metered, Timed
+from reluctant.oracles.links import ANSWER_LINKS, AnswerLink, Linked, PlainProbabilities, ProbabilityFormat
+from reluctant.oracles.parallel import Parallel
+from reluctant.oracles.retry import Retrying
+from reluctant.oracles.transcript import Transcript, open_log
+from reluctant.oracles.wrappers import Batched, Selected, Watched
+
+__all__ = ["RunPrecision", "as_opened", "open_oracle"]
+
+OPENING_SEED = 0  # the opening question is the same for every target of a dimension
+SERVED_RETRIES = 8  # of a served model, if not said: about a minute and a half of patience
+OPENING_ROWS = 3  # one answer may be the same for two targets by chance: a label, a zero
+
+
+def open_oracle(
+    target: Any,
+    *,
+    dim: int | None = None,
+    shape: Sequence[int] | None = None,
+    budget: int | None = None,
+    transcript: str | Path | None = None,
+    keep_rows: bool = False,
+    output: int | Sequence[int] | None = None,
+    link: AnswerLink = "identity",
+    percent: bool = False,
+    domain: Domain | tuple[Any, Any] | None = None,
+    precision: RunPrecision = "as-served",
+    kind: Kind | str = Kind.VALUES,
+    timeout: float | None = None,
+    retries: int | None = None,
+    batch: int | None = None,
+    trust_code: bool = False,
+    engine: Engine | None = None,
+    **served: Unpack[ServedKeywords],
+) -> Counting:
+    """Open a target for questions.
+
+    Arguments:
+        target: a callable (n, d) -> (n,) or (n, m); a path to .onnx or .npz; a torch module; a fitted
+            scikit-learn MLP; a ReLUNetwork; an Oracle; "module:attribute" of one of these; or the address of a
+            served model, "http://host:port/v2/models/NAME" (Open Inference Protocol v2).
+        dim: number of inputs; needed for a callable and where a server does not say, checked for the rest.
+        shape: shape of one input, for a torch module that does not take flat rows.
+        budget: most rows that may reach the target.
+        transcript: folder where every answer is written before it is used; open it again to resume.
+        keep_rows: write the rows into the transcript too.
+        output: index of the output to look at, or several; None for all.
+        link: "softmax", "sigmoid", "log-softmax" or "top-k" turns probabilities back into values, "tanh" answers
+            between -1 and 1.
+        percent: the answers are probabilities in percent; they are divided by 100 before anything else.
+        domain: (low, high) inside which the target may be asked.
+        precision: "float64" evaluates a local ONNX, torch or scikit-learn model in float64.
+        kind: what a callable answers: "values", "probabilities" or "labels".
+        timeout: seconds to wait for each call.
+        retries: how often a failed call is repeated; if not said 0, for a served model 8 (a minute and a half).
+        batch: most rows in one call or request; a served model learns from refusals if it is not said.
+        trust_code: allow files that can run code when they are loaded.
+        engine: "dask://host:port", or a Client of dask.distributed: its workers hold the target and share the rows.
+        served: for a served model alone: connections, rate, auth_env, auth_header, encoding, datatype, tensor,
+            request, reply, watch, ca; see `reluctant.oracles.keywords.ServedOptions`.
+
+    Cost: one row for a callable, to learn its outputs; with a transcript six when it is made and three when it
+    is opened again, to know the target by. None for the rest.
+    """
+    is_served = isinstance(target, str) and is_url(target)
+    retries = (SERVED_RETRIES if is_served else 0) if retries is None else retries
+    check_numbers(budget=budget, timeout=timeout, retries=retries, batch=batch)
+    options = OpenOptions(
+        shape=row_shape(dim, shape),
+        precision=one_of("precision", precision, ("as-served", "float64")),
+        kind=Kind(one_of("kind", str(kind), tuple(Kind))),
+        trust_code=trust_code,
+        timeout=timeout,
+        batch=batch,
+        served=served_options(served, is_served, batch),
+        engine=engine,
+    )
+    one_of("link", link, ANSWER_LINKS)
+    ledger = Ledger()
+    adapter = adapt(target, options) if engine is None else adapt_on_engine(target, options)
+    with ExitStack() as if_refused:
+        if options.is_elsewhere:  # another one may be the caller's own
+            if_refused.callback(adapter.close)
+        _check_dim(adapter, options)
+        bounds = _domain_inside(domain, adapter)
+        sender = _sender(adapter, ledger, budget, retries, options)
+        recorder = _with_transcript(sender, ledger, transcript, keep_rows, bounds)
+        if_refused.pop_all()
+        if_refused.callback(recorder.close)
+        answers = PlainProbabilities(recorder, ProbabilityFormat(percent=True)) if percent else recorder
+        values = answers if link == "identity" else Linked(answers, link)
+        opened = Counting(values if output is None else Selected(values, output), ledger, bounds)
+        if_refused.pop_all()
+    return opened
+
+
+def _domain_inside(domain: Domain | tuple[Any, Any] | None, adapter: Oracle) -> Domain:
+    """The domain asked for, inside the target's own."""
+    wanted, own = Domain.of(domain), adapter.facts.domain
+    if not wanted.fits(adapter.dim):
+        raise InvalidInput.about("domain", got=repr(domain), expected=f"numbers or arrays of {adapter.dim} bounds")
+    return wanted.intersected(own)
+
+
+def _check_dim(adapter: Oracle, options: OpenOptions) -> None:
+    if options.shape is not None and prod(options.shape) != adapter.dim:
+        raise InvalidInput.about("dim", got=prod(options.shape), expected=f"{adapter.dim}, as the target has it")
+
+
+def _sender(adapter: Oracle, ledger: Ledger, budget: int | None, retries: int, options: OpenOptions) -> Oracle:
+    """What sends rows: timed, counted, repeated; a served model by connections, an engine in tasks."""
+    served = options.served
+    sender: Oracle = adapter if options.is_elsewhere or options.timeout is None else Timed(adapter, options.timeout)
+    sender = Metered(sender, ledger, budget)
+    sender = Retrying(sender, retries) if retries else sender
+    if options.engine is not None:
+        from reluctant.oracles.adapters.dask import in_shards
+
+        return in_shards(sender, options.batch)
+    if served is None:
+        return sender if options.batch is None else Batched(sender, options.batch)
+    from reluctant.oracles.http.address import first_batch
+
+    sender = Parallel(sender, served.connections, first_batch(adapter, served))
+    return sender if served.watch is None else Watched(sender, served.watch)
+
+
+def _with_transcript(
+    sender: Oracle, ledger: Ledger, folder: str | Path | None, keep_rows: bool, bounds: Domain
+) -> Oracle:
+    """Record what is sent, if a folder is given; ask the opening question where it is needed."""
+    if folder is None:
+        if sender.outputs == UNKNOWN_OUTPUTS:
+            sender.answer(_opening_rows(sender, bounds, 1))
+        return sender
+    log = open_log(Path(folder))  # first of all: a folder that cannot be used costs no question
+    try:
+        question = _opening_rows(sender, bounds, OPENING_ROWS)
+        asked = [sender.answer(question)] if sender.outputs == UNKNOWN_OUTPUTS else []
+        greet = None if sender.facts.identity else lambda: asked.pop() if asked else sender.answer(question)
+        return Transcript(sender, log, ledger, keep_rows=keep_rows, greet=greet)
+    except BaseException:
+        log.close()
+        raise
+
+
+def as_opened(oracle: Oracle) -> Counting:
+    """The oracle itself if it is already counted, else opened with nothing around it."""
+    return oracle if isinstance(oracle, Counting) else open_oracle(oracle)
+
+
+def _opening_rows(sender: Oracle, bounds: Domain, n: int) -> FloatArray:
+    return bounds.sample(np.random.default_rng(OPENING_SEED), n, sender.dim)

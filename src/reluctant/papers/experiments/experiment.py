@@ -1,0 +1,283 @@
+"""An experiment and its finding: which claim of which of the four papers is measured, how, in which two sizes, and
+what came out as a table, a picture and checks against what the paper says.
+
+Pictures have colours that are seen on white and on black, and numbers on axes as plain text: a page may show them
+in any font.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, replace
+from math import log10
+from pathlib import Path
+from typing import Any, Literal
+
+from reluctant._optional import require
+from reluctant.errors import InvalidInput
+from reluctant.numerics import Rng
+from reluctant.report.figures import COLOURS, figure_svg, log_axis, new_figure
+from reluctant.report.words import UNKNOWN, size
+
+__all__ = [
+    "ADVERSARIAL_PAPER",
+    "EXTRACTION_PAPER",
+    "LEARNING_PAPER",
+    "PAPERS",
+    "SIZES",
+    "SPAN_PAPER",
+    "Check",
+    "Experiment",
+    "Finding",
+    "Paper",
+    "Size",
+    "cell_text",
+    "page_colours",
+    "plain_axes",
+    "write_files",
+]
+
+
+@dataclass(frozen=True)
+class Paper:
+    """Who wrote what, and where it appeared."""
+
+    title: str
+    authors: str
+    venue: str
+
+    @property
+    def short(self) -> str:
+        """Authors and venue."""
+        return f"{self.authors}, {self.venue}"
+
+
+SPAN_PAPER = Paper(
+    "Span Recovery for Deep Neural Networks with Applications to Input Obfuscation",
+    "Jayaram, Woodruff and Zhang",
+    "ICLR 2020",
+)
+LEARNING_PAPER = Paper(
+    "Efficiently Learning Any One Hidden Layer ReLU Network From Queries", "Chen, Klivans and Meka", "NeurIPS 2021"
+)
+EXTRACTION_PAPER = Paper(
+    "An Exact Poly-Time Membership-Queries Algorithm for Extracting a Three-Layer ReLU Network",
+    "Daniely and Granot",
+    "ICLR 2023",
+)
+ADVERSARIAL_PAPER = Paper(
+    "Adversarial Examples in Multi-Layer Random ReLU Networks", "Bartlett, Bubeck and Cherapanamjeri", "NeurIPS 2021"
+)
+PAPERS = (SPAN_PAPER, LEARNING_PAPER, EXTRACTION_PAPER, ADVERSARIAL_PAPER)
+
+FEW_DECADES = 2.0  # on an axis: then numbers between the powers of ten are written too
+BETWEEN_POWERS = (1.0, 2.0, 5.0)
+
+
+def page_colours() -> AbstractContextManager[None]:
+    """Series are drawn in the colours of the report, C0, C1 and so on too."""
+    matplotlib = require("matplotlib", extra="report", purpose="A picture")
+    context: AbstractContextManager[None] = matplotlib.rc_context({"axes.prop_cycle": matplotlib.cycler(color=COLOURS)})
+    return context
+
+
+def plain_axes(figure: Any) -> None:
+    """Label every logarithmic axis of a figure without formulas; ticks that were chosen stay."""
+    from matplotlib.ticker import FixedLocator
+
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        if axis.get_scale() == "log" and not isinstance(axis.get_major_locator(), FixedLocator):
+            low, high = axis.get_view_interval()
+            _label_axis(axis, abs(log10(high / low)))
+
+
+def _label_axis(axis: Any, decades: float) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    if decades >= FEW_DECADES:
+        log_axis(axis)
+        return
+    axis.set_major_locator(LogLocator(subs=BETWEEN_POWERS))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: size(value, 1)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+FILE_SUFFIXES = (".svg", ".txt", ".json")
+
+
+@dataclass(frozen=True)
+class Check:
+    """A number with the bounds that were asked of it."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+
+    @property
+    def ok(self) -> bool:
+        """True if the value lies between the bounds."""
+        return self.low <= self.value <= self.high
+
+    def __str__(self) -> str:
+        return f"{'ok ' if self.ok else 'NOT'} {self.name}: {self.value:.4g} (asked {self.low:g} to {self.high:g})"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One experiment, run.
+
+    Arguments:
+        name: as the command line knows it.
+        title: what was measured, in one line.
+        claim: what the paper says about it.
+        measured: what was found, in a sentence with its numbers.
+        columns, rows: the table.
+        draw: puts the picture on a matplotlib figure.
+        checks: numbers that were asked of it.
+        notes: what a reader has to know besides.
+        paper, where: whose claim it is, and its number there.
+    """
+
+    name: str
+    title: str
+    claim: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    draw: Callable[[Any], None]
+    checks: tuple[Check, ...] = ()
+    notes: tuple[str, ...] = ()
+    paper: Paper | None = None
+    where: str = ""
+    measured: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """True if every check holds."""
+        return all(check.ok for check in self.checks)
+
+    def table(self) -> str:
+        """The table as text, then checks and notes."""
+        cells = [self.columns, *(tuple(cell_text(value) for value in row) for row in self.rows)]
+        widths = [max(len(row[j]) for row in cells) for j in range(len(self.columns))]
+        lines = ["  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)) for row in cells]
+        source = [] if self.paper is None else [f"{self.paper.short}: {self.where}"]
+        measured = [f"Measured: {self.measured}"] if self.measured else []
+        words = [self.title, *source, f"Claim: {self.claim}", *measured]
+        return "\n".join([*words, "", *lines, "", *map(str, self.checks), *self.notes])
+
+    def svg(self) -> str:
+        """The picture as an inline SVG element."""
+        with page_colours():
+            figure = new_figure()
+            self.draw(figure)
+            plain_axes(figure)
+            return figure_svg(figure)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "name": self.name,
+            "paper": None if self.paper is None else asdict(self.paper),
+            "where": self.where,
+            "title": self.title,
+            "claim": self.claim,
+            "measured": self.measured,
+            "ok": self.ok,
+            "columns": list(self.columns),
+            "rows": [[_finite_or_none(value) for value in row] for row in self.rows],
+            "checks": [
+                {"name": c.name, "value": _finite_or_none(c.value), "low": c.low, "high": c.high, "ok": c.ok}
+                for c in self.checks
+            ],
+            "notes": list(self.notes),
+        }
+
+    def write(self, folder: Path, **about: Any) -> list[Path]:
+        """Write NAME.svg, NAME.txt and, last, NAME.json into a folder.
+
+        Arguments:
+            folder: where; it exists.
+            about: more of the run that the JSON file has to say.
+        """
+        return write_files(folder, self.name, self.files(**about))
+
+    def files(self, **about: Any) -> dict[str, str]:
+        """What is written, by suffix."""
+        data = json.dumps({**self.to_dict(), **about}, indent=2, allow_nan=False)
+        return dict(zip(FILE_SUFFIXES, (self.svg(), self.table(), data), strict=True))
+
+
+def write_files(folder: Path, name: str, texts: Mapping[str, str]) -> list[Path]:
+    """Write NAME.suffix for each suffix, in this order, in the place of all that was there under this name."""
+    for suffix in FILE_SUFFIXES:
+        (folder / f"{name}{suffix}").unlink(missing_ok=True)
+    paths = [folder / f"{name}{suffix}" for suffix in texts]
+    for path, text in zip(paths, texts.values(), strict=True):
+        path.write_text(text + "\n", encoding="utf-8")
+    return paths
+
+
+def _finite_or_none(value: Any) -> Any:
+    """JSON has no infinity: null stands for it."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def cell_text(value: Any) -> str:
+    """A value of a table as text."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+Size = Literal["quick", "full"]
+SIZES: tuple[Size, ...] = ("quick", "full")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A function that measures, with its place in a paper. Calling it gives a `Finding`.
+
+    Arguments:
+        name: as the command line knows it.
+        paper, where: whose claim it is, and its number there.
+        measure: takes rng= and numbers as keywords; those with mnist_folder= can use MNIST.
+        quick: numbers for a first look; the function's own defaults are the full size.
+    """
+
+    name: str
+    paper: Paper
+    where: str
+    measure: Callable[..., Finding]
+    quick: Mapping[str, Any]
+
+    @property
+    def about(self) -> str:
+        """What is measured, in one line."""
+        return (self.measure.__doc__ or "").strip().splitlines()[0]
+
+    @property
+    def takes_images(self) -> bool:
+        """Whether a folder with MNIST is of use."""
+        return "mnist_folder" in inspect.signature(self.measure).parameters
+
+    def __call__(
+        self, *, size: Size = "full", mnist_folder: str | Path | None = None, rng: Rng = 0, **numbers: Any
+    ) -> Finding:
+        """Run it, at a named size or with numbers of one's own."""
+        if size not in SIZES:
+            raise InvalidInput.about("size", got=repr(size), expected=" or ".join(SIZES))
+        settings = {**(self.quick if size == "quick" else {}), **numbers}
+        if self.takes_images:
+            settings["mnist_folder"] = mnist_folder
+        finding = self.measure(rng=rng, **settings)
+        return replace(finding, name=self.name, paper=self.paper, where=self.where)
+
+    def unknown(self) -> dict[str, Any]:
+        """In the place of a finding's data, where there is none."""
+        nothing = Finding(self.name, self.about, "", (), (), lambda figure: None, paper=self.paper, where=self.where)
+        return {**nothing.to_dict(), "ok": False}

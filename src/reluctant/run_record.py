@@ -1,0 +1,106 @@
+"""The record of a run:
+
+what was done, on which target, with which seed, at what cost, as plain data that a report or another program can read.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reluctant._version import __version__
+from reluctant.oracles import Counting, Facts, Rows
+from reluctant.oracles.retry import answered_sizes
+
+__all__ = ["ANSWERED", "SCHEMA_VERSION", "Record", "jsonable"]
+
+# 1: command, seed, versions, target, queries by stage, findings.
+SCHEMA_VERSION = 1
+ANSWERED = "answered range"  # what is found where a target fails on larger inputs than it answers
+
+
+@dataclass(frozen=True)
+class Record:
+    """One run of one command.
+
+    `findings` holds what the command found, under the name of the part that found it: "health",
+    "verification", and so on.
+    """
+
+    command: str
+    seed: int
+    ok: bool
+    facts: Facts
+    rows: Mapping[str, Rows]
+    findings: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, oracle: Counting, command: str, seed: int, ok: bool, **findings: Any) -> Record:
+        """Record what an opened target was asked, and what was found."""
+        sizes = answered_sizes(oracle)
+        if sizes is not None and sizes.tell_apart:
+            findings[ANSWERED] = sizes.advice()
+        return cls(command, seed, ok, oracle.facts, dict(oracle.ledger.stages), findings)
+
+    @property
+    def queries(self) -> int:
+        """Rows that reached the target."""
+        return sum(self.rows.values(), Rows()).queries
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: the documented form of the record."""
+        return {
+            "schema": SCHEMA_VERSION,
+            "command": self.command,
+            "seed": self.seed,
+            "ok": self.ok,
+            "versions": {
+                "reluctant": __version__,
+                "numpy": np.__version__,
+                "python": platform.python_version(),
+            },
+            "target": _facts_as_data(self.facts),
+            "queries": {"total": self.queries, "by stage": {k: asdict(v) for k, v in self.rows.items()}},
+            **{name: _plain(value) for name, value in self.findings.items()},
+        }
+
+    def to_json(self) -> str:
+        """One JSON object; NaN and inf become null."""
+        return json.dumps(jsonable(self.to_dict()), indent=2, allow_nan=False)
+
+    def write(self, path: Path) -> None:
+        """Write the JSON form."""
+        path.write_text(self.to_json() + "\n", encoding="utf-8")
+
+
+def _facts_as_data(facts: Facts) -> dict[str, Any]:
+    return {
+        "name": facts.name,
+        "inputs": facts.dim,
+        "outputs": facts.outputs,
+        "number format": str(facts.dtype),
+        "kind": str(facts.kind),
+        "domain": facts.domain.describe(),
+        "identity": facts.identity,
+    }
+
+
+def _plain(value: Any) -> Any:
+    return value.to_dict() if hasattr(value, "to_dict") else value
+
+
+def jsonable(value: Any) -> Any:
+    """Plain data that JSON can hold: NaN and inf become None, numpy's numbers plain ones."""
+    if isinstance(value, dict):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [jsonable(item) for item in value]
+    if isinstance(value, float | np.floating):
+        return float(value) if np.isfinite(value) else None
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,291 @@
+"""The span from labels alone: boundary points, normals, long-step stages, and stage 5, verification.
+
+Verification asks at boundary points between inputs that nothing was found with. A long step outside the span must
+leave every crossing where it is; a step along every direction inside must move some. What is still moved has a
+direction that is missing: the search goes on, with sharper ears and farther points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from reluctant.geometry.samples import BoolArray
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting
+from reluctant.results import Outcome
+from reluctant.span.first_look import (
+    RULE_OF_THREE,
+    UNCLEAR_MARGIN,
+    Inputs,
+    as_long_as_allowed,
+    asked_inside,
+    moves_outside,
+)
+from reluctant.span.labels.boundary import (
+    FARTHEST_FLICKER,
+    FLICKER_POINTS,
+    Boundary,
+    LabelField,
+    LabelledPoints,
+    boundary_resolution,
+    changed_labels,
+    label_points,
+    only_labels,
+)
+from reluctant.span.labels.normals import find_directions
+from reluctant.span.labels.refinement import choose_normals, normals_inside, refine_from_labels
+from reluctant.span.subspace import Complement
+
+__all__ = ["FromLabels", "SpanCheck", "from_labels", "verify_labels"]
+
+FRESH_INPUTS, MOST_FRESH, OF_EACH_LABEL = (
+    256,
+    2048,
+    8,
+)  # inputs: as many more as it takes to see every label a few times
+CHECKED_POINTS = 64  # boundary points
+CHECK_LOCATED = 1e-3  # first boundary points, of a typical coordinate
+NORMALS_EACH, SPARE_NORMALS = 2, 8  # for each direction and besides
+CHECK_BITS, CHECK_STEP = 12.0, 1e-4  # how well normals are measured, and how far aside
+OTHER_STEP = 0.7  # of the step: normals measured again, to see how far they can be trusted
+CHECK_ASIDE, CHECK_OFFSET = (
+    2.0,
+    0.004,
+)  # a direction is silent if such a step along it leaves every point within the offset
+WEAKEST_SEEN = 0.02  # part of a normal outside the span that verification must not overlook
+EXPLAINED_ERROR = (
+    100.0  # times the error to expect of a span, if that is not half the digits: a larger shift is a direction
+)
+MOST_FOUND = 0.5  # of the boundary points: if fewer are found again, nothing is verified
+LEAST_ROOM = 4.0  # times what a crossing can be placed to: less room inside bounds shows nothing
+
+
+@dataclass(frozen=True)
+class SpanCheck:
+    """How a span stands up: the outcome, the directions that are there, margin, angle, and the inputs drawn for it."""
+
+    outcome: Outcome
+    basis: FloatArray
+    margin: float
+    angle: float
+    fresh: LabelledPoints
+    evidence: dict[str, object]
+
+
+def verify_labels(
+    oracle: Counting, field: LabelField, seen: LabelledPoints, basis: FloatArray, left: float, rng: np.random.Generator
+) -> SpanCheck:
+    """Check a span whose directions should be off by no more than `left`. Cost: about 5000 rows and 13·k²."""
+    fresh = _fresh_inputs(oracle, seen, rng)
+    changed = changed_labels(oracle, fresh)
+    boundary = Boundary.between(field, fresh.pairs(CHECKED_POINTS, rng), CHECK_LOCATED * field.scale)
+    boundary, found = boundary.inside(field, basis, CHECK_LOCATED * field.scale, field.resolution)
+    boundary = boundary[found]
+    there, weakest, noise = _moving_directions(field, boundary, basis)
+    shift = _crossing_shifts(field, boundary, there, rng)
+    leak, lost = float(np.nanmax(shift, initial=0.0)), int(np.isnan(shift).sum() + (~found).sum())
+    margin, angle = (max(leak, left, noise) / weakest, max(leak / weakest, left)) if weakest > 0 else (np.inf, np.inf)
+    explained = max(EXPLAINED_ERROR * left, float(np.sqrt(field.resolution / field.typical)))
+    silent = leak <= min(WEAKEST_SEEN * weakest, explained) and not np.isnan(shift).any() and found.mean() > MOST_FOUND
+    outcome = _checked_outcome(field, changed, silent, margin, len(basis), len(there))
+    limits = _checked_limits(fresh, max(leak, field.resolution / field.typical), field.reach)
+    evidence = {
+        "leak": leak, "lost": lost, "weakest": weakest, "changed labels": changed,
+        "directions that move nothing": len(basis) - len(there), "limits": limits,
+    }  # fmt: skip
+    return SpanCheck(outcome, there, margin if silent else np.inf, angle, fresh, evidence)
+
+
+def _checked_outcome(field: LabelField, changed: int, silent: bool, margin: float, rank: int, there: int) -> Outcome:
+    """What the numbers amount to, for so many directions of which so many move the boundary."""
+    if changed:
+        return Outcome.TOO_NOISY
+    if not silent:
+        return Outcome.SPAN_PARTIAL
+    if margin > UNCLEAR_MARGIN or there < rank == field.dim:
+        return Outcome.RANK_UNCLEAR
+    return Outcome.FULL_RANK if there == field.dim else Outcome.SPAN_RECOVERED
+
+
+def _checked_limits(fresh: LabelledPoints, leak: float, reach: float) -> str:
+    """What could have been missed, and by which inputs that is judged."""
+    return (
+        f"Asked: {fresh.source.describe(fresh.scale)}, and steps of {reach:g} times their norm. Could have been "
+        f"missed: a region of another label that holds less than {RULE_OF_THREE / len(fresh.points):.1%} of them, "
+        f"a direction that matters on less than {RULE_OF_THREE / CHECKED_POINTS:.0%} of the boundary, or is less than "
+        f"{leak:.0e} of its normals."
+    )
+
+
+def _fresh_inputs(oracle: Counting, seen: LabelledPoints, rng: np.random.Generator) -> LabelledPoints:
+    """New inputs until every label was seen a few times; for labels too rare for that, the old ones as well."""
+    found = seen.more(oracle, FRESH_INPUTS, rng)
+    while len(found.points) < MOST_FRESH and found.rare(seen.names, OF_EACH_LABEL):
+        found += seen.more(oracle, len(found.points), rng)
+    rare = np.isin(seen.labels, list(found.rare(seen.names, OF_EACH_LABEL)))
+    return found + seen[rare]
+
+
+def _moving_directions(field: LabelField, boundary: Boundary, basis: FloatArray) -> tuple[FloatArray, float, float]:
+    """The directions that move the boundary, the part of a normal that the weakest has, and what is only noise."""
+    step, some = field.step(CHECK_STEP), slice(min(len(boundary), NORMALS_EACH * len(basis) + SPARE_NORMALS))
+    points, normals = normals_inside(field, boundary[some], basis, step, CHECK_BITS)
+    if len(points) < len(basis):
+        return basis, 0.0, np.inf
+    noise = 0.0
+    if len(basis) == field.dim:  # nothing is outside, so nothing outside tells how good the directions are
+        again, others = normals_inside(field, points, basis, OTHER_STEP * step, CHECK_BITS)
+        noise = float(np.linalg.norm(others - normals, 2)) if len(again) == len(points) else np.inf
+    _, sizes, directions = np.linalg.svd(normals, full_matrices=False)
+    rank = len(basis)
+    while rank and _is_silent(field, boundary, directions[rank - 1] @ basis):
+        rank -= 1
+    unit = float(np.sqrt(len(normals)))
+    weakest = float(sizes[rank - 1]) / unit if rank else 0.0
+    return (basis if rank == len(basis) else directions[:rank] @ basis), weakest, noise / unit
+
+
+def _is_silent(field: LabelField, boundary: Boundary, direction: FloatArray) -> bool:
+    """Whether a step along a direction leaves every boundary point where it is. Cost: 4 rows a point."""
+    moves = np.tile(CHECK_ASIDE * field.scale * direction, (len(boundary), 1))
+    moves = as_long_as_allowed(field.domain, boundary.points, moves)
+    before, after = _stays(field, boundary, np.zeros_like(moves)), _stays(field, boundary, moves)
+    return bool((after | ~before).all())
+
+
+def _stays(field: LabelField, boundary: Boundary, moves: FloatArray) -> BoolArray:
+    """Whether the boundary, moved aside, is within the offset of where it was."""
+    lines, offset = boundary.lines(moves), np.full(len(boundary), CHECK_OFFSET * field.scale)
+    return np.asarray(lines.before(field.ask, -offset) & ~lines.before(field.ask, offset))
+
+
+def _crossing_shifts(field: LabelField, boundary: Boundary, basis: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """How far (n,) crossings move on a long step outside, as the sine that would explain it; NaN where lost."""
+    if len(basis) == field.dim:
+        return np.zeros(len(boundary))
+    moves = moves_outside(basis, boundary.points, field.reach * field.typical, field.domain, rng)
+    length = np.linalg.norm(moves, axis=1)
+    least = field.resolution * np.maximum(1.0, length / field.typical)
+    lines = boundary.lines(moves)
+    enough = field.room(lines) > LEAST_ROOM * least
+    shift = field.crossings(lines[enough], 0.0, least[enough], least[enough], WEAKEST_SEEN * length[enough])
+    return np.asarray(np.abs(shift) * np.sqrt(field.dim - len(basis)) / length[enough])
+
+
+FIRST_LOCATED = 1e-3  # first boundary points, of a typical coordinate
+MOST_FLICKER = (
+    FARTHEST_FLICKER / 8
+)  # resolution, of a typical input, from which labels flicker farther than was looked at
+ASKED_AGAIN = 3  # times that the first inputs are asked again: labels must keep their word
+MOST_ROUNDS = 4  # times that verification may send the search back for more directions
+FARTHER_INPUTS = 64  # inputs far out that are looked at, should something be missing
+NEARLY_EXACT = 1e-3  # last correction of a span in which a direction is missing that shows far out alone
+
+
+@dataclass(frozen=True)
+class FromLabels:
+    """How it ended, the basis found, how clear its rank is, how far it is off, and the numbers behind it."""
+
+    outcome: Outcome
+    basis: FloatArray
+    margin: float = np.inf
+    angle: float = np.nan
+    evidence: dict[str, Any] = field(default_factory=dict)
+    typical: float = 0.0  # norm of an input
+
+
+def from_labels(
+    oracle: Counting,
+    inputs: Inputs,
+    rng: np.random.Generator,
+    keep: Callable[[FloatArray], None],
+    *,
+    threshold: float | None,
+    reach: float,
+) -> FromLabels:
+    """Recover the span of a smooth or ReLU network from nothing but labels."""
+    labels = only_labels(oracle, threshold)
+    nothing = np.empty((0, oracle.dim))
+    with labels.stage("look"):
+        seen = label_points(labels, inputs, rng)
+        if seen.one_label:
+            return FromLabels(Outcome.ONE_LABEL, nothing)
+        scale = inputs.scale_of(seen.points, seen.scale)
+        ground = LabelField(asked_inside(labels.query, inputs.domain), labels.dim, inputs.domain, scale, reach=reach)
+        first = Boundary.between(ground, seen.pairs(FLICKER_POINTS, rng), FIRST_LOCATED * ground.scale)
+        ground = replace(ground, resolution=boundary_resolution(ground, first, labels.facts.dtype, rng))
+        changed = changed_labels(labels, seen, ASKED_AGAIN)
+    evidence = {"labels": len(seen.names), "resolution": ground.resolution, "changed labels": changed}
+    if changed or ground.resolution > MOST_FLICKER * ground.typical:
+        return FromLabels(Outcome.TOO_NOISY, nothing, evidence=evidence)
+    run = _LabelRecovery(labels, ground, seen, rng, keep, evidence)
+    return replace(run.unless_noisy(run.go()), typical=ground.typical)
+
+
+@dataclass
+class _LabelRecovery:
+    """Search, refinement and verification, again if something was overlooked."""
+
+    oracle: Counting
+    field: LabelField
+    seen: LabelledPoints
+    rng: np.random.Generator
+    keep: Callable[[FloatArray], None]
+    evidence: dict[str, Any]
+
+    def go(self) -> FromLabels:
+        complement, known = Complement(self.oracle.dim), 0  # so many directions, the first, have been refined
+        ended = FromLabels(Outcome.SPAN_PARTIAL, complement.basis, evidence=self.evidence)
+        for _ in range(MOST_ROUNDS):
+            before = complement.rank
+            with self.oracle.stage("search"):
+                quiet = find_directions(self.field, self.seen, complement, self.rng, self.keep, sharp=known > 0)
+            if not quiet or not complement.rank:
+                return replace(ended, basis=complement.basis)
+            known = 0 if complement.rank == before else known  # nothing new: the digits are at fault, other points help
+            ended, refined = self.refined(complement.basis, known)
+            if ended.outcome is not Outcome.SPAN_PARTIAL:
+                return ended
+            if refined:
+                complement, known = Complement.of(ended.basis), len(ended.basis)
+            with self.oracle.stage("look"):
+                self.seen += self.seen.more(self.oracle, FARTHER_INPUTS, self.rng, farther=self.field.reach)
+        return ended
+
+    def unless_noisy(self, ended: FromLabels) -> FromLabels:
+        """A span that is not whole may have labels to blame that change when they are asked again."""
+        if ended.outcome in (Outcome.SPAN_PARTIAL, Outcome.RANK_UNCLEAR):
+            with self.oracle.stage("verification"):
+                self.evidence["changed labels"] = changed_labels(self.oracle, self.seen)
+            return replace(ended, outcome=Outcome.TOO_NOISY) if self.evidence["changed labels"] else ended
+        return ended
+
+    def refined(self, basis: FloatArray, known: int) -> tuple[FromLabels, bool]:
+        """Better digits for the directions found, whether they are all, and whether the digits are better at all."""
+        partial = FromLabels(Outcome.SPAN_PARTIAL, basis, evidence=self.evidence)
+        with self.oracle.stage("normals"):
+            chosen = choose_normals(self.field, self.seen, basis, known, self.rng)
+        if chosen is None:
+            return partial, False
+        if len(chosen.basis) == self.oracle.dim:
+            return self.verified(chosen.basis, 0.0), True
+        with self.oracle.stage("refinement"):
+            better = refine_from_labels(self.field, chosen)
+        self.evidence |= {"corrections": list(better.corrections), "condition": better.condition}
+        if not better.good:
+            exact = len(better.corrections) > 1 and better.corrections[-1] < NEARLY_EXACT
+            return (replace(partial, basis=better.basis), True) if exact else (partial, False)
+        self.keep(better.basis)
+        return self.verified(better.basis, better.left), True
+
+    def verified(self, basis: FloatArray, left: float) -> FromLabels:
+        """How the span stands up at boundary points between inputs that nothing was found with."""
+        with self.oracle.stage("verification"):
+            checked = verify_labels(self.oracle, self.field, self.seen, basis, left, self.rng)
+        self.seen += checked.fresh
+        self.evidence |= checked.evidence
+        return FromLabels(checked.outcome, checked.basis, checked.margin, checked.angle, self.evidence)

@@ -1,0 +1,214 @@
+"""Stages 3 and 4 from labels alone: normals at k well-chosen boundary points tell how the span is off.
+
+With V the rough basis, W the rest and c the normal inside V, the true span is V + E W with E c = normal along W.
+Its components along W come from crossings moved aside by H; inside the span that is a move of H·|E| only, so H
+grows as the error falls, and each stage gains as many bits as the crossings are bisected to, less the condition of
+the normals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import qr
+
+from reluctant.numerics import FloatArray
+from reluctant.span.first_look import as_long_as_allowed
+from reluctant.span.labels.boundary import Boundary, LabelField, LabelledPoints
+from reluctant.span.labels.normals import boundary_slopes
+from reluctant.span.subspace import Subspace
+
+__all__ = ["NormalFrame", "RefinedSpan", "choose_normals", "normals_inside", "refine_from_labels"]
+
+CANDIDATES = 3  # boundary points for each direction, of which the best conditioned are chosen
+SPARE = 8
+MORE_CANDIDATES, RARE = 3, 0.01  # times as many again, as long as a direction has so little of their normals
+COARSE_BITS = 6.0
+FINE_BITS = 17.0
+STEP, FINE_STEP = 1e-3, 1e-6  # aside, for a first normal inside the span and for the last
+LOCATED = 1e-2
+OFFSET, ASIDE, SILENT = 0.02, 2.0, 0.9  # a direction is silent if such a step leaves so many points within that
+SHARP_OFFSET = 0.002  # beside a span that is exact
+DROPPED = 3e-3  # singular value of the normals, of the largest, below which a direction is none
+MOVE = 1e-6  # inside the span, of a typical coordinate: what a long step may amount to there
+LONGEST = 30.0  # step, in typical coordinates
+FIRST_ERROR = 0.03  # of the span, before anything is known
+STALLED, MOST_STALLS = 0.5, 2  # a correction that leaves more of the one before; so many in a row end it
+CLOSE = 1.5  # times what cannot be corrected: no stage is worth its rows
+CAUTION = 8.0  # a stage may gain so much less than its bits
+MOST_STAGES = 10
+LARGEST = 10.0  # correction, as a tangent: more means that a direction is missing or is none
+GUESS_SPREAD = 2.0**-5
+
+
+@dataclass(frozen=True)
+class NormalFrame:
+    """A basis, boundary points, and the unit normals (n, k) there in its coordinates; lines run along them.
+
+    known: so many of its directions, the first, are exact.
+    """
+
+    basis: FloatArray
+    boundary: Boundary
+    normals: FloatArray
+    known: int = 0
+
+    @property
+    def unknown(self) -> FloatArray:
+        """The part of the normals along directions that are not exact yet."""
+        return self.normals[:, self.known :]
+
+    @property
+    def condition(self) -> float:
+        """Of the equations for what is not exact yet."""
+        sizes = np.append(1.0 if self.known else 0.0, np.linalg.svd(self.unknown, compute_uv=False))
+        sizes = np.array([sizes.max(), sizes[-1]])
+        return float(sizes[0] / sizes[-1]) if sizes[-1] > 0 else np.inf
+
+
+@dataclass(frozen=True)
+class RefinedSpan:
+    """The refined basis, what each stage corrected, what should be left, and the condition of the normals."""
+
+    basis: FloatArray
+    corrections: tuple[float, ...]
+    left: float
+    condition: float
+    good: bool
+
+
+def choose_normals(
+    field: LabelField, seen: LabelledPoints, basis: FloatArray, known: int, rng: np.random.Generator
+) -> NormalFrame | None:
+    """Boundary points with well conditioned normals; None if too few were found.
+
+    The first `known` directions are exact: points are chosen for the others.
+    """
+    boundary, normals = _candidates(field, seen, basis, rng)
+    for _ in range(MORE_CANDIDATES):
+        if len(boundary) >= len(basis) and _weakest(normals) > RARE:
+            break
+        others, more = _candidates(field, seen, basis, rng)
+        boundary, normals = boundary + others, np.concatenate([normals, more])
+    if len(boundary) < len(basis):
+        return None
+    _, sizes, directions = np.linalg.svd(normals, full_matrices=False)
+    if known:
+        kept = np.append(np.ones(known, dtype=bool), _not_silent(field, boundary, basis[known:], SHARP_OFFSET))
+        basis, normals = basis[kept], _unit(normals[:, kept])
+    else:
+        kept = _not_silent(field, boundary, directions @ basis, OFFSET) & (sizes > DROPPED * sizes[0])
+        basis, normals = directions[kept] @ basis, _unit(normals @ directions[kept].T)
+    if len(basis) == known:
+        return None
+    chosen = qr(normals[:, known:].T, pivoting=True, mode="economic")[2][: len(basis) - known]
+    return _measured(field, NormalFrame(basis, boundary[chosen], normals[chosen], known))
+
+
+def _weakest(normals: FloatArray) -> float:
+    sizes = np.linalg.svd(normals, compute_uv=False)
+    return float(sizes[-1] / sizes[0])
+
+
+def _candidates(
+    field: LabelField, seen: LabelledPoints, basis: FloatArray, rng: np.random.Generator
+) -> tuple[Boundary, FloatArray]:
+    """Boundary points with lines inside the span, and rough unit normals (n, k) there."""
+    step = field.step(STEP)
+    boundary = Boundary.between(field, seen.pairs(CANDIDATES * len(basis) + SPARE, rng), LOCATED * field.scale)
+    located = max(field.resolution, step * 2.0 ** -(COARSE_BITS + 4))
+    boundary, found = boundary.inside(field, basis, LOCATED * field.scale, located)
+    return normals_inside(field, boundary[found], basis, step, COARSE_BITS)
+
+
+def normals_inside(
+    field: LabelField, boundary: Boundary, basis: FloatArray, step: float, bits: float
+) -> tuple[Boundary, FloatArray]:
+    """Those boundary points whose unit normals (n, k) along a basis could be measured."""
+    normals = -boundary_slopes(field, boundary, basis, step, bits, expected=1.0, symmetric=field.coarse)
+    good = np.asarray(np.isfinite(normals).all(axis=1))
+    return boundary[good], _unit(normals[good])
+
+
+def _not_silent(field: LabelField, boundary: Boundary, directions: FloatArray, offset_share: float) -> np.ndarray:
+    """Which directions (k, d), the weakest last, move the boundary: a crease can make one up that does not.
+
+    Cost: 2 rows a boundary point for the weakest one, as many again for each that is silent.
+    """
+    kept, offset = np.ones(len(directions), dtype=bool), np.full(len(boundary), offset_share * field.scale)
+    for i in range(len(directions) - 1, -1, -1):
+        moves = np.tile(ASIDE * field.scale * directions[i], (len(boundary), 1))
+        lines = boundary.lines(as_long_as_allowed(field.domain, boundary.points, moves))
+        still = lines.before(field.ask, -offset) & ~lines.before(field.ask, offset)
+        if still.mean() < SILENT:
+            break
+        kept[i] = False
+    return kept
+
+
+def _measured(field: LabelField, frame: NormalFrame) -> NormalFrame:
+    """The same frame with lines along the normals, and normals measured as well as crossings can be placed."""
+    scale = LOCATED * field.scale
+    boundary, _ = frame.boundary.turned(field, frame.normals @ frame.basis, scale, field.resolution)
+    step = field.step(FINE_STEP)
+    found = -boundary_slopes(
+        field, boundary, frame.basis, step, FINE_BITS,
+        expected=GUESS_SPREAD, guess=-frame.normals, symmetric=field.coarse,
+    )  # fmt: skip
+    normals = _unit(np.where(np.isfinite(found).all(axis=1, keepdims=True), found, frame.normals))
+    return _aligned(replace(frame, boundary=boundary, normals=normals))
+
+
+def _aligned(frame: NormalFrame) -> NormalFrame:
+    boundary = Boundary(frame.boundary.points, frame.normals @ frame.basis, frame.boundary.label)
+    return replace(frame, boundary=boundary)
+
+
+def refine_from_labels(field: LabelField, frame: NormalFrame) -> RefinedSpan:
+    """Stages until nothing is gained."""
+    corrections: list[float] = []
+    error, stalls = FIRST_ERROR, 0
+    move = max(MOVE, float(np.sqrt(field.resolution * np.sqrt(field.dim) / field.scale))) * field.scale
+    bits = float(np.log2(field.scale / move))
+    floor = frame.condition * _floor(field)
+    while len(corrections) < MOST_STAGES and stalls < MOST_STALLS:
+        step = float(np.clip(move / error, move, LONGEST * field.scale))
+        stage = _stage(field, frame, step, bits, error)
+        if stage is None or stage[1] > LARGEST:
+            return RefinedSpan(frame.basis, tuple(corrections), np.inf, frame.condition, good=False)
+        frame, correction = stage
+        stalls = stalls + 1 if corrections and correction > STALLED * corrections[-1] else 0
+        corrections.append(correction)
+        error = max(frame.condition * (CAUTION * correction * 2.0**-bits + field.resolution / step), floor)
+        if min(correction, error) <= CLOSE * floor:
+            break
+    return RefinedSpan(frame.basis, tuple(corrections), max(error, floor), frame.condition, len(corrections) > 1)
+
+
+def _floor(field: LabelField) -> float:
+    """What the last stage cannot correct, for normals of condition one."""
+    return field.resolution / (LONGEST * field.scale if field.domain.is_space else field.scale)
+
+
+def _stage(
+    field: LabelField, frame: NormalFrame, step: float, bits: float, error: float
+) -> tuple[NormalFrame, float] | None:
+    """One correction of the basis, and its size; None if crossings were lost."""
+    outside = Subspace(frame.basis).null_basis
+    expected = error / np.sqrt(len(outside))
+    found = -boundary_slopes(field, frame.boundary, outside, step, bits, expected=expected)
+    good = np.isfinite(found).all(axis=1)
+    if good.sum() < len(frame.basis) - frame.known:
+        return None
+    correction = np.linalg.lstsq(frame.unknown[good], found[good], rcond=None)[0]
+    tilted = frame.basis.copy()
+    tilted[frame.known :] += correction @ outside
+    basis = np.linalg.qr(tilted.T)[0].T
+    basis *= np.sign((basis * tilted).sum(axis=1, keepdims=True))
+    normals = _unit(frame.normals @ (tilted @ basis.T))
+    return _aligned(replace(frame, basis=basis, normals=normals)), float(np.linalg.norm(correction, 2))
+
+
+def _unit(rows: FloatArray) -> FloatArray:
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))

@@ -1,0 +1,269 @@
+"""`recover_span`: which directions of its input a target looks at, from values or from labels alone, and the
+`Span` that says how it ended, what it cost and how clear its rank is.
+
+Where probabilities saturate, a span is recovered inside a box around the origin. A neuron that is never active
+there has directions that nothing inside shows, so the answers as the target gives them are compared at typical
+inputs too: they need no link there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from reluctant.domains import Domain
+from reluctant.errors import BudgetExhausted, InvalidInput, NonFiniteAnswer, TargetError
+from reluctant.health.answers import digits_noise
+from reluctant.health.saturation import FARTHEST, smaller, unsaturated_box
+from reluctant.numerics import FloatArray, Rng, as_generator
+from reluctant.oracles import Counting, Oracle, Rows
+from reluctant.oracles.links import raw_answers
+from reluctant.oracles.open import as_opened
+from reluctant.results import Ended, Outcome, ended_by
+from reluctant.span.first_look import Inputs
+from reluctant.span.labels import from_labels
+from reluctant.span.subspace import Subspace
+from reluctant.span.values import from_values
+
+__all__ = ["Span", "recover_span", "seen_from_typical_inputs"]
+
+GOOD_OUTCOMES = (Outcome.SPAN_RECOVERED, Outcome.FULL_RANK)
+
+
+@dataclass(frozen=True, eq=False)
+class Span(Ended):
+    """Outcome of `recover_span`.
+
+    subspace: what was found; partial unless `ok`. margin: what counted as nothing over the weakest that counted as a
+    direction: the rank is clear if it is far below 1, not known if it is infinite. angle: how far the directions are
+    from true ones at most, as a sine: what long steps along the others show, over the weakest direction. stage: where
+    the run ended. evidence: the numbers that decided. rows: counts by stage. followed: how
+    far, as a norm, directions left out were followed, and domain: inside which.
+    """
+
+    outcome: Outcome
+    subspace: Subspace
+    rows: Mapping[str, Rows]
+    margin: float = float("inf")
+    angle: float = float("nan")
+    stage: str = ""
+    evidence: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    followed: float = float("inf")
+    domain: Domain = field(default_factory=Domain)
+
+    @property
+    def ok(self) -> bool:
+        """True only if nothing more was seen along the directions left out."""
+        return self.outcome in GOOD_OUTCOMES
+
+    @property
+    def rank(self) -> int:
+        """Number of directions found."""
+        return self.subspace.rank
+
+    @property
+    def basis(self) -> FloatArray:
+        """Orthonormal rows (rank, d)."""
+        return self.subspace.basis
+
+    def save(self, path: str | Path) -> None:
+        """Write the subspace as `.npz`."""
+        self.subspace.save(path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; the basis itself is left to `save`."""
+        return {
+            **self.ending(),
+            "rank": self.rank,
+            "inputs": self.subspace.dim,
+            "invisible share": self.subspace.invisible_share,
+            "margin": self.margin,
+            "angle": self.angle,
+        }
+
+    def __repr__(self) -> str:
+        return f"Span({self.outcome.slug}, rank {self.rank} of {self.subspace.dim}, queries={self.queries})"
+
+
+TYPICAL_POINTS = 64
+CLEAR_CHANGE = 1e-3  # of the deviation of the answers: what directions off by a little change is less
+CLEAR_NOISE = 8.0  # times that of an answer
+
+
+def seen_from_typical_inputs(oracle: Counting, found: Subspace, box: Domain, rng: np.random.Generator) -> float | None:
+    """Share of typical inputs at which a step along what is left out changes the answer; None where there is none such.
+
+    Cost: 192 rows, none where typical inputs lie in the box, or nothing is left out.
+    """
+    if np.max(box.high) >= FARTHEST or found.rank == found.dim:
+        return None
+    start = Domain().sample(rng, TYPICAL_POINTS, oracle.dim)
+    away = rng.standard_normal((TYPICAL_POINTS, found.dim - found.rank)) @ found.null_basis
+    with oracle.stage("verify", expected=3 * TYPICAL_POINTS), raw_answers(oracle) as told:
+        oracle.answer(np.concatenate([start, start, start + away]))
+    here, again, there = np.split(np.nan_to_num(np.concatenate(told)), 3)
+    changed = np.abs(there - here).max(axis=1) > _least_change(here, again)
+    return float(changed.mean())
+
+
+def _least_change(here: FloatArray, again: FloatArray) -> float:
+    """The smallest change that is one: beyond noise, and what errors of the directions may do."""
+    fresh = float(np.abs(again - here).max())
+    return max(CLEAR_NOISE * max(fresh, digits_noise(here)), CLEAR_CHANGE * float(here.std(axis=0).max()))
+
+
+BEYOND_THE_BOX = (
+    "Directions were looked for in {}, where answers can be read. There are more: at {:.0%} of typical inputs a "
+    "step along the others changes the answer. From labels (labels=True, span --labels) they can be found everywhere."
+)
+MOST_BOXES = 3  # tried where probabilities saturate
+
+
+def recover_span(
+    oracle: Oracle,
+    *,
+    labels: bool = False,
+    rng: Rng = 0,
+    fine: bool = True,
+    threshold: float | None = None,
+    reach: float = 3.0,
+    inputs: ArrayLike | None = None,
+) -> Span:
+    """Find every direction of input space that changes the answers of a target.
+
+    Arguments:
+        oracle: the target: from values a ReLU network of any depth, from labels any smooth or ReLU network.
+        labels: use nothing but labels: the largest of several outputs; one output is a label if it is a whole number,
+            else it is compared with the threshold.
+        rng: seed of all random choices.
+        fine: spend about as many rows again on the last digits; nothing changes for labels, where digits cost little.
+        threshold: for labels of one output; 0.5 if not given.
+        reach: how far the directions left out are followed to see that nothing changes, in typical inputs.
+        inputs: rows (n, d) of the kind that the target is for: half of what is asked is drawn around them. Without them
+            random inputs of the domain stand for all, and a direction that matters on real ones alone can be missed.
+
+    Cost: a span of k directions in n dimensions takes about k·n rows from values (2·k·n if fine, 15·k·n in float32),
+    and 60 to 250·k·n from labels; small networks some hundred rows besides, and 5000 from labels.
+    """
+    opened = as_opened(oracle)
+    _check_settings(opened, labels, fine, threshold, reach)
+    source = Inputs.of(opened.facts.domain, opened.dim, inputs)
+    opened.begin("span", rng)
+    run = _Recovery(opened, source, reach)
+    generator = as_generator(rng)
+    try:
+        if labels:
+            return run.labels(generator, threshold)
+        if opened.facts.saturates and opened.facts.domain.is_space:
+            return run.unsaturated(generator, fine)
+        return run.values(generator, fine)
+    except BudgetExhausted as error:
+        return run.result(Outcome.OUT_OF_BUDGET, run.partial, evidence={"error": str(error)})
+    except NonFiniteAnswer as error:
+        outcome = Outcome.OUT_OF_REACH if opened.facts.saturates else Outcome.NON_FINITE
+        return run.result(outcome, run.partial, evidence={"error": str(error)})
+    except TargetError as error:
+        return run.result(ended_by(error, opened), run.partial, evidence={"error": str(error)})
+
+
+def _check_settings(oracle: Counting, labels: bool, fine: bool, threshold: float | None, reach: float) -> None:
+    """Settings that would be without effect are refused like ones that make no sense."""
+    for name, flag in (("labels", labels), ("fine", fine)):
+        if not isinstance(flag, bool | np.bool_):
+            raise InvalidInput.about(name, got=repr(flag), expected="True or False")
+    if not _is_number(reach) or not 0 < reach < np.inf:
+        raise InvalidInput.about("reach", got=repr(reach), expected="a finite number above 0")
+    if threshold is None:
+        return
+    if not labels:
+        raise InvalidInput.about("threshold", got=threshold, expected="none without labels", fix="Pass labels=True.")
+    if not _is_number(threshold) or not np.isfinite(threshold):
+        raise InvalidInput.about("threshold", got=repr(threshold), expected="a finite number")
+    if oracle.outputs > 1:
+        raise InvalidInput.about(
+            "threshold", got=f"{threshold} for {oracle.outputs} outputs", expected="none: the largest is the label",
+            fix="Open one output with output=0 to compare it with a threshold.",
+        )  # fmt: skip
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+@dataclass
+class _Recovery:
+    """One call: what it has spent, and the directions it has so far."""
+
+    oracle: Counting
+    inputs: Inputs
+    reach: float
+    partial: FloatArray = field(init=False)
+    before: dict[str, Rows] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.before = dict(self.oracle.ledger.stages)
+        self.partial = np.empty((0, self.oracle.dim))
+
+    def keep(self, basis: FloatArray) -> None:
+        """Remember what is known so far, should the run end here."""
+        self.partial = basis
+
+    def values(self, rng: np.random.Generator, fine: bool) -> Span:
+        ended = from_values(self.oracle, self.inputs, rng, self.keep, fine=fine, reach=self.reach)
+        if ended.found is None:
+            return self.result(ended.outcome, self.partial, evidence=ended.evidence)
+        found = ended.found
+        return self.result(ended.outcome, found.basis, found.margin, found.angle, ended.evidence, ended.typical)
+
+    def unsaturated(self, rng: np.random.Generator, fine: bool) -> Span:
+        """Inside a box in which no probability saturates; inside a smaller one where that was not so."""
+        box = unsaturated_box(self.oracle, rng)
+        for _ in range(MOST_BOXES):
+            if box is None:
+                break
+            self.inputs = self.inputs.within(box)
+            try:
+                return self.at_use(self.values(rng, fine), box, rng)
+            except NonFiniteAnswer:
+                box = smaller(box)
+        return self.result(Outcome.OUT_OF_REACH, self.partial)
+
+    def at_use(self, span: Span, box: Domain, rng: np.random.Generator) -> Span:
+        """A part alone, where typical inputs outside the box see what it leaves out."""
+        share = seen_from_typical_inputs(self.oracle, span.subspace, box, rng) if span.ok else None
+        if not share:
+            return replace(span, rows=self.oracle.ledger.since(self.before))
+        reason = BEYOND_THE_BOX.format(box.describe(), share)
+        evidence = {**span.evidence, "seen at typical inputs": share, "reason": reason}
+        rows = self.oracle.ledger.since(self.before)
+        return replace(span, outcome=Outcome.SPAN_PARTIAL, rows=rows, evidence=evidence, angle=np.nan)
+
+    def labels(self, rng: np.random.Generator, threshold: float | None) -> Span:
+        ended = from_labels(self.oracle, self.inputs, rng, self.keep, threshold=threshold, reach=self.reach)
+        return self.result(ended.outcome, ended.basis, ended.margin, ended.angle, ended.evidence, ended.typical)
+
+    def result(
+        self,
+        outcome: Outcome,
+        basis: FloatArray,
+        margin: float = np.inf,
+        angle: float = np.nan,
+        evidence: Mapping[str, Any] = MappingProxyType({}),
+        typical: float = 0.0,
+    ) -> Span:
+        spent = self.oracle.ledger.since(self.before)
+        rank = len(basis)
+        if rank == 0 and outcome is Outcome.CONSTANT:
+            margin, angle = 0.0, 0.0
+        if outcome is Outcome.FULL_RANK:
+            angle = 0.0
+        return Span(
+            outcome, Subspace(basis), spent, margin, angle, self.oracle.ledger.last_stage, evidence,
+            followed=self.reach * typical, domain=self.inputs.domain,
+        )  # fmt: skip

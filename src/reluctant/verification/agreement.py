@@ -1,0 +1,313 @@
+"""`verify`: ask a target where a network could be wrong, compare, and say what was found.
+
+A target and a network are compared at three scales, on the creases of every hidden neuron, and beside them.
+`examine` is the same as a stage of a larger run. Network against network, weights in hand, is in
+`reluctant.verification.alignment`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from reluctant.domains import Domain
+from reluctant.errors import InvalidInput, NonFiniteAnswer
+from reluctant.health.answers import format_noise, rounding_noise
+from reluctant.health.behind import Behind, refuse_labels
+from reluctant.health.noise import measure_noise, noise_model
+from reluctant.health.saturation import FARTHEST, smaller, unsaturated_box
+from reluctant.health.shape import USABLE_NOISE
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray, Noise, Rng, as_generator
+from reluctant.oracles.base import Oracle
+from reluctant.oracles.ledger import Counting
+from reluctant.oracles.links import raw_answers
+from reluctant.oracles.open import as_opened
+from reluctant.verification.comparison import MOST_TOLERANCE, SCALES, AtUse, compare_answers, look_at_use
+from reluctant.verification.points import crease_points, far_along_creases, points_beside
+
+__all__ = ["GroupError", "HeldOutRows", "Verification", "examine", "verify"]
+
+WHERE_FEWER_DIGITS = ", more where answers have fewer digits"
+MAY_BE_MISSING = "Neurons whose creases lie farther out may be missing."
+
+
+@dataclass(frozen=True)
+class GroupError:
+    """Errors over one group of points, relative to the standard deviation of the target's output."""
+
+    name: str
+    points: int
+    max_error: float
+    rms_error: float
+
+
+@dataclass(frozen=True)
+class HeldOutRows:
+    """Rows on the creases of a network that were asked before and kept to verify it."""
+
+    rows: FloatArray
+    answers: FloatArray
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Comparison of a target with a network.
+
+    Errors are relative to the standard deviation of each output at the scale of use (scale 1), or at the
+    scale of the points where that is larger. `tol` is the tolerance at the scale of use; where the answers
+    are larger, and their noise with them, as much more is allowed. `untested` counts neurons whose crease
+    does not pass the scale of use. If `ok`, `share` is the largest part of inputs of one scale that may err by
+    more than `tol` and not have been met, with the stated confidence. `inside` is where alone it was compared, if
+    probabilities saturate elsewhere; `at_use` what typical inputs outside it say, and `only_inside` that these alone
+    speak against it. `undecided` says that errors are within the noise, and it is too large to decide.
+    """
+
+    ok: bool
+    max_error: float
+    rms_error: float
+    tol: float
+    points: int
+    groups: tuple[GroupError, ...]
+    untested: int
+    share: float
+    confidence: float
+    queries: int
+    inside: str = ""
+    undecided: bool = False
+    at_use: AtUse | None = None
+    only_inside: bool = False
+
+    def beside(self, at_use: AtUse | None) -> Verification:
+        """The same with what typical inputs say, which must agree too."""
+        if at_use is None:
+            return self
+        both, only_inside = self.ok and at_use.ok, self.ok and not at_use.ok
+        return replace(self, ok=both, only_inside=only_inside, at_use=at_use, queries=self.queries + at_use.asked)
+
+    @property
+    def bound(self) -> float:
+        """Error that no point went beyond: the tolerance, or what was seen where answers have fewer digits."""
+        return max(self.tol, self.max_error)
+
+    def __str__(self) -> str:
+        if self.undecided:
+            return f"The noise of the target is too large to compare: a tolerance of {self.tol:.1e} decides nothing."
+        fewer_digits = self.ok and self.max_error > self.tol
+        than, where_fewer = (f" than {self.bound:.1e}", WHERE_FEWER_DIGITS) if fewer_digits else ("", "")
+        unseen = (
+            f" With {self.confidence:.0%} confidence fewer than {self.share:.1%} of inputs of one scale err by "
+            f"more{than}."
+        )
+        have = "neuron has" if self.untested == 1 else "neurons have"
+        untested = f" {self.untested} {have} no crease where random points look for one."
+        return (
+            f"{self._verdict}: error {self.max_error:.1e} at most, {self.rms_error:.1e} rms, of the output's standard "
+            f"deviation, over {self.points} points{self._where} (tolerance {self.tol:.1e}{where_fewer})."
+            + (unseen if self.ok else "")
+            + (untested if self.untested else "")
+            + (f" {self.at_use}" if self.at_use is not None else "")
+            + (f" {MAY_BE_MISSING}" if self.only_inside else "")
+        )
+
+    @property
+    def _verdict(self) -> str:
+        if self.only_inside:
+            return "The network does NOT agree with the target everywhere. In a part it does"
+        return f"The network {'agrees' if self.ok else 'does NOT agree'} with the target"
+
+    @property
+    def _where(self) -> str:
+        return f" inside {self.inside}, where answers do not saturate" if self.inside else ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; `inside` and `at_use` only where there is such a box."""
+        data = asdict(self)
+        del data["undecided"], data["only_inside"]  # `ok` and the numbers say it
+        return {name: value for name, value in data.items() if name not in ("inside", "at_use") or value}
+
+
+CONFIDENCE = 0.95
+MORE_BOXES = 2  # each smaller than the one before, where probabilities saturate in it
+
+
+def verify(
+    oracle: Oracle, network: ReLUNetwork, *, rng: Rng = 1, tol: float | None = None, noise: Noise | None = None,
+    points: int = 64, per_neuron: int = 2,
+) -> Verification:  # fmt: skip
+    """Compare a target with a network: at three scales, on the network's creases and beside them.
+
+    Arguments:
+        oracle: the target.
+        network: the network that is said to equal it.
+        rng: seed of the points; use another one than the network was made with.
+        tol: largest error accepted, relative to the output's standard deviation; None takes half the
+            digits of float64, or what the noise of the target allows.
+        noise: noise of the target if it is known, from a health check.
+        points: random points at each of the scales 0.1, 1 and 10.
+        per_neuron: points beside each neuron's crease, besides the one on it.
+
+    Cost: 3·points + (1 + per_neuron)·neurons rows, and about 60 to measure the noise if neither tol nor
+    noise is given; 120 more to find where probabilities behind a link do not saturate, if no domain is given, and
+    228 where typical inputs lie outside.
+    """
+    opened, generator = as_opened(oracle), as_generator(rng)
+    network = _in_gauge(network, opened)
+    opened.begin("verify", rng)
+    with raw_answers(opened) as told:
+        look = partial(
+            examine, network=network, rng=generator, tol=tol, noise=noise, points=points, per_neuron=per_neuron,
+            told=told,
+        )  # fmt: skip
+        box = _where_it_can_be_read(opened, generator, told)
+        if box is None:
+            return look(opened)
+        found, box = _look_inside(opened, box, look)
+        beyond = look_at_use(opened, network, box, found.tol, generator)
+    return replace(found.beside(beyond), inside=box.describe())
+
+
+def _look_inside(
+    oracle: Counting, box: Domain, look: Callable[[Counting], Verification]
+) -> tuple[Verification, Domain]:
+    """What is seen inside a box, or inside a smaller one where probabilities saturate in it after all."""
+    for _ in range(MORE_BOXES):
+        try:
+            return look(Counting(oracle.inner, oracle.ledger, box)), box
+        except NonFiniteAnswer:
+            box = smaller(box)
+    return look(Counting(oracle.inner, oracle.ledger, box)), box
+
+
+def _where_it_can_be_read(oracle: Counting, rng: np.random.Generator, told: list[FloatArray]) -> Domain | None:
+    """A box in which probabilities behind a link do not saturate; None if there is none, or it holds random points."""
+    if not (oracle.facts.saturates and oracle.facts.domain.is_space):
+        return None
+    box = unsaturated_box(oracle, rng)
+    if box is None:
+        refuse_labels(oracle)
+        _refuse_coarse(Behind.last_of(oracle, told))
+        return None
+    return box if np.max(box.high) < FARTHEST * SCALES[-1] else None
+
+
+def _refuse_coarse(behind: Behind | None) -> None:
+    """Raise `InvalidInput` of probabilities so coarse that some are 0 wherever they are asked."""
+    if behind is not None and behind.too_coarse:
+        raise InvalidInput.about(
+            "oracle", got=f"{behind.noun} {behind.told}, some of which are certain everywhere",
+            expected="digits that a link can read",
+            fix="How close a network comes to such answers, train_student and audit measure.",
+        )  # fmt: skip
+
+
+def examine(
+    oracle: Counting,
+    network: ReLUNetwork,
+    rng: np.random.Generator,
+    *,
+    tol: float | None = None,
+    noise: Noise | None = None,
+    points: int = 64,
+    per_neuron: int = 2,
+    held_out: HeldOutRows | None = None,
+    far: int = 0,
+    most_tolerance: float = MOST_TOLERANCE,
+    told: Sequence[FloatArray] = (),
+) -> Verification:
+    """The comparison as a stage of a larger run; `held_out` answers stand in for the points on creases.
+
+    `far` more points lie far along first-layer creases. Where noise asks for more than `most_tolerance`, nothing is
+    decided. `told` is what a target itself answered behind its link, before and from now on.
+    """
+    before = oracle.queries
+    with oracle.stage("verify"):
+        named, untested = _planned_rows(network, oracle, rng, points, per_neuron, creases=held_out is None)
+        along = far_along_creases(network, far, oracle.facts.domain, rng)
+        if len(along):
+            named.append(("far along creases", along))
+        answers = oracle.query(np.concatenate([rows for _, rows in named]))
+        noise = noise or (_measure_noise(oracle, rng, answers, told) if tol is None else None)
+    if held_out is not None:
+        named.append(("on creases", held_out.rows))
+        answers = np.concatenate([answers, held_out.answers])
+    compared = compare_answers(network, oracle, named, answers, told)
+    limits = compared.limits(noise) if tol is None and noise else np.full(answers.shape, tol)
+    limit = float(np.median(limits[compared.at_use].min(axis=1)))
+    decisive, within = tol is not None or limit <= most_tolerance, bool(np.all(compared.errors <= limits))
+    found = _summarise(compared.largest(), within and decisive, limit, untested, oracle.queries - before)
+    return replace(found, undecided=within and not decisive)
+
+
+def _measure_noise(
+    oracle: Counting, rng: np.random.Generator, answers: FloatArray, told: Sequence[FloatArray]
+) -> Noise:
+    near, far = measure_noise(oracle, rng), measure_noise(oracle, rng, SCALES[-1])
+    noise = Noise(0.0, 0.0) if near is None else noise_model(near, far)
+    if far is not None and noise.relative > USABLE_NOISE:  # answers that are nothing but noise are no measure of it
+        noise = Noise(max(noise.absolute, far.sd), 0.0)
+    behind = Behind.last_of(oracle, told)
+    rounding = max(rounding_noise(answers), 0.0 if behind is None else behind.noise)
+    return Noise(max(noise.absolute, rounding), max(noise.relative, format_noise(answers)))
+
+
+def _in_gauge(network: ReLUNetwork, oracle: Counting) -> ReLUNetwork:
+    """The network in the form the oracle answers: log-ratios where a softmax is seen through its link."""
+    ratios = oracle.facts.reference or network.link in ("softmax", "log-softmax")
+    if ratios and network.outputs == oracle.outputs + 1:
+        network = network.log_ratios()
+    if (network.dim, network.outputs) != (oracle.dim, oracle.outputs):
+        raise InvalidInput.about(
+            "network", got=f"{network.dim} inputs and {network.outputs} outputs",
+            expected=f"{oracle.dim} inputs and {oracle.outputs} outputs, as the target has",
+        )  # fmt: skip
+    return network
+
+
+def _scale_name(scale: float) -> str:
+    return f"random, scale {scale:g}"
+
+
+def _planned_rows(
+    network: ReLUNetwork, oracle: Counting, rng: np.random.Generator, points: int, per_neuron: int, creases: bool
+) -> tuple[list[tuple[str, FloatArray]], int]:
+    if points < 2 or per_neuron < 0:
+        raise InvalidInput.about("points, per_neuron", got=(points, per_neuron), expected="at least 2 and 0")
+    domain = oracle.facts.domain
+    named = [(_scale_name(scale), domain.sample(rng, points, oracle.dim, scale)) for scale in SCALES]
+    if not creases:
+        return named, 0
+    on = crease_points(network, domain, rng, oracle.arrays)
+    if len(on.points):
+        named.append(("on creases", on.points))
+        if per_neuron:
+            named.append(("beside creases", points_beside(np.repeat(on.points, per_neuron, axis=0), domain, rng)))
+    return named, on.missed
+
+
+def _summarise(errors: dict[str, FloatArray], ok: bool, tol: float, untested: int, queries: int) -> Verification:
+    groups = tuple(
+        GroupError(name, len(e), float(e.max()), float(np.sqrt(np.mean(e**2)))) for name, e in errors.items()
+    )
+    everything = np.concatenate(list(errors.values()))
+    return Verification(
+        ok=ok,
+        max_error=float(everything.max()),
+        rms_error=float(np.sqrt(np.mean(everything**2))),
+        tol=tol,
+        points=len(everything),
+        groups=groups,
+        untested=untested,
+        share=_unseen_share(min(g.points for g in groups if g.name.startswith("random"))),
+        confidence=CONFIDENCE,
+        queries=queries,
+    )
+
+
+def _unseen_share(points: int) -> float:
+    """A part this large of the inputs of one scale would have been met with the stated confidence."""
+    return float(1 - (1 - CONFIDENCE) ** (1 / points))
