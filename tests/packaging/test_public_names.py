@@ -67,8 +67,8 @@ def test_every_module_names_what_it_gives():
         names = [
             target.id
             for node in ast.parse(path.read_text("utf-8")).body
-            if isinstance(node, ast.Assign)
-            for target in node.targets
+            if isinstance(node, ast.Assign | ast.AnnAssign)
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
             if isinstance(target, ast.Name)
         ]
         assert "__all__" in names or path.name in ("_version.py", "__main__.py"), path.name

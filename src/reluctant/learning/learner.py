@@ -357,7 +357,7 @@ def learn(oracle: Oracle, *, eps: float = EPS, rng: Rng = 0, narrowest: float = 
     and the remaining risk.
 
     Cost: exact extraction and 29 / narrowest rows; where that is not enough, as many again or more and 20 d to 90 d
-    rows a neuron, of answers with four decimals up to 250 d. By lines no more is asked than `limit.most_rows` says.
+    rows a neuron, of answers with four decimals up to 250 d. By lines no more is asked than `most_rows` says.
     """
     if not 0 < eps < 1:
         raise InvalidInput.about("eps", got=eps, expected="a number between 0 and 1")
