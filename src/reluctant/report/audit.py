@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from reluctant._optional import require
+from reluctant.audit.record import Audit
+from reluctant.errors import InvalidInput
 from reluctant.geometry import LineSearch
 from reluctant.report import drawings as draw
 from reluctant.report.absent import absences
@@ -24,6 +26,7 @@ from reluctant.report.findings import (
 )
 from reluctant.report.interface import interface_facts
 from reluctant.report.levels import is_opened, leaks, level_of
+from reluctant.report.reading import check_audit, read_audit
 from reluctant.report.rendering import render
 from reluctant.report.search import search_svg
 from reluctant.report.sentences import (
@@ -37,7 +40,7 @@ from reluctant.report.sentences import (
 )
 from reluctant.report.summary import three_figures
 
-__all__ = ["CONTENTS", "audit_page", "is_page_of_a_failure", "write_audit_page"]
+__all__ = ["CONTENTS", "audit_page", "is_page_of_a_failure", "report", "write_audit_page"]
 
 Data = Mapping[str, Any]
 
@@ -102,6 +105,26 @@ def is_page_of_a_failure(path: Path) -> bool:
 def write_audit_page(path: Path, record: Data) -> None:
     """Write the page of an audit's record."""
     path.write_text(audit_page(record), encoding="utf-8")
+
+
+def report(audit: Audit | Data | str | Path, path: str | Path = "report.html") -> Path:
+    """Write the page of an audit; nothing is asked.
+
+    Arguments:
+        audit: what `audit` found, its record as plain data, or the JSON file of it.
+        path: the page to write.
+
+    Returns the path of the page.
+    """
+    if isinstance(audit, Audit):
+        record: Data = audit.to_dict()
+    else:
+        record = read_audit(Path(audit)) if isinstance(audit, str | Path) else check_audit(audit)
+    page = Path(path)
+    if not page.parent.is_dir():
+        raise InvalidInput.about("path", got=f"'{path}'", expected="a file in an existing folder")
+    write_audit_page(page, record)
+    return page
 
 
 def _tables(record: Data) -> dict[str, Any]:
