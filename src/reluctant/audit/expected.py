@@ -18,7 +18,7 @@ from reluctant.estimation.measurements import (
     UNMEASURED_DECIMALS,
 )
 from reluctant.extraction.prospects import exact_refusal
-from reluctant.health import Health
+from reluctant.interface import Interface
 from reluctant.oracles import Facts
 from reluctant.results import Outcome
 
@@ -52,7 +52,7 @@ def expected(known: Known, facts: Facts, price: Price | None, rate: float | None
     return {**_as_data(written), "trust": _trust(found, written)}
 
 
-def answers_of(health: Health) -> str:
+def answers_of(health: Interface) -> str:
     """What the answers give, as an estimate is asked for it."""
     if exact_refusal(health) is not Outcome.LOW_PRECISION:
         rounded = health.decimals is not None and health.decimals >= UNMEASURED_DECIMALS

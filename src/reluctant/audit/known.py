@@ -16,8 +16,8 @@ from reluctant.audit.sweep import Sweep
 from reluctant.domains import Domain
 from reluctant.engines import Engine
 from reluctant.estimation import Range
-from reluctant.health import Health
-from reluctant.health.whole import Whole
+from reluctant.interface import Interface
+from reluctant.interface.whole_numbers import Whole
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
 from reluctant.numerics import FloatArray, as_generator
@@ -88,8 +88,8 @@ class Known:
     noisy: bool = False
     without: tuple[int, ...] = ()
     looked_behind: bool = False
-    served: Health | None = None
-    health: Health | None = None
+    served: Interface | None = None
+    health: Interface | None = None
     span: Span | None = None
     extraction: Result | None = None
     learning: Result | None = None

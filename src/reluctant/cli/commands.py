@@ -12,7 +12,7 @@ from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, 
 from reluctant.cli.words import advise, advise_next, answered_range, ending, shown_network, spent
 from reluctant.extraction import extract as extract_network
 from reluctant.extraction.prospects import what_extraction_would_do
-from reluctant.health import check_health
+from reluctant.interface import check_health
 from reluctant.networks import ReLUNetwork
 from reluctant.results import Result
 from reluctant.run_record import Record

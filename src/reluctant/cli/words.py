@@ -7,8 +7,8 @@ from pathlib import Path
 from reluctant.cli.advice import as_command, next_command
 from reluctant.cli.next_step import to_try
 from reluctant.cli.targets import TargetOptions
-from reluctant.health import Health
-from reluctant.health.words import TRAIN
+from reluctant.interface import Interface
+from reluctant.interface.diagnoses import TRAIN
 from reluctant.results import Ended, Outcome, Result
 from reluctant.run_record import ANSWERED, Record
 
@@ -30,7 +30,7 @@ def _reason(found: Ended) -> str:
 
 def _more_exact(found: Ended) -> str:
     health = found.evidence.get("health")
-    of_health = health.why(found.outcome) if isinstance(health, Health) else ""
+    of_health = health.why(found.outcome) if isinstance(health, Interface) else ""
     of_health = "" if of_health == str(found.outcome) else of_health
     return str(of_health or found.evidence.get("reason") or _of_labels(found) or "")
 

@@ -16,9 +16,9 @@ from typing import Any, Unpack
 import numpy as np
 
 from reluctant.errors import BudgetExhausted, InvalidInput, InvalidRows, TargetError
-from reluctant.health.answers import answer_kind
-from reluctant.health.lines import ask as ask_rows
-from reluctant.health.whole import Whole, tell_whole
+from reluctant.interface.digits import answer_kind
+from reluctant.interface.probe import ask as ask_rows
+from reluctant.interface.whole_numbers import Whole, tell_whole
 from reluctant.learning.student.gradient_descent import STUDENT_SHAPES, TrainingPace, best_shape, fit_network
 from reluctant.learning.student.losses import AnswerReading, Labels, reading_of
 from reluctant.learning.student.questions import FEWEST, TrainingData, ask_training_data, draw_rows
