@@ -10,7 +10,7 @@ from typing import Any
 
 from reluctant._optional import require
 from reluctant.audit import schema
-from reluctant.audit.record import SCHEMA
+from reluctant.audit.audit_value import SCHEMA
 from reluctant.errors import InvalidInput, ReluctantError
 from reluctant.report.consistency import inconsistencies
 
