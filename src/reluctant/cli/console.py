@@ -19,11 +19,11 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from reluctant.cli.film import Film
 from reluctant.errors import ReluctantError
 from reluctant.geometry import LineSearch
 from reluctant.oracles import Counting, Ledger, Rows
 from reluctant.oracles.retry import LOG
+from reluctant.report.film import TerminalFilm
 
 __all__ = ["Watch", "note", "progress", "say_error", "waits_told"]
 
@@ -98,7 +98,7 @@ class _Screen(Progress):
     def show(self, view: Any, pause: float) -> None:
         """Draw a view, if there is a picture of it."""
         if isinstance(view, LineSearch):
-            self.picture = Film(view)
+            self.picture = TerminalFilm(view)
             self.refresh()
             time.sleep(pause)
 

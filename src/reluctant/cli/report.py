@@ -9,7 +9,7 @@ import typer
 
 from reluctant.cli.files import check_page_path, write_page
 from reluctant.report import read_audit
-from reluctant.report.reading import told_as_a_wrong_record
+from reluctant.report.page import told_as_a_wrong_record
 
 __all__ = ["report"]
 

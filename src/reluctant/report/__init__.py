@@ -1,10 +1,8 @@
 """Report: a record becomes a page that can be opened: one HTML file, no network, light and dark."""
 
-from reluctant.report.audit import audit_page, is_page_of_a_failure, write_audit_page
-from reluctant.report.reading import check_audit, read_audit
-from reluctant.report.rendering import render
-from reluctant.report.search import search_svg
-from reluctant.report.summary import three_figures
+from reluctant.report.film import search_svg
+from reluctant.report.overview import three_figures
+from reluctant.report.page import audit_page, check_audit, is_page_of_a_failure, read_audit, render, write_audit_page
 
 __all__ = [
     "audit_page",
