@@ -1,1 +1,3 @@
-"""Fits: one damped least-squares loop, and the fit of a whole network to answers that were paid for."""
+"""Fits: one damped least-squares loop, the fit of a whole network to answers, and training by mini-batches."""
+
+__all__: list[str] = []
