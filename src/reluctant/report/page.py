@@ -17,7 +17,7 @@ from typing import Any
 
 from reluctant._optional import require
 from reluctant.audit import schema
-from reluctant.audit.record import SCHEMA
+from reluctant.audit.record import SCHEMA, Audit
 from reluctant.errors import InvalidInput, ReluctantError
 from reluctant.geometry import LineSearch
 from reluctant.report import numbers
@@ -69,6 +69,7 @@ __all__ = [
     "is_page_of_a_failure",
     "read_audit",
     "render",
+    "report",
     "told_as_a_wrong_record",
     "write_audit_page",
 ]
@@ -334,3 +335,23 @@ def _film(record: Data) -> Any:
     svg = search_svg(LineSearch.from_dict(search))
     markup = require("markupsafe", extra="report", purpose="A report").Markup
     return markup(svg) if len(svg) <= LONGEST_FILM else None
+
+
+def report(audit: Audit | Data | str | Path, path: str | Path = "report.html") -> Path:
+    """Write the page of an audit; nothing is asked.
+
+    Arguments:
+        audit: what `audit` found, its record as plain data, or the JSON file of it.
+        path: the page to write.
+
+    Returns the path of the page.
+    """
+    if isinstance(audit, Audit):
+        record: Data = audit.to_dict()
+    else:
+        record = read_audit(Path(audit)) if isinstance(audit, str | Path) else check_audit(audit)
+    page = Path(path)
+    if not page.parent.is_dir():
+        raise InvalidInput.about("path", got=f"'{path}'", expected="a file in an existing folder")
+    write_audit_page(page, record)
+    return page
