@@ -6,7 +6,6 @@ is shorter, so a fit that has to stop early stops settled. With time to spare al
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
+from reluctant.oracles.limits import processor_time
 
 __all__ = ["TrainingPace", "fit_network"]
 
@@ -41,12 +41,12 @@ class TrainingPace:
     hurried: bool = False
 
     def __post_init__(self) -> None:
-        self.start = time.process_time()
+        self.start = processor_time()
 
     def at(self, step: int) -> float:
         """The part that is over before this step."""
         if self.seconds is not None and step and step % STEPS_BETWEEN_LOOKS == 0:
-            self.hurry(step, (time.process_time() - self.start) / step)
+            self.hurry(step, (processor_time() - self.start) / step)
         return step / self.steps
 
     def hurry(self, step: int, seconds_each: float) -> None:
