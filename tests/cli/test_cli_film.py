@@ -9,7 +9,7 @@ from rich.console import Console
 
 import reluctant as rl
 from reluctant.cli.console import progress
-from reluctant.cli.film import Film
+from reluctant.cli.terminal_film import Film
 from reluctant.testing import planted
 
 

@@ -1,27 +1,49 @@
-"""The search for creases as a picture in the terminal, drawn anew after every round.
+"""The screen of a running command: a bar for each stage, and the search for creases as a picture above them.
 
-The curve is made of braille dots, two across and four down in a character, where the function is known; questions
-about the rest are single dots. Below it, a mark for every crease found, brighter if it is new.
+The picture is drawn anew after every round of the search. Braille dots, two across and four down in a character, make
+the curve where the function is known; questions about the rest are single dots. Below it stands a mark for every crease
+found, brighter if it is new.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.panel import Panel
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 from reluctant.geometry import LineSearch
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.numerics import FloatArray
+from reluctant.oracles import Ledger, Rows
 from reluctant.report.heights import Heights
 
-__all__ = ["Film"]
+__all__ = ["Film", "Screen"]
+
+COLUMNS = (
+    TextColumn("{task.description:<14}"),
+    BarColumn(),
+    MofNCompleteColumn(),
+    TextColumn("{task.fields[unit]}"),
+    TimeElapsedColumn(),
+    TimeRemainingColumn(),
+)
 
 ROWS = 8
 WIDEST = 100  # characters
@@ -32,6 +54,44 @@ DOT_BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 FRAME = 4  # characters of the panel's frame and padding
 BLANK = (" ", "")
 CURVE, QUESTION, FOUND, NEW = "cyan", "bright_black", "red", "bold bright_yellow"
+
+
+class Screen(Progress):
+    """One bar per stage, and above them the last picture that was shown."""
+
+    def __init__(self, console: Console) -> None:
+        self.bars: dict[str, TaskID] = {}
+        self.picture: RenderableType | None = None
+        super().__init__(*COLUMNS, console=console)
+
+    def count(self, ledger: Ledger) -> None:
+        """Move the bar of the stage under way."""
+        done = ledger.stages.get(ledger.stage, Rows()).queries
+        bar = self._bar(ledger.stage, ledger.expected, "rows")
+        self.update(bar, completed=done, total=max(ledger.expected or 0, done) or None)
+
+    def part(self, name: str, done: int, of: int, part: str) -> None:
+        """Move the bar of a longer run."""
+        bar = self._bar(name, of, "parts")
+        self.update(bar, completed=done, total=of, description=f"{name}: {part}" if part else name)
+
+    def show(self, view: Any, pause: float) -> None:
+        """Draw a view, if there is a picture of it."""
+        if isinstance(view, LineSearch):
+            self.picture = Film(view)
+            self.refresh()
+            time.sleep(pause)
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """The picture, then the bars."""
+        if self.picture is not None:
+            yield self.picture
+        yield from super().get_renderables()
+
+    def _bar(self, name: str, total: int | None, unit: str) -> TaskID:
+        if name not in self.bars:
+            self.bars[name] = self.add_task(name, total=total, unit=unit)
+        return self.bars[name]
 
 
 class Film:

@@ -1,11 +1,13 @@
-"""Words that several commands end with: what happened, what was spent, how to lose nothing next time."""
+"""What commands end with: the outcome, what was spent, and the command to run next, whole."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from reluctant.cli.next_step import to_try
-from reluctant.cli.targets import TargetOptions
+from reluctant.cli.options import TargetOptions, command_line
 from reluctant.health import Health
 from reluctant.health.words import TRAIN
 from reluctant.results import Ended, Outcome, Result
@@ -63,7 +65,7 @@ def spent(record: Record, written: Path | None) -> str:
 
 def advise_next(said: str, outcome: Outcome | None, record: Record, target: str, options: TargetOptions) -> None:
     """Say the command to run next, whole, where the reason that was told names one."""
-    command = to_try(said, outcome, record, target, options)
+    command = _to_try(said, outcome, record, target, options)
     if command is not None:
         options.say(f"To try next: {command}")
 
@@ -74,3 +76,48 @@ def advise(found: Ended, record: Record, target: str, options: TargetOptions) ->
         advise_next(_reason(found), found.outcome, record, target, options)
     if not found.ok and options.transcript is None and found.outcome in KEPT_WITH_A_TRANSCRIPT:
         options.say("No transcript was kept; next time give --transcript DIR, so that nothing is paid twice.")
+
+
+NAMED = re.compile(r"reluctant extract((?: --[a-z]+(?:[ =](?!--)[^\s;)]+)?)+)")  # a command in a message, its options
+OPTION = re.compile(r"--([a-z]+)(?:[ =]((?!--)[^\s;)]+))?")
+TRAINED = "rl.train_student, audit"  # how messages say that a network can be trained: audit does, from the command line
+FROM_LABELS = "span --labels"
+UNLINKED = "without the link"
+LINKED_TOO = "; span has"
+ANY_RANGE = "LOW,HIGH"
+
+
+def _to_try(said: str, outcome: Outcome | None, record: Record, target: str, options: TargetOptions) -> str | None:
+    """The command to run after one that ended so, for the reason said; None where that names no other one."""
+    step = _step(said, outcome, record)
+    if step is None:
+        return None
+    command, more = step
+    labels = command == "span" and FROM_LABELS in said
+    return command_line(command, target, replace(options, json=None, **more)) + (" --labels" if labels else "")
+
+
+def _step(said: str, outcome: Outcome | None, record: Record) -> tuple[str, dict[str, Any]] | None:
+    """The command, and the options it has besides those that were given."""
+    inside = "span" if record.command == "span" else "extract"
+    if ANSWERED in record.findings:
+        return inside, _options(record.findings[ANSWERED])
+    if inside == "span" and FROM_LABELS in said:
+        return inside, {}
+    if TRAINED in said:
+        if outcome is Outcome.NOT_PIECEWISE_LINEAR:  # a link that was given is not its own: audit looks for another
+            return "audit", {"link": "identity", "percent": False}
+        return "audit", {"link": "identity"} if UNLINKED in said else {}
+    named = NAMED.search(said)
+    if named is not None:
+        return inside if LINKED_TOO in said else "extract", _options(named[1])
+    if outcome is Outcome.NON_FINITE and record.command == "learn":  # which asks everywhere
+        return "extract", {"domain": ANY_RANGE}
+    return None
+
+
+def _options(text: str) -> dict[str, Any]:
+    """Options as fields; one that is named without its value was given before."""
+    named = dict(OPTION.findall(text))
+    given = {name: named[name] for name in ("link", "precision", "domain") if named.get(name)}
+    return given | ({"percent": True} if "percent" in named else {})
