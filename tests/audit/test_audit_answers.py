@@ -20,7 +20,7 @@ from reluctant.domains import Domain
 from reluctant.health import Shape
 from reluctant.oracles import Kind
 from reluctant.oracles.links import ProbabilityFormat
-from reluctant.report.interface import interface_facts
+from reluctant.report.tables import interface_facts
 from reluctant.results import Outcome
 from reluctant.span import recover_span
 from reluctant.testing import planted

@@ -225,7 +225,7 @@ def test_the_first_screen_has_one_figure_for_the_error(record):
 
 
 def test_a_flip_tells_the_middle_size_and_what_came_first(record):
-    from reluctant.report.sentences import flip_sentence
+    from reluctant.report.text import flip_sentence
 
     found = record(planted((9, 6, 3)), steps=["health", "extraction", "flip"])
     flip = found["flip"]

@@ -9,7 +9,7 @@ from reluctant.audit.sweeping import StandIn
 from reluctant.health import check_health
 from reluctant.health.whole import Whole
 from reluctant.oracles import Kind, NetworkOracle, open_oracle
-from reluctant.report.summary import three_figures
+from reluctant.report.overview import three_figures
 from reluctant.testing import planted
 
 NETWORK = planted((8, 12, 1), 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Unpack, cast
 
 import numpy as np
 
@@ -37,10 +38,13 @@ from reluctant.errors import ReluctantError
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Oracle
 from reluctant.oracles.http.security import shown_target
+from reluctant.oracles.keywords import OpeningKeywords, ReachingKeywords
 from reluctant.oracles.links import AnswerLink
-from reluctant.oracles.open import RunPrecision, as_opened
+from reluctant.oracles.open import RunPrecision, Target, opened_target
 
-__all__ = ["HONEST_INPUTS", "STEPS", "Watch", "audit", "not_opened"]
+__all__ = ["HONEST_INPUTS", "STEPS", "Watch", "audit", "not_opened", "own_file"]
+
+MODEL_FILES = (".onnx", ".npz")
 
 STEPS: Mapping[str, StepFunction] = {
     "health": look_at_health,
@@ -60,7 +64,7 @@ STEPS: Mapping[str, StepFunction] = {
 
 
 def audit(
-    oracle: Oracle,
+    oracle: Target,
     *,
     budget: int = BUDGET,
     rng: int = 0,
@@ -80,11 +84,12 @@ def audit(
     repeat: str = "",
     watch: Watch | None = None,
     engine: Engine | None = None,
+    **opening: Unpack[ReachingKeywords],
 ) -> Audit:
     """Find out what can be taken from a model through its answers.
 
     Arguments:
-        oracle: the target.
+        oracle: the target: an oracle, or anything that `open_oracle` takes.
         budget: most rows that may be asked; the steps share it.
         rng: seed of all random choices.
         inputs: honest inputs (n, d) to measure costs on and to start from; else they are drawn from the domain.
@@ -93,7 +98,7 @@ def audit(
         price: {"per thousand": 1.5, "currency": "EUR"}: what queries cost.
         rate: rows a second that the interface allows: what an attack takes is told as a time too. Nothing is slowed.
         file: the model's own file, if there is one: for the truth, and for the defense sweep where nothing was
-            recovered. No method sees it.
+            recovered. No method sees it. If not given, the target itself where it is a file.
         precision: how that file is evaluated.
         defense: defenses between that file and the answers, as `defend` takes them.
         percent: that file answers probabilities in percent, and the target was opened with percent=True. Percentages of
@@ -106,29 +111,41 @@ def audit(
         repeat: the command that repeats it, for the record.
         watch: told of progress.
         engine: "dask://host:port", or a Client of dask.distributed: defenses are tried on its workers.
+        opening: other keywords of `open_oracle`, for this call: dim, domain, transcript, serving, ...
 
     Ctrl-C ends it early with a record of what is known by then.
     """
-    opened, wanted = as_opened(oracle), wanted_steps(list(STEPS if steps is None else steps), STEPS)
+    wanted = wanted_steps(list(STEPS if steps is None else steps), STEPS)
     check_seconds(seconds)
     check_price(price)
     check_rate(rate)
-    if output is None:
-        check_classes(classes, opened.outputs)
-    seen(opened, link, output)  # a link or output that does not fit is found before anything is asked,
-    as_generator(rng)  # and so is a seed
-    given = Given(
-        honest_inputs(inputs, opened, rng), inputs is None, image_shape(input_shape, opened.dim),
-        None if file is None else Path(file), precision, link, output, seconds,
-        partial(watch or _unwatched, "defenses"), tuple(defense), engine, percent,
-    )  # fmt: skip
-    run = Run(opened, Known(given, link), budget, rng, watch or _unwatched)
-    ended = run.go(STEPS, wanted)
-    return Audit(
-        facts=opened.facts, rows=dict(opened.ledger.stages), known=run.known, steps=tuple(run.steps), ok=ended,
-        seed=rng, budget=budget, price=price, rate=rate, classes=tuple(classes), repeat=repeat,
-        recorded=is_recorded(opened),
-    )  # fmt: skip
+    keywords = cast(OpeningKeywords, dict(opening))
+    if not isinstance(oracle, Oracle):
+        keywords |= {"budget": budget, "precision": precision, "percent": percent, "engine": engine}
+        file = own_file(oracle) if file is None else file
+    with opened_target(oracle, keywords) as opened:
+        if output is None:
+            check_classes(classes, opened.outputs)
+        seen(opened, link, output)  # a link or output that does not fit is found before anything is asked,
+        as_generator(rng)  # and so is a seed
+        given = Given(
+            honest_inputs(inputs, opened, rng), inputs is None, image_shape(input_shape, opened.dim),
+            None if file is None else Path(file), precision, link, output, seconds,
+            partial(watch or _unwatched, "defenses"), tuple(defense), engine, percent,
+        )  # fmt: skip
+        run = Run(opened, Known(given, link), budget, rng, watch or _unwatched)
+        ended = run.go(STEPS, wanted)
+        return Audit(
+            facts=opened.facts, rows=dict(opened.ledger.stages), known=run.known, steps=tuple(run.steps), ok=ended,
+            seed=rng, budget=budget, price=price, rate=rate, classes=tuple(classes), repeat=repeat,
+            recorded=is_recorded(opened),
+        )  # fmt: skip
+
+
+def own_file(target: object) -> Path | None:
+    """The model's own file, if that is what the target is."""
+    path = Path(target) if isinstance(target, str | Path) else None
+    return path if path is not None and path.suffix in MODEL_FILES and path.is_file() else None
 
 
 def not_opened(target: str, error: ReluctantError, *, seed: int, budget: int, repeat: str) -> Audit:

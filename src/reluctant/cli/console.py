@@ -125,7 +125,7 @@ def progress(oracle: Counting, quiet: bool, *, pause: float = 0.0, console: Cons
     if not console.is_terminal:
         yield _say_part
         return
-    from reluctant.cli.terminal_film import Screen
+    from reluctant.cli.screen import Screen
 
     with Screen(console) as screen:
         oracle.ledger.listener = screen.count

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -47,9 +47,10 @@ from reluctant.health.check import examine as examine_health
 from reluctant.health.saturation import larger, readable_box, smaller, told_in_steps, unsaturated_box
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
-from reluctant.oracles import Counting, Oracle, Rows
+from reluctant.oracles import Counting, Rows
+from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.limits import Guard, guarded
-from reluctant.oracles.open import as_opened
+from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, ended_by
 from reluctant.verification.agreement import Verification, examine
 from reluctant.verification.comparison import MOST_TOLERANCE, look_at_use
@@ -73,20 +74,32 @@ __all__ = [
 ATTEMPTS = 4
 
 
-def extract(oracle: Oracle, method: Method | None = None, *, rng: Rng = 0, attempts: int = ATTEMPTS) -> Result:
+def extract(
+    oracle: Target,
+    method: Method | None = None,
+    *,
+    rng: Rng = 0,
+    attempts: int = ATTEMPTS,
+    **opening: Unpack[OpeningKeywords],
+) -> Result:
     """Recover the network behind an oracle exactly, or say by which outcome it was not recovered.
 
     Arguments:
-        oracle: the target.
+        oracle: the target: an oracle, or anything that `open_oracle` takes.
         method: how to look for it; None takes the cheapest that verifies: two layers, three, any number.
         rng: seed of all random choices.
         attempts: how often it may be tried, with other random choices or the next method.
+        opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
     Cost: about as many answers as the network has parameters, verification included; a row brings one answer for
     each output.
     """
     _check_call(method, attempts)
-    opened = as_opened(oracle)
+    with opened_target(oracle, opening) as opened:
+        return _extract(opened, method, rng, attempts)
+
+
+def _extract(opened: Counting, method: Method | None, rng: Rng, attempts: int) -> Result:
     _check_domain(opened, method)
     opened.begin("extract", rng)
     run = ExtractionRun(opened, method, as_generator(rng))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -28,10 +28,11 @@ from reluctant.health.steps import change_in_steps
 from reluctant.health.summary import Health, Shape
 from reluctant.health.whole import Whole, all_whole, are_whole, grow, tell_whole
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
-from reluctant.oracles.base import Kind, Oracle
+from reluctant.oracles.base import Kind
+from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.ledger import Counting
 from reluctant.oracles.links import PERCENT, link_of, raw_answers
-from reluctant.oracles.open import as_opened
+from reluctant.oracles.open import Target, opened_target
 
 __all__ = ["check_health", "examine"]
 
@@ -41,8 +42,14 @@ UNCHANGED = 1e-9  # relative; a piecewise linear function grows a hundredfold be
 ROWS_PER_LINE = 17
 
 
-def check_health(oracle: Oracle, *, rng: Rng = 0, lines: int = 6) -> Health:
+def check_health(oracle: Target, *, rng: Rng = 0, lines: int = 6, **opening: Unpack[OpeningKeywords]) -> Health:
     """Look at a target's query interface: noise, rounding, shape, faults.
+
+    Arguments:
+        oracle: the target: an oracle, or anything that `open_oracle` takes.
+        rng: seed of all random choices.
+        lines: short lines along which it is asked, at least 2.
+        opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
     Cost: 10 rows a line and, if inputs are unbounded, 7 more a line far out: 102 rows by default. A target
     that is smooth or has creases very close to each other is asked 2 to 12 more rows a line; one that is flat around
@@ -51,9 +58,10 @@ def check_health(oracle: Oracle, *, rng: Rng = 0, lines: int = 6) -> Health:
     """
     if lines < 2:
         raise InvalidInput.about("lines", got=lines, expected="at least 2")
-    opened, generator = as_opened(oracle), as_generator(rng)
-    opened.begin("health", rng)
-    return examine(opened, generator, lines)
+    with opened_target(oracle, opening) as opened:
+        generator = as_generator(rng)
+        opened.begin("health", rng)
+        return examine(opened, generator, lines)
 
 
 def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: FloatArray | None = None) -> Health:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -44,9 +44,10 @@ from reluctant.learning.models import Model, closely_checked, fitted_model, mode
 from reluctant.learning.theory import TheoremCost, asked_by_theorem
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Rng, as_generator
-from reluctant.oracles import Counting, Oracle, Rows
+from reluctant.oracles import Counting, Rows
+from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.limits import guarded
-from reluctant.oracles.open import as_opened
+from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, ended_by
 from reluctant.verification.agreement import examine as examine_network
 from reluctant.verification.comparison import EXACT_TOLERANCE
@@ -342,15 +343,23 @@ EPS, NARROWEST = 1e-6, 0.01
 MOST_NUMBERS = 2**27  # of all random points together: a gigabyte
 
 
-def learn(oracle: Oracle, *, eps: float = EPS, rng: Rng = 0, narrowest: float = NARROWEST) -> Result:
+def learn(
+    oracle: Target,
+    *,
+    eps: float = EPS,
+    rng: Rng = 0,
+    narrowest: float = NARROWEST,
+    **opening: Unpack[OpeningKeywords],
+) -> Result:
     """Learn a one-hidden-layer network, whatever its neurons, to relative square error `eps` under the Gaussian.
 
     Arguments:
-        oracle: the target, in all of space.
+        oracle: the target, in all of space: an oracle, or anything that `open_oracle` takes.
         eps: mean square error allowed for standard Gaussian inputs, over the variance of each output.
         rng: seed of all random choices.
         narrowest: width of a bump, up to distance 1 from the origin, that must not be missed; one at distance 3 must
             be 55 times as wide. Cost grows like 1/narrowest.
+        opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
     The outcome is `recovered` if the network also passes verification, `learned` if its error is at most eps, and
     `not-accurate-enough`, with the best network, if it is not. Evidence holds the accuracy with a confidence interval
@@ -363,7 +372,11 @@ def learn(oracle: Oracle, *, eps: float = EPS, rng: Rng = 0, narrowest: float = 
         raise InvalidInput.about("eps", got=eps, expected="a number between 0 and 1")
     if not 0 < narrowest <= 1:
         raise InvalidInput.about("narrowest", got=narrowest, expected="a width above 0, at most 1")
-    opened = as_opened(oracle)
+    with opened_target(oracle, opening) as opened:
+        return _learn(opened, eps, rng, narrowest)
+
+
+def _learn(opened: Counting, eps: float, rng: Rng, narrowest: float) -> Result:
     if not opened.facts.domain.is_space:
         raise InvalidInput.about(
             "domain", got=opened.facts.domain.describe(), expected="all of space, where Gaussian inputs are",

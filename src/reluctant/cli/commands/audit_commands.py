@@ -35,7 +35,7 @@ from reluctant.oracles.keywords import is_url
 from reluctant.oracles.links import AnswerLink
 from reluctant.oracles.open import RunPrecision
 from reluctant.report import is_page_of_a_failure, read_audit, three_figures
-from reluctant.report.reading import told_as_a_wrong_record
+from reluctant.report.page import told_as_a_wrong_record
 
 __all__ = ["DEMO", "audit", "demo", "report"]
 

@@ -15,7 +15,7 @@ from reluctant.cli.files import check_record_path, write_record
 from reluctant.estimation import Estimate, Neighbour, Range
 from reluctant.estimation import estimate as estimate_cost
 from reluctant.estimation.measurements import KINDS
-from reluctant.report.words import UNKNOWN, bytes_, count, duration, money
+from reluctant.report.numbers import UNKNOWN, bytes_, count, duration, money
 
 __all__ = ["SCHEMA", "estimate"]
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -26,8 +26,9 @@ from reluctant.learning.student.questions import FEWEST, TrainingData, ask_train
 from reluctant.learning.student.student_error import measure_student
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator, one_blas_thread
-from reluctant.oracles import Counting, Kind, Oracle, Rows
-from reluctant.oracles.open import as_opened
+from reluctant.oracles import Counting, Kind, Rows
+from reluctant.oracles.keywords import OpeningKeywords
+from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, ended_by
 from reluctant.span import Subspace
 
@@ -98,7 +99,7 @@ class Training:
 
 
 def train_student(
-    oracle: Oracle,
+    oracle: Target,
     *,
     rows: int = ROWS,
     hidden: Sequence[int] | None = None,
@@ -109,11 +110,13 @@ def train_student(
     seconds: float | None = None,
     whole: Whole | None = None,
     rng: Rng = 0,
+    **opening: Unpack[OpeningKeywords],
 ) -> Result:
     """Train a ReLU network on the answers of a target.
 
     Arguments:
-        oracle: the target; it may answer values, probabilities (also the largest few alone) or labels.
+        oracle: the target, or anything that `open_oracle` takes; it may answer values, probabilities (also the largest
+            few alone) or labels.
         rows: most rows to ask; a tenth of those answered is held out.
         hidden: hidden widths; if not given, the best of a few shapes.
         inputs: rows (n, d) to ask instead of random ones at the scale of use; equal ones are asked once.
@@ -123,6 +126,7 @@ def train_student(
         seconds: processor time; with less than it takes, fewer steps are made. None for no limit.
         whole: what whole numbers are, labels or scores, where it is known.
         rng: seed of all random choices.
+        opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
     The outcome is `learned` if the error on held-out answers is at most eps, `not-accurate-enough` if it is not; the
     network is given either way, and evidence["accuracy"] has the error and the share of equal labels. Where answers are
@@ -135,8 +139,21 @@ def train_student(
     At most 240 more of whole numbers, where it is not known what they are.
     """
     _check_settings(rows, hidden, eps, steps, seconds)
-    opened = as_opened(oracle)
-    run = _Trainer(opened, dict(opened.ledger.stages), eps, steps, _TimeLeft(seconds), as_generator(rng), whole)
+    time_left = _TimeLeft(seconds)
+    with opened_target(oracle, opening) as opened:
+        run = _Trainer(opened, dict(opened.ledger.stages), eps, steps, time_left, as_generator(rng), whole)
+        return _train(run, rows, hidden, inputs, span, rng)
+
+
+def _train(
+    run: _Trainer,
+    rows: int,
+    hidden: Sequence[int] | None,
+    inputs: FloatArray | None,
+    span: FloatArray | None,
+    rng: Rng,
+) -> Result:
+    opened = run.oracle
     given, basis = _rows_to_ask(inputs, opened), _directions(span, opened)
     opened.begin("train", rng)
     try:

@@ -11,12 +11,9 @@ from reluctant.defenses.registry import defense_words
 from reluctant.health.answers import rounded_to
 from reluctant.health.words import LABELS_OR_ROUNDED, STEPWISE
 from reluctant.oracles.links import noun_behind
-from reluctant.report.defenses import is_close, is_open, trained_note
-from reluctant.report.findings import is_measured, is_trained
-from reluctant.report.levels import has_part
-from reluctant.report.sentences import is_linked, of_labels, shape_words
-from reluctant.report.student import student_of
-from reluctant.report.words import count, duration, money, percent, size
+from reluctant.report.numbers import count, duration, money, percent, size
+from reluctant.report.tables import is_close, is_measured, is_open, is_trained, trained_note
+from reluctant.report.text import has_part, is_linked, of_labels, shape_words, student_of
 
 __all__ = ["Figure", "three_figures"]
 

@@ -1,4 +1,4 @@
-"""Numbers as people read them; what is not known is a dash."""
+"""Numbers as people read them; a dash stands for what is not known."""
 
 from __future__ import annotations
 

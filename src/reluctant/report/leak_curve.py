@@ -1,4 +1,4 @@
-"""The leak curve: digits given against digits that a copy gets right, and the queries it takes."""
+"""The leak curve: digits that honest users, a rebuilt copy and a trained copy have right, by what answers give."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.report.defenses import is_open
-from reluctant.report.drawings.drawing import Drawing
-from reluctant.report.figures import COLOURS, HALF, legend_above, log_axis, new_figure
-from reluctant.report.words import count
+from reluctant.report.figures import COLOURS, HALF, Drawing, legend_above, log_axis, new_figure
+from reluctant.report.numbers import count
+from reluctant.report.tables import is_open
 
 __all__ = ["Point", "draw_leak", "draw_leak_queries", "leak_points"]
 
