@@ -9,7 +9,6 @@ from typing import Any
 
 from reluctant.audit.clipping import clipped_words
 from reluctant.audit.known import Known, Skip, StepFunction
-from reluctant.audit.limits import Allowance
 from reluctant.audit.looking import span_from_labels
 from reluctant.audit.owner import told_of
 from reluctant.audit.record import StepRecord
@@ -18,6 +17,7 @@ from reluctant.audit.shares import SHARES, reserve, seconds_for, share, with_ext
 from reluctant.audit.states import WHY, State
 from reluctant.errors import InvalidAnswer, ReluctantError, TranscriptMismatch
 from reluctant.oracles import Counting
+from reluctant.oracles.limits import Limit
 from reluctant.results import Ended, Outcome
 
 __all__ = ["Run", "Watch"]
@@ -74,7 +74,7 @@ class Run:
             return StepRecord(name, State.SKIPPED, NO_ROWS, allowed=0)
         if self.unusable_in and name in SHARES:
             return StepRecord(name, State.SKIPPED, NO_ANSWERS.format(self.unusable_in), allowed=0)
-        allowance = Allowance(rows, seconds_for(name, self.known.given.seconds), name)
+        allowance = Limit(rows, seconds_for(name, self.known.given.seconds), name)
         state, why = self.outcome(name, function, allowance)
         self.passed += allowance.passed
         self.answered = self.answered or allowance.answered > 0
@@ -83,7 +83,7 @@ class Run:
         spent, seconds = self.oracle.queries - before, time.perf_counter() - start
         return StepRecord(name, state, why, spent, seconds, rows if name in SHARES else None)
 
-    def outcome(self, name: str, function: StepFunction, allowance: Allowance) -> tuple[State, str]:
+    def outcome(self, name: str, function: StepFunction, allowance: Limit) -> tuple[State, str]:
         """Run a step: its finding becomes known, its failure a state and a reason."""
         try:
             with allowance.running():

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from reluctant.cli.options import TargetOptions, command_line
 from reluctant.health import Health
 from reluctant.health.words import TRAIN
+from reluctant.messages import Diagnosis, Remedy
 from reluctant.results import Ended, Outcome, Result
 from reluctant.run_record import ANSWERED, Record
 
-__all__ = ["advise", "advise_next", "answered_range", "ending", "shown_network", "spent"]
+__all__ = ["advise", "advise_next", "answered_range", "as_command", "ending", "next_command", "shown_network", "spent"]
 
 KEPT_WITH_A_TRANSCRIPT = {Outcome.OUT_OF_BUDGET, Outcome.TARGET_FAILED}
 
@@ -26,9 +27,14 @@ def ending(found: Ended, record: Record) -> list[str]:
 
 
 def _reason(found: Ended) -> str:
+    return _more_exact(found) or found.diagnosis.text(as_command)
+
+
+def _more_exact(found: Ended) -> str:
     health = found.evidence.get("health")
     of_health = health.why(found.outcome) if isinstance(health, Health) else ""
-    return str(of_health or found.evidence.get("reason") or _of_labels(found) or found.outcome)
+    of_health = "" if of_health == str(found.outcome) else of_health
+    return str(of_health or found.evidence.get("reason") or _of_labels(found) or "")
 
 
 def answered_range(record: Record) -> list[str]:
@@ -72,10 +78,55 @@ def advise_next(said: str, outcome: Outcome | None, record: Record, target: str,
 
 def advise(found: Ended, record: Record, target: str, options: TargetOptions) -> None:
     """Say what to run next, and that a run which stopped half-way could have been kept."""
-    if not found.ok:
+    if not found.ok and not _more_exact(found) and ANSWERED not in record.findings:
+        command = next_command(found.diagnosis, record.command, target, options)
+        options.say(f"To try next: {command}") if command is not None else None
+    elif not found.ok:
         advise_next(_reason(found), found.outcome, record, target, options)
     if not found.ok and options.transcript is None and found.outcome in KEPT_WITH_A_TRANSCRIPT:
         options.say("No transcript was kept; next time give --transcript DIR, so that nothing is paid twice.")
+
+
+# ---- remedies as command lines
+
+COMMANDS = {"train": "audit"}  # `audit` trains a network, and no command of its own does
+NAMES = {"rng": "seed"}
+PLACEHOLDERS = {"domain": "LOW,HIGH", "inputs": "FILE", "network": "FILE", "output": "INDEX", "link": "NAME"}
+
+
+def as_command(remedy: Remedy) -> str:
+    """A remedy in a sentence: the command and its flags, or flags alone for the same command."""
+    flags = [_flag(name, value) for name, value in remedy.options.items() if value is not False]
+    command = [] if remedy.verb == "open" else [f"reluctant {COMMANDS.get(remedy.verb, remedy.verb)}"]
+    return " ".join([*command, *flags])
+
+
+def next_command(diagnosis: Diagnosis, command: str, target: str, options: TargetOptions) -> str | None:
+    """The whole command that tries the first remedy, with the options given so far; None without a remedy.
+
+    After `span`, a remedy for `span` comes before the others.
+    """
+    own = [remedy for remedy in diagnosis.remedies if remedy.verb == command == "span"]
+    for remedy in (*own, *diagnosis.remedies):
+        verb = ("span" if command == "span" else "extract") if remedy.verb == "open" else remedy.verb
+        shared = {each.name for each in fields(TargetOptions)}
+        chosen = {NAMES.get(name, name): _typed(name, value) for name, value in remedy.options.items()}
+        changed = replace(options, json=None, **{name: value for name, value in chosen.items() if name in shared})
+        flags = [_flag(name, value) for name, value in remedy.options.items() if NAMES.get(name, name) not in shared]
+        return " ".join([command_line(COMMANDS.get(verb, verb), target, changed), *flags])
+    return None
+
+
+def _flag(name: str, value: Any) -> str:
+    flag = f"--{NAMES.get(name, name).replace('_', '-')}"
+    return flag if value is True else f"{flag} {_typed(name, value)}"
+
+
+def _typed(name: str, value: Any) -> Any:
+    """A value as one types it; one that only the user knows by a word in capitals."""
+    if value is None:
+        return PLACEHOLDERS.get(name, NAMES.get(name, name).upper())
+    return ",".join(f"{bound:.10g}" for bound in value) if isinstance(value, tuple) else value
 
 
 NAMED = re.compile(r"reluctant extract((?: --[a-z]+(?:[ =](?!--)[^\s;)]+)?)+)")  # a command in a message, its options

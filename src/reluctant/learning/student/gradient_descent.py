@@ -9,7 +9,6 @@ seen.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,6 +21,7 @@ from reluctant.learning.student.losses import AnswerReading
 from reluctant.learning.student.student_error import row_misfits
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
+from reluctant.oracles.limits import processor_time
 
 __all__ = ["BATCH_ROWS", "STUDENT_SHAPES", "Single", "TrainingPace", "best_shape", "fit_network"]
 
@@ -46,12 +46,12 @@ class TrainingPace:
     hurried: bool = False
 
     def __post_init__(self) -> None:
-        self.start = time.process_time()
+        self.start = processor_time()
 
     def at(self, step: int) -> float:
         """The part that is over before this step."""
         if self.seconds is not None and step and step % STEPS_BETWEEN_LOOKS == 0:
-            self.hurry(step, (time.process_time() - self.start) / step)
+            self.hurry(step, (processor_time() - self.start) / step)
         return step / self.steps
 
     def hurry(self, step: int, seconds_each: float) -> None:
