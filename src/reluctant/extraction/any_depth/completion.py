@@ -24,8 +24,8 @@ from reluctant.extraction.any_depth.readout import (
     readout_deviations,
     rows_for_fit,
 )
+from reluctant.extraction.memory import Memory
 from reluctant.extraction.method import StageFailed
-from reluctant.extraction.polish import Memory
 from reluctant.geometry import Lines
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.numerics import FloatArray, unit_roundoff

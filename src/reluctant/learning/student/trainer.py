@@ -16,13 +16,13 @@ from typing import Any, Unpack
 import numpy as np
 
 from reluctant.errors import BudgetExhausted, InvalidInput, InvalidRows, TargetError
+from reluctant.fitting.training import TrainingPace, fit_network
 from reluctant.health.answers import answer_kind
 from reluctant.health.lines import ask as ask_rows
 from reluctant.health.whole import Whole, tell_whole
-from reluctant.learning.student.gradient_descent import STUDENT_SHAPES, TrainingPace, best_shape, fit_network
 from reluctant.learning.student.losses import AnswerReading, Labels, reading_of
 from reluctant.learning.student.questions import FEWEST, TrainingData, ask_training_data, draw_rows
-from reluctant.learning.student.student_error import measure_student
+from reluctant.learning.student.student_error import measure_student, row_misfits
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator, one_blas_thread
 from reluctant.oracles import Counting, Kind, Rows
@@ -260,3 +260,29 @@ def _rows_to_ask(inputs: FloatArray | None, oracle: Counting) -> FloatArray | No
     if len(others) < FEWEST:
         raise InvalidRows.about("inputs", got=f"{len(others)} rows that differ", expected=f"at least {FEWEST}")
     return others
+
+
+STUDENT_SHAPES: tuple[tuple[int, ...], ...] = ((64,), (64, 64), (256,))  # one hidden layer, two, and a wide one
+TRIAL_STEPS = 2_000  # of 1,000 the best ones are not the best of 8,000
+TRIAL_SHARE = 0.1  # of the rows, at most so many
+MOST_TRIAL_ROWS = 2_000
+
+
+def best_shape(
+    rows: FloatArray, targets: FloatArray, reading: AnswerReading, seconds: float | None, rng: np.random.Generator,
+    shapes: Sequence[tuple[int, ...]] = STUDENT_SHAPES,
+) -> tuple[int, ...]:  # fmt: skip
+    """Hidden widths of the best after a short training, each within its part of the time."""
+    if len(shapes) == 1:
+        return shapes[0]
+    kept = max(1, min(MOST_TRIAL_ROWS, int(TRIAL_SHARE * len(rows))))
+    each = None if seconds is None else seconds / len(shapes)
+
+    def off(hidden: tuple[int, ...]) -> float:
+        own = rng.spawn(1)[0]
+        trial = fit_network(
+            rows[kept:], targets[kept:], reading.slope, hidden, reading.outputs, TrainingPace(TRIAL_STEPS, each), own
+        )
+        return float(row_misfits(trial, reading, rows[:kept], targets[:kept]).mean())
+
+    return min(shapes, key=off)
