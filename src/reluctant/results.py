@@ -17,7 +17,7 @@ from reluctant.oracles.base import Oracle
 from reluctant.oracles.ledger import Rows
 from reluctant.oracles.links import written_link
 
-__all__ = ["UNSETTLED", "Ended", "Outcome", "Result", "ended_by"]
+__all__ = ["UNSETTLED", "Ended", "Outcome", "Result", "ended_by", "split_reason"]
 
 
 class Outcome(Enum):
@@ -110,6 +110,14 @@ def ended_by(error: TargetError, oracle: Oracle) -> Outcome:
         return Outcome.WRONG_LINK
     saturated = isinstance(error, NonFiniteAnswer) and oracle.facts.saturates
     return Outcome.OUT_OF_REACH if saturated else Outcome.TARGET_FAILED
+
+
+def split_reason(outcome: Outcome, evidence: Mapping[str, Any]) -> tuple[dict[str, Any], Diagnosis | None]:
+    """Evidence without its reason, and why a run ended so: what its interface explains comes before the reason."""
+    left = dict(evidence)
+    reason, interface = left.pop("reason", None), left.get("health")
+    measured = None if interface is None else interface.why(outcome)
+    return left, measured or reason
 
 
 class Ended(ABC):

@@ -108,7 +108,7 @@ def test_a_range_that_a_server_answered_is_in_the_command(command, short_pauses)
 def test_quiet_says_nothing_of_it(module, command):
     ended = command("learn", f"{module(SOURCE)}:sigmoid", "--dim", 5, "-q")
     assert ended.err == ""
-    assert "(reluctant extract --link sigmoid" in ended.out
+    assert "--link sigmoid" in ended.out
 
 
 def test_a_wrong_dim_and_a_wrong_name_say_what_to_check(module, command):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from reluctant.audit.interface_words import OTHER_ANSWERS, class_numbers
 from reluctant.audit.known import Known
 from reluctant.audit.training import training_limits
-from reluctant.interface.diagnoses import OTHER_ANSWERS, class_numbers
 from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.oracles import Facts
 

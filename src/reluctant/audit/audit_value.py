@@ -13,6 +13,7 @@ import numpy as np
 
 from reluctant.audit.assumed import assumed
 from reluctant.audit.expected import expected
+from reluctant.audit.interface_words import AS_A_CLASS, OTHER_ANSWERS, STEPWISE, likeness
 from reluctant.audit.known import Known
 from reluctant.audit.leaks import LEAKS, smallest_flip
 from reluctant.audit.names import names
@@ -23,7 +24,6 @@ from reluctant.audit.recovered import Price, cost, recovered
 from reluctant.audit.states import State
 from reluctant.audit.stopped import how_to_go_on
 from reluctant.audit.verdict import Verdict, judge
-from reluctant.interface.diagnoses import AS_A_CLASS, OTHER_ANSWERS, STEPWISE, likeness
 from reluctant.interface.whole_numbers import Whole
 from reluctant.messages import Diagnosis
 from reluctant.oracles import Facts, Kind, Rows

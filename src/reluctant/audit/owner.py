@@ -11,9 +11,10 @@ from typing import Any
 
 from reluctant.audit.closeness import is_near
 from reluctant.audit.directions import MORE
+from reluctant.audit.interface_words import IN_STEPS, MAYBE_WHOLE, RECAST, SAME_NEAR, digits
 from reluctant.audit.settling import is_unlucky
 from reluctant.interface import Interface
-from reluctant.interface.diagnoses import IN_STEPS, MAYBE_WHOLE, NOISIEST_READ, RECAST, SAME_NEAR, digits
+from reluctant.interface.diagnoses import NOISIEST_READ
 from reluctant.interface.digits import ENOUGH_DECIMALS, rounded_to
 from reluctant.interface.whole_numbers import Whole
 from reluctant.oracles import Kind

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from reluctant.audit.closeness import closeness, is_near
+from reluctant.audit.interface_words import class_numbers
 from reluctant.audit.known import Known
 from reluctant.audit.recovered import accuracy_of, is_trained, shape_of
-from reluctant.interface.diagnoses import class_numbers
 
 __all__ = ["copied", "part_taken", "perhaps_a_copy", "span_confidence", "trained_on", "verified", "where"]
 

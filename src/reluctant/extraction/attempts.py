@@ -50,7 +50,7 @@ from reluctant.oracles import Counting, Rows
 from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.limits import Limit
 from reluctant.oracles.open import Target, opened_target
-from reluctant.results import Outcome, Result, ended_by
+from reluctant.results import Outcome, Result, ended_by, split_reason
 from reluctant.verification.agreement import Verification, examine
 from reluctant.verification.comparison import MOST_TOLERANCE, look_at_use
 from reluctant.verification.precision import Precision, PrecisionCheck, examine_precision
@@ -318,7 +318,8 @@ class ExtractionRun:
             why = too_few_digits(self.evidence["health"], tried=bool(self.evidence.get("failures")))
             self.evidence.setdefault("reason", why)
         views = {f"{stage} search": view for stage, view in self.oracle.ledger.views.items()}
-        return Result(outcome, network, self.spent(), self.oracle.ledger.last_stage, self.evidence | views | evidence)
+        left, reason = split_reason(outcome, self.evidence | views | evidence)
+        return Result(outcome, network, self.spent(), self.oracle.ledger.last_stage, left, reason)
 
 
 WIDER_BOXES = (2.0, 4.0)  # times the box whose network does not hold at typical inputs

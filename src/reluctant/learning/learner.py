@@ -40,13 +40,14 @@ from reluctant.learning.exact_attempt import (
 from reluctant.learning.line_search import improve_by_lines
 from reluctant.learning.models import Model, closely_checked, fitted_model, model_of, oriented_model
 from reluctant.learning.theory import TheoremCost, asked_by_theorem
+from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Rng, as_generator
 from reluctant.oracles import Counting, Rows
 from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.limits import Limit
 from reluctant.oracles.open import Target, opened_target
-from reluctant.results import Outcome, Result, ended_by
+from reluctant.results import Outcome, Result, ended_by, split_reason
 from reluctant.verification.agreement import examine as examine_network
 from reluctant.verification.comparison import EXACT_TOLERANCE
 
@@ -158,8 +159,8 @@ class Learner:
             model, drawn = self.by_lines(model, drawn, noise)
         return self.outcome(model, drawn, health, noise)
 
-    def refused(self, why: tuple[Outcome, str]) -> Outcome:
-        """The outcome; its reason is told."""
+    def refused(self, why: tuple[Outcome, Diagnosis]) -> Outcome:
+        """The outcome, with its reason in the evidence."""
         outcome, self.evidence["reason"] = why
         return outcome
 
@@ -318,7 +319,8 @@ class Learner:
         network = self.constant_only if self.kept is None else self.kept.network
         if self.kept is not None:
             self.evidence["accuracy"] = self.kept.checked.accuracy
-        return Result(outcome, network, self.spent(), self.oracle.ledger.last_stage, self.evidence | evidence)
+        left, reason = split_reason(outcome, self.evidence | evidence)
+        return Result(outcome, network, self.spent(), self.oracle.ledger.last_stage, left, reason)
 
     def spent(self) -> dict[str, Rows]:
         """Rows of this run, by stage."""
@@ -366,8 +368,7 @@ def _learn(opened: Counting, eps: float, rng: Rng, narrowest: float) -> Result:
     if not opened.facts.domain.is_space:
         raise InvalidInput.about(
             "domain", got=opened.facts.domain.describe(), expected="all of space, where Gaussian inputs are",
-            fix="Inside a domain use extract (reluctant extract TARGET --domain LOW,HIGH); leave the domain out if the "
-            "target answers everywhere.",
+            fix="Inside a domain use extract. Leave the domain out if the target answers everywhere.",
         )  # fmt: skip
     opened.begin("learn", rng)
     points = points_to_see(narrowest)

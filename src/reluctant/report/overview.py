@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from reluctant.audit.interface_words import LABELS_OR_ROUNDED, STEPWISE
 from reluctant.audit.states import State, state_of
 from reluctant.defenses.registry import defense_words
-from reluctant.interface.diagnoses import LABELS_OR_ROUNDED, STEPWISE
 from reluctant.interface.digits import rounded_to
 from reluctant.oracles.links import noun_behind
 from reluctant.report.numbers import count, duration, money, percent, size
