@@ -8,6 +8,7 @@ from reluctant.cli.next_step import to_try
 from reluctant.cli.targets import TargetOptions
 from reluctant.health import Health
 from reluctant.health.words import TRAIN
+from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.results import Ended, Outcome, Result
 from reluctant.run_record import ANSWERED, Record
 
@@ -51,7 +52,7 @@ def shown_network(found: Result, link: str) -> list[str]:
         return []
     written = found.as_written(link)
     ratios = "Its values are log-ratios to the first class, whose own is 0: the link makes them the target's answers."
-    return [repr(written), *([ratios] if written.outputs > found.network.outputs else [])]
+    return [repr(written), *([ratios] if written.link not in ELEMENTWISE_LINKS else [])]
 
 
 def spent(record: Record, written: Path | None) -> str:

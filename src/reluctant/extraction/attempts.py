@@ -96,7 +96,7 @@ def extract(
     """
     _check_call(method, attempts)
     with opened_target(oracle, opening) as opened:
-        return _extract(opened, method, rng, attempts)
+        return _extract(opened, method, rng, attempts).with_classes(opened)
 
 
 def _extract(opened: Counting, method: Method | None, rng: Rng, attempts: int) -> Result:

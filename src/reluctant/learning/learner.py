@@ -373,7 +373,7 @@ def learn(
     if not 0 < narrowest <= 1:
         raise InvalidInput.about("narrowest", got=narrowest, expected="a width above 0, at most 1")
     with opened_target(oracle, opening) as opened:
-        return _learn(opened, eps, rng, narrowest)
+        return _learn(opened, eps, rng, narrowest).with_classes(opened)
 
 
 def _learn(opened: Counting, eps: float, rng: Rng, narrowest: float) -> Result:

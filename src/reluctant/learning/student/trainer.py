@@ -142,7 +142,7 @@ def train_student(
     time_left = _TimeLeft(seconds)
     with opened_target(oracle, opening) as opened:
         run = _Trainer(opened, dict(opened.ledger.stages), eps, steps, time_left, as_generator(rng), whole)
-        return _train(run, rows, hidden, inputs, span, rng)
+        return _train(run, rows, hidden, inputs, span, rng).with_classes(opened)
 
 
 def _train(
