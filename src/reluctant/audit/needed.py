@@ -5,6 +5,7 @@ The shape decides over how the budget is shared, and over what is told where it 
 
 from __future__ import annotations
 
+from reluctant.audit.copy_facts import RangeFacts, RowsNeeded, ShapeRows
 from reluctant.audit.expected import answers_of
 from reluctant.audit.known import Known
 from reluctant.audit.shares import ENOUGH
@@ -15,7 +16,7 @@ from reluctant.health import Health
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
 
-__all__ = ["needed_words", "rows_needed"]
+__all__ = ["needed_rows", "needed_words", "rows_needed"]
 
 EXAMPLES = (16, 64, 256)  # neurons of one hidden layer
 
@@ -45,6 +46,21 @@ def needed_words(oracle: Counting, known: Known) -> str:
         f"With such answers extraction takes about {', '.join(told)} ({others} tells others); of a budget of {ENOUGH} "
         "times that it gets so many."
     )
+
+
+def needed_rows(oracle: Counting, known: Known) -> RowsNeeded | None:
+    """The same as data; None where there is no number."""
+    health, widths = known.health, _of_file(known)
+    if health is None:
+        return None
+    shapes = [widths] if widths is not None else [(oracle.dim, hidden, oracle.outputs) for hidden in EXAMPLES]
+    found = [(shape, _rows(oracle, known, health, shape)) for shape in shapes]
+    rows = tuple(
+        ShapeRows(tuple(shape), RangeFacts(each.expected, each.low, each.high))
+        for shape, each in found
+        if each is not None
+    )
+    return RowsNeeded(widths is not None, answers_of(health), rows, ENOUGH) if rows else None
 
 
 def _of_file(known: Known) -> Widths | None:

@@ -7,6 +7,7 @@ values instead of labels, nor for options that an audit does not have.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from reluctant.audit.closeness import is_near
 from reluctant.audit.directions import MORE
@@ -34,6 +35,7 @@ __all__ = [
     "happened",
     "lacks",
     "reason",
+    "refused_interface",
     "told",
     "told_of",
 ]
@@ -237,6 +239,21 @@ def reason(health: Health, *, saturates: bool = False) -> str:
         return f"Its {health.noun} are {rounded_to(health.decimals)}: {UNREADABLE}"
     rounded = _too_much(health) if health.refusal is Outcome.TOO_NOISY else ""
     return rounded or happened(health.refusal, saturates=saturates)
+
+
+def refused_interface(health: Health, *, saturates: bool = False, changes: bool = False) -> dict[str, Any]:
+    """What an interface gives that a step can do nothing with, as fields: a slug under "gives", and its digits."""
+    if changes:
+        return {"gives": "alike"}
+    if saturates and health.refusal is Outcome.NON_FINITE:
+        return {"gives": "certain"}
+    if health.answers is Kind.LABELS and health.refusal is not Outcome.CONSTANT:
+        return {"gives": "labels-or-numbers" if health.whole is Whole.UNTOLD else "labels"}
+    if health.refusal is Outcome.TOO_NOISY and health.deterministic:
+        return {"gives": "coarse", "decimals": health.decimals}
+    if health.refusal is Outcome.NOT_PIECEWISE_LINEAR and health.are_of_a_link and health.decimals is not None:
+        return {"gives": "rounded-link", "noun": health.noun, "decimals": health.decimals}
+    return {"gives": "nothing" if health.refusal is None else health.refusal.slug}
 
 
 def lacks(health: Health, missing: str, *, saturates: bool = False, changes: bool = False) -> str:

@@ -32,9 +32,9 @@ ONE_RECIPE = (
 def train_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """A student on the answers as they are, where there is no copy."""
     if known.copy is not None:
-        raise Skip("There is a copy already.")
+        raise Skip("copy-exists", "There is a copy already.")
     if known.health is None:
-        raise Skip("Nothing is known of the interface.", settles=False)
+        raise Skip("interface-unknown", "Nothing is known of the interface.", settles=False)
     skip_where(known.as_answered, Outcome.CONSTANT, Outcome.NON_FINITE)
     rows = rows_like(known.given.inputs, oracle.facts.domain, ROWS, as_generator(seed).spawn(1)[0])
     seconds = TRAINING * known.given.seconds

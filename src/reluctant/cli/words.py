@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from reluctant.cli.advice import as_command, next_command
 from reluctant.cli.next_step import to_try
 from reluctant.cli.targets import TargetOptions
 from reluctant.health import Health
@@ -25,9 +26,14 @@ def ending(found: Ended, record: Record) -> list[str]:
 
 
 def _reason(found: Ended) -> str:
+    return _more_exact(found) or found.diagnosis.text(as_command)
+
+
+def _more_exact(found: Ended) -> str:
     health = found.evidence.get("health")
     of_health = health.why(found.outcome) if isinstance(health, Health) else ""
-    return str(of_health or found.evidence.get("reason") or _of_labels(found) or found.outcome)
+    of_health = "" if of_health == str(found.outcome) else of_health
+    return str(of_health or found.evidence.get("reason") or _of_labels(found) or "")
 
 
 def answered_range(record: Record) -> list[str]:
@@ -71,7 +77,10 @@ def advise_next(said: str, outcome: Outcome | None, record: Record, target: str,
 
 def advise(found: Ended, record: Record, target: str, options: TargetOptions) -> None:
     """Say what to run next, and that a run which stopped half-way could have been kept."""
-    if not found.ok:
+    if not found.ok and not _more_exact(found) and ANSWERED not in record.findings:
+        command = next_command(found.diagnosis, record.command, target, options)
+        options.say(f"To try next: {command}") if command is not None else None
+    elif not found.ok:
         advise_next(_reason(found), found.outcome, record, target, options)
     if not found.ok and options.transcript is None and found.outcome in KEPT_WITH_A_TRANSCRIPT:
         options.say("No transcript was kept; next time give --transcript DIR, so that nothing is paid twice.")

@@ -10,7 +10,6 @@ the partial network.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, Unpack
@@ -49,7 +48,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
 from reluctant.oracles import Counting, Rows
 from reluctant.oracles.keywords import OpeningKeywords
-from reluctant.oracles.limits import Guard, guarded
+from reluctant.oracles.limits import Limit
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, ended_by
 from reluctant.verification.agreement import Verification, examine
@@ -348,7 +347,7 @@ def beyond_the_box(
 
 def _from_wider_boxes(run: ExtractionRun, space: Counting, box: Domain) -> ReLUNetwork | None:
     """One attempt inside each; None if none gives a network that holds at typical inputs."""
-    within = guarded(space, _row_limit(WIDER_BOX_ROWS * space.ledger.total.asked))
+    within = Limit(WIDER_BOX_ROWS * space.ledger.total.asked, refusal=_too_many_rows).of(space)
     for times in WIDER_BOXES:
         wider = Domain(times * np.asarray(box.low), times * np.asarray(box.high))
         try:
@@ -374,16 +373,8 @@ def _holds_at_use(run: ExtractionRun, space: Counting, box: Domain, network: ReL
     return bool(run.evidence["verification"].ok)
 
 
-def _row_limit(limit: float) -> Guard:
-    """Refuse rows beyond so many."""
-
-    @contextmanager
-    def guard(passed: int, asked: int) -> Iterator[None]:
-        if passed + asked > limit:
-            raise StageFailed("wider box", "many more rows than all before", number=passed + asked, limit=limit)
-        yield
-
-    return guard
+def _too_many_rows(wanted: int, most: float) -> StageFailed:
+    return StageFailed("wider box", "many more rows than all before", number=wanted, limit=most)
 
 
 VERIFICATION_SHARE = 5e-4  # random points at each scale, of the rows spent; creases are looked at besides

@@ -45,6 +45,7 @@ NOISIEST_READ = 1e-6  # of the output's deviation: more noise hides what lines i
 
 TRAIN = "A network can be trained on them (rl.train_student, audit)."
 TRAIN_UNLINKED = "A network can be trained on them, without the link (rl.train_student, audit)."
+NO_WEIGHTS = "No weights and no gradients can be read from them."
 SPAN = "The span can be taken from labels (labels=True, span --labels)."
 RECAST = "Open the model in float64: precision='float64' (--precision float64)."
 TOO_COARSE = (
@@ -119,7 +120,7 @@ def why_refused(health: Health) -> str:
         return UNTOLD_IS_NAN.format(likeness=likeness(health))
     if refusal is Outcome.PIECEWISE_CONSTANT and health.answers is Kind.LABELS:
         are_labels = "The answers are labels, which do not change under small steps."
-        return f"{MAYBE_WHOLE if health.whole is Whole.UNTOLD else are_labels} {refusal.advice}"
+        return f"{MAYBE_WHOLE if health.whole is Whole.UNTOLD else are_labels} {NO_WEIGHTS} {TRAIN} {SPAN}"
     if refusal is Outcome.PIECEWISE_CONSTANT and health.in_steps:
         return f"{IN_STEPS} {what_is_left(health)}"
     if refusal in (Outcome.NON_FINITE, Outcome.TOO_NOISY) and behind is not None and behind.too_coarse:

@@ -26,9 +26,9 @@ from reluctant.health.words import coarse_behind
 from reluctant.learning.models import oriented_network
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
-from reluctant.oracles import Counting, Oracle, Wrapper
+from reluctant.oracles import Counting
 from reluctant.oracles.base import Kind
-from reluctant.oracles.ledger import Ledger
+from reluctant.oracles.limits import Limit
 from reluctant.results import Outcome
 from reluctant.verification.agreement import Verification, examine
 from reluctant.verification.comparison import MOST_TOLERANCE
@@ -119,10 +119,9 @@ def try_exact(
     Cost: about one row a parameter, and 110 and one a neuron; of few digits as `FewDigits` takes.
     """
     method = FewDigits(lines=FEW_LINES) if few_digits else DepthTwo()
+    limit = Limit(MOST_OF_FEW if few_digits else MOST_ON_LINE, stage="line", refusal=_endless_line)
     try:
-        candidate = method.run(
-            _stopping(oracle, MOST_OF_FEW if few_digits else MOST_ON_LINE), noise, rng, lambda part: None
-        )
+        candidate = method.run(limit.of(oracle), noise, rng, lambda part: None)
     except (StageFailed, np.linalg.LinAlgError) as failure:
         return ExactTry(failure=str(failure))
     network = oriented_network(candidate.network, rng.standard_normal((COMPARED_ROWS, oracle.dim)), noise.near)
@@ -133,22 +132,6 @@ def try_exact(
     return ExactTry(network, verification, "" if verification.ok else str(verification))
 
 
-class _StopsOnLine(Wrapper):
-    """Ends an attempt whose first line is not getting anywhere: noise larger than measured is taken for creases."""
-
-    transparent = True
-
-    def __init__(self, inner: Oracle, ledger: Ledger, most: int) -> None:
-        super().__init__(inner)
-        self.ledger, self.most, self.rows = ledger, most, 0
-
-    def answer(self, rows: FloatArray) -> FloatArray:
-        """Pass on, unless too much was asked on the line."""
-        self.rows += len(rows) if self.ledger.stage == "line" else 0
-        if self.rows > self.most:
-            raise StageFailed("line", "creases without end", number=self.rows, limit=self.most)
-        return self.inner.answer(rows)
-
-
-def _stopping(oracle: Counting, most: int) -> Counting:
-    return Counting(_StopsOnLine(oracle.inner, oracle.ledger, most), oracle.ledger, oracle.facts.domain)
+def _endless_line(wanted: int, most: float) -> StageFailed:
+    """The first line is not getting anywhere: noise larger than measured is taken for creases."""
+    return StageFailed("line", "creases without end", number=wanted, limit=most)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from reluctant.extraction.any_depth.last_digits import polish_to_all
-from reluctant.extraction.polish import Memory
+from reluctant.extraction.memory import Memory
 from reluctant.geometry import DistanceNoise
 from reluctant.health.check import examine
 from reluctant.networks import ReLUNetwork

@@ -1,15 +1,11 @@
-"""Mini-batches and Adam (Kingma and Ba, 2015): a ReLU network fitted to answers by plain training, in single
-precision.
+"""Training: a ReLU network fitted to answers by mini-batches and Adam (Kingma and Ba, 2015), in single precision.
 
 The step size follows half a wave of a cosine down to nothing. Where the time is too short for all steps the wave
-is shorter, so that a fit that has to stop early stops settled; with time to spare all depends on the random
-numbers alone. Which shape to train is found by a short training of each: the one that does best on rows it has not
-seen.
+is shorter, so a fit that has to stop early stops settled. With time to spare all depends on the random numbers alone.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,12 +14,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from reluctant.learning.student.losses import AnswerReading
-from reluctant.learning.student.student_error import row_misfits
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
+from reluctant.oracles.limits import processor_time
 
-__all__ = ["BATCH_ROWS", "STUDENT_SHAPES", "Single", "TrainingPace", "best_shape", "fit_network"]
+__all__ = ["TrainingPace", "fit_network"]
 
 Single: TypeAlias = NDArray[np.float32]
 # Derivative (n, m) of the loss by the network's values (n, m), for targets of the same rows.
@@ -46,12 +41,12 @@ class TrainingPace:
     hurried: bool = False
 
     def __post_init__(self) -> None:
-        self.start = time.process_time()
+        self.start = processor_time()
 
     def at(self, step: int) -> float:
         """The part that is over before this step."""
         if self.seconds is not None and step and step % STEPS_BETWEEN_LOOKS == 0:
-            self.hurry(step, (time.process_time() - self.start) / step)
+            self.hurry(step, (processor_time() - self.start) / step)
         return step / self.steps
 
     def hurry(self, step: int, seconds_each: float) -> None:
@@ -137,29 +132,3 @@ class _Adam:
         np.divide(self.mean, self.room, out=self.room)
         unbiased = np.sqrt(1 - SQUARE_MEMORY**count) / (1 - MEAN_MEMORY**count)
         self.parameters -= np.float32(rate * unbiased) * self.room
-
-
-STUDENT_SHAPES: tuple[tuple[int, ...], ...] = ((64,), (64, 64), (256,))  # one hidden layer, two, and a wide one
-TRIAL_STEPS = 2_000  # of 1,000 the best ones are not the best of 8,000
-TRIAL_SHARE = 0.1  # of the rows, at most so many
-MOST_TRIAL_ROWS = 2_000
-
-
-def best_shape(
-    rows: FloatArray, targets: FloatArray, reading: AnswerReading, seconds: float | None, rng: np.random.Generator,
-    shapes: Sequence[tuple[int, ...]] = STUDENT_SHAPES,
-) -> tuple[int, ...]:  # fmt: skip
-    """Hidden widths of the best after a short training, each within its part of the time."""
-    if len(shapes) == 1:
-        return shapes[0]
-    kept = max(1, min(MOST_TRIAL_ROWS, int(TRIAL_SHARE * len(rows))))
-    each = None if seconds is None else seconds / len(shapes)
-
-    def off(hidden: tuple[int, ...]) -> float:
-        own = rng.spawn(1)[0]
-        trial = fit_network(
-            rows[kept:], targets[kept:], reading.slope, hidden, reading.outputs, TrainingPace(TRIAL_STEPS, each), own
-        )
-        return float(row_misfits(trial, reading, rows[:kept], targets[:kept]).mean())
-
-    return min(shapes, key=off)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reluctant.extraction.polish import polish
+from reluctant.fitting.network_fit import polish
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted

@@ -1,96 +1,25 @@
-"""Rows and answers that were paid for, and the fit of all parameters of a network to them at once.
+"""The fit of all parameters of a network, of any depth, to answers that were paid for.
 
-`remember` keeps what a target answers. `polish` weighs each answer by its noise, so the residuals after the fit say
-whether the network explains everything that was seen. It is Gauss–Newton for any depth, needs a network that is
-close, and asks nothing.
+`polish` weighs each answer by its noise, so the residuals after the fit say whether the network explains everything
+that was seen. It is Gauss–Newton, needs a network that is close, and asks nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import scipy.linalg
 
+from reluctant.fitting.least_squares import Linearisation, StepRules, least_squares
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.samples import BoolArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
-from reluctant.oracles import Counting, Oracle, Wrapper
-from reluctant.oracles.moves import Moves
 
-__all__ = ["MOST_PARAMETERS", "Memory", "neuron_errors", "polish", "remember"]
-
-
-class Memory:
-    """Rows with their answers, in the order in which they were asked; nothing once there are more than `most`."""
-
-    def __init__(self, most: int | None = None) -> None:
-        self.answers: list[FloatArray] = []
-        self._asked: list[FloatArray | Moves] = []
-        self._most, self._seen = most, 0
-
-    def keep(self, rows: FloatArray | Moves, answers: FloatArray) -> None:
-        """Keep them: copies of rows, descriptions as they are."""
-        self._seen += len(rows)
-        if self._most is not None and self._seen > self._most:
-            self._asked, self.answers = [], []
-            return
-        self._asked.append(rows if isinstance(rows, Moves) else rows.copy())
-        self.answers.append(answers.copy())
-
-    @property
-    def rows(self) -> list[FloatArray]:
-        """Written out."""
-        return [asked.rows() if isinstance(asked, Moves) else asked for asked in self._asked]
-
-    def listening(self, ask: Callable[[FloatArray], FloatArray]) -> Callable[[FloatArray], FloatArray]:
-        """The same question; what it is asked and answers is kept."""
-
-        def asked(rows: FloatArray) -> FloatArray:
-            answers = ask(rows)
-            self.keep(rows, answers)
-            return answers
-
-        return asked
-
-    def everything(self) -> tuple[FloatArray, FloatArray]:
-        """All rows and their answers."""
-        return np.concatenate(self.rows), np.concatenate(self.answers)
-
-    def near(self, distance: float) -> tuple[FloatArray, FloatArray]:
-        """Rows within this distance of the origin, with their answers."""
-        rows, answers = self.everything()
-        near = np.linalg.norm(rows, axis=1) < distance
-        return rows[near], answers[near]
-
-
-class _MemoryOracle(Wrapper):
-    """Keeps rows and answers as they pass."""
-
-    transparent = True
-
-    def __init__(self, inner: Oracle, memory: Memory) -> None:
-        super().__init__(inner)
-        self.memory = memory
-
-    def answer(self, rows: FloatArray) -> FloatArray:
-        """Pass on, keep a copy."""
-        return self.memory.listening(self.inner.answer)(rows)
-
-    def answer_moves(self, moves: Moves) -> FloatArray:
-        """Pass on as they are described, keep what describes them."""
-        answers = self.inner.answer_moves(moves)
-        self.memory.keep(moves, answers)
-        return answers
-
-
-def remember(oracle: Counting, most: int | None = None) -> tuple[Counting, Memory]:
-    """The same opened target with the same ledger, and a memory of what it answers from now on."""
-    memory = Memory(most)
-    return Counting(_MemoryOracle(oracle.inner, memory), oracle.ledger, oracle.facts.domain), memory
-
+__all__ = ["MOST_PARAMETERS", "neuron_errors", "polish"]
 
 MOST_PARAMETERS = 2600  # a dense least-squares problem of this size takes seconds
 POLISH_STEPS = 8
@@ -134,19 +63,46 @@ def polish(
     sd = np.hypot(noise.at(distance), lost)
     rows, answers, weight = rows[near], answers[near], 1 / sd[near, None]
     factors = _by_orthogonal_factors if thorough else _by_normal_equations
-    solve = factors(_jacobian(network, rows, weight, fixed))
-    best, least, limit = network, np.inf, WORTHWHILE if thorough else DIVERGED
-    for step in range(steps + 1):
-        residual = ((answers - network(rows)) * weight).reshape(-1)
+    first = factors(_jacobian(network, rows, weight, fixed))
+
+    def measured(found: ReLUNetwork, best: ReLUNetwork, least: float) -> tuple[_Polishing, float]:
+        residual = ((answers - found(rows)) * weight).reshape(-1)
         size = float(residual @ residual)
-        worthwhile = size < limit * least
-        best, least = (network, size) if size < least else (best, least)
-        if not worthwhile:  # noise is all that is left, or too badly conditioned to go on
-            break
-        if thorough and step:
-            solve = factors(_jacobian(network, rows, weight, fixed))
-        network = _moved(network, solve(residual), fixed)
-    return best
+        best, least = (found, size) if size < least else (best, least)
+        return _Polishing(found, residual, best, least), size
+
+    def linearise(at: _Polishing) -> Linearisation[_Polishing, FloatArray]:
+        anew = thorough and at.network is not network
+        solve = factors(_jacobian(at.network, rows, weight, fixed)) if anew else first
+
+        def move(step: FloatArray) -> tuple[_Polishing, float]:
+            return measured(_moved(at.network, step, fixed), at.best, at.least)
+
+        return Linearisation(at, at.least, lambda _: solve(at.residual), move)
+
+    start, size = measured(network, network, np.inf)
+    if not size < np.inf:
+        return network
+    return least_squares(start, linearise, _thorough_rules(steps) if thorough else _quick_rules(steps)).state.best
+
+
+@dataclass(frozen=True)
+class _Polishing:
+    """A network, what it leaves of the answers, and the best network so far with what that leaves in all."""
+
+    network: ReLUNetwork
+    residual: FloatArray
+    best: ReLUNetwork
+    least: float
+
+
+def _quick_rules(steps: int) -> StepRules:
+    """With an old factorisation a little worse may be the way to better."""
+    return StepRules(steps, accept=lambda least, after: after < DIVERGED * least)
+
+
+def _thorough_rules(steps: int) -> StepRules:
+    return StepRules(steps, enough=lambda least, after: not after < WORTHWHILE * least)
 
 
 def neuron_errors(network: ReLUNetwork, rows: FloatArray, noise: DistanceNoise) -> FloatArray:
