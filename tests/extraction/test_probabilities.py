@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.health.saturation import unsaturated_box
+from reluctant.interface.reach import unsaturated_box
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles.adapters.callable import LINK_FUNCTIONS
 from reluctant.testing import planted

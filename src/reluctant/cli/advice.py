@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from reluctant.cli.options import TargetOptions, command_line
-from reluctant.health import Health
-from reluctant.health.words import TRAIN
+from reluctant.interface import Interface
+from reluctant.interface.diagnoses import TRAIN
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.results import Ended, Outcome, Result
@@ -33,7 +33,7 @@ def _reason(found: Ended) -> str:
 
 def _more_exact(found: Ended) -> str:
     health = found.evidence.get("health")
-    of_health = health.why(found.outcome) if isinstance(health, Health) else ""
+    of_health = health.why(found.outcome) if isinstance(health, Interface) else ""
     of_health = "" if of_health == str(found.outcome) else of_health
     return str(of_health or found.evidence.get("reason") or _of_labels(found) or "")
 
