@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from reluctant.cli.options import TargetOptions, command_line
-from reluctant.health import Health
-from reluctant.health.words import TRAIN
+from reluctant.interface import Interface
+from reluctant.interface.diagnoses import TRAIN
 from reluctant.messages import Diagnosis, Remedy
+from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.results import Ended, Outcome, Result
 from reluctant.run_record import ANSWERED, Record
 
@@ -32,7 +33,7 @@ def _reason(found: Ended) -> str:
 
 def _more_exact(found: Ended) -> str:
     health = found.evidence.get("health")
-    of_health = health.why(found.outcome) if isinstance(health, Health) else ""
+    of_health = health.why(found.outcome) if isinstance(health, Interface) else ""
     of_health = "" if of_health == str(found.outcome) else of_health
     return str(of_health or found.evidence.get("reason") or _of_labels(found) or "")
 
@@ -59,7 +60,7 @@ def shown_network(found: Result, link: str) -> list[str]:
         return []
     written = found.as_written(link)
     ratios = "Its values are log-ratios to the first class, whose own is 0: the link makes them the target's answers."
-    return [repr(written), *([ratios] if written.outputs > found.network.outputs else [])]
+    return [repr(written), *([ratios] if written.link not in ELEMENTWISE_LINKS else [])]
 
 
 def spent(record: Record, written: Path | None) -> str:

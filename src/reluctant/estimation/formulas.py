@@ -37,7 +37,7 @@ from reluctant.extraction.depth_two.scaffold import PROBE_POINTS, stretch_of_reg
 from reluctant.extraction.few_digits import method as few_digits
 from reluctant.extraction.few_digits import noisy_line, view
 from reluctant.extraction.few_digits.extension import starting_points
-from reluctant.health.check import ROWS_PER_LINE
+from reluctant.interface.health_check import ROWS_PER_LINE
 from reluctant.numerics import unit_roundoff
 from reluctant.verification.comparison import SCALES
 from reluctant.verification.precision import rows_held_out

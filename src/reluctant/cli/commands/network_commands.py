@@ -13,9 +13,8 @@ from reluctant.cli.advice import advise, ending, shown_network, spent
 from reluctant.cli.files import NetworkOut, check_network_path, check_record_path, print_result, write_network
 from reluctant.cli.options import TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.errors import BudgetExhausted, InvalidInput, LinkMismatch
-from reluctant.health.answers import answer_kind, in_unit, is_one_hot
-from reluctant.health.behind import Behind
-from reluctant.health.told import largest_told
+from reluctant.interface.classification import largest_told
+from reluctant.interface.digits import Behind, answer_kind, in_unit, is_one_hot
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.numerics import FloatArray, as_generator
