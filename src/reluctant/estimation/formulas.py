@@ -26,16 +26,15 @@ from reluctant.estimation.measurements import (
     Widths,
     parameters,
 )
-from reluctant.extraction.any_depth.completion import CHECKED, FEWEST_CHECKED
-from reluctant.extraction.any_depth.method import MANY_INPUTS
+from reluctant.extraction.any_depth import AnyDepth
+from reluctant.extraction.any_depth.completion import Completion
 from reluctant.extraction.attempts import FAR_POINTS, FEW_NEURONS, HEALTH_LINES, POINTS_FOR_DEEP, points_worth
-from reluctant.extraction.bounded.exploration import BATCH_POINTS, QUIET_BATCHES
+from reluctant.extraction.bounded import Bounded
 from reluctant.extraction.depth_two.assembly import refit_rows
 from reluctant.extraction.depth_two.base_points import points_needed
-from reluctant.extraction.depth_two.method import FEW_PARAMETERS, POLISHED_SHARE, directions_worth
-from reluctant.extraction.depth_two.scaffold import PROBE_POINTS, stretch_of_regions
-from reluctant.extraction.few_digits import method as few_digits
-from reluctant.extraction.few_digits import noisy_line, view
+from reluctant.extraction.depth_two.method import DepthTwo, directions_worth
+from reluctant.extraction.depth_two.scaffold import stretch_of_regions
+from reluctant.extraction.few_digits import FewDigits, noisy_line, view
 from reluctant.extraction.few_digits.extension import starting_points
 from reluctant.interface.health_check import ROWS_PER_LINE
 from reluctant.numerics import unit_roundoff
@@ -103,7 +102,7 @@ def _verify_rows(h: int, spent: float, on_creases: int) -> float:
 
 
 def _is_small(d: int, h: int, m: int) -> bool:
-    return h * (d + 1 + m) <= FEW_PARAMETERS
+    return h * (d + 1 + m) <= DepthTwo.polished_parameters
 
 
 def _first_look(d: int, creases: int, m: int) -> Rows:
@@ -114,9 +113,9 @@ def _first_look(d: int, creases: int, m: int) -> Rows:
         between = 2 * (creases - farthest) / (nearest + farthest)
         pieces = 2 + max(1.0, between) if between > 0 else 2
     if _is_small(d, creases, m):
-        return {"scaffold": pieces * d if d > 1 else 0.0, "biases": refit_rows(creases, m, POLISHED_SHARE)}
+        return {"scaffold": pieces * d if d > 1 else 0.0, "biases": refit_rows(creases, m, DepthTwo.polished_share)}
     directions = min(directions_worth(d, m, creases), d - 1)
-    return {"scaffold": pieces * (directions + 1) if directions else 0.0, "probe": PROBE_POINTS}
+    return {"scaffold": pieces * (directions + 1) if directions else 0.0, "probe": DepthTwo.probe_points}
 
 
 def _fixed_two(widths: Widths, answers: Answers) -> Rows:
@@ -125,7 +124,8 @@ def _fixed_two(widths: Widths, answers: Answers) -> Rows:
     stages: Rows = {"health": HEALTH_ROWS, **_first_look(d, h, m)}
     if not _is_small(d, h, m):  # a small network needs no main pass
         outputs = {"outputs": float(ROWS_OF_OUTPUTS * h)} if m > 1 else {}
-        stages |= {"main pass": float(points_needed(h, m) * (d + 1)), **outputs, "biases": float(refit_rows(h, m))}
+        biases = float(refit_rows(h, m, DepthTwo.bias_share))
+        stages |= {"main pass": float(points_needed(h, m) * (d + 1)), **outputs, "biases": biases}
     on_creases = h if m == 1 or _is_small(d, h, m) else 0  # with several outputs those are kept from before
     return {**stages, "verify": _verify_rows(h, sum(stages.values()) + ROWS_A_CREASE * h, on_creases)}
 
@@ -150,7 +150,11 @@ def _fixed_deep(widths: Widths) -> Rows:
 
 def _fixed_three(widths: Widths, answers: Answers) -> Rows:
     above = (widths[1] + parameters(widths[1:])) / widths[-1]  # a row each, for the last fit
-    return {**_fixed_deep(widths), "exploration": float(BATCH_POINTS * (QUIET_BATCHES + 1)), "fit": above}
+    return {
+        **_fixed_deep(widths),
+        "exploration": float(Bounded.batch_points * (Bounded.quiet_batches + 1)),
+        "fit": above,
+    }
 
 
 def _counts_three(widths: Widths, answers: Answers) -> tuple[float, ...]:
@@ -159,7 +163,7 @@ def _counts_three(widths: Widths, answers: Answers) -> tuple[float, ...]:
 
 
 def _fixed_any(widths: Widths, answers: Answers) -> Rows:
-    return {**_fixed_deep(widths), "check": max(float(FEWEST_CHECKED), CHECKED * parameters(widths))}
+    return {**_fixed_deep(widths), "check": max(float(Completion.points), Completion.share * parameters(widths))}
 
 
 def _counts_any(widths: Widths, answers: Answers) -> tuple[float, ...]:
@@ -168,7 +172,7 @@ def _counts_any(widths: Widths, answers: Answers) -> tuple[float, ...]:
     A crease is followed in every layer that it could belong to, so neurons count once for each layer after the first.
     """
     coefficients = sum(out * (into + 1) for into, out in pairwise(widths[:-1]))
-    first = widths[0] * widths[1] if widths[0] >= MANY_INPUTS else 0
+    first = widths[0] * widths[1] if widths[0] >= AnyDepth.many_inputs else 0
     return float(coefficients - first), float(sum(widths[1:-1]) * (len(widths) - 3)), float(first)
 
 
@@ -209,11 +213,11 @@ def _fixed_from_afar(widths: Widths, answers: Answers) -> Rows:
 def _fixed_float32(widths: Widths, answers: Answers) -> Rows:
     d, h, m = widths
     short, long = starting_points(h, m)
-    extension = float(max(0, d - 1 - few_digits.FewDigits().directions) * (2 * short + long))
-    many = h * (d + 1 + m) >= few_digits.MANY_PARAMETERS
-    share = few_digits.MANY_RANDOM_SHARE if many else few_digits.RANDOM_SHARE
+    extension = float(max(0, d - 1 - FewDigits.directions) * (2 * short + long))
+    many = h * (d + 1 + m) >= FewDigits.many_parameters
+    share = FewDigits.many_random_share if many else FewDigits.random_share
     spent = extension + (ROWS_A_LINE + ROWS_A_SUBSPACE) * h
-    polish = max(share * h * (d + 1 + m) / m, few_digits.SHARE_OF_SPENT * spent)
+    polish = max(share * h * (d + 1 + m) / m, FewDigits.spent_share * spent)
     return {
         "health": HEALTH_ROWS, **_noise_and_precision(h, LOOKS_FROM_HERE), "extension": extension, "polish": polish,
         "verify": _verify_rows(h, spent + polish, h),
