@@ -21,9 +21,10 @@ from scipy.optimize import nnls
 from reluctant.estimation.measurements import Answers, MeasuredPoint, Widths, parameters
 from reluctant.extraction.any_depth.completion import CHECKED, FEWEST_CHECKED
 from reluctant.extraction.any_depth.method import MANY_INPUTS
-from reluctant.extraction.attempts import FAR_POINTS, FEW_NEURONS, HEALTH_LINES, POINTS_FOR_DEEP, points_worth
+from reluctant.extraction.attempts import HEALTH_LINES
 from reluctant.extraction.bounded.exploration import BATCH_POINTS as EXPLORED
 from reluctant.extraction.bounded.exploration import QUIET_BATCHES
+from reluctant.extraction.candidate_check import FAR_POINTS, FEW_NEURONS, POINTS_FOR_DEEP, points_worth
 from reluctant.extraction.depth_two.assembly import refit_rows
 from reluctant.extraction.depth_two.base_points import points_needed
 from reluctant.extraction.depth_two.method import FEW_PARAMETERS, POLISHED_SHARE, directions_worth

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from reluctant.extraction.any_depth.readout import (
 )
 from reluctant.extraction.linear import affine_map
 from reluctant.extraction.memory import Memory
-from reluctant.extraction.method import Candidate, StageFailed
+from reluctant.extraction.method import Candidate, Method, StageFailed
 from reluctant.geometry import DistanceNoise, Frame
 from reluctant.geometry.row_space import row_space
 from reluctant.networks import ReLUNetwork
@@ -41,8 +42,10 @@ LIMITS = (
 
 
 @dataclass(frozen=True)
-class AnyDepth:
+class AnyDepth(Method):
     """Exact extraction of a network of any depth and any widths, by following creases."""
+
+    needs_space: ClassVar[bool] = True
 
     def run(
         self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]

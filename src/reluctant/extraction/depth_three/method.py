@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from reluctant.extraction.depth_three.first_layer import EXACT_ROW, FirstLayer, 
 from reluctant.extraction.depth_three.rows_again import WANTED_ERROR, remeasure_rows
 from reluctant.extraction.depth_three.top import compose, fit_above, recover_top
 from reluctant.extraction.memory import remember
-from reluctant.extraction.method import Candidate, Certificate, StageFailed
+from reluctant.extraction.method import Candidate, Certificate, Method, StageFailed
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class DepthThree:
+class DepthThree(Method):
     """Exact extraction of f(x) = A max(V max(W x + b, 0) + c, 0) + e with at most as many rows of W as inputs.
 
     Assumes that the rows of W are independent. Any number of second-layer neurons and outputs.
@@ -35,6 +35,8 @@ class DepthThree:
         fit_share: rows asked for every m parameters above the first weights, to fit them once more. 0 is frugal
             and measures only the poorest rows again; it costs about three digits.
     """
+
+    needs_space: ClassVar[bool] = True
 
     fit_share: float = 1.0
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from reluctant.extraction.few_digits.growth import KnownSubspace, grow_subspace
 from reluctant.extraction.few_digits.joint_fit import JointFit, ask_anywhere, polish_all, turned_fit
 from reluctant.extraction.few_digits.noisy_line import promising_lines
 from reluctant.extraction.few_digits.view import View, choose_distance, exactly_from_afar, look_from, refitted_nearby
-from reluctant.extraction.method import Candidate, Certificate, StageFailed
+from reluctant.extraction.method import Candidate, Certificate, Method, StageFailed
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, one_blas_thread
@@ -37,7 +38,7 @@ LARGEST_FIT_CHI = 2.0  # of all answers after the last fit
 
 
 @dataclass(frozen=True)
-class FewDigits:
+class FewDigits(Method):
     """Extraction of f(x) = A max(W x + b, 0) + S x + c from answers of few digits, to the noise they have.
 
     Arguments:
@@ -45,6 +46,8 @@ class FewDigits:
         lines: how many lines may be tried in one attempt; at 128 neurons about every second one takes two close
             neurons for one and is given up.
     """
+
+    few_digits: ClassVar[bool] = True
 
     directions: int = 3
     lines: int = 8
