@@ -11,8 +11,8 @@ from audit_kit import QUICK, step
 
 from reluctant import ReLUNetwork, open_oracle
 from reluctant.audit import LEAKS, STEPS, audit, schema
+from reluctant.audit.audit_value import SCHEMA
 from reluctant.audit.pictures import first_layer
-from reluctant.audit.record import SCHEMA
 from reluctant.bundled import digits_inputs, digits_model
 from reluctant.errors import InvalidInput, InvalidRows
 from reluctant.oracles import CallableOracle

@@ -9,7 +9,9 @@ from typing import Unpack, cast
 
 import numpy as np
 
+from reluctant.audit.audit_value import Audit, StepRecord
 from reluctant.audit.defending import try_defenses
+from reluctant.audit.endings import error_diagnosis
 from reluctant.audit.given import (
     HONEST_INPUTS,
     check_classes,
@@ -25,7 +27,6 @@ from reluctant.audit.looking import look_at_health, look_for_span
 from reluctant.audit.pictures import ask_line, ask_plane, measure_errors
 from reluctant.audit.probing import flip_inputs, look_at_linearity
 from reluctant.audit.rebuilding import compare_with_truth, confirm_part, extract_network, learn_network
-from reluctant.audit.record import Audit, StepRecord
 from reluctant.audit.recovered import Price
 from reluctant.audit.running import Run, Watch
 from reluctant.audit.seeing import seen
@@ -35,6 +36,7 @@ from reluctant.audit.stopped import is_recorded
 from reluctant.audit.training import train_network
 from reluctant.engines import Engine
 from reluctant.errors import ReluctantError
+from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Oracle
 from reluctant.oracles.http.security import shown_target
@@ -150,10 +152,10 @@ def own_file(target: object) -> Path | None:
 
 def not_opened(target: str, error: ReluctantError, *, seed: int, budget: int, repeat: str) -> Audit:
     """The record of a target that could not be opened: what could not be learned, and why."""
-    why = f"{error} [{error.slug}]"
+    why, not_open = f"{error} [{error.slug}]", Diagnosis("target-not-open")
     steps = (
-        StepRecord("open", State.FAILED, why),
-        *(StepRecord(name, State.SKIPPED, "The target is not open.") for name in STEPS),
+        StepRecord("open", State.FAILED, why, diagnosis=error_diagnosis(error)),
+        *(StepRecord(name, State.SKIPPED, "The target is not open.", diagnosis=not_open) for name in STEPS),
     )
     known = Known(Given(np.empty((0, 0))), said={"open": f"None. {error}"})
     return Audit(None, {}, known, steps, ok=False, seed=seed, budget=budget, repeat=repeat, name=shown_target(target))

@@ -125,7 +125,8 @@ def sweep(
     cells = try_all(model.copy, trials, known, try_one, clock.left or 0.0, watch)
     rows = tuple(cell for cell in cells if isinstance(cell, Leak))
     failed = tuple(cell for cell in cells if not isinstance(cell, Leak))
-    return Sweep(model.on, rows, model.digits, model.described, failed, model.sampled)
+    domain = model.copy.facts.domain if model.sampled else None
+    return Sweep(model.on, rows, model.digits, model.described, failed, model.sampled, len(model.inputs), domain)
 
 
 def _prepared(

@@ -40,10 +40,10 @@ from reluctant.extraction.prospects import (
 )
 from reluctant.extraction.straight_creases import look_for_layers
 from reluctant.geometry import DistanceNoise
-from reluctant.health import Health
-from reluctant.health.behind import refuse_labels
-from reluctant.health.check import examine as examine_health
-from reluctant.health.saturation import larger, readable_box, smaller, told_in_steps, unsaturated_box
+from reluctant.interface import Interface
+from reluctant.interface.digits import refuse_labels
+from reluctant.interface.health_check import examine as examine_health
+from reluctant.interface.reach import larger, readable_box, smaller, told_in_steps, unsaturated_box
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Rng, as_generator
 from reluctant.oracles import Counting
@@ -81,7 +81,7 @@ def extract(
     """
     _check_call(method, attempts)
     with opened_target(oracle, opening) as opened:
-        return _extract(opened, method, rng, attempts)
+        return _extract(opened, method, rng, attempts).with_classes(opened)
 
 
 def _extract(opened: Counting, method: Method | None, rng: Rng, attempts: int) -> Result:
@@ -125,7 +125,7 @@ class Place:
     """Where the target is asked, in all of its domain or inside a box of it, and what its answers are like there."""
 
     oracle: Counting
-    health: Health
+    health: Interface
     box: Domain | None = None
 
     @property

@@ -17,7 +17,7 @@ from typing import Any
 
 from reluctant._optional import require
 from reluctant.audit import schema
-from reluctant.audit.record import SCHEMA, Audit
+from reluctant.audit.audit_value import SCHEMA, Audit
 from reluctant.errors import InvalidInput, ReluctantError
 from reluctant.geometry import LineSearch
 from reluctant.report import numbers

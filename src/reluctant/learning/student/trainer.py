@@ -17,9 +17,9 @@ import numpy as np
 
 from reluctant.errors import InvalidInput, InvalidRows
 from reluctant.fitting.training import TrainingPace, fit_network
-from reluctant.health.answers import answer_kind
-from reluctant.health.lines import ask as ask_rows
-from reluctant.health.whole import Whole, tell_whole
+from reluctant.interface.digits import answer_kind
+from reluctant.interface.probe import ask as ask_rows
+from reluctant.interface.whole_numbers import Whole, tell_whole
 from reluctant.learning.student.losses import AnswerReading, Labels, reading_of
 from reluctant.learning.student.questions import FEWEST, TrainingData, ask_training_data, draw_rows
 from reluctant.learning.student.student_error import measure_student, row_misfits
@@ -145,7 +145,7 @@ def train_student(
         given, basis = _rows_to_ask(inputs, opened), _directions(span, opened)
         run = Run[None].begin(opened, "train", rng, None, clock=clock)
         trainer = _Trainer(run, eps, steps, as_generator(rng), whole)
-        return run.finish(lambda: trainer.go(rows, given, shapes, basis), trainer.result)
+        return run.finish(lambda: trainer.go(rows, given, shapes, basis), trainer.result).with_classes(opened)
 
 
 @dataclass(frozen=True)
