@@ -9,6 +9,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Self
 
+from reluctant._notebook import html_table
 from reluctant.errors import NotRecovered
 from reluctant.messages.catalogue import of_outcome
 from reluctant.messages.diagnosis import Diagnosis
@@ -136,6 +137,16 @@ class Ended(ABC):
         where = f" (stage: {self.stage})" if self.stage else ""
         raise NotRecovered(f"{self.diagnosis}{where} {self.queries} queries were spent.", result=self)
 
+    @abstractmethod
+    def shown_facts(self) -> dict[str, object]:
+        """What a notebook shows of it, besides how it ended and what it cost."""
+
+    def _repr_html_(self) -> str:
+        by_stage = {stage: rows.queries for stage, rows in self.rows.items()}
+        facts = {"queries": self.queries, "by stage": by_stage, "ended in": None if self.ok else self.stage}
+        ending = {"what happened": str(self.diagnosis), "error": self.evidence.get("error")}
+        return html_table(f"{type(self).__name__}: {self.outcome.slug}", {**self.shown_facts(), **facts, **ending})
+
     def ending(self) -> dict[str, Any]:
         """The shared part as plain data."""
         evidence = {
@@ -208,6 +219,10 @@ class Result(Ended):
             **self.ending(),
             "network": shape and shape | {"skip": network is not None and network.skip is not None},
         }
+
+    def shown_facts(self) -> dict[str, object]:
+        """The network."""
+        return {"network" if self.ok else "network, not verified": self.network}
 
     def __repr__(self) -> str:
         return f"Result({self.outcome.slug}, {self.network!r}, queries={self.queries})"

@@ -91,6 +91,12 @@ class Span(Ended):
             "angle": self.angle,
         }
 
+    def shown_facts(self) -> dict[str, object]:
+        """The directions that were found, and how clear they are."""
+        space = self.subspace
+        seen = {"invisible share": f"{space.invisible_share:.1%}", "margin": self.margin, "largest angle": self.angle}
+        return {"rank": f"{self.rank} of {space.dim} inputs", **(seen if self.ok else {})}
+
     def __repr__(self) -> str:
         return f"Span({self.outcome.slug}, rank {self.rank} of {self.subspace.dim}, queries={self.queries})"
 
