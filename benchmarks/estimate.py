@@ -20,7 +20,7 @@ from reluctant.estimation.cost_model import (
     CostModel,
 )
 from reluctant.estimation.regimes import fitted
-from reluctant.report.words import bytes_, count, duration
+from reluctant.report.numbers import bytes_, count, duration
 
 MODELS = (DEPTH_TWO, DEPTH_THREE, ANY_DEPTH, STEADY_NOISE, FLOAT32_DIGITS, ROUNDED_FLOAT32, LABELS_ONLY)
 COUNTS = {

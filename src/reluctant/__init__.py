@@ -12,16 +12,33 @@ from reluctant._version import __version__
 
 if TYPE_CHECKING:
     from reluctant.adversarial import Flip, LocalLinearity, flip_sign, local_linearity
-    from reluctant.defenses import HonestCost, defend, honest_cost
+    from reluctant.audit import Audit, audit
+    from reluctant.defenses import (
+        ClippedInputs,
+        Decimals,
+        Defense,
+        Digits,
+        GaussianNoise,
+        HonestCost,
+        LabelsOnly,
+        LaplaceNoise,
+        NumberFormat,
+        Probabilities,
+        QueryLimit,
+        TopProbabilities,
+        defend,
+        honest_cost,
+    )
     from reluctant.domains import Domain
     from reluctant.errors import ReluctantError
     from reluctant.estimation import Estimate, estimate
-    from reluctant.extraction import AnyDepth, DepthThree, DepthTwo, FewDigits, extract
-    from reluctant.health import Health, check_health
+    from reluctant.extraction import AnyDepth, Candidate, DepthThree, DepthTwo, FewDigits, Method, StageFailed, extract
+    from reluctant.interface import Interface, check_health
     from reluctant.learning import learn, train_student
     from reluctant.networks import ReLUNetwork, equivalent
-    from reluctant.oracles import Facts, Oracle, Wrapper, open_oracle
+    from reluctant.oracles import Facts, Oracle, Reading, Recording, Serving, Wrapper, open_oracle
     from reluctant.papers.random_networks import random_network
+    from reluctant.report import report
     from reluctant.results import Outcome, Result
     from reluctant.span import Span, SpanGradients, Subspace, check_obfuscation, obfuscate, recover_span
     from reluctant.verification import Verification, verify
@@ -29,27 +46,46 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnyDepth",
+    "Audit",
+    "Candidate",
+    "ClippedInputs",
+    "Decimals",
+    "Defense",
     "DepthThree",
     "DepthTwo",
+    "Digits",
     "Domain",
     "Estimate",
     "Facts",
     "FewDigits",
     "Flip",
-    "Health",
+    "GaussianNoise",
     "HonestCost",
+    "Interface",
+    "LabelsOnly",
+    "LaplaceNoise",
     "LocalLinearity",
+    "Method",
+    "NumberFormat",
     "Oracle",
     "Outcome",
+    "Probabilities",
+    "QueryLimit",
     "ReLUNetwork",
+    "Reading",
+    "Recording",
     "ReluctantError",
     "Result",
+    "Serving",
     "Span",
     "SpanGradients",
+    "StageFailed",
     "Subspace",
+    "TopProbabilities",
     "Verification",
     "Wrapper",
     "__version__",
+    "audit",
     "check_health",
     "check_obfuscation",
     "compare",
@@ -65,33 +101,53 @@ __all__ = [
     "open_oracle",
     "random_network",
     "recover_span",
+    "report",
     "train_student",
     "verify",
 ]
 
 _HOMES = {
     "AnyDepth": "extraction",
+    "Audit": "audit",
+    "Candidate": "extraction",
+    "ClippedInputs": "defenses",
+    "Decimals": "defenses",
+    "Defense": "defenses",
     "DepthThree": "extraction",
     "DepthTwo": "extraction",
+    "Digits": "defenses",
     "Domain": "domains",
     "Estimate": "estimation",
     "Facts": "oracles",
     "FewDigits": "extraction",
     "Flip": "adversarial",
-    "Health": "health",
+    "GaussianNoise": "defenses",
+    "Interface": "interface",
     "HonestCost": "defenses",
+    "LabelsOnly": "defenses",
+    "LaplaceNoise": "defenses",
     "LocalLinearity": "adversarial",
+    "Method": "extraction",
+    "NumberFormat": "defenses",
     "Oracle": "oracles",
     "Outcome": "results",
+    "Probabilities": "defenses",
+    "QueryLimit": "defenses",
     "ReLUNetwork": "networks",
+    "Reading": "oracles",
+    "Recording": "oracles",
     "ReluctantError": "errors",
     "Result": "results",
+    "Serving": "oracles",
     "Span": "span",
     "SpanGradients": "span",
+    "StageFailed": "extraction",
     "Subspace": "span",
+    "TopProbabilities": "defenses",
     "Verification": "verification",
     "Wrapper": "oracles",
-    "check_health": "health",
+    "audit": "audit",
+    "check_health": "interface",
     "check_obfuscation": "span",
     "compare": "verification.alignment",
     "defend": "defenses",
@@ -106,6 +162,7 @@ _HOMES = {
     "open_oracle": "oracles",
     "random_network": "papers.random_networks",
     "recover_span": "span",
+    "report": "report",
     "train_student": "learning",
     "verify": "verification",
 }
@@ -114,7 +171,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'reluctant' has no attribute '{name}'")
-    value = getattr(import_module(f"reluctant.{_HOMES[name]}"), name)
+    home = import_module(f"reluctant.{_HOMES[name]}")
+    value = home if _HOMES[name] == name else getattr(home, name)  # audit and report are packages that can be called
     globals()[name] = value
     return value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from audit_kit import QUICK
 
 from reluctant import open_oracle
 from reluctant.audit import audit, schema
+from reluctant.audit.record import AuditRecord
 
 
 @pytest.fixture(scope="session")
@@ -35,6 +37,9 @@ def record(valid) -> Callable[..., dict[str, Any]]:
     def of(target: Any, dim: int | None = None, steps=QUICK, **settings: Any) -> dict[str, Any]:
         opening = {} if dim is None else {"dim": dim}
         with open_oracle(target, **opening) as oracle:
-            return valid(audit(oracle, steps=steps, **settings).to_dict())
+            found = audit(oracle, steps=steps, **settings)
+            typed = json.loads(found.record.to_json())
+            assert AuditRecord.from_dict(typed).to_dict() == typed
+            return valid(found.to_dict())
 
     return of

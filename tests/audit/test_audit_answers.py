@@ -17,10 +17,10 @@ from reluctant.audit.known import Given, Known
 from reluctant.audit.looking import span_from_labels
 from reluctant.defenses import defend
 from reluctant.domains import Domain
-from reluctant.health import Shape
+from reluctant.interface import Shape
 from reluctant.oracles import Kind
 from reluctant.oracles.links import ProbabilityFormat
-from reluctant.report.interface import interface_facts
+from reluctant.report.tables import interface_facts
 from reluctant.results import Outcome
 from reluctant.span import recover_span
 from reluctant.testing import planted

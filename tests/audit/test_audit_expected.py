@@ -12,7 +12,7 @@ from scipy.special import log_softmax, softmax
 from reluctant import estimate, open_oracle
 from reluctant.audit import audit
 from reluctant.audit.expected import expected
-from reluctant.report.findings import recovered_facts
+from reluctant.report.tables import recovered_facts
 from reluctant.results import Outcome
 from reluctant.testing import in_float32, planted
 from reluctant.testing.faults import rounded

@@ -7,8 +7,8 @@ import pytest
 
 import reluctant as rl
 from reluctant.audit import audit
-from reluctant.report.sentences import also_found
-from reluctant.report.summary import three_figures
+from reluctant.report.overview import three_figures
+from reluctant.report.text import also_found
 from reluctant.testing import planted
 
 NETWORK = planted((6, 5, 1), 1)

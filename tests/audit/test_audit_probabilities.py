@@ -9,8 +9,8 @@ from audit_targets import NETWORK, confident, softmax
 from scipy.special import expit
 
 from reluctant.audit import looking
-from reluctant.report.interface import interface_facts
-from reluctant.report.summary import _digits
+from reluctant.report.overview import _digits
+from reluctant.report.tables import interface_facts
 from reluctant.testing import planted
 from reluctant.testing.faults import noisy
 

@@ -11,8 +11,8 @@ from audit_kit import QUICK, step
 
 from reluctant import ReLUNetwork, open_oracle
 from reluctant.audit import LEAKS, STEPS, audit, schema
+from reluctant.audit.audit_value import SCHEMA
 from reluctant.audit.pictures import first_layer
-from reluctant.audit.record import SCHEMA
 from reluctant.bundled import digits_inputs, digits_model
 from reluctant.errors import InvalidInput, InvalidRows
 from reluctant.oracles import CallableOracle
@@ -225,7 +225,7 @@ def test_the_first_screen_has_one_figure_for_the_error(record):
 
 
 def test_a_flip_tells_the_middle_size_and_what_came_first(record):
-    from reluctant.report.sentences import flip_sentence
+    from reluctant.report.text import flip_sentence
 
     found = record(planted((9, 6, 3)), steps=["health", "extraction", "flip"])
     flip = found["flip"]

@@ -16,8 +16,8 @@ from reluctant.audit.sweeping import default_defenses
 from reluctant.learning import train_student
 from reluctant.oracles import Kind, NetworkOracle
 from reluctant.oracles.base import Facts
-from reluctant.report.interface import interface_facts
-from reluctant.report.sentences import flip_sentence
+from reluctant.report.tables import interface_facts
+from reluctant.report.text import flip_sentence
 from reluctant.testing import planted
 
 ONE, NETWORK = planted((6, 8, 1)), planted((6, 8, 3))

@@ -139,8 +139,8 @@ def test_copies_are_measured_on_inputs_that_no_method_drew():
 
 def test_a_part_of_a_network_is_told(record):
     """Extraction without the rows to end: its first layer is known, and confirmed by questions."""
-    from reluctant.report.levels import leaks, level_of
-    from reluctant.report.summary import three_figures
+    from reluctant.report.overview import three_figures
+    from reluctant.report.text import leaks, level_of
 
     deep = planted((5, 20, 20, 20, 20, 2))
     found = record(deep, steps=["health", "extraction", "part"], budget=30_000)

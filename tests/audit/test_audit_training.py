@@ -19,8 +19,8 @@ from reluctant.defenses import HonestCost, defend
 from reluctant.learning.student.student_error import HeldOutError
 from reluctant.learning.student.trainer import Training, train_student
 from reluctant.oracles import NetworkOracle
-from reluctant.report.findings import recovered_facts
-from reluctant.report.summary import three_figures
+from reluctant.report.overview import three_figures
+from reluctant.report.tables import recovered_facts
 from reluctant.results import Outcome, Result
 from reluctant.testing import planted
 

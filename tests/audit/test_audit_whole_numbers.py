@@ -6,10 +6,10 @@ import pytest
 import reluctant as rl
 from reluctant.audit import audit
 from reluctant.audit.sweeping import StandIn
-from reluctant.health import check_health
-from reluctant.health.whole import Whole
+from reluctant.interface import check_health
+from reluctant.interface.whole_numbers import Whole
 from reluctant.oracles import Kind, NetworkOracle, open_oracle
-from reluctant.report.summary import three_figures
+from reluctant.report.overview import three_figures
 from reluctant.testing import planted
 
 NETWORK = planted((8, 12, 1), 1)

@@ -9,7 +9,7 @@ from rich.console import Console
 
 import reluctant as rl
 from reluctant.cli.console import progress
-from reluctant.cli.film import Film
+from reluctant.report.film import TerminalFilm
 from reluctant.testing import planted
 
 
@@ -57,7 +57,7 @@ def test_nothing_is_shown_in_a_pipe():
 def test_no_picture_where_there_is_no_room_for_one(console):
     search = extracted(console).evidence["line search"]
     assert "the function along a line" not in shown(console)
-    console.print(Film(search))
+    console.print(TerminalFilm(search))
     assert "▲" not in shown(console)
 
 
@@ -65,7 +65,7 @@ def test_no_picture_where_there_is_no_room_for_one(console):
 def test_the_finished_picture(width):
     search = extracted(terminal()).evidence["line search"]
     console = terminal(width)
-    console.print(Film(search))
+    console.print(TerminalFilm(search))
     lines = shown(console).splitlines()
     assert len(lines) == 11  # frame, eight rows, marks, frame
     assert {len(line) for line in lines} == {min(width, 100)}

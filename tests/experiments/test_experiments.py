@@ -23,7 +23,7 @@ from reluctant.papers.experiments.image_classifiers import (
 )
 from reluctant.papers.experiments.reproduction import EXPERIMENTS
 from reluctant.papers.experiments.trials import exact_run
-from reluctant.report.only_drawn import is_only_drawn
+from reluctant.report.gallery import is_only_drawn
 from reluctant.testing import planted
 
 SMALL = {

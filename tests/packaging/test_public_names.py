@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.metadata
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,10 +22,8 @@ def type_checking_imports() -> dict[str, str]:
     return {alias.name: statement.module for statement in imports for alias in statement.names}
 
 
-@pytest.mark.parametrize("name", reluctant.__all__)
-def test_every_public_name_is_there(name):
-    assert getattr(reluctant, name) is not None
-    assert name in dir(reluctant)
+def test_every_public_name_is_there():
+    assert [name for name in reluctant.__all__ if getattr(reluctant, name, None) is None] == []
 
 
 def test_names_and_homes_agree():
@@ -31,11 +31,40 @@ def test_names_and_homes_agree():
     assert type_checking_imports() == {name: f"reluctant.{home}" for name, home in reluctant._HOMES.items()}
 
 
-@pytest.mark.parametrize("name", reluctant._HOMES)
-def test_a_home_lists_what_lives_there(name):
-    home = importlib.import_module(f"reluctant.{reluctant._HOMES[name]}")
-    assert name in home.__all__
-    assert getattr(reluctant, name) is getattr(home, name)
+def test_a_home_lists_what_lives_there():
+    for name, place in reluctant._HOMES.items():
+        home = importlib.import_module(f"reluctant.{place}")
+        assert name in home.__all__, name
+        assert getattr(reluctant, name) is (home if place == name else getattr(home, name)), name
+
+
+VERB_PACKAGES = ["audit", "report"]
+IMPORT_ORDERS = [
+    "rl.{name}; import reluctant.{name}",
+    "import reluctant.{name}; rl.{name}",
+    "from reluctant import {name}; import reluctant.{name} as package",
+    "import reluctant.{name} as package; from reluctant import {name}",
+    "from reluctant.{name} import {name} as verb; import reluctant.{name}",
+]
+
+
+@pytest.mark.parametrize("name", VERB_PACKAGES)
+@pytest.mark.parametrize("order", IMPORT_ORDERS)
+def test_a_verb_and_its_package_share_a_name_in_any_order_of_imports(name, order):
+    code = f"""
+import inspect
+import reluctant as rl
+{order.format(name=name)}
+import reluctant.{name} as package
+assert rl.{name} is package and inspect.ismodule(package)
+assert inspect.signature(rl.{name}) == inspect.signature(package.{name})
+try:
+    rl.{name}()
+except TypeError as error:
+    print(error)
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert f"{name}() missing 1 required positional argument" in ended.stdout
 
 
 def test_names_are_sorted_and_unique():

@@ -15,13 +15,9 @@ from reluctant.audit.trained import gives_labels
 from reluctant.learning.student import trainer
 from reluctant.oracles import open_oracle
 from reluctant.report import audit_page, check_audit, three_figures
-from reluctant.report.defenses import one_label, stand_in
-from reluctant.report.findings import recovered_facts
-from reluctant.report.interface import interface_facts
-from reluctant.report.levels import leaks
-from reluctant.report.sentences import also_found, flip_sentence, line_sentence
-from reluctant.report.student import student_of
-from reluctant.report.words import size
+from reluctant.report.numbers import size
+from reluctant.report.tables import interface_facts, one_label, recovered_facts, stand_in
+from reluctant.report.text import also_found, flip_sentence, leaks, line_sentence, student_of
 from reluctant.testing import in_float32, planted
 
 SEVERAL, ONE = planted((6, 5, 3)), planted((6, 5, 1))

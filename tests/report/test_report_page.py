@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 
 from reluctant.report import audit_page, three_figures
-from reluctant.report.audit import CONTENTS
-from reluctant.report.defenses import defense_table, label_alone
-from reluctant.report.findings import recovered_facts
-from reluctant.report.levels import leaks, level_of
-from reluctant.report.sentences import flip_sentence
+from reluctant.report.page import CONTENTS
+from reluctant.report.tables import defense_table, label_alone, recovered_facts
+from reluctant.report.text import flip_sentence, leaks, level_of
 
 LOADING_ATTRIBUTES = {"src", "srcset", "data", "action", "poster", "background", "href", "xlink:href"}
 LOADING_TAGS = {"iframe", "object", "embed", "link", "img", "base", "form"}

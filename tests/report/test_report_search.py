@@ -12,7 +12,7 @@ import pytest
 import reluctant as rl
 from reluctant.geometry import LineSearch
 from reluctant.report import search_svg
-from reluctant.report.heights import Heights
+from reluctant.report.film import Heights
 from reluctant.testing import planted
 
 SVG = "{http://www.w3.org/2000/svg}"

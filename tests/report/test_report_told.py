@@ -14,9 +14,8 @@ from page_kit import words
 from reluctant.audit import STEPS, audit
 from reluctant.oracles import open_oracle
 from reluctant.report import audit_page, check_audit, three_figures
-from reluctant.report.interface import interface_facts
-from reluctant.report.levels import leaks, level_of
-from reluctant.report.sentences import UNTOLD
+from reluctant.report.tables import interface_facts
+from reluctant.report.text import UNTOLD, leaks, level_of
 from reluctant.testing import planted
 
 NETWORK = planted((8, 4, 3))

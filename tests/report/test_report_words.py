@@ -9,24 +9,20 @@ import pytest
 
 from reluctant.defenses.registry import defense_words
 from reluctant.report import render, three_figures
-from reluctant.report.defenses import defense_table
 from reluctant.report.drawings import (
+    _finer,
+    _mosaic,
     draw_errors,
     draw_first_layer,
     draw_flip,
-    draw_leak,
-    draw_leak_queries,
     draw_line,
     draw_plane,
     draw_stages,
 )
-from reluctant.report.drawings.drawing import Drawing
-from reluctant.report.drawings.first_layer import _mosaic
-from reluctant.report.drawings.leak import MOST_DIGITS, leak_points
-from reluctant.report.drawings.plane import _finer
-from reluctant.report.figures import figure_svg, new_figure
-from reluctant.report.tables import Cell, Column, Table
-from reluctant.report.words import NO_BREAK, bytes_, count, duration, money, percent, powers, size
+from reluctant.report.figures import Drawing, figure_svg, new_figure
+from reluctant.report.leak_curve import MOST_DIGITS, draw_leak, draw_leak_queries, leak_points
+from reluctant.report.numbers import NO_BREAK, bytes_, count, duration, money, percent, powers, size
+from reluctant.report.tables import Cell, Column, Table, defense_table
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ are not read as such.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,7 +31,7 @@ from reluctant.adversarial.ray import ASKED_AGAIN, PROBE_ROWS, RAY_ROWS
 from reluctant.domains import Domain
 from reluctant.errors import BudgetExhausted, InvalidInput, NonFiniteAnswer, TargetError
 from reluctant.geometry.gradients import GRADIENT_ROWS
-from reluctant.health.answers import (
+from reluctant.interface.digits import (
     answer_kind,
     find_decimals,
     format_noise,
@@ -42,8 +43,9 @@ from reluctant.health.answers import (
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Facts, Kind, Oracle
+from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.links import link_of
-from reluctant.oracles.open import as_opened
+from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome
 
 __all__ = [
@@ -162,7 +164,7 @@ MOST_FLIP_ROWS = PROBE_ROWS + GRADIENT_ROWS + RAY_ROWS + ASKED_AGAIN + ELSEWHERE
 
 
 def flip_sign(
-    target: Oracle | ReLUNetwork,
+    target: Target,
     x: ArrayLike,
     *,
     span: HasBasis | None = None,
@@ -170,11 +172,12 @@ def flip_sign(
     steps: int = 1,
     threshold: float | None = None,
     rng: Rng = 0,
+    **opening: Unpack[OpeningKeywords],
 ) -> Flip:
     """Flip the sign of a target at x (the winning class, if it has several outputs) by one gradient step.
 
     Arguments:
-        target: an opened target, or a network, which costs no query.
+        target: an oracle, or anything that `open_oracle` takes; a network costs no query.
         x: the input (d,).
         span: a subspace outside which the target does not change; a gradient then costs its rank.
         network: one that was recovered or trained; the step is found on it, and the target is asked only to confirm.
@@ -184,6 +187,7 @@ def flip_sign(
             point of the boundary, or for one at all, from where the last one led.
         threshold: where one output changes side; if not given, one half of what is known to be a probability, else 0.
         rng: seed of all random choices.
+        opening: keywords of `open_oracle`, for this call; with any a network is asked like other targets.
 
     Cost: d + 42 rows for one step by values (7 more if the flip is far, 18 more if answers are noisy or have few
     digits, 64 more at a flat place), rank + 42 with a span, 2 or 11 with a network (3 or 12 if it is not exact, 39 if
@@ -191,9 +195,21 @@ def flip_sign(
     values), none for a network.
     """
     checked_steps(steps)
-    if isinstance(target, ReLUNetwork):
+    if isinstance(target, ReLUNetwork) and not opening:
         return _on_network(target, x, span, network, steps, threshold)
-    opened = as_opened(target)
+    with opened_target(target, opening) as opened:
+        return _on_target(opened, x, span, network, steps, threshold, rng)
+
+
+def _on_target(
+    opened: Counting,
+    x: ArrayLike,
+    span: HasBasis | None,
+    network: ReLUNetwork | None,
+    steps: int,
+    threshold: float | None,
+    rng: Rng,
+) -> Flip:
     start, basis = checked_input(x, opened.dim, opened.facts.domain), checked_basis(span, opened.dim)
     checked_threshold(threshold, opened.outputs, linked=opened.facts.saturates)
     copy = None if network is None else NetworkCopy.of(network, opened, threshold)

@@ -16,6 +16,7 @@ import numpy as np
 from reluctant.adversarial.decision import Margins, Sides
 from reluctant.adversarial.gradient_source import GradientSource
 from reluctant.adversarial.ray import RayPoint, search_ray
+from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Rows
 from reluctant.results import Ended, Outcome
@@ -42,6 +43,7 @@ class Flip(Ended):
     rows: Mapping[str, Rows] = field(default_factory=lambda: MappingProxyType({}))
     evidence: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     stage: str = ""
+    reason: Diagnosis | None = None
 
     @property
     def ok(self) -> bool:
@@ -79,6 +81,13 @@ class Flip(Ended):
         """What happens to one output; evidence["threshold"] is where it changes side, if that is not at 0."""
         threshold = self.evidence.get("threshold")
         return "The sign changes" if threshold is None else f"The answer crosses {threshold:g}"
+
+    def shown_facts(self) -> dict[str, object]:
+        """The change, and its size."""
+        if self.x is None:
+            return {}
+        change = self._sign() if self.classes is None else "class {} to class {}".format(*self.classes)
+        return {"change": change, "relative size": self.relative_size, "times √d": self.scaled_size}
 
     def __str__(self) -> str:
         if not self.ok:
@@ -125,7 +134,7 @@ def outcome_in_words(outcome: Outcome, steps: int, what: str = "target") -> tupl
     """What happened to a target or a network, and what to try; more steps are no advice to who has taken some."""
     if outcome is Outcome.NOT_FLIPPED and steps > 1:
         return STEPS_TAKEN.format(steps, what), "Start from another input."
-    return outcome.happened_to(what), outcome.advice
+    return replace(outcome.diagnosis, fields={"what": what}).happened, outcome.advice
 
 
 def follow_gradients(

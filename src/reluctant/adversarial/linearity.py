@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,11 +20,12 @@ from reluctant.adversarial.gradient_source import GradientSource, KnownNetwork, 
 from reluctant.adversarial.ray import walk
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, NoGradient
-from reluctant.health.noise import MEDIAN_OF_ABS_NORMAL
+from reluctant.interface.probe import MEDIAN_OF_ABS_NORMAL
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
-from reluctant.oracles import Oracle
-from reluctant.oracles.open import as_opened
+from reluctant.oracles import Counting
+from reluctant.oracles.keywords import OpeningKeywords
+from reluctant.oracles.open import Target, opened_target
 
 __all__ = ["LocalLinearity", "local_linearity", "predicted_change"]
 
@@ -90,36 +91,50 @@ def _half_way(radii: FloatArray, change: FloatArray) -> float:
 
 
 def local_linearity(
-    target: Oracle | ReLUNetwork,
+    target: Target,
     x: ArrayLike,
     *,
     radii: Sequence[float] = RADII,
     directions: int = 4,
     probes: int | None = 64,
     rng: Rng = 0,
+    **opening: Unpack[OpeningKeywords],
 ) -> LocalLinearity:
     """Measure how the gradient of the sign (or of the winning margin) changes around x.
 
     Arguments:
-        target: a target to ask, or a network, which costs nothing.
+        target: an oracle, or anything that `open_oracle` takes; a network costs nothing.
         x: the input (d,), not the origin.
         radii: distances, of the norm of x, from short to long.
         directions: random directions in which each radius is looked at.
         probes: random directions along which gradients are compared by questions; None for all d. With 64 the
             ratio is known to about a tenth. Networks are compared exactly.
         rng: seed of all random choices.
+        opening: keywords of `open_oracle`, for this call; with any a network is asked like other targets.
 
     Cost by questions: 14 + (1 + radii × (directions + 1)) × (probes + 2) rows, and d + 2 for the gradient itself:
     1,730 + d by default.
     """
     sizes = _checked_settings(radii, directions, probes)
     generator = as_generator(rng)
-    if isinstance(target, ReLUNetwork):
+    if isinstance(target, ReLUNetwork) and not opening:
         start = _off_origin(checked_input(x, target.dim, Domain()))
         toward = _toward(KnownNetwork.at(target, start, Domain()), start, reference=False)
         nearby = _Nearby.draw(start, toward, sizes, directions, generator)
         return nearby.compare(_known_slopes(target, toward), Domain())
-    opened = as_opened(target)
+    with opened_target(target, opening) as opened:
+        return _asked_linearity(opened, x, sizes, directions, probes, rng, generator)
+
+
+def _asked_linearity(
+    opened: Counting,
+    x: ArrayLike,
+    sizes: FloatArray,
+    directions: int,
+    probes: int | None,
+    rng: Rng,
+    generator: np.random.Generator,
+) -> LocalLinearity:
     start = _off_origin(checked_input(x, opened.dim, opened.facts.domain))
     opened.begin("linearity", rng)
     before = opened.queries

@@ -88,16 +88,21 @@ def _copy(known: Known, domain: Domain) -> tuple[Oracle, Oracle, tuple[str, ...]
     """
     extraction, file, network = known.extraction, known.given.file, known.network
     if known.without and known.given.file is not None:
-        raise Skip("Outputs were left out: defenses act on the answers with all of them.")
+        raise Skip("outputs-left-out", "Outputs were left out: defenses act on the answers with all of them.")
     if known.given.output is not None and known.linked:
-        raise Skip("One output was looked at, behind its link: defenses act on the answers with all outputs.")
+        raise Skip(
+            "output-behind-link",
+            "One output was looked at, behind its link: defenses act on the answers with all outputs.",
+        )
     if network is not None and (file is None or (extraction is not None and extraction.ok)):
         whole = NetworkOracle(network.before_link(known.written_link))
         noisy = defend(whole, *noise_served(known.served))
         on = TRAINED if known.copy is known.training else "the recovered network"
         return open_oracle(noisy, domain=domain), open_oracle(whole, domain=domain), digits_served(known.served), on
     if file is None:
-        raise Skip("There is no local copy: the network was not recovered, and the target is not a file.")
+        raise Skip(
+            "no-local-copy", "There is no local copy: the network was not recovered, and the target is not a file."
+        )
     # Of percentages digits are cut before they are divided by 100, and stay where they are.
     before, last = (
         split_last_defenses(known.given.defense, FEWER_DIGITS) if known.written is None else (known.given.defense, ())

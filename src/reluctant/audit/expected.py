@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from reluctant.audit.copy_facts import ExpectedCost, RangeFacts
 from reluctant.audit.known import Known
 from reluctant.audit.recovered import Price
-from reluctant.estimation import Estimate, estimate
+from reluctant.estimation import Estimate, Range, estimate
 from reluctant.estimation.measurements import (
     DECIMALS,
     FEWEST_LAYERS,
@@ -18,11 +19,11 @@ from reluctant.estimation.measurements import (
     UNMEASURED_DECIMALS,
 )
 from reluctant.extraction.prospects import exact_refusal
-from reluctant.health import Health
+from reluctant.interface import Interface
 from reluctant.oracles import Facts
 from reluctant.results import Outcome
 
-__all__ = ["answers_of", "expected"]
+__all__ = ["answers_of", "expected", "expected_cost"]
 
 INSIDE = "What recovery costs inside a range of inputs was measured for few shapes: there is no estimate."
 BEHIND_A_LINK = (
@@ -52,7 +53,32 @@ def expected(known: Known, facts: Facts, price: Price | None, rate: float | None
     return {**_as_data(written), "trust": _trust(found, written)}
 
 
-def answers_of(health: Health) -> str:
+def expected_cost(known: Known, facts: Facts, price: Price | None, rate: float | None) -> ExpectedCost | None:
+    """The same as data."""
+    run, network, health = known.copy, known.network, known.health
+    if run is None or run.outcome is not Outcome.RECOVERED:
+        return None
+    if network is None or health is None or len(network.widths) < FEWEST_LAYERS:
+        return None
+    per_thousand = None if price is None else float(price["per thousand"])
+    found = estimate(network.widths, precision=answers_of(health), price=per_thousand, rate=rate)
+    widths, read = tuple(network.before_link(known.written_link).widths), tuple(network.widths)
+    everywhere = facts.domain.is_space and known.reach is None
+    if not everywhere or "reach" in run.evidence:
+        reason = "behind-a-link" if everywhere and known.linked else "inside-a-range"
+        return ExpectedCost(widths, found.precision, reason)
+    return ExpectedCost(
+        widths, found.precision, found.reason or None, _range(found.queries),
+        _range(replace(found, widths=widths).per_parameter), _range(found.seconds), _range(found.money),
+        None if found.trust is None else str(found.trust), None if read == widths else read,
+    )  # fmt: skip
+
+
+def _range(found: Range | None) -> RangeFacts | None:
+    return None if found is None else RangeFacts(found.expected, found.low, found.high)
+
+
+def answers_of(health: Interface) -> str:
     """What the answers give, as an estimate is asked for it."""
     if exact_refusal(health) is not Outcome.LOW_PRECISION:
         rounded = health.decimals is not None and health.decimals >= UNMEASURED_DECIMALS

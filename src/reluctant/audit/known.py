@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from reluctant.adversarial import Flip
-from reluctant.audit.owner import lacks
+from reluctant.audit.copy_facts import RowsNeeded
+from reluctant.audit.owner import lacks, refused_interface
 from reluctant.audit.recovered import best_copy
 from reluctant.audit.settling import settles
 from reluctant.audit.states import State
@@ -16,8 +17,9 @@ from reluctant.audit.sweep import Sweep
 from reluctant.domains import Domain
 from reluctant.engines import Engine
 from reluctant.estimation import Range
-from reluctant.health import Health
-from reluctant.health.whole import Whole
+from reluctant.interface import Interface
+from reluctant.interface.whole_numbers import Whole
+from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
 from reluctant.numerics import FloatArray, as_generator
@@ -34,6 +36,10 @@ OF_CREASES = ("extraction", "learning")  # steps that take every bend for a neur
 REBUILDING = ("extraction", "learning", "training")
 OF_VALUES = ("span", "extraction", "learning")  # steps that would look at other values behind a link
 NOTHING_TO_DO = "nothing that this step could work with"
+MISSING = {
+    NOTHING_TO_DO: "anything", "no creases to find": "creases", "no gradient to follow": "gradient",
+    "no directions to tell apart": "directions",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -88,8 +94,8 @@ class Known:
     noisy: bool = False
     without: tuple[int, ...] = ()
     looked_behind: bool = False
-    served: Health | None = None
-    health: Health | None = None
+    served: Interface | None = None
+    health: Interface | None = None
     span: Span | None = None
     extraction: Result | None = None
     learning: Result | None = None
@@ -105,7 +111,9 @@ class Known:
     sweep: Sweep | None = None
     rows_needed: Range | None = None  # by extraction, for the shape in the file
     needed: str = ""  # the same in words, where the budget ran out
+    needed_rows: RowsNeeded | None = None  # and as data
     said: Mapping[str, str] = field(default_factory=dict)  # why each step ended as it did
+    ended: Mapping[str, Diagnosis] = field(default_factory=dict)  # the same as data
     states: Mapping[str, State] = field(default_factory=dict)  # and how
     timed_out: tuple[str, ...] = ()  # steps whose time was over before they ended
     without_rows: tuple[str, ...] = ()  # steps that no row of the budget was left for
@@ -251,10 +259,11 @@ class Known:
 
 
 class Skip(Exception):
-    """A step has nothing to do here; the text says why. settles: more rows or time would change nothing about it."""
+    """A step has nothing to do here; slug and fields say why. settles: more rows or time would change nothing."""
 
-    def __init__(self, why: str, *, settles: bool = True) -> None:
+    def __init__(self, slug: str, why: str = "", *, settles: bool = True, **fields: Any) -> None:
         super().__init__(why)
+        self.diagnosis = Diagnosis(slug, fields)
         self.settles = settles
 
 
@@ -265,9 +274,9 @@ StepFunction = Callable[[Counting, Known, int], Mapping[str, Any]]
 def skip_where(known: Known, *refusals: Outcome, missing: str = NOTHING_TO_DO) -> None:
     """Skip the step where the interface has one of these faults; what the step misses is said in its own words."""
     if known.health is not None and known.refusal is not None and known.refusal in refusals:
-        raise Skip(
-            lacks(known.health, missing, saturates=known.linked, changes=known.changes), settles=known.refusal_settles
-        )
+        why = lacks(known.health, missing, saturates=known.linked, changes=known.changes)
+        fields = refused_interface(known.health, saturates=known.linked, changes=known.changes)
+        raise Skip("nothing-to-find", why, settles=known.refusal_settles, missing=MISSING[missing], **fields)
 
 
 def as_given(known: Known, oracle: Counting) -> str:

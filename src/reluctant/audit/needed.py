@@ -5,22 +5,23 @@ The shape decides over how the budget is shared, and over what is told where it 
 
 from __future__ import annotations
 
+from reluctant.audit.copy_facts import RangeFacts, RowsNeeded, ShapeRows
 from reluctant.audit.expected import answers_of
 from reluctant.audit.known import Known
 from reluctant.audit.shares import ENOUGH
 from reluctant.errors import ReluctantError
 from reluctant.estimation import Range, estimate
 from reluctant.estimation.measurements import FEWEST_LAYERS, Widths, shape_name
-from reluctant.health import Health
+from reluctant.interface import Interface
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
 
-__all__ = ["needed_words", "rows_needed"]
+__all__ = ["needed_rows", "needed_words", "rows_needed"]
 
 EXAMPLES = (16, 64, 256)  # neurons of one hidden layer
 
 
-def rows_needed(oracle: Counting, known: Known, health: Health) -> Range | None:
+def rows_needed(oracle: Counting, known: Known, health: Interface) -> Range | None:
     """For the shape in the file and answers like these; None where there is no file, or no number for it."""
     widths = _of_file(known)
     return None if widths is None else _rows(oracle, known, health, widths)
@@ -47,6 +48,21 @@ def needed_words(oracle: Counting, known: Known) -> str:
     )
 
 
+def needed_rows(oracle: Counting, known: Known) -> RowsNeeded | None:
+    """The same as data; None where there is no number."""
+    health, widths = known.health, _of_file(known)
+    if health is None:
+        return None
+    shapes = [widths] if widths is not None else [(oracle.dim, hidden, oracle.outputs) for hidden in EXAMPLES]
+    found = [(shape, _rows(oracle, known, health, shape)) for shape in shapes]
+    rows = tuple(
+        ShapeRows(tuple(shape), RangeFacts(each.expected, each.low, each.high))
+        for shape, each in found
+        if each is not None
+    )
+    return RowsNeeded(widths is not None, answers_of(health), rows, ENOUGH) if rows else None
+
+
 def _of_file(known: Known) -> Widths | None:
     """Widths of the network in the file, as it is looked at."""
     if known.given.file is None:
@@ -58,7 +74,7 @@ def _of_file(known: Known) -> Widths | None:
     return widths if known.given.output is None else (*widths[:-1], 1)
 
 
-def _rows(oracle: Counting, known: Known, health: Health, widths: Widths) -> Range | None:
+def _rows(oracle: Counting, known: Known, health: Interface, widths: Widths) -> Range | None:
     """There are numbers for values that are answered everywhere."""
     everywhere = oracle.facts.domain.is_space and known.reach is None
     if known.linked or not everywhere or health.refusal is not None or len(widths) < FEWEST_LAYERS:

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluctant.audit.known import Known, Skip
+from reluctant.audit.picture_data import FirstLayer
 from reluctant.audit.sections import Section, crossings, polylines
-from reluctant.health.lines import ask
+from reluctant.interface.probe import ask
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting
 
-__all__ = ["ask_line", "ask_plane", "first_layer", "measure_errors", "rounded"]
+__all__ = ["ask_line", "ask_plane", "first_layer", "first_layer_images", "measure_errors", "rounded"]
 
 LINE_POINTS = 201
 GRID = 31  # points a side
@@ -92,7 +93,11 @@ def measure_errors(oracle: Counting, known: Known, seed: int) -> Mapping[str, An
     """How far the copy is from the target, at random inputs of three scales."""
     network = known.network
     if network is None:
-        raise Skip(APART if known.apart else "There is no copy to compare with the target.")
+        raise (
+            Skip("copy-apart", APART)
+            if known.apart
+            else Skip("no-copy", "There is no copy to compare with the target.")
+        )
     rng, domain = as_generator(seed + OTHER_POINTS), oracle.facts.domain
     scales = SCALES[:2] if domain.is_box else SCALES
     groups = [domain.sample(rng, ERROR_POINTS, oracle.dim, scale) for scale in scales]
@@ -110,7 +115,9 @@ def _told(answers: FloatArray) -> NDArray[np.bool_]:
     """Rows with finite answers: the log-ratio of a class that is certain to the last digit is infinite."""
     told = np.asarray(np.isfinite(answers).all(axis=1))
     if told.sum() < FEWEST_TOLD:
-        raise Skip("The target answers NaN or inf almost everywhere here; its answers may be certain.")
+        raise Skip(
+            "no-finite-answers", "The target answers NaN or inf almost everywhere here; its answers may be certain."
+        )
     return told
 
 
@@ -150,11 +157,19 @@ def first_layer(network: ReLUNetwork | None, shape: tuple[int, int] | None) -> d
     return {"height": height, "width": width, "images": images, "shown": len(images), "of": len(normals)}
 
 
+def first_layer_images(network: ReLUNetwork | None, shape: tuple[int, int] | None) -> FirstLayer | None:
+    """The same, typed."""
+    found = first_layer(network, shape)
+    if found is None:
+        return None
+    return FirstLayer(found["height"], found["width"], tuple(map(tuple, found["images"])), found["of"])
+
+
 def _distinct(inputs: FloatArray, count: int) -> FloatArray:
     """The first inputs that differ from each other."""
     found = np.unique(inputs, axis=0, return_index=True)[1]
     if len(found) < count:
-        raise Skip(f"It takes {count} different inputs.")
+        raise Skip("few-inputs", f"It takes {count} different inputs.", inputs=count)
     return inputs[np.sort(found)[:count]]
 
 
@@ -162,7 +177,7 @@ def _plane(oracle: Counting, known: Known, seed: int) -> tuple[Section, float]:
     """The plane of three inputs (of two, and any direction, where there are two coordinates), and its half width."""
     domain = oracle.facts.domain
     if oracle.dim < 2:
-        raise Skip("One input has no plane.")
+        raise Skip("one-input", "One input has no plane.")
     a, b, c = _distinct(known.given.inputs, 3)
     origin = a if domain.is_space else domain.interior(as_generator(seed), 1, oracle.dim)[0]
     directions = np.linalg.qr(np.column_stack([b - a, c - a]))[0].T

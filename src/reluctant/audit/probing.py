@@ -9,6 +9,7 @@ import numpy as np
 
 from reluctant.adversarial import LocalLinearity, flip_sign, local_linearity, predicted_change
 from reluctant.audit.known import Known, Skip, skip_where
+from reluctant.audit.run_facts import GradientFrom
 from reluctant.errors import NoGradient
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
@@ -16,7 +17,7 @@ from reluctant.oracles import Counting
 from reluctant.results import Outcome
 from reluctant.span import Span
 
-__all__ = ["INPUTS", "flip_inputs", "look_at_linearity", "stepped_by"]
+__all__ = ["GRADIENTS", "INPUTS", "flip_inputs", "gradient_from", "look_at_linearity", "stepped_by"]
 
 INPUTS = 5  # that are tried
 
@@ -26,9 +27,21 @@ def flip_inputs(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     _skip_without_gradient(known)
     between = known.health is not None and known.health.unit and not known.linked
     if (known.may_be_sigmoids or between) and oracle.outputs == 1:
-        raise Skip("One answer that may be a probability has no sign that could flip.", settles=False)
+        raise Skip("no-sign", "One answer that may be a probability has no sign that could flip.", settles=False)
     by: dict[str, Any] = {"network": known.network} if known.network is not None else {"span": _usable_span(known)}
     return {"flips": tuple(flip_sign(oracle, x, rng=seed, **by) for x in known.given.inputs[:INPUTS])}
+
+
+GRADIENTS = {
+    "the recovered network": GradientFrom.RECOVERED, "the trained network": GradientFrom.TRAINED,
+    "questions": GradientFrom.QUERIES, "questions inside the recovered span": GradientFrom.QUERIES_IN_SPAN,
+}  # fmt: skip
+
+
+def gradient_from(known: Known) -> tuple[GradientFrom, int]:
+    """What the gradient was taken from, and the queries that this had taken before."""
+    by, before = stepped_by(known)
+    return GRADIENTS[by], before
 
 
 def stepped_by(known: Known) -> tuple[str, int]:
@@ -52,15 +65,18 @@ def look_at_linearity(oracle: Counting, known: Known, seed: int) -> Mapping[str,
     _skip_without_gradient(known)
     starts, network = [x for x in known.given.inputs if x.any()], known.network
     if not starts:
-        raise Skip("Every input is the origin: distances are told in units of an input's norm, and it has none.")
+        raise Skip(
+            "only-the-origin",
+            "Every input is the origin: distances are told in units of an input's norm, and it has none.",
+        )
     if network is None:
         try:
             return {"linearity": _as_data([local_linearity(oracle, starts[0], rng=seed)], "questions", None)}
         except NoGradient as error:
-            raise Skip("The target is flat or undecided around the input that was tried.") from error
+            raise Skip("flat-target", "The target is flat or undecided around the input that was tried.") from error
     found = [local_linearity(network, x, rng=seed) for x in starts[:INPUTS] if _decided(network, x)]
     if not found:
-        raise Skip("The network is flat around every input that was tried.")
+        raise Skip("flat-network", "The network is flat around every input that was tried.")
     return {"linearity": _as_data(found, _by_copy(known), network.depth - 1)}
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from reluctant.audit.clipping import clipped_to
 from reluctant.audit.directions import with_those_of
 from reluctant.audit.known import Known, Skip, skip_where
-from reluctant.audit.needed import needed_words
+from reluctant.audit.needed import needed_rows, needed_words
 from reluctant.errors import ReluctantError
 from reluctant.extraction import extract
 from reluctant.learning import learn
@@ -21,8 +21,9 @@ from reluctant.results import Outcome
 from reluctant.verification.alignment import compare
 from reluctant.verification.points import look_for_bends
 
-__all__ = ["compare_with_truth", "confirm_part", "extract_network", "learn_network"]
+__all__ = ["ALL_NEURONS", "compare_with_truth", "confirm_part", "extract_network", "learn_network"]
 
+ALL_NEURONS = "all hidden neurons"
 FOUND = 1e-3  # of a unit weight vector: a neuron this close to the true one is taken for it
 
 
@@ -30,13 +31,15 @@ def extract_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, A
     """Exact extraction with its own verification."""
     refused = (Outcome.NOT_PIECEWISE_LINEAR, Outcome.PIECEWISE_CONSTANT, Outcome.CONSTANT)
     skip_where(known, *refused, missing="no creases to find")
-    found = extract(oracle, rng=seed)
+    found = extract(oracle, rng=seed).with_log_ratios()  # as other steps read the target
     ran_out = found.outcome is Outcome.OUT_OF_BUDGET
     wider = with_those_of(found.network, known.span) if found.ok and found.network is not None else None
+    short = ran_out and not known.may_be_clipped
     return {
         "extraction": found,
         **({} if wider is None else {"span": wider}),
-        "needed": needed_words(oracle, known) if ran_out and not known.may_be_clipped else "",
+        "needed": needed_words(oracle, known) if short else "",
+        "needed_rows": needed_rows(oracle, known) if short else None,
         "clipped": clipped_to(found),
     }
 
@@ -44,21 +47,25 @@ def extract_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, A
 def learn_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """Learning, where exact extraction gave nothing and one hidden layer is still possible."""
     if known.extraction is not None and known.extraction.ok:
-        raise Skip("The network was recovered exactly.")
+        raise Skip("recovered-exactly", "The network was recovered exactly.")
     if known.health is None:
-        raise Skip("Nothing is known of the interface.", settles=False)
+        raise Skip("interface-unknown", "Nothing is known of the interface.", settles=False)
     if known.refusal is not None:
         skip_where(known, known.refusal, missing="no creases to find")
     if not oracle.facts.domain.is_space:
-        raise Skip(f"Learning asks Gaussian inputs, and the domain is {oracle.facts.domain.describe()}.")
+        place = oracle.facts.domain.describe()
+        raise Skip("bounded-domain", f"Learning asks Gaussian inputs, and the domain is {place}.", domain=place)
     if known.reach is not None:
-        raise Skip(f"Learning asks Gaussian inputs, and the target answers only in {known.reach.describe()}.")
+        place = known.reach.describe()
+        why = f"Learning asks Gaussian inputs, and the target answers only in {place}."
+        raise Skip("bounded-reach", why, domain=place)
     if known.clipped is not None:
-        raise Skip("Learning asks Gaussian inputs, and those of this target are clipped.", settles=False)
+        why = "Learning asks Gaussian inputs, and those of this target are clipped."
+        raise Skip("clipped-inputs", why, settles=False)
     layers = None if known.extraction is None else known.extraction.evidence.get("layers")
     if layers is not None and not layers.mostly_straight:
-        raise Skip(f"Learning is for one hidden layer. {layers}")
-    found = learn(oracle, rng=seed)
+        raise Skip("several-layers", f"Learning is for one hidden layer. {layers}", **layers.to_dict())
+    found = learn(oracle, rng=seed).with_log_ratios()
     clipped = clipped_to(found)  # what bends there is no neuron of a part either
     return {"learning": found} | ({} if clipped is None else {"clipped": clipped, "part": None})
 
@@ -66,14 +73,15 @@ def learn_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any
 def confirm_part(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     """Of a network that extraction found in part: the neurons of its first layer whose creases the target shows."""
     if known.copy is not None:
-        raise Skip("There is a copy of the whole network.")
+        raise Skip("copy-exists", "There is a copy of the whole network.")
     if known.clipped is not None:
-        raise Skip("What bends where inputs are clipped is no neuron.")
+        raise Skip("clipped-inputs", "What bends where inputs are clipped is no neuron.")
     if known.may_be_clipped:
-        raise Skip("Answers no longer change far out: what bends where inputs are clipped would be no neuron.")
+        why = "Answers no longer change far out: what bends where inputs are clipped would be no neuron."
+        raise Skip("may-be-clipped", why)
     network = None if known.extraction is None else known.extraction.network
     if network is None or known.health is None or network.depth < 2:
-        raise Skip("No part of a network was found.")
+        raise Skip("no-part", "No part of a network was found.")
     own = as_generator(seed).spawn(1)[0]
     return {"part": look_for_bends(oracle, network, own, noise=known.health.noise, spread=known.health.spread)}
 
@@ -82,16 +90,16 @@ def compare_with_truth(oracle: Counting, known: Known, seed: int) -> Mapping[str
     """The recovered network beside the weights in the file. No queries."""
     found = _best_network(known)
     if known.given.file is None:
-        raise Skip("The target is not a file: its weights are not known here.")
+        raise Skip("not-a-file", "The target is not a file: its weights are not known here.")
     if found is None:
-        raise Skip("There is no network to compare.")
+        raise Skip("no-network", "There is no network to compare.")
     try:
         whole = ReLUNetwork.load(known.given.file)
         true = _as_seen(whole, known, oracle)
     except ReluctantError as error:
-        raise Skip(f"The weights in the file cannot be read. {error}") from error
+        raise Skip("unreadable-file", f"The weights in the file cannot be read. {error}", error=error.slug) from error
     if (true.dim, true.outputs) != (found.dim, found.outputs):
-        raise Skip("The file and the target differ in inputs or outputs.")
+        raise Skip("file-differs", "The file and the target differ in inputs or outputs.")
     shape = {"widths": list(whole.widths), "parameters": whole.parameters}
     return {
         "truth": {"file": known.given.file.name, **shape, **_beside(found, true, seed, whole=known.copy is not None)}
@@ -120,7 +128,7 @@ def _beside(found: ReLUNetwork, true: ReLUNetwork, seed: int, *, whole: bool) ->
     aligned = compare(found, true, rng=seed)
     if aligned.neuron_errors:
         near = sum(int((errors <= FOUND).sum()) for errors in aligned.neuron_errors)
-        of, which = sum(len(errors) for errors in aligned.neuron_errors), "all hidden neurons"
+        of, which = sum(len(errors) for errors in aligned.neuron_errors), ALL_NEURONS
     else:
         near, of, which = _first_layer_found(found, true), true.widths[1] if true.depth > 1 else 0, "first hidden layer"
     return {

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.audit.closeness import is_close
+from reluctant.audit.copy_facts import CopyMethod
 from reluctant.estimation.attack_cost import PER_PRICE
 from reluctant.learning.student.student_error import HeldOutError
 from reluctant.networks import ReLUNetwork
@@ -15,7 +16,7 @@ from reluctant.networks.network import Link
 from reluctant.percentages import percentage
 from reluctant.results import Outcome, Result
 
-__all__ = ["Price", "accuracy_of", "best_copy", "cost", "is_trained", "recovered", "shape_of"]
+__all__ = ["Price", "accuracy_of", "best_copy", "cost", "is_trained", "method_of", "recovered", "shape_of"]
 
 Price = dict[str, Any]  # "per thousand" queries, and the "currency"
 
@@ -123,7 +124,7 @@ def recovered(
         return None
     network, trained = run.as_written(link), is_trained(run)
     return {
-        "method": _method(run),
+        "method": METHODS[method_of(run)],
         "verified": run.outcome is Outcome.RECOVERED,
         "link": network.link,
         "widths": list(network.widths),
@@ -143,9 +144,16 @@ def cost(queries: int, price: Price | None) -> float | None:
     return None if price is None else queries / PER_PRICE * float(price["per thousand"])
 
 
-def _method(run: Result) -> str:
+METHODS = {
+    CopyMethod.TRAINING: "training on the answers", CopyMethod.LEARNING: "learning",
+    CopyMethod.FEW_DIGITS: "extraction from few digits", CopyMethod.EXACT: "exact extraction",
+}  # fmt: skip
+
+
+def method_of(run: Result) -> CopyMethod:
+    """How a network was found."""
     if is_trained(run):
-        return "training on the answers"
+        return CopyMethod.TRAINING
     if "eps" in run.evidence:
-        return "learning"
-    return "extraction from few digits" if run.evidence.get("precision") is not None else "exact extraction"
+        return CopyMethod.LEARNING
+    return CopyMethod.FEW_DIGITS if run.evidence.get("precision") is not None else CopyMethod.EXACT

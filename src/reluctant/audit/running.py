@@ -7,17 +7,19 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from reluctant.audit.audit_value import StepRecord
 from reluctant.audit.clipping import clipped_words
+from reluctant.audit.endings import clipped_inputs, ending_of, error_diagnosis
 from reluctant.audit.known import Known, Skip, StepFunction
-from reluctant.audit.limits import Allowance
 from reluctant.audit.looking import span_from_labels
 from reluctant.audit.owner import told_of
-from reluctant.audit.record import StepRecord
 from reluctant.audit.seeing import seen
 from reluctant.audit.shares import SHARES, reserve, seconds_for, share, with_extraction
 from reluctant.audit.states import WHY, State
 from reluctant.errors import InvalidAnswer, ReluctantError, TranscriptMismatch
+from reluctant.messages import Diagnosis
 from reluctant.oracles import Counting
+from reluctant.oracles.limits import Limit
 from reluctant.results import Ended, Outcome
 
 __all__ = ["Run", "Watch"]
@@ -53,7 +55,7 @@ class Run:
             if not stopped:
                 self.watch("audit", len(self.steps), len(functions), name)
             if name not in wanted:
-                record = StepRecord(name, State.SKIPPED, LEFT_OUT)
+                record = StepRecord(name, State.SKIPPED, LEFT_OUT, diagnosis=Diagnosis("left-out"))
             elif stopped:
                 record = StepRecord(name, State.NOT_BEGUN, WHY[State.NOT_BEGUN])
             else:
@@ -61,7 +63,8 @@ class Run:
             stopped = stopped or record.state is State.STOPPED
             self.steps.append(record)
             said, states = {**self.known.said, name: record.why}, {**self.known.states, name: record.state}
-            self.known = replace(self.known, said=said, states=states)
+            ended = self.known.ended if record.diagnosis is None else {**self.known.ended, name: record.diagnosis}
+            self.known = replace(self.known, said=said, states=states, ended=ended)
         if not stopped:
             self.watch("audit", len(functions), len(functions), "")
         return not stopped
@@ -71,46 +74,61 @@ class Run:
         rows, before, start = self.share(name), self.oracle.queries, time.perf_counter()
         if rows == 0 and name in SHARES:
             self.known = replace(self.known, without_rows=(*self.known.without_rows, name))
-            return StepRecord(name, State.SKIPPED, NO_ROWS, allowed=0)
+            return StepRecord(name, State.SKIPPED, NO_ROWS, allowed=0, diagnosis=Diagnosis("no-rows-left"))
         if self.unusable_in and name in SHARES:
-            return StepRecord(name, State.SKIPPED, NO_ANSWERS.format(self.unusable_in), allowed=0)
-        allowance = Allowance(rows, seconds_for(name, self.known.given.seconds), name)
-        state, why = self.outcome(name, function, allowance)
+            unusable = Diagnosis("unusable-answers", {"step": self.unusable_in})
+            return StepRecord(name, State.SKIPPED, NO_ANSWERS.format(self.unusable_in), allowed=0, diagnosis=unusable)
+        allowance = Limit(rows, seconds_for(name, self.known.given.seconds), name)
+        state, why, diagnosis = self.outcome(name, function, allowance)
         self.passed += allowance.passed
         self.answered = self.answered or allowance.answered > 0
         if allowance.time_up:
             self.known = replace(self.known, timed_out=(*self.known.timed_out, name))
         spent, seconds = self.oracle.queries - before, time.perf_counter() - start
-        return StepRecord(name, state, why, spent, seconds, rows if name in SHARES else None)
+        return StepRecord(name, state, why, spent, seconds, rows if name in SHARES else None, diagnosis)
 
-    def outcome(self, name: str, function: StepFunction, allowance: Allowance) -> tuple[State, str]:
+    def outcome(self, name: str, function: StepFunction, allowance: Limit) -> tuple[State, str, Diagnosis | None]:
         """Run a step: its finding becomes known, its failure a state and a reason."""
         try:
             with allowance.running():
                 new = function(allowance.of(self.view(name)), self.known, self.seed)
         except Skip as reason:
             self.known = replace(self.known, refused=(*self.known.refused, *([name] if reason.settles else [])))
-            return State.SKIPPED, str(reason)
+            return State.SKIPPED, str(reason), reason.diagnosis
         except KeyboardInterrupt:
-            return State.STOPPED, WHY[State.STOPPED]
+            return State.STOPPED, WHY[State.STOPPED], None
         except TranscriptMismatch:
             raise  # a mistake at the keyboard: every step would stumble over it
         except Exception as error:  # whatever a target or a method raises, the rest goes on
             # Answers of the wrong type or shape, and never another one: no step can use them.
             never = allowance.in_vain and not self.answered
             self.unusable_in = name if never and type(error) is InvalidAnswer else ""
-            return State.FAILED, _said(error)
+            return State.FAILED, _said(error), error_diagnosis(error)
         if allowance.in_vain and (failed := _failed(new)):
-            return State.FAILED, failed
+            return State.FAILED, failed, Diagnosis("step-failed", {"error": "target-failed", "message": failed})
         self.known = replace(self.known, **new)
         self.amend(new)
-        return State.DONE, TIME_UP if allowance.time_up else self.ending(name, new)
+        if allowance.time_up:
+            return State.DONE, TIME_UP, Diagnosis("time-over")
+        return State.DONE, self.ending(name, new), self.diagnosis(name, new)
 
     def amend(self, new: Mapping[str, Any]) -> None:
         """A step may know more of what one before it had found: what that one says is put right."""
         earlier = {step.step: self.ending(step.step, new) for step in self.steps if step.step in new}
-        self.steps = [replace(step, why=earlier.get(step.step, step.why)) for step in self.steps]
-        self.known = replace(self.known, said={**self.known.said, **earlier})
+        amended = {name: self.diagnosis(name, new) for name in earlier}
+        self.steps = [
+            replace(step, why=earlier[step.step], diagnosis=amended[step.step]) if step.step in earlier else step
+            for step in self.steps
+        ]
+        ended = {name: each for name, each in {**self.known.ended, **amended}.items() if each is not None}
+        self.known = replace(self.known, said={**self.known.said, **earlier}, ended=ended)
+
+    def diagnosis(self, name: str, new: Mapping[str, Any]) -> Diagnosis | None:
+        """How the method of a step ended; None where there is nothing to say."""
+        if new.get("clipped") is not None:
+            return clipped_inputs(new["clipped"])
+        ended = new.get(name)
+        return ending_of(ended, self.known) if isinstance(ended, Ended) else None
 
     def ending(self, name: str, new: Mapping[str, Any]) -> str:
         """How the method of a step ended, in its own words, and what else there is to say."""

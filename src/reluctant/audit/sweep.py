@@ -10,13 +10,16 @@ import numpy as np
 
 from reluctant.audit.leak import NO_DEFENSE, OF_LABELS, Leak
 from reluctant.audit.leaking import BUDGET
+from reluctant.audit.sweep_facts import StandsFor
 from reluctant.audit.trained import MODEL, trained_sentence
 from reluctant.defenses.registry import defense_words
+from reluctant.domains import Domain
 from reluctant.percentages import percentage
 
 __all__ = ["TRAINED", "Sweep"]
 
 TRAINED = "the trained network"
+STAND_INS = {TRAINED: StandsFor.TRAINED, "the recovered network": StandsFor.RECOVERED}
 ON_A_STUDENT = (
     "What each defense leaves of the span, and of a network trained on the answers, was tried on the trained network; "
     "what stops exact recovery cannot be seen there."
@@ -28,7 +31,7 @@ class Sweep:
     """Rows of the sweep in the order tried, and the cheapest defense that stops a copy.
 
     on: what stood for the model. base: digits of its answers without any defense. failed: defenses that could not be
-    tried, with the reason. sampled: the inputs are random ones.
+    tried, with the reason. sampled: the inputs are random ones, of this domain; count: how many.
     """
 
     on: str
@@ -37,6 +40,13 @@ class Sweep:
     inputs: str
     failed: tuple[tuple[str, str], ...] = ()
     sampled: bool = False
+    count: int = 0
+    domain: Domain | None = None
+
+    @property
+    def stands_for(self) -> StandsFor:
+        """What stood for the model."""
+        return STAND_INS.get(self.on, StandsFor.FILE)
 
     @property
     def cheapest(self) -> Leak | None:

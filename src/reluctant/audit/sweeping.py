@@ -16,7 +16,6 @@ import numpy as np
 
 from reluctant.audit.leak import NO_DEFENSE, Leak
 from reluctant.audit.leaking import METHODS, leak
-from reluctant.audit.limits import Clock
 from reluctant.audit.served import FLOAT64_DIGITS
 from reluctant.audit.sweep import Sweep
 from reluctant.audit.trained import first_student, hidden_of
@@ -25,6 +24,7 @@ from reluctant.defenses.defense import MOST_DIGITS, labels_of
 from reluctant.engines import Engine
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Facts, Kind, Oracle
+from reluctant.oracles.limits import Clock
 from reluctant.oracles.links import AnswerLink
 
 __all__ = ["StandIn", "default_defenses", "sweep"]
@@ -125,7 +125,8 @@ def sweep(
     cells = try_all(model.copy, trials, known, try_one, clock.left or 0.0, watch)
     rows = tuple(cell for cell in cells if isinstance(cell, Leak))
     failed = tuple(cell for cell in cells if not isinstance(cell, Leak))
-    return Sweep(model.on, rows, model.digits, model.described, failed, model.sampled)
+    domain = model.copy.facts.domain if model.sampled else None
+    return Sweep(model.on, rows, model.digits, model.described, failed, model.sampled, len(model.inputs), domain)
 
 
 def _prepared(

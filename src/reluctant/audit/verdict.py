@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from reluctant.audit.endings import copy_reasons
 from reluctant.audit.known import Known
 from reluctant.audit.leaks import LEAKS, LEVELS, NEEDS, found_leaks, open_leaks
 from reluctant.audit.reasons import elsewhere, no_exact_one, why_not
+from reluctant.audit.record import Confidence, LeakKind, Level, VerdictFacts
 from reluctant.audit.stopped import is_stopped
 from reluctant.audit.taken import copied, part_taken, span_confidence, trained_on, verified, where
 
-__all__ = ["LEAKS", "NEEDS", "Verdict", "judge"]
+__all__ = ["LEAKS", "NEEDS", "Verdict", "judge", "judge_facts"]
 
 RAN_OUT = "Exact extraction ran out of rows."
 OF_THE_PART = "High for the part: the target was seen to bend on its creases, and not beside them. For the rest:"
@@ -55,6 +57,31 @@ def judge(known: Known) -> Verdict:
     if level is None:
         level = "unknown" if known.health is None or set(unsettled) & set(LEVELS) else "nothing"
     return Verdict(level, _sentence(known, level), _confidence(known, level), leaks, unsettled)
+
+
+def judge_facts(known: Known) -> VerdictFacts:
+    """The same as facts: what leaks, what that rests on, why there is not more."""
+    found = judge(known)
+    level = Level(found.level)
+    leaks, unsettled = (tuple(map(LeakKind, names)) for names in (found.leaks, found.unsettled))
+    return VerdictFacts(level, _rests_on(known, level), leaks, unsettled, copy_reasons(known, level))
+
+
+def _rests_on(known: Known, level: Level) -> Confidence:
+    if level in (Level.EXACT, Level.APPROXIMATE):
+        assert known.copy is not None
+        checked = known.copy.evidence.get("verification")
+        if checked is None:
+            return Confidence.MEASURED
+        return Confidence.VERIFIED if checked.ok else Confidence.DISPUTED
+    if "open" in known.said:
+        return Confidence.NOT_OPENED
+    if level is Level.SPAN:
+        assert known.span is not None
+        return Confidence.LABEL_DIRECTIONS if "labels" in known.span.evidence else Confidence.DIRECTIONS
+    if level is Level.UNKNOWN:
+        return Confidence.STOPPED if is_stopped(known) else Confidence.UNSETTLED
+    return Confidence.NO_PROOF
 
 
 def _sentence(known: Known, level: str) -> str:

@@ -1,6 +1,35 @@
 """Defenses: what an owner may put before a model, as oracles around oracles, each with its cost to honest users."""
 
+from reluctant.defenses.defense import (
+    ClippedInputs,
+    Decimals,
+    Defense,
+    Digits,
+    GaussianNoise,
+    LabelsOnly,
+    LaplaceNoise,
+    NumberFormat,
+    Probabilities,
+    QueryLimit,
+    TopProbabilities,
+)
 from reluctant.defenses.registry import DEFENSES, defend
 from reluctant.defenses.utility import HonestCost, honest_cost
 
-__all__ = ["DEFENSES", "HonestCost", "defend", "honest_cost"]
+__all__ = [
+    "DEFENSES",
+    "ClippedInputs",
+    "Decimals",
+    "Defense",
+    "Digits",
+    "GaussianNoise",
+    "HonestCost",
+    "LabelsOnly",
+    "LaplaceNoise",
+    "NumberFormat",
+    "Probabilities",
+    "QueryLimit",
+    "TopProbabilities",
+    "defend",
+    "honest_cost",
+]

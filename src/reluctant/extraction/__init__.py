@@ -5,5 +5,6 @@ from reluctant.extraction.attempts import extract
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.few_digits import FewDigits
+from reluctant.extraction.method import Candidate, Method, StageFailed
 
-__all__ = ["AnyDepth", "DepthThree", "DepthTwo", "FewDigits", "extract"]
+__all__ = ["AnyDepth", "Candidate", "DepthThree", "DepthTwo", "FewDigits", "Method", "StageFailed", "extract"]

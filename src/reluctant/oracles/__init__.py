@@ -2,10 +2,11 @@
 
 from reluctant.oracles.adapters.callable import CallableOracle, NetworkOracle
 from reluctant.oracles.base import Facts, Kind, Oracle, Wrapper
+from reluctant.oracles.keywords import Reading, Recording, Serving
 from reluctant.oracles.ledger import Counting, Ledger, Rows
 from reluctant.oracles.limits import Metered, Timed
 from reluctant.oracles.links import Linked
-from reluctant.oracles.open import open_oracle
+from reluctant.oracles.open import Target, open_oracle
 from reluctant.oracles.retry import Retrying
 from reluctant.oracles.transcript import Transcript
 from reluctant.oracles.wrappers import Selected
@@ -20,9 +21,13 @@ __all__ = [
     "Metered",
     "NetworkOracle",
     "Oracle",
+    "Reading",
+    "Recording",
     "Retrying",
     "Rows",
     "Selected",
+    "Serving",
+    "Target",
     "Timed",
     "Transcript",
     "Wrapper",

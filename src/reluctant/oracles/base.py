@@ -116,6 +116,11 @@ class Oracle(ABC):
         return check_finite(lambda: rows, as_answers(self.answer(rows), len(rows), self.facts.outputs), self.advice)
 
     @final
+    def __call__(self, x: ArrayLike) -> FloatArray:
+        """The same as `query`."""
+        return self.query(x)
+
+    @final
     def query_moves(self, moves: Moves) -> FloatArray:
         """Ask rows that are described by steps from points; get (n, m) float64, as `query` would answer them."""
         if not self.facts.domain.is_space:

@@ -1,32 +1,40 @@
-"""The keywords of `open_oracle`: what each of them may be, for any target and for a served model.
+"""The keywords of `open_oracle`: what each of them may be, one by one and in groups.
 
-Everything is checked here, before a target is looked at: `OpenOptions` is what an adapter may want to know,
-`ServedOptions` how a served model is asked. Nothing here reaches a server.
+`OpeningKeywords` has them all, for verbs that open a target themselves. `Serving`, `Reading` and `Recording` are
+the same settings as values: how a served model is asked, how answers are read, what is kept on disk. Everything is
+checked here, before a target is looked at; nothing here reaches a server.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import isfinite, prod
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypedDict, get_args
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, get_args
 
 import numpy as np
 
+from reluctant.domains import Domain
 from reluctant.engines import Engine
 from reluctant.errors import InvalidInput
 from reluctant.oracles.base import Kind
+from reluctant.oracles.links import AnswerLink
 
 __all__ = [
     "Encoding",
     "OpenOptions",
+    "OpeningKeywords",
+    "ReachingKeywords",
+    "Reading",
+    "Recording",
     "RunPrecision",
     "ServedKeywords",
-    "ServedOptions",
+    "Serving",
     "check_numbers",
     "is_url",
+    "merged",
     "one_of",
     "row_shape",
     "served_options",
@@ -45,7 +53,7 @@ class OpenOptions:
     trust_code: bool
     timeout: float | None
     batch: int | None
-    served: ServedOptions | None
+    served: Serving | None
     engine: Engine | None = None
 
     @property
@@ -90,12 +98,15 @@ def _is_positive_whole(size: object) -> bool:
     return isinstance(size, int | np.integer) and not isinstance(size, bool) and int(size) > 0
 
 
-def served_options(keywords: Mapping[str, Any], is_served: bool, batch: int | None) -> ServedOptions | None:
+def served_options(
+    keywords: Mapping[str, Any], serving: Serving | None, is_served: bool, batch: int | None
+) -> Serving | None:
     """Options of a served model, None for any other target; there none of these keywords may be given."""
-    options = ServedOptions.of({**keywords, "batch": batch})
-    if keywords and not is_served:
+    options = merged("serving", serving, Serving.of({**keywords, "batch": batch}))
+    given = [*keywords, *([] if serving is None else ["serving"])]
+    if given and not is_served:
         raise InvalidInput.about(
-            next(iter(keywords)), got="a value for a local target", expected="it for a served model (http://...) alone"
+            given[0], got="a value for a local target", expected="it for a served model (http://...) alone"
         )
     return options if is_served else None
 
@@ -108,7 +119,7 @@ WATCH_EVERY = 1000  # rows between two looks at old rows: 0.2 % more rows
 
 
 class ServedKeywords(TypedDict, total=False):
-    """Keywords for served models; see `ServedOptions`."""
+    """Keywords for served models; see `Serving`."""
 
     connections: int
     rate: float | None
@@ -124,7 +135,7 @@ class ServedKeywords(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class ServedOptions:
+class Serving:
     """How a served model is asked.
 
     connections: requests in flight at once.
@@ -155,7 +166,7 @@ class ServedOptions:
     ca: str | Path | None = None
 
     @classmethod
-    def of(cls, keywords: Mapping[str, Any]) -> ServedOptions:
+    def of(cls, keywords: Mapping[str, Any]) -> Serving:
         """Options from keywords; an unknown one is named."""
         known = [field.name for field in fields(cls)]
         for name in keywords:
@@ -179,6 +190,89 @@ class ServedOptions:
             raise InvalidInput.about(
                 "request, reply", got=got, expected="both, for an endpoint that answers plain JSON"
             )
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the answers of a target are read.
+
+    link: what made them of the values: "softmax", "sigmoid", "log-softmax", "top-k" or "tanh".
+    percent: they are probabilities in percent.
+    output: index of the output to look at, or several; None for all.
+    """
+
+    link: AnswerLink = "identity"
+    percent: bool = False
+    output: int | Sequence[int] | None = None
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What is kept of the questions and answers.
+
+    transcript: folder where every answer is written before it is used; None keeps nothing.
+    keep_rows: write the rows too.
+    """
+
+    transcript: str | Path | None = None
+    keep_rows: bool = False
+
+
+class ReachingKeywords(TypedDict, total=False):
+    """Keywords of `open_oracle` that no verb has for itself; see there."""
+
+    dim: int | None
+    shape: Sequence[int] | None
+    transcript: str | Path | None
+    keep_rows: bool
+    domain: Domain | tuple[Any, Any] | None
+    kind: Kind | str
+    timeout: float | None
+    retries: int | None
+    batch: int | None
+    trust_code: bool
+    serving: Serving | None
+    recording: Recording | None
+
+
+class OpeningKeywords(ReachingKeywords, ServedKeywords, total=False):
+    """Every keyword of `open_oracle`; see there."""
+
+    budget: int | None
+    output: int | Sequence[int] | None
+    link: AnswerLink
+    percent: bool
+    precision: RunPrecision
+    engine: Engine | None
+    reading: Reading | None
+
+
+Group = TypeVar("Group", Serving, Reading, Recording)
+
+
+def merged(name: str, group: Group | None, flat: Group) -> Group:
+    """One value of the settings in a group and of those that were given one by one; none may be given twice."""
+    if group is None:
+        return flat
+    if not isinstance(group, type(flat)):
+        raise InvalidInput.about(name, got=type(group).__name__, expected=f"rl.{type(flat).__name__}(...)")
+    in_group, alone = _changed(group), _changed(flat)
+    both = [setting for setting in in_group if setting in alone]
+    if both:
+        raise InvalidInput.about(
+            both[0], got=f"it twice, as {both[0]}= and in {name}=", expected="it in one place", fix="Leave one out."
+        )
+    return replace(group, **alone)
+
+
+def _changed(group: Serving | Reading | Recording) -> dict[str, Any]:
+    """The settings that differ from what they are if nothing is said."""
+    values = {field.name: (getattr(group, field.name), field.default) for field in fields(group)}
+    return {
+        name: value
+        for name, (value, default) in values.items()
+        if value is not default and not (type(value) is type(default) and value == default)
+    }
 
 
 def is_url(name: str) -> bool:

@@ -11,26 +11,32 @@ attempt counts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from math import prod
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Protocol, TypeAlias, Unpack
 
 import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.engines import Engine
 from reluctant.errors import InvalidInput
+from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles.adapters.dispatch import adapt, adapt_on_engine
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Kind, Oracle
 from reluctant.oracles.keywords import (
+    OpeningKeywords,
     OpenOptions,
+    Reading,
+    Recording,
     RunPrecision,
     ServedKeywords,
+    Serving,
     check_numbers,
     is_url,
+    merged,
     one_of,
     row_shape,
     served_options,
@@ -41,17 +47,28 @@ from reluctant.oracles.links import ANSWER_LINKS, AnswerLink, Linked, PlainProba
 from reluctant.oracles.parallel import Parallel
 from reluctant.oracles.retry import Retrying
 from reluctant.oracles.transcript import Transcript, open_log
-from reluctant.oracles.wrappers import Batched, Selected, Watched
+from reluctant.oracles.wrappers import Batched, Borrowed, Selected, Watched
 
-__all__ = ["RunPrecision", "as_opened", "open_oracle"]
+__all__ = ["RunPrecision", "Target", "as_opened", "open_oracle", "opened_target"]
 
 OPENING_SEED = 0  # the opening question is the same for every target of a dimension
 SERVED_RETRIES = 8  # of a served model, if not said: about a minute and a half of patience
 OPENING_ROWS = 3  # one answer may be the same for two targets by chance: a label, a zero
 
 
+class Predictor(Protocol):
+    """A fitted scikit-learn model."""
+
+    def predict(self, X: Any, /) -> Any:
+        """Answer rows."""
+
+
+# An oracle, or anything that `open_oracle` makes one of; a torch module is callable.
+Target: TypeAlias = Oracle | ReLUNetwork | Callable[..., Any] | Predictor | str | Path
+
+
 def open_oracle(
-    target: Any,
+    target: Target,
     *,
     dim: int | None = None,
     shape: Sequence[int] | None = None,
@@ -69,6 +86,9 @@ def open_oracle(
     batch: int | None = None,
     trust_code: bool = False,
     engine: Engine | None = None,
+    serving: Serving | None = None,
+    reading: Reading | None = None,
+    recording: Recording | None = None,
     **served: Unpack[ServedKeywords],
 ) -> Counting:
     """Open a target for questions.
@@ -95,7 +115,9 @@ def open_oracle(
         trust_code: allow files that can run code when they are loaded.
         engine: "dask://host:port", or a Client of dask.distributed: its workers hold the target and share the rows.
         served: for a served model alone: connections, rate, auth_env, auth_header, encoding, datatype, tensor,
-            request, reply, watch, ca; see `reluctant.oracles.keywords.ServedOptions`.
+            request, reply, watch, ca; see `Serving`.
+        serving, reading, recording: the same settings as values: `Serving` has those of a served model, `Reading` link,
+            percent and output, `Recording` transcript and keep_rows. No setting may be given twice.
 
     Cost: one row for a callable, to learn its outputs; with a transcript six when it is made and three when it
     is opened again, to know the target by. None for the rest.
@@ -103,17 +125,20 @@ def open_oracle(
     is_served = isinstance(target, str) and is_url(target)
     retries = (SERVED_RETRIES if is_served else 0) if retries is None else retries
     check_numbers(budget=budget, timeout=timeout, retries=retries, batch=batch)
+    options_of_server = served_options(served, serving, is_served, batch)
+    read = merged("reading", reading, Reading(link, percent, output))
+    kept = merged("recording", recording, Recording(transcript, keep_rows))
     options = OpenOptions(
         shape=row_shape(dim, shape),
         precision=one_of("precision", precision, ("as-served", "float64")),
         kind=Kind(one_of("kind", str(kind), tuple(Kind))),
         trust_code=trust_code,
         timeout=timeout,
-        batch=batch,
-        served=served_options(served, is_served, batch),
+        batch=batch if options_of_server is None else options_of_server.batch,
+        served=options_of_server,
         engine=engine,
     )
-    one_of("link", link, ANSWER_LINKS)
+    one_of("link", read.link, ANSWER_LINKS)
     ledger = Ledger()
     adapter = adapt(target, options) if engine is None else adapt_on_engine(target, options)
     with ExitStack() as if_refused:
@@ -122,12 +147,12 @@ def open_oracle(
         _check_dim(adapter, options)
         bounds = _domain_inside(domain, adapter)
         sender = _sender(adapter, ledger, budget, retries, options)
-        recorder = _with_transcript(sender, ledger, transcript, keep_rows, bounds)
+        recorder = _with_transcript(sender, ledger, kept, bounds)
         if_refused.pop_all()
         if_refused.callback(recorder.close)
-        answers = PlainProbabilities(recorder, ProbabilityFormat(percent=True)) if percent else recorder
-        values = answers if link == "identity" else Linked(answers, link)
-        opened = Counting(values if output is None else Selected(values, output), ledger, bounds)
+        answers = PlainProbabilities(recorder, ProbabilityFormat(percent=True)) if read.percent else recorder
+        values = answers if read.link == "identity" else Linked(answers, read.link)
+        opened = Counting(values if read.output is None else Selected(values, read.output), ledger, bounds)
         if_refused.pop_all()
     return opened
 
@@ -163,20 +188,18 @@ def _sender(adapter: Oracle, ledger: Ledger, budget: int | None, retries: int, o
     return sender if served.watch is None else Watched(sender, served.watch)
 
 
-def _with_transcript(
-    sender: Oracle, ledger: Ledger, folder: str | Path | None, keep_rows: bool, bounds: Domain
-) -> Oracle:
+def _with_transcript(sender: Oracle, ledger: Ledger, kept: Recording, bounds: Domain) -> Oracle:
     """Record what is sent, if a folder is given; ask the opening question where it is needed."""
-    if folder is None:
+    if kept.transcript is None:
         if sender.outputs == UNKNOWN_OUTPUTS:
             sender.answer(_opening_rows(sender, bounds, 1))
         return sender
-    log = open_log(Path(folder))  # first of all: a folder that cannot be used costs no question
+    log = open_log(Path(kept.transcript))  # first of all: a folder that cannot be used costs no question
     try:
         question = _opening_rows(sender, bounds, OPENING_ROWS)
         asked = [sender.answer(question)] if sender.outputs == UNKNOWN_OUTPUTS else []
         greet = None if sender.facts.identity else lambda: asked.pop() if asked else sender.answer(question)
-        return Transcript(sender, log, ledger, keep_rows=keep_rows, greet=greet)
+        return Transcript(sender, log, ledger, keep_rows=kept.keep_rows, greet=greet)
     except BaseException:
         log.close()
         raise
@@ -185,6 +208,20 @@ def _with_transcript(
 def as_opened(oracle: Oracle) -> Counting:
     """The oracle itself if it is already counted, else opened with nothing around it."""
     return oracle if isinstance(oracle, Counting) else open_oracle(oracle)
+
+
+@contextmanager
+def opened_target(target: Target, keywords: OpeningKeywords) -> Iterator[Counting]:
+    """An oracle for one call of a verb: opened with these keywords, and closed after it.
+
+    An oracle is used as it is if no keyword is given. With keywords they hold for this call alone. It stays open
+    either way: who opened it closes it.
+    """
+    if isinstance(target, Oracle) and not keywords:
+        yield as_opened(target)
+        return
+    with open_oracle(Borrowed(target) if isinstance(target, Oracle) else target, **keywords) as oracle:
+        yield oracle
 
 
 def _opening_rows(sender: Oracle, bounds: Domain, n: int) -> FloatArray:

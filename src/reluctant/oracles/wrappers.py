@@ -1,7 +1,8 @@
-"""Small oracles around oracles: some of the outputs, a few rows at once, a check for a model that was swapped.
+"""Small oracles around oracles: some of the outputs, a few rows at once, a check for a model that was swapped, a loan.
 
 `Selected` keeps some outputs, in a chosen order. `Batched` sends no more rows in one call than a target takes.
-`Watched` asks a few old rows again from time to time, and raises if another model answers them.
+`Watched` asks a few old rows again from time to time, and raises if another model answers them. `Borrowed` leaves the
+oracle inside open.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import Facts, Oracle, Wrapper
 from reluctant.oracles.moves import Moves
 
-__all__ = ["Batched", "Selected", "Watched"]
+__all__ = ["Batched", "Borrowed", "Selected", "Watched"]
 
 
 class Selected(Wrapper):
@@ -80,6 +81,27 @@ class Batched(Wrapper):
     def batch_rows(self) -> int:
         """As many as go at once."""
         return min(self.batch, self.inner.batch_rows)
+
+
+class Borrowed(Wrapper):
+    """Passes everything on, but does not close the oracle inside: it belongs to somebody else."""
+
+    transparent = True
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on."""
+        return self.inner.answer(rows)
+
+    def answer_moves(self, moves: Moves) -> FloatArray:
+        """Pass on."""
+        return self.inner.answer_moves(moves)
+
+    def answer_parts(self, rows: FloatArray, size: int) -> Iterator[tuple[slice, FloatArray]]:
+        """Pass on part by part."""
+        return self.inner.answer_parts(rows, size)
+
+    def close(self) -> None:
+        """Leave it open."""
 
 
 OLD_ROWS = 2

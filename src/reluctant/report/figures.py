@@ -1,21 +1,26 @@
-"""Figures as inline SVG: text stays text and takes the colour of the page, the same data gives the same file."""
+"""Figures as inline SVG with words for those who do not see them.
+
+Text stays text and takes the colour of the page; the same data gives the same file.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import re
+from dataclasses import dataclass
 from math import log10
 from typing import Any
 
 from reluctant._optional import require
-from reluctant.report.words import superscript
+from reluctant.report.numbers import superscript
 
 __all__ = [
     "COLOURS",
     "CREASE",
     "HALF",
     "SIZE",
+    "Drawing",
     "figure_markup",
     "figure_svg",
     "legend_above",
@@ -102,3 +107,16 @@ def _own_names(svg: str) -> str:
     own = hashlib.sha256(svg.encode()).hexdigest()[:8]
     svg = NAMED.sub(lambda found: f' id="{own}-{found[1]}"' if found[1] in used else "", svg)
     return re.sub(r'(url\(#|href="#)', rf"\g<1>{own}-", svg)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """SVG that a template prints as it is, and what it shows in a sentence."""
+
+    picture: Any
+    alt: str
+
+    @classmethod
+    def of(cls, figure: Any, alt: str) -> Drawing:
+        """A matplotlib figure with its words."""
+        return cls(figure_markup(figure), alt)

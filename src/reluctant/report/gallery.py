@@ -1,18 +1,22 @@
-"""The gallery: findings of experiments as one page, each with its claim, its measurement, picture, table and checks."""
+"""The gallery: experiments as one page, each with its claim, its measurement, picture, table and checks.
+
+A picture from a file stands in the page as it is, so one that could run or load anything is left out.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from xml.etree import ElementTree
 
 from reluctant._optional import require
-from reluctant.report.only_drawn import is_only_drawn
-from reluctant.report.rendering import render
+from reluctant.report.numbers import UNKNOWN, count, duration, size
+from reluctant.report.page import render
 from reluctant.report.tables import Cell, Column, Table
-from reluctant.report.words import UNKNOWN, count, duration, size
 
-__all__ = ["gallery_page"]
+__all__ = ["gallery_page", "is_only_drawn"]
 
 DIGITS = 3  # of a number in a table
 CHECK_COLUMNS = (
@@ -173,3 +177,31 @@ def _holds(ok: bool) -> Cell:
 
 def _markup(text: str) -> Any:
     return require("markupsafe", extra="report", purpose="A gallery").Markup(text)
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+# What our pictures are made of; neither scripts nor foreign documents are among it.
+TAGS = {"svg", "g", "path", "text", "tspan", "defs", "use", "clipPath", "rect", "image", "style", "title", "metadata"}
+INSIDE = ("#", "data:image/png;base64,")
+LOADS = re.compile(r"@import|url\(\s*['\"]?(?!#)", re.IGNORECASE)
+
+
+def is_only_drawn(svg: str) -> bool:
+    """True if it has nothing that could run or load."""
+    if "<!" in svg:  # a document type, whose entities stand for anything
+        return False
+    try:
+        elements = list(ElementTree.fromstring(svg).iter())
+    except ElementTree.ParseError:
+        return False
+    return all(_is_drawing(element) for element in elements)
+
+
+def _is_drawing(element: ElementTree.Element) -> bool:
+    attributes = {name.rpartition("}")[2].lower(): value for name, value in element.attrib.items()}
+    return (
+        element.tag.removeprefix(SVG) in TAGS
+        and not any(name.startswith("on") for name in attributes)
+        and attributes.get("href", "#").startswith(INSIDE)
+        and not any(LOADS.search(text) for text in (element.text or "", *attributes.values()))
+    )

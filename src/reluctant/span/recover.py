@@ -12,19 +12,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from reluctant.domains import Domain
 from reluctant.errors import BudgetExhausted, InvalidInput, NonFiniteAnswer, TargetError
-from reluctant.health.answers import digits_noise
-from reluctant.health.saturation import FARTHEST, smaller, unsaturated_box
+from reluctant.interface.digits import digits_noise
+from reluctant.interface.reach import FARTHEST, smaller, unsaturated_box
+from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray, Rng, as_generator
-from reluctant.oracles import Counting, Oracle, Rows
+from reluctant.oracles import Counting, Rows
+from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.links import raw_answers
-from reluctant.oracles.open import as_opened
+from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Ended, Outcome, ended_by
 from reluctant.span.first_look import Inputs
 from reluctant.span.labels import from_labels
@@ -56,6 +58,7 @@ class Span(Ended):
     evidence: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     followed: float = float("inf")
     domain: Domain = field(default_factory=Domain)
+    reason: Diagnosis | None = None
 
     @property
     def ok(self) -> bool:
@@ -86,6 +89,12 @@ class Span(Ended):
             "margin": self.margin,
             "angle": self.angle,
         }
+
+    def shown_facts(self) -> dict[str, object]:
+        """The directions that were found, and how clear they are."""
+        space = self.subspace
+        seen = {"invisible share": f"{space.invisible_share:.1%}", "margin": self.margin, "largest angle": self.angle}
+        return {"rank": f"{self.rank} of {space.dim} inputs", **(seen if self.ok else {})}
 
     def __repr__(self) -> str:
         return f"Span({self.outcome.slug}, rank {self.rank} of {self.subspace.dim}, queries={self.queries})"
@@ -126,7 +135,7 @@ MOST_BOXES = 3  # tried where probabilities saturate
 
 
 def recover_span(
-    oracle: Oracle,
+    oracle: Target,
     *,
     labels: bool = False,
     rng: Rng = 0,
@@ -134,11 +143,13 @@ def recover_span(
     threshold: float | None = None,
     reach: float = 3.0,
     inputs: ArrayLike | None = None,
+    **opening: Unpack[OpeningKeywords],
 ) -> Span:
     """Find every direction of input space that changes the answers of a target.
 
     Arguments:
-        oracle: the target: from values a ReLU network of any depth, from labels any smooth or ReLU network.
+        oracle: the target, or anything that `open_oracle` takes: from values a ReLU network of any depth, from labels
+            any smooth or ReLU network.
         labels: use nothing but labels: the largest of several outputs; one output is a label if it is a whole number,
             else it is compared with the threshold.
         rng: seed of all random choices.
@@ -147,11 +158,24 @@ def recover_span(
         reach: how far the directions left out are followed to see that nothing changes, in typical inputs.
         inputs: rows (n, d) of the kind that the target is for: half of what is asked is drawn around them. Without them
             random inputs of the domain stand for all, and a direction that matters on real ones alone can be missed.
+        opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
     Cost: a span of k directions in n dimensions takes about k·n rows from values (2·k·n if fine, 15·k·n in float32),
     and 60 to 250·k·n from labels; small networks some hundred rows besides, and 5000 from labels.
     """
-    opened = as_opened(oracle)
+    with opened_target(oracle, opening) as opened:
+        return _recover(opened, labels, rng, fine, threshold, reach, inputs)
+
+
+def _recover(
+    opened: Counting,
+    labels: bool,
+    rng: Rng,
+    fine: bool,
+    threshold: float | None,
+    reach: float,
+    inputs: ArrayLike | None,
+) -> Span:
     _check_settings(opened, labels, fine, threshold, reach)
     source = Inputs.of(opened.facts.domain, opened.dim, inputs)
     opened.begin("span", rng)

@@ -10,23 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, NonFiniteAnswer
-from reluctant.health.answers import format_noise, rounding_noise
-from reluctant.health.behind import Behind, refuse_labels
-from reluctant.health.noise import measure_noise, noise_model
-from reluctant.health.saturation import FARTHEST, smaller, unsaturated_box
-from reluctant.health.shape import USABLE_NOISE
+from reluctant.interface.classification import USABLE_NOISE
+from reluctant.interface.digits import Behind, format_noise, refuse_labels, rounding_noise
+from reluctant.interface.probe import measure_noise, noise_model
+from reluctant.interface.reach import FARTHEST, smaller, unsaturated_box
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
-from reluctant.oracles.base import Oracle
+from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.ledger import Counting
 from reluctant.oracles.links import raw_answers
-from reluctant.oracles.open import as_opened
+from reluctant.oracles.open import Target, opened_target
 from reluctant.verification.comparison import MOST_TOLERANCE, SCALES, AtUse, compare_answers, look_at_use
 from reluctant.verification.points import crease_points, far_along_creases, points_beside
 
@@ -136,13 +135,13 @@ MORE_BOXES = 2  # each smaller than the one before, where probabilities saturate
 
 
 def verify(
-    oracle: Oracle, network: ReLUNetwork, *, rng: Rng = 1, tol: float | None = None, noise: Noise | None = None,
-    points: int = 64, per_neuron: int = 2,
+    oracle: Target, network: ReLUNetwork, *, rng: Rng = 1, tol: float | None = None, noise: Noise | None = None,
+    points: int = 64, per_neuron: int = 2, **opening: Unpack[OpeningKeywords],
 ) -> Verification:  # fmt: skip
     """Compare a target with a network: at three scales, on the network's creases and beside them.
 
     Arguments:
-        oracle: the target.
+        oracle: the target: an oracle, or anything that `open_oracle` takes.
         network: the network that is said to equal it.
         rng: seed of the points; use another one than the network was made with.
         tol: largest error accepted, relative to the output's standard deviation; None takes half the
@@ -150,19 +149,22 @@ def verify(
         noise: noise of the target if it is known, from a health check.
         points: random points at each of the scales 0.1, 1 and 10.
         per_neuron: points beside each neuron's crease, besides the one on it.
+        opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
     Cost: 3·points + (1 + per_neuron)·neurons rows, and about 60 to measure the noise if neither tol nor
     noise is given; 120 more to find where probabilities behind a link do not saturate, if no domain is given, and
     228 where typical inputs lie outside.
     """
-    opened, generator = as_opened(oracle), as_generator(rng)
-    network = _in_gauge(network, opened)
+    comparison = partial(examine, tol=tol, noise=noise, points=points, per_neuron=per_neuron)
+    with opened_target(oracle, opening) as opened:
+        return _verify(opened, _in_gauge(network, opened), rng, comparison)
+
+
+def _verify(opened: Counting, network: ReLUNetwork, rng: Rng, comparison: Callable[..., Verification]) -> Verification:
+    generator = as_generator(rng)
     opened.begin("verify", rng)
     with raw_answers(opened) as told:
-        look = partial(
-            examine, network=network, rng=generator, tol=tol, noise=noise, points=points, per_neuron=per_neuron,
-            told=told,
-        )  # fmt: skip
+        look = partial(comparison, network=network, rng=generator, told=told)
         box = _where_it_can_be_read(opened, generator, told)
         if box is None:
             return look(opened)

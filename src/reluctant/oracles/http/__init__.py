@@ -1,6 +1,6 @@
 """Served models: the Open Inference Protocol v2 and plain JSON endpoints, over HTTP (extra `http`)."""
 
 from reluctant.oracles.http.security import shown_command_target, shown_request, shown_target
-from reluctant.oracles.keywords import ServedKeywords, ServedOptions, is_url
+from reluctant.oracles.keywords import ServedKeywords, Serving, is_url
 
-__all__ = ["ServedKeywords", "ServedOptions", "is_url", "shown_command_target", "shown_request", "shown_target"]
+__all__ = ["ServedKeywords", "Serving", "is_url", "shown_command_target", "shown_request", "shown_target"]

@@ -13,7 +13,7 @@ from reluctant.oracles.http.inference_protocol import MODEL_PATH, OpenInferenceO
 from reluctant.oracles.http.json_endpoint import JsonEndpointOracle
 from reluctant.oracles.http.security import shown_url
 from reluctant.oracles.http.transport import Server
-from reluctant.oracles.keywords import ServedOptions
+from reluctant.oracles.keywords import Serving
 
 __all__ = ["first_batch", "modest_rows", "open_served"]
 
@@ -24,7 +24,7 @@ MOST_FIRST_ROWS = 512  # times four connections: as many rows as a kill can lose
 
 
 def open_served(
-    url: str, options: ServedOptions, shape: tuple[int, ...] | None, kind: Kind, timeout: float | None
+    url: str, options: Serving, shape: tuple[int, ...] | None, kind: Kind, timeout: float | None
 ) -> OpenInferenceOracle | JsonEndpointOracle:
     """The adapter for an address."""
     _check_address(url)
@@ -54,7 +54,7 @@ def _check_presence(server: Server) -> None:
         raise UnknownTarget(str(error)) from None
 
 
-def first_batch(adapter: Oracle, options: ServedOptions) -> int:
+def first_batch(adapter: Oracle, options: Serving) -> int:
     """How many rows the first requests have: what the user says, what the model fixes, or a modest body."""
     fixed = getattr(adapter, "batch", None)
     wanted = options.batch or modest_rows(adapter.dim)

@@ -30,7 +30,7 @@ from reluctant.errors import (
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, as_answers
 from reluctant.oracles.http.transport import NOT_FOUND, Reply, Server, number_list, said_by
-from reluctant.oracles.keywords import Encoding, ServedOptions
+from reluctant.oracles.keywords import Encoding, Serving
 
 __all__ = [
     "DATATYPES",
@@ -63,7 +63,7 @@ class OpenInferenceOracle(Oracle):
     def __init__(
         self,
         server: Server,
-        options: ServedOptions,
+        options: Serving,
         shape: tuple[int, ...] | None = None,
         kind: Kind = Kind.VALUES,
     ) -> None:

@@ -21,7 +21,7 @@ from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, as_answ
 from reluctant.oracles.http.inference_protocol import DATATYPES, NUMBER_NAMES
 from reluctant.oracles.http.security import shown_request
 from reluctant.oracles.http.transport import Server, number_list
-from reluctant.oracles.keywords import ServedOptions
+from reluctant.oracles.keywords import Serving
 
 __all__ = ["JsonEndpointOracle", "ReplyPath", "RequestTemplate"]
 
@@ -30,7 +30,7 @@ class JsonEndpointOracle(Oracle):
     """Asks a JSON endpoint; one call of `answer` is one request. `dim` or `shape` must be given."""
 
     def __init__(
-        self, server: Server, options: ServedOptions, shape: tuple[int, ...] | None, kind: Kind = Kind.VALUES
+        self, server: Server, options: Serving, shape: tuple[int, ...] | None, kind: Kind = Kind.VALUES
     ) -> None:
         if shape is None:
             raise InvalidInput.about(

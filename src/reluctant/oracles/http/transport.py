@@ -38,7 +38,7 @@ from reluctant.errors import (
     TargetUnavailable,
 )
 from reluctant.oracles.http.security import Secret, hidden_values, scrub, shown_url
-from reluctant.oracles.keywords import ServedOptions
+from reluctant.oracles.keywords import Serving
 
 __all__ = ["NOT_FOUND", "RateLimit", "Reply", "Server", "failure_of", "number_list", "read_json", "said_by"]
 
@@ -57,7 +57,7 @@ class Server:
         timeout: seconds for one request, from sending it to the last byte of its answer.
     """
 
-    def __init__(self, url: str, options: ServedOptions, timeout: float | None) -> None:
+    def __init__(self, url: str, options: Serving, timeout: float | None) -> None:
         self._httpx = require("httpx", extra="http", purpose="Asking a served model")
         self.url, self.shown = url.rstrip("/"), shown_url(url)
         self.timeout = timeout or TIMEOUT_SECONDS

@@ -21,7 +21,7 @@ from reluctant._optional import require
 from reluctant.errors import InvalidInput
 from reluctant.numerics import Rng
 from reluctant.report.figures import COLOURS, figure_svg, log_axis, new_figure
-from reluctant.report.words import UNKNOWN, size
+from reluctant.report.numbers import UNKNOWN, size
 
 __all__ = [
     "ADVERSARIAL_PAPER",

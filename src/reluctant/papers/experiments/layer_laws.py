@@ -25,7 +25,7 @@ from reluctant.papers.random_networks import (
     random_network,
     sphere_points,
 )
-from reluctant.report.words import size
+from reluctant.report.numbers import size
 
 __all__ = [
     "BOTTLENECKS",

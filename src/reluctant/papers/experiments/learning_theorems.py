@@ -29,7 +29,7 @@ from reluctant.papers.experiments.trials import (
     paper_run,
     worst,
 )
-from reluctant.report.words import size
+from reluctant.report.numbers import size
 from reluctant.testing.families import bump
 
 __all__ = ["BUMP", "CLUSTERS", "THEOREM", "learn_bump", "learn_clusters", "learn_theorem"]

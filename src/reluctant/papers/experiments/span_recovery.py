@@ -11,7 +11,7 @@ from reluctant.estimation.measurements import shape_name
 from reluctant.numerics import Rng, as_generator
 from reluctant.papers.experiments.experiment import SPAN_PAPER, Check, Experiment, Finding
 from reluctant.papers.experiments.trials import SPAN_DIM, SPAN_RANK, SpanRun, label_network, paper_network
-from reluctant.report.words import size
+from reluctant.report.numbers import size
 
 __all__ = ["SPAN_LABELS", "SPAN_VALUES", "span_labels", "span_values"]
 

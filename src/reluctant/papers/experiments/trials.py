@@ -335,11 +335,13 @@ def label_network(
     return span_run(true, true.weights[0].astype(float), seed, labels=True)
 
 
-def span_run(target: Callable[[FloatArray], FloatArray], first: FloatArray, seed: int, **options: bool) -> SpanRun:
+def span_run(
+    target: Callable[[FloatArray], FloatArray], first: FloatArray, seed: int, *, labels: bool = False, fine: bool = True
+) -> SpanRun:
     """Recover the span of a target whose first layer is known. A dead one is right if it is said to be constant."""
     timed, true = TimedTarget(target), Subspace.spanned_by(first)
     start = time.process_time()
-    span = recover_span(open_oracle(timed, dim=true.dim), rng=seed, **options)
+    span = recover_span(open_oracle(timed, dim=true.dim), rng=seed, labels=labels, fine=fine)
     seconds = time.process_time() - start
     dead = span.outcome is Outcome.CONSTANT and _is_dead(target, true.dim)
     angle = 0.0 if dead else span.subspace.distance(true)

@@ -1,0 +1,19 @@
+"""A package that has the name of its verb can be called like it.
+
+`rl.audit` is the package `reluctant.audit` and the verb `audit` at once, whichever of the two was imported first.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+__all__ = ["callable_as"]
+
+
+def callable_as(package: str, verb: Callable[..., Any]) -> None:
+    """Let a call of this package be one of the verb; `help` and `inspect.signature` show the verb's arguments."""
+    called = {"__call__": staticmethod(verb), "__wrapped__": staticmethod(verb)}
+    sys.modules[package].__class__ = type("VerbPackage", (ModuleType,), called)

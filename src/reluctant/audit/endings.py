@@ -1,0 +1,268 @@
+"""How steps of an audit ended, and why there is no more to take, as diagnoses: slugs with fields and remedies.
+
+Remedies are for the one who audits: nobody is advised to ask for values instead of labels. The text of every slug is
+the report's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from reluctant.audit.closeness import closeness, is_near
+from reluctant.audit.directions import MORE
+from reluctant.audit.known import OF_CREASES, Known
+from reluctant.audit.leaks import open_steps
+from reluctant.audit.owner import SATURATED
+from reluctant.audit.record import LeakKind, Level, Reason
+from reluctant.audit.recovered import accuracy_of
+from reluctant.audit.settling import is_unlucky
+from reluctant.audit.states import State
+from reluctant.domains import Domain
+from reluctant.errors import ReluctantError
+from reluctant.interface import Interface
+from reluctant.interface.diagnoses import NOISIEST_READ
+from reluctant.interface.digits import ENOUGH_DECIMALS
+from reluctant.interface.whole_numbers import Whole
+from reluctant.messages import Diagnosis, Remedy
+from reluctant.oracles import Kind
+from reluctant.results import Ended, Outcome, Result
+
+__all__ = ["clipped_inputs", "copy_reasons", "ending_of", "error_diagnosis", "interface_reason"]
+
+LONGEST_QUOTE = 300  # characters of what a target says
+REBUILDING = ("health", "span", "extraction", "learning", "training")  # steps that say what can be taken
+STOPS = (State.STOPPED, State.NOT_BEGUN)
+OF_DIGITS = (Outcome.LOW_PRECISION, Outcome.RANK_UNCLEAR)  # outcomes that more digits would change
+
+ANOTHER_SEED = Remedy("another-seed", "audit", {"rng": None})
+GIVE_DOMAIN = Remedy("give-domain", "audit", {"domain": None})
+MORE_BUDGET = Remedy("more-budget", "audit", {"budget": None})
+READ_LINK = Remedy("read-link", "audit", {"link": None})
+MORE_DIGITS = Remedy("more-digits", "audit", {"precision": "float64"})
+
+REMEDIES: dict[Outcome, tuple[Remedy, ...]] = {
+    Outcome.OUT_OF_BUDGET: (MORE_BUDGET,),
+    Outcome.UNVERIFIED: (ANOTHER_SEED,),
+    Outcome.SPAN_PARTIAL: (ANOTHER_SEED, GIVE_DOMAIN),
+    Outcome.CONSTANT: (GIVE_DOMAIN,),
+    Outcome.ONE_LABEL: (GIVE_DOMAIN,),
+    Outcome.NON_FINITE: (GIVE_DOMAIN,),
+    Outcome.OUT_OF_REACH: (GIVE_DOMAIN,),
+    Outcome.NOT_PIECEWISE_LINEAR: (READ_LINK,),
+    Outcome.WRONG_LINK: (READ_LINK,),
+}
+
+
+def ending_of(run: Ended, known: Known) -> Diagnosis:
+    """How the method of a step ended, for the owner of the model."""
+    if "training" in run.evidence:
+        return _of_training(run)
+    if MORE in run.evidence:
+        return Diagnosis("span-with-copy", {"directions": int(run.evidence[MORE])})
+    health = run.evidence.get("health")
+    said = _of_few_digits(run, known.health) or _of_outcome(run, known)
+    more_digits = run.outcome in OF_DIGITS and health is not None and health.more_digits
+    return Diagnosis(said.slug, said.fields, (*said.remedies, MORE_DIGITS)) if more_digits else said
+
+
+def _of_training(run: Ended) -> Diagnosis:
+    """Of a network that was trained on the answers: whether it is a copy."""
+    if run.outcome is Outcome.LEARNED:
+        return Diagnosis("trained-copy")
+    if run.outcome is Outcome.NOT_ACCURATE and is_near(run):
+        return Diagnosis("trained-perhaps-a-copy", _closeness_fields(run), (ANOTHER_SEED,))
+    if run.outcome is Outcome.NOT_ACCURATE:
+        return Diagnosis("trained-no-copy")
+    if run.outcome is Outcome.OUT_OF_BUDGET:
+        return Diagnosis("trained-on-fewer-rows", remedies=(MORE_BUDGET,))
+    return Diagnosis(run.outcome.slug)
+
+
+def _closeness_fields(run: Ended) -> dict[str, Any]:
+    found = closeness(run.evidence["accuracy"].to_dict())
+    assert found is not None
+    return {"seen": found.seen, "most": found.most, "allowed": found.allowed, "labels": found.labels} | (
+        {} if found.alone is None else {"alone": found.alone}
+    )
+
+
+def _of_outcome(run: Ended, known: Known) -> Diagnosis:
+    """The outcome itself, with what the target said or how far off the best network is."""
+    saturates = known.linked and run.outcome in SATURATED
+    fields: dict[str, Any] = {"saturates": True} if saturates else {}
+    if run.outcome is Outcome.NOT_ACCURATE and isinstance(run, Result):
+        fields["typical_error"] = accuracy_of(run)["typical"]
+    if run.outcome is Outcome.TARGET_FAILED and run.evidence.get("error"):
+        fields["message"] = str(run.evidence["error"])[:LONGEST_QUOTE]
+    return Diagnosis(run.outcome.slug, fields, () if saturates else REMEDIES.get(run.outcome, ()))
+
+
+def _of_few_digits(run: Ended, interface: Interface | None) -> Diagnosis | None:
+    """Why answers with few digits gave nothing, refused or tried; None where it was not that.
+
+    interface: its numbers are given where it is refused for the same, so that every step gives the same ones.
+    """
+    if is_unlucky(run):
+        return Diagnosis("few-digits-in-vain", remedies=(ANOTHER_SEED,))
+    health = run.evidence.get("health")
+    if run.outcome is Outcome.TOO_NOISY and health is not None:
+        refused = interface is not None and interface.refusal is Outcome.TOO_NOISY
+        return _too_much_noise(interface if interface is not None and refused else health)
+    if run.outcome is not Outcome.LOW_PRECISION or health is None:
+        return None
+    if health.behind is not None and health.behind.too_coarse:
+        return _unreadable(health.behind.link, health.behind.decimals, health.behind.number_format)
+    return Diagnosis("too-few-digits", _limit_of_digits(health) | _noise_inside_bounds(health))
+
+
+def _unreadable(link: str | None, decimals: int | None, number_format: str) -> Diagnosis:
+    return Diagnosis("values-unreadable", {"link": link, "decimals": decimals, "number_format": number_format})
+
+
+def _too_much_noise(health: Interface) -> Diagnosis | None:
+    """What hides the structure of answers: noise, or few decimals; None where it is neither."""
+    if not health.deterministic:
+        return Diagnosis("answers-too-noisy", {"noise": health.fresh_noise})
+    return None if health.decimals is None else Diagnosis("answers-too-coarse", {"decimals": health.decimals})
+
+
+def _limit_of_digits(health: Interface) -> dict[str, Any]:
+    """What limits the digits of the answers: decimals, noise or the number format, the coarsest of them."""
+    behind = health.behind
+    decimals, number_format = (
+        (health.decimals, health.number_format) if behind is None else (behind.decimals, behind.number_format)
+    )
+    fields: dict[str, Any] = {"link": None if behind is None else behind.link}
+    if decimals is None and not health.deterministic:
+        return fields | {"limit": "fresh-noise", "noise": health.fresh_noise}
+    if decimals is None and number_format == "float64":
+        return fields | {"limit": "noise", "noise": health.noise.absolute}
+    if decimals is None:
+        return fields | {"limit": "number-format", "number_format": number_format}
+    return fields | {"limit": "decimals", "decimals": decimals}
+
+
+def _noise_inside_bounds(health: Interface) -> dict[str, Any]:
+    """Inside bounds: how much noise lines are read with, and how much there is, both of the answers' deviation."""
+    noise = health.noise.at(health.spread) / health.spread if health.spread > 0 else 0.0
+    if health.largest_scale is not None or noise <= NOISIEST_READ:
+        return {}
+    return {"most_noise": NOISIEST_READ, "relative_noise": noise}
+
+
+def interface_reason(health: Interface, *, saturates: bool = False) -> Diagnosis | None:
+    """Why an interface is refused; None where it is not."""
+    refusal = health.refusal
+    if refusal is None:
+        return None
+    if refusal is Outcome.PIECEWISE_CONSTANT and health.answers is Kind.LABELS:
+        return Diagnosis("labels-or-numbers" if health.whole is Whole.UNTOLD else "answers-are-labels")
+    if health.in_steps:
+        return Diagnosis("answers-in-steps")
+    if refusal is Outcome.CONSTANT:
+        return Diagnosis("same-near") if health.others_far else Diagnosis("all-the-same", remedies=(GIVE_DOMAIN,))
+    of_a_link = refusal is Outcome.NOT_PIECEWISE_LINEAR and health.are_of_a_link
+    if of_a_link and health.decimals is not None and health.decimals < ENOUGH_DECIMALS:
+        return _unreadable("tanh" if health.tanh else None, health.decimals, health.number_format)
+    noisy = _too_much_noise(health) if refusal is Outcome.TOO_NOISY else None
+    return noisy or Diagnosis(refusal.slug, {"saturates": True} if saturates and refusal in SATURATED else {})
+
+
+def clipped_inputs(box: Domain) -> Diagnosis:
+    """Inputs that the target clips: inside their bounds there is more to find."""
+    low, high = float(box.low), float(box.high)
+    return Diagnosis(
+        "clipped-inputs", {"low": low, "high": high}, (Remedy("give-domain", "audit", {"domain": (low, high)}),)
+    )
+
+
+def error_diagnosis(error: Exception) -> Diagnosis:
+    """What a step failed with: the slug of an error of this package, or the type of any other, and what it says."""
+    slug = error.slug if isinstance(error, ReluctantError) else type(error).__name__
+    return Diagnosis("step-failed", {"error": slug, "message": str(error)})
+
+
+def copy_reasons(known: Known, level: Level) -> tuple[Reason, ...]:
+    """Why there is no copy; beside a close one, why there is no exact one."""
+    found: list[Reason] = []
+    if level is Level.EXACT or "open" in known.said:
+        return ()
+    if level is Level.APPROXIMATE:
+        run = known.extraction
+        found += [Reason(Diagnosis("rows-ran-out", {"steps": ("extraction",)}), "extraction")] if known.needed else []
+        few = None if run is None or run.outcome is not Outcome.LOW_PRECISION else _of_few_digits(run, None)
+        found += [] if few is None else [Reason(few, "extraction")]
+    else:
+        found += _why_not(known)
+    return tuple(_once([*found, *(Reason(each) for each in _elsewhere(known))]))
+
+
+def _once(reasons: list[Reason]) -> Iterator[Reason]:
+    """A reason that several steps have is given once."""
+    seen: list[Diagnosis] = []
+    for reason in reasons:
+        if reason.diagnosis not in seen:
+            seen.append(reason.diagnosis)
+            yield reason
+
+
+def _why_not(known: Known) -> list[Reason]:
+    stopped = [
+        Reason(Diagnosis(slug, {"steps": steps}))
+        for slug, state in (("steps-broken-off", State.STOPPED), ("steps-not-begun", State.NOT_BEGUN))
+        if (steps := tuple(step for step in REBUILDING if known.states.get(step) is state))
+    ]
+    if known.health is None:
+        failed = known.ended.get("health")
+        return stopped or ([] if failed is None else [Reason(failed, "health")])
+    told = [step for step in REBUILDING if known.states.get(step) not in STOPS and step not in known.short_of_rows]
+    asked = ["extraction", "learning", "training", *open_steps(known, LeakKind.SPAN)]
+    found = [Reason(said, step) for step in asked if step in told and (said := _how_it_ended(known, step)) is not None]
+    short = Diagnosis("rows-ran-out", {"steps": known.short_of_rows}, (MORE_BUDGET,))
+    return [*found, *([Reason(short)] if known.short_of_rows else []), *stopped]
+
+
+def _how_it_ended(known: Known, step: str) -> Diagnosis | None:
+    run: Ended | None = {
+        "extraction": known.extraction, "learning": known.learning, "training": known.training, "span": known.span,
+    }[step]  # fmt: skip
+    if step == "training" and isinstance(run, Result) and run.network is not None and run is not known.copy:
+        perhaps = is_near(run)  # the rest is said of the network itself
+        return Diagnosis("trained-perhaps-a-copy", _closeness_fields(run), (ANOTHER_SEED,)) if perhaps else None
+    if known.clipped is not None and step in OF_CREASES:
+        return None  # for a reason that is given for all of them
+    if step in known.timed_out:
+        return Diagnosis("time-ran-out", {"step": step})
+    if run is not None:
+        part = known.part is not None and known.part.confirmed > 0
+        if run.outcome is Outcome.PARTIAL and part:
+            return None
+        return _of_few_digits(run, known.health) or _of_outcome(run, known)
+    if known.health is not None and known.refusal is not None:
+        if known.changes:
+            return Diagnosis("rare-labels", remedies=(ANOTHER_SEED, GIVE_DOMAIN))
+        return interface_reason(known.health, saturates=known.linked)
+    ended = known.ended.get(step)
+    if known.settled(step):
+        return ended if step == "extraction" else None
+    return Diagnosis("step-not-ended", {"step": step, "why": None if ended is None else ended.to_dict()})
+
+
+def _elsewhere(known: Known) -> Iterator[Diagnosis]:
+    """Where more would be seen: inside the range of clipped inputs, behind a link that nobody gave."""
+    if known.clipped is not None:
+        yield clipped_inputs(known.clipped)
+    elif known.may_be_clipped:
+        yield Diagnosis("may-be-clipped", remedies=(GIVE_DOMAIN,))
+    if known.perhaps_numbers:
+        yield Diagnosis("rounded-numbers" if known.whole is Whole.SCORES else "maybe-rounded-numbers")
+    health = known.health
+    if known.unread:
+        percent = health is not None and health.percent and not known.before_a_tanh
+        options: dict[str, Any] = {"link": "tanh" if known.before_a_tanh else "sigmoid"}
+        options |= {"percent": True} if percent else {}
+        yield Diagnosis("unread-link", dict(options), (Remedy("read-link", "audit", options),))
+    elif known.unexplained:
+        ends = health is not None and health.constant_beyond is not None
+        yield Diagnosis("squashed-far-out" if ends else "curved-inside", remedies=(READ_LINK,) if ends else ())

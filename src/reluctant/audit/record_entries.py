@@ -1,0 +1,443 @@
+"""The record made from what an audit knows: each part of it from the findings of its steps."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from reluctant._version import __version__
+from reluctant.adversarial import Flip
+from reluctant.audit import record as rec
+from reluctant.audit.closeness import closeness
+from reluctant.audit.directions import MORE
+from reluctant.audit.endings import ending_of
+from reluctant.audit.expected import expected_cost
+from reluctant.audit.known import Known
+from reluctant.audit.leak import OF_LABELS, Leak, Rebuilt
+from reluctant.audit.leaking import BUDGET
+from reluctant.audit.leaks import smallest_flip
+from reluctant.audit.picture_data import ErrorHistogram, LinePicture, Pictures, PlanePicture, SearchPicture
+from reluctant.audit.pictures import first_layer_images, rounded
+from reluctant.audit.probing import GRADIENTS, gradient_from
+from reluctant.audit.rebuilding import ALL_NEURONS
+from reluctant.audit.recovered import accuracy_of, cost, is_trained, method_of
+from reluctant.audit.settling import is_unlucky
+from reluctant.audit.states import State
+from reluctant.audit.sweep import Sweep
+from reluctant.audit.trained import gives_labels
+from reluctant.audit.verdict import judge_facts
+from reluctant.interface import Interface
+from reluctant.learning.student.student_error import HeldOutError
+from reluctant.messages import Diagnosis
+from reluctant.networks.network import ELEMENTWISE_LINKS
+from reluctant.oracles import Facts
+from reluctant.results import Ended, Outcome, Result
+from reluctant.span import Span
+
+__all__ = ["KNOWN_NAMES", "interface_facts", "make_record", "run_facts", "span_facts", "sweep_facts"]
+
+SMALL_INPUT = 4096  # numbers of an input that is written into the record
+ATLAS, NIST, OWASP = "MITRE ATLAS", "NIST AI 100-2", "OWASP Machine Learning Security Top 10"
+
+KNOWN_NAMES = (
+    rec.KnownName("AML.T0040", "AI Model Inference API Access", ATLAS),
+    rec.KnownName("AML.T0024.002", "Extract AI Model", ATLAS, rec.LeakKind.EXTRACTABLE),
+    rec.KnownName("AML.T0043.001", "Black-Box Optimization", ATLAS, rec.LeakKind.FLIPPABLE),
+    rec.KnownName("AML.M0002", "Passive AI Output Obfuscation", ATLAS),
+    rec.KnownName("AML.M0004", "Restrict Number of AI Model Queries", ATLAS, rec.LeakKind.APPROXIMABLE),
+    rec.KnownName("NIST AI 100-2", "Model extraction", NIST, rec.LeakKind.EXTRACTABLE),
+    rec.KnownName("ML05:2023", "Model Theft", OWASP, rec.LeakKind.APPROXIMABLE),
+)
+
+# Evidence that has fields of its own in the record, or pictures.
+TYPED = (
+    "health", "verification", "precision", "accuracy", "certificate", "risk", "training", "inside", "answers", "link",
+    "own link", "limits", "reason", "error", "labels", "reach", MORE,
+)  # fmt: skip
+
+
+def finite(value: Any) -> float | None:
+    """A number that JSON can hold."""
+    return None if value is None or not np.isfinite(value) else float(value)
+
+
+def make_record(audit: Any) -> rec.AuditRecord:
+    """The record of an `Audit`."""
+    known: Known = audit.known
+    facts = audit.facts
+    return rec.AuditRecord(
+        seed=audit.seed,
+        ok=audit.ok,
+        versions=rec.Versions(__version__, np.__version__, platform.python_version()),
+        target=_target(known, facts, audit.name, audit.classes),
+        queries=rec.Queries(
+            audit.queries, {name: rec.StageRows(row.asked, row.sent, row.replayed) for name, row in audit.rows.items()}
+        ),
+        budget=audit.budget,
+        verdict=judge_facts(known),
+        steps=tuple(
+            rec.StepFacts(step.step, step.state, step.diagnosis, step.queries, step.seconds, step.allowed)
+            for step in audit.steps
+        ),
+        repeat=rec.Repeat(audit.repeat, audit.seed, audit.written.get("record"), audit.written.get("page")),
+        price=_price(audit.price, audit.queries),
+        stopped=_stop(audit.steps, audit.recorded),
+        interface=None if known.health is None else interface_facts(known.health),
+        served=None if known.served is known.health or known.served is None else interface_facts(known.served),
+        span=None if known.span is None else span_facts(known.span, known),
+        extraction=run_facts(known.extraction, known, "extraction"),
+        part=None
+        if known.part is None
+        else rec.PartFacts(known.part.neurons, known.part.confirmed, known.part.weights),
+        learning=run_facts(known.learning, known, "learning"),
+        training=run_facts(known.training, known, "training"),
+        flip=_flip(known),
+        linearity=_linearity(known.linearity),
+        recovered=_recovered(known, audit.outputs, audit.price, audit.rate),
+        expected=None if facts is None else expected_cost(known, facts, audit.price, audit.rate),
+        rows_needed=known.needed_rows,
+        truth=_truth(known.truth),
+        defenses=None if known.sweep is None else sweep_facts(known.sweep),
+        pictures=_pictures(known),
+        limits=tuple(_limits(known, facts, audit.queries, audit.budget)),
+        names=KNOWN_NAMES,
+    )
+
+
+def _target(known: Known, facts: Facts | None, name: str, classes: tuple[str, ...]) -> rec.Target:
+    if facts is None:
+        return rec.Target(name)
+    written = known.written
+    return rec.Target(
+        facts.name, facts.dim, facts.outputs, str(facts.dtype), str(facts.kind), rec.Bounds.of(facts.domain),
+        facts.identity, tuple(classes) if classes and not known.without else None, known.link,
+        known.link != known.given.link, None if known.reach is None else rec.Bounds.of(known.reach),
+        None if known.clipped is None else rec.Bounds.of(known.clipped),
+        percent=written is not None and written.percent, among_nan=written is not None and written.among_nan,
+        outputs_left_out=known.without, output=known.given.output, noisy=known.noisy,
+        may_be_sigmoids=known.may_be_sigmoids,
+        may_be_percent=known.served is not None and known.served.percent and known.may_be_sigmoids,
+        may_be_clipped=known.may_be_clipped, may_be_numbers=known.perhaps_numbers, squashed=known.unexplained,
+    )  # fmt: skip
+
+
+def _price(price: Mapping[str, Any] | None, queries: int) -> rec.Price | None:
+    if price is None:
+        return None
+    return rec.Price(float(price["per thousand"]), str(price.get("currency") or ""), cost(queries, dict(price)))
+
+
+def _stop(steps: Any, recorded: bool) -> rec.Stop | None:
+    at = next((k for k, step in enumerate(steps) if step.state is State.STOPPED), None)
+    return None if at is None else rec.Stop(steps[at].step, at + 1, len(steps), recorded)
+
+
+def interface_facts(health: Interface) -> rec.InterfaceFacts:
+    """What was measured of an interface."""
+    behind, told = health.behind, health.told
+    return rec.InterfaceFacts(
+        str(health.shape), health.deterministic, finite(health.fresh_noise),
+        rec.NoiseFacts(finite(health.noise.absolute), finite(health.noise.relative)),
+        tuple(rec.NoiseReadingFacts(each.scale, finite(each.sd), finite(each.magnitude)) for each in health.readings),
+        finite(health.spread), health.decimals, health.number_format, str(health.answers), health.nonfinite,
+        finite(health.largest_scale), finite(health.constant_beyond), health.queries,
+        None if health.refusal is None else health.refusal.slug,
+        None if behind is None else rec.Behind(
+            behind.link, behind.decimals, behind.number_format, behind.certain, behind.too_coarse
+        ),
+        None if told is None else rec.TopClasses(told.largest, told.classes),
+        health.percent, health.tanh, None if health.whole is None else str(health.whole), health.in_steps,
+        tuple(health.class_columns), health.others_far, health.saturated, health.are_of_a_link, health.more_digits,
+    )  # fmt: skip
+
+
+def _ending(run: Ended, known: Known) -> dict[str, Any]:
+    rest = {
+        name.replace(" ", "_"): value.to_dict() if hasattr(value, "to_dict") else value
+        for name, value in run.evidence.items()
+        if name not in TYPED and not name.endswith(" search")
+    }
+    return {
+        "outcome": run.outcome.slug, "ok": run.ok, "stage": run.stage, "queries": run.queries,
+        "diagnosis": ending_of(run, known), "evidence": rec.as_plain(rest),
+    }  # fmt: skip
+
+
+def span_facts(span: Span, known: Known) -> rec.SpanFacts:
+    """What span recovery ended with."""
+    return rec.SpanFacts(
+        **_ending(span, known), rank=span.rank, inputs=span.subspace.dim,
+        invisible_share=finite(span.subspace.invisible_share), margin=finite(span.margin), angle=finite(span.angle),
+        from_labels="labels" in span.evidence, of_the_copy=int(span.evidence.get(MORE, 0)),
+    )  # fmt: skip
+
+
+def run_facts(run: Result | None, known: Known, step: str) -> rec.RunFacts | None:
+    """How a run that looks for a network ended; None without one."""
+    if run is None:
+        return None
+    evidence, network = run.evidence, run.network
+    accuracy, training, limits = (evidence.get(name) for name in ("accuracy", "training", "limits"))
+    held_out = _held_out(accuracy) if isinstance(accuracy, HeldOutError) else None
+    return rec.RunFacts(
+        **_ending(run, known),
+        network=None if network is None else rec.NetworkShape(
+            tuple(network.widths), network.parameters, network.skip is not None
+        ),
+        verification=_verification(evidence.get("verification")), precision=_precision(evidence.get("precision")),
+        accuracy=None if accuracy is None or held_out is not None else rec.LearnedAccuracy(
+            finite(accuracy.error), finite(accuracy.low), finite(accuracy.high), accuracy.confidence, accuracy.points
+        ),
+        held_out=held_out, certificate=_certificate(evidence.get("certificate")),
+        risk=None if evidence.get("risk") is None else rec.MissedBump(**evidence["risk"].to_dict()),
+        training=None if training is None else rec.TrainingFacts(
+            tuple(training.hidden), training.rows, training.steps, bool(training.short), training.hurried
+        ),
+        inside=evidence.get("inside"), answers=evidence.get("answers"), link=evidence.get("link"),
+        own_link=evidence.get("own link"), limits=None if not limits else str(limits),
+        timed_out=step in known.timed_out,
+    )  # fmt: skip
+
+
+def _verification(checked: Any) -> rec.VerificationFacts | None:
+    if checked is None:
+        return None
+    use = checked.at_use
+    return rec.VerificationFacts(
+        checked.ok, checked.points, finite(checked.max_error), finite(checked.rms_error), finite(checked.tol),
+        finite(checked.bound), finite(checked.share), checked.confidence, checked.untested, checked.undecided,
+        checked.only_inside,
+        None if use is None else rec.AtUse(use.asked, use.points, use.differing, finite(use.largest)),
+    )  # fmt: skip
+
+
+def _precision(left: Any) -> rec.PrecisionFacts | None:
+    if left is None:
+        return None
+    return rec.PrecisionFacts(
+        left.ok, *(finite(each) for each in (left.noise, left.residual, left.error, left.ratio, left.cost))
+    )
+
+
+def _certificate(found: Any) -> rec.CertificateFacts | None:
+    if found is None:
+        return None
+    return rec.CertificateFacts(
+        found.width, finite(found.weight_errors.max()) if found.width else None,
+        finite(found.resolution) if found.width else None, finite(found.radius), finite(found.condition), found.sums,
+        found.layer, found.estimated,
+    )  # fmt: skip
+
+
+def _held_out(measured: HeldOutError) -> rec.HeldOut:
+    close, own, data = closeness(measured.to_dict()), measured.own, measured.to_dict()
+    return rec.HeldOut(
+        measured.points, finite(measured.error), finite(measured.high), measured.agreement, measured.differing,
+        measured.commonest, None if own is None else rec.OwnErrorFacts(own.error, own.high, own.noise),
+        measured.repeated, measured.labelled, finite(measured.of_copy), measured.is_bound, gives_labels(data),
+        None if close is None else rec.Closeness(
+            close.seen, close.most, close.allowed, close.labels, close.is_open, close.alone
+        ),
+    )  # fmt: skip
+
+
+def _flip(known: Known) -> rec.FlipFacts | None:
+    """The smallest flip, with its inputs where they are small; how every try went, and by what."""
+    best = smallest_flip(known)
+    if best is None:
+        return None
+    small = len(best.start) <= SMALL_INPUT
+    by, before = gradient_from(known)
+    sizes = [flip.relative_size for flip in known.flips if flip.ok]
+    return rec.FlipFacts(
+        **_ending(best, known), size=finite(best.size), relative_size=finite(best.relative_size),
+        scaled_size=finite(best.scaled_size), classes=best.classes,
+        margins=None if best.margins is None else (finite(best.margins[0]), finite(best.margins[1])),
+        threshold=finite(best.evidence.get("threshold")),
+        start=tuple(best.start.tolist()) if small else None,
+        x=tuple(best.x.tolist()) if small and best.x is not None else None,
+        tries=tuple(map(_try, known.flips)), median_relative_size=finite(np.median(sizes)) if sizes else None,
+        by=by, queries_before=before,
+    )  # fmt: skip
+
+
+def _try(flip: Flip) -> rec.FlipTry:
+    return rec.FlipTry(flip.outcome.slug, flip.ok, finite(flip.relative_size), flip.classes, flip.queries)
+
+
+def _linearity(data: Mapping[str, Any] | None) -> rec.Linearity | None:
+    if data is None:
+        return None
+    curves = {name: tuple(finite(value) for value in data[name]) for name in ("random", "along")}
+    beside = data["random networks"]
+    return rec.Linearity(
+        tuple(data["radii"]), curves["random"], curves["along"], finite(data["floor"]), finite(data["linear radius"]),
+        finite(data["linear radius along"]), data["queries"], data["inputs"], GRADIENTS[data["by"]],
+        None if beside is None else tuple(beside),
+    )  # fmt: skip
+
+
+def _truth(data: Mapping[str, Any] | None) -> rec.Truth | None:
+    if data is None:
+        return None
+    return rec.Truth(
+        data["file"], tuple(data["widths"]), data["parameters"], data["neurons found"], data["neurons"],
+        data["neurons of"] == ALL_NEURONS, finite(data["largest error"]), finite(data["largest weight error"]),
+    )  # fmt: skip
+
+
+def _recovered(known: Known, outputs: int, price: Any, rate: float | None) -> rec.Recovered | None:
+    """The copy with the link it is written with: a classifier has its classes back."""
+    run = known.copy
+    if run is None or run.network is None:
+        return None
+    network, trained = run.as_written(known.written_link), is_trained(run)
+    return rec.Recovered(
+        method_of(run), run.outcome is Outcome.RECOVERED, network.link, tuple(network.widths),
+        network.skip is not None, network.parameters, copy_error(run), run.queries,
+        None if trained else run.queries / network.parameters,
+        None if trained else run.queries * outputs / network.parameters,
+        cost(run.queries, price), None if rate is None else run.queries / rate,
+    )  # fmt: skip
+
+
+def copy_error(run: Result) -> rec.CopyError:
+    """How far off a network is, and what that is known by."""
+    found, accuracy = accuracy_of(run), run.evidence.get("accuracy")
+    fields: dict[str, Any] = {}
+    if run.evidence.get("precision") is not None and run.ok:
+        kind = rec.ErrorKind.EVERY_DIGIT
+    elif run.outcome is Outcome.RECOVERED and found["largest"] is not None:
+        kind = rec.ErrorKind.DIGITS
+        fields["digits"] = int(-np.log10(max(found["largest"], np.finfo(np.float64).eps)))
+    elif isinstance(accuracy, HeldOutError):
+        kind = rec.ErrorKind.HELD_OUT
+        labels = accuracy.of_copy is None or accuracy.tells_labels
+        fields = {"is_bound": accuracy.is_bound} | (
+            {"agreement": accuracy.agreement, "commonest": accuracy.commonest} if labels else {}
+        )
+    else:
+        kind = rec.ErrorKind.RMS if accuracy is not None else rec.ErrorKind.UNVERIFIED
+    largest, typical, own = (finite(found[name]) for name in ("largest", "typical", "own"))
+    return rec.CopyError(kind, largest, typical, found["inputs"], own, inside=found["inside"], **fields)
+
+
+def sweep_facts(sweep: Sweep) -> rec.SweepFacts:
+    """The defense sweep."""
+    return rec.SweepFacts(
+        rec.StandsFor(sweep.stands_for), BUDGET,
+        rec.SweepInputs(sweep.count, sweep.sampled, None if sweep.domain is None else rec.Bounds.of(sweep.domain)),
+        tuple(_row(row, sweep.digits(row)) for row in sweep.rows),
+        tuple(rec.FailedDefense(name, *_parted(why)) for name, why in sweep.failed), sweep.open,
+        None if sweep.cheapest is None else sweep.cheapest.defense,
+    )  # fmt: skip
+
+
+def _parted(why: str) -> tuple[str, str]:
+    error, _, message = why.partition(": ")
+    return error, message
+
+
+def _row(row: Leak, digits: float | None) -> rec.DefenseRow:
+    honest, span, best = row.honest, row.span, row.rebuilt
+    return rec.DefenseRow(
+        row.defense,
+        rec.HonestFacts(finite(honest.rms_error), finite(honest.max_error), finite(honest.agreement), honest.rows),
+        finite(digits),
+        None if span is None else rec.RowSpan(
+            span.outcome.slug, span.ok, span.rank, span.subspace.dim, finite(span.angle), span.queries,
+            bool(span.evidence.get(OF_LABELS)),
+        ),
+        tuple(_trial(each, each.result.queries) for each in row.tried),
+        None if best is None else _trial(best, row.queries),
+        _student(row), row.stopped, row.no_method, row.cut,
+    )  # fmt: skip
+
+
+def _trial(tried: Rebuilt, queries: int) -> rec.Trial:
+    return rec.Trial(
+        tried.method, tried.result.outcome.slug, tried.result.ok, finite(tried.error), finite(tried.largest),
+        finite(tried.agreement), queries, tried.copied, tried.settled, tried.undecided, tried.refused,
+        is_unlucky(tried.result),
+    )  # fmt: skip
+
+
+def _student(row: Leak) -> rec.Student | None:
+    trained, data = row.trained, row.student
+    if trained is None or data is None:
+        return None
+    return rec.Student(
+        trained.result.outcome.slug, trained.result.ok, finite(trained.error), finite(trained.largest),
+        finite(trained.agreement), finite(trained.commonest), finite(data["held out error"]),
+        finite(data["held out labels"]), data["queries"], trained.cut, trained.reused, trained.copied,
+    )  # fmt: skip
+
+
+def _pictures(known: Known) -> Pictures:
+    search = None if known.extraction is None else known.extraction.evidence.get("line search")
+    line, plane = known.line, known.plane
+    return Pictures(
+        None if line is None else LinePicture(**_tuples(line)),
+        None if plane is None else PlanePicture(**_tuples(plane)),
+        first_layer_images(known.network, known.given.shape),
+        tuple(ErrorHistogram(**_tuples(each)) for each in known.errors),
+        None if search is None else _search(search.to_dict()),
+    )  # fmt: skip
+
+
+def _search(data: dict[str, Any]) -> SearchPicture:
+    drawn = {name: rounded(np.asarray(data[name])) for name in ("t", "answers", "creases")}
+    drawn["answers"] = [[finite(value) for value in row] for row in drawn["answers"]]
+    whole = {name: data[name] for name in ("round", "known")} | {"found_in_round": data["found in round"]}
+    return SearchPicture(scale=data["scale"], **_tuples(drawn | whole))
+
+
+def _tuples(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _tupled(value) for name, value in data.items()}
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(_tupled(each) for each in value) if isinstance(value, list) else value
+
+
+def _limits(known: Known, facts: Facts | None, queries: int, budget: int) -> Iterator[Diagnosis]:
+    """What was assumed and what could be missed: how far the audit asked, how it read answers, what parts leave out."""
+    if facts is None:
+        yield Diagnosis("nothing-asked")
+        return
+    inside = None if known.extraction is None else known.extraction.evidence.get("inside")
+    place = (known.reach or facts.domain).describe()
+    yield Diagnosis("asked", {"queries": queries, "budget": budget, "domain": place, "inside": inside})
+    yield Diagnosis("relu-methods")
+    swept = known.sweep is not None and any(row.trained is not None for row in known.sweep.rows)
+    yield Diagnosis("one-recipe" if swept or known.training is not None else "training-not-tried")
+    yield Diagnosis("no-proof")
+    if known.without:
+        yield Diagnosis("class-outputs-left-out", {"outputs": known.without})
+    if known.reach is not None:
+        yield Diagnosis("range-found", {"domain": known.reach.describe()})
+    yield from _limits_of_links(known)
+    for step, run in (("extraction", known.extraction), ("learning", known.learning), ("training", known.training)):
+        parts = ("limits", "certificate", "risk") if run is not None else ()
+        yield from (Diagnosis(f"method-{part}", {"step": step}) for part in parts if run and run.evidence.get(part))
+    yield from (Diagnosis("rows-left-out", {"picture": name, "rows": rows}) for name, rows in known.left_out.items())
+    if known.flips:
+        yield Diagnosis("one-gradient-step")
+    if known.sweep is not None:
+        yield Diagnosis("sweep-inputs", {"sampled": known.sweep.sampled, "inputs": known.sweep.count})
+    if known.truth is not None:
+        yield Diagnosis("truth-apart")
+
+
+def _limits_of_links(known: Known) -> Iterator[Diagnosis]:
+    if known.written is not None and known.written.percent:
+        yield Diagnosis("in-percent")
+    if known.written is not None and known.written.among_nan:
+        yield Diagnosis("among-nan")
+    if known.linked:
+        yield Diagnosis("read-through-link", {"link": known.link, "all": known.refusal is None, "noisy": known.noisy})
+    if known.network is not None and known.written_link not in ELEMENTWISE_LINKS:
+        yield Diagnosis("first-class-zero")

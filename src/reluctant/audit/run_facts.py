@@ -1,0 +1,388 @@
+"""Facts of the record about the interface and about the methods: how each ended, what speaks for what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from reluctant.messages import Diagnosis
+
+__all__ = [
+    "AtUse",
+    "Behind",
+    "CertificateFacts",
+    "Closeness",
+    "Ending",
+    "FlipFacts",
+    "FlipTry",
+    "GradientFrom",
+    "HeldOut",
+    "InterfaceFacts",
+    "LearnedAccuracy",
+    "Linearity",
+    "MissedBump",
+    "NetworkShape",
+    "NoiseFacts",
+    "NoiseReadingFacts",
+    "OwnErrorFacts",
+    "PartFacts",
+    "PrecisionFacts",
+    "RunFacts",
+    "SpanFacts",
+    "TopClasses",
+    "TrainingFacts",
+    "VerificationFacts",
+]
+
+
+@dataclass(frozen=True)
+class NoiseFacts:
+    """Deviations of answers: so much absolute, so much of their size."""
+
+    absolute: float | None
+    relative: float | None
+
+
+@dataclass(frozen=True)
+class NoiseReadingFacts:
+    """Noise at one scale of the inputs."""
+
+    scale: float
+    sd: float | None
+    magnitude: float | None
+
+
+@dataclass(frozen=True)
+class Behind:
+    """The answers that a link reads values from: their digits, and whether every one of them was certain."""
+
+    link: str | None
+    decimals: int | None
+    number_format: str
+    certain: bool
+    too_coarse: bool
+
+
+@dataclass(frozen=True)
+class TopClasses:
+    """Each answer tells the largest few probabilities, of so many classes."""
+
+    largest: int
+    classes: int
+
+
+@dataclass(frozen=True)
+class InterfaceFacts:
+    """What the interface gives, as `check_health` measured it; the fields are those of what that returns.
+
+    refusal: slug of the outcome that exact methods would end with. of_a_link: probabilities, or answers of a tanh.
+    """
+
+    shape: str
+    deterministic: bool
+    fresh_noise: float | None
+    noise: NoiseFacts
+    readings: tuple[NoiseReadingFacts, ...]
+    spread: float | None
+    decimals: int | None
+    number_format: str
+    answers: str
+    nonfinite: int
+    largest_scale: float | None
+    constant_beyond: float | None
+    queries: int
+    refusal: str | None = None
+    behind: Behind | None = None
+    top_classes: TopClasses | None = None
+    percent: bool = False
+    tanh: bool = False
+    whole: str | None = None
+    in_steps: bool = False
+    class_columns: tuple[int, ...] = ()
+    others_far: bool = False
+    saturated: bool = False
+    of_a_link: bool = False
+    more_digits: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """How a method ended: the slug of its outcome, the stage, the rows it spent, why."""
+
+    outcome: str
+    ok: bool
+    stage: str = ""
+    queries: int = 0
+    diagnosis: Diagnosis | None = None
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpanFacts(Ending):
+    """Directions that the target looks at, of how many inputs.
+
+    from_labels: labels gave them, and values may depend on others. of_the_copy: directions known from the copy alone.
+    margin: what counted as nothing over the weakest direction. angle: how far directions are from true ones, as a sine.
+    """
+
+    rank: int
+    inputs: int
+    invisible_share: float | None = None
+    margin: float | None = None
+    angle: float | None = None
+    from_labels: bool = False
+    of_the_copy: int = 0
+
+
+@dataclass(frozen=True)
+class NetworkShape:
+    """Widths and parameters; skip: with a linear part from input to output."""
+
+    widths: tuple[int, ...]
+    parameters: int
+    skip: bool = False
+
+
+@dataclass(frozen=True)
+class AtUse:
+    """Typical inputs outside the box that was verified: asked, comparable, differing, the largest difference."""
+
+    asked: int
+    points: int
+    differing: int
+    largest: float | None
+
+
+@dataclass(frozen=True)
+class VerificationFacts:
+    """A network compared with the target at new inputs.
+
+    bound: error that no point went beyond. share: the largest part of inputs of one scale that may err by more than it
+    and not have been met, with this confidence. untested: neurons whose crease does not pass the scale of use.
+    """
+
+    ok: bool
+    points: int
+    max_error: float | None
+    rms_error: float | None
+    tol: float | None
+    bound: float | None
+    share: float | None
+    confidence: float
+    untested: int = 0
+    undecided: bool = False
+    only_inside: bool = False
+    at_use: AtUse | None = None
+
+
+@dataclass(frozen=True)
+class PrecisionFacts:
+    """A network from few digits: noise of an answer, what held-out answers leave, its own error at most."""
+
+    ok: bool
+    noise: float | None
+    residual: float | None
+    error: float | None
+    ratio: float | None
+    cost: float | None
+
+
+@dataclass(frozen=True)
+class LearnedAccuracy:
+    """Mean square error under the Gaussian over the variance of the target, with a confidence interval."""
+
+    error: float | None
+    low: float | None
+    high: float | None
+    confidence: float
+    points: int
+
+
+@dataclass(frozen=True)
+class OwnErrorFacts:
+    """The part of a mean square error that is the network's own, its upper end, and the part of the answers' noise."""
+
+    error: float
+    high: float
+    noise: float
+
+
+@dataclass(frozen=True)
+class Closeness:
+    """What is asked of a trained network before it counts as a copy, as a share of one.
+
+    seen: what was seen to differ; most: with what chance may hide; allowed: in a copy. labels: shares are of labels;
+    alone is what the commonest label is right for, where that makes `allowed` smaller. open: close enough as measured,
+    and perhaps not by chance.
+    """
+
+    seen: float
+    most: float
+    allowed: float
+    labels: bool
+    open: bool
+    alone: float | None = None
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """A trained network at fresh inputs.
+
+    error, high: mean square over the variance of the answers, and with what chance may hide; None of labels. of_copy:
+    the network's own part; is_bound: it is known to be below that, and no more. agreement: share of equal labels;
+    differing: of others, chance included; commonest: what one label alone gives; labelled: answers have labels.
+    gives_labels: it surely gives many more labels than one label alone.
+    """
+
+    points: int
+    error: float | None
+    high: float | None
+    agreement: float
+    differing: float
+    commonest: float
+    own: OwnErrorFacts | None
+    repeated: float | None
+    labelled: bool
+    of_copy: float | None
+    is_bound: bool
+    gives_labels: bool
+    closeness: Closeness | None
+
+
+@dataclass(frozen=True)
+class CertificateFacts:
+    """Standard errors and limits of a recovered network, as extraction certifies them."""
+
+    width: int
+    largest_weight_error: float | None
+    resolution: float | None
+    radius: float | None
+    condition: float | None
+    sums: int
+    layer: str
+    estimated: bool
+
+
+@dataclass(frozen=True)
+class MissedBump:
+    """What learning could have missed: bumps narrower than this, with this confidence from so many points."""
+
+    width: float
+    confidence: float
+    points: int
+    added: float | None
+
+
+@dataclass(frozen=True)
+class TrainingFacts:
+    """How a network was trained; few_rows: on fewer rows than wanted; hurried: in fewer steps."""
+
+    hidden: tuple[int, ...]
+    rows: int
+    steps: int
+    few_rows: bool
+    hurried: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFacts(Ending):
+    """A run that looks for a network: the network, and what speaks for it.
+
+    inside: the box that it kept to, in a phrase, where answers saturate elsewhere. answers, link, own_link: what a
+    trained network was trained on, behind which link, and the link of its own where others read answers otherwise.
+    limits: what the method says of its own limits, in a phrase. timed_out: its time was over before it ended.
+    """
+
+    network: NetworkShape | None = None
+    verification: VerificationFacts | None = None
+    precision: PrecisionFacts | None = None
+    accuracy: LearnedAccuracy | None = None
+    held_out: HeldOut | None = None
+    certificate: CertificateFacts | None = None
+    risk: MissedBump | None = None
+    training: TrainingFacts | None = None
+    inside: str | None = None
+    answers: str | None = None
+    link: str | None = None
+    own_link: str | None = None
+    limits: str | None = None
+    timed_out: bool = False
+
+
+@dataclass(frozen=True)
+class PartFacts:
+    """Neurons of a first layer that extraction found, those the target bends at, their weights and biases."""
+
+    neurons: int
+    confirmed: int
+    weights: int
+
+
+class GradientFrom(StrEnum):
+    """What a gradient was taken from."""
+
+    RECOVERED = "recovered-network"
+    TRAINED = "trained-network"
+    QUERIES = "queries"
+    QUERIES_IN_SPAN = "queries-in-span"
+
+
+@dataclass(frozen=True)
+class FlipTry:
+    """One input that was tried."""
+
+    outcome: str
+    ok: bool
+    relative_size: float | None
+    classes: tuple[int, int] | None
+    queries: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlipFacts(Ending):
+    """The smallest flip, and every input that was tried.
+
+    relative_size: of the input's norm; scaled_size: that times the root of the number of inputs. threshold: where one
+    output changes side, None at 0. start, x: the input and the flipped one, where they are not too long. by: what the
+    gradient was taken from, and the queries that this had taken before.
+    """
+
+    size: float | None
+    relative_size: float | None
+    scaled_size: float | None
+    classes: tuple[int, int] | None
+    margins: tuple[float | None, float | None] | None
+    threshold: float | None
+    start: tuple[float, ...] | None
+    x: tuple[float, ...] | None
+    tries: tuple[FlipTry, ...]
+    median_relative_size: float | None
+    by: GradientFrom
+    queries_before: int
+
+    def __post_init__(self) -> None:
+        if self.start is not None and self.x is not None and len(self.start) != len(self.x):
+            raise ValueError("start and x differ in length")
+
+
+@dataclass(frozen=True)
+class Linearity:
+    """Change of the gradient by radius, means over the inputs; random_networks: of random ones of this depth."""
+
+    radii: tuple[float, ...]
+    random: tuple[float | None, ...]
+    along: tuple[float | None, ...]
+    floor: float | None
+    linear_radius: float | None
+    linear_radius_along: float | None
+    queries: int
+    inputs: int
+    by: GradientFrom
+    random_networks: tuple[float, ...] | None
+
+    def __post_init__(self) -> None:
+        curves = (self.random, self.along, self.random_networks)
+        if any(curve is not None and len(curve) != len(self.radii) for curve in curves):
+            raise ValueError("the curves and radii differ in length")
