@@ -21,8 +21,9 @@ from scipy.optimize import nnls
 from reluctant.estimation.measurements import Answers, MeasuredPoint, Widths, parameters
 from reluctant.extraction.any_depth import AnyDepth
 from reluctant.extraction.any_depth.completion import Completion
-from reluctant.extraction.attempts import FAR_POINTS, FEW_NEURONS, HEALTH_LINES, POINTS_FOR_DEEP, points_worth
+from reluctant.extraction.attempts import HEALTH_LINES
 from reluctant.extraction.bounded import Bounded
+from reluctant.extraction.candidate_check import FAR_POINTS, FEW_NEURONS, POINTS_FOR_DEEP, points_worth
 from reluctant.extraction.depth_two.assembly import refit_rows
 from reluctant.extraction.depth_two.base_points import points_needed
 from reluctant.extraction.depth_two.method import DepthTwo, directions_worth
