@@ -1,7 +1,7 @@
 """Measures of the code base: modules, lines, names, and how many files one call enters.
 
-    python scripts/house.py            print them
-    python scripts/house.py --entered  also list the files that `extract` and `audit` enter, in order
+python scripts/house.py            print them
+python scripts/house.py --entered  also list the files that `extract` and `audit` enter, in order
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import ast
 import re
 import statistics
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any
 
 SOURCE = Path(__file__).parents[1] / "src" / "reluctant"
 SHALLOW = 60  # lines: a module below has little behind its face
+AUDIT_BUDGET = 60_000
 SHARED_STEMS = {"__init__", "__main__", "method"}  # a method package names its method so
 
 
@@ -59,12 +61,11 @@ def extract_once() -> None:
 
 def audit_once() -> None:
     import reluctant as rl
-    from reluctant.audit import audit
     from reluctant.bundled import digits_model
-    from reluctant.report import page_of
 
-    with rl.open_oracle(str(digits_model())) as oracle:
-        page_of(audit(oracle, budget=60_000, rng=0, file=digits_model()).to_dict())
+    with rl.open_oracle(str(digits_model())) as oracle, tempfile.TemporaryDirectory() as folder:
+        found = rl.audit(oracle, budget=AUDIT_BUDGET, rng=0, file=digits_model())
+        rl.report(found, Path(folder) / "report.html")
 
 
 def main() -> None:
