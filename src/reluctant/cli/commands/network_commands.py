@@ -36,12 +36,12 @@ def extract(
 ) -> int:
     """Recover the network behind a target exactly, and verify it.
 
-    Any number of layers and outputs, answers in float64. It finds out by itself how many layers there are. A large
-    network with one hidden layer costs about as many answers as it has parameters, verification included (a query
-    brings one answer for each output), a small one some times as many; two layers cost 1.3 queries per parameter with
-    many inputs, 15 and more with few. With --domain nothing outside is asked, and only one hidden layer can be
-    recovered. Exit status 1 if it was not recovered: the outcome is printed, and what was found is
-    written beside the name given, as NAME.partial.onnx.
+    Works for any number of layers and outputs, from answers in float64, and finds the number of layers itself. A large
+    network with one hidden layer costs about one answer per parameter, verification included; a query brings one answer
+    for each output. A small network costs a few times as many. Two hidden layers cost 1.3 queries per parameter with
+    many inputs, 15 and more with few. With --domain it asks nothing outside, and recovers one hidden layer only. Exit
+    status 1 if the network was not recovered: the outcome is printed, and a partial network is written as
+    NAME.partial.onnx.
 
     Example: reluctant extract model.onnx -o copy.onnx --precision float64 --transcript answers
 
@@ -97,12 +97,11 @@ def learn(
 ) -> int:
     """Learn a network with one hidden layer to a given accuracy.
 
-    Its neurons may lie anywhere: this is for what extract does not promise, bumps that no line meets, clusters of
-    neurons that cancel, answers in float32 or rounded. It asks 29 / NARROWEST random points and tries exact extraction.
-    Where that is not verified or does not explain the points, it follows the creases it finds there and fits the rest.
-    The error it prints was measured also where random points never are, close to creases. A bump narrower than the
-    width it prints, or farther out, could have been missed. Exit status 1 if the error is larger than EPS: the best
-    network is then written as NAME.partial.onnx.
+    Use it where extract makes no promise: bumps that no line meets, clusters of neurons that cancel, answers in float32
+    or rounded. It asks 29 / NARROWEST random points and tries exact extraction. If that fails or does not explain the
+    points, it follows the creases near them and fits the rest. The error it prints is also measured close to creases,
+    where random points never are. It may miss a bump that is narrower than the printed width, or farther out. Exit
+    status 1 if the error exceeds EPS: the best network is then written as NAME.partial.onnx.
 
     Example: reluctant learn model.onnx --eps 1e-8 -o copy.onnx
 
@@ -149,10 +148,10 @@ def verify(
 ) -> int:
     """Ask a target where a network could be wrong, and compare.
 
-    Looks at three scales, on the network's creases and beside them. A network that was written with a softmax,
-    sigmoid or tanh is compared behind it: answers of the target are read as --link would read them, without the option,
-    and where they saturate far out inside a box in which they do not. If the target answers values instead, it is
-    compared before its link, and that is said. Exit status 1 if they disagree.
+    Compares at three scales, on the network's creases and beside them. A network written with a softmax, sigmoid or
+    tanh is compared behind it, as --link would, without the option. Where the target's answers saturate far out, it
+    stays inside a box in which they do not. If the target answers values instead, both are compared before the link,
+    and the output says so. Exit status 1 if they disagree.
 
     Example: reluctant verify model.onnx recovered.onnx --precision float64
     """
