@@ -57,7 +57,7 @@ def test_steps_of_stairs_do_not_meet() -> None:
     with pytest.raises(StageFailed, match="do not meet"):
         KinkStore(stairs, DIM, FINE, rng).scan_random(1)
     with pytest.raises(StageFailed, match="told apart"):
-        neurons_on_a_line(rl.open_oracle(stairs, dim=DIM), FINE, rng)
+        neurons_on_a_line(rl.open_oracle(stairs, dim=DIM), FINE, rng, lines=5)
 
 
 def test_weights_of_answers_without_noise_can_be_squared() -> None:

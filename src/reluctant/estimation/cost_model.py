@@ -19,24 +19,16 @@ import numpy as np
 from scipy.optimize import nnls
 
 from reluctant.estimation.measurements import Answers, MeasuredPoint, Widths, parameters
-from reluctant.extraction.any_depth.completion import CHECKED, FEWEST_CHECKED
-from reluctant.extraction.any_depth.method import MANY_INPUTS
+from reluctant.extraction.any_depth import AnyDepth
+from reluctant.extraction.any_depth.completion import Completion
 from reluctant.extraction.attempts import FAR_POINTS, FEW_NEURONS, HEALTH_LINES, POINTS_FOR_DEEP, points_worth
-from reluctant.extraction.bounded.exploration import BATCH_POINTS as EXPLORED
-from reluctant.extraction.bounded.exploration import QUIET_BATCHES
+from reluctant.extraction.bounded import Bounded
 from reluctant.extraction.depth_two.assembly import refit_rows
 from reluctant.extraction.depth_two.base_points import points_needed
-from reluctant.extraction.depth_two.method import FEW_PARAMETERS, POLISHED_SHARE, directions_worth
-from reluctant.extraction.depth_two.scaffold import PROBE_POINTS as PROBED
+from reluctant.extraction.depth_two.method import DepthTwo, directions_worth
 from reluctant.extraction.depth_two.scaffold import stretch_of_regions
+from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.few_digits.extension import starting_points
-from reluctant.extraction.few_digits.method import (
-    MANY_PARAMETERS,
-    MANY_RANDOM_SHARE,
-    RANDOM_SHARE,
-    SHARE_OF_SPENT,
-    FewDigits,
-)
 from reluctant.extraction.few_digits.noisy_line import CROWDED_LINE, MOST_SPARE, ROWS_A_WEIGHT, SPARE_SHARE
 from reluctant.extraction.few_digits.view import (
     FARTHER_LOOKS,
@@ -216,7 +208,7 @@ def fixed_stages(widths: Widths, answers: Answers) -> dict[str, float]:
 
 
 def _is_small(d: int, h: int, m: int) -> bool:
-    return h * (d + 1 + m) <= FEW_PARAMETERS
+    return h * (d + 1 + m) <= DepthTwo.polished_parameters
 
 
 def first_look(d: int, creases: int, m: int) -> dict[str, float]:
@@ -224,10 +216,11 @@ def first_look(d: int, creases: int, m: int) -> dict[str, float]:
     if _is_small(d, creases, m):
         return {
             "scaffold": _line_regions(creases, m) * d if d > 1 else 0.0,
-            "biases": refit_rows(creases, m, POLISHED_SHARE),
+            "biases": refit_rows(creases, m, DepthTwo.polished_share),
         }
     directions = min(directions_worth(d, m, creases), d - 1)
-    return {"scaffold": _line_regions(creases, m) * (directions + 1) if directions else 0.0, "probe": PROBED}
+    scaffold = _line_regions(creases, m) * (directions + 1) if directions else 0.0
+    return {"scaffold": scaffold, "probe": DepthTwo.probe_points}
 
 
 def _line_regions(creases: int, m: int) -> float:
@@ -244,7 +237,8 @@ def _weight_rows(d: int, h: int, m: int) -> dict[str, float]:
     if _is_small(d, h, m):
         return {}
     outputs = {"outputs": float(ROWS_OF_OUTPUTS * h)} if m > 1 else {}
-    return {"main pass": float(points_needed(h, m) * (d + 1)), **outputs, "biases": float(refit_rows(h, m))}
+    biases = float(refit_rows(h, m, DepthTwo.bias_share))
+    return {"main pass": float(points_needed(h, m) * (d + 1)), **outputs, "biases": biases}
 
 
 def _with_verification(stages: dict[str, float], h: int, m: int, small: bool) -> dict[str, float]:
@@ -277,7 +271,11 @@ def _fixed_ends(widths: Widths) -> dict[str, float]:
 def _fixed_three(widths: Widths, answers: Answers) -> dict[str, float]:
     _, h, _, m = widths
     above = (h + parameters(widths[1:])) / m  # a row each, for the last fit
-    return {**_fixed_ends(widths), "exploration": float(EXPLORED * (QUIET_BATCHES + 1)), "fit": above}
+    return {
+        **_fixed_ends(widths),
+        "exploration": float(Bounded.batch_points * (Bounded.quiet_batches + 1)),
+        "fit": above,
+    }
 
 
 def _features_three(widths: Widths, answers: Answers) -> tuple[float, ...]:
@@ -286,7 +284,10 @@ def _features_three(widths: Widths, answers: Answers) -> tuple[float, ...]:
 
 
 def _fixed_any(widths: Widths, answers: Answers) -> dict[str, float]:
-    return {**_fixed_ends(widths), "check": max(float(FEWEST_CHECKED), CHECKED * parameters(widths))}
+    return {
+        **_fixed_ends(widths),
+        "check": max(float(Completion.points), Completion.share * parameters(widths)),
+    }
 
 
 def _features_any(widths: Widths, answers: Answers) -> tuple[float, ...]:
@@ -295,7 +296,7 @@ def _features_any(widths: Widths, answers: Answers) -> tuple[float, ...]:
     A crease is followed in every layer that it could belong to, so neurons count once for each layer after the first.
     """
     coefficients = sum(out * (into + 1) for into, out in pairwise(widths[:-1]))
-    first = widths[0] * widths[1] if widths[0] >= MANY_INPUTS else 0
+    first = widths[0] * widths[1] if widths[0] >= AnyDepth.many_inputs else 0
     neurons, later = sum(widths[1:-1]), len(widths) - 3
     return float(coefficients - first), float(neurons * later), float(first)
 
@@ -356,11 +357,12 @@ def _fixed_rounded(widths: Widths, answers: Answers) -> dict[str, float]:
 def _fixed_float32(widths: Widths, answers: Answers) -> dict[str, float]:
     d, h, m = widths
     short, long = starting_points(h, m)
-    others = max(0, d - 1 - FewDigits().directions)
+    others = max(0, d - 1 - FewDigits.directions)
     extension = float(others * (2 * short + long))
-    share = MANY_RANDOM_SHARE if h * (d + 1 + m) >= MANY_PARAMETERS else RANDOM_SHARE
+    many = h * (d + 1 + m) >= FewDigits.many_parameters
+    share = FewDigits.many_random_share if many else FewDigits.random_share
     spent = extension + (ROWS_A_LINE + ROWS_A_SUBSPACE) * h
-    polish = max(share * h * (d + 1 + m) / m, SHARE_OF_SPENT * spent)
+    polish = max(share * h * (d + 1 + m) / m, FewDigits.spent_share * spent)
     far = FAR_POINTS if h <= FEW_NEURONS else 0
     verify = float(len(SCALES) * points_worth(int(spent + polish)) + h + far)
     return {
