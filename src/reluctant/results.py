@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from reluctant._notebook import html_table
-from reluctant.errors import LinkMismatch, NonFiniteAnswer, NotRecovered, TargetError
+from reluctant.errors import NotRecovered
 from reluctant.messages.catalogue import of_outcome
 from reluctant.messages.diagnosis import Diagnosis
 from reluctant.networks import ReLUNetwork
@@ -19,7 +19,7 @@ from reluctant.oracles.base import Oracle
 from reluctant.oracles.ledger import Rows
 from reluctant.oracles.links import link_of, written_link
 
-__all__ = ["UNSETTLED", "Ended", "Outcome", "Result", "ended_by"]
+__all__ = ["UNSETTLED", "Ended", "Outcome", "Result"]
 
 
 class Outcome(Enum):
@@ -104,14 +104,6 @@ OPEN = frozenset(
 
 
 UNSETTLED = frozenset(outcome.slug for outcome in OPEN)  # as records have them: they say nothing of a longer run
-
-
-def ended_by(error: TargetError, oracle: Oracle) -> Outcome:
-    """The outcome of a run that an error of the target ended; saturated probabilities and wrong links are its own."""
-    if isinstance(error, LinkMismatch):
-        return Outcome.WRONG_LINK
-    saturated = isinstance(error, NonFiniteAnswer) and oracle.facts.saturates
-    return Outcome.OUT_OF_REACH if saturated else Outcome.TARGET_FAILED
 
 
 class Ended(ABC):

@@ -7,9 +7,10 @@ hands what is known so far to `keep`: a network of the input, or of a frame insi
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -155,8 +156,24 @@ class Candidate:
     precision: Precision | None = None  # the noise to verify at, where the target has few digits
 
 
-class Method(Protocol):
-    """Mathematics of one attempt; the driver owns attempts, limits and verification."""
+class Method(ABC):
+    """Mathematics of one attempt; the driver owns attempts, limits and verification.
 
+    needs_space: it asks far from the origin, so the target has to answer everywhere.
+    few_digits: it reads answers of few digits (float32, rounding, noise), which exact methods refuse.
+    """
+
+    needs_space: ClassVar[bool] = False
+    few_digits: ClassVar[bool] = False
+
+    @abstractmethod
     def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:
-        """A candidate network, or StageFailed; `keep` is told what is known on the way."""
+        """A candidate network, or `StageFailed`.
+
+        Arguments:
+            oracle: the target; `with oracle.stage(name):` enters rows under a name.
+            noise: the noise of an answer by distance from the origin.
+            rng: of this attempt; every other attempt has another.
+            keep: call it with what is known so far, a network of the input or of a frame: it is the partial result of
+                a run that ends here.
+        """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from reluctant.extraction.any_depth.readout import (
 )
 from reluctant.extraction.linear import affine_map
 from reluctant.extraction.memory import Memory
-from reluctant.extraction.method import Candidate, StageFailed, check_settings
+from reluctant.extraction.method import Candidate, Method, StageFailed, check_settings
 from reluctant.geometry import DistanceNoise, Frame
 from reluctant.geometry.row_space import row_space
 from reluctant.networks import ReLUNetwork
@@ -37,7 +38,7 @@ LIMITS = (
 
 
 @dataclass(frozen=True)
-class AnyDepth:
+class AnyDepth(Method):
     """Exact extraction of a network of any depth and any widths, by following creases.
 
     Arguments:
@@ -47,6 +48,8 @@ class AnyDepth:
         completion: when the layers are complete.
         fit_rounds: how often all parameters are fitted, each time to the rows besides that the last fit missed.
     """
+
+    needs_space: ClassVar[bool] = True
 
     first_lines: int = 8
     many_inputs: int = 50

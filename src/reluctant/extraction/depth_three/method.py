@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from reluctant.extraction.depth_three.first_layer import WORST_ROW, FirstLayer, 
 from reluctant.extraction.depth_three.rows_again import remeasure_rows
 from reluctant.extraction.depth_three.top import compose, fit_above, recover_top
 from reluctant.extraction.memory import remember
-from reluctant.extraction.method import Candidate, Certificate, StageFailed, check_settings
+from reluctant.extraction.method import Candidate, Certificate, Method, StageFailed, check_settings
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class DepthThree:
+class DepthThree(Method):
     """Exact extraction of f(x) = A max(V max(W x + b, 0) + c, 0) + e with at most as many rows of W as inputs.
 
     Assumes that the rows of W are independent. Any number of second-layer neurons and outputs.
@@ -37,6 +37,8 @@ class DepthThree:
         exact_row: the same of a row that stays as it is where nothing is fitted. wanted_row: where upper layers are.
         inside: settings for the layers above, which are found on the hidden values of the first.
     """
+
+    needs_space: ClassVar[bool] = True
 
     fit_share: float = 1.0
     tries: int = 3

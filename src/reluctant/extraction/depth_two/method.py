@@ -22,7 +22,7 @@ from reluctant.extraction.depth_two.scaffold import grow_scaffold, probe_subspac
 from reluctant.extraction.depth_two.slivers import check_digits, close_pairs, refine_slivers
 from reluctant.extraction.linear import affine_map
 from reluctant.extraction.memory import Memory, remember
-from reluctant.extraction.method import Candidate, Certificate, Keep, StageFailed, check_settings
+from reluctant.extraction.method import Candidate, Certificate, Keep, Method, StageFailed, check_settings
 from reluctant.fitting.network_fit import polish
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.lines import FAR_END
@@ -40,7 +40,7 @@ MOST_REMEMBERED = 20_000  # rows: many times what a network with so few paramete
 
 
 @dataclass(frozen=True)
-class DepthTwo:
+class DepthTwo(Method):
     """Exact extraction of f(x) = A max(W x + b, 0) + S x + c, any width, unknown width.
 
     Assumes that creases of different neurons can be told apart on a random line. On a bounded domain nothing

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from reluctant.extraction.few_digits.growth import KnownSubspace, grow_subspace
 from reluctant.extraction.few_digits.joint_fit import JointFit, ask_anywhere, polish_all, turned_fit
 from reluctant.extraction.few_digits.noisy_line import promising_lines
 from reluctant.extraction.few_digits.view import View, choose_distance, exactly_from_afar, look_from, refitted_nearby
-from reluctant.extraction.method import Candidate, Certificate, StageFailed, check_settings
+from reluctant.extraction.method import Candidate, Certificate, Method, StageFailed, check_settings
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, one_blas_thread
@@ -31,7 +32,7 @@ LINES_A_DIRECTION = 2  # inside a box, where a line does not meet every crease
 
 
 @dataclass(frozen=True)
-class FewDigits:
+class FewDigits(Method):
     """Extraction of f(x) = A max(W x + b, 0) + S x + c from answers of few digits, to the noise they have.
 
     Arguments:
@@ -46,6 +47,8 @@ class FewDigits:
         many_random_share: answers at random inputs for each parameter, for so many.
         fit_error: largest root mean square of all answers after the last fit, in deviations of their noise.
     """
+
+    few_digits: ClassVar[bool] = True
 
     directions: int = 3
     lines: int = 8
