@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, Self
 
-from reluctant.errors import LinkMismatch, NonFiniteAnswer, NotRecovered, TargetError
+from reluctant._notebook import html_table
+from reluctant.errors import NotRecovered
 from reluctant.messages.catalogue import of_outcome
 from reluctant.messages.diagnosis import Diagnosis
 from reluctant.networks import ReLUNetwork
+from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.oracles.base import Oracle
 from reluctant.oracles.ledger import Rows
-from reluctant.oracles.links import written_link
+from reluctant.oracles.links import link_of, written_link
 
-__all__ = ["UNSETTLED", "Ended", "Outcome", "Result", "ended_by", "split_reason"]
+__all__ = ["UNSETTLED", "Ended", "Outcome", "Result", "split_reason"]
 
 
 class Outcome(Enum):
@@ -104,14 +106,6 @@ OPEN = frozenset(
 UNSETTLED = frozenset(outcome.slug for outcome in OPEN)  # as records have them: they say nothing of a longer run
 
 
-def ended_by(error: TargetError, oracle: Oracle) -> Outcome:
-    """The outcome of a run that an error of the target ended; saturated probabilities and wrong links are its own."""
-    if isinstance(error, LinkMismatch):
-        return Outcome.WRONG_LINK
-    saturated = isinstance(error, NonFiniteAnswer) and oracle.facts.saturates
-    return Outcome.OUT_OF_REACH if saturated else Outcome.TARGET_FAILED
-
-
 def split_reason(outcome: Outcome, evidence: Mapping[str, Any]) -> tuple[dict[str, Any], Diagnosis | None]:
     """Evidence without its reason, and why a run ended so: what its interface explains comes before the reason."""
     left = dict(evidence)
@@ -151,6 +145,16 @@ class Ended(ABC):
         where = f" (stage: {self.stage})" if self.stage else ""
         raise NotRecovered(f"{self.diagnosis}{where} {self.queries} queries were spent.", result=self)
 
+    @abstractmethod
+    def shown_facts(self) -> dict[str, object]:
+        """What a notebook shows of it, besides how it ended and what it cost."""
+
+    def _repr_html_(self) -> str:
+        by_stage = {stage: rows.queries for stage, rows in self.rows.items()}
+        facts = {"queries": self.queries, "by stage": by_stage, "ended in": None if self.ok else self.stage}
+        ending = {"what happened": str(self.diagnosis), "error": self.evidence.get("error")}
+        return html_table(f"{type(self).__name__}: {self.outcome.slug}", {**self.shown_facts(), **facts, **ending})
+
     def ending(self) -> dict[str, Any]:
         """The shared part as plain data."""
         evidence = {
@@ -171,8 +175,9 @@ class Ended(ABC):
 class Result(Ended):
     """Outcome of a method that looks for a network.
 
-    `network` is the verified network if `ok`, else the best partial one or None. `stage` is where the run
-    ended; `evidence` holds the numbers that decided. `rows` counts by stage. `diagnosis` says why it ended so.
+    `network` is the verified network if `ok`, else the best partial one or None. It has as many outputs as the target
+    answers; behind a softmax they are logits, the first of them 0. `stage` is where the run ended; `evidence` holds the
+    numbers that decided. `rows` counts by stage. `diagnosis` says why it ended so.
     """
 
     outcome: Outcome
@@ -186,6 +191,22 @@ class Result(Ended):
     def ok(self) -> bool:
         """True only if the network passed verification, or was measured to be as accurate as asked for."""
         return self.outcome in {Outcome.RECOVERED, Outcome.LEARNED}
+
+    def with_classes(self, oracle: Oracle) -> Self:
+        """The same with a network of all classes, the first 0, where the target's softmax left log-ratios to read.
+
+        The link is noted in the network: what it makes of the network's values are the target's answers.
+        """
+        link = link_of(oracle)
+        if self.network is None or link is None or not oracle.facts.reference:
+            return self
+        return replace(self, network=self.network.before_link(written_link(link)))
+
+    def with_log_ratios(self) -> Self:
+        """The same with a network of the values that were read: log-ratios, where it has all classes of a softmax."""
+        if self.network is None or self.network.link in ELEMENTWISE_LINKS:
+            return self
+        return replace(self, network=self.network.log_ratios())
 
     def as_written(self, link: str) -> ReLUNetwork:
         """The network as it is written and shown: with the link that answers were read through, and all its classes.
@@ -206,6 +227,10 @@ class Result(Ended):
             **self.ending(),
             "network": shape and shape | {"skip": network is not None and network.skip is not None},
         }
+
+    def shown_facts(self) -> dict[str, object]:
+        """The network."""
+        return {"network" if self.ok else "network, not verified": self.network}
 
     def __repr__(self) -> str:
         return f"Result({self.outcome.slug}, {self.network!r}, queries={self.queries})"

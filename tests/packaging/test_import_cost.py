@@ -10,6 +10,7 @@ import pytest
 
 TRIES = 5
 CPU_SECONDS = 0.3
+PATIENCE_SECONDS = 180
 HEAVY = ["scipy", "onnx", "onnxruntime", "torch", "sklearn", "matplotlib", "jinja2", "typer", "rich", "httpx", "ssl"]
 OTHER_PARTS = ("reluctant.audit", "reluctant.learning", "reluctant.papers", "reluctant.report")
 
@@ -22,7 +23,9 @@ print(json.dumps([time.process_time() - start, sorted({name.partition(".")[0] fo
 
 
 def import_in_a_fresh_process(code: str = MEASURE) -> tuple[float, set[str]]:
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE_SECONDS
+    )
     seconds, modules = json.loads(ended.stdout)
     return seconds, set(modules)
 

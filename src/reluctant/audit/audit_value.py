@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from reluctant._notebook import html_table
 from reluctant.audit.assumed import assumed
 from reluctant.audit.expected import expected
 from reluctant.audit.interface_words import AS_A_CLASS, OTHER_ANSWERS, STEPWISE, likeness
@@ -24,6 +25,7 @@ from reluctant.audit.recovered import Price, cost, recovered
 from reluctant.audit.states import State
 from reluctant.audit.stopped import how_to_go_on
 from reluctant.audit.verdict import Verdict, judge
+from reluctant.interface import Interface
 from reluctant.interface.whole_numbers import Whole
 from reluctant.messages import Diagnosis
 from reluctant.oracles import Facts, Kind, Rows
@@ -99,6 +101,16 @@ class Audit:
 
         return make_record(self)
 
+    def _repr_html_(self) -> str:
+        verdict = self.verdict
+        facts = {
+            "leaks": list(verdict.leaks) or "none found",
+            "not settled": list(verdict.unsettled),
+            "queries": f"{self.queries:,} of {self.budget:,}",
+            "steps": {step.step: str(step.state) for step in self.steps},
+        }
+        return html_table(f"Audit: {verdict.level}", facts)
+
     @property
     def outputs(self) -> int:
         """That were looked at."""
@@ -162,8 +174,8 @@ def schema() -> dict[str, Any]:
 def _by_step(known: Known) -> dict[str, Any]:
     """What the steps found, each under its name."""
     return {
-        "health": known.health and known.health.to_dict(),
-        "served": None if known.served is known.health or known.served is None else known.served.to_dict(),
+        "health": known.health and _interface(known.health),
+        "served": None if known.served is known.health or known.served is None else _interface(known.served),
         "span": known.span and known.span.to_dict(),
         "extraction": _run_as_data(known.extraction),
         "part": known.part and asdict(known.part),
@@ -231,3 +243,14 @@ def _look_like(known: Known) -> dict[str, str]:
     if served is None or not (percent or served.told is not None or maybe_labels):
         return {}
     return {"look like": likeness(replace(served, percent=percent))}
+
+
+# What the first schema does not have.
+NOT_IN_FIRST_SCHEMA = (
+    "behind", "unit", "sigmoids", "like_sigmoids", "curved_odds", "saturated", "recast", "told", "percent", "tanh",
+    "whole", "in_steps", "class_columns", "others_far", "diagnosis",
+)  # fmt: skip
+
+
+def _interface(found: Interface) -> dict[str, Any]:
+    return {name: value for name, value in found.to_dict().items() if name not in NOT_IN_FIRST_SCHEMA}

@@ -8,6 +8,7 @@ from typing import Any
 
 from reluctant.cli.options import TargetOptions, command_line
 from reluctant.messages import Diagnosis, Remedy
+from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.results import Ended, Outcome, Result
 from reluctant.run_record import Record
 
@@ -35,7 +36,7 @@ def shown_network(found: Result, link: str) -> list[str]:
         return []
     written = found.as_written(link)
     ratios = "Its values are log-ratios to the first class, whose own is 0: the link makes them the target's answers."
-    return [repr(written), *([ratios] if written.outputs > found.network.outputs else [])]
+    return [repr(written), *([ratios] if written.link not in ELEMENTWISE_LINKS else [])]
 
 
 def spent(record: Record, written: Path | None) -> str:

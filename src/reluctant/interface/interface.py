@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from reluctant._notebook import html_table
 from reluctant.interface.classification import Shape, Told
 from reluctant.interface.diagnoses import FAR_ENOUGH, findings, hidden_structure, refusal_diagnosis
 from reluctant.interface.digits import Behind
@@ -155,6 +156,20 @@ class Interface:
     def may_be_squashed(self) -> bool:
         """The same, or curved inside a domain, where nothing is known of how they end."""
         return self.squashed or (self.shape is Shape.SMOOTH and self.largest_scale is None)
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "answers": self.answers,
+            "shape": self.shape,
+            "number format": self.number_format,
+            "decimals": self.decimals,
+            "same answer twice": self.deterministic,
+            "noise": f"{self.noise.absolute:.2g} + {self.noise.relative:.2g} × size",
+            "spread": self.spread,
+            "refusal": None if self.refusal is None else self.refusal.slug,
+            "queries": self.queries,
+        }
+        return html_table(type(self).__name__, facts)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: every field, the outcome of a refusal, and its diagnosis."""

@@ -18,11 +18,13 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from reluctant._notebook import html_table
 from reluctant.arrays import HOST, Arrays
 from reluctant.errors import InvalidInput, InvalidRows, UnsupportedModel
 from reluctant.numerics import FloatArray, all_finite
 
 __all__ = [
+    "ELEMENTWISE_LINKS",
     "LINKS",
     "Link",
     "LocalMaps",
@@ -134,6 +136,11 @@ class ReLUNetwork:
         extras = ("" if self._skip is None else " + skip") + ("" if self.link == "identity" else f", {self.link}")
         return f"ReLUNetwork({'-'.join(map(str, self.widths))}{extras}, {self.parameters} parameters)"
 
+    def _repr_html_(self) -> str:
+        layers = {f"layer {k + 1}": f"{w.shape[1]} → {w.shape[0]}" for k, w in enumerate(self._weights)}
+        facts = {"parameters": self.parameters, "skip": None if self._skip is None else "affine", "link": self.link}
+        return html_table(f"ReLUNetwork {'-'.join(map(str, self.widths))}", {**layers, **facts})
+
     # ---- evaluation
 
     def __call__(self, x: ArrayLike) -> FloatArray:
@@ -219,9 +226,10 @@ class ReLUNetwork:
     def before_link(self, link: Link) -> ReLUNetwork:
         """The network of a classifier whose answers after this link lead to these values: `log_ratios` undone.
 
-        For softmax and log-softmax the values are log-ratios to the first class, whose own value is taken as 0.
+        For softmax and log-softmax the values are log-ratios to the first class, whose own value is taken as 0. A
+        network that has noted one of these has all its classes already.
         """
-        if link in ELEMENTWISE_LINKS:
+        if link in ELEMENTWISE_LINKS or self.link not in ELEMENTWISE_LINKS:
             return ReLUNetwork(self._weights, self._biases, self._skip, link)
         w, b = (np.concatenate([np.zeros_like(part[:1]), part]) for part in (self._weights[-1], self._biases[-1]))
         skip = None if self._skip is None else np.concatenate([np.zeros_like(self._skip[:1]), self._skip])

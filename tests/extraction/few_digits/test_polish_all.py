@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
+from sweeps import sweep
 from targets import error, in_float32, own_error
 
 import reluctant as rl
-from reluctant.extraction.few_digits import method
 from reluctant.extraction.few_digits.arrow import Layout
 from reluctant.extraction.few_digits.extension import extend
 from reluctant.extraction.few_digits.joint_fit import JointFit, Linearised, ask_anywhere, polish_all, turned_fit
@@ -45,8 +46,9 @@ def test_random_inputs_alone_reach_the_targets_own_error(outputs: int, seed: int
     assert error(together.network, true) <= 1.5 * own
 
 
-@pytest.mark.parametrize("outputs", [1, 3])
-@pytest.mark.parametrize("affine", [False, True])
+@pytest.mark.parametrize(
+    ("outputs", "affine"), sweep(product([1, 3], [False, True]), fast=[(1, False), (3, True)], arguments=2)
+)
 def test_products_with_the_jacobian_are_those_of_small_steps(outputs: int, affine: bool, seed: int) -> None:
     fit, *_ = start(outputs, seed)
     fit = fit if affine else turned_fit(fit)
@@ -67,10 +69,9 @@ def test_products_with_the_jacobian_are_those_of_small_steps(outputs: int, affin
     assert np.median(np.abs(change / small - forward)) < 1e-3 * np.abs(forward).max()
 
 
-def test_many_parameters_are_polished_with_random_inputs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_parameters_are_polished_with_random_inputs_alone() -> None:
     target, true = in_float32(planted((20, 8, 1), 7, bias=0.5))
-    monkeypatch.setattr(method, "MANY_PARAMETERS", 100)
-    result = rl.extract(rl.open_oracle(target, dim=20), rng=3)
+    result = rl.extract(rl.open_oracle(target, dim=20), rl.FewDigits(many_parameters=100), rng=3)
     assert result.ok
     assert result.network is not None
     assert error(result.network, true) <= 2 * own_error(target, true)

@@ -12,8 +12,9 @@ import typer
 
 from reluctant._version import __version__
 from reluctant.cli.files import check_record_path, write_record
-from reluctant.estimation import Estimate, Neighbour, Range
+from reluctant.estimation import Estimate, Range
 from reluctant.estimation import estimate as estimate_cost
+from reluctant.estimation.cost import FitError
 from reluctant.estimation.measurements import KINDS
 from reluctant.report.numbers import UNKNOWN, bytes_, count, duration, money
 
@@ -47,17 +48,16 @@ def estimate(
 ) -> int:
     """Estimate what an attack on a network of a given shape costs.
 
-    Queries, time, money, memory and accuracy; nothing is asked and nothing is run. Most rows follow from the settings
-    of the method that `extract` would use; the rest is fitted to measured runs, which come with the package and stand
-    beside the estimate. The range is the largest error that the model makes on measured shapes of such a size when it
-    has not seen them; it says nothing about shapes far from all of them, and the last line says how far this one is.
-    Where nothing was measured there is no number, and exit status 1. Measured networks have random weights; trained
-    ones may need another attempt.
+    It asks nothing and runs nothing. Most rows follow from the settings of the method that `extract` would use; the
+    rest is fitted to measured runs, which come with the package and are listed beside the estimate. The range is the
+    largest error of the fit on measured shapes of such a size, seen and unseen. The line "trust" says how far this
+    shape is from all of them. Where nothing was measured there is no number, and exit status 1. Measured networks have
+    random weights; trained ones may need another attempt.
 
-    784-128-1 is a network of 784 inputs, 128 hidden neurons and one output. decimals=3 are rounded answers of a model
-    that computes in float64, float32,decimals=3 those of one that computes in float32, as most served ones do;
-    noise=1e-4 is noise of that part of the output's deviation; labels give the directions that a target looks at, and
-    no copy. Of probabilities (--link softmax) there is no model.
+    784-128-1 has 784 inputs, 128 hidden neurons and one output. decimals=3 is a float64 model that rounds its answers,
+    float32,decimals=3 a float32 model that does, as most served ones are. noise=1e-4 is noise of that part of the
+    output's deviation. labels give the directions that a target looks at, and no copy. Probabilities (--link softmax)
+    have no estimate.
 
     Example: reluctant estimate 784-128-1 --rate 200 --price 0.5
 
@@ -144,7 +144,7 @@ def _ranged(value: Range | None, written: Callable[[float], str]) -> str:
     return f"{written(value.expected)}  ({written(value.low)} to {written(value.high)})"
 
 
-def _table(neighbours: Sequence[Neighbour]) -> Iterator[str]:
+def _table(neighbours: Sequence[FitError]) -> Iterator[str]:
     head = ("measured nearby", "recovered", "queries", "answers/P", "error", "over expected")
     rows = [head, *(_row(neighbour) for neighbour in neighbours)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
@@ -154,7 +154,7 @@ def _table(neighbours: Sequence[Neighbour]) -> Iterator[str]:
         yield first + "".join(others)
 
 
-def _row(neighbour: Neighbour) -> tuple[str, ...]:
+def _row(neighbour: FitError) -> tuple[str, ...]:
     point = neighbour.point
     out = UNKNOWN if point.most_out is None else f"{point.most_out:.0e}"
     return (
@@ -163,5 +163,5 @@ def _row(neighbour: Neighbour) -> tuple[str, ...]:
         count(point.queries),
         _ratio(point.per_parameter),
         out,
-        f"{neighbour.over_expected:+.1%}",
+        f"{neighbour.usual:+.1%}",
     )

@@ -14,14 +14,16 @@ import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.extraction.bounded.rays import Factors
+from reluctant.extraction.method import check_settings
 from reluctant.geometry import DistanceNoise, Gradients, gradients
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.links import lost_digits
 
 __all__ = [
     "AnchorModel",
+    "Bounded",
     "BoundedTarget",
     "axis_points",
     "domain_scale",
@@ -102,6 +104,36 @@ def end_of_ray(domain: Domain, start: FloatArray, through: FloatArray, scale: fl
 
 
 @dataclass(frozen=True)
+class Bounded:
+    """Settings of the stages inside a domain.
+
+    Arguments:
+        batch_points: random points that are explored together, besides corners and points on edges.
+        quiet_batches: batches in a row without a difference that end the exploration.
+        rays: how many rays one batch may take.
+        dull_rays: rays in a row without a new neuron, after which a larger error is accepted.
+        neuron_error: largest error of a neuron that is accepted at first, of the answers' deviation.
+        worst_error: the same after rays without a new neuron, at most.
+        other_layer: change of an answer that was explained, of the answers' deviation, that no error of a neuron makes.
+        tested_neurons: neurons whose creases are looked for elsewhere, to see that they do not bend.
+        missing: how many of these may not be there: another crease may be close by.
+    """
+
+    batch_points: int = 256
+    quiet_batches: int = 2
+    rays: int = 4000
+    dull_rays: int = 4
+    neuron_error: float = 3e-10
+    worst_error: float = 1e-6
+    other_layer: float = 1e-4
+    tested_neurons: int = 8
+    missing: int = 1
+
+    def __post_init__(self) -> None:
+        check_settings(self, may_be_zero=("missing",))
+
+
+@dataclass(frozen=True)
 class BoundedTarget:
     """What all stages share. `spread` is the deviation of the answers, the unit of errors."""
 
@@ -110,11 +142,15 @@ class BoundedTarget:
     rng: np.random.Generator
     scale: float
     spread: float = 1.0
+    settings: Bounded = Bounded()
 
     @classmethod
-    def of(cls, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> BoundedTarget:
+    def of(
+        cls, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, settings: Bounded | None = None
+    ) -> BoundedTarget:
         """Before anything was asked."""
-        return cls(oracle, noise, rng, domain_scale(oracle.facts.domain, oracle.dim))
+        scale = domain_scale(oracle.facts.domain, oracle.dim)
+        return cls(oracle, noise, rng, scale, settings=settings or Bounded())
 
     @property
     def domain(self) -> Domain:
@@ -136,10 +172,6 @@ class BoundedTarget:
     def lost(self, _: FloatArray, answers: FloatArray) -> FloatArray:
         """Noise (n,) of answers that come from probabilities next to 1, wherever they were asked; 0 of others."""
         return np.asarray(lost_digits(answers, self.oracle).max(axis=1))
-
-
-SIGNIFICANT_NEURON = 30.0  # deviations of the noise from which on a neuron is one
-SAME_CREASE = 30.0  # deviations of the noise within which two hyperplanes are one
 
 
 @dataclass(frozen=True)
@@ -222,7 +254,7 @@ class AnchorModel:
     def with_neurons(self, found: Factors, feet: FloatArray) -> AnchorModel:
         """The model with more neurons; those on a crease it has already are added to the neuron there."""
         known = self
-        for i in np.flatnonzero(np.linalg.norm(found.weights, axis=1) > SIGNIFICANT_NEURON * found.weight_sd):
+        for i in np.flatnonzero(np.linalg.norm(found.weights, axis=1) > DOUBLE.in_line * found.weight_sd):
             foot, w, a = feet[i], found.weights[i], found.outputs[:, i]
             same = known._on_the_same_crease(w, foot, found.weight_sd[i])
             if same is None:
@@ -246,7 +278,7 @@ class AnchorModel:
         size = np.linalg.norm(self.weights[which])
         jump = self.outputs[:, which] * size + jump
         total = np.linalg.norm(jump)
-        if total <= SIGNIFICANT_NEURON * sd:
+        if total <= DOUBLE.in_line * sd:
             return self._without(which)
         weights, outputs, sds = self.weights.copy(), self.outputs.copy(), self.sd.copy()
         weights[which] *= total / size
@@ -272,7 +304,7 @@ class AnchorModel:
         sizes, size = np.linalg.norm(self.weights, axis=1), np.linalg.norm(w)
         angle = np.linalg.norm(self.weights / sizes[:, None] - w / size, axis=1)
         distance = np.abs(self.values(foot[None])[0]) / sizes
-        blur = SAME_CREASE * np.sqrt(len(w)) * (self.sd / sizes + sd / size)
+        blur = DOUBLE.in_line * np.sqrt(len(w)) * (self.sd / sizes + sd / size)
         reach = np.linalg.norm(self.feet - foot, axis=1) + np.linalg.norm(foot - self.anchor)
         best = int(np.argmin(angle))
         return best if angle[best] < blur[best] and distance[best] < blur[best] * reach[best] else None

@@ -15,9 +15,9 @@ from reluctant.extraction.depth_two.line import Regions
 from reluctant.extraction.linear import design_matrix, solve_weighted
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, FramedNetwork
-from reluctant.geometry.samples import TOLERANCE, IntArray
+from reluctant.geometry.samples import IntArray
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.moves import Fans
 
@@ -117,7 +117,7 @@ def _region_gradients(
         answers = oracle.query_moves(moves).reshape(len(todo), k + 1, m)
         solved = np.einsum("ck,nkm->ncm", to_gradient, answers)
         gradients[todo] = np.swapaxes(solved[:, 1:] / steps[todo, None, None], 1, 2)
-        crossed = np.abs(solved[:, 0] - regions.value[todo]).max(axis=1) > TOLERANCE * 2 * sd[todo]
+        crossed = np.abs(solved[:, 0] - regions.value[todo]).max(axis=1) > DOUBLE.in_line * 2 * sd[todo]
         todo = todo[crossed]
         if not len(todo):
             return gradients, steps
@@ -155,25 +155,28 @@ def _extended(known: FramedNetwork, new: FloatArray, found: FloatArray, weight_s
     return FramedNetwork(known.frame.extended(new), network, weight_sd, known.along_sd)
 
 
-PROBE_POINTS = 16
-LARGEST_PROBE_ERROR = 1e-4  # of the spread; the subspace only has to tell on which side of its creases a point is
 PROBE_SURPRISE = (
     5.0  # times the error that the neurons' own errors explain: on a crowded line two may have passed for one
 )
 
 
-def probe_subspace(oracle: Counting, known: FramedNetwork, rng: np.random.Generator, *, crowded: bool = False) -> None:
-    """Compare target and model at random points of the frame. Cost: 16 rows.
+def probe_subspace(
+    oracle: Counting, known: FramedNetwork, rng: np.random.Generator, *, points: int, largest: float, crowded: bool
+) -> None:
+    """Compare target and model at random points of the frame. Cost: a row a point.
+
+    largest: the error that is allowed, of the spread; the subspace only has to tell on which side of its creases a
+    point is.
 
     A crowded line may hide a neuron too small to matter there, for which the main pass would be spent in vain: then
     the model has to be as good as it says it is.
     """
     scale = np.sqrt(oracle.dim)
-    y = scale * rng.standard_normal((PROBE_POINTS, len(known.frame.basis)))
-    with oracle.stage("probe", expected=PROBE_POINTS):
+    y = scale * rng.standard_normal((points, len(known.frame.basis)))
+    with oracle.stage("probe", expected=points):
         answers = oracle.query(known.frame.points(y))
     error, spread = np.abs(known.network(y) - answers).max(axis=1), answers.std()
-    limits = np.full(PROBE_POINTS, LARGEST_PROBE_ERROR * spread)
+    limits = np.full(points, largest * spread)
     if crowded:
         limits = np.minimum(limits, PROBE_SURPRISE * _explained_error(known, y))
     worst = int(np.argmax(error / limits))

@@ -15,9 +15,8 @@ import numpy as np
 from reluctant.extraction.depth_two.main_pass import BaseGradients
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise
-from reluctant.geometry.samples import TOLERANCE
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 
 __all__ = ["check_digits", "close_pairs", "refine_slivers"]
@@ -32,7 +31,6 @@ MOST_ROUNDS = 8
 AMPLIFIED = 8.0  # noise of a fit to few more answers than unknowns, over theirs
 UNEXPLAINED = 1e-2  # of the depth of the sliver: less is the error of the other neurons
 UNSEEN = 1e-10  # of the answers' deviation: a sliver that shallow may be anything
-FEWEST_DIGITS = 1e-8  # error of a weight, of the typical length of all
 RANK = 1e-5  # across the sliver nothing is learnt
 
 
@@ -58,12 +56,15 @@ def refine_slivers(
     return network, errors
 
 
-def check_digits(network: ReLUNetwork, errors: FloatArray) -> None:
-    """Raise StageFailed if some neuron is known with too few digits to be verified by a few points."""
+def check_digits(network: ReLUNetwork, errors: FloatArray, largest: float) -> None:
+    """Raise StageFailed if some neuron is known with too few digits to be verified by a few points.
+
+    largest: error of a weight that is allowed, of the typical length of all neurons' weights.
+    """
     worst = float((errors / np.median(np.linalg.norm(network.weights[0], axis=1))).max())
-    if not worst < FEWEST_DIGITS:
+    if not worst < largest:
         raise StageFailed(
-            "slivers", "neurons too much alike to be told apart", number=worst, limit=FEWEST_DIGITS, partial=network
+            "slivers", "neurons too much alike to be told apart", number=worst, limit=largest, partial=network
         )
 
 
@@ -115,7 +116,9 @@ def _refined(
         moved = _moved(network, sliver, *_fit(network, sliver, rows, half, answers, reach))
         left, depth = np.abs(answers - moved(rows)).max(), np.median(np.abs(half)) * sliver.length(network)
         sd = float(noise.at(np.linalg.norm(rows, axis=1)).max())
-        if left > max(UNEXPLAINED * depth, TOLERANCE * sd, UNSEEN * answers.std()):  # a point fell out of the sliver
+        if left > max(
+            UNEXPLAINED * depth, DOUBLE.in_line * sd, UNSEEN * answers.std()
+        ):  # a point fell out of the sliver
             reach /= SHORTER
             continue
         network, error = moved, AMPLIFIED * max(left, sd) / reach
