@@ -196,7 +196,7 @@ def test_a_function_that_takes_few_rows_at_once(command, module, folder):
     arguments = ("audit", target, "--dim", 5, *QUICK, "--json", folder / "audit.json")
     assert command(*arguments).status == 0
     record = read(folder / "audit.json")
-    assert any("with batch= (--batch)" in step["why"] for step in record["steps"])
+    assert any("with batch=N" in step["why"] for step in record["steps"])
     assert command(*arguments, "--batch", 100).status == 0
     record = read(folder / "audit.json")
     assert record["verdict"]["level"] == "exact"

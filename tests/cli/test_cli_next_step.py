@@ -113,5 +113,5 @@ def test_quiet_says_nothing_of_it(module, command):
 
 def test_a_wrong_dim_and_a_wrong_name_say_what_to_check(module, command):
     name = module("import numpy as np\ndef f(x): return x @ np.ones(8)\n")
-    assert "accepts (n, 5) float arrays (dim=, --dim)" in command("extract", f"{name}:f", "--dim", 5).err
+    assert "accepts (n, 5) float arrays (dim=)" in command("extract", f"{name}:f", "--dim", 5).err
     assert "Check both names" in command("extract", f"{name}:g", "--dim", 5).err

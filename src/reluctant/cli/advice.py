@@ -19,9 +19,11 @@ KEPT_WITH_A_TRANSCRIPT = {Outcome.OUT_OF_BUDGET, Outcome.TARGET_FAILED}
 
 def ending(found: Ended, record: Record) -> list[str]:
     """Why it ended so, the stage and error it ended with, and the range to give."""
-    error, where = found.evidence.get("error"), f"Stage {found.stage}: " if found.stage else ""
-    ended = [found.diagnosis.text(as_command), *([f"{where}{error}"] if error else [])]
-    return [*ended, *([] if str(record.answered) in str(error) else answered_range(record))]
+    error, where = str(found.evidence.get("error") or ""), f"Stage {found.stage}: " if found.stage else ""
+    answered = answered_range(record)
+    if str(record.answered) in error:  # the error names the range already, for Python
+        error, answered = error.replace(str(record.answered), answered[0]), []
+    return [found.diagnosis.text(as_command), *([f"{where}{error}"] if error else []), *answered]
 
 
 def answered_range(record: Record) -> list[str]:
