@@ -25,18 +25,27 @@ def read(path) -> dict:
     return record
 
 
-def test_a_file(command, npz, folder):
-    ended = command("audit", npz, "-q", "--json", folder / "audit.json", "-o", folder / "page.html")
+def test_a_file_with_inputs_and_classes(command, npz, folder):
+    """The one whole audit here, defenses included."""
+    np.save(folder / "x.npy", np.random.default_rng(0).uniform(0, 1, (30, 5)))
+    given = ("--inputs", folder / "x.npy", "--classes", "<b>yes</b>")
+    ended = command("audit", npz, "-q", "--json", folder / "audit.json", "-o", folder / "page.html", *given)
     assert (ended.status, ended.err) == (0, "")
-    assert "The whole network can be taken through this interface: 5-8-1" in ended.out
     assert f"Report: {folder / 'page.html'}" in ended.out
     record = read(folder / "audit.json")
+    assert record["verdict"]["level"] == "exact"
+    assert record["verdict"]["sentence"] in ended.out
     assert record["truth"]["neurons found"] == 8
     assert record["defenses"]["on"] == "the recovered network"
+    assert record["defenses"]["inputs"] == "the inputs given"
+    assert record["defenses"]["rows"][1]["honest"]["inputs"] == 30
+    assert record["target"]["classes"] == ["<b>yes</b>"]
     written = f"--json {folder / 'audit.json'} --out {folder / 'page.html'}"
-    assert record["repeat"]["command"] == f"reluctant audit {npz} {written}"
+    others = f"--inputs {folder / 'x.npy'} --classes '<b>yes</b>'"
+    assert record["repeat"]["command"] == f"reluctant audit {npz} {written} {others}"
     page = (folder / "page.html").read_text()
     assert f"reluctant report {folder / 'audit.json'} -o {folder / 'page.html'}" in page
+    assert "<b>yes</b>" not in page
 
 
 def test_one_json_object_on_standard_output(command, module, folder):
@@ -55,7 +64,6 @@ def test_a_rate_tells_how_long_an_attack_on_a_file_would_take(command, npz, fold
     record = read(folder / "audit.json")
     assert "--rate 2 --price 1" in record["repeat"]["command"].replace(f"--json {folder / 'audit.json'} ", "")
     assert record["recovered"]["seconds"] == record["recovered"]["queries"] / 2
-    assert "at the rate given" in ended.out
     expected = record["expected"]
     assert expected["seconds"]["expected"] == pytest.approx(expected["queries"]["expected"] / 2)
     assert time.monotonic() - start < expected["seconds"]["low"]
@@ -123,11 +131,10 @@ def test_a_target_that_cannot_be_opened_has_a_report(target, command, folder):
     record = read(folder / "audit.json")
     assert record["ok"] is False
     assert record["verdict"]["level"] == "unknown"
-    assert "could not be opened" in record["verdict"]["sentence"]
     assert record["target"]["inputs"] is None
     assert record["queries"]["total"] == 0
     assert ended.out.splitlines()[1:] == [f"Report: {folder / 'report.html'}"]  # no figures of nothing
-    assert "could not be opened" in (folder / "report.html").read_text()
+    assert record["verdict"]["sentence"] in (folder / "report.html").read_text()
 
 
 def test_a_page_is_not_lost_to_a_target_that_was_mistyped(command, folder):
@@ -164,7 +171,7 @@ def test_a_wrong_model_name_has_a_report(command, folder):
     with ModelServer(planted((5, 6, 2)), dim=5, outputs=2) as server:
         ended = command("audit", server.url + "-other", "--json", folder / "audit.json", "-q")
     assert ended.status == 1
-    assert "could not be opened" in read(folder / "audit.json")["verdict"]["sentence"]
+    assert read(folder / "audit.json")["target"]["inputs"] is None
 
 
 def test_a_server_that_takes_few_rows_at_once(command, folder):
@@ -195,16 +202,6 @@ def test_a_function_that_takes_few_rows_at_once(command, module, folder):
     assert record["verdict"]["level"] == "exact"
     assert not any(step["state"] == "failed" for step in record["steps"])
     assert "--batch 100" in record["repeat"]["command"]
-
-
-def test_inputs_and_classes(command, npz, folder):
-    np.save(folder / "x.npy", np.random.default_rng(0).uniform(0, 1, (30, 5)))
-    command("audit", npz, "-q", "--inputs", folder / "x.npy", "--classes", "<b>yes</b>", "--json", folder / "a.json")
-    record = read(folder / "a.json")
-    assert record["defenses"]["inputs"] == "the inputs given"
-    assert record["defenses"]["rows"][1]["honest"]["inputs"] == 30
-    assert record["target"]["classes"] == ["<b>yes</b>"]
-    assert "<b>yes</b>" not in (folder / "report.html").read_text()
 
 
 def test_resumed_from_a_transcript(command, module, folder):
