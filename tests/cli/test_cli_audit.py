@@ -7,11 +7,12 @@ import signal
 import subprocess
 import time
 
-import jsonschema
 import numpy as np
 import pytest
 
-from reluctant.audit import schema
+from reluctant.audit.record import AuditRecord
+from reluctant.report import verdict_sentence
+from reluctant.report.text import stop_sentence
 from reluctant.testing import planted
 from reluctant.testing.server import ModelServer
 
@@ -20,9 +21,7 @@ QUICK = ("--skip", "defenses", "-q")
 
 
 def read(path) -> dict:
-    record = json.loads(path.read_text())
-    jsonschema.Draft202012Validator(schema()).validate(record)
-    return record
+    return AuditRecord.load(path).to_dict()
 
 
 def test_a_file_with_inputs_and_classes(command, npz, folder):
@@ -34,17 +33,17 @@ def test_a_file_with_inputs_and_classes(command, npz, folder):
     assert f"Report: {folder / 'page.html'}" in ended.out
     record = read(folder / "audit.json")
     assert record["verdict"]["level"] == "exact"
-    assert record["verdict"]["sentence"] in ended.out
-    assert record["truth"]["neurons found"] == 8
-    assert record["defenses"]["on"] == "the recovered network"
-    assert record["defenses"]["inputs"] == "the inputs given"
+    assert verdict_sentence(AuditRecord.load(folder / "audit.json")) in ended.out
+    assert record["truth"]["neurons_found"] == 8
+    assert record["defenses"]["on"] == "recovered-network"
+    assert record["defenses"]["inputs"]["sampled"] is False
     assert record["defenses"]["rows"][1]["honest"]["inputs"] == 30
     assert record["target"]["classes"] == ["<b>yes</b>"]
     written = f"--json {folder / 'audit.json'} --out {folder / 'page.html'}"
     others = f"--inputs {folder / 'x.npy'} --classes '<b>yes</b>'"
     assert record["repeat"]["command"] == f"reluctant audit {npz} {written} {others}"
     page = (folder / "page.html").read_text()
-    assert f"reluctant report {folder / 'audit.json'} -o {folder / 'page.html'}" in page
+    assert f'reluctant.report("{folder / "audit.json"}", "{folder / "page.html"}")' in page
     assert "<b>yes</b>" not in page
 
 
@@ -134,7 +133,7 @@ def test_a_target_that_cannot_be_opened_has_a_report(target, command, folder):
     assert record["target"]["inputs"] is None
     assert record["queries"]["total"] == 0
     assert ended.out.splitlines()[1:] == [f"Report: {folder / 'report.html'}"]  # no figures of nothing
-    assert record["verdict"]["sentence"] in (folder / "report.html").read_text()
+    assert record["verdict"]["confidence"] == "not-opened"
 
 
 def test_a_page_is_not_lost_to_a_target_that_was_mistyped(command, folder):
@@ -196,7 +195,8 @@ def test_a_function_that_takes_few_rows_at_once(command, module, folder):
     arguments = ("audit", target, "--dim", 5, *QUICK, "--json", folder / "audit.json")
     assert command(*arguments).status == 0
     record = read(folder / "audit.json")
-    assert any("with batch= (--batch)" in step["why"] for step in record["steps"])
+    failed = [step["diagnosis"] for step in record["steps"] if step["state"] == "failed"]
+    assert any("batch=" in diagnosis["fields"]["message"] for diagnosis in failed)
     assert command(*arguments, "--batch", 100).status == 0
     record = read(folder / "audit.json")
     assert record["verdict"]["level"] == "exact"
@@ -212,7 +212,7 @@ def test_resumed_from_a_transcript(command, module, folder):
     first = read(folder / "audit.json")
     command(*arguments)
     again = read(folder / "audit.json")
-    sent = sum(rows["sent"] for rows in again["queries"]["by stage"].values())
+    sent = sum(rows["sent"] for rows in again["queries"]["by_stage"].values())
     assert sent == 3  # the opening question
     assert again["recovered"] == first["recovered"]
     assert again["pictures"] == first["pictures"]
@@ -267,11 +267,11 @@ def test_a_signal_ends_it_with_a_report(sent, status, main, folder):
     assert process.returncode == status
     record = read(folder / "audit.json")
     assert record["ok"] is False
-    assert record["health"] is not None
+    assert record["interface"] is not None
     states = [step["state"] for step in record["steps"]]
     stopped = states.index("stopped")
     assert set(states[stopped + 1 :]) == {"not begun"}
-    assert record["stopped"] in out.splitlines()[-2]  # before the place of the report
+    assert stop_sentence(AuditRecord.load(folder / "audit.json")) in out.splitlines()[-2]  # before the report
     assert f"audit {stopped + 1}/13: " in err
     assert f"audit {stopped + 2}/13: " not in err  # nothing is announced that is not begun
     assert (folder / "report.html").is_file()

@@ -8,9 +8,11 @@ import pickle
 import pytest
 
 from reluctant import ReLUNetwork
+from reluctant.audit.record import AuditRecord
 from reluctant.bundled import digits_model
 from reluctant.cli.commands.audit_commands import DEMO
 from reluctant.errors import InvalidInput
+from reluctant.report import verdict_sentence
 
 RELU = "import numpy as np\nW = np.random.default_rng(0).standard_normal((8, 5))\n"
 TARGET = f"{RELU}def target(x): return np.maximum(x @ W.T + 0.3, 0).sum(axis=1)\n"
@@ -24,7 +26,7 @@ def test_the_demo_writes_a_report_and_a_record(command, folder, monkeypatch):
     assert sorted(path.name for path in out.iterdir()) == ["audit.json", "recovered.onnx", "report.html"]
     record = json.loads((out / "audit.json").read_text())
     assert (record["ok"], record["verdict"]["level"]) == (True, "exact")
-    assert record["verdict"]["sentence"] in ended.out
+    assert verdict_sentence(AuditRecord.load(out / "audit.json")) in ended.out
     assert str(out / "report.html") in ended.out
     assert "right on held-out images" in ended.err
     assert "audit 1/13: health" in ended.err
