@@ -1,10 +1,10 @@
-"""Draw the layers of the package, as the import contracts state them, into docs/images/architecture.svg.
+"""The map of the package in docs/architecture.md: a picture of its layers, and a table of its modules.
 
-    python scripts/draw_architecture.py           write the picture
-    python scripts/draw_architecture.py --check   exit status 1 if the picture is not the one of pyproject.toml
+    python scripts/draw_architecture.py           write picture and table
+    python scripts/draw_architecture.py --check   exit status 1 if they are not those of the code
 
-A box is a package or module; it may import from boxes below it and from none above. What a box is for is the first
-clause of its docstring, so that picture, contracts and code cannot drift apart.
+A box is a package or module; it may import from boxes below it and from none above, as the import contracts state.
+Words come from docstrings, so that map, contracts and code cannot drift apart.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from html import escape
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "reluctant"
 PICTURE = ROOT / "docs" / "images" / "architecture.svg"
+PAGE = ROOT / "docs" / "architecture.md"
+BEGIN, END = "<!-- modules: scripts/draw_architecture.py -->", "<!-- end of modules -->"
 WIDTH, MARGIN, GAP = 1080, 24, 10
 BOX, LINE, LETTERS = 74, 15, 6.4  # height of a box, of a line; width of a letter
 
@@ -31,14 +34,46 @@ def layers() -> list[list[str]]:
     return [[name.strip().removeprefix("reluctant.") for name in layer.split("|")] for layer in first["layers"]]
 
 
+def sentence(file: Path) -> str:
+    """The first sentence of a file's docstring."""
+    said = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+    return said.split("\n\n")[0].replace("\n", " ").split(". ")[0].rstrip(".")
+
+
 def purpose(name: str) -> str:
-    """The first clause of a package's or module's docstring, without its own name."""
-    folder = ROOT / "src" / "reluctant" / name
-    file = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
-    said = (ast.get_docstring(ast.parse(file.read_text("utf-8"))) or "").split("\n\n")[0].replace("\n", " ")
-    said = said.split(". ")[0].rstrip(".")
+    """What a package or module is for, without its own name."""
+    folder = SOURCE / name
+    said = sentence(folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py"))
     own, colon, rest = said.partition(": ")
     return rest if colon and len(own) < len(name) + 6 else said
+
+
+def table(folder: Path) -> list[str]:
+    """The modules of one folder and of the folders inside it."""
+    modules = [file for file in sorted(folder.glob("*.py")) if not file.name.startswith("__")]
+    inside = [each for each in sorted(folder.iterdir()) if (each / "__init__.py").exists()]
+    rows = [f"| `{file.relative_to(SOURCE)}` | {sentence(file)} |" for file in modules]
+    return [*rows, *(row for each in inside for row in table(each))]
+
+
+def modules() -> str:
+    """Every module with its first sentence, a table for each package."""
+    top = [f"| `{file.name}` | {sentence(file)} |" for file in sorted(SOURCE.glob("*.py")) if "__" not in file.name]
+    parts = [("The root", "", top)]
+    for folder in sorted(SOURCE.iterdir()):
+        if (folder / "__init__.py").exists():
+            parts.append((f"`{folder.name}/`", f"{sentence(folder / '__init__.py')}.\n\n", table(folder)))
+    return "\n".join(
+        f"### {name}\n\n{said}| module | what is in it |\n|---|---|\n" + "\n".join(rows) + "\n"
+        for name, said, rows in parts
+        if rows
+    )
+
+
+def page() -> str:
+    """The page with its table of modules made anew."""
+    before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
+    return f"{before}{BEGIN}\n\n{modules()}\n{END}{rest.partition(END)[2]}"
 
 
 def box(x: float, y: float, width: float, name: str) -> str:
@@ -80,9 +115,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     if parser.parse_args().check:
-        return 0 if PICTURE.exists() and PICTURE.read_text("utf-8") == picture() else 1
-    PICTURE.parent.mkdir(exist_ok=True)
+        same = PICTURE.read_text("utf-8") == picture() and PAGE.read_text("utf-8") == page()
+        return 0 if same else 1
     PICTURE.write_text(picture(), encoding="utf-8")
+    PAGE.write_text(page(), encoding="utf-8")
     return 0
 
 
