@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from reluctant.adversarial.flip import MOST_FLIP_ROWS as FLIP_ROWS
-from reluctant.audit.pictures import ERROR_POINTS, GRID, LINE_POINTS, SCALES
-from reluctant.audit.probing import INPUTS
+from reluctant.audit.steps.adversarial_steps import INPUTS
+from reluctant.audit.steps.picture_steps import ERROR_POINTS, GRID, LINE_POINTS, SCALES
 from reluctant.estimation import Range
 
 __all__ = [
