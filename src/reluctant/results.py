@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, Self
@@ -13,9 +13,10 @@ from reluctant.errors import LinkMismatch, NonFiniteAnswer, NotRecovered, Target
 from reluctant.messages.catalogue import of_outcome
 from reluctant.messages.diagnosis import Diagnosis
 from reluctant.networks import ReLUNetwork
+from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.oracles.base import Oracle
 from reluctant.oracles.ledger import Rows
-from reluctant.oracles.links import written_link
+from reluctant.oracles.links import link_of, written_link
 
 __all__ = ["UNSETTLED", "Ended", "Outcome", "Result", "ended_by"]
 
@@ -163,8 +164,9 @@ class Ended(ABC):
 class Result(Ended):
     """Outcome of a method that looks for a network.
 
-    `network` is the verified network if `ok`, else the best partial one or None. `stage` is where the run
-    ended; `evidence` holds the numbers that decided. `rows` counts by stage. `diagnosis` says why it ended so.
+    `network` is the verified network if `ok`, else the best partial one or None. It has as many outputs as the target
+    answers; behind a softmax they are logits, the first of them 0. `stage` is where the run ended; `evidence` holds the
+    numbers that decided. `rows` counts by stage. `diagnosis` says why it ended so.
     """
 
     outcome: Outcome
@@ -178,6 +180,22 @@ class Result(Ended):
     def ok(self) -> bool:
         """True only if the network passed verification, or was measured to be as accurate as asked for."""
         return self.outcome in {Outcome.RECOVERED, Outcome.LEARNED}
+
+    def with_classes(self, oracle: Oracle) -> Self:
+        """The same with a network of all classes, the first 0, where the target's softmax left log-ratios to read.
+
+        The link is noted in the network: what it makes of the network's values are the target's answers.
+        """
+        link = link_of(oracle)
+        if self.network is None or link is None or not oracle.facts.reference:
+            return self
+        return replace(self, network=self.network.before_link(written_link(link)))
+
+    def with_log_ratios(self) -> Self:
+        """The same with a network of the values that were read: log-ratios, where it has all classes of a softmax."""
+        if self.network is None or self.network.link in ELEMENTWISE_LINKS:
+            return self
+        return replace(self, network=self.network.log_ratios())
 
     def as_written(self, link: str) -> ReLUNetwork:
         """The network as it is written and shown: with the link that answers were read through, and all its classes.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import pickle
 import subprocess
-import sys
 
 import pytest
 
 from reluctant import ReLUNetwork
 from reluctant.bundled import digits_model
+from reluctant.cli.commands.audit_commands import DEMO
 
 RELU = "import numpy as np\nW = np.random.default_rng(0).standard_normal((8, 5))\n"
 TARGET = f"{RELU}def target(x): return np.maximum(x @ W.T + 0.3, 0).sum(axis=1)\n"
@@ -30,7 +30,7 @@ def test_the_demo_writes_a_report_and_a_record(main, folder):
 
 
 def test_the_demo_keeps_quiet(command, folder, monkeypatch):
-    monkeypatch.setattr(sys.modules["reluctant.cli.demo"], "SECONDS", 5.0)
+    monkeypatch.setitem(DEMO, "seconds", 5.0)
     ended = command("demo", "-q", "-o", folder / "out")
     assert (ended.status, ended.err) == (0, "")
     assert (folder / "out" / "report.html").is_file()

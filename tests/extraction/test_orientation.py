@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 import reluctant as rl
 from reluctant.errors import TimeExhausted
@@ -24,17 +25,17 @@ def turned(network: ReLUNetwork, seed: int) -> ReLUNetwork:
     return ReLUNetwork([sign[:, None] * w, a], [sign * b, c + a[:, flip] @ b[flip]], a[:, flip] @ w[flip])
 
 
-@pytest.mark.parametrize(
-    ("widths", "by"),
-    [
-        ((20, 12, 1), "least squares"),
-        ((10, 25, 3), "least squares"),
-        ((40, 60, 1), "a linear programme"),
-        ((8, 24, 1), "a lattice"),
-        ((10, 50, 1), "a lattice"),
-        ((10, 100, 1), "a lattice"),
-    ],
-)
+SIDES = [
+    ((20, 12, 1), "least squares"),
+    ((10, 25, 3), "least squares"),
+    ((40, 60, 1), "a linear programme"),
+    ((8, 24, 1), "a lattice"),
+    ((10, 50, 1), "a lattice"),
+    ((10, 100, 1), "a lattice"),
+]
+
+
+@pytest.mark.parametrize(("widths", "by"), sweep(SIDES, fast=SIDES[:-1], arguments=2))
 def test_sides_are_found(widths: tuple[int, ...], by: str, seed: int) -> None:
     if by == "a lattice":
         pytest.importorskip("fpylll")

@@ -15,6 +15,7 @@ import reluctant
 from reluctant.bundled import digits_model
 
 CORE_LIBRARIES = ("numpy", "scipy")
+PATIENCE_SECONDS = 180
 NEED_EXTRAS = ("reluctant.cli", "reluctant.testing.contract", "reluctant.testing.strategies")
 
 
@@ -34,7 +35,9 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run_bare(folder: Path, code: str) -> str:
     """Run code that finds the standard library and this folder alone."""
     lines = f"import sys\nsys.path.insert(0, {str(folder)!r})\n{code}"
-    ended = subprocess.run([sys.executable, "-I", "-S", "-c", lines], capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", lines], capture_output=True, text=True, timeout=PATIENCE_SECONDS
+    )
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 

@@ -85,7 +85,7 @@ def test_numbers_that_do_not_fit_together_are_refused(write, record, name, tmp_p
 
 
 def test_whatever_else_a_page_stumbles_over_is_told(write, record, monkeypatch, capsys):
-    monkeypatch.setattr("reluctant.cli.files.write_audit_page", lambda out, data: data["nothing"])
+    monkeypatch.setattr("reluctant.report.write_audit_page", lambda out, data: data["nothing"])
     assert run(["report", str(write(json.dumps(record)))]) == 2
     assert "of which no page can be made (KeyError: 'nothing')" in capsys.readouterr().err
 

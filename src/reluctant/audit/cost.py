@@ -25,7 +25,7 @@ from reluctant.estimation.measurements import (
     Widths,
 )
 from reluctant.extraction.prospects import exact_refusal
-from reluctant.health import Health
+from reluctant.interface import Interface
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting, Facts
 from reluctant.results import Outcome
@@ -70,7 +70,7 @@ def _range(found: Range | None) -> RangeFacts | None:
     return None if found is None else RangeFacts(found.expected, found.low, found.high)
 
 
-def answers_of(health: Health) -> str:
+def answers_of(health: Interface) -> str:
     """What the answers give, as an estimate takes it."""
     if exact_refusal(health) is not Outcome.LOW_PRECISION:
         rounded = health.decimals is not None and health.decimals >= UNMEASURED_DECIMALS
@@ -84,7 +84,7 @@ def answers_of(health: Health) -> str:
     return f"{NOISE}={health.noise.at(health.spread) / health.spread:.1e}"
 
 
-def rows_needed(oracle: Counting, known: Findings, health: Health) -> Range | None:
+def rows_needed(oracle: Counting, known: Findings, health: Interface) -> Range | None:
     """Of exact extraction, for the shape in the file and answers like these; None where there is none, or no number."""
     widths = _widths_of_file(known)
     return None if widths is None else _rows(oracle, known, health, widths)
@@ -112,7 +112,7 @@ def _widths_of_file(known: Findings) -> Widths | None:
     return widths if known.given.output is None else (*widths[:-1], 1)
 
 
-def _rows(oracle: Counting, known: Findings, health: Health, widths: Widths) -> Range | None:
+def _rows(oracle: Counting, known: Findings, health: Interface, widths: Widths) -> Range | None:
     """There are numbers for values that are answered everywhere."""
     everywhere = oracle.facts.domain.is_space and known.reach is None
     if known.linked or not everywhere or health.refusal is not None or len(widths) < FEWEST_LAYERS:

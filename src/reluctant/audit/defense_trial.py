@@ -186,7 +186,7 @@ class _Cell:
         if allowance.seconds == 0:
             return None
         with allowance.running():
-            result = method(self.open(self.link, allowance), rng=self.rng)
+            result = method(self.open(self.link, allowance), rng=self.rng).with_log_ratios()
         found = Rebuilt(name, result, undecided=allowance.time_up, missing=self.misses(name))
         return self.beside.rebuilt(found)
 

@@ -16,8 +16,8 @@ from reluctant.audit.sweep import Sweep
 from reluctant.domains import Domain
 from reluctant.engines import Engine
 from reluctant.estimation import Range
-from reluctant.health import Health
-from reluctant.health.whole import Whole
+from reluctant.interface import Interface
+from reluctant.interface.whole_numbers import Whole
 from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
@@ -88,8 +88,8 @@ class Findings:
     noisy: bool = False
     without: tuple[int, ...] = ()
     looked_behind: bool = False
-    served: Health | None = None
-    health: Health | None = None
+    served: Interface | None = None
+    health: Interface | None = None
     span: Span | None = None
     extraction: Result | None = None
     learning: Result | None = None
@@ -272,7 +272,7 @@ def skip_where(known: Findings, *refusals: Outcome, missing: str = "anything") -
     )
 
 
-def _useless_answers(known: Findings, health: Health) -> dict[str, Any]:
+def _useless_answers(known: Findings, health: Interface) -> dict[str, Any]:
     """What a refused interface gives, as fields: a slug under "gives", and its digits."""
     if known.changes:
         return {"gives": "alike"}

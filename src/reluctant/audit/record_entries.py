@@ -25,7 +25,7 @@ from reluctant.audit.findings import Findings
 from reluctant.audit.steps.adversarial_steps import gradient_from
 from reluctant.audit.steps.picture_steps import first_layer, rounded
 from reluctant.audit.verdict import ending_of, judge, smallest_flip
-from reluctant.health import Health
+from reluctant.interface import Interface
 from reluctant.learning.student.student_error import HeldOutError
 from reluctant.messages import Diagnosis
 from reluctant.networks.network import ELEMENTWISE_LINKS
@@ -123,7 +123,7 @@ def _stop(steps: Sequence[rec.StepFacts], recorded: bool) -> rec.Stop | None:
     return None if at is None else rec.Stop(steps[at].step, at + 1, len(steps), recorded)
 
 
-def interface_facts(health: Health) -> rec.InterfaceFacts:
+def interface_facts(health: Interface) -> rec.InterfaceFacts:
     """What was measured of an interface."""
     behind, told = health.behind, health.told
     return rec.InterfaceFacts(

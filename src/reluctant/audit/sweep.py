@@ -23,8 +23,8 @@ from reluctant.audit.sweep_facts import FailedDefense, StandsFor, SweepFacts, Sw
 from reluctant.defenses.defense import MOST_DIGITS, labels_of
 from reluctant.domains import Domain
 from reluctant.engines import Engine, as_they_end, in_order
-from reluctant.health import Health
-from reluctant.health.answers import UNIFORM_SD
+from reluctant.interface import Interface
+from reluctant.interface.digits import UNIFORM_SD
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Facts, Kind, Oracle
 from reluctant.oracles.limits import Clock
@@ -297,26 +297,26 @@ def _called(names: DefenseNames) -> str:
     return ", ".join(names) or NO_DEFENSE
 
 
-def noise_served(served: Health | None) -> tuple[str, ...]:
+def noise_served(served: Interface | None) -> tuple[str, ...]:
     """The noise of answers, as a defense that adds it."""
     noisy = served is not None and not served.deterministic and served.fresh_noise > 0
     return (f"gaussian={served.fresh_noise:.2g}",) if served is not None and noisy else ()
 
 
-def digits_served(served: Health | None) -> tuple[str, ...]:
+def digits_served(served: Interface | None) -> tuple[str, ...]:
     """The digits of answers, as a defense that leaves no more of them."""
     if served is not None and served.decimals is not None:
         return (f"decimals={served.decimals}",)
     return format_served(served)
 
 
-def format_served(served: Health | None) -> tuple[str, ...]:
+def format_served(served: Interface | None) -> tuple[str, ...]:
     """The number format of answers, as a defense, where it is not that of all computing."""
     narrow = served is not None and served.number_format != "float64"
     return (served.number_format,) if served is not None and narrow else ()
 
 
-def digits_given(served: Health | None) -> float:
+def digits_given(served: Interface | None) -> float:
     """Decimal digits of the answers, of their deviation: what format, rounding and noise leave."""
     if served is None or not served.spread > 0:
         return FLOAT64_DIGITS

@@ -19,10 +19,10 @@ from reluctant.extraction.method import StageFailed
 from reluctant.extraction.prospects import answered_far_out, exact_refusal, too_few_digits
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.samples import NOISE_SAFETY
-from reluctant.health import Health
-from reluctant.health.answers import narrowest_format
-from reluctant.health.noise import measure_noise
-from reluctant.health.words import coarse_behind
+from reluctant.interface import Interface
+from reluctant.interface.diagnoses import coarse_behind
+from reluctant.interface.digits import narrowest_format
+from reluctant.interface.probe import measure_noise
 from reluctant.learning.models import oriented_network
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
@@ -50,7 +50,7 @@ SATURATED_REASON = (
 FLAT_OUTCOMES = {Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.TOO_NOISY}  # as a bump looks from outside
 
 
-def refusal_of(health: Health) -> Outcome | None:
+def refusal_of(health: Interface) -> Outcome | None:
     """Why a target cannot be learned, or None; what looks flat may have a bump."""
     labels = health.answers is Kind.LABELS and health.refusal is not Outcome.CONSTANT
     if health.refusal is not None and (health.refusal not in FLAT_OUTCOMES or labels):
@@ -58,7 +58,7 @@ def refusal_of(health: Health) -> Outcome | None:
     return Outcome.OUT_OF_REACH if exact_refusal(health) is Outcome.OUT_OF_REACH else None
 
 
-def unread_behind_link(health: Health) -> tuple[Outcome, str] | None:
+def unread_behind_link(health: Interface) -> tuple[Outcome, str] | None:
     """Why values that a link reads cannot be learned in all of space, or None."""
     if health.behind is not None and health.behind.too_coarse:
         return Outcome.LOW_PRECISION, coarse_behind(health)
@@ -68,7 +68,7 @@ def unread_behind_link(health: Health) -> tuple[Outcome, str] | None:
     return unreadable(health)
 
 
-def unreadable(health: Health) -> tuple[Outcome, str]:
+def unreadable(health: Interface) -> tuple[Outcome, str]:
     """Of values that a link cannot read everywhere: for noise, or because probabilities saturate."""
     if health.deterministic:
         return Outcome.OUT_OF_REACH, SATURATED_REASON
@@ -79,7 +79,7 @@ NOISE_LINES = 12
 FORMAT_ROUNDINGS = 2.0  # of the largest answer in its number format
 
 
-def working_noise(oracle: Counting, health: Health, answers: FloatArray, rng: np.random.Generator) -> DistanceNoise:
+def working_noise(oracle: Counting, health: Interface, answers: FloatArray, rng: np.random.Generator) -> DistanceNoise:
     """Noise by distance from the origin, of a target that gave these answers to random points. Cost: 60 rows."""
     known = DistanceNoise.of(health, oracle.dim)
     with oracle.stage("noise"):
@@ -112,7 +112,7 @@ class ExactTry:
 
 
 def try_exact(
-    oracle: Counting, health: Health, noise: DistanceNoise, rng: np.random.Generator, *, few_digits: bool = False
+    oracle: Counting, health: Interface, noise: DistanceNoise, rng: np.random.Generator, *, few_digits: bool = False
 ) -> ExactTry:
     """One attempt of `DepthTwo`, or of `FewDigits`, verified.
 

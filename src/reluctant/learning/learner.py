@@ -18,8 +18,8 @@ from reluctant.errors import BudgetExhausted, InvalidInput, TargetError
 from reluctant.extraction.prospects import evidence_of_clipping, exact_refusal, few_digits_are_enough
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.samples import NOISE_SAFETY
-from reluctant.health import Health
-from reluctant.health.check import examine as examine_health
+from reluctant.interface import Interface
+from reluctant.interface.health_check import examine as examine_health
 from reluctant.learning.accuracy import (
     DrawnPoints,
     check_network,
@@ -181,7 +181,7 @@ class Learner:
         """The answer that most points have."""
         return ReLUNetwork([np.zeros((self.oracle.outputs, self.oracle.dim))], [np.median(drawn.answers, axis=0)])
 
-    def exactly(self, health: Health, drawn: DrawnPoints, noise: DistanceNoise) -> Model | None:
+    def exactly(self, health: Interface, drawn: DrawnPoints, noise: DistanceNoise) -> Model | None:
         """The network of the exact method, if it gives one; of a target that is flat, the constant."""
         if health.refusal is not None:
             return self.keep(model_of(self.oracle, self.constant(drawn), drawn, noise, self.rng))
@@ -279,7 +279,7 @@ class Learner:
             self.kept = model
         return model
 
-    def outcome(self, model: Model, drawn: DrawnPoints, health: Health, noise: DistanceNoise) -> Outcome:
+    def outcome(self, model: Model, drawn: DrawnPoints, health: Interface, noise: DistanceNoise) -> Outcome:
         """Say what the network is good for."""
         self.kept = model
         if not model.good_for(self.eps):
@@ -359,7 +359,7 @@ def learn(
     if not 0 < narrowest <= 1:
         raise InvalidInput.about("narrowest", got=narrowest, expected="a width above 0, at most 1")
     with opened_target(oracle, opening) as opened:
-        return _learn(opened, eps, rng, narrowest)
+        return _learn(opened, eps, rng, narrowest).with_classes(opened)
 
 
 def _learn(opened: Counting, eps: float, rng: Rng, narrowest: float) -> Result:

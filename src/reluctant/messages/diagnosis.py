@@ -76,5 +76,9 @@ VERBS = {
 
 def as_python(remedy: Remedy) -> str:
     """A remedy as a call: `rl.open_oracle(..., link='softmax')`."""
-    options = [f"{name}={'...' if value is None else repr(value)}" for name, value in remedy.options.items()]
+    options = [
+        f"{name}={'...' if value is None else repr(value)}"
+        for name, value in remedy.options.items()
+        if value is not False
+    ]
     return f"{VERBS[remedy.verb]}({', '.join(['...', *options])})"

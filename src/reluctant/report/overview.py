@@ -8,8 +8,8 @@ from typing import Any
 
 from reluctant.audit.states import State, state_of
 from reluctant.defenses.registry import defense_words
-from reluctant.health.answers import rounded_to
-from reluctant.health.words import LABELS_OR_ROUNDED, STEPWISE
+from reluctant.interface.diagnoses import LABELS_OR_ROUNDED, STEPWISE
+from reluctant.interface.digits import rounded_to
 from reluctant.oracles.links import noun_behind
 from reluctant.report.numbers import count, duration, money, percent, size
 from reluctant.report.tables import is_close, is_measured, is_open, is_trained, trained_note

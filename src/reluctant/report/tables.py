@@ -12,7 +12,7 @@ from reluctant.audit.states import State, state_of
 from reluctant.audit.sweep import TRAINED
 from reluctant.audit.trained import alone_words, is_made, trained_words
 from reluctant.defenses.registry import defense_words
-from reluctant.health.answers import rounded_to
+from reluctant.interface.digits import rounded_to
 from reluctant.report.numbers import UNKNOWN, count, duration, money, percent, powers, size
 from reluctant.report.text import answers_labels, shape_words
 from reluctant.results import Outcome

@@ -16,8 +16,8 @@ from reluctant.audit.defense_result import TO_REFERENCE, narrow_basis
 from reluctant.audit.findings import Findings, Skip, skip_where
 from reluctant.errors import ReluctantError
 from reluctant.extraction import extract
-from reluctant.health import Health
-from reluctant.health.whole import Whole
+from reluctant.interface import Interface
+from reluctant.interface.whole_numbers import Whole
 from reluctant.learning import learn
 from reluctant.learning.student import ROWS, STEPS, rows_like, train_student
 from reluctant.networks import ReLUNetwork
@@ -37,7 +37,7 @@ def extract_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str
     """Exact extraction with its own verification."""
     refused = (Outcome.NOT_PIECEWISE_LINEAR, Outcome.PIECEWISE_CONSTANT, Outcome.CONSTANT)
     skip_where(known, *refused, missing="creases")
-    found = extract(oracle, rng=seed)
+    found = extract(oracle, rng=seed).with_log_ratios()  # as other steps read the target
     ran_out = found.outcome is Outcome.OUT_OF_BUDGET
     wider = with_directions_of(found.network, known.span) if found.ok and found.network is not None else None
     short = ran_out and not known.may_be_clipped
@@ -68,7 +68,7 @@ def learn_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, 
     layers = None if known.extraction is None else known.extraction.evidence.get("layers")
     if layers is not None and not layers.mostly_straight:
         raise Skip("several-layers", **layers.to_dict())
-    found = learn(oracle, rng=seed)
+    found = learn(oracle, rng=seed).with_log_ratios()
     clipped = clipped_to(found)  # what bends there is no neuron of a part either
     return {"learning": found} | ({} if clipped is None else {"clipped": clipped, "part": None})
 
@@ -107,7 +107,7 @@ def train_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, 
     return found | ({"timed_out": (*known.timed_out, "training")} if hurried and not result.ok else {})
 
 
-def _whole(answered: Health | None) -> Whole | None:
+def _whole(answered: Interface | None) -> Whole | None:
     """What whole numbers are; those that were seen to be values, among few answers, are so among many."""
     if answered is None:
         return None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from reluctant.audit.findings import Findings, Skip
 from reluctant.audit.picture_data import ErrorHistogram, FirstLayer, LinePicture, PlanePicture
 from reluctant.geometry.sections import Section, crossings, polylines
-from reluctant.health.lines import ask
+from reluctant.interface.probe import ask
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting

@@ -9,7 +9,7 @@ import numpy as np
 
 from reluctant.audit.findings import Findings, skip_where
 from reluctant.audit.steps.health_step import FEW_ROWS
-from reluctant.health.lines import ask
+from reluctant.interface.probe import ask
 from reluctant.numerics import as_generator
 from reluctant.oracles import Counting, Kind
 from reluctant.results import Outcome

@@ -17,9 +17,9 @@ import numpy as np
 
 from reluctant.errors import BudgetExhausted, InvalidInput, InvalidRows, TargetError
 from reluctant.fitting.training import TrainingPace, fit_network
-from reluctant.health.answers import answer_kind
-from reluctant.health.lines import ask as ask_rows
-from reluctant.health.whole import Whole, tell_whole
+from reluctant.interface.digits import answer_kind
+from reluctant.interface.probe import ask as ask_rows
+from reluctant.interface.whole_numbers import Whole, tell_whole
 from reluctant.learning.student.losses import AnswerReading, Labels, reading_of
 from reluctant.learning.student.questions import FEWEST, TrainingData, ask_training_data, draw_rows
 from reluctant.learning.student.student_error import measure_student, row_misfits
@@ -142,7 +142,7 @@ def train_student(
     time_left = Clock(seconds)
     with opened_target(oracle, opening) as opened:
         run = _Trainer(opened, dict(opened.ledger.stages), eps, steps, time_left, as_generator(rng), whole)
-        return _train(run, rows, hidden, inputs, span, rng)
+        return _train(run, rows, hidden, inputs, span, rng).with_classes(opened)
 
 
 def _train(

@@ -58,10 +58,11 @@ def reproduce(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Results alone: nothing on standard error.")] = False,
 ) -> int:
-    """Run the papers' experiments again: for each the claim, what was measured, a table, a picture and checks.
+    """Run the papers' experiments again and check their claims.
 
-    All are put on one page, index.html, together with those of earlier runs into the same folder. Exit status 1 if a
-    number is not within the bounds that were asked of it, or an experiment did not run.
+    Each has the claim, what was measured, a table, a picture and checks. All are put on one page, index.html, together
+    with those of earlier runs into the same folder. Exit status 1 if a number is not within the bounds that were asked
+    of it, or an experiment did not run.
 
     Example: reluctant reproduce all --out figures --jobs 2
 

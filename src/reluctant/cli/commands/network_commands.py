@@ -1,4 +1,4 @@
-"""`reluctant verify`: a target held against a network in a file, in the form in which both can be compared."""
+"""Commands about a network: `extract` recovers it, `learn` learns it, `verify` holds one in a file against a target."""
 
 from __future__ import annotations
 
@@ -8,22 +8,128 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from reluctant.cli.files import check_record_path, tell
-from reluctant.cli.targets import TargetArgument, TargetOptions, opened_target, with_target_options
+import reluctant as rl
+from reluctant.cli.advice import advise, ending, shown_network, spent
+from reluctant.cli.files import NetworkOut, check_network_path, check_record_path, print_result, write_network
+from reluctant.cli.options import TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.errors import BudgetExhausted, InvalidInput, LinkMismatch
-from reluctant.health.answers import answer_kind, in_unit, is_one_hot
-from reluctant.health.behind import Behind
-from reluctant.health.told import largest_told
+from reluctant.interface.classification import largest_told
+from reluctant.interface.digits import Behind, answer_kind, in_unit, is_one_hot
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Kind, Linked
 from reluctant.oracles.links import NOISY_SLACK, ToFirst, answer_ends, in_percent, last_raw_answers, noun_behind
+from reluctant.results import Result
 from reluctant.run_record import Record
 from reluctant.verification import Verification
-from reluctant.verification import verify as verify_network
 
-__all__ = ["verify"]
+__all__ = ["extract", "learn", "verify"]
+
+
+@with_target_options
+def extract(
+    target: TargetArgument,
+    options: TargetOptions,
+    out: NetworkOut = None,
+    attempts: Annotated[int, typer.Option(help="How often to start again on another line.")] = 4,
+) -> int:
+    """Recover the network behind a target exactly, and verify it.
+
+    Any number of layers and outputs, answers in float64. It finds out by itself how many layers there are. A large
+    network with one hidden layer costs about as many answers as it has parameters, verification included (a query
+    brings one answer for each output), a small one some times as many; two layers cost 1.3 queries per parameter with
+    many inputs, 15 and more with few. With --domain nothing outside is asked, and only one hidden layer can be
+    recovered. Exit status 1 if it was not recovered: the outcome is printed, and what was found is
+    written beside the name given, as NAME.partial.onnx.
+
+    Example: reluctant extract model.onnx -o copy.onnx --precision float64 --transcript answers
+
+    Example: reluctant extract images.onnx --precision float64 --domain 0,1 --budget 200000
+    """
+    check_network_path(out)
+    check_record_path(options.json)
+    with opened_target(options, target) as oracle:
+        found = rl.extract(oracle, rng=options.seed, attempts=attempts)
+        record = Record.of(oracle, "extract", options.seed, found.ok, extraction=found)
+    written = write_network(found, out, options.written_link)
+    print_result(record, options.json, _extracted_lines(found, record, options.written_link, written))
+    for failure in found.evidence.get("failures", []):
+        options.say(f"{'tried first' if found.ok else 'attempt failed'}: {failure}")
+    advise(found, record, target, options)
+    return 0 if found.ok else 1
+
+
+def _layers(network: ReLUNetwork) -> str:
+    hidden = [str(width) for width in network.widths[1:-1]]
+    layers = {0: "No hidden layer", 1: "One hidden layer"}.get(len(hidden), f"{len(hidden)} hidden layers")
+    neurons = "neuron" if hidden == ["1"] else "neurons"
+    return f"{layers}: {', '.join(hidden)} {neurons}." if hidden else f"{layers}."
+
+
+def _extracted_lines(found: Result, record: Record, link: str, written: Path | None) -> list[str]:
+    lines = ending(found, record)
+    if found.network is not None:
+        lines += [*shown_network(found, link), _layers(found.network)]
+    parts = ("reach", "layers", "verification", "certificate", "limits")
+    lines += [str(found.evidence[part]) for part in parts if found.evidence.get(part)]
+    return [*lines, spent(record, written)]
+
+
+# ---- learn
+
+
+@with_target_options
+def learn(
+    target: TargetArgument,
+    options: TargetOptions,
+    out: NetworkOut = None,
+    eps: Annotated[
+        float, typer.Option(help="Square error allowed for Gaussian inputs, relative to the target's variance.")
+    ] = 1e-6,
+    narrowest: Annotated[
+        float,
+        typer.Option(
+            help="Width of a bump that must not be missed, up to distance 1 from the origin (at distance 3 it is seen "
+            "if 55 times as wide); the cost grows like 1/width."
+        ),
+    ] = 0.01,
+) -> int:
+    """Learn a network with one hidden layer to a given accuracy.
+
+    Its neurons may lie anywhere: this is for what extract does not promise, bumps that no line meets, clusters of
+    neurons that cancel, answers in float32 or rounded. It asks 29 / NARROWEST random points and tries exact extraction.
+    Where that is not verified or does not explain the points, it follows the creases it finds there and fits the rest.
+    The error it prints was measured also where random points never are, close to creases. A bump narrower than the
+    width it prints, or farther out, could have been missed. Exit status 1 if the error is larger than EPS: the best
+    network is then written as NAME.partial.onnx.
+
+    Example: reluctant learn model.onnx --eps 1e-8 -o copy.onnx
+
+    Example: reluctant learn package.module:predict --dim 12 --narrowest 0.001 --transcript answers
+    """
+    check_network_path(out)
+    check_record_path(options.json)
+    with opened_target(options, target) as oracle:
+        found = rl.learn(oracle, eps=eps, rng=options.seed, narrowest=narrowest)
+        record = Record.of(oracle, "learn", options.seed, found.ok, learning=found)
+    written = write_network(found, out, options.written_link)
+    print_result(record, options.json, _learned_lines(found, record, options.written_link, written))
+    advise(found, record, target, options)
+    return 0 if found.ok else 1
+
+
+def _learned_lines(found: Result, record: Record, link: str, written: Path | None) -> list[str]:
+    """What happened, how accurate the network is, and what could have been missed."""
+    lines = ending(found, record)
+    lines += shown_network(found, link)
+    lines += [
+        str(found.evidence[part]) for part in ("accuracy", "limits", "risk", "theorem") if found.evidence.get(part)
+    ]
+    return [*lines, spent(record, written)]
+
+
+# ---- verify
 
 LINK_ROWS = 3  # asked to see what the target answers
 TOLD_ROWS = 12  # asked to see how many of its probabilities it tells
@@ -58,7 +164,7 @@ def verify(
         found, compared = _verified(oracle, candidate, options, tol)
         hint = "" if found.ok else _why_not(oracle, candidate, options)
         record = Record.of(oracle, "verify", options.seed, found.ok, verification=found, compared=compared)
-    tell(record, options.json, _lines(found, compared, hint, record))
+    print_result(record, options.json, _compared_lines(found, compared, hint, record))
     return 0 if found.ok else 1
 
 
@@ -68,13 +174,13 @@ def _verified(
     """The comparison, and a sentence about its form: where the target answers nothing that a link reads, before it."""
     read, compared = _as_the_file_says(oracle, candidate, options)
     try:
-        return verify_network(read, candidate, rng=options.seed, tol=tol), compared
+        return rl.verify(read, candidate, rng=options.seed, tol=tol), compared
     except LinkMismatch as error:
         if read is oracle:
             raise
         _refuse_unreadable(oracle, read, candidate, options, error)
     read, compared = _before_its_link(oracle, candidate)
-    return verify_network(read, candidate, rng=options.seed, tol=tol), compared
+    return rl.verify(read, candidate, rng=options.seed, tol=tol), compared
 
 
 def _refuse_unreadable(
@@ -117,7 +223,7 @@ def _refused(got: str, fix: str) -> InvalidInput:
     return InvalidInput.about("TARGET", got=got, expected="values or probabilities to hold a network against", fix=fix)
 
 
-def _lines(found: Verification, compared: str, hint: str, record: Record) -> list[str]:
+def _compared_lines(found: Verification, compared: str, hint: str, record: Record) -> list[str]:
     return [line for line in (str(found), compared, hint, f"{record.queries} queries.") if line]
 
 

@@ -1,37 +1,23 @@
-"""Health: the typed findings of a check, and what they mean for a method."""
+"""`Interface`: what a check measured of a target's answers, as one frozen value, and what it means for a method."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
 
-from reluctant.health import words
-from reluctant.health.answers import rounded_to
-from reluctant.health.behind import Behind
-from reluctant.health.noise import NoiseReading
-from reluctant.health.told import Told
-from reluctant.health.whole import Whole
+from reluctant.interface import diagnoses as words
+from reluctant.interface.classification import Shape, Told
+from reluctant.interface.digits import Behind, rounded_to
+from reluctant.interface.probe import NoiseReading
+from reluctant.interface.whole_numbers import Whole
 from reluctant.numerics import Noise
 from reluctant.oracles.base import Kind
 from reluctant.oracles.links import noun_behind
 from reluctant.results import Outcome
 
-__all__ = ["Health", "Shape"]
-
-
-class Shape(StrEnum):
-    """What the answers look like along short lines."""
-
-    PIECEWISE_LINEAR = "piecewise linear"
-    AFFINE = "affine"
-    CONSTANT = "constant"
-    PIECEWISE_CONSTANT = "piecewise constant"
-    SMOOTH = "smooth"
-    UNCLEAR = "unclear"
-
+__all__ = ["Interface"]
 
 REFUSALS = {
     Shape.CONSTANT: Outcome.CONSTANT,
@@ -41,7 +27,7 @@ REFUSALS = {
 
 
 @dataclass(frozen=True)
-class Health:
+class Interface:
     """Findings of `check_health`.
 
     shape: what the answers look like along short lines at the scale of use.

@@ -1,7 +1,8 @@
-"""`reluctant audit`: what can be taken from a model, as a report and a record."""
+"""`reluctant audit`: what a model's answers give away, as a page and a record; `demo` and `report` beside it."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,19 +17,27 @@ from reluctant.audit import audit as audit_target
 from reluctant.audit.given import check_rate
 from reluctant.audit.shares import BUDGET, SECONDS
 from reluctant.audit.verdict import NEEDS
-from reluctant.cli.console import progress, say_error, waits_told
-from reluctant.cli.files import check_page_path, check_record_path, write_page, write_record
-from reluctant.cli.inputs import read_array
-from reluctant.cli.repeat import command_line
-from reluctant.cli.stopping import Stop, stoppable
-from reluctant.cli.targets import TargetArgument, TargetOptions, with_target_options
+from reluctant.bundled import digits_card, digits_inputs, digits_model
+from reluctant.cli.console import Stop, note, progress, say_error, show_waits, stoppable
+from reluctant.cli.files import (
+    check_page_path,
+    check_record_path,
+    make_folder,
+    read_array,
+    write_network,
+    write_page,
+    write_record,
+)
+from reluctant.cli.options import TargetArgument, TargetOptions, command_line, with_target_options
 from reluctant.errors import InvalidInput, MissingDependency, TargetError, UnknownTarget, UnsafeFile, UnsupportedModel
+from reluctant.oracles import open_oracle
 from reluctant.oracles.keywords import is_url
 from reluctant.oracles.links import AnswerLink
 from reluctant.oracles.open import RunPrecision
-from reluctant.report import is_page_of_a_failure, three_figures
+from reluctant.report import is_page_of_a_failure, read_audit, three_figures
+from reluctant.report.page import told_as_a_wrong_record
 
-__all__ = ["audit", "figures"]
+__all__ = ["DEMO", "audit", "demo", "report"]
 
 # What keeps a target from being opened: a report says so. Any other bad argument is a mistake at the keyboard.
 NOT_OPENED = (TargetError, UnknownTarget, UnsafeFile, UnsupportedModel, MissingDependency)
@@ -90,7 +99,7 @@ class AuditOptions:
 
 @with_target_options
 def audit(target: TargetArgument, wanted: AuditOptions, options: TargetOptions) -> int:
-    """Find out what can be taken from a model through its answers, and what would help.
+    """Measure what a model's answers give away, and what would help.
 
     Health, span, extraction (or learning), one-step flips, local linearity, and a sweep of defenses on a local copy,
     within a budget of queries that the steps share. A step that fails never ends the audit. The report is written also
@@ -107,7 +116,7 @@ def audit(target: TargetArgument, wanted: AuditOptions, options: TargetOptions) 
     check_rate(options.rate, "--rate")
     check_record_path(options.json)
     options = replace(options, budget=BUDGET if options.budget is None else options.budget)
-    with stoppable() as stop, waits_told(options.quiet):
+    with stoppable() as stop, show_waits(options.quiet):
         repeat = command_line("audit", target, options, wanted, defaults=DEFAULTS)
         found = _run(target, options, repeat, wanted.settings())
         found = replace(found, written={"record": _record_name(options), "page": str(wanted.out)})
@@ -144,7 +153,7 @@ def _write(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
         write_page(found.to_dict(), wanted.out)
     if options.json != "-":
         page = f"No report was written; kept, of an earlier audit: {wanted.out.resolve()}"
-        print("\n".join([*figures(found), page if kept else f"Report: {wanted.out.resolve()}"]))
+        print("\n".join([*_figures(found), page if kept else f"Report: {wanted.out.resolve()}"]))
 
 
 def _record_name(options: TargetOptions) -> str | None:
@@ -152,7 +161,7 @@ def _record_name(options: TargetOptions) -> str | None:
     return None if options.json in (None, "-") else options.json
 
 
-def figures(found: Audit) -> list[str]:
+def _figures(found: Audit) -> list[str]:
     """The verdict, and the figures that matter."""
     record = found.to_dict()
     if found.facts is None:
@@ -210,3 +219,59 @@ def _shape(text: str | None) -> tuple[int, int] | None:
     except ValueError as error:
         raise InvalidInput.about("--input-shape", got=f"'{text}'", expected="height,width like 28,28") from error
     return height, width
+
+
+# ---- demo and report
+
+# Settings of the demo's audit; seconds are processor time for its longer steps.
+DEMO: dict[str, Any] = {
+    "rng": 0, "input_shape": (8, 8), "classes": tuple("0123456789"), "precision": "float64", "seconds": 100.0,
+}  # fmt: skip
+DEMO_PAUSE = 0.2  # seconds for each round of the search, so that a person sees it
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the report.")] = Path("reluctant-demo"),
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no words.")] = False,
+) -> int:
+    """Audit a bundled digits classifier and write a report.
+
+    The model has 64 inputs, 32 hidden neurons and ten outputs; it is asked in float64. The folder gets the report, its
+    record as JSON and the recovered network.
+    """
+    make_folder(out)
+    if not quiet:
+        card = json.loads(digits_card().read_text("utf-8"))
+        note(f"Target: a digits classifier, {card['accuracy']['held out']:.1%} right on held-out images.")
+    with (
+        open_oracle(digits_model(), precision="float64") as oracle,
+        progress(oracle, quiet, pause=DEMO_PAUSE) as watch,
+    ):
+        inputs = read_array("inputs", digits_inputs())
+        found = audit_target(oracle, inputs=inputs, file=digits_model(), repeat="reluctant demo", watch=watch, **DEMO)
+    extraction = found.known.extraction
+    if extraction is not None:
+        write_network(extraction, out / "recovered.onnx")
+    write_record(found, str(out / "audit.json"))
+    write_page(found.to_dict(), out / "report.html")
+    print("\n".join([*_figures(found), f"Report: {(out / 'report.html').resolve()}"]))
+    return 0 if extraction is not None and extraction.ok else 1
+
+
+def report(
+    record: Annotated[Path, typer.Argument(metavar="RECORD", help="What `reluctant audit --json` wrote.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path("report.html"),
+) -> int:
+    """Make the report of an audit again from its record.
+
+    It asks nothing.
+
+    Example: reluctant report audit.json -o report.html
+    """
+    check_page_path(out)
+    data = read_audit(record)
+    with told_as_a_wrong_record(record):
+        write_page(data, out)
+    print(data["verdict"]["sentence"])
+    print(f"Report: {out.resolve()}")
+    return 0

@@ -1,8 +1,13 @@
-"""Short lines: answers at centres and a few steps to both sides, and their second differences."""
+"""Short lines around a few inputs: answers to both sides, ways between inputs, and the noise they show.
+
+On a linear piece f(c-s) - 2 f(c) + f(c+s) is noise alone, √6 times that of one answer. A step of 3e-4 of the input is
+long enough that rounding errors of float32 are independent, and short enough that few steps meet a crease. Lines whose
+difference still falls at the last step are left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -10,10 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluctant.domains import Domain
-from reluctant.numerics import FloatArray
+from reluctant.numerics import FloatArray, Noise, unit_roundoff
 from reluctant.oracles.base import Oracle, as_answers, check_rows
 
-__all__ = ["FINER_STEPS", "NOISE_FALL", "STEP_RATIO", "ShortLines", "ask", "finite_ends"]
+__all__ = [
+    "FINER_STEPS",
+    "NOISE_FALL",
+    "SECOND_DIFFERENCE_GAIN",
+    "STEP_RATIO",
+    "Ask",
+    "NoiseReading",
+    "ShortLines",
+    "Ways",
+    "ask",
+    "finite_ends",
+    "measure_noise",
+    "noise_model",
+    "read_noise",
+]
 
 # Steps are relative to the size of the input. Asked one after the other while second differences still
 # fall: then creases or curvature are in the way of the noise.
@@ -138,3 +157,81 @@ def _directions(rng: np.random.Generator, centres: FloatArray, domain: Domain) -
     room = np.minimum(centres - domain.low, domain.high - centres)
     reach = np.min(room / np.abs(directions), axis=1)
     return np.asarray(directions * np.minimum(np.linalg.norm(centres, axis=1), reach)[:, None])
+
+
+Ask = Callable[[FloatArray], FloatArray]
+
+
+@dataclass
+class Ways:
+    """Rows (n, d) at both ends of n ways, and the answers (n, m) to them."""
+
+    start: FloatArray
+    at_start: FloatArray
+    end: FloatArray
+    at_end: FloatArray
+
+    @property
+    def apart(self) -> FloatArray:
+        """How far apart the answers (n,) are at both ends."""
+        return np.asarray(np.abs(self.at_start - self.at_end).max(axis=1))
+
+    def halve(self, ask: Ask, least: float = 0.0) -> None:
+        """Keep the half of each way that changes more; ways that change by less than `least` stay as they are."""
+        on = np.flatnonzero((self.apart >= least) & (self.apart > 0))
+        if not len(on):
+            return
+        middle = (self.start[on] + self.end[on]) / 2
+        at = ask(middle)
+        to_start, to_end = (np.abs(at - side[on]).max(axis=1) for side in (self.at_start, self.at_end))
+        first = to_start >= to_end
+        self.end[on[first]], self.at_end[on[first]] = middle[first], at[first]
+        self.start[on[~first]], self.at_start[on[~first]] = middle[~first], at[~first]
+
+
+NOISE_STEPS = (3e-4, 3e-5)
+MEDIAN_OF_ABS_NORMAL = 0.6745  # median |z| of a standard normal
+OUTLIER = 1e4  # times the median second difference of all lines
+SECOND_DIFFERENCE_GAIN = float(np.sqrt(6.0))  # sd of f₋ - 2 f₀ + f₊ over that of one f
+
+
+@dataclass(frozen=True)
+class NoiseReading:
+    """Noise found at one input scale: standard deviation, and size of the answers there."""
+
+    scale: float
+    sd: float
+    magnitude: float
+
+
+def read_noise(lines: ShortLines, scale: float) -> NoiseReading:
+    """Noise of the largest output, from the lines that have reached it."""
+    longer, shorter = lines.second_differences[-2:]
+    reached = longer <= NOISE_FALL * shorter
+    # Two creases on one line can bend both steps alike; noise is not so different from line to line.
+    typical = float(np.median(longer))
+    reached &= (longer <= OUTLIER * typical) | (typical == 0)
+    if 2 * reached.sum() >= len(reached):
+        # The longer of the two steps is read: rounding errors are less alike there.
+        size = float(np.sqrt(np.mean(longer[reached] ** 2)))
+    else:
+        size = float(np.median(shorter)) / MEDIAN_OF_ABS_NORMAL  # most lines just left a crease behind
+    magnitude = float(np.median(np.abs(lines.at_centres[lines.sound]).max(axis=1)))
+    # Differences of exact zero are common on coarse grids: no noise is below one rounding of the answer.
+    floor = unit_roundoff(np.float64) * magnitude
+    return NoiseReading(scale, max(size / SECOND_DIFFERENCE_GAIN, floor), magnitude)
+
+
+def noise_model(near: NoiseReading, far: NoiseReading | None) -> Noise:
+    """Absolute part as read at the scale of use, relative part as read far out."""
+    return Noise(near.sd, 0.0 if far is None or far.magnitude == 0 else far.sd / far.magnitude)
+
+
+def measure_noise(oracle: Oracle, rng: np.random.Generator, scale: float = 1.0, lines: int = 6) -> NoiseReading | None:
+    """Noise at one scale, None if no line is answered with finite numbers.
+
+    Cost: 5 rows a line, a few more where creases are close to each other.
+    """
+    centres = oracle.facts.domain.interior(rng, lines, oracle.dim, scale)
+    asked = ShortLines.ask(oracle, rng, centres, NOISE_STEPS, FINER_STEPS[1:])
+    return read_noise(asked, scale) if asked.sound.any() else None

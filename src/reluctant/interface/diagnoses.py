@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from reluctant.health.answers import rounded_to
-from reluctant.health.behind import ENOUGH_DECIMALS
-from reluctant.health.whole import Whole
+from reluctant.interface.digits import ENOUGH_DECIMALS, rounded_to
+from reluctant.interface.whole_numbers import Whole
 from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.oracles.base import Kind
 from reluctant.oracles.links import PERCENT, AnswerLink
 from reluctant.results import Outcome
 
 if TYPE_CHECKING:
-    from reluctant.health.summary import Health
+    from reluctant.interface.interface import Interface
 
 __all__ = [
     "AS_A_CLASS",
@@ -107,7 +106,7 @@ UNTOLD_IS_NAN = (
 )
 
 
-def why_refused(health: Health) -> str:
+def why_refused(health: Interface) -> str:
     """Why an exact method cannot work on this target, and what can be done; empty if it can."""
     refusal, behind = health.refusal, health.behind
     if refusal is Outcome.CONSTANT and health.others_far:
@@ -132,23 +131,23 @@ def why_refused(health: Health) -> str:
     return str(refusal) if refusal else ""
 
 
-def coarse_behind(health: Health) -> str:
+def coarse_behind(health: Interface) -> str:
     """Of probabilities behind a link that have too few digits for it."""
     return f"{digits(health)}. {RECAST if health.more_digits else TOO_COARSE}"
 
 
-def too_noisy(health: Health) -> str:
+def too_noisy(health: Interface) -> str:
     """Of answers whose digits are too few against their spread."""
     return f"{digits(health)}: with a spread of {health.spread:.2g}, no structure can be seen. {what_is_left(health)}"
 
 
-def what_is_left(health: Health) -> str:
+def what_is_left(health: Interface) -> str:
     """What can be done with answers that no exact method reads; labels of those with noise flicker."""
     train = TRAIN if health.behind is None else TRAIN_UNLINKED
     return f"{train} {SPAN}" if health.deterministic else train
 
 
-def digits(health: Health) -> str:
+def digits(health: Interface) -> str:
     """What limits the digits of the answers: decimals, noise or the number format, the coarsest of them."""
     behind = health.behind
     decimals, number_format = (
@@ -163,7 +162,7 @@ def digits(health: Health) -> str:
     return f"{'The answers' if behind is None else f'The {behind.noun} behind the link'} are {told}"
 
 
-def likeness(health: Health) -> str:
+def likeness(health: Interface) -> str:
     """What answers look like: values, of a tanh, labels, or probabilities, all or the largest, in percent or not."""
     if health.tanh:
         return "values of a tanh"
@@ -189,16 +188,16 @@ def beside_values(columns: Sequence[int]) -> str:
     return f"{class_numbers(columns)}, beside {OTHER_ANSWERS}: look at one kind alone (output=, --output INDEX)."
 
 
-def ends_at_0_and_1(health: Health) -> str:
+def ends_at_0_and_1(health: Interface) -> str:
     """Of answers that may be those of sigmoids by where they end."""
     return _filled(ENDS_AT_0_AND_1, health)
 
 
-def _unit(health: Health) -> str:
+def _unit(health: Interface) -> str:
     return " in percent" if health.percent else ""
 
 
-def _link(health: Health) -> AnswerLink:
+def _link(health: Interface) -> AnswerLink:
     """What would undo these answers."""
     if health.told is not None:
         return "top-k"
@@ -207,7 +206,7 @@ def _link(health: Health) -> AnswerLink:
     return "tanh" if health.tanh else "sigmoid"
 
 
-def _filled(said: str, health: Health) -> str:
+def _filled(said: str, health: Interface) -> str:
     """With the link of these answers, as keywords and as options."""
     link = _link(health)
     keywords = f"percent=True, link='{link}'" if health.percent else f"link='{link}'"
@@ -216,12 +215,12 @@ def _filled(said: str, health: Health) -> str:
     return said.format(keywords=keywords, options=options, top=f"{top:g}", unit=_unit(health))
 
 
-def _decimals(health: Health) -> int | None:
+def _decimals(health: Interface) -> int | None:
     """Of probabilities as fractions."""
     return None if health.decimals is None else health.decimals + PERCENT_DECIMALS * health.percent
 
 
-def _of_a_link(health: Health) -> str:
+def _of_a_link(health: Interface) -> str:
     """Of answers that only a link explains: what can be read through it."""
     link, decimals, told = _link(health), _decimals(health), f"The answers are {likeness(health)}"
     if health.told is not None and not health.told.all_but_one:

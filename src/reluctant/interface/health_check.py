@@ -9,8 +9,10 @@ from typing import Any, Unpack
 import numpy as np
 
 from reluctant.errors import InvalidInput, TargetError
-from reluctant.health.answers import (
+from reluctant.interface.classification import NOISE_FACTOR, STEPS, Likeness, Shape, classify_shape
+from reluctant.interface.digits import (
     UNIFORM_SD,
+    Behind,
     answer_kind,
     are_labels,
     digits_noise,
@@ -18,15 +20,26 @@ from reluctant.health.answers import (
     format_of_whole,
     narrowest_format,
 )
-from reluctant.health.behind import Behind
-from reluctant.health.columns import class_columns
-from reluctant.health.likeness import Likeness
-from reluctant.health.lines import FINER_STEPS, ShortLines, ask, finite_ends
-from reluctant.health.noise import SECOND_DIFFERENCE_GAIN, NoiseReading, noise_model, read_noise
-from reluctant.health.shape import NOISE_FACTOR, STEPS, classify_shape
-from reluctant.health.steps import change_in_steps
-from reluctant.health.summary import Health, Shape
-from reluctant.health.whole import Whole, all_whole, are_whole, grow, tell_whole
+from reluctant.interface.interface import Interface
+from reluctant.interface.probe import (
+    FINER_STEPS,
+    SECOND_DIFFERENCE_GAIN,
+    NoiseReading,
+    ShortLines,
+    ask,
+    finite_ends,
+    noise_model,
+    read_noise,
+)
+from reluctant.interface.whole_numbers import (
+    Whole,
+    all_whole,
+    are_whole,
+    change_in_steps,
+    class_columns,
+    grow,
+    tell_whole,
+)
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
 from reluctant.oracles.base import Kind
 from reluctant.oracles.keywords import OpeningKeywords
@@ -42,7 +55,7 @@ UNCHANGED = 1e-9  # relative; a piecewise linear function grows a hundredfold be
 ROWS_PER_LINE = 17
 
 
-def check_health(oracle: Target, *, rng: Rng = 0, lines: int = 6, **opening: Unpack[OpeningKeywords]) -> Health:
+def check_health(oracle: Target, *, rng: Rng = 0, lines: int = 6, **opening: Unpack[OpeningKeywords]) -> Interface:
     """Look at a target's query interface: noise, rounding, shape, faults.
 
     Arguments:
@@ -64,7 +77,7 @@ def check_health(oracle: Target, *, rng: Rng = 0, lines: int = 6, **opening: Unp
         return examine(opened, generator, lines)
 
 
-def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: FloatArray | None = None) -> Health:
+def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: FloatArray | None = None) -> Interface:
     """The check as a stage of a larger run, around these centres (lines, d) if they are given."""
     before, domain = oracle.queries, oracle.facts.domain
     with oracle.stage("health", expected=ROWS_PER_LINE * lines):
@@ -103,7 +116,7 @@ def _ask_far(oracle: Counting, rng: np.random.Generator, near: ShortLines) -> di
 def _summarise(
     near: ShortLines, repeated: FloatArray, far: dict[float, ShortLines], behind: Behind | None, whole: Whole | None,
     in_steps: bool, queries: int,
-) -> Health:  # fmt: skip
+) -> Interface:  # fmt: skip
     scores = whole is Whole.SCORES
     near_noise, far_noise = _near_reading(near, behind, scores), _far_reading(far)
     shape, off = _shape(near, near_noise, behind, in_steps), NOISE_FACTOR * near_noise.sd if near_noise else 0.0
@@ -112,7 +125,7 @@ def _summarise(
     like = Likeness.of(near, far, sd, off, linked=behind is not None, curved=curved, scores=scores)
     shape = _read_shape(shape, like.answers, scores)
     decimals = 0 if scores else find_decimals(near.answers)
-    return Health(
+    return Interface(
         shape=shape,
         deterministic=np.array_equal(repeated, near.at_centres, equal_nan=True),
         fresh_noise=_fresh_noise(near, repeated),
@@ -143,7 +156,7 @@ def _read_shape(shape: Shape, kind: Kind, scores: bool) -> Shape:
     return Shape.UNCLEAR if scores and shape is Shape.PIECEWISE_CONSTANT else shape
 
 
-def _other_labels(health: Health, near: ShortLines, far: dict[float, ShortLines]) -> dict[str, Any]:
+def _other_labels(health: Interface, near: ShortLines, far: dict[float, ShortLines]) -> dict[str, Any]:
     """What is to be told of answers that are all the same near by, and others far out; labels are not constant then."""
     every = np.concatenate([near.answers, *_answers(far)])
     alike = health.shape is Shape.CONSTANT and health.whole is not Whole.SCORES
@@ -181,7 +194,7 @@ def _nearby(near: ShortLines, far: dict[float, ShortLines]) -> list[ShortLines]:
     return [near] if beyond is None else [near, beyond]
 
 
-def _total(health: Health) -> float | None:
+def _total(health: Interface) -> float | None:
     """What all outputs add up to; None of values."""
     if health.answers is not Kind.PROBABILITIES:
         return None

@@ -45,13 +45,14 @@ def estimate(
         str | None, typer.Option("--json", metavar="FILE|-", help="Write the estimates as JSON; - is standard output.")
     ] = None,
 ) -> int:
-    """Say what an attack on a network of a given shape would cost: queries, time, money, memory, accuracy.
+    """Estimate what an attack on a network of a given shape costs.
 
-    Nothing is asked and nothing is run. Most rows follow from the settings of the method that `extract` would use; the
-    rest is fitted to measured runs, which come with the package and stand beside the estimate. The range is the largest
-    error that the model makes on measured shapes of such a size when it has not seen them; it says nothing about shapes
-    far from all of them, and the last line says how far this one is. Where nothing was measured there is no number, and
-    exit status 1. Measured networks have random weights; trained ones may need another attempt.
+    Queries, time, money, memory and accuracy; nothing is asked and nothing is run. Most rows follow from the settings
+    of the method that `extract` would use; the rest is fitted to measured runs, which come with the package and stand
+    beside the estimate. The range is the largest error that the model makes on measured shapes of such a size when it
+    has not seen them; it says nothing about shapes far from all of them, and the last line says how far this one is.
+    Where nothing was measured there is no number, and exit status 1. Measured networks have random weights; trained
+    ones may need another attempt.
 
     784-128-1 is a network of 784 inputs, 128 hidden neurons and one output. decimals=3 are rounded answers of a model
     that computes in float64, float32,decimals=3 those of one that computes in float32, as most served ones do;

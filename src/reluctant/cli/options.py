@@ -1,25 +1,26 @@
-"""The options that every command with a TARGET shares, and the target they open."""
+"""The options that every command with a TARGET shares, the target they open, and the command line they make again."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from reluctant.cli.console import note, progress, waits_told
-from reluctant.cli.stopping import stoppable
-from reluctant.defenses import defend
+from reluctant.cli.console import note, progress, show_waits, stoppable
 from reluctant.errors import InvalidInput
-from reluctant.oracles import Counting, open_oracle
-from reluctant.oracles.keywords import ServedKeywords
 
-__all__ = ["TargetArgument", "TargetOptions", "opened_target", "with_target_options"]
+if TYPE_CHECKING:
+    from reluctant.oracles import Counting
+    from reluctant.oracles.keywords import ServedKeywords
+
+__all__ = ["TargetArgument", "TargetOptions", "command_line", "opened_target", "with_target_options"]
 
 TargetArgument = Annotated[
     str,
@@ -115,6 +116,9 @@ class TargetOptions:
 
     def open(self, target: str) -> Counting:
         """Open the target with these options; defenses stand between it and what asks."""
+        from reluctant.defenses import defend
+        from reluctant.oracles import open_oracle
+
         reaching: dict[str, Any] = {
             "dim": self.dim,
             "precision": self.precision,
@@ -139,8 +143,10 @@ class TargetOptions:
 
     def served(self) -> ServedKeywords:
         """The options for served models that were given."""
+        from reluctant.oracles.keywords import ServedKeywords
+
         given = {name: getattr(self, name) for name in ServedKeywords.__annotations__ if hasattr(self, name)}
-        return cast(ServedKeywords, {name: value for name, value in given.items() if value is not None})
+        return cast("ServedKeywords", {name: value for name, value in given.items() if value is not None})
 
     @property
     def written_link(self) -> str:
@@ -187,7 +193,7 @@ def _options_of(kind: Any) -> list[inspect.Parameter]:
 @contextmanager
 def opened_target(options: TargetOptions, target: str) -> Iterator[Counting]:
     """Open a target, show progress, and on Ctrl-C or SIGTERM say what is kept and how to go on."""
-    with stoppable() as stop, waits_told(options.quiet), options.open(target) as oracle:
+    with stoppable() as stop, show_waits(options.quiet), options.open(target) as oracle:
         try:
             with progress(oracle, options.quiet):
                 yield oracle
@@ -214,3 +220,33 @@ def _bounds(text: str | None) -> tuple[float, float] | None:
     except ValueError as error:
         raise InvalidInput.about("--domain", got=f"'{text}'", expected=BOUNDS) from error
     return low, high
+
+
+NOT_REPEATED = {"quiet", "verbose"}  # options that change no result
+
+
+def command_line(
+    command: str, target: str, options: TargetOptions, *others: Any, defaults: Mapping[str, Any] | None = None
+) -> str:
+    """The command as one would type it: every option that is not at its default, and nothing that may be a key."""
+    from reluctant.oracles.http.security import shown_command_target, shown_request
+
+    shown = None if options.request is None else shown_request(options.request)
+    words = ["reluctant", command, shown_command_target(target)]
+    for group in (replace(options, request=shown), *others):
+        for field in fields(group):
+            value, default = getattr(group, field.name), (defaults or {}).get(field.name, field.default)
+            if field.name not in NOT_REPEATED and value not in (default, None):
+                words += _words(f"--{field.name.replace('_', '-')}", value)
+    return shlex.join(words)
+
+
+def _words(option: str, value: Any) -> list[str]:
+    if isinstance(value, bool):
+        return [option]
+    return [word for each in (value if isinstance(value, list) else [value]) for word in (option, _as_typed(each))]
+
+
+def _as_typed(value: Any) -> str:
+    """A whole number as one types it: 100, and not 100.0."""
+    return f"{value:.0f}" if isinstance(value, float) and value.is_integer() else str(value)
