@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.adversarial import LocalLinearity, flip_sign, local_linearity, predicted_change
+from reluctant.audit.budget import FLIP_INPUTS
 from reluctant.audit.copies import finite
 from reluctant.audit.findings import Findings, Skip, skip_where
 from reluctant.audit.run_facts import GradientFrom, Linearity
@@ -18,9 +19,7 @@ from reluctant.oracles import Counting
 from reluctant.results import Outcome
 from reluctant.span import Span
 
-__all__ = ["INPUTS", "flip_inputs", "gradient_from", "look_at_linearity"]
-
-INPUTS = 5  # that are tried
+__all__ = ["flip_inputs", "gradient_from", "look_at_linearity"]
 
 
 def flip_inputs(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
@@ -30,7 +29,7 @@ def flip_inputs(oracle: Counting, known: Findings, seed: int) -> Mapping[str, An
     if (known.may_be_sigmoids or between) and oracle.outputs == 1:
         raise Skip("no-sign", settles=False)
     by: dict[str, Any] = {"network": known.network} if known.network is not None else {"span": _usable_span(known)}
-    return {"flips": tuple(flip_sign(oracle, x, rng=seed, **by) for x in known.given.inputs[:INPUTS])}
+    return {"flips": tuple(flip_sign(oracle, x, rng=seed, **by) for x in known.given.inputs[:FLIP_INPUTS])}
 
 
 def gradient_from(known: Findings) -> tuple[GradientFrom, int]:
@@ -60,7 +59,7 @@ def look_at_linearity(oracle: Counting, known: Findings, seed: int) -> Mapping[s
             return {"linearity": _means([local_linearity(oracle, starts[0], rng=seed)], GradientFrom.QUERIES, None)}
         except NoGradient as error:
             raise Skip("flat-target") from error
-    found = [local_linearity(network, x, rng=seed) for x in starts[:INPUTS] if _decided(network, x)]
+    found = [local_linearity(network, x, rng=seed) for x in starts[:FLIP_INPUTS] if _decided(network, x)]
     if not found:
         raise Skip("flat-network")
     return {"linearity": _means(found, _copy_used(known), network.depth - 1)}

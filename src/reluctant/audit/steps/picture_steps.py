@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reluctant.audit.budget import ERROR_POINTS, GRID, LINE_POINTS, SCALES
 from reluctant.audit.findings import Findings, Skip
 from reluctant.audit.picture_data import ErrorHistogram, FirstLayer, LinePicture, PlanePicture
 from reluctant.geometry.sections import Section, crossings, polylines
@@ -18,10 +19,6 @@ from reluctant.oracles import Counting
 
 __all__ = ["ask_line", "ask_plane", "first_layer", "measure_errors", "rounded"]
 
-LINE_POINTS = 201
-GRID = 31  # points a side
-SCALES = (0.1, 1.0, 10.0)
-ERROR_POINTS = 100  # at each scale
 ERROR_EDGES = 10.0 ** np.arange(-18.0, 2.0)
 BEYOND = 1.0  # how far a line goes on beyond its two inputs, in units of their distance
 MOST_IMAGES = 32
