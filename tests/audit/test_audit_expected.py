@@ -11,7 +11,7 @@ from scipy.special import log_softmax, softmax
 
 from reluctant import estimate, open_oracle
 from reluctant.audit import audit
-from reluctant.audit.cost import expected_cost
+from reluctant.audit.expense import expected_cost
 from reluctant.audit.record import as_plain
 from reluctant.results import Outcome
 from reluctant.testing import in_float32, planted

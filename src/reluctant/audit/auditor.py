@@ -10,8 +10,9 @@ from typing import Any, Unpack, cast
 
 import numpy as np
 
+from reluctant._notebook import html_table
 from reluctant.audit.budget import BUDGET, SECONDS
-from reluctant.audit.cost import PriceGiven
+from reluctant.audit.expense import PriceGiven
 from reluctant.audit.findings import Findings, Settings, StepFunction
 from reluctant.audit.record import AuditRecord, State, StepFacts, VerdictFacts
 from reluctant.audit.record_entries import make_record
@@ -89,6 +90,16 @@ class Audit:
     def verdict(self) -> VerdictFacts:
         """What leaks."""
         return judge(self.known)
+
+    def _repr_html_(self) -> str:
+        verdict = self.verdict
+        facts = {
+            "leaks": list(verdict.leaks) or "none found",
+            "not settled": list(verdict.unsettled),
+            "queries": f"{self.queries:,} of {self.budget:,}",
+            "steps": {step.step: str(step.state) for step in self.steps},
+        }
+        return html_table(f"Audit: {verdict.level}", facts)
 
     @property
     def queries(self) -> int:

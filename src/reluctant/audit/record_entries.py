@@ -20,7 +20,7 @@ from reluctant.audit.copies import (
     is_trained,
     method_of,
 )
-from reluctant.audit.cost import expected_cost, money
+from reluctant.audit.expense import expected_cost, money
 from reluctant.audit.findings import Findings
 from reluctant.audit.steps.adversarial_steps import gradient_from
 from reluctant.audit.steps.picture_steps import first_layer, rounded

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.audit.cost import rows_needed
+from reluctant.audit.expense import rows_needed
 from reluctant.audit.findings import Findings
 from reluctant.audit.view import seen
 from reluctant.errors import BudgetExhausted, ReluctantError, TargetError

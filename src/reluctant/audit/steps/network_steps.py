@@ -11,8 +11,8 @@ import numpy as np
 from reluctant.audit.budget import TRAINING
 from reluctant.audit.copies import clipped_to, finite, with_directions_of
 from reluctant.audit.copy_facts import Truth
-from reluctant.audit.cost import needed_rows
 from reluctant.audit.defense_result import TO_REFERENCE, narrow_basis
+from reluctant.audit.expense import needed_rows
 from reluctant.audit.findings import Findings, Skip, skip_where
 from reluctant.errors import ReluctantError
 from reluctant.extraction import extract

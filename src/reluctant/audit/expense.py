@@ -13,7 +13,7 @@ from reluctant.audit.copy_facts import ExpectedCost, RangeFacts, RowsNeeded, Sha
 from reluctant.audit.findings import Findings
 from reluctant.errors import ReluctantError
 from reluctant.estimation import Range, estimate
-from reluctant.estimation.attack_cost import PER_PRICE
+from reluctant.estimation.cost import PER_PRICE
 from reluctant.estimation.measurements import (
     DECIMALS,
     FEWEST_LAYERS,
