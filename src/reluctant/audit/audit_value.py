@@ -147,7 +147,7 @@ class Audit:
 
     def to_json(self) -> str:
         """One JSON object."""
-        return json.dumps(self.to_dict(), indent=1, allow_nan=False)
+        return self.record.to_json()
 
     def write(self, path: str | Path) -> None:
         """Write the JSON form."""

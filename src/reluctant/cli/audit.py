@@ -26,7 +26,8 @@ from reluctant.errors import InvalidInput, MissingDependency, TargetError, Unkno
 from reluctant.oracles.keywords import is_url
 from reluctant.oracles.links import AnswerLink
 from reluctant.oracles.open import RunPrecision
-from reluctant.report import is_page_of_a_failure, three_figures
+from reluctant.report import is_page_of_a_failure, three_figures, verdict_sentence
+from reluctant.report.text import stop_sentence
 
 __all__ = ["audit", "figures"]
 
@@ -141,7 +142,7 @@ def _write(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
     write_record(found, options.json)
     kept = found.facts is None and wanted.out.exists() and not is_page_of_a_failure(wanted.out)
     if not kept:
-        write_page(found.to_dict(), wanted.out)
+        write_page(found.record, wanted.out)
     if options.json != "-":
         page = f"No report was written; kept, of an earlier audit: {wanted.out.resolve()}"
         print("\n".join([*figures(found), page if kept else f"Report: {wanted.out.resolve()}"]))
@@ -154,11 +155,11 @@ def _record_name(options: TargetOptions) -> str | None:
 
 def figures(found: Audit) -> list[str]:
     """The verdict, and the figures that matter."""
-    record = found.to_dict()
+    record = found.record
     if found.facts is None:
-        return [record["verdict"]["sentence"]]
-    stopped = [record["stopped"]] if record["stopped"] else []
-    return [record["verdict"]["sentence"], *map(str, three_figures(record)), *stopped]
+        return [verdict_sentence(record)]
+    stopped = stop_sentence(record)
+    return [verdict_sentence(record), *map(str, three_figures(record)), *([stopped] if stopped else [])]
 
 
 def _status(found: Audit, fail_on: list[str], stop: Stop) -> int:

@@ -50,6 +50,6 @@ def demo(
     if extraction is not None:
         write_network(extraction, out / "recovered.onnx")
     write_record(found, str(out / "audit.json"))
-    write_page(found.to_dict(), out / "report.html")
+    write_page(found.record, out / "report.html")
     print("\n".join([*figures(found), f"Report: {(out / 'report.html').resolve()}"]))
     return 0 if extraction is not None and extraction.ok else 1

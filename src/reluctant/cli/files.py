@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Protocol
 
 import typer
 
 from reluctant._optional import require
+from reluctant.audit.record import AuditRecord
 from reluctant.errors import InvalidInput
-from reluctant.report import write_audit_page
+from reluctant.report import report
 from reluctant.results import Result
 
 __all__ = [
@@ -55,10 +56,10 @@ def check_page_path(out: Path) -> None:
         raise InvalidInput.about("--out", got=f"'{out}'", expected="a file in an existing folder")
 
 
-def write_page(record: Mapping[str, Any], out: Path) -> None:
-    """Write the page of an audit's record."""
+def write_page(record: AuditRecord | Path, out: Path) -> None:
+    """Write the page of an audit's record, or of the file of one."""
     try:
-        write_audit_page(out, record)
+        report(record, out)
     except OSError as error:
         raise InvalidInput.about("--out", got=f"'{out}' ({error})", expected="a file to write") from error
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from reluctant.audit.record import AuditRecord
 from reluctant.cli.files import check_page_path, write_page
-from reluctant.report import read_audit
-from reluctant.report.page import told_as_a_wrong_record
+from reluctant.report import verdict_sentence
 
 __all__ = ["report"]
 
@@ -23,9 +23,7 @@ def report(
     Example: reluctant report audit.json -o report.html
     """
     check_page_path(out)
-    data = read_audit(record)
-    with told_as_a_wrong_record(record):
-        write_page(data, out)
-    print(data["verdict"]["sentence"])
+    write_page(record, out)
+    print(verdict_sentence(AuditRecord.load(record)))
     print(f"Report: {out.resolve()}")
     return 0
