@@ -1,4 +1,4 @@
-"""How long `import reluctant` takes, in a fresh interpreter; the best of several."""
+"""How long `import reluctant` and the start of the command line take, in a fresh interpreter; the best of several."""
 
 from __future__ import annotations
 
@@ -6,6 +6,14 @@ import subprocess
 import sys
 
 CODE = "import time; t = time.process_time(); import reluctant; reluctant.open_oracle; print(time.process_time() - t)"
+COMMAND_LINE = """
+import contextlib, io, time
+with contextlib.redirect_stdout(io.StringIO()):
+    from reluctant.cli.app import run
+    run(ARGUMENTS)
+print(time.process_time())  # the interpreter's own start included
+"""
+COMMANDS = (["--version"], ["--help"], ["extract", "--help"], ["audit", "--help"])
 REPEATS = 7
 
 
@@ -14,6 +22,9 @@ def main() -> None:
     used = best(CODE)
     print(f"import reluctant                {bare:.3f} CPU s")
     print(f"and first use of open_oracle    {used:.3f} CPU s")
+    for arguments in COMMANDS:
+        seconds = best(COMMAND_LINE.replace("ARGUMENTS", repr(arguments)))
+        print(f"{' '.join(['reluctant', *arguments]):<32}{seconds:.3f} CPU s")
 
 
 def best(code: str) -> float:

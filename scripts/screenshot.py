@@ -14,7 +14,7 @@ from pathlib import Path
 
 from playwright.sync_api import ViewportSize, sync_playwright
 
-from reluctant.cli.demo import demo
+from reluctant.cli.commands.audit_commands import demo
 
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "report.png"
 SIZE: ViewportSize = {"width": 1200, "height": 1500}  # the verdict, what was recovered, what would help

@@ -19,6 +19,19 @@ settings.register_profile("explore", max_examples=1000, **CLOCKS)
 settings.load_profile("ci")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give each process whole files, and all files of clusters to one: a fixture of theirs is then made once."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class OneCluster(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return "cluster" if any(word in file for word in ("dask", "engine")) else file
+
+    return OneCluster(config, log)
+
+
 def _wanted_seeds() -> Sequence[int]:
     wanted = os.environ.get("RELUCTANT_SEEDS", "")
     if wanted == "all":
@@ -32,23 +45,42 @@ def seed(request: pytest.FixtureRequest) -> int:
     return request.param
 
 
-CLUSTER_SECONDS = 180  # to start, and to be whole again after a worker was killed
+PATIENCE_SECONDS = 180.0  # a cluster on a busy machine: to start, to connect, to be whole again after a kill
 
 
 @pytest.fixture(scope="session")
-def local_cluster() -> Iterator[Any]:
+def patience() -> float:
+    """Seconds to wait for what will happen, however busy the machine is; nothing is gained by waiting less."""
+    return PATIENCE_SECONDS
+
+
+@pytest.fixture(scope="session")
+def patient_dask() -> Iterator[None]:
+    """No connection of dask is given up because the machine is busy."""
+    import dask
+
+    limits = {f"distributed.comm.timeouts.{what}": f"{PATIENCE_SECONDS:g}s" for what in ("connect", "tcp")}
+    with dask.config.set(limits):
+        yield
+
+
+@pytest.fixture(scope="session")
+def local_cluster(patient_dask: None) -> Iterator[Any]:
     """A scheduler in this process and two workers in processes of their own, each under a nanny."""
     from distributed import Client, LocalCluster
 
     settings = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     with LocalCluster(**settings) as cluster, Client(cluster, set_as_default=False) as client:
+        client.wait_for_workers(2, timeout=PATIENCE_SECONDS)
         yield client
 
 
 @pytest.fixture
-def client(local_cluster: Any) -> Any:
-    """A Client of a real dask cluster with two worker processes, both alive."""
-    local_cluster.wait_for_workers(2, timeout=CLUSTER_SECONDS)
+def client(local_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A Client of a real dask cluster with two worker processes, both alive; nobody is given up soon."""
+    for limit in ("CONNECT_SECONDS", "WORKER_SECONDS", "ALONE_SECONDS"):
+        monkeypatch.setattr(f"reluctant.engines.{limit}", PATIENCE_SECONDS)
+    local_cluster.wait_for_workers(2, timeout=PATIENCE_SECONDS)
     return local_cluster
 
 

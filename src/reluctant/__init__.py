@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from reluctant.errors import ReluctantError
     from reluctant.estimation import Estimate, estimate
     from reluctant.extraction import AnyDepth, Candidate, DepthThree, DepthTwo, FewDigits, Method, StageFailed, extract
-    from reluctant.health import Health, check_health
+    from reluctant.interface import Interface, check_health
     from reluctant.learning import learn, train_student
     from reluctant.networks import ReLUNetwork, equivalent
     from reluctant.oracles import Facts, Oracle, Reading, Recording, Serving, Wrapper, open_oracle
@@ -60,8 +60,8 @@ __all__ = [
     "FewDigits",
     "Flip",
     "GaussianNoise",
-    "Health",
     "HonestCost",
+    "Interface",
     "LabelsOnly",
     "LaplaceNoise",
     "LocalLinearity",
@@ -122,7 +122,7 @@ _HOMES = {
     "FewDigits": "extraction",
     "Flip": "adversarial",
     "GaussianNoise": "defenses",
-    "Health": "health",
+    "Interface": "interface",
     "HonestCost": "defenses",
     "LabelsOnly": "defenses",
     "LaplaceNoise": "defenses",
@@ -147,7 +147,7 @@ _HOMES = {
     "Verification": "verification",
     "Wrapper": "oracles",
     "audit": "audit",
-    "check_health": "health",
+    "check_health": "interface",
     "check_obfuscation": "span",
     "compare": "verification.alignment",
     "defend": "defenses",

@@ -4,164 +4,74 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, Self
 
 from reluctant.errors import LinkMismatch, NonFiniteAnswer, NotRecovered, TargetError
+from reluctant.messages.catalogue import of_outcome
+from reluctant.messages.diagnosis import Diagnosis
 from reluctant.networks import ReLUNetwork
+from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.oracles.base import Oracle
 from reluctant.oracles.ledger import Rows
-from reluctant.oracles.links import written_link
+from reluctant.oracles.links import link_of, written_link
 
 __all__ = ["UNSETTLED", "Ended", "Outcome", "Result", "ended_by"]
 
 
 class Outcome(Enum):
-    """How a run ended: a slug, what happened, what to try."""
+    """How a run ended: a slug, whose text is in the catalogue of messages."""
 
-    RECOVERED = ("recovered", "The network was recovered and passed verification.", "")
-    LEARNED = ("learned", "A network was learned to the accuracy asked for.", "")
-    NOT_ACCURATE = (
-        "not-accurate-enough",
-        "No network was found that is as accurate as asked for; the best one is given, with its error.",
-        "More rows may help. Where values or probabilities are answered, so may more digits, or a larger error that "
-        "is allowed (eps=, learn --eps); of labels one in a hundred may differ.",
-    )
-    UNVERIFIED = (
-        "unverified",
-        "A network was found, but it does not agree with the target everywhere it was checked.",
-        "Look at what failed; try another seed or more attempts.",
-    )
-    PARTIAL = (
-        "partial",
-        "Only a part of the network was recovered.",
-        "Most likely it is deeper or wider than the method can follow, or has neurons too close to each other; "
-        "see what failed.",
-    )
-    SPAN_RECOVERED = (
-        "span-recovered",
-        "Every direction that the target looks at was found: long steps along all others change nothing.",
-        "",
-    )
-    FULL_RANK = (
-        "full-rank",
-        "The target looks at every direction of its input: no part of it is invisible.",
-        "",
-    )
-    SPAN_PARTIAL = (
-        "span-partial",
-        "Not all directions that the target looks at were found, or not all that were found are its own.",
-        "Nothing here was verified. Try another seed, inputs of the target's own kind (inputs=, --inputs), or answers "
-        "with more digits.",
-    )
-    RANK_UNCLEAR = (
-        "rank-unclear",
-        "How many directions the target looks at cannot be told from its answers: the weakest are lost in their noise.",
-        "Ask for more digits, or open a local model with precision='float64' (--precision float64).",
-    )
-    ONE_LABEL = (
-        "one-label",
-        "The target gave the same label everywhere it was asked.",
-        "Give the domain of its inputs (--domain LOW,HIGH), inputs of different labels (inputs=, --inputs), or another "
-        "threshold (--threshold).",
-    )
-    CONSTANT = (
-        "constant",
-        "The target gave the same answer everywhere it was asked.",
-        "Check that inputs are in the range it expects, and give its domain.",
-    )
-    NOT_PIECEWISE_LINEAR = (
-        "not-piecewise-linear",
-        "The target is curved at small scale, as probabilities are: its answers are not the values of a ReLU network.",
-        "Use extract with link='softmax', 'sigmoid' or 'tanh' (--link) on what such a link makes, with all its digits "
-        "(float64 or float32). On rounded ones a network can be trained (rl.train_student, audit), and the span of a "
-        "smooth network can be taken from its labels (labels=True, span --labels).",
-    )
-    PIECEWISE_CONSTANT = (
-        "piecewise-constant",
-        "The answers do not change under small steps: labels, or numbers rounded so coarsely that they say no more.",
-        "No weights and no gradients can be read from them. A network can be trained on them (rl.train_student, "
-        "audit), and the span can be taken from labels (labels=True, span --labels).",
-    )
-    LOW_PRECISION = (
-        "low-precision",
-        "The answers carry too few digits to recover the network: the method for few digits (float32, rounding, "
-        "noise) could not be used on them, or did not succeed.",
-        "If the target is a local model, open it with precision='float64' (--precision float64).",
-    )
-    OUT_OF_REACH = (
-        "out-of-reach",
-        "The target does not answer far from the origin, where this method looks: its range ends before, or its "
-        "answers saturate there, or are not told.",
-        "Give the range, if it has one (--domain LOW,HIGH). Use extract on those of a link with all their digits "
-        "(float64 or float32): it looks by itself inside a box in which they do not saturate. On rounded ones, and "
-        "on the largest alone, a network can be trained, without the link (rl.train_student, audit); the span can be "
-        "had from labels alone (labels=True, span --labels).",
-    )
-    TOO_NOISY = (
-        "too-noisy",
-        "The answers are too noisy or too coarse against their spread to see what is looked for, or labels change when "
-        "they are asked for again.",
-        "Average repeated answers at the target if they are noisy; ask for more digits if they are rounded.",
-    )
-    NON_FINITE = (
-        "non-finite",
-        "The target answers NaN or inf where it was asked.",
-        "Give the domain in which it is defined: domain=(low, high) (--domain LOW,HIGH).",
-    )
-    OUT_OF_BUDGET = (
-        "out-of-budget",
-        "The query budget ran out.",
-        "Raise the budget; with a transcript, run again on it and nothing is paid twice.",
-    )
-    TARGET_FAILED = (
-        "target-failed",
-        "The target stopped answering properly.",
-        "See what it said. If it answers only in some range, or few rows at once, say so (--domain LOW,HIGH, --batch); "
-        "else mend it. With a transcript, run again on it and go on where it stopped.",
-    )
-    WRONG_LINK = (
-        "wrong-link",
-        "The target's answers are not such as this link reads.",
-        "See what it answered, and give the link that it has (link=, --link), or none if it answers values or labels.",
-    )
+    RECOVERED = "recovered"
+    LEARNED = "learned"
+    NOT_ACCURATE = "not-accurate-enough"
+    UNVERIFIED = "unverified"
+    PARTIAL = "partial"
+    SPAN_RECOVERED = "span-recovered"
+    FULL_RANK = "full-rank"
+    SPAN_PARTIAL = "span-partial"
+    RANK_UNCLEAR = "rank-unclear"
+    ONE_LABEL = "one-label"
+    CONSTANT = "constant"
+    NOT_PIECEWISE_LINEAR = "not-piecewise-linear"
+    PIECEWISE_CONSTANT = "piecewise-constant"
+    LOW_PRECISION = "low-precision"
+    OUT_OF_REACH = "out-of-reach"
+    TOO_NOISY = "too-noisy"
+    NON_FINITE = "non-finite"
+    OUT_OF_BUDGET = "out-of-budget"
+    TARGET_FAILED = "target-failed"
+    WRONG_LINK = "wrong-link"
 
-    FLIPPED = ("flipped", "A change of the input flips the target.", "")
-    NOT_FLIPPED = (
-        "not-flipped",
-        "One gradient step did not flip the {}, as far as it was followed.",
-        "Allow more steps (steps=3, --steps 3): each goes on from where the last one led; or start from another input.",
-    )
-    ON_BOUNDARY = (
-        "on-boundary",
-        "The {} is undecided at this input: the sign or the winning class is within the noise or rounding of its "
-        "answers.",
-        "Start from an input that is clearly on one side.",
-    )
-    FLAT = (
-        "flat",
-        "The {} does not change around this input, so there is no gradient to follow.",
-        "Start from another input.",
-    )
+    FLIPPED = "flipped"
+    NOT_FLIPPED = "not-flipped"
+    ON_BOUNDARY = "on-boundary"
+    FLAT = "flat"
 
-    def __init__(self, slug: str, happened: str, advice: str) -> None:
-        self.slug = slug
-        self.template = happened  # {}: what it happened to
-        self.advice = advice
+    @property
+    def slug(self) -> str:
+        """Its name in records and on the page of messages."""
+        return str(self.value)
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """What happened and what to try, where nothing more exact is known."""
+        return of_outcome(self.slug)
 
     @property
     def happened(self) -> str:
-        """What happened, in words: to the target."""
-        return self.happened_to("target")
+        """What happened, in a sentence."""
+        return self.diagnosis.happened
 
-    def happened_to(self, what: str) -> str:
-        """The same of a network that stands for the target, where that can be."""
-        return self.template.format(what)
+    @property
+    def advice(self) -> str:
+        """What to try, in Python."""
+        return str(self).removeprefix(self.happened).lstrip()
 
     def __str__(self) -> str:
-        return f"{self.happened} {self.advice}".strip()
+        return str(self.diagnosis)
 
     @property
     def settles(self) -> bool:
@@ -210,6 +120,12 @@ class Ended(ABC):
     rows: Mapping[str, Rows]
     stage: str
     evidence: Mapping[str, Any]
+    reason: Diagnosis | None
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """Why it ended so and what to try: the reason the method gave, else what the outcome says by itself."""
+        return self.outcome.diagnosis if self.reason is None else self.reason
 
     @property
     @abstractmethod
@@ -226,7 +142,7 @@ class Ended(ABC):
         if self.ok:
             return self
         where = f" (stage: {self.stage})" if self.stage else ""
-        raise NotRecovered(f"{self.outcome}{where} {self.queries} queries were spent.", result=self)
+        raise NotRecovered(f"{self.diagnosis}{where} {self.queries} queries were spent.", result=self)
 
     def ending(self) -> dict[str, Any]:
         """The shared part as plain data."""
@@ -235,7 +151,8 @@ class Ended(ABC):
         }
         return {
             "outcome": self.outcome.slug,
-            "text": str(self.outcome),
+            "text": str(self.diagnosis),
+            "diagnosis": self.diagnosis.to_dict(),
             "ok": self.ok,
             "stage": self.stage,
             "queries": self.queries,
@@ -247,8 +164,9 @@ class Ended(ABC):
 class Result(Ended):
     """Outcome of a method that looks for a network.
 
-    `network` is the verified network if `ok`, else the best partial one or None. `stage` is where the run
-    ended; `evidence` holds the numbers that decided. `rows` counts by stage.
+    `network` is the verified network if `ok`, else the best partial one or None. It has as many outputs as the target
+    answers; behind a softmax they are logits, the first of them 0. `stage` is where the run ended; `evidence` holds the
+    numbers that decided. `rows` counts by stage. `diagnosis` says why it ended so.
     """
 
     outcome: Outcome
@@ -256,11 +174,28 @@ class Result(Ended):
     rows: Mapping[str, Rows]
     stage: str = ""
     evidence: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    reason: Diagnosis | None = None
 
     @property
     def ok(self) -> bool:
         """True only if the network passed verification, or was measured to be as accurate as asked for."""
         return self.outcome in {Outcome.RECOVERED, Outcome.LEARNED}
+
+    def with_classes(self, oracle: Oracle) -> Self:
+        """The same with a network of all classes, the first 0, where the target's softmax left log-ratios to read.
+
+        The link is noted in the network: what it makes of the network's values are the target's answers.
+        """
+        link = link_of(oracle)
+        if self.network is None or link is None or not oracle.facts.reference:
+            return self
+        return replace(self, network=self.network.before_link(written_link(link)))
+
+    def with_log_ratios(self) -> Self:
+        """The same with a network of the values that were read: log-ratios, where it has all classes of a softmax."""
+        if self.network is None or self.network.link in ELEMENTWISE_LINKS:
+            return self
+        return replace(self, network=self.network.log_ratios())
 
     def as_written(self, link: str) -> ReLUNetwork:
         """The network as it is written and shown: with the link that answers were read through, and all its classes.

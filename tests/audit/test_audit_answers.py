@@ -17,10 +17,9 @@ from reluctant.audit.known import Given, Known
 from reluctant.audit.looking import span_from_labels
 from reluctant.defenses import defend
 from reluctant.domains import Domain
-from reluctant.health import Shape
+from reluctant.interface import Shape
 from reluctant.oracles import Kind
 from reluctant.oracles.links import ProbabilityFormat
-from reluctant.report.tables import interface_facts
 from reluctant.results import Outcome
 from reluctant.span import recover_span
 from reluctant.testing import planted
@@ -72,7 +71,7 @@ def test_the_largest_probability_alone_trains_a_copy(record, monkeypatch):
     assert found["training"]["evidence"]["accuracy"]["error"] < 1e-4
     assert found["verdict"]["leaks"] == ["approximable"]
     assert step(found, "extraction")["state"] == "skipped"
-    assert "the largest probability of 3 classes" in dict(interface_facts(found))["Answers"]
+    assert found["target"]["look like"].startswith("the largest probability of 3 classes")
 
 
 def test_nan_for_what_is_not_told_is_taken_as_0():
@@ -110,7 +109,6 @@ def test_percentages_are_read_as_fractions(record, name, given):
     assert sum("They were divided by 100" in said for said in found["limits"]) == 1
     assert found["served"]["spread"] < 1
     assert found["served"]["number_format"] == ("float32" if "float32" in name else "float64")
-    assert dict(interface_facts(found))["Answers"].endswith("in percent, as the audit saw")
 
 
 def test_a_target_that_is_opened_with_percent_is_looked_at_as_such(valid):

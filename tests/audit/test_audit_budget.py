@@ -5,15 +5,13 @@ from __future__ import annotations
 import time
 from types import FunctionType
 
-import numpy as np
 import pytest
 from audit_kit import QUICK, Rows, step
 
 from reluctant import open_oracle
 from reluctant.audit import STEPS, audit, driver, rebuilding
-from reluctant.audit.limits import Allowance
 from reluctant.audit.shares import FIRST, LOOKS, SHARES, reserve, share
-from reluctant.errors import BudgetExhausted, InvalidInput, TimeExhausted
+from reluctant.errors import InvalidInput
 from reluctant.testing import planted
 
 NETWORK = planted((12, 4, 2))
@@ -51,54 +49,6 @@ def test_shares():
         free = 50_000 if name in (FIRST, *LOOKS) else 50_000 - kept
         assert share(name, 50_000, kept) == int(SHARES[name] * free)
     assert share("span", kept - 1, kept) == 0
-
-
-def test_rows_refused_are_not_counted_as_spent():
-    allowance = Allowance(rows=10)
-    oracle = allowance.of(open_oracle(NETWORK))
-    oracle.query(np.zeros((4, 12)))
-    with pytest.raises(BudgetExhausted):
-        oracle.query(np.zeros((7, 12)))
-    oracle.query(np.zeros((6, 12)))
-    assert allowance.passed == 10
-
-
-def _compute(seconds: float) -> None:
-    end = time.process_time() + seconds
-    while time.process_time() < end:
-        sum(range(1000))
-
-
-def test_a_computation_without_questions_is_stopped():
-    allowance = Allowance(seconds=0.05)
-    with pytest.raises(TimeExhausted, match=r"after 0\.05 seconds"), allowance.running():
-        _compute(60.0)
-    assert allowance.time_up
-
-
-def test_a_question_under_way_is_not_cut():
-    """The time ends inside the target; its answer arrives, and the next question is refused."""
-
-    def slow(x):
-        _compute(0.2)
-        return NETWORK(x)
-
-    allowance = Allowance(seconds=0.05)
-    oracle = open_oracle(slow, dim=12)
-    guarded = allowance.of(oracle)
-    with allowance.running():
-        assert guarded.query(np.zeros((1, 12))).shape == (1, 2)
-        with pytest.raises(TimeExhausted):
-            guarded.query(np.zeros((1, 12)))
-    assert allowance.passed == 1
-
-
-def test_the_time_limit_ends_with_its_block():
-    allowance = Allowance(seconds=0.02)
-    with allowance.running():
-        pass
-    _compute(0.06)
-    assert not allowance.time_up
 
 
 def test_a_result_is_not_lost_on_its_way(monkeypatch):

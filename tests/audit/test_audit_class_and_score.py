@@ -5,7 +5,7 @@ import pytest
 
 import reluctant as rl
 from reluctant.audit import audit
-from reluctant.health import check_health
+from reluctant.interface import check_health
 from reluctant.oracles import open_oracle
 from reluctant.testing import planted
 

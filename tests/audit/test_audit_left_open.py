@@ -8,7 +8,7 @@ import pytest
 import reluctant as rl
 from reluctant.audit import audit
 from reluctant.report.overview import three_figures
-from reluctant.report.text import also_found
+from reluctant.report.text import also_found, confidence_sentence, verdict_sentence
 from reluctant.testing import planted
 
 NETWORK = planted((6, 5, 1), 1)
@@ -54,10 +54,11 @@ def test_directions_of_labels_are_told_as_such():
         return np.sin(first) + 0.37 * np.sqrt(2) + 1e-3 * np.cos(second)
 
     ended = found(steps, ("health", "span"))
-    record = ended.to_dict()
-    assert record["span"]["ok"]
-    assert "labels" in record["span"]["evidence"]
-    told = [*also_found(record), ended.verdict.sentence, ended.verdict.confidence]
+    record = ended.record
+    assert record.span is not None
+    assert record.span.ok
+    assert record.span.from_labels
+    told = [*also_found(record), verdict_sentence(record), confidence_sentence(record)]
     assert not any("changes no answer" in each or "changed no answer" in each for each in told)
     assert any("labels depend on" in each for each in told)
     assert any("of the boundary" in each for each in told)

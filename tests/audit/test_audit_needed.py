@@ -12,7 +12,6 @@ from audit_kit import step
 from reluctant import ReLUNetwork, open_oracle, recover_span
 from reluctant.audit import audit, defending
 from reluctant.audit.known import Given, Known
-from reluctant.audit.limits import Allowance, ShareExhausted
 from reluctant.audit.shares import ENOUGH, reserve, share, with_extraction
 from reluctant.audit.verdict import judge
 from reluctant.estimation import Range, estimate
@@ -59,14 +58,6 @@ def test_the_budget_that_is_told_gives_extraction_its_rows(rows):
 
 def test_the_first_look_may_take_all():
     assert share("health", 300, reserve(300, 20)) == 300
-
-
-def test_a_share_is_not_told_as_the_budget():
-    oracle = Allowance(24, part="span").of(open_oracle(planted(SHAPE)))
-    with pytest.raises(ShareExhausted) as refused:
-        oracle.query(np.zeros((201, 20)))
-    assert "The share of the budget for span is 24 rows, 0 of them spent: 201 more were not sent" in str(refused.value)
-    assert (refused.value.budget, refused.value.spent, refused.value.asked) == (24, 0, 201)
 
 
 @pytest.mark.parametrize("budget", [50, 300])

@@ -9,8 +9,6 @@ from audit_targets import NETWORK, confident, softmax
 from scipy.special import expit
 
 from reluctant.audit import looking
-from reluctant.report.overview import _digits
-from reluctant.report.tables import interface_facts
 from reluctant.testing import planted
 from reluctant.testing.faults import noisy
 
@@ -87,10 +85,9 @@ def test_far_out_it_is_probabilities_that_end_and_not_the_answers(record):
     said = step(found, "learning")["why"]
     assert "its answers are certain, to the last digit" in said
     assert "does not answer" not in said
-    assert str(_digits(found)) == "Digits in an answer: 7 decimals (of probabilities, read through their softmax)"
-    facts = dict(interface_facts(found))
-    assert facts["Digits seen"] == "float64, rounded to 7 decimals"  # the interface, and not what was read from it
-    assert facts["Largest inputs answered"] != facts["Largest inputs that tell values"]
+    served = found["served"]  # the interface, beside the values read from it
+    assert (served["number_format"], served["decimals"]) == ("float64", 7)
+    assert served["largest_scale"] != found["health"]["largest_scale"]
 
 
 @pytest.mark.parametrize("outputs", [1, 3])

@@ -15,13 +15,13 @@ from reluctant.audit.names import names
 from reluctant.audit.owner import OF_A_STEP, happened, told, told_of
 from reluctant.audit.states import State
 from reluctant.audit.verdict import judge
-from reluctant.health import Health, Shape
+from reluctant.interface import Interface, Shape
 from reluctant.results import Outcome, Result
 from reluctant.span import Span
 from reluctant.testing.faults import rounded
 
 
-def noisy(noise: float) -> Health:
+def noisy(noise: float) -> Interface:
     return replace(NOTHING.health, shape=Shape.UNCLEAR, deterministic=False, fresh_noise=noise)
 
 

@@ -16,7 +16,7 @@ from reluctant.audit.pictures import first_layer
 from reluctant.bundled import digits_inputs, digits_model
 from reluctant.errors import InvalidInput, InvalidRows
 from reluctant.oracles import CallableOracle
-from reluctant.testing import in_float32, planted
+from reluctant.testing import planted
 
 NETWORK = planted((9, 6, 3))
 HOSTILE = "<script>alert(1)</script> & \"'\u202e{{7*7}}"
@@ -120,8 +120,8 @@ def test_errors_by_scale(digits):
 
 
 def test_the_record_is_json_and_says_what_it_is(digits):
-    record = json.loads(digits.to_json())
-    assert record == digits.to_dict()
+    assert json.loads(digits.to_json()) == digits.record.to_dict()
+    record = digits.to_dict()
     assert record["schema"] == SCHEMA == schema()["properties"]["schema"]["const"]
     assert [each["step"] for each in record["steps"]] == list(STEPS)
     assert step(record, "defenses") == {
@@ -208,34 +208,13 @@ def test_the_strongest_neurons_are_shown_where_some_are_dead():
     assert [int(np.argmax(image)) for image in images] == [3, 2, 1, 0]
 
 
-def test_the_first_screen_has_one_figure_for_the_error(record):
-    """In float64 and from few digits alike: the largest error seen, and at how many inputs."""
-    import re
-
-    from reluctant.report import three_figures
-
-    for target, dim in ((planted((8, 6, 1)), None), (in_float32(planted((8, 6, 1))), 8)):
-        found = record(target, dim, steps=["health", "extraction"])
-        copied = three_figures(found)[0].note
-        inputs = f"{found['recovered']['error']['inputs']:,} inputs"
-        assert f"largest error seen {found['recovered']['error']['largest']:.1e} of" in found["verdict"]["sentence"]
-        assert inputs in found["verdict"]["sentence"]
-        assert re.search("largest error seen .* at " + inputs, copied)
-        assert "at most" not in copied + found["verdict"]["sentence"] + found["verdict"]["confidence"]
-
-
 def test_a_flip_tells_the_middle_size_and_what_came_first(record):
-    from reluctant.report.text import flip_sentence
-
     found = record(planted((9, 6, 3)), steps=["health", "extraction", "flip"])
     flip = found["flip"]
     sizes = sorted(one["relative size"] for one in flip["tries"] if one["ok"])
     assert len(sizes) == 5
     assert (flip["relative size"], flip["median relative size"]) == (sizes[0], sizes[2])
     assert (flip["by"], flip["queries before"]) == ("the recovered network", found["recovered"]["queries"])
-    said = flip_sentence(found)
-    assert said.startswith("One gradient step flips 5 of 5 inputs that were tried, with ")
-    assert f"the recovered network, which had taken {found['recovered']['queries']:,} queries" in said
 
 
 def test_a_flip_by_questions_alone_says_so(record):

@@ -16,7 +16,7 @@ from reluctant.defenses import defend
 from reluctant.defenses.registry import FEWER_DIGITS, defense_words, split_last_defenses
 from reluctant.domains import Domain
 from reluctant.errors import InvalidRows
-from reluctant.health import check_health
+from reluctant.interface import check_health
 from reluctant.oracles import Facts, NetworkOracle
 from reluctant.results import Outcome, Result
 from reluctant.testing import in_float32, planted

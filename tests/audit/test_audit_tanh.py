@@ -16,8 +16,6 @@ from reluctant.audit.sweeping import default_defenses
 from reluctant.learning import train_student
 from reluctant.oracles import Kind, NetworkOracle
 from reluctant.oracles.base import Facts
-from reluctant.report.tables import interface_facts
-from reluctant.report.text import flip_sentence
 from reluctant.testing import planted
 
 ONE, NETWORK = planted((6, 8, 1)), planted((6, 8, 3))
@@ -30,7 +28,6 @@ def test_the_network_before_a_tanh_is_taken(record, network):
     assert (found["target"]["link"], found["target"]["link found"]) == ("tanh", True)
     assert found["verdict"]["level"] == "exact"
     assert (found["recovered"]["widths"], found["recovered"]["link"]) == (list(network.widths), "tanh")
-    assert dict(interface_facts(found))["Answers"] == "values of a tanh, as the audit saw"
     assert any("The answers are those of a tanh; they were read back through their tanh." in s for s in found["limits"])
     assert "probabilit" not in json.dumps(found)
 
@@ -46,7 +43,7 @@ def test_the_copy_answers_as_the_target_does():
 def test_one_answer_of_a_tanh_flips_where_its_sign_changes(record):
     found = record(lambda x: np.tanh(ONE(x) - ONE(x[:1] * 0)), 6, steps=["health", "extraction", "flip"])
     assert found["flip"]["ok"]
-    assert "one half" not in flip_sentence(found)
+    assert found["flip"]["evidence"].get("threshold") != 0.5
 
 
 def test_a_tanh_with_fresh_noise_is_named_and_left_open(record):

@@ -139,9 +139,6 @@ def test_copies_are_measured_on_inputs_that_no_method_drew():
 
 def test_a_part_of_a_network_is_told(record):
     """Extraction without the rows to end: its first layer is known, and confirmed by questions."""
-    from reluctant.report.overview import three_figures
-    from reluctant.report.text import leaks, level_of
-
     deep = planted((5, 20, 20, 20, 20, 2))
     found = record(deep, steps=["health", "extraction", "part"], budget=30_000)
     assert found["recovered"] is None
@@ -154,8 +151,6 @@ def test_a_part_of_a_network_is_told(record):
     )
     assert "Only a part" not in found["verdict"]["sentence"]
     assert found["verdict"]["confidence"].startswith("High for the part: ")
-    assert level_of(found).words == "Part of it copied, the rest not decided"
-    assert (leaks(found)[0].state, three_figures(found)[0].value) == ("a part of it", "20")
 
 
 def test_there_is_no_part_beside_a_whole_copy(record):

@@ -19,8 +19,6 @@ from reluctant.defenses import HonestCost, defend
 from reluctant.learning.student.student_error import HeldOutError
 from reluctant.learning.student.trainer import Training, train_student
 from reluctant.oracles import NetworkOracle
-from reluctant.report.overview import three_figures
-from reluctant.report.tables import recovered_facts
 from reluctant.results import Outcome, Result
 from reluctant.testing import planted
 
@@ -231,12 +229,6 @@ def test_a_smooth_model_is_approximated(valid):
     assert record["verdict"]["sentence"].startswith("A close copy of the network can be trained on its answers")
     assert "by a network of its own" in record["verdict"]["sentence"]
     assert record["verdict"]["confidence"].startswith("Measured, not verified.")
-    first, queries, _ = three_figures(record)
-    assert (first.name, queries.note) == ("Error of a trained copy", "")
-    assert "none of the model's parameters" in first.note
-    facts = dict(recovered_facts(record))
-    assert "none of the model's was copied" in facts["Parameters"]
-    assert "each parameter" not in facts["Queries"]
     assert "extractable" not in record["verdict"]["leaks"]
     assert record["recovered"]["error"]["typical"] <= CLOSE
     assert record["pictures"]["errors"][1]["largest"] < 0.2  # the copy stands for the target in later steps

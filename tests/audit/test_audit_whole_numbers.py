@@ -6,8 +6,8 @@ import pytest
 import reluctant as rl
 from reluctant.audit import audit
 from reluctant.audit.sweeping import StandIn
-from reluctant.health import check_health
-from reluctant.health.whole import Whole
+from reluctant.interface import check_health
+from reluctant.interface.whole_numbers import Whole
 from reluctant.oracles import Kind, NetworkOracle, open_oracle
 from reluctant.report.overview import three_figures
 from reluctant.testing import planted
@@ -136,5 +136,5 @@ def test_a_rare_label_is_looked_for_inside_the_range_that_is_answered() -> None:
 
 def test_a_page_does_not_call_a_label_what_may_be_none() -> None:
     found = audit(rl.open_oracle(in_four_levels, dim=8), budget=6_000, steps=["health"])
-    figures = {figure.name: figure.value for figure in three_figures(found.to_dict())}
+    figures = {figure.name: figure.value for figure in three_figures(found.record)}
     assert figures["What an answer gives"] == "a whole number"

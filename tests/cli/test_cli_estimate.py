@@ -87,6 +87,6 @@ def test_bad_input_is_status_two(command, arguments, said):
 
 
 def test_help_teaches(command):
-    said = command("estimate", "--help").out
+    said = " ".join(command("estimate", "--help").out.split())
     for word in ("SHAPE", "--rate", "--price", "--precision", "reluctant estimate 784-128-1", "exit status 1"):
         assert word in said

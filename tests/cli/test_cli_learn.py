@@ -29,9 +29,20 @@ def test_a_bump_is_learned_and_written(target, folder, command):
 
 def test_an_accuracy_out_of_reach_is_status_one(folder, command):
     WORST_CASE["clusters 1e-07"](0).save(folder / "cluster.npz")
-    ended = command("learn", folder / "cluster.npz", "--eps", "1e-25", "--narrowest", "0.1", "-o", folder / "copy.npz")
+    ended = command(
+        "learn",
+        folder / "cluster.npz",
+        "--eps",
+        "1e-25",
+        "--narrowest",
+        "0.1",
+        "-o",
+        folder / "copy.npz",
+        "--json",
+        "-",
+    )
     assert ended.status == 1
-    assert "as accurate as asked for" in ended.out
+    assert json.loads(ended.out)["learning"]["outcome"] == "not-accurate-enough"
     assert (folder / "copy.partial.npz").is_file()
     assert not (folder / "copy.npz").exists()
 

@@ -65,7 +65,7 @@ def said_next(module, command):
         ("extract", "sigmoid", ["extract", *SIGMOID]),
         ("extract", "single", ["audit"]),
         ("extract", "labels", ["audit"]),
-        ("extract", "nan", None),
+        ("extract", "nan", ["extract", "--domain", "LOW,HIGH"]),
         ("span", "softmax", ["span", *SOFTMAX]),
         ("span", "labels", ["span", "--labels"]),
         ("span", "rounded", ["span", "--labels"]),

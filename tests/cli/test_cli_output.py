@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 
 import pytest
 
+import reluctant as rl
 from reluctant import __version__
-from reluctant.cli.app import app
+from reluctant.cli.app import COMMANDS, load
 
 
 @pytest.mark.parametrize("name", ["health", "verify"])
@@ -101,13 +103,26 @@ def test_a_run_on_a_larger_budget_pays_only_the_rest(command, npz, folder):
 # ---- help
 
 
-COMMANDS = ["audit", "demo", "estimate", "extract", "flip", "health", "learn", "report", "reproduce", "span", "verify"]
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_has_the_first_line_of_every_command(name, command):
+    line = COMMANDS[name].line
+    assert f"  {name:<9}  {line}\n" in command("--help").out
+    assert load(name).help.splitlines()[0] == line
 
 
-def test_the_commands_are_those_that_work(command):
-    listed = command("--help").out
-    assert sorted(info.callback.__name__ for info in app.registered_commands) == COMMANDS
-    assert all(name in listed for name in COMMANDS)
+def test_options_have_the_defaults_of_the_library():
+    functions = {"learn": rl.learn, "extract": rl.extract, "span": rl.recover_span, "flip": rl.flip_sign}
+    for name, function in functions.items():
+        library = {each.name: each.default for each in inspect.signature(function).parameters.values()}
+        options = {each.name: each.default for each in load(name).params}
+        shared = library.keys() & options.keys() - {"target"}
+        assert {name: options[name] for name in shared} == {name: library[name] for name in shared} != {}
+
+
+def test_a_mistyped_command_is_bad_usage(command):
+    ended = command("extrac", "model.onnx")
+    assert ended.status == 2
+    assert "extrac" in ended.err
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])

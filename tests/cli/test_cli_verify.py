@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.cli.targets import TargetOptions
-from reluctant.cli.verify import _refuse_unreadable
+from reluctant.cli.commands.network_commands import _refuse_unreadable
+from reluctant.cli.options import TargetOptions
 from reluctant.errors import InvalidInput, LinkMismatch
 from reluctant.networks import ReLUNetwork
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import shlex
 
 import pytest
-import typer.main
 from examples import PAGES, ROOT, command_lines
 
-from reluctant.cli.app import app
+from reluctant.cli.app import COMMANDS, load
 
-COMMANDS = typer.main.get_command(app).commands
 LINES = [(page.relative_to(ROOT).as_posix(), line) for page in PAGES for line in command_lines(page)]
 
 
@@ -18,7 +16,7 @@ LINES = [(page.relative_to(ROOT).as_posix(), line) for page in PAGES for line in
 def test_a_command_line_is_understood(page: str, line: str) -> None:
     name, *arguments = shlex.split(line)[1:]
     assert name in COMMANDS, f"{page}: there is no command {name}"
-    options = {option for parameter in COMMANDS[name].params for option in parameter.opts}
+    options = {option for parameter in load(name).params for option in parameter.opts}
     used = [argument.split("=")[0] for argument in arguments if argument.startswith("-") and argument != "-"]
     assert set(used) <= options | {"--help"}, f"{page}: {line}"
 

@@ -56,7 +56,7 @@ def test_records_say_how_they_were_made(tmp_path):
     assert record["command"] == "reluctant reproduce good --size quick --seed 7"
     assert record["ok"]
     assert record["error"] is None
-    assert 0 <= record["seconds"] < 10
+    assert record["seconds"] >= 0
     assert names_in(tmp_path) == {"good.json", "good.svg", "good.txt", GALLERY_PAGE}
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 import reluctant as rl
 from reluctant.extraction.method import Candidate, StageFailed
@@ -14,12 +16,14 @@ from reluctant.testing import DEGENERATE, largest_true_error, planted
 from reluctant.testing.faults import Dying, noisy
 
 LARGEST_ERROR = 1e-6
-SLOW_FAMILIES = {"biases about 1e+06"}  # the ladder is climbed to its end before they are refused
+SLOW_FAMILIES = {
+    "biases about 1e+06",  # the ladder is climbed to its end before they are refused
+    "near-parallel 1e-06, opposite sign, 5 outputs",
+    "near-parallel 1e-08, opposite sign, 5 outputs",
+}
 
 
-@pytest.mark.parametrize(
-    "family", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW_FAMILIES else name for name in DEGENERATE]
-)
+@pytest.mark.parametrize("family", sweep(DEGENERATE, fast=DEGENERATE.keys() - SLOW_FAMILIES))
 def test_degenerate_networks_are_right_or_refused(family: str, seed: int) -> None:
     true = DEGENERATE[family](300 + seed)
     result = rl.extract(rl.open_oracle(true), rng=seed)
@@ -86,7 +90,7 @@ def test_other_targets_get_a_named_outcome(name: str) -> None:
     assert result.queries > 0
 
 
-@pytest.mark.parametrize("relative", [1e-5, 1e-6, pytest.param(1e-7, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("relative", sweep([1e-5, 1e-6, 1e-7], fast=[1e-5]))
 def test_noise_that_grows_with_the_answers_is_never_taken_for_exact(relative: float) -> None:
     """Verification would have to accept errors that no exact network has: right to the noise, or low precision."""
     true, rng = planted((6, 4, 1), 5), np.random.default_rng(0)
@@ -162,8 +166,10 @@ def test_dying_target_is_an_outcome_and_resumes(tmp_path: Path) -> None:
     assert target.seen <= undisturbed.queries + 9  # the opening question: twice, then once
 
 
-@pytest.mark.parametrize("distance", [1e-2, 1e-4, 1e-5, 1e-6])
-@pytest.mark.parametrize("widths", [(64, 40, 5), (30, 20, 2)])
+@pytest.mark.parametrize(
+    ("widths", "distance"),
+    sweep(product([(64, 40, 5), (30, 20, 2)], [1e-2, 1e-4, 1e-5, 1e-6]), fast=[((30, 20, 2), 1e-5)], arguments=2),
+)
 def test_opposite_pairs_with_several_outputs_are_right_or_refused(
     widths: tuple[int, int, int], distance: float, seed: int
 ) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
+from sweeps import sweep
 
 import reluctant as rl
+from reluctant.errors import TimeExhausted
 from reluctant.extraction.orientation import orient
 from reluctant.networks import ReLUNetwork
+from reluctant.oracles.limits import Limit
 from reluctant.testing import planted
 
 
@@ -19,17 +25,17 @@ def turned(network: ReLUNetwork, seed: int) -> ReLUNetwork:
     return ReLUNetwork([sign[:, None] * w, a], [sign * b, c + a[:, flip] @ b[flip]], a[:, flip] @ w[flip])
 
 
-@pytest.mark.parametrize(
-    ("widths", "by"),
-    [
-        ((20, 12, 1), "least squares"),
-        ((10, 25, 3), "least squares"),
-        ((40, 60, 1), "a linear programme"),
-        ((8, 24, 1), "a lattice"),
-        ((10, 50, 1), "a lattice"),
-        ((10, 100, 1), "a lattice"),
-    ],
-)
+SIDES = [
+    ((20, 12, 1), "least squares"),
+    ((10, 25, 3), "least squares"),
+    ((40, 60, 1), "a linear programme"),
+    ((8, 24, 1), "a lattice"),
+    ((10, 50, 1), "a lattice"),
+    ((10, 100, 1), "a lattice"),
+]
+
+
+@pytest.mark.parametrize(("widths", "by"), sweep(SIDES, fast=SIDES[:-1], arguments=2))
 def test_sides_are_found(widths: tuple[int, ...], by: str, seed: int) -> None:
     if by == "a lattice":
         pytest.importorskip("fpylll")
@@ -57,3 +63,33 @@ def test_skip_term_of_its_own_is_not_forced_away(seed: int) -> None:
     for widths in ((12, 6, 1), (12, 18, 1), (8, 24, 1)):
         network = planted(widths, seed, skip=True)
         assert orient(network) is network
+
+
+def test_a_lattice_leaves_the_signal_handlers_of_its_host_alone() -> None:
+    """Also in a thread, where fpylll cannot be imported."""
+    pytest.importorskip("fpylll")
+    code = """
+import signal, sys, threading
+import numpy as np
+from reluctant.extraction.orientation import find_turned
+before = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGALRM, signal.SIGHUP)}
+terms, chosen = np.random.default_rng(0).standard_normal((8, 24)), np.random.default_rng(1).random(24) < 0.5
+found = []
+thread = threading.Thread(target=lambda: found.append(find_turned(terms, terms @ chosen)))
+thread.start()
+thread.join()
+found.append(find_turned(terms, terms @ chosen))
+assert len(found) == 2 and all(np.array_equal(each, chosen) for each in found)
+assert {name: signal.getsignal(name) for name in before} == before
+assert "fpylll" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("widths", [(40, 60, 1), (8, 24, 1)])
+def test_the_search_for_sides_keeps_to_its_time(widths: tuple[int, ...]) -> None:
+    limit = Limit(seconds=1e-3)
+    with pytest.raises(TimeExhausted), limit.running():
+        orient(turned(planted(widths, 0), 0))
+    assert limit.time_up

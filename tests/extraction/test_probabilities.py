@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.health.saturation import unsaturated_box
+from reluctant.interface.reach import unsaturated_box
 from reluctant.networks import ReLUNetwork
+from reluctant.oracles.adapters.callable import LINK_FUNCTIONS
 from reluctant.testing import planted
 
 WIDTHS = (12, 10, 4)
@@ -36,7 +37,39 @@ def test_log_probabilities_need_no_box(seed: int) -> None:
     result = rl.extract(rl.open_oracle(network, link="log-softmax"), rng=seed)
     assert result.ok
     assert "reach" not in result.evidence
-    assert rl.compare(result.network, network.log_ratios()).parameter_error < 1e-9
+    assert rl.compare(result.network.log_ratios(), network.log_ratios()).parameter_error < 1e-9
+
+
+@pytest.mark.parametrize("link", ["softmax", "log-softmax", "top-k"])
+def test_a_network_has_an_output_for_each_class(link: str, tmp_path) -> None:
+    network = classifier("log-softmax" if link == "log-softmax" else "softmax", 1)
+    oracle = rl.open_oracle(network, link=link)
+    result = rl.extract(oracle, rng=0)
+    assert result.ok
+    assert result.network.outputs == network.outputs
+    assert result.network.link == network.link
+    rows = np.random.default_rng(0).uniform(-1, 1, (100, 12))
+    assert not result.network(rows)[:, 0].any()
+    expected = rl.open_oracle(network).query(rows)
+    np.testing.assert_allclose(LINK_FUNCTIONS[network.link](result.network(rows)), expected, rtol=0, atol=1e-9)
+    assert rl.verify(oracle, result.network).ok
+    assert rl.flip_sign(oracle, rows[0], network=result.network).ok
+    result.as_written(link).save(tmp_path / "copy.npz")
+    np.testing.assert_allclose(rl.open_oracle(tmp_path / "copy.npz").query(rows), expected, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(result.as_written(link)(rows), result.network(rows))
+
+
+def test_a_network_of_one_output_behind_a_softmax_has_one(seed: int) -> None:
+    result = rl.extract(classifier("softmax", seed), link="softmax", output=1, rng=seed)
+    assert result.network.outputs == 1
+    assert result.network.link == "identity"
+
+
+def test_a_student_of_log_ratios_has_an_output_for_each_class() -> None:
+    network = classifier("softmax", 0)
+    student = rl.train_student(network, link="softmax", domain=(-0.1, 0.1), rows=300, steps=100, hidden=(8,)).network
+    assert student.outputs == network.outputs
+    assert student.link == "softmax"
 
 
 def test_the_box_keeps_away_from_saturation(seed: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 import reluctant as rl
 from reluctant.arrays import HOST, TorchArrays
@@ -15,7 +16,7 @@ from reluctant.testing import planted
 NOISE = 1e-15
 
 
-@pytest.mark.parametrize("widths", [(64, 40, 1), (40, 30, 3), (60, 640, 1)])
+@pytest.mark.parametrize("widths", sweep([(64, 40, 1), (40, 30, 3), (60, 640, 1)], fast=[(40, 30, 3)]))
 def test_arrays_beside_the_target_give_the_same_network(widths: tuple[int, int, int]) -> None:
     torch = pytest.importorskip("torch")
     from reluctant.oracles.adapters.torch import TorchOracle
@@ -44,7 +45,9 @@ def test_numbers_drawn_beside_the_target_follow_the_generator() -> None:
     assert abs(one.std() - 1) < 0.03
 
 
-@pytest.mark.parametrize("network", [9, 47, 94])  # creases of the first line are too close to each other
+@pytest.mark.parametrize(
+    "network", sweep([9, 47, 94], fast=[9])
+)  # creases of the first line are too close to each other
 def test_a_line_that_a_few_creases_spoil_is_not_the_last(network: int) -> None:
     oracle, rng = rl.open_oracle(planted((20, 600, 1), 77_000 + network, bias=1.0)), np.random.default_rng(network)
     found, regions = neurons_on_a_line(oracle, DistanceNoise(5e-15, 5e-15), rng)

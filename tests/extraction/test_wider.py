@@ -100,7 +100,7 @@ def test_ratios_of_classes_are_read_far_beyond_log_odds(times: float) -> None:
         softmax = rl.open_oracle(lambda x, f=true: LINK_FUNCTIONS["softmax"](f(x)), dim=5, link="softmax")
         found = rl.extract(softmax, rng=seed)
         if found.ok:
-            assert wrong_at_use(found.network, true.log_ratios()) < 0.02
+            assert wrong_at_use(found.network.log_ratios(), true.log_ratios()) < 0.02
         assert look_at_use(softmax, true.log_ratios(), Domain(-0.1, 0.1), TOL, np.random.default_rng(1)).ok
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from reluctant.audit import audit
 from reluctant.audit.assumed import assumed
-from reluctant.health import Health, check_health
+from reluctant.interface import Interface, check_health
 from reluctant.oracles import Kind, open_oracle
 from reluctant.testing import planted
 
@@ -19,7 +19,7 @@ LEAD = np.array([20.0, 0.0, 0.0])  # of class 0 over others
 RAYS = np.random.default_rng(11).standard_normal((4, DIM))
 
 
-def checked(target, seed: int, domain=None) -> Health:
+def checked(target, seed: int, domain=None) -> Interface:
     return check_health(open_oracle(target, dim=DIM, domain=domain), rng=seed)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from reluctant import DepthTwo, Outcome, check_health, extract, learn, open_oracle
-from reluctant.health.clipping import clipped_range
+from reluctant.interface.reach import clipped_range
 from reluctant.testing import planted
 
 DIM = 6
@@ -73,7 +73,7 @@ def test_no_range_is_made_up_of_few_inputs(dim):
 
 def test_the_same_choice_of_inputs_again_is_no_second_witness(monkeypatch):
     """One direction has one bound, however often it is asked."""
-    monkeypatch.setattr("reluctant.health.clipping.MOVED", 1.0)
+    monkeypatch.setattr("reluctant.interface.reach.MOVED", 1.0)
     assert found_range(clipped(0, 1)) is None
 
 

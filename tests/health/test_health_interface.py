@@ -8,7 +8,7 @@ from health_targets import DIM, Recording, network
 
 from reluctant import Domain, check_health, open_oracle
 from reluctant.errors import InvalidInput, TargetError, TranscriptMismatch
-from reluctant.health import Shape
+from reluctant.interface import Shape
 from reluctant.testing import planted
 from reluctant.testing.faults import FAULTS
 

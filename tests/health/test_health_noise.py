@@ -7,9 +7,15 @@ import pytest
 from health_targets import DIM, lively, network
 
 from reluctant import check_health, open_oracle
-from reluctant.health import NoiseReading, Shape, measure_noise
-from reluctant.health.lines import NOISE_FALL, ShortLines
-from reluctant.health.noise import MEDIAN_OF_ABS_NORMAL, SECOND_DIFFERENCE_GAIN, noise_model, read_noise
+from reluctant.interface import NoiseReading, Shape, measure_noise
+from reluctant.interface.probe import (
+    MEDIAN_OF_ABS_NORMAL,
+    NOISE_FALL,
+    SECOND_DIFFERENCE_GAIN,
+    ShortLines,
+    noise_model,
+    read_noise,
+)
 from reluctant.numerics import Noise, unit_roundoff
 from reluctant.testing.faults import in_float32, noisy, rounded
 

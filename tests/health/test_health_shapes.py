@@ -7,7 +7,7 @@ import pytest
 from health_targets import DIM, labels, lively, network, softmax, with_activation
 
 from reluctant import Outcome, check_health, open_oracle
-from reluctant.health import Shape
+from reluctant.interface import Shape
 from reluctant.oracles import Kind
 from reluctant.testing import in_float32, planted
 from reluctant.testing.faults import noisy, rounded

@@ -10,10 +10,9 @@ import pytest
 from reluctant import DepthTwo, ReLUNetwork, check_health, extract, learn, open_oracle
 from reluctant.defenses import defend
 from reluctant.extraction.prospects import IN_A_BOX, WITH_FEW_DIGITS, too_few_digits, what_extraction_would_do
-from reluctant.health import Shape
-from reluctant.health.answers import UNIFORM_SD
-from reluctant.health.behind import Behind
-from reluctant.health.words import too_noisy
+from reluctant.interface import Shape
+from reluctant.interface.diagnoses import too_noisy
+from reluctant.interface.digits import UNIFORM_SD, Behind
 from reluctant.networks.onnx import write_onnx
 from reluctant.oracles import Kind
 from reluctant.results import Outcome

@@ -9,9 +9,9 @@ import pytest
 from scipy.special import expit, softmax
 
 from reluctant import check_health, extract, open_oracle
-from reluctant.health import Shape
-from reluctant.health.behind import Behind
-from reluctant.health.log_odds import _Straightness
+from reluctant.interface import Shape
+from reluctant.interface.classification import _Straightness
+from reluctant.interface.digits import Behind
 from reluctant.oracles import Kind
 from reluctant.results import Outcome
 from reluctant.testing import planted

@@ -5,8 +5,8 @@ import pytest
 
 import reluctant as rl
 from reluctant.audit import audit
-from reluctant.health import Shape, check_health
-from reluctant.health.steps import off_grid
+from reluctant.interface import Shape, check_health
+from reluctant.interface.whole_numbers import off_grid
 from reluctant.oracles import Kind, open_oracle
 from reluctant.results import Outcome
 from reluctant.testing import planted

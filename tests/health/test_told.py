@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reluctant.health.told import largest_told
+from reluctant.interface.classification import largest_told
 from reluctant.testing import planted
 
 RNG = np.random.default_rng(0)

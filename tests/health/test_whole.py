@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from reluctant.errors import BudgetExhausted
-from reluctant.health import check_health
-from reluctant.health.answers import find_decimals, format_of_whole
-from reluctant.health.whole import Whole, are_whole, grow, tell_whole
+from reluctant.interface import check_health
+from reluctant.interface.digits import find_decimals, format_of_whole
+from reluctant.interface.whole_numbers import Whole, are_whole, grow, tell_whole
 from reluctant.oracles import Kind, open_oracle
 from reluctant.results import Outcome
 from reluctant.testing import planted

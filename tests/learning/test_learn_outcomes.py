@@ -13,11 +13,16 @@ from reluctant.testing import WORST_CASE, planted, relative_square_error
 from reluctant.testing.faults import Dying, in_float32, noisy, rounded
 
 GENERIC = WORST_CASE["generic 30"]
+CLUSTERS = WORST_CASE["clusters 1e-09"](0)  # where no exact network is verified
 
 
-def test_an_accuracy_out_of_reach_is_named_with_the_best_network():
-    true = WORST_CASE["clusters 1e-09"](0)
-    result = rl.learn(rl.open_oracle(true), eps=1e-20, rng=0)
+@pytest.mark.parametrize(
+    ("true", "target"),
+    [(GENERIC(0), in_float32(GENERIC(0))), pytest.param(CLUSTERS, CLUSTERS, marks=pytest.mark.slow)],
+    ids=["float32", "clusters"],
+)
+def test_an_accuracy_out_of_reach_is_named_with_the_best_network(true, target):
+    result = rl.learn(rl.open_oracle(target, dim=true.dim), eps=1e-20, rng=0)
     assert result.outcome is rl.Outcome.NOT_ACCURATE
     assert not result.ok
     assert result.evidence["accuracy"].high > result.evidence["eps"] == 1e-20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reluctant.learning.student.gradient_descent import STEPS_BETWEEN_LOOKS, TrainingPace, fit_network
+from reluctant.fitting.training import STEPS_BETWEEN_LOOKS, TrainingPace, fit_network
 from reluctant.learning.student.losses import Chances, Classes, Labels, OneHot, Values, reading_of
 from reluctant.learning.student.questions import _Questions
 from reluctant.learning.student.student_error import measure_student, upper_end

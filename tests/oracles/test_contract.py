@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from oracle_models import IMAGE, fitted_mlp, linked, save_onnx, sigmoid, softmax, torch_module
+from oracle_models import IMAGE, Asked, fitted_mlp, gaussian_rows, linked, save_onnx, sigmoid, softmax, torch_module
 
+from reluctant.errors import InvalidRows
 from reluctant.oracles import (
     CallableOracle,
     Counting,
@@ -31,6 +32,7 @@ from reluctant.testing.contract import OracleContract
 
 NETWORK = planted((4, 6, 5, 3), 1)
 IMAGES = planted((16, 7, 2), 2)
+GOOD_ROWS = gaussian_rows(7, 4)
 
 Maker = Callable[[Path], Oracle]
 
@@ -61,7 +63,7 @@ def torch_images(_: Path) -> Oracle:
     return open_oracle(torch_module(IMAGES, first=(torch.nn.Flatten(),)), shape=IMAGE).inner
 
 
-def full_stack(folder: Path) -> Oracle:
+def full_stack(folder: Path) -> Counting:
     model = save_onnx(linked(NETWORK, "softmax"), folder / "model.onnx")
     return open_oracle(
         model,
@@ -136,3 +138,35 @@ class TestEveryOracle(OracleContract):
 class TestAsDocumented(OracleContract):
     def make_oracle(self) -> Oracle:
         return NetworkOracle(NETWORK)
+
+
+# ---- bad rows: `query` is final, so that one oracle stands for all
+
+
+BAD_ROWS: dict[str, object] = {
+    "one axis": GOOD_ROWS[0],
+    "too wide": np.column_stack([GOOD_ROWS, GOOD_ROWS]),
+    "empty": GOOD_ROWS[:0],
+    "NaN": np.where(np.arange(7)[:, None] == 3, np.nan, GOOD_ROWS),
+    "inf": np.where(np.arange(7)[:, None] == 3, np.inf, GOOD_ROWS),
+    "strings": [["cat"] * 4],
+    "complex": GOOD_ROWS * 1j,
+}
+
+
+@pytest.mark.parametrize("flaw", BAD_ROWS)
+def test_bad_rows_are_refused_before_anything_is_sent(flaw: str) -> None:
+    target = Asked(NETWORK)
+    oracle = CallableOracle(target, 4)
+    with pytest.raises(InvalidRows, match=r"^x: got .*, expected "):
+        oracle.query(BAD_ROWS[flaw])  # type: ignore[arg-type]
+    assert target.calls == []
+
+
+def test_bad_rows_are_refused_through_the_whole_stack(tmp_path: Path) -> None:
+    with full_stack(tmp_path) as oracle:
+        before = oracle.queries
+        for rows in BAD_ROWS.values():
+            with pytest.raises(InvalidRows, match=r"^x: got .*, expected "):
+                oracle.query(rows)  # type: ignore[arg-type]
+        assert oracle.queries == before

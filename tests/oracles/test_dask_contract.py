@@ -46,8 +46,9 @@ def keywords(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture(scope="class")
-def opened(keywords: dict[str, Any], local_cluster: Any) -> Iterator[Oracle]:
+def opened(keywords: dict[str, Any], local_cluster: Any, patience: float) -> Iterator[Oracle]:
     """Once for all tests of a target."""
+    local_cluster.wait_for_workers(2, timeout=patience)
     with open_oracle(**keywords, engine=local_cluster) as oracle:
         yield oracle
 

@@ -58,11 +58,10 @@ def test_a_bad_engine_is_told_before_a_target_that_cannot_be_sent(engine: Any) -
 
 
 def test_an_unreachable_scheduler_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters, "CONNECT_SECONDS", 1.0)
-    start = time.monotonic()
-    with pytest.raises(UnusableEngine, match=r"^engine: got .*127.0.0.1:9', where nobody answers .*dask scheduler"):
+    monkeypatch.setattr(clusters, "CONNECT_SECONDS", 0.5)
+    nobody = r"^engine: got .*127.0.0.1:9', where nobody answers .*after 0\.5 s.*dask scheduler"
+    with pytest.raises(UnusableEngine, match=nobody):
         rl.open_oracle(SHALLOW, engine="dask://127.0.0.1:9")
-    assert time.monotonic() - start < 20
     assert issubclass(UnusableEngine, InvalidInput)
 
 
@@ -72,7 +71,7 @@ def test_tls_without_certificates() -> None:
 
 
 @pytest.fixture
-def empty_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def empty_cluster(patient_dask: None) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     with LocalCluster(n_workers=0, dashboard_address=":0") as cluster, Client(cluster, set_as_default=False) as client:
@@ -87,8 +86,11 @@ def test_a_scheduler_without_workers(empty_cluster: Any, monkeypatch: pytest.Mon
         rl.open_oracle(SHALLOW, engine=empty_cluster)
 
 
-def test_workers_without_this_library(empty_cluster: Any, tmp_path: Path) -> None:
+def test_workers_without_this_library(
+    empty_cluster: Any, tmp_path: Path, patience: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A real worker, in a process where the library is hidden."""
+    monkeypatch.setattr(clusters, "WORKER_SECONDS", patience)
     (tmp_path / "reluctant.py").write_text("raise ImportError('hidden')")
     code = "import sys; from distributed.cli.dask_worker import main; sys.exit(main())"
     command = [sys.executable, "-c", code, empty_cluster.scheduler.address, "--no-nanny", "--no-dashboard"]
@@ -195,10 +197,10 @@ def test_answers_that_are_not_finite_are_refused_here(client: Any) -> None:
         np.testing.assert_array_equal(caught.value.rows, ROWS)
 
 
-def test_the_timeout_is_of_each_call_on_its_worker(client: Any) -> None:
+def test_the_timeout_is_of_each_call_on_its_worker(client: Any, patience: float) -> None:
     with pytest.raises(TargetTimeout, match=r"within 0\.05 s"):
         rl.open_oracle(slow, dim=6, timeout=0.05, engine=client)
-    with rl.open_oracle(slow, dim=6, timeout=5, engine=client) as oracle:
+    with rl.open_oracle(slow, dim=6, timeout=patience, engine=client) as oracle:
         assert oracle.query(ROWS).shape == (5, 1)
 
 
@@ -210,7 +212,7 @@ def test_a_target_that_kills_its_workers_is_given_up(client: Any, monkeypatch: p
     oracle.close()
 
 
-def test_a_cluster_that_loses_all_workers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_loses_all_workers_is_given_up(patient_dask: None, monkeypatch: pytest.MonkeyPatch) -> None:
     from distributed import Client, LocalCluster
 
     monkeypatch.setattr(clusters, "ALONE_SECONDS", 0.5)
@@ -219,16 +221,19 @@ def test_a_cluster_that_loses_all_workers_is_given_up(monkeypatch: pytest.Monkey
     with LocalCluster(**settings) as cluster, Client(cluster, set_as_default=False) as client:
         oracle = rl.open_oracle(SHALLOW, engine=client)
         cluster.scale(0)
+        while client.nthreads():
+            time.sleep(0.01)
         with pytest.raises(TargetUnavailable, match=r"^engine: lost .*no worker was left.*transcript"):
             oracle.query(ROWS)
 
 
-def test_a_lost_scheduler_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_scheduler_is_said(patient_dask: None) -> None:
     from distributed import Client, LocalCluster
 
     cluster = LocalCluster(n_workers=1, processes=False, dashboard_address=":0")
-    client = Client(cluster, set_as_default=False, timeout=1)
+    client = Client(cluster, set_as_default=False)
     oracle = rl.open_oracle(SHALLOW, engine=client)
+    client._timeout = 1.0  # for the scheduler to come back, which it will not
     cluster.close()
     with pytest.raises(TargetUnavailable, match=r"^engine: lost .*transcript"):
         oracle.query(ROWS)

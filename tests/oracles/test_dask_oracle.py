@@ -20,12 +20,11 @@ from reluctant.oracles.adapters.dask import SHARDS
 from reluctant.oracles.parallel import SMALLEST_SHARE
 from reluctant.oracles.transcript import Transcript
 
-MOST_SECONDS = 30.0  # until both workers of a cluster have answered
 MANY = 3 * SHARDS * SMALLEST_SHARE + 17  # more rows than shards of the smallest size hold
 
 
 @pytest.fixture(scope="module")
-def one_worker() -> Iterator[Any]:
+def one_worker(patient_dask: None) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
@@ -50,13 +49,13 @@ def test_order_is_kept_and_every_row_counts_once(n: int, client: Any) -> None:
         assert oracle.queries == n
 
 
-def test_both_workers_answer(client: Any) -> None:
+def test_both_workers_answer(client: Any, patience: float) -> None:
     def who(x: np.ndarray) -> np.ndarray:
         time.sleep(0.02)  # long enough for a task to be given to the other worker
         return np.full(len(x), float(os.getpid()))
 
     pids: set[int] = set()
-    end = time.monotonic() + MOST_SECONDS
+    end = time.monotonic() + patience
     with rl.open_oracle(who, dim=3, engine=client) as oracle:
         while len(pids) < 2 and time.monotonic() < end:  # a worker that has just been started opens the target first
             pids |= {int(pid) for pid in oracle.query(gaussian_rows(2000, 3))[:, 0]}
@@ -102,14 +101,14 @@ def held(client: Any) -> set[str]:
     return {str(key) for key in client.who_has() if str(key).startswith("reluctant-target")}
 
 
-def test_a_clients_own_connection_stays_open_and_copies_are_dropped(client: Any) -> None:
+def test_a_clients_own_connection_stays_open_and_copies_are_dropped(client: Any, patience: float) -> None:
     before = held(client)
     oracle = rl.open_oracle(SHALLOW, engine=client)
     oracle.query(gaussian_rows(100, 6))
     assert held(client) > before
     oracle.close()
     assert client.status == "running"
-    deadline = time.monotonic() + 30  # letting go is told to the scheduler in its own time
+    deadline = time.monotonic() + patience  # letting go is told to the scheduler in its own time
     while held(client) - before:
         assert time.monotonic() < deadline, "the workers still hold the target"
         time.sleep(0.05)
@@ -179,11 +178,11 @@ def extract_into(folder: Path, engine: Any, listener: Callable[[Ledger], None] |
         return rl.extract(oracle, rng=0)
 
 
-def test_a_killed_worker_changes_nothing(client: Any, tmp_path: Path) -> None:
+def test_a_killed_worker_changes_nothing(client: Any, tmp_path: Path, patience: float) -> None:
     before = set(client.run(os.getpid).values())
     undisturbed = extract_into(tmp_path / "undisturbed", None)
     disturbed = extract_into(tmp_path / "disturbed", client, killing(client, undisturbed.queries // 3))
-    client.wait_for_workers(2, timeout=60)
+    client.wait_for_workers(2, timeout=patience)
     assert len(before & set(client.run(os.getpid).values())) == 1, "no worker was killed"
     assert disturbed.ok
     assert same(disturbed.network, undisturbed.network)

@@ -127,7 +127,9 @@ def test_no_more_is_sent_than_is_taken() -> None:
     target = Slow()
     parts = Parallel(target, 3, 10).answer_parts(ROWS, 1000)
     next(parts)
-    time.sleep(0.1)  # nobody takes the next part: nothing beyond the three in flight is sent
+    while len(target.sizes) < 3:
+        time.sleep(0.001)
+    time.sleep(0.05)  # nobody takes the next part: nothing beyond the three in flight is sent
     assert len(target.sizes) == 3
     parts.close()
     time.sleep(0.05)

@@ -6,9 +6,13 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 TRIES = 5
 CPU_SECONDS = 0.3
+PATIENCE_SECONDS = 180
 HEAVY = ["scipy", "onnx", "onnxruntime", "torch", "sklearn", "matplotlib", "jinja2", "typer", "rich", "httpx", "ssl"]
+OTHER_PARTS = ("reluctant.audit", "reluctant.learning", "reluctant.papers", "reluctant.report")
 
 MEASURE = """
 import json, sys, time
@@ -19,7 +23,9 @@ print(json.dumps([time.process_time() - start, sorted({name.partition(".")[0] fo
 
 
 def import_in_a_fresh_process(code: str = MEASURE) -> tuple[float, set[str]]:
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE_SECONDS
+    )
     seconds, modules = json.loads(ended.stdout)
     return seconds, set(modules)
 
@@ -30,6 +36,31 @@ def test_import_takes_little_time():
 
 def test_import_loads_nothing_heavy():
     assert not import_in_a_fresh_process()[1] & set(HEAVY)
+
+
+START = """
+import contextlib, io, json, sys
+from reluctant.cli.app import run
+with contextlib.redirect_stdout(io.StringIO()):
+    assert run([{argument!r}]) == 0
+print(json.dumps([0, sorted(sys.modules)]))
+"""
+OF_THE_COMMAND_LINE = {"reluctant", "reluctant._version", "reluctant.cli", "reluctant.cli.app", "reluctant.errors"}
+
+
+@pytest.mark.parametrize("argument", ["--version", "--help"])
+def test_the_command_line_starts_without_its_commands(argument):
+    loaded = import_in_a_fresh_process(START.format(argument=argument))[1]
+    assert not loaded & {"numpy", "rich", *HEAVY} - {"typer"}
+    assert {name for name in loaded if name.partition(".")[0] == "reluctant"} == OF_THE_COMMAND_LINE
+
+
+@pytest.mark.parametrize("name", ["extract", "health", "span", "verify"])
+def test_a_command_loads_no_other_part(name):
+    code = f"import json, sys; from reluctant.cli.app import load; load({name!r})"
+    code += "; print(json.dumps([0, sorted(sys.modules)]))"
+    loaded = import_in_a_fresh_process(code)[1]
+    assert not {name for name in loaded if name.startswith(OTHER_PARTS)}
 
 
 def test_asking_a_network_loads_nothing_heavy():

@@ -17,7 +17,7 @@ import pytest
 
 from reluctant.audit import STEPS, audit
 from reluctant.bundled import digits_inputs, digits_model
-from reluctant.cli.demo import CLASSES, IMAGE, SECONDS, SEED
+from reluctant.cli.commands.audit_commands import DEMO
 from reluctant.oracles import open_oracle
 
 GOLDEN = Path(__file__).parent / "example-audit.json"
@@ -29,9 +29,8 @@ def fresh(*, left_out: tuple[str, ...] = ()) -> dict[str, Any]:
     """The audit of `reluctant demo`."""
     with open_oracle(digits_model(), precision="float64") as oracle:
         found = audit(
-            oracle, rng=SEED, inputs=np.load(digits_inputs()), input_shape=IMAGE, classes=CLASSES, file=digits_model(),
-            precision="float64", seconds=SECONDS, repeat="reluctant demo",
-            steps=[step for step in STEPS if step not in left_out],
+            oracle, inputs=np.load(digits_inputs()), file=digits_model(), repeat="reluctant demo",
+            steps=[step for step in STEPS if step not in left_out], **DEMO,
         )  # fmt: skip
     return json.loads(found.to_json())
 

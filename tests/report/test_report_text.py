@@ -127,7 +127,7 @@ def test_the_page_takes_the_record_and_nothing_else_of_the_audit():
     for path in SOURCES.glob("*.py"):
         nodes = ast.walk(ast.parse(path.read_text("utf-8")))
         modules = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
-        of_audit = [name for name in modules if name.startswith(("reluctant.audit", "reluctant.health"))]
+        of_audit = [name for name in modules if name.startswith(("reluctant.audit", "reluctant.interface"))]
         assert set(of_audit) <= allowed, path.name
 
 

@@ -17,7 +17,7 @@ from reluctant.adversarial.decision import DECIDED, LEAST_EXACT, NetworkCopy, Sa
 from reluctant.adversarial.flip_search import FlipSearch, outcome_in_words
 from reluctant.adversarial.gradient_source import QueriedTarget
 from reluctant.adversarial.ray import ASKED_AGAIN, RayPoint, answer_noise, walk
-from reluctant.health.answers import is_one_hot, narrowest_format
+from reluctant.interface.digits import is_one_hot, narrowest_format
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.links import raw_answers

@@ -16,7 +16,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from reluctant.errors import InvalidInput
-from reluctant.health.answers import in_unit
+from reluctant.interface.digits import in_unit
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Oracle

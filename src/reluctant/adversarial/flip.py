@@ -31,7 +31,7 @@ from reluctant.adversarial.ray import ASKED_AGAIN, PROBE_ROWS, RAY_ROWS
 from reluctant.domains import Domain
 from reluctant.errors import BudgetExhausted, InvalidInput, NonFiniteAnswer, TargetError
 from reluctant.geometry.gradients import GRADIENT_ROWS
-from reluctant.health.answers import (
+from reluctant.interface.digits import (
     answer_kind,
     find_decimals,
     format_noise,

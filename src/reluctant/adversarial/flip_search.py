@@ -16,6 +16,7 @@ import numpy as np
 from reluctant.adversarial.decision import Margins, Sides
 from reluctant.adversarial.gradient_source import GradientSource
 from reluctant.adversarial.ray import RayPoint, search_ray
+from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Rows
 from reluctant.results import Ended, Outcome
@@ -42,6 +43,7 @@ class Flip(Ended):
     rows: Mapping[str, Rows] = field(default_factory=lambda: MappingProxyType({}))
     evidence: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     stage: str = ""
+    reason: Diagnosis | None = None
 
     @property
     def ok(self) -> bool:
@@ -125,7 +127,7 @@ def outcome_in_words(outcome: Outcome, steps: int, what: str = "target") -> tupl
     """What happened to a target or a network, and what to try; more steps are no advice to who has taken some."""
     if outcome is Outcome.NOT_FLIPPED and steps > 1:
         return STEPS_TAKEN.format(steps, what), "Start from another input."
-    return outcome.happened_to(what), outcome.advice
+    return replace(outcome.diagnosis, fields={"what": what}).happened, outcome.advice
 
 
 def follow_gradients(

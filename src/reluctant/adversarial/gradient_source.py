@@ -19,8 +19,7 @@ from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, InvalidRows, NonFiniteAnswer, OutsideDomain
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.gradients import gradients
-from reluctant.health.answers import UNIFORM_SD, narrowest_format, rounding_noise
-from reluctant.health.behind import Behind
+from reluctant.interface.digits import UNIFORM_SD, Behind, narrowest_format, rounding_noise
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from reluctant.adversarial.decision import ANSWER_ROUNDINGS, OWN_ROUNDINGS, Margins, SideLimit
 from reluctant.domains import Domain
-from reluctant.health.answers import UNIFORM_SD, digits_noise, narrowest_format, rounding_noise
-from reluctant.health.noise import SECOND_DIFFERENCE_GAIN
+from reluctant.interface.digits import UNIFORM_SD, digits_noise, narrowest_format, rounding_noise
+from reluctant.interface.probe import SECOND_DIFFERENCE_GAIN
 from reluctant.numerics import FloatArray, unit_roundoff
 
 __all__ = [

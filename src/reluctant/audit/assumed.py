@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reluctant.audit.known import Known
 from reluctant.audit.training import training_limits
-from reluctant.health.words import OTHER_ANSWERS, class_numbers
+from reluctant.interface.diagnoses import OTHER_ANSWERS, class_numbers
 from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.oracles import Facts
 

@@ -23,8 +23,8 @@ from reluctant.audit.recovered import Price, cost, recovered
 from reluctant.audit.states import State
 from reluctant.audit.stopped import how_to_go_on
 from reluctant.audit.verdict import Verdict, judge
-from reluctant.health.whole import Whole
-from reluctant.health.words import AS_A_CLASS, OTHER_ANSWERS, STEPWISE, likeness
+from reluctant.interface.diagnoses import AS_A_CLASS, OTHER_ANSWERS, STEPWISE, likeness
+from reluctant.interface.whole_numbers import Whole
 from reluctant.messages import Diagnosis
 from reluctant.oracles import Facts, Kind, Rows
 from reluctant.results import Result

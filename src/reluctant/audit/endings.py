@@ -20,10 +20,10 @@ from reluctant.audit.settling import is_unlucky
 from reluctant.audit.states import State
 from reluctant.domains import Domain
 from reluctant.errors import ReluctantError
-from reluctant.health import Health
-from reluctant.health.behind import ENOUGH_DECIMALS
-from reluctant.health.whole import Whole
-from reluctant.health.words import NOISIEST_READ
+from reluctant.interface import Interface
+from reluctant.interface.diagnoses import NOISIEST_READ
+from reluctant.interface.digits import ENOUGH_DECIMALS
+from reluctant.interface.whole_numbers import Whole
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.oracles import Kind
 from reluctant.results import Ended, Outcome, Result
@@ -98,7 +98,7 @@ def _of_outcome(run: Ended, known: Known) -> Diagnosis:
     return Diagnosis(run.outcome.slug, fields, () if saturates else REMEDIES.get(run.outcome, ()))
 
 
-def _of_few_digits(run: Ended, interface: Health | None) -> Diagnosis | None:
+def _of_few_digits(run: Ended, interface: Interface | None) -> Diagnosis | None:
     """Why answers with few digits gave nothing, refused or tried; None where it was not that.
 
     interface: its numbers are given where it is refused for the same, so that every step gives the same ones.
@@ -120,14 +120,14 @@ def _unreadable(link: str | None, decimals: int | None, number_format: str) -> D
     return Diagnosis("values-unreadable", {"link": link, "decimals": decimals, "number_format": number_format})
 
 
-def _too_much_noise(health: Health) -> Diagnosis | None:
+def _too_much_noise(health: Interface) -> Diagnosis | None:
     """What hides the structure of answers: noise, or few decimals; None where it is neither."""
     if not health.deterministic:
         return Diagnosis("answers-too-noisy", {"noise": health.fresh_noise})
     return None if health.decimals is None else Diagnosis("answers-too-coarse", {"decimals": health.decimals})
 
 
-def _limit_of_digits(health: Health) -> dict[str, Any]:
+def _limit_of_digits(health: Interface) -> dict[str, Any]:
     """What limits the digits of the answers: decimals, noise or the number format, the coarsest of them."""
     behind = health.behind
     decimals, number_format = (
@@ -143,7 +143,7 @@ def _limit_of_digits(health: Health) -> dict[str, Any]:
     return fields | {"limit": "decimals", "decimals": decimals}
 
 
-def _noise_inside_bounds(health: Health) -> dict[str, Any]:
+def _noise_inside_bounds(health: Interface) -> dict[str, Any]:
     """Inside bounds: how much noise lines are read with, and how much there is, both of the answers' deviation."""
     noise = health.noise.at(health.spread) / health.spread if health.spread > 0 else 0.0
     if health.largest_scale is not None or noise <= NOISIEST_READ:
@@ -151,7 +151,7 @@ def _noise_inside_bounds(health: Health) -> dict[str, Any]:
     return {"most_noise": NOISIEST_READ, "relative_noise": noise}
 
 
-def interface_reason(health: Health, *, saturates: bool = False) -> Diagnosis | None:
+def interface_reason(health: Interface, *, saturates: bool = False) -> Diagnosis | None:
     """Why an interface is refused; None where it is not."""
     refusal = health.refusal
     if refusal is None:

@@ -19,7 +19,7 @@ from reluctant.estimation.measurements import (
     UNMEASURED_DECIMALS,
 )
 from reluctant.extraction.prospects import exact_refusal
-from reluctant.health import Health
+from reluctant.interface import Interface
 from reluctant.oracles import Facts
 from reluctant.results import Outcome
 
@@ -78,7 +78,7 @@ def _range(found: Range | None) -> RangeFacts | None:
     return None if found is None else RangeFacts(found.expected, found.low, found.high)
 
 
-def answers_of(health: Health) -> str:
+def answers_of(health: Interface) -> str:
     """What the answers give, as an estimate is asked for it."""
     if exact_refusal(health) is not Outcome.LOW_PRECISION:
         rounded = health.decimals is not None and health.decimals >= UNMEASURED_DECIMALS

@@ -17,8 +17,8 @@ from reluctant.audit.sweep import Sweep
 from reluctant.domains import Domain
 from reluctant.engines import Engine
 from reluctant.estimation import Range
-from reluctant.health import Health
-from reluctant.health.whole import Whole
+from reluctant.interface import Interface
+from reluctant.interface.whole_numbers import Whole
 from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
@@ -94,8 +94,8 @@ class Known:
     noisy: bool = False
     without: tuple[int, ...] = ()
     looked_behind: bool = False
-    served: Health | None = None
-    health: Health | None = None
+    served: Interface | None = None
+    health: Interface | None = None
     span: Span | None = None
     extraction: Result | None = None
     learning: Result | None = None

@@ -14,7 +14,6 @@ import numpy as np
 
 from reluctant.audit.comparing import Beside
 from reluctant.audit.leak import NO_DEFENSE, OF_LABELS, Leak, Rebuilt, narrow_basis
-from reluctant.audit.limits import Allowance, Clock
 from reluctant.audit.tidied import Tidied
 from reluctant.defenses import HonestCost, defend, honest_cost
 from reluctant.defenses.registry import LESS_TO_ASK, NUMBER_FORMATS, defense_kind, split_last_defenses
@@ -23,6 +22,7 @@ from reluctant.learning import learn
 from reluctant.learning.student import FEWEST, ROWS, rows_like, train_student
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Kind, Oracle, open_oracle
+from reluctant.oracles.limits import Clock, Limit
 from reluctant.oracles.links import AnswerLink
 from reluctant.results import Result
 from reluctant.span import Span, recover_span
@@ -151,7 +151,7 @@ class _Cell:
         """Learning looks at Gaussian inputs, in all of space."""
         return self.oracle.facts.domain.is_space
 
-    def open(self, link: AnswerLink, allowance: Allowance) -> Counting:
+    def open(self, link: AnswerLink, allowance: Limit) -> Counting:
         """The defended copy as it is asked, with a count of its own."""
         asked = self.defended if link == "identity" else Tidied(self.defended, link)
         return allowance.of(open_oracle(asked, link=link))
@@ -166,7 +166,7 @@ class _Cell:
         return by_labels if found is None or (by_labels is not None and by_labels.ok) else found
 
     def span_by(self, link: AnswerLink, clock: Clock, *, labels: bool) -> Span | None:
-        allowance = Allowance(self.budget, clock.share())
+        allowance = Limit(self.budget, clock.share())
         if allowance.seconds == 0:
             return None
         with allowance.running():
@@ -183,11 +183,11 @@ class _Cell:
 
     def rebuild(self, name: str, method: Callable[..., Result]) -> Rebuilt | None:
         """None if there is no time for it."""
-        allowance = Allowance(self.budget, self.clock.share())
+        allowance = Limit(self.budget, self.clock.share())
         if allowance.seconds == 0:
             return None
         with allowance.running():
-            result = method(self.open(self.link, allowance), rng=self.rng)
+            result = method(self.open(self.link, allowance), rng=self.rng).with_log_ratios()
         found = Rebuilt(name, result, undecided=allowance.time_up, missing=self.misses(name))
         return self.beside.rebuilt(found)
 

@@ -13,11 +13,11 @@ from reluctant.audit.needed import rows_needed
 from reluctant.audit.rare import FEW_ROWS, with_rare_labels
 from reluctant.audit.seeing import seen
 from reluctant.errors import ReluctantError, TargetError
-from reluctant.health import Health, check_health
-from reluctant.health.answers import answer_kind
-from reluctant.health.lines import ask
-from reluctant.health.reach import answered_box
-from reluctant.health.summary import FAR_ENOUGH
+from reluctant.interface import Interface, check_health
+from reluctant.interface.digits import answer_kind
+from reluctant.interface.interface import FAR_ENOUGH
+from reluctant.interface.probe import ask
+from reluctant.interface.reach import answered_box
 from reluctant.numerics import as_generator
 from reluctant.oracles import Counting, Kind
 from reluctant.oracles.links import AnswerLink, ProbabilityFormat
@@ -54,7 +54,7 @@ def _looked(oracle: Counting, known: Known, seed: int) -> dict[str, Any]:
     return (_check_inside(oracle, known, seed) if limited else None) or found
 
 
-def _answers_near_alone(served: Health) -> bool:
+def _answers_near_alone(served: Interface) -> bool:
     """True if no method could look far enough."""
     near = served.largest_scale is not None and served.largest_scale < FAR_ENOUGH
     return near or served.refusal is Outcome.NON_FINITE
@@ -100,14 +100,14 @@ def _check_rest(oracle: Counting, known: Known, without: tuple[int, ...], seed: 
     return found | {"without": tuple(sorted([*without, *(kept[k] for k in found.get("without", ()))]))}
 
 
-def _writing(served: Health) -> ProbabilityFormat | None:
+def _writing(served: Interface) -> ProbabilityFormat | None:
     """How probabilities are written, None of plain ones and of other answers."""
     untold = served.told is not None and served.refusal is Outcome.NON_FINITE
     number_format = served.number_format if served.decimals is None else None
     return ProbabilityFormat(served.percent, number_format, untold) if served.percent or untold else None
 
 
-def _read(oracle: Counting, known: Known, served: Health, seed: int) -> dict[str, Any]:
+def _read(oracle: Counting, known: Known, served: Interface, seed: int) -> dict[str, Any]:
     """Answers are read through their softmax, sigmoid or tanh also where nobody said so."""
     output = known.given.output
     noisy = _are_noisy_probabilities(oracle, known, served, seed)
@@ -121,7 +121,7 @@ def _read(oracle: Counting, known: Known, served: Health, seed: int) -> dict[str
     return {"served": served, "health": behind, "link": link, "noisy": noisy}
 
 
-def _likely_link(oracle: Counting, served: Health, seed: int) -> AnswerLink | None:
+def _likely_link(oracle: Counting, served: Interface, seed: int) -> AnswerLink | None:
     """What may stand after the values: straight pieces behind it, where the answers are curved, prove it."""
     if served.told is not None:
         return "top-k" if served.told.all_but_one else None
@@ -145,7 +145,7 @@ def _are_log_probabilities(oracle: Counting, seed: int) -> bool:
         return answer_kind(np.exp(answers)) is Kind.PROBABILITIES
 
 
-def _behind(oracle: Counting, link: AnswerLink, seed: int, noisy: bool) -> Health | None:
+def _behind(oracle: Counting, link: AnswerLink, seed: int, noisy: bool) -> Interface | None:
     """Health of the values behind probabilities, None where they cannot be read."""
     try:
         return check_health(seen(oracle, link, None, noisy=noisy), rng=seed)
@@ -153,7 +153,7 @@ def _behind(oracle: Counting, link: AnswerLink, seed: int, noisy: bool) -> Healt
         return None
 
 
-def _are_noisy_probabilities(oracle: Counting, known: Known, served: Health, seed: int) -> bool:
+def _are_noisy_probabilities(oracle: Counting, known: Known, served: Interface, seed: int) -> bool:
     """True if answers are probabilities but for fresh noise: below 0 by no more than it, adding up to 1 in the mean.
 
     Cost: none where there is no noise, or it is too small to take one for anything else.

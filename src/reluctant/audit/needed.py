@@ -12,7 +12,7 @@ from reluctant.audit.shares import ENOUGH
 from reluctant.errors import ReluctantError
 from reluctant.estimation import Range, estimate
 from reluctant.estimation.measurements import FEWEST_LAYERS, Widths, shape_name
-from reluctant.health import Health
+from reluctant.interface import Interface
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
 
@@ -21,7 +21,7 @@ __all__ = ["needed_rows", "needed_words", "rows_needed"]
 EXAMPLES = (16, 64, 256)  # neurons of one hidden layer
 
 
-def rows_needed(oracle: Counting, known: Known, health: Health) -> Range | None:
+def rows_needed(oracle: Counting, known: Known, health: Interface) -> Range | None:
     """For the shape in the file and answers like these; None where there is no file, or no number for it."""
     widths = _of_file(known)
     return None if widths is None else _rows(oracle, known, health, widths)
@@ -74,7 +74,7 @@ def _of_file(known: Known) -> Widths | None:
     return widths if known.given.output is None else (*widths[:-1], 1)
 
 
-def _rows(oracle: Counting, known: Known, health: Health, widths: Widths) -> Range | None:
+def _rows(oracle: Counting, known: Known, health: Interface, widths: Widths) -> Range | None:
     """There are numbers for values that are answered everywhere."""
     everywhere = oracle.facts.domain.is_space and known.reach is None
     if known.linked or not everywhere or health.refusal is not None or len(widths) < FEWEST_LAYERS:

@@ -12,11 +12,10 @@ from typing import Any
 from reluctant.audit.closeness import is_near
 from reluctant.audit.directions import MORE
 from reluctant.audit.settling import is_unlucky
-from reluctant.health import Health
-from reluctant.health.answers import rounded_to
-from reluctant.health.behind import ENOUGH_DECIMALS
-from reluctant.health.whole import Whole
-from reluctant.health.words import IN_STEPS, MAYBE_WHOLE, NOISIEST_READ, RECAST, SAME_NEAR, digits
+from reluctant.interface import Interface
+from reluctant.interface.diagnoses import IN_STEPS, MAYBE_WHOLE, NOISIEST_READ, RECAST, SAME_NEAR, digits
+from reluctant.interface.digits import ENOUGH_DECIMALS, rounded_to
+from reluctant.interface.whole_numbers import Whole
 from reluctant.oracles import Kind
 from reluctant.results import Ended, Outcome
 
@@ -165,7 +164,7 @@ def told(outcome: Outcome, *, saturates: bool = False) -> str:
     return f"{said} {advice}".strip()
 
 
-def told_of(run: Ended, interface: Health | None = None, *, saturates: bool = False) -> str:
+def told_of(run: Ended, interface: Interface | None = None, *, saturates: bool = False) -> str:
     """The same of a run: a network that was trained is one, whether it is a copy or not."""
     trained = "training" in run.evidence
     if trained and run.outcome is Outcome.LEARNED:
@@ -181,7 +180,7 @@ def told_of(run: Ended, interface: Health | None = None, *, saturates: bool = Fa
     return f"{said} {RECAST}" if more_digits else said
 
 
-def coarse(run: Ended, interface: Health | None = None) -> str:
+def coarse(run: Ended, interface: Interface | None = None) -> str:
     """Why answers with few digits gave nothing, refused or tried; empty where it was not that.
 
     interface: its numbers are told where it is refused for the same, so that they are the same of every step.
@@ -207,7 +206,7 @@ REFUSED = "too few digits for exact extraction, and for the method for few digit
 UNREADABLE = "the values before the link cannot be read from so few digits."
 
 
-def _inside_bounds(health: Health) -> str:
+def _inside_bounds(health: Interface) -> str:
     """Where nothing is asked far out: how little noise lines inside bounds are read with, and how much there is."""
     noise = health.noise.at(health.spread) / health.spread if health.spread > 0 else 0.0
     if health.largest_scale is not None or noise <= NOISIEST_READ:
@@ -215,7 +214,7 @@ def _inside_bounds(health: Health) -> str:
     return f" (inside bounds that takes noise of at most {NOISIEST_READ:.0e} of their deviation; this is {noise:.1e})"
 
 
-def _too_much(health: Health) -> str:
+def _too_much(health: Interface) -> str:
     """What hides the structure of answers: noise, or few decimals; empty where it is neither."""
     if not health.deterministic:
         return f"Its answers have noise of {health.fresh_noise:.1e}, too much against their spread to see structure."
@@ -224,7 +223,7 @@ def _too_much(health: Health) -> str:
     return f"Its answers are {rounded_to(health.decimals)}: too coarse against their spread to see structure."
 
 
-def reason(health: Health, *, saturates: bool = False) -> str:
+def reason(health: Interface, *, saturates: bool = False) -> str:
     """Why an interface is refused, in a sentence; empty where it is not."""
     if health.refusal is None:
         return ""
@@ -241,7 +240,7 @@ def reason(health: Health, *, saturates: bool = False) -> str:
     return rounded or happened(health.refusal, saturates=saturates)
 
 
-def refused_interface(health: Health, *, saturates: bool = False, changes: bool = False) -> dict[str, Any]:
+def refused_interface(health: Interface, *, saturates: bool = False, changes: bool = False) -> dict[str, Any]:
     """What an interface gives that a step can do nothing with, as fields: a slug under "gives", and its digits."""
     if changes:
         return {"gives": "alike"}
@@ -256,7 +255,7 @@ def refused_interface(health: Health, *, saturates: bool = False, changes: bool 
     return {"gives": "nothing" if health.refusal is None else health.refusal.slug}
 
 
-def lacks(health: Health, missing: str, *, saturates: bool = False, changes: bool = False) -> str:
+def lacks(health: Interface, missing: str, *, saturates: bool = False, changes: bool = False) -> str:
     """What a step misses in an interface that is refused: "Labels have no creases to find."."""
     if changes:
         return f"{ALIKE} have {missing}."

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from reluctant.audit.known import Known, Skip
 from reluctant.audit.picture_data import FirstLayer
 from reluctant.audit.sections import Section, crossings, polylines
-from reluctant.health.lines import ask
+from reluctant.interface.probe import ask
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting

@@ -11,9 +11,9 @@ import numpy as np
 from reluctant.audit.known import Known
 from reluctant.audit.seeing import seen
 from reluctant.errors import BudgetExhausted, TargetError
-from reluctant.health.answers import are_labels
-from reluctant.health.lines import ask
-from reluctant.health.summary import Shape
+from reluctant.interface.classification import Shape
+from reluctant.interface.digits import are_labels
+from reluctant.interface.probe import ask
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting
 from reluctant.results import Outcome

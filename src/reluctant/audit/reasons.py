@@ -23,7 +23,7 @@ from reluctant.audit.owner import (
 from reluctant.audit.recovered import accuracy_of
 from reluctant.audit.stopped import STOPS, left_by_a_stop, listed
 from reluctant.audit.taken import part_taken, perhaps_a_copy, trained_on
-from reluctant.health.whole import Whole
+from reluctant.interface.whole_numbers import Whole
 from reluctant.results import Ended, Outcome, Result
 
 __all__ = ["elsewhere", "no_exact_one", "why_not"]

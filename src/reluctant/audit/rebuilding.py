@@ -31,7 +31,7 @@ def extract_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, A
     """Exact extraction with its own verification."""
     refused = (Outcome.NOT_PIECEWISE_LINEAR, Outcome.PIECEWISE_CONSTANT, Outcome.CONSTANT)
     skip_where(known, *refused, missing="no creases to find")
-    found = extract(oracle, rng=seed)
+    found = extract(oracle, rng=seed).with_log_ratios()  # as other steps read the target
     ran_out = found.outcome is Outcome.OUT_OF_BUDGET
     wider = with_those_of(found.network, known.span) if found.ok and found.network is not None else None
     short = ran_out and not known.may_be_clipped
@@ -65,7 +65,7 @@ def learn_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any
     layers = None if known.extraction is None else known.extraction.evidence.get("layers")
     if layers is not None and not layers.mostly_straight:
         raise Skip("several-layers", f"Learning is for one hidden layer. {layers}", **layers.to_dict())
-    found = learn(oracle, rng=seed)
+    found = learn(oracle, rng=seed).with_log_ratios()
     clipped = clipped_to(found)  # what bends there is no neuron of a part either
     return {"learning": found} | ({} if clipped is None else {"clipped": clipped, "part": None})
 

@@ -29,7 +29,7 @@ from reluctant.audit.states import State
 from reluctant.audit.sweep import Sweep
 from reluctant.audit.trained import gives_labels
 from reluctant.audit.verdict import judge_facts
-from reluctant.health import Health
+from reluctant.interface import Interface
 from reluctant.learning.student.student_error import HeldOutError
 from reluctant.messages import Diagnosis
 from reluctant.networks.network import ELEMENTWISE_LINKS
@@ -135,7 +135,7 @@ def _stop(steps: Any, recorded: bool) -> rec.Stop | None:
     return None if at is None else rec.Stop(steps[at].step, at + 1, len(steps), recorded)
 
 
-def interface_facts(health: Health) -> rec.InterfaceFacts:
+def interface_facts(health: Interface) -> rec.InterfaceFacts:
     """What was measured of an interface."""
     behind, told = health.behind, health.told
     return rec.InterfaceFacts(

@@ -11,7 +11,6 @@ from reluctant.audit.audit_value import StepRecord
 from reluctant.audit.clipping import clipped_words
 from reluctant.audit.endings import clipped_inputs, ending_of, error_diagnosis
 from reluctant.audit.known import Known, Skip, StepFunction
-from reluctant.audit.limits import Allowance
 from reluctant.audit.looking import span_from_labels
 from reluctant.audit.owner import told_of
 from reluctant.audit.seeing import seen
@@ -20,6 +19,7 @@ from reluctant.audit.states import WHY, State
 from reluctant.errors import InvalidAnswer, ReluctantError, TranscriptMismatch
 from reluctant.messages import Diagnosis
 from reluctant.oracles import Counting
+from reluctant.oracles.limits import Limit
 from reluctant.results import Ended, Outcome
 
 __all__ = ["Run", "Watch"]
@@ -78,7 +78,7 @@ class Run:
         if self.unusable_in and name in SHARES:
             unusable = Diagnosis("unusable-answers", {"step": self.unusable_in})
             return StepRecord(name, State.SKIPPED, NO_ANSWERS.format(self.unusable_in), allowed=0, diagnosis=unusable)
-        allowance = Allowance(rows, seconds_for(name, self.known.given.seconds), name)
+        allowance = Limit(rows, seconds_for(name, self.known.given.seconds), name)
         state, why, diagnosis = self.outcome(name, function, allowance)
         self.passed += allowance.passed
         self.answered = self.answered or allowance.answered > 0
@@ -87,7 +87,7 @@ class Run:
         spent, seconds = self.oracle.queries - before, time.perf_counter() - start
         return StepRecord(name, state, why, spent, seconds, rows if name in SHARES else None, diagnosis)
 
-    def outcome(self, name: str, function: StepFunction, allowance: Allowance) -> tuple[State, str, Diagnosis | None]:
+    def outcome(self, name: str, function: StepFunction, allowance: Limit) -> tuple[State, str, Diagnosis | None]:
         """Run a step: its finding becomes known, its failure a state and a reason."""
         try:
             with allowance.running():

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reluctant.health import Health
-from reluctant.health.answers import UNIFORM_SD
+from reluctant.interface import Interface
+from reluctant.interface.digits import UNIFORM_SD
 from reluctant.numerics import unit_roundoff
 
 __all__ = ["FLOAT64_DIGITS", "digits_given", "digits_served", "format_served", "noise_served"]
@@ -18,26 +18,26 @@ FLOAT64_DIGITS = -float(np.log10(unit_roundoff("float64")))
 FORMAT_ROUNDINGS = 16.0  # noise that is no more than so many roundings of a format is its own
 
 
-def noise_served(served: Health | None) -> tuple[str, ...]:
+def noise_served(served: Interface | None) -> tuple[str, ...]:
     """The noise of answers, as a defense that adds it."""
     noisy = served is not None and not served.deterministic and served.fresh_noise > 0
     return (f"gaussian={served.fresh_noise:.2g}",) if served is not None and noisy else ()
 
 
-def digits_served(served: Health | None) -> tuple[str, ...]:
+def digits_served(served: Interface | None) -> tuple[str, ...]:
     """The digits of answers, as a defense that leaves no more of them."""
     if served is not None and served.decimals is not None:
         return (f"decimals={served.decimals}",)
     return format_served(served)
 
 
-def format_served(served: Health | None) -> tuple[str, ...]:
+def format_served(served: Interface | None) -> tuple[str, ...]:
     """The number format of answers, as a defense, where it is not that of all computing."""
     narrow = served is not None and served.number_format != "float64"
     return (served.number_format,) if served is not None and narrow else ()
 
 
-def digits_given(served: Health | None) -> float:
+def digits_given(served: Interface | None) -> float:
     """Decimal digits of the answers, of their deviation: what format, rounding and noise leave."""
     if served is None or not served.spread > 0:
         return FLOAT64_DIGITS

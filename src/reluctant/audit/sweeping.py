@@ -16,7 +16,6 @@ import numpy as np
 
 from reluctant.audit.leak import NO_DEFENSE, Leak
 from reluctant.audit.leaking import METHODS, leak
-from reluctant.audit.limits import Clock
 from reluctant.audit.served import FLOAT64_DIGITS
 from reluctant.audit.sweep import Sweep
 from reluctant.audit.trained import first_student, hidden_of
@@ -25,6 +24,7 @@ from reluctant.defenses.defense import MOST_DIGITS, labels_of
 from reluctant.engines import Engine
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Facts, Kind, Oracle
+from reluctant.oracles.limits import Clock
 from reluctant.oracles.links import AnswerLink
 
 __all__ = ["StandIn", "default_defenses", "sweep"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reluctant.audit.closeness import closeness, is_near
 from reluctant.audit.known import Known
 from reluctant.audit.recovered import accuracy_of, is_trained, shape_of
-from reluctant.health.words import class_numbers
+from reluctant.interface.diagnoses import class_numbers
 
 __all__ = ["copied", "part_taken", "perhaps_a_copy", "span_confidence", "trained_on", "verified", "where"]
 

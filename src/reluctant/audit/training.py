@@ -10,8 +10,8 @@ from reluctant.audit.comparing import TO_REFERENCE
 from reluctant.audit.known import Known, Skip, skip_where
 from reluctant.audit.leak import narrow_basis
 from reluctant.audit.shares import TRAINING
-from reluctant.health import Health
-from reluctant.health.whole import Whole
+from reluctant.interface import Interface
+from reluctant.interface.whole_numbers import Whole
 from reluctant.learning.student import ROWS, STEPS, rows_like, train_student
 from reluctant.numerics import as_generator
 from reluctant.oracles import Counting, Kind
@@ -48,7 +48,7 @@ def train_network(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any
     return found | ({"timed_out": (*known.timed_out, "training")} if hurried and not result.ok else {})
 
 
-def _whole(answered: Health | None) -> Whole | None:
+def _whole(answered: Interface | None) -> Whole | None:
     """What whole numbers are; those that were seen to be values, among few answers, are so among many."""
     if answered is None:
         return None

@@ -13,9 +13,9 @@ from typing import TypeAlias
 
 from reluctant.audit.leak import NO_DEFENSE, Leak
 from reluctant.audit.leaking import SECONDS
-from reluctant.audit.limits import Clock
 from reluctant.engines import Engine, as_they_end, in_order
 from reluctant.oracles import Oracle
+from reluctant.oracles.limits import Clock
 
 __all__ = ["MORE_THAN_A_SHARE", "Cell", "Trial", "TryOne", "Watch", "try_in_turn", "try_on_engine"]
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 
 __all__ = ["main"]
 
 
 def main() -> None:
     """Entry point of the `reluctant` command."""
-    try:
-        import rich  # noqa: F401
-        import typer  # noqa: F401
-    except ImportError:
+    if find_spec("typer") is None or find_spec("rich") is None:
         sys.exit("The command line needs typer and rich. Run: pip install 'reluctant[cli]'")
     try:
         from reluctant.cli.app import run

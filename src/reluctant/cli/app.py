@@ -1,4 +1,4 @@
-"""The application: commands registered, errors caught once, exit status returned.
+"""The application: a table of commands, each imported when it runs; errors caught once, exit status returned.
 
 Exit status: 0 done and verified, 1 not recovered or a check failed, 2 bad usage or bad input, 130 stopped
 by the user (Ctrl-C), 143 by SIGTERM.
@@ -7,40 +7,63 @@ by the user (Ctrl-C), 143 by SIGTERM.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+import typer.core
+import typer.main
 
 from reluctant._version import __version__
-from reluctant.cli.audit import audit
-from reluctant.cli.commands import extract, health
-from reluctant.cli.console import say_error
-from reluctant.cli.demo import demo
-from reluctant.cli.estimate import estimate
-from reluctant.cli.flip import flip
-from reluctant.cli.learn import learn
-from reluctant.cli.report import report
-from reluctant.cli.reproduce import reproduce
-from reluctant.cli.span import span
-from reluctant.cli.verify import verify
 from reluctant.errors import InvalidInput, MissingDependency, ReluctantError, TranscriptError
 
-__all__ = ["app", "run"]
+__all__ = ["COMMANDS", "load", "run"]
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 BAD_INPUT_ERRORS = (InvalidInput, MissingDependency, TranscriptError)
 
-app = typer.Typer(
-    name="reluctant",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    add_completion=False,
-    help="Look at a ReLU network through its answers alone and get back what it hides. "
-    "For models that you own or may test.",
-)
+
+@dataclass(frozen=True)
+class Home:
+    """The module of `cli/commands/` that holds a command, and its line in `reluctant --help`."""
+
+    module: str
+    line: str
+
+
+# In the order of the help. A line is the first one of the command's docstring, known here without importing it.
+COMMANDS = {
+    "demo": Home("audit_commands", "Audit a bundled digits classifier and write a report."),
+    "audit": Home("audit_commands", "Measure what a model's answers give away, and what would help."),
+    "report": Home("audit_commands", "Make the report of an audit again from its record."),
+    "extract": Home("network_commands", "Recover the network behind a target exactly, and verify it."),
+    "learn": Home("network_commands", "Learn a network with one hidden layer to a given accuracy."),
+    "span": Home("input_commands", "Find every direction of its input that a target looks at."),
+    "flip": Home("input_commands", "Find a small change of one input that flips the target's answer."),
+    "verify": Home("network_commands", "Ask a target where a network could be wrong, and compare."),
+    "health": Home("input_commands", "Measure a target's interface: noise, rounding, shape, faults."),
+    "estimate": Home("estimate_command", "Estimate what an attack on a network of a given shape costs."),
+    "reproduce": Home("reproduce_command", "Run the papers' experiments again and check their claims."),
+}
+
+
+def _new_app(**settings: Any) -> typer.Typer:
+    return typer.Typer(
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        add_completion=False,
+        **settings,
+    )
+
+
+def load(name: str) -> Any:
+    """A command, imported: its options, its help and what it runs."""
+    alone = _new_app()
+    alone.command(name)(_exiting(getattr(import_module(f"reluctant.cli.commands.{COMMANDS[name].module}"), name)))
+    return typer.main.get_command(alone)
 
 
 def _exiting(command: Callable[..., int]) -> Callable[..., Any]:
@@ -53,8 +76,12 @@ def _exiting(command: Callable[..., int]) -> Callable[..., Any]:
     return run_and_exit
 
 
-for _command in (demo, audit, report, extract, learn, span, flip, verify, health, estimate, reproduce):
-    app.command()(_exiting(_command))
+class _Commands(typer.core.TyperGroup):
+    """Lists names and lines; the command that runs, or whose help is asked for, is imported then."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, _, others = super().resolve_command(ctx, args)
+        return name, None if name is None else load(name), others
 
 
 def _print_version(wanted: bool) -> None:
@@ -63,22 +90,37 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    pass
+def _make_app() -> typer.Typer:
+    app = _new_app(
+        name="reluctant",
+        cls=_Commands,
+        no_args_is_help=True,
+        help="Look at a ReLU network through its answers alone and get back what it hides. "
+        "For models that you own or may test.",
+    )
+
+    @app.callback()
+    def options(
+        version: Annotated[
+            bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        ] = False,
+    ) -> None:
+        pass
+
+    for name, home in COMMANDS.items():
+        app.command(name, short_help=home.line)(lambda: None)  # stands in the list for the one that `load` gives
+    return app
 
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line; errors become one message on standard error and a status."""
     try:
-        app(arguments, prog_name="reluctant")
+        _make_app()(arguments, prog_name="reluctant")
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else DONE
     except ReluctantError as error:
+        from reluctant.cli.console import say_error
+
         say_error(error)
         return BAD_INPUT if isinstance(error, BAD_INPUT_ERRORS) else FAILED
     return DONE

@@ -1,66 +1,45 @@
-"""Words and progress on standard error; results alone go to standard output."""
+"""The terminal: words and progress on standard error, and requests to end (Ctrl-C, SIGTERM).
+
+Results alone go to standard output. A SIGTERM, as a scheduler or container sends it, counts as Ctrl-C: a command keeps
+what it knows. Rich is imported where a picture or a bar is shown.
+"""
 
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Iterable, Iterator
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
-
-from rich.console import Console, RenderableType
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from dataclasses import dataclass
+from types import FrameType
+from typing import TYPE_CHECKING
 
 from reluctant.errors import ReluctantError
-from reluctant.geometry import LineSearch
-from reluctant.oracles import Counting, Ledger, Rows
-from reluctant.oracles.retry import LOG
-from reluctant.report.film import TerminalFilm
 
-__all__ = ["Watch", "note", "progress", "say_error", "waits_told"]
+if TYPE_CHECKING:
+    from rich.console import Console
 
-# What is watched, how many parts of it are done, of how many, and which one begins.
+    from reluctant.oracles import Counting
+
+__all__ = ["INTERRUPTED", "TERMINATED", "Stop", "Watch", "note", "progress", "say_error", "show_waits", "stoppable"]
+
+# The name of a longer run, how many parts of it are done, of how many, and which one begins.
 Watch = Callable[[str, int, int, str], None]
 
-COLUMNS = (
-    TextColumn("{task.description:<14}"),
-    BarColumn(),
-    MofNCompleteColumn(),
-    TextColumn("{task.fields[unit]}"),
-    TimeElapsedColumn(),
-    TimeRemainingColumn(),
-)
+INTERRUPTED = 130  # what a shell gives for Ctrl-C
+TERMINATED = 143  # and for SIGTERM
 
 
 def note(text: str) -> None:
     """Say something to the person at the terminal."""
-    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(text)
+    print(text, file=sys.stderr, flush=True)
 
 
 def say_error(error: ReluctantError) -> None:
     """Say what went wrong, quiet or not, with the name under which the messages explain it."""
     note(f"error: {error} [{error.slug}]")
-
-
-@contextmanager
-def waits_told(quiet: bool) -> Iterator[None]:
-    """Say why and how long a target is waited for; nothing when quiet."""
-    teller = logging.NullHandler() if quiet else _Note()
-    LOG.addHandler(teller)
-    spread, LOG.propagate = LOG.propagate, False
-    try:
-        yield
-    finally:
-        LOG.removeHandler(teller)
-        LOG.propagate = spread
 
 
 class _Note(logging.Handler):
@@ -71,70 +50,96 @@ class _Note(logging.Handler):
 
 
 @contextmanager
+def show_waits(quiet: bool) -> Iterator[None]:
+    """Say why and how long the command waits for a target; nothing when quiet."""
+    from reluctant.oracles.retry import LOG
+
+    handler = logging.NullHandler() if quiet else _Note()
+    LOG.addHandler(handler)
+    spread, LOG.propagate = LOG.propagate, False
+    try:
+        yield
+    finally:
+        LOG.removeHandler(handler)
+        LOG.propagate = spread
+
+
+# ---- requests to end
+
+
+@dataclass
+class Stop:
+    """Whether a SIGTERM came. armed: it interrupts the work under way; else that work ends first."""
+
+    asked: bool = False
+    armed: bool = True
+
+    @property
+    def status(self) -> int:
+        """The exit status of work that was stopped."""
+        return TERMINATED if self.asked else INTERRUPTED
+
+    def _ring(self, _: int, __: FrameType | None) -> None:
+        first, self.asked = not self.asked, True
+        if first and self.armed:
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def stoppable() -> Iterator[Stop]:
+    """Turn the first SIGTERM into `KeyboardInterrupt`, where signals can be caught: in the main thread.
+
+    One that nobody catches ends the command with its status.
+    """
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = signal.signal(signal.SIGTERM, stop._ring)
+    try:
+        yield stop
+    except KeyboardInterrupt:
+        if stop.asked:
+            raise SystemExit(TERMINATED) from None
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+# ---- progress
+
+
+@contextmanager
 def progress(oracle: Counting, quiet: bool, *, pause: float = 0.0, console: Console | None = None) -> Iterator[Watch]:
     """Show a bar for each stage while rows come in, and the search for creases as a picture.
 
-    Nothing when quiet or not at a terminal. Every picture stays for `pause` seconds at least. Gives a function that
-    is told of parts of a longer run; away from a terminal it says them line by line.
+    Nothing when quiet or not at a terminal. Every picture stays for `pause` seconds at least. Gives a function to call
+    with the parts of a longer run; away from a terminal it says them line by line.
     """
-    console = console or Console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield _nothing if quiet else _say_part
+    if quiet:
+        yield _nothing
         return
-    with _Screen(*COLUMNS, console=console) as screen:
-        bars = oracle.ledger.listener = _Bars(screen)
+    from rich.console import Console
+
+    console = console or Console(stderr=True)
+    if not console.is_terminal:
+        yield _say_part
+        return
+    from reluctant.cli.screen import Screen
+
+    with Screen(console) as screen:
+        oracle.ledger.listener = screen.count
         oracle.ledger.viewer = lambda view: screen.show(view, pause)
         try:
-            yield bars.part
+            yield screen.part
         finally:
             oracle.ledger.listener = oracle.ledger.viewer = None
 
 
-class _Screen(Progress):
-    """Bars, and above them the last picture that was shown."""
-
-    picture: RenderableType | None = None
-
-    def show(self, view: Any, pause: float) -> None:
-        """Draw a view, if there is a picture of it."""
-        if isinstance(view, LineSearch):
-            self.picture = TerminalFilm(view)
-            self.refresh()
-            time.sleep(pause)
-
-    def get_renderables(self) -> Iterable[RenderableType]:
-        """The picture, then the bars."""
-        if self.picture is not None:
-            yield self.picture
-        yield from super().get_renderables()
-
-
-class _Bars:
-    """One bar per stage, moved by the ledger."""
-
-    def __init__(self, bars: Progress) -> None:
-        self.bars = bars
-        self.tasks: dict[str, TaskID] = {}
-
-    def __call__(self, ledger: Ledger) -> None:
-        stage = ledger.stage
-        if stage not in self.tasks:
-            self.tasks[stage] = self.bars.add_task(stage, total=ledger.expected, unit="rows")
-        done = ledger.stages.get(stage, Rows()).queries
-        total = max(ledger.expected or 0, done) or None
-        self.bars.update(self.tasks[stage], completed=done, total=total)
-
-    def part(self, what: str, done: int, of: int, doing: str) -> None:
-        """Move the bar of a longer run."""
-        if what not in self.tasks:
-            self.tasks[what] = self.bars.add_task(what, total=of, unit="parts")
-        self.bars.update(self.tasks[what], completed=done, total=of, description=f"{what}: {doing}" if doing else what)
-
-
-def _nothing(what: str, done: int, of: int, doing: str) -> None:
+def _nothing(name: str, done: int, of: int, part: str) -> None:
     pass
 
 
-def _say_part(what: str, done: int, of: int, doing: str) -> None:
-    if doing:
-        note(f"{what} {done + 1}/{of}: {doing}")
+def _say_part(name: str, done: int, of: int, part: str) -> None:
+    if part:
+        note(f"{name} {done + 1}/{of}: {part}")

@@ -1,30 +1,40 @@
-"""What commands write: networks, records, folders; a name that cannot be written is found before anything is asked."""
+"""Files that commands read and write: arrays, networks, spans, pages, records.
+
+A command checks the names of its files before the first query, so that no run is lost to a mistyped one.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from reluctant._optional import require
-from reluctant.audit.record import AuditRecord
 from reluctant.errors import InvalidInput
-from reluctant.report import report
-from reluctant.results import Result
+
+if TYPE_CHECKING:
+    from reluctant.audit.record import AuditRecord
+    from reluctant.numerics import FloatArray
+    from reluctant.results import Result
 
 __all__ = [
     "NetworkOut",
+    "Written",
     "check_network_path",
+    "check_out",
     "check_page_path",
     "check_record_path",
     "make_folder",
-    "tell",
+    "partial_name",
+    "print_result",
+    "read_array",
     "write_network",
     "write_page",
     "write_record",
+    "writing",
 ]
 
 NetworkOut = Annotated[
@@ -32,60 +42,96 @@ NetworkOut = Annotated[
 ]
 
 
-def check_network_path(out: Path | None) -> None:
-    """A name that cannot be written is found before anything is asked."""
+def read_array(option: str, path: Path) -> FloatArray:
+    """The numbers in a .npy file; nothing in it can run code."""
+    import numpy as np
+
+    try:
+        x: Any = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise InvalidInput.about(option, got=f"'{path}' ({error})", expected="a .npy file of numbers") from error
+    if not isinstance(x, np.ndarray) or x.dtype.kind not in "fiu":
+        raise InvalidInput.about(option, got=f"'{path}'", expected="one array of numbers (np.save)")
+    return np.asarray(x, dtype=np.float64)
+
+
+# ---- names
+
+
+def check_out(out: Path | None, *suffixes: str) -> None:
+    """Refuse a name for --out without one of these endings, or in a folder that does not exist."""
     if out is None:
         return
-    if out.suffix not in {".onnx", ".npz"}:
-        raise InvalidInput.about("--out", got=f"'{out}'", expected="a name ending in .onnx or .npz")
+    if out.suffix not in suffixes:
+        raise InvalidInput.about("--out", got=f"'{out}'", expected=f"a name ending in {' or '.join(suffixes)}")
     if not out.parent.is_dir():
         raise InvalidInput.about("--out", got=f"'{out}'", expected="a file in an existing folder")
-    if out.suffix == ".onnx":
+
+
+def check_network_path(out: Path | None) -> None:
+    """Refuse a name that a network cannot be written to."""
+    check_out(out, ".onnx", ".npz")
+    if out is not None and out.suffix == ".onnx":
+        from reluctant._optional import require
+
         require("onnx", extra="onnx", purpose="Writing an .onnx file")
 
 
 def check_record_path(where: str | None) -> None:
-    """A file for the record that cannot be written is found before anything is asked."""
+    """Refuse a name that a record cannot be written to."""
     if where not in {None, "-"} and not Path(str(where)).parent.is_dir():
         raise InvalidInput.about("--json", got=f"'{where}'", expected="a file in an existing folder, or -")
 
 
 def check_page_path(out: Path) -> None:
-    """A page that cannot be written is found before anything is asked."""
+    """Refuse a name that a page cannot be written to."""
     if not out.parent.is_dir() or out.is_dir():
         raise InvalidInput.about("--out", got=f"'{out}'", expected="a file in an existing folder")
 
 
-def write_page(record: AuditRecord | Path, out: Path) -> None:
-    """Write the page of an audit's record, or of the file of one."""
-    try:
-        report(record, out)
-    except OSError as error:
-        raise InvalidInput.about("--out", got=f"'{out}' ({error})", expected="a file to write") from error
+def partial_name(out: Path, whole: bool) -> Path:
+    """The name to write to: one that is not verified says so, copy.partial.onnx."""
+    return out if whole else out.with_suffix(f".partial{out.suffix}")
 
 
-def write_network(found: Result, out: Path | None, link: str = "identity") -> Path | None:
-    """Write the network if there is one, with its link; one that is not verified gets a name that says so."""
-    if out is None or found.network is None:
-        return None
-    path = out if found.ok else out.with_suffix(f".partial{out.suffix}")
+# ---- writing
+
+
+@contextmanager
+def writing(option: str, path: object, expected: str = "a file to write") -> Iterator[None]:
+    """Turn what the system refuses into bad input of an option."""
     try:
-        found.as_written(link).save(path)
+        yield
     except OSError as error:
-        raise InvalidInput.about("--out", got=f"'{path}' ({error})", expected="a file to write") from error
-    return path
+        raise InvalidInput.about(option, got=f"'{path}' ({error})", expected=expected) from error
 
 
 def make_folder(folder: Path) -> None:
     """Make a folder for results, if there is none."""
-    try:
+    with writing("--out", folder, "a folder to write to"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput.about("--out", got=f"'{folder}' ({error})", expected="a folder to write to") from error
+
+
+def write_page(record: AuditRecord | Path, out: Path) -> None:
+    """Write the page of an audit's record, or of the file of one."""
+    from reluctant.report import report
+
+    with writing("--out", out):
+        report(record, out)
+
+
+def write_network(found: Result, out: Path | None, link: str = "identity") -> Path | None:
+    """Write the network if there is one, with its link."""
+    if out is None or found.network is None:
+        return None
+    path = partial_name(out, found.ok)
+    with writing("--out", path):
+        found.as_written(link).save(path)
+    return path
 
 
 class Written(Protocol):
-    """What can be written as JSON."""
+    """A record: it can be written as JSON."""
 
     def to_json(self) -> str:
         """One JSON object."""
@@ -94,19 +140,17 @@ class Written(Protocol):
         """Write it."""
 
 
-def tell(record: Written, where: str | None, lines: Sequence[str]) -> None:
-    """Write the record where it is wanted; the lines are printed unless it is what standard output has."""
-    write_record(record, where)
-    if where != "-":
-        print("\n".join(lines))
-
-
 def write_record(record: Written, where: str | None) -> None:
     """Write the record to a file, or to standard output for -."""
     if where == "-":
         sys.stdout.write(record.to_json() + "\n")
     elif where is not None:
-        try:
+        with writing("--json", where):
             record.write(Path(where))
-        except OSError as error:
-            raise InvalidInput.about("--json", got=f"'{where}' ({error})", expected="a file to write") from error
+
+
+def print_result(record: Written, where: str | None, lines: Sequence[str]) -> None:
+    """Write the record where it is wanted; print the lines unless it went to standard output."""
+    write_record(record, where)
+    if where != "-":
+        print("\n".join(lines))

@@ -48,7 +48,7 @@ from reluctant.extraction.few_digits.view import (
     nearby_shares,
     rounded_distance,
 )
-from reluctant.health.check import ROWS_PER_LINE
+from reluctant.interface.health_check import ROWS_PER_LINE
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.verification.comparison import SCALES
 from reluctant.verification.precision import rows_held_out

@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any
 
 from reluctant.errors import InvalidInput
-from reluctant.health.answers import UNIFORM_SD
+from reluctant.interface.digits import UNIFORM_SD
 
 __all__ = [
     "KINDS",

@@ -10,7 +10,6 @@ the partial network.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, Unpack
@@ -41,15 +40,15 @@ from reluctant.extraction.prospects import (
 )
 from reluctant.extraction.straight_creases import look_for_layers
 from reluctant.geometry import DistanceNoise
-from reluctant.health import Health
-from reluctant.health.behind import refuse_labels
-from reluctant.health.check import examine as examine_health
-from reluctant.health.saturation import larger, readable_box, smaller, told_in_steps, unsaturated_box
+from reluctant.interface import Interface
+from reluctant.interface.digits import refuse_labels
+from reluctant.interface.health_check import examine as examine_health
+from reluctant.interface.reach import larger, readable_box, smaller, told_in_steps, unsaturated_box
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
 from reluctant.oracles import Counting, Rows
 from reluctant.oracles.keywords import OpeningKeywords
-from reluctant.oracles.limits import Guard, guarded
+from reluctant.oracles.limits import Limit
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, ended_by
 from reluctant.verification.agreement import Verification, examine
@@ -96,7 +95,7 @@ def extract(
     """
     _check_call(method, attempts)
     with opened_target(oracle, opening) as opened:
-        return _extract(opened, method, rng, attempts)
+        return _extract(opened, method, rng, attempts).with_classes(opened)
 
 
 def _extract(opened: Counting, method: Method | None, rng: Rng, attempts: int) -> Result:
@@ -160,7 +159,7 @@ class ExtractionRun:
             return self.go_inside(attempts, unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box)
         return self.go_on(health, attempts)
 
-    def go_on(self, health: Health, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
+    def go_on(self, health: Interface, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
         """Refuse, or try what the digits allow."""
         refusal = exact_refusal(health)
         self.few_digits = refusal is Outcome.LOW_PRECISION and self.may_use_few_digits(health)
@@ -201,7 +200,7 @@ class ExtractionRun:
         unreadable = in_few_bits(self.evidence["health"]) and unsaturated_box(space, self.rng) is not None
         return (Outcome.LOW_PRECISION if unreadable else Outcome.OUT_OF_REACH), None
 
-    def look_inside(self, health: Health, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
+    def look_inside(self, health: Interface, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
         """Refuse, or try what the digits allow; those of values behind a link may be fewer than lines show."""
         if not told_in_steps(self.oracle, self.rng):
             return self.go_on(health, attempts)
@@ -215,7 +214,7 @@ class ExtractionRun:
         self.evidence["reach"] = f"Far out answers saturate: asked inside {box.describe()}."
         self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
 
-    def try_methods(self, health: Health, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
+    def try_methods(self, health: Interface, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
         """The methods in turn, until a network verifies."""
         failures = self.evidence["failures"] = []
         noise = DistanceNoise.of(health, self.oracle.dim)
@@ -243,7 +242,7 @@ class ExtractionRun:
             return Outcome.LOW_PRECISION, self.partial
         return (Outcome.PARTIAL if self.found is None else Outcome.UNVERIFIED), self.partial
 
-    def may_use_few_digits(self, health: Health) -> bool:
+    def may_use_few_digits(self, health: Interface) -> bool:
         """Few digits are no refusal where the method for them can look, and no other was asked for."""
         return few_digits_are_enough(health, self.oracle) and (
             self.method is None or isinstance(self.method, FewDigits)
@@ -273,7 +272,7 @@ class ExtractionRun:
             yield DepthThree()
         yield from repeat(DepthTwo() if kinds.mostly_straight else AnyDepth())
 
-    def attempt(self, method: Method, health: Health, rng: np.random.Generator) -> ReLUNetwork:
+    def attempt(self, method: Method, health: Interface, rng: np.random.Generator) -> ReLUNetwork:
         """The network of one run of a method; what speaks for it, and against, is in the evidence."""
         candidate = method.run(self.oracle, DistanceNoise.of(health, self.oracle.dim), rng, self.keep)
         network = orient(candidate.network, arrays=self.oracle.arrays)
@@ -348,7 +347,7 @@ def beyond_the_box(
 
 def _from_wider_boxes(run: ExtractionRun, space: Counting, box: Domain) -> ReLUNetwork | None:
     """One attempt inside each; None if none gives a network that holds at typical inputs."""
-    within = guarded(space, _row_limit(WIDER_BOX_ROWS * space.ledger.total.asked))
+    within = Limit(WIDER_BOX_ROWS * space.ledger.total.asked, refusal=_too_many_rows).of(space)
     for times in WIDER_BOXES:
         wider = Domain(times * np.asarray(box.low), times * np.asarray(box.high))
         try:
@@ -374,16 +373,8 @@ def _holds_at_use(run: ExtractionRun, space: Counting, box: Domain, network: ReL
     return bool(run.evidence["verification"].ok)
 
 
-def _row_limit(limit: float) -> Guard:
-    """Refuse rows beyond so many."""
-
-    @contextmanager
-    def guard(passed: int, asked: int) -> Iterator[None]:
-        if passed + asked > limit:
-            raise StageFailed("wider box", "many more rows than all before", number=passed + asked, limit=limit)
-        yield
-
-    return guard
+def _too_many_rows(wanted: int, most: float) -> StageFailed:
+    return StageFailed("wider box", "many more rows than all before", number=wanted, limit=most)
 
 
 VERIFICATION_SHARE = 5e-4  # random points at each scale, of the rows spent; creases are looked at besides

@@ -10,16 +10,21 @@ whose values y are never negative, the term becomes neurons that are always acti
 
 from __future__ import annotations
 
+import importlib.util
+import json
+import subprocess
+import sys
+import time
+
 import numpy as np
 from scipy.optimize import linprog
 
-from reluctant._optional import require
 from reluctant.arrays import HOST, Arrays
-from reluctant.errors import MissingDependency
 from reluctant.extraction.linear import MANY_NEURONS, normal_solver
 from reluctant.geometry.samples import BoolArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.oracles.limits import add_time_apart, check_time, time_left
 
 __all__ = ["always_active", "find_turned", "orient"]
 
@@ -92,7 +97,10 @@ def _linear_programme(terms: FloatArray, missing: FloatArray) -> FloatArray | No
     if neurons > min(LP_RATIO * equations, MOST_LP_NEURONS):
         return None
     objective = np.random.default_rng(0).standard_normal(neurons)  # any corner will do: the answer is unique
-    found = linprog(objective, A_eq=terms, b_eq=missing, bounds=(0, 1), method="highs")
+    left = time_left()
+    options = {} if left is None else {"time_limit": left}
+    found = linprog(objective, A_eq=terms, b_eq=missing, bounds=(0, 1), method="highs", options=options)
+    check_time()
     return _clear_choice(found.x) if found.status == 0 else None
 
 
@@ -101,21 +109,52 @@ def _lattice(terms: FloatArray, missing: FloatArray) -> FloatArray | None:
     equations, neurons = terms.shape
     if neurons > min(MOST_LATTICE_NEURONS, LATTICE_BITS * equations - SPARE_BITS):
         return None
-    try:
-        fpylll = require("fpylll", extra="lattice", purpose="Lattice reduction")
-    except MissingDependency:
+    if importlib.util.find_spec("fpylll") is None:
         return None
-    basis = fpylll.IntegerMatrix.from_matrix(_lattice_basis(terms, missing))
-    fpylll.LLL.reduction(basis)
-    for block in BLOCK_SIZES:
-        if block:
-            flags = fpylll.BKZ.AUTO_ABORT | fpylll.BKZ.MAX_TIME
-            fpylll.BKZ.reduction(basis, fpylll.BKZ.Param(block, flags=flags, max_time=MOST_SECONDS))
-        for row in basis:
-            signs = np.array(list(row)[: neurons + 1])
-            if np.all(np.abs(signs) == 1):
-                return (signs[:-1] * signs[-1] + 1) / 2
-    return None
+    signs = _reduced_apart(_lattice_basis(terms, missing), neurons)
+    return None if signs is None else (signs[:-1] * signs[-1] + 1) / 2
+
+
+# Importing fpylll replaces the handlers of SIGINT, SIGALRM and others, and fails outside the main thread.
+REDUCTION = """
+import json, sys
+job = json.load(sys.stdin)
+sys.path[:] = job["path"]
+import fpylll
+basis, wanted = fpylll.IntegerMatrix.from_matrix(job["basis"]), job["neurons"] + 1
+fpylll.LLL.reduction(basis)
+for block in job["blocks"]:
+    if block:
+        flags = fpylll.BKZ.AUTO_ABORT | fpylll.BKZ.MAX_TIME
+        fpylll.BKZ.reduction(basis, fpylll.BKZ.Param(block, flags=flags, max_time=job["seconds"]))
+    found = [list(row)[:wanted] for row in basis]
+    short = [row for row in found if all(abs(entry) == 1 for entry in row)]
+    if short:
+        print(json.dumps(short[0]))
+        break
+"""
+
+
+def _reduced_apart(basis: list[list[int]], neurons: int) -> FloatArray | None:
+    """The first short vector whose leading entries are all ±1, or None.
+
+    A process of its own reduces the lattice: the host keeps its signal handlers, any thread may call, and a reduction
+    that runs out of time ends.
+    """
+    job = {"path": sys.path, "basis": basis, "neurons": neurons, "blocks": BLOCK_SIZES, "seconds": MOST_SECONDS}
+    start = time.perf_counter()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", REDUCTION], input=json.dumps(job), capture_output=True, text=True,
+            timeout=time_left(), check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        done = None
+    add_time_apart(time.perf_counter() - start)
+    check_time()
+    if done is None or done.returncode or not done.stdout:
+        return None
+    return np.array(json.loads(done.stdout), dtype=np.float64)
 
 
 def _lattice_basis(terms: FloatArray, missing: FloatArray) -> list[list[int]]:

@@ -13,10 +13,10 @@ import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.errors import BudgetExhausted, TargetError
-from reluctant.health import Health
-from reluctant.health.clipping import clipped_range
-from reluctant.health.summary import FAR_ENOUGH
-from reluctant.health.words import NOISIEST_READ, RECAST, TOO_COARSE, coarse_behind, digits, what_is_left
+from reluctant.interface import Interface
+from reluctant.interface.diagnoses import NOISIEST_READ, RECAST, TOO_COARSE, coarse_behind, digits, what_is_left
+from reluctant.interface.interface import FAR_ENOUGH
+from reluctant.interface.reach import clipped_range
 from reluctant.oracles import Counting, Oracle
 from reluctant.results import Outcome
 from reluctant.verification.comparison import NOISE_FACTOR
@@ -51,7 +51,7 @@ WITH_FEW_DIGITS = (
 )
 
 
-def exact_refusal(health: Health) -> Outcome | None:
+def exact_refusal(health: Interface) -> Outcome | None:
     """The outcome that exact extraction would end with at once, or None."""
     if health.refusal is not None:
         return health.refusal
@@ -63,19 +63,19 @@ def exact_refusal(health: Health) -> Outcome | None:
     return None
 
 
-def has_noticeable_noise(health: Health) -> bool:
+def has_noticeable_noise(health: Interface) -> bool:
     """True if there is noise that exact methods would be told of, but are not made for."""
     return (
         exact_refusal(health) is None and NOISE_FACTOR * health.noise.at(health.spread) > NOTICED_NOISE * health.spread
     )
 
 
-def answered_far_out(health: Health) -> bool:
+def answered_far_out(health: Interface) -> bool:
     """True if the target gave finite answers far from the origin."""
     return health.largest_scale is not None and health.largest_scale >= FAR_ENOUGH
 
 
-def saturates(health: Health, oracle: Oracle) -> bool:
+def saturates(health: Interface, oracle: Oracle) -> bool:
     """True if probabilities are what keeps a method from looking far out, and it could do with less."""
     refusal, facts = exact_refusal(health), oracle.facts
     near = refusal in (Outcome.OUT_OF_REACH, Outcome.NON_FINITE)
@@ -83,7 +83,7 @@ def saturates(health: Health, oracle: Oracle) -> bool:
     return may and facts.saturates and facts.domain.is_space
 
 
-def few_digits_are_enough(health: Health, oracle: Oracle) -> bool:
+def few_digits_are_enough(health: Interface, oracle: Oracle) -> bool:
     """True if the method for few digits can look: far out, or inside a box where enough of them are left."""
     if health.number_format == "float16":
         return False
@@ -92,17 +92,17 @@ def few_digits_are_enough(health: Health, oracle: Oracle) -> bool:
     return oracle.facts.domain.is_box and enough_inside_bounds(health)
 
 
-def enough_inside_bounds(health: Health) -> bool:
+def enough_inside_bounds(health: Interface) -> bool:
     """True if the method for few digits could read lines inside bounds."""
     return health.noise.at(health.spread) <= NOISIEST_READ * health.spread
 
 
-def in_few_bits(health: Health) -> bool:
+def in_few_bits(health: Interface) -> bool:
     """True if probabilities behind a link have no more digits than a number format below float64 holds."""
     return health.behind is not None and health.behind.number_format != "float64"
 
 
-def shows_too_little(outcome: Outcome, health: Health) -> bool:
+def shows_too_little(outcome: Outcome, health: Interface) -> bool:
     """True if a box shows nothing for its place: next to certainty probabilities with all their digits lose them."""
     if health.behind is None or health.behind.decimals is not None or not health.deterministic:
         return False
@@ -110,7 +110,7 @@ def shows_too_little(outcome: Outcome, health: Health) -> bool:
     return nothing and not in_few_bits(health)
 
 
-def what_extraction_would_do(health: Health, oracle: Oracle) -> str:
+def what_extraction_would_do(health: Interface, oracle: Oracle) -> str:
     """A sentence where it would not look for exact weights: refuse the target, or do with few digits; else empty."""
     refusal = exact_refusal(health)
     if health.behind is not None and health.behind.too_coarse:
@@ -126,7 +126,7 @@ def what_extraction_would_do(health: Health, oracle: Oracle) -> str:
     return f"{WOULD_REFUSE} {why}"
 
 
-def _inside_a_box(health: Health) -> str:
+def _inside_a_box(health: Interface) -> str:
     """Of probabilities that saturate far out: what extraction would do nearer to the origin."""
     assert health.behind is not None
     if health.behind.certain:
@@ -136,7 +136,7 @@ def _inside_a_box(health: Health) -> str:
     return f"{IN_A_BOX} {RECAST}" if health.more_digits else IN_A_BOX
 
 
-def too_few_digits(health: Health, *, tried: bool) -> str:
+def too_few_digits(health: Interface, *, tried: bool) -> str:
     """Why a target ended with too few digits, whether the method for them was tried or not, and what can be done."""
     if health.behind is not None and health.behind.too_coarse:
         return coarse_behind(health)
@@ -150,7 +150,7 @@ HAPPENED = {Outcome.LOW_PRECISION: "The method for few digits did not succeed."}
 
 
 def evidence_of_clipping(
-    oracle: Counting, health: Health, outcome: Outcome, rng: np.random.Generator
+    oracle: Counting, health: Interface, outcome: Outcome, rng: np.random.Generator
 ) -> dict[str, Any]:
     """Of a run that ended so: the range that inputs seem to be clipped to, and the reason; nothing if there is none.
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from reluctant.health import Health
+from reluctant.interface import Interface
 from reluctant.numerics import FloatArray, unit_roundoff
 
 __all__ = [
@@ -166,7 +166,7 @@ class DistanceNoise:
     growth: float
 
     @classmethod
-    def of(cls, health: Health, dim: int) -> DistanceNoise:
+    def of(cls, health: Interface, dim: int) -> DistanceNoise:
         """From the readings of a health check: one at the scale of use, one far out if there is one."""
         near, far = health.readings[0], health.readings[-1]
         at_origin = max(NOISE_SAFETY * near.sd, LEAST_NOISE * health.spread)

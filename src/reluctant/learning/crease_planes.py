@@ -19,6 +19,7 @@ from reluctant.geometry.gradients import EXTRAPOLATION_NOISE, SMALLEST_CROSSED_B
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.oracles.limits import check_time
 
 __all__ = ["CreasePlanes", "follow_planes"]
 
@@ -203,6 +204,7 @@ def _refitted_planes(planes: CreasePlanes, rows: FloatArray, seen: Crossings) ->
     blur = EXTRAPOLATION_NOISE * seen.sd.reshape(h, k) / np.linalg.norm(planes.jump, axis=1)[:, None]
     bend, critical = seen.bend.reshape(h, k, -1), seen.critical.reshape(h, k)
     for i in range(h):
+        check_time()
         at = np.flatnonzero(critical[i])
         fit = _PlaneFit.through(points[i, at], planes.normals[i], float(np.median(blur[i])))
         if fit is None or fit.turned > MOST_TURNED * np.sqrt(rows.shape[2]) * planes.tilt[i]:

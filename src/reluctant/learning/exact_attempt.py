@@ -19,16 +19,16 @@ from reluctant.extraction.method import StageFailed
 from reluctant.extraction.prospects import answered_far_out, exact_refusal, too_few_digits
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.samples import NOISE_SAFETY
-from reluctant.health import Health
-from reluctant.health.answers import narrowest_format
-from reluctant.health.noise import measure_noise
-from reluctant.health.words import coarse_behind
+from reluctant.interface import Interface
+from reluctant.interface.diagnoses import coarse_behind
+from reluctant.interface.digits import narrowest_format
+from reluctant.interface.probe import measure_noise
 from reluctant.learning.models import oriented_network
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
-from reluctant.oracles import Counting, Oracle, Wrapper
+from reluctant.oracles import Counting
 from reluctant.oracles.base import Kind
-from reluctant.oracles.ledger import Ledger
+from reluctant.oracles.limits import Limit
 from reluctant.results import Outcome
 from reluctant.verification.agreement import Verification, examine
 from reluctant.verification.comparison import MOST_TOLERANCE
@@ -50,7 +50,7 @@ SATURATED_REASON = (
 FLAT_OUTCOMES = {Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.TOO_NOISY}  # as a bump looks from outside
 
 
-def refusal_of(health: Health) -> Outcome | None:
+def refusal_of(health: Interface) -> Outcome | None:
     """Why a target cannot be learned, or None; what looks flat may have a bump."""
     labels = health.answers is Kind.LABELS and health.refusal is not Outcome.CONSTANT
     if health.refusal is not None and (health.refusal not in FLAT_OUTCOMES or labels):
@@ -58,7 +58,7 @@ def refusal_of(health: Health) -> Outcome | None:
     return Outcome.OUT_OF_REACH if exact_refusal(health) is Outcome.OUT_OF_REACH else None
 
 
-def unread_behind_link(health: Health) -> tuple[Outcome, str] | None:
+def unread_behind_link(health: Interface) -> tuple[Outcome, str] | None:
     """Why values that a link reads cannot be learned in all of space, or None."""
     if health.behind is not None and health.behind.too_coarse:
         return Outcome.LOW_PRECISION, coarse_behind(health)
@@ -68,7 +68,7 @@ def unread_behind_link(health: Health) -> tuple[Outcome, str] | None:
     return unreadable(health)
 
 
-def unreadable(health: Health) -> tuple[Outcome, str]:
+def unreadable(health: Interface) -> tuple[Outcome, str]:
     """Of values that a link cannot read everywhere: for noise, or because probabilities saturate."""
     if health.deterministic:
         return Outcome.OUT_OF_REACH, SATURATED_REASON
@@ -79,7 +79,7 @@ NOISE_LINES = 12
 FORMAT_ROUNDINGS = 2.0  # of the largest answer in its number format
 
 
-def working_noise(oracle: Counting, health: Health, answers: FloatArray, rng: np.random.Generator) -> DistanceNoise:
+def working_noise(oracle: Counting, health: Interface, answers: FloatArray, rng: np.random.Generator) -> DistanceNoise:
     """Noise by distance from the origin, of a target that gave these answers to random points. Cost: 60 rows."""
     known = DistanceNoise.of(health, oracle.dim)
     with oracle.stage("noise"):
@@ -112,17 +112,16 @@ class ExactTry:
 
 
 def try_exact(
-    oracle: Counting, health: Health, noise: DistanceNoise, rng: np.random.Generator, *, few_digits: bool = False
+    oracle: Counting, health: Interface, noise: DistanceNoise, rng: np.random.Generator, *, few_digits: bool = False
 ) -> ExactTry:
     """One attempt of `DepthTwo`, or of `FewDigits`, verified.
 
     Cost: about one row a parameter, and 110 and one a neuron; of few digits as `FewDigits` takes.
     """
     method = FewDigits(lines=FEW_LINES) if few_digits else DepthTwo()
+    limit = Limit(MOST_OF_FEW if few_digits else MOST_ON_LINE, stage="line", refusal=_endless_line)
     try:
-        candidate = method.run(
-            _stopping(oracle, MOST_OF_FEW if few_digits else MOST_ON_LINE), noise, rng, lambda part: None
-        )
+        candidate = method.run(limit.of(oracle), noise, rng, lambda part: None)
     except (StageFailed, np.linalg.LinAlgError) as failure:
         return ExactTry(failure=str(failure))
     network = oriented_network(candidate.network, rng.standard_normal((COMPARED_ROWS, oracle.dim)), noise.near)
@@ -133,22 +132,6 @@ def try_exact(
     return ExactTry(network, verification, "" if verification.ok else str(verification))
 
 
-class _StopsOnLine(Wrapper):
-    """Ends an attempt whose first line is not getting anywhere: noise larger than measured is taken for creases."""
-
-    transparent = True
-
-    def __init__(self, inner: Oracle, ledger: Ledger, most: int) -> None:
-        super().__init__(inner)
-        self.ledger, self.most, self.rows = ledger, most, 0
-
-    def answer(self, rows: FloatArray) -> FloatArray:
-        """Pass on, unless too much was asked on the line."""
-        self.rows += len(rows) if self.ledger.stage == "line" else 0
-        if self.rows > self.most:
-            raise StageFailed("line", "creases without end", number=self.rows, limit=self.most)
-        return self.inner.answer(rows)
-
-
-def _stopping(oracle: Counting, most: int) -> Counting:
-    return Counting(_StopsOnLine(oracle.inner, oracle.ledger, most), oracle.ledger, oracle.facts.domain)
+def _endless_line(wanted: int, most: float) -> StageFailed:
+    """The first line is not getting anywhere: noise larger than measured is taken for creases."""
+    return StageFailed("line", "creases without end", number=wanted, limit=most)

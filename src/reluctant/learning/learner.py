@@ -9,8 +9,6 @@ without end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
@@ -20,8 +18,8 @@ from reluctant.errors import BudgetExhausted, InvalidInput, TargetError
 from reluctant.extraction.prospects import evidence_of_clipping, exact_refusal, few_digits_are_enough
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.samples import NOISE_SAFETY
-from reluctant.health import Health
-from reluctant.health.check import examine as examine_health
+from reluctant.interface import Interface
+from reluctant.interface.health_check import examine as examine_health
 from reluctant.learning.accuracy import (
     DrawnPoints,
     check_network,
@@ -46,7 +44,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Rng, as_generator
 from reluctant.oracles import Counting, Rows
 from reluctant.oracles.keywords import OpeningKeywords
-from reluctant.oracles.limits import guarded
+from reluctant.oracles.limits import Limit
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, ended_by
 from reluctant.verification.agreement import examine as examine_network
@@ -59,7 +57,6 @@ __all__ = [
     "EnoughAsked",
     "Learner",
     "learn",
-    "limited_oracle",
     "limits_in_words",
     "most_rows",
     "stands_out",
@@ -72,30 +69,19 @@ FEWEST_NEURONS = 100
 
 
 class EnoughAsked(Exception):
-    """The limit of a run is reached."""
+    """The limit of a run is reached: `most` rows; `wanted` would be more."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, wanted: int, most: float) -> None:
         super().__init__(
-            f"Stopped after {most} rows, more than a network with the neurons found takes: the target may not have "
+            f"Stopped after {most:.0f} rows, more than a network with the neurons found takes: the target may not have "
             "one hidden layer. Use extract if it has several."
         )
+        self.wanted, self.most = wanted, most
 
 
 def most_rows(points: int, dim: int, neurons: int) -> int:
     """Rows for a search with so many points and so many neurons found, at least a hundred."""
     return MOST_SEARCHES * points + MOST_ROWS_A_NEURON * (dim + 5) * max(neurons, FEWEST_NEURONS)
-
-
-def limited_oracle(oracle: Counting, most: Callable[[], int]) -> Counting:
-    """The same target, to which no more than `most` rows are sent; the limit may grow."""
-
-    @contextmanager
-    def enough(passed: int, asked: int) -> Iterator[None]:
-        if passed + asked > most():
-            raise EnoughAsked(most())
-        yield
-
-    return guarded(oracle, enough)
 
 
 NEAR_FLOOR = 100.0  # times the noise: an error that has reached this leaves nothing to find
@@ -195,7 +181,7 @@ class Learner:
         """The answer that most points have."""
         return ReLUNetwork([np.zeros((self.oracle.outputs, self.oracle.dim))], [np.median(drawn.answers, axis=0)])
 
-    def exactly(self, health: Health, drawn: DrawnPoints, noise: DistanceNoise) -> Model | None:
+    def exactly(self, health: Interface, drawn: DrawnPoints, noise: DistanceNoise) -> Model | None:
         """The network of the exact method, if it gives one; of a target that is flat, the constant."""
         if health.refusal is not None:
             return self.keep(model_of(self.oracle, self.constant(drawn), drawn, noise, self.rng))
@@ -213,7 +199,7 @@ class Learner:
 
     def by_lines(self, exact: Model | None, drawn: DrawnPoints, noise: DistanceNoise) -> tuple[Model, DrawnPoints]:
         """Learn from lines until the error is small enough at random points that led no line."""
-        self.oracle = limited_oracle(self.oracle, self.most_rows)
+        self.oracle = Limit(self.most_rows, refusal=EnoughAsked).of(self.oracle)
         model = exact if exact is not None and self.verified else self.from_scratch(drawn, noise)
         for k, caution in enumerate(CAUTION if self.few_digits else ALL_CAUTION):
             improved = improve_by_lines(
@@ -293,7 +279,7 @@ class Learner:
             self.kept = model
         return model
 
-    def outcome(self, model: Model, drawn: DrawnPoints, health: Health, noise: DistanceNoise) -> Outcome:
+    def outcome(self, model: Model, drawn: DrawnPoints, health: Interface, noise: DistanceNoise) -> Outcome:
         """Say what the network is good for."""
         self.kept = model
         if not model.good_for(self.eps):
@@ -373,7 +359,7 @@ def learn(
     if not 0 < narrowest <= 1:
         raise InvalidInput.about("narrowest", got=narrowest, expected="a width above 0, at most 1")
     with opened_target(oracle, opening) as opened:
-        return _learn(opened, eps, rng, narrowest)
+        return _learn(opened, eps, rng, narrowest).with_classes(opened)
 
 
 def _learn(opened: Counting, eps: float, rng: Rng, narrowest: float) -> Result:

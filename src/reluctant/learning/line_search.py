@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.extraction.polish import MOST_PARAMETERS, Memory, polish, remember
+from reluctant.extraction.memory import Memory, remember
+from reluctant.fitting.network_fit import MOST_PARAMETERS, polish
 from reluctant.geometry import Creases, DistanceNoise, Gradients, Lines, Scan, gradients, scan_lines
 from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray
 from reluctant.learning.accuracy import DrawnPoints, check_network

@@ -24,6 +24,7 @@ from reluctant.learning.crease_planes import CreasePlanes
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting
+from reluctant.oracles.limits import check_time
 
 __all__ = [
     "Model",
@@ -159,6 +160,7 @@ def prune(planes: CreasePlanes, sample: OutputSample) -> CreasePlanes:
     kept = np.ones(len(planes), dtype=bool)
     misfit = None
     for i in reversed(range(len(planes))):
+        check_time()
         if close[i, kept].sum() == 1:  # to itself
             continue
         misfit = sample.misfit(fit_outputs(planes.chosen(kept), sample)) if misfit is None else misfit

@@ -1,15 +1,15 @@
 """What happened and what to try, as facts: a slug with fields, and remedies that are verbs with options.
 
-Every layer hands on diagnoses; nothing is decided by their text. `reluctant.messages.catalogue` holds the text, and an
-edge (Python, the command line, the page of an audit) renders it with its own way to write a remedy down.
+Every layer passes diagnoses on, and no layer decides by their text. `reluctant.messages.catalogue` holds the text. An
+edge (Python, the command line, the page of an audit) renders it and writes each remedy in its own way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 __all__ = ["Diagnosis", "Remedy", "as_python"]
 
@@ -21,36 +21,51 @@ class Remedy:
     """One thing to try.
 
     purpose: its entry in the catalogue ("read-link", "train", "more-digits", ...). verb: the function to call, "open"
-    for opening the target otherwise. options: keywords of that call with their values; None stands for a value that
-    only the user knows, such as the range of the inputs.
+    for opening the target in another way. options: keywords of that call with their values, those of opening included;
+    None stands for a value that only the user knows, such as the range of the inputs.
     """
 
     purpose: str
     verb: str
     options: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"purpose": self.purpose, "verb": self.verb, "options": dict(self.options)}
+
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What was found out: the slug of a catalogue entry, the numbers and names it speaks of, what to try."""
+    """What a run or a measurement showed: the slug of a catalogue entry, its numbers and names, what to try."""
 
     slug: str
     fields: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     remedies: tuple[Remedy, ...] = ()
 
-    def text(self, write: Callable[[Remedy], str]) -> str:
-        """The text of the catalogue, with each remedy written down by `write`."""
+    def text(self, write: Callable[[Remedy], str] | None = None) -> str:
+        """What happened, then a sentence for each remedy, which `write` writes down (by default as a Python call)."""
         from reluctant.messages.catalogue import render
 
-        return render(self, write)
+        return render(self, write or as_python)
+
+    @property
+    def happened(self) -> str:
+        """What happened, without anything to try."""
+        from reluctant.messages.catalogue import happened
+
+        return happened(self)
 
     def __str__(self) -> str:
-        return self.text(as_python)
+        return self.text()
+
+    def without_remedies(self) -> Self:
+        """The same facts, for an edge that gives advice of its own."""
+        return replace(self, remedies=())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        tried = [{"purpose": r.purpose, "verb": r.verb, "options": dict(r.options)} for r in self.remedies]
-        return {"slug": self.slug, "fields": dict(self.fields), "remedies": tried}
+        remedies = [remedy.to_dict() for remedy in self.remedies]
+        return {"slug": self.slug, "fields": dict(self.fields), "remedies": remedies}
 
 
 VERBS = {
@@ -61,5 +76,9 @@ VERBS = {
 
 def as_python(remedy: Remedy) -> str:
     """A remedy as a call: `rl.open_oracle(..., link='softmax')`."""
-    given = [f"{name}={'...' if value is None else repr(value)}" for name, value in remedy.options.items()]
-    return f"{VERBS[remedy.verb]}({', '.join(['...', *given])})"
+    options = [
+        f"{name}={'...' if value is None else repr(value)}"
+        for name, value in remedy.options.items()
+        if value is not False
+    ]
+    return f"{VERBS[remedy.verb]}({', '.join(['...', *options])})"

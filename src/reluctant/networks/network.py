@@ -23,6 +23,7 @@ from reluctant.errors import InvalidInput, InvalidRows, UnsupportedModel
 from reluctant.numerics import FloatArray, all_finite
 
 __all__ = [
+    "ELEMENTWISE_LINKS",
     "LINKS",
     "Link",
     "LocalMaps",
@@ -219,9 +220,10 @@ class ReLUNetwork:
     def before_link(self, link: Link) -> ReLUNetwork:
         """The network of a classifier whose answers after this link lead to these values: `log_ratios` undone.
 
-        For softmax and log-softmax the values are log-ratios to the first class, whose own value is taken as 0.
+        For softmax and log-softmax the values are log-ratios to the first class, whose own value is taken as 0. A
+        network that has noted one of these has all its classes already.
         """
-        if link in ELEMENTWISE_LINKS:
+        if link in ELEMENTWISE_LINKS or self.link not in ELEMENTWISE_LINKS:
             return ReLUNetwork(self._weights, self._biases, self._skip, link)
         w, b = (np.concatenate([np.zeros_like(part[:1]), part]) for part in (self._weights[-1], self._biases[-1]))
         skip = None if self._skip is None else np.concatenate([np.zeros_like(self._skip[:1]), self._skip])

@@ -1,25 +1,45 @@
-"""Wrappers that stop a run: a budget of rows, a guard on one part of a run, a time limit for each call.
+"""Wrappers that stop a run: a budget of rows, a limit on one part of a run, a time limit for each call.
 
 `Metered` stands next to the target. It counts every row sent and refuses, before sending, what the budget does not
-cover. A guard sees the count before rows are passed on, and raises to stop. `Timed` gives up on a target that
-hangs.
+cover. A `Limit` is what one part of a run may ask and compute; it is checked between questions, and by `check_time`
+in loops that ask nothing for long. It needs no signal, no thread and no timer. `Timed` gives up on a target that hangs.
 """
 
 from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
-from reluctant.errors import BudgetExhausted, TargetBusy, TargetRefused, TargetTimeout
+from reluctant.errors import (
+    BudgetExhausted,
+    ReluctantError,
+    TargetBusy,
+    TargetRefused,
+    TargetTimeout,
+    TimeExhausted,
+)
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Oracle, Wrapper
 from reluctant.oracles.ledger import Counting, Ledger, Rows
 from reluctant.oracles.moves import Moves
 
-__all__ = ["Guard", "Metered", "Timed", "guarded"]
+__all__ = [
+    "Clock",
+    "Limit",
+    "Metered",
+    "ShareExhausted",
+    "Timed",
+    "add_time_apart",
+    "check_time",
+    "processor_time",
+    "time_left",
+]
 
 
 class Metered(Wrapper):
@@ -83,29 +103,165 @@ def _rows_below(oracle: Oracle | None) -> int:
     return 0
 
 
-# Told of the rows passed so far and of those of this call; what it gives is held until they are answered.
-Guard = Callable[[int, int], AbstractContextManager[None]]
+class ShareExhausted(BudgetExhausted):
+    """The next rows would pass what one part of a run may ask, which is not the budget that its user gave."""
+
+    def __init__(self, *, share: int, spent: int, asked: int, part: str = "this part") -> None:
+        ReluctantError.__init__(
+            self,
+            f"The share of the budget for {part} is {share:,} rows, {spent:,} of them spent: {asked:,} more were not "
+            "sent. Raise the budget, which all parts share.",
+        )
+        self.budget, self.spent, self.asked = share, spent, asked
 
 
-class _Guarded(Wrapper):
-    """Asks the guard first. It counts rows asked, not sent: a replayed run is stopped where the first one was."""
+_seconds_apart = 0.0  # processor time of this library's own child processes
+
+
+def processor_time() -> float:
+    """Seconds of processor time of this process and of the work it has had done apart."""
+    return time.process_time() + _seconds_apart
+
+
+def add_time_apart(seconds: float) -> None:
+    """Count what a child process took."""
+    global _seconds_apart
+    _seconds_apart += seconds
+
+
+# Makes what is raised of the rows wanted so far and the most allowed.
+Refusal: TypeAlias = Callable[[int, float], Exception]
+
+
+@dataclass
+class Limit:
+    """At most so many rows, and so many seconds of processor time; None is no limit. Checked between questions.
+
+    Arguments:
+        rows: the most rows, or a function that gives it, where it may grow.
+        seconds: from the beginning of `with limit.running():`. No question under way is cut: the next one is refused.
+            A computation that asks nothing for long calls `check_time`.
+        part: whose limit it is, in words.
+        stage: count the rows of this stage alone. They count as they are asked for, sent or not: a stage that has
+            asked too much gets no more.
+        refusal: what to raise where rows run out; `ShareExhausted` if not given.
+
+    passed: rows let through, those of an answer from a transcript included, so that a replayed run stops where the
+    first one did. answered: those of them that came to an answer. time_up: the time ended the work.
+    """
+
+    rows: float | Callable[[], float] | None = None
+    seconds: float | None = None
+    part: str = "this part"
+    stage: str = ""
+    refusal: Refusal | None = None
+    passed: int = field(default=0, init=False)
+    answered: int = field(default=0, init=False)
+    time_up: bool = field(default=False, init=False)
+    _deadline: float = field(default=float("inf"), init=False)
+
+    def of(self, oracle: Counting) -> Counting:
+        """The same target and the same ledger, within this limit."""
+        return Counting(_Limited(oracle.inner, oracle.ledger, self), oracle.ledger, oracle.facts.domain)
+
+    def admit(self, asked: int, stage: str) -> None:
+        """Count the next rows; raise if they are more than allowed, or come too late."""
+        counted = not self.stage or stage == self.stage
+        if counted:
+            self._check_rows(asked)
+        self.check_time(asked)
+        self.passed += asked if counted else 0
+
+    def _check_rows(self, asked: int) -> None:
+        most, wanted = self.rows() if callable(self.rows) else self.rows, self.passed + asked
+        if most is None or wanted <= most:
+            return
+        spent, self.passed = self.passed, wanted if self.stage else self.passed
+        if self.refusal is not None:
+            raise self.refusal(wanted, most)
+        raise ShareExhausted(share=int(most), spent=spent, asked=asked, part=self.part)
+
+    @property
+    def in_vain(self) -> bool:
+        """True if questions were asked, and not one was answered."""
+        return self.passed > 0 and not self.answered
+
+    @property
+    def left(self) -> float:
+        """Seconds until the end."""
+        return max(0.0, self._deadline - processor_time())
+
+    def check_time(self, asked: int = 0) -> None:
+        """Raise `TimeExhausted` if the time is over."""
+        if processor_time() > self._deadline:
+            self.time_up = True
+            raise TimeExhausted(seconds=self.seconds or 0.0, spent=self.passed, asked=asked)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Start the clock; inside the block `check_time` looks at it."""
+        if self.seconds is not None:
+            self._deadline = processor_time() + self.seconds
+        token = _RUNNING.set((*_RUNNING.get(), self))
+        try:
+            yield
+        finally:
+            _RUNNING.reset(token)
+
+
+_RUNNING: ContextVar[tuple[Limit, ...]] = ContextVar("running limits", default=())
+
+
+def check_time() -> None:
+    """Raise `TimeExhausted` if the time of a limit around this call is over: for loops that ask nothing for long."""
+    for limit in _RUNNING.get():
+        limit.check_time()
+
+
+def time_left() -> float | None:
+    """Seconds of processor time that the limits around this call leave; None without a limit."""
+    left = min((limit.left for limit in _RUNNING.get()), default=float("inf"))
+    return left if left < float("inf") else None
+
+
+class _Limited(Wrapper):
+    """Asks its limit first."""
 
     transparent = True
 
-    def __init__(self, inner: Oracle, guard: Guard) -> None:
+    def __init__(self, inner: Oracle, ledger: Ledger, limit: Limit) -> None:
         super().__init__(inner)
-        self.guard, self.rows = guard, 0
+        self.ledger, self.limit = ledger, limit
 
     def answer(self, rows: FloatArray) -> FloatArray:
-        """Pass on, unless the guard raises."""
-        with self.guard(self.rows, len(rows)):
-            self.rows += len(rows)
-            return self.inner.answer(rows)
+        """Pass on, unless the limit refuses."""
+        self.limit.admit(len(rows), self.ledger.stage)
+        answers = self.inner.answer(rows)
+        self.limit.answered += len(rows)
+        return answers
 
 
-def guarded(oracle: Counting, guard: Guard) -> Counting:
-    """The same target and the same ledger, behind a guard."""
-    return Counting(_Guarded(oracle.inner, guard), oracle.ledger, oracle.facts.domain)
+class Clock:
+    """Processor time that several parts share: each gets its part of what is left, so that all keep to the whole."""
+
+    def __init__(self, seconds: float | None, parts: int = 1) -> None:
+        self.deadline = None if seconds is None else processor_time() + seconds
+        self.parts = max(parts, 1)
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the end, None without one."""
+        return None if self.deadline is None else max(0.0, self.deadline - processor_time())
+
+    def share(self, most: float = 1.0) -> float | None:
+        """Seconds of the next part, `most` times its equal share where that much is left."""
+        left, parts = self.left, self.parts
+        self.parts = max(parts - 1, 1)
+        return None if left is None else min(left, most * left / parts)
+
+    def fraction(self, of_left: float) -> float | None:
+        """This fraction of what is left, None without an end."""
+        return None if self.left is None else of_left * self.left
 
 
 class Timed(Wrapper):

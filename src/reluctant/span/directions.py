@@ -16,7 +16,7 @@ import numpy as np
 
 from reluctant.geometry.gradients import gradients
 from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray
-from reluctant.health.noise import SECOND_DIFFERENCE_GAIN
+from reluctant.interface.probe import SECOND_DIFFERENCE_GAIN
 from reluctant.numerics import FloatArray
 from reluctant.span.first_look import Ask, FirstLook, Ground, LivePoints, moves_outside
 from reluctant.span.long_steps import LEAST_NEW, FoundSpan, loud_places

@@ -21,8 +21,8 @@ from reluctant.errors import InvalidInput
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.row_space import orthogonal_moves
 from reluctant.geometry.samples import BoolArray
-from reluctant.health import Health
-from reluctant.health.check import examine
+from reluctant.interface import Interface
+from reluctant.interface.health_check import examine
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
@@ -253,7 +253,7 @@ class FirstLook:
     points: FloatArray  # (n, d)
     values: FloatArray  # (n, m)
     live: BoolArray  # (n,)
-    health: Health
+    health: Interface
     ground: Ground
 
     @property

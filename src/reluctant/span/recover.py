@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike
 
 from reluctant.domains import Domain
 from reluctant.errors import BudgetExhausted, InvalidInput, NonFiniteAnswer, TargetError
-from reluctant.health.answers import digits_noise
-from reluctant.health.saturation import FARTHEST, smaller, unsaturated_box
+from reluctant.interface.digits import digits_noise
+from reluctant.interface.reach import FARTHEST, smaller, unsaturated_box
+from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Rows
 from reluctant.oracles.keywords import OpeningKeywords
@@ -57,6 +58,7 @@ class Span(Ended):
     evidence: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     followed: float = float("inf")
     domain: Domain = field(default_factory=Domain)
+    reason: Diagnosis | None = None
 
     @property
     def ok(self) -> bool:

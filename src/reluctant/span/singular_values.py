@@ -19,7 +19,7 @@ from scipy.linalg import qr
 
 from reluctant.geometry.gradients import row_batches
 from reluctant.geometry.samples import BoolArray
-from reluctant.health.noise import SECOND_DIFFERENCE_GAIN
+from reluctant.interface.probe import SECOND_DIFFERENCE_GAIN
 from reluctant.numerics import FloatArray
 from reluctant.span.first_look import FirstLook, Ground, LivePoints, as_long_as_allowed
 from reluctant.span.long_steps import (

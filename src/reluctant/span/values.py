@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.health import Health
-from reluctant.health.summary import Shape
+from reluctant.interface import Interface
+from reluctant.interface.classification import Shape
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting, Kind
 from reluctant.results import Outcome
@@ -89,7 +89,7 @@ def _refusal(seen: FirstLook) -> Outcome | None:
     return values_refusal(seen.health)
 
 
-def values_refusal(health: Health) -> Outcome | None:
+def values_refusal(health: Interface) -> Outcome | None:
     """Why values give no span, or None.
 
     Curves that digits hide are no reason: gradients of a sigmoid are in the span too, and verification tells whether
@@ -103,7 +103,7 @@ def values_refusal(health: Health) -> Outcome | None:
     return Outcome.TOO_NOISY if refusal is None and _noise_share(health) > TOO_FEW_DIGITS else refusal
 
 
-def _noise_share(health: Health) -> float:
+def _noise_share(health: Interface) -> float:
     return health.noise.at(health.spread) / health.spread if health.spread > 0 else 0.0
 
 

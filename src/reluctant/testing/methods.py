@@ -14,7 +14,7 @@ import numpy as np
 
 from reluctant.adversarial import Flip, flip_sign, local_linearity
 from reluctant.extraction import AnyDepth, DepthTwo, FewDigits, extract
-from reluctant.health import check_health
+from reluctant.interface import check_health
 from reluctant.learning import learn, train_student
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting

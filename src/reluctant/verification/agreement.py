@@ -16,11 +16,10 @@ import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, NonFiniteAnswer
-from reluctant.health.answers import format_noise, rounding_noise
-from reluctant.health.behind import Behind, refuse_labels
-from reluctant.health.noise import measure_noise, noise_model
-from reluctant.health.saturation import FARTHEST, smaller, unsaturated_box
-from reluctant.health.shape import USABLE_NOISE
+from reluctant.interface.classification import USABLE_NOISE
+from reluctant.interface.digits import Behind, format_noise, refuse_labels, rounding_noise
+from reluctant.interface.probe import measure_noise, noise_model
+from reluctant.interface.reach import FARTHEST, smaller, unsaturated_box
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
 from reluctant.oracles.keywords import OpeningKeywords

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluctant.domains import Domain
-from reluctant.health.behind import Behind
-from reluctant.health.saturation import FARTHEST
+from reluctant.interface.digits import Behind
+from reluctant.interface.reach import FARTHEST
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import ELEMENTWISE_LINKS, evaluate
 from reluctant.numerics import FloatArray, Noise, unit_roundoff

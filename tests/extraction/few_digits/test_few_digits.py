@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sweeps import sweep
 from targets import error, in_float32, own_error
 
 import reluctant as rl
@@ -27,7 +28,9 @@ def test_float32_is_recovered_to_its_own_error(widths: tuple[int, ...], seed: in
     assert precision.cost == pytest.approx(result.queries * true.outputs / true.parameters, rel=0.25)
 
 
-@pytest.mark.parametrize("name", ["6 decimals", "3 decimals", "noise 1e-6", "noise 1e-4"])
+@pytest.mark.parametrize(
+    "name", sweep(["6 decimals", "3 decimals", "noise 1e-6", "noise 1e-4"], fast=["3 decimals", "noise 1e-4"])
+)
 def test_absolute_noise_is_left_behind_from_afar(name: str, seed: int) -> None:
     true = planted((40, 24, 1), 60 + seed)
     kinds = {
@@ -69,7 +72,7 @@ def test_one_input() -> None:
     assert not result.ok or (result.network is not None and error(result.network, true) <= 1e-5)
 
 
-@pytest.mark.parametrize("widths", [(6, 5, 3, 1)])
+@pytest.mark.parametrize("widths", sweep([(4, 3, 2, 1), (6, 5, 3, 1)], fast=[(4, 3, 2, 1)]))
 def test_a_deeper_network_is_refused(widths: tuple[int, ...], seed: int) -> None:
     true = planted(widths, 20 + seed)
     target = lambda x: true(x).astype(np.float32)  # noqa: E731

@@ -12,7 +12,7 @@ import reluctant as rl
 from reluctant.domains import Domain
 from reluctant.extraction.few_digits.box import look_inside, read_star
 from reluctant.extraction.method import StageFailed
-from reluctant.health.saturation import readable_box, told_in_steps
+from reluctant.interface.reach import readable_box, told_in_steps
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.onnx import write_onnx
 from reluctant.testing import planted

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
+from sweeps import sweep
 from targets import error, in_float32, own_error
 
 import reluctant as rl
@@ -45,8 +47,9 @@ def test_random_inputs_alone_reach_the_targets_own_error(outputs: int, seed: int
     assert error(together.network, true) <= 1.5 * own
 
 
-@pytest.mark.parametrize("outputs", [1, 3])
-@pytest.mark.parametrize("affine", [False, True])
+@pytest.mark.parametrize(
+    ("outputs", "affine"), sweep(product([1, 3], [False, True]), fast=[(1, False), (3, True)], arguments=2)
+)
 def test_products_with_the_jacobian_are_those_of_small_steps(outputs: int, affine: bool, seed: int) -> None:
     fit, *_ = start(outputs, seed)
     fit = fit if affine else turned_fit(fit)

@@ -89,10 +89,9 @@ def test_retry_after_that_says_nothing_is_nothing(text: str) -> None:
 def test_a_server_that_asks_for_an_hour_is_given_up() -> None:
     with serve(lambda i: Fault.BUSY) as server, rl.open_oracle(server.url) as oracle:
         server.retry_after = "3600"
-        start = time.monotonic()
         with pytest.raises(TargetBusy, match="come back in 3600 s"):
             oracle.query(ROWS[:3])
-        assert time.monotonic() - start < 5
+        assert server.questions == 1
 
 
 def test_retries_end() -> None:

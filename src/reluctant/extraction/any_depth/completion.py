@@ -24,11 +24,12 @@ from reluctant.extraction.any_depth.readout import (
     readout_deviations,
     rows_for_fit,
 )
+from reluctant.extraction.memory import Memory
 from reluctant.extraction.method import StageFailed
-from reluctant.extraction.polish import Memory
 from reluctant.geometry import Lines
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.oracles.limits import check_time
 
 __all__ = ["check_points", "complete", "mostly_explained", "suspected_points", "undetermined_points"]
 
@@ -118,6 +119,7 @@ def undetermined_points(
     """Points (n, d) at which a neuron on top of `known` depends on coefficients that are open, some for each."""
     chosen, pool = [np.empty((0, known.dim))], rng.standard_normal((OPEN_POOL, known.dim))
     for incoming in incomings:
+        check_time()
         if not incoming.closed:
             open_ = _OpenNeuron(known, incoming, _open_direction(known, incoming, pool, rng))
             chosen += [open_.extremes(distance * pool, side) for distance in OPEN_DISTANCES for side in (-1.0, 1.0)]
@@ -191,6 +193,7 @@ def complete(ladder: Ladder, memory: Memory, rng: np.random.Generator) -> KnownL
     """
     checks = _Checks(ladder, rng)
     for _ in range(MOST_ROUNDS):
+        check_time()
         known = ladder.known()
         found = _Explained.by(known, memory, rng)
         for points in checks.points(known, found.readout):

@@ -8,6 +8,9 @@ that stand for sums apart.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
+
 import numpy as np
 import scipy.linalg
 
@@ -15,8 +18,10 @@ from reluctant.extraction.any_depth.completion import CHECK_DISTANCES
 from reluctant.extraction.any_depth.features import KnownLayers
 from reluctant.extraction.any_depth.kinks import Asker
 from reluctant.extraction.any_depth.readout import FITTED_DISTANCE
+from reluctant.extraction.memory import Memory
 from reluctant.extraction.method import Certificate
-from reluctant.extraction.polish import Memory, neuron_errors, polish
+from reluctant.fitting.least_squares import Linearisation, StepRules, least_squares
+from reluctant.fitting.network_fit import neuron_errors, polish
 from reluctant.geometry import DistanceNoise, gradients
 from reluctant.geometry.creases import SMALLEST_BEND
 from reluctant.geometry.samples import TOLERANCE, IntArray
@@ -44,20 +49,34 @@ def polish_to_all(
     def deviations(candidate: ReLUNetwork) -> FloatArray:
         return np.asarray(np.abs(candidate(every_row) - every_answer).max(axis=1) / sd)
 
-    best, off = network, deviations(network)
-    for _ in range(FIT_ROUNDS):
-        polished = polish(best, rows, answers, noise, thorough=network.parameters <= FEW_PARAMETERS)
+    def linearise(at: _Covered) -> Linearisation[_Covered, ReLUNetwork] | None:
+        if at.all_explained:
+            return None
+        polished = polish(at.best, at.rows, at.answers, noise, thorough=network.parameters <= FEW_PARAMETERS)
+        return Linearisation(at, at.off, lambda _: polished, partial(covered, at))
+
+    def covered(at: _Covered, polished: ReLUNetwork) -> tuple[_Covered, float]:
         now = deviations(polished)
-        worst = np.argsort(-now)[
-            : int(ADDED_ROWS * network.parameters)
-        ]  # also of a fit that ran away: these rows hold it
-        better = now.max() < off.max()
-        best, off = (polished, now) if better else (best, off)
-        worst = worst[now[worst] > TOLERANCE]
-        if not len(worst):
-            break
-        rows, answers = np.concatenate([rows, every_row[worst]]), np.concatenate([answers, every_answer[worst]])
-    return best
+        off = float(now.max())
+        best, least = (polished, off) if off < at.off else (at.best, at.off)
+        worst = np.argsort(-now)[: int(ADDED_ROWS * network.parameters)]
+        worst = worst[now[worst] > TOLERANCE]  # also of a fit that ran away: these rows hold it
+        more = np.concatenate([at.rows, every_row[worst]]), np.concatenate([at.answers, every_answer[worst]])
+        return _Covered(best, least, *more, all_explained=not len(worst)), off
+
+    start = _Covered(network, float(deviations(network).max()), rows, answers)
+    return least_squares(start, linearise, StepRules(FIT_ROUNDS, accept=lambda *_: True)).state.best
+
+
+@dataclass(frozen=True)
+class _Covered:
+    """The best network, its largest deviation anywhere, and the rows it is fitted to."""
+
+    best: ReLUNetwork
+    off: float
+    rows: FloatArray
+    answers: FloatArray
+    all_explained: bool = False
 
 
 ROOMY_POOL = 2000  # random points from which those far from every crease are taken

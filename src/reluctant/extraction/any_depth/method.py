@@ -20,8 +20,8 @@ from reluctant.extraction.any_depth.readout import (
     without_outputs,
 )
 from reluctant.extraction.linear import affine_map
+from reluctant.extraction.memory import Memory
 from reluctant.extraction.method import Candidate, StageFailed
-from reluctant.extraction.polish import Memory
 from reluctant.geometry import DistanceNoise, Frame
 from reluctant.geometry.row_space import row_space
 from reluctant.networks import ReLUNetwork

@@ -13,8 +13,8 @@ import numpy as np
 import scipy.linalg
 
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
+from reluctant.extraction.memory import Memory
 from reluctant.extraction.orientation import always_active, find_turned
-from reluctant.extraction.polish import Memory
 from reluctant.geometry.samples import BoolArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray

@@ -14,8 +14,9 @@ import numpy as np
 from reluctant.extraction.bounded.anchor import AnchorModel, BoundedTarget
 from reluctant.extraction.bounded.exploration import FIRST_GATE, explore, neurons_on_a_ray
 from reluctant.extraction.bounded.rays import Ray, halves
+from reluctant.extraction.memory import remember
 from reluctant.extraction.method import Candidate, Certificate, StageFailed
-from reluctant.extraction.polish import MOST_PARAMETERS, polish, remember
+from reluctant.fitting.network_fit import MOST_PARAMETERS, polish
 from reluctant.geometry import DistanceNoise, Lines, scan_lines
 from reluctant.geometry.creases import SMALLEST_BEND
 from reluctant.geometry.gradients import cross

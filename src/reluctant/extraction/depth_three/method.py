@@ -12,8 +12,8 @@ from reluctant.errors import InvalidInput
 from reluctant.extraction.depth_three.first_layer import EXACT_ROW, FirstLayer, find_first_layer
 from reluctant.extraction.depth_three.rows_again import WANTED_ERROR, remeasure_rows
 from reluctant.extraction.depth_three.top import compose, fit_above, recover_top
+from reluctant.extraction.memory import remember
 from reluctant.extraction.method import Candidate, Certificate, StageFailed
-from reluctant.extraction.polish import remember
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting

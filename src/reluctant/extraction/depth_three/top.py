@@ -16,9 +16,10 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.extraction.bounded import recover_inside
 from reluctant.extraction.depth_three.first_layer import FirstLayer
+from reluctant.extraction.memory import Memory
 from reluctant.extraction.method import Candidate
 from reluctant.extraction.orientation import always_active, orient
-from reluctant.extraction.polish import MOST_PARAMETERS, Memory, polish
+from reluctant.fitting.network_fit import MOST_PARAMETERS, polish
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray

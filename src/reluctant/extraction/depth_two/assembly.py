@@ -16,6 +16,7 @@ import scipy.linalg
 from reluctant.arrays import Array, Arrays
 from reluctant.extraction.depth_two.main_pass import BaseGradients
 from reluctant.extraction.linear import MANY_NEURONS, Design, design_matrix, normal_solver
+from reluctant.fitting.least_squares import Linearisation, StepRules, least_squares
 from reluctant.geometry import FramedNetwork
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
@@ -135,6 +136,20 @@ def refit_rows(h: int, m: int, share: float = REFIT_SHARE) -> int:
     return int(share * (h + m) / m) + REFIT_EXTRA
 
 
+@dataclass(frozen=True)
+class _Biases:
+    """Biases (h,) and (m,), which neurons are on at each row, and how many the last step switched.
+
+    solve: the solver of the state before, where no neuron was switched since.
+    """
+
+    b: FloatArray
+    c: FloatArray
+    active: Array
+    switched: float = np.inf
+    solve: Callable[[FloatArray], FloatArray] | None = None
+
+
 class _BiasFit:
     """Gauss–Newton on the biases alone: what the weights make of the rows is worked out once."""
 
@@ -145,18 +160,26 @@ class _BiasFit:
         self.answers = answers if skip is None else answers - rows @ skip.T
 
     def run(self) -> ReLUNetwork:
-        (b, c), h, settled = self.network.biases, self.network.widths[1], False
-        active = self.products + self.arrays.put(b) > 0
-        solve = self.solver(active)
-        for _ in range(REFIT_STEPS):
-            change = solve(self.residual(b, c))
-            b, c = b + change[:h], c + change[h:]
-            before, active = active, self.products + self.arrays.put(b) > 0
-            same = bool((active == before).all())
-            if settled and same:
-                break
-            solve, settled = solve if same else self.solver(active), True
-        return ReLUNetwork(self.network.weights, [b, c], self.network.skip)
+        """The network with the biases that fit best."""
+        (b, c), network = self.network.biases, self.network
+        start = _Biases(b, c, self.products + self.arrays.put(b) > 0)
+        rules = StepRules(
+            REFIT_STEPS, accept=lambda *_: True, enough=lambda before, after: before < np.inf and not after
+        )
+        found = least_squares(start, self.linearised, rules).state
+        return ReLUNetwork(network.weights, [found.b, found.c], network.skip)
+
+    def linearised(self, at: _Biases) -> Linearisation[_Biases, FloatArray]:
+        """Equations with these neurons on; what a state leaves is the number of neurons that its step switched."""
+        solve, h = at.solve or self.solver(at.active), self.network.widths[1]
+
+        def move(change: FloatArray) -> tuple[_Biases, float]:
+            b, c = at.b + change[:h], at.c + change[h:]
+            active = self.products + self.arrays.put(b) > 0
+            switched = float((active != at.active).sum())
+            return _Biases(b, c, active, switched, None if switched else solve), switched
+
+        return Linearisation(at, at.switched, lambda _: solve(self.residual(at.b, at.c)), move)
 
     def residual(self, b: FloatArray, c: FloatArray) -> FloatArray:
         """What biases (h,) and (m,) leave of the answers."""

@@ -21,6 +21,7 @@ from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.samples import IntArray
 from reluctant.numerics import FloatArray
+from reluctant.oracles.limits import check_time
 
 __all__ = ["BasePoints", "choose_base_points", "climb", "points_needed", "reach_of", "weight_sizes"]
 
@@ -63,6 +64,7 @@ def _climb_block(g: Array, z: Array, y: Array, xp: Any) -> Array:
     typical = length / len(z)  # margin to expect with this many creases
     best, best_margin = y, xp.zeros_like(y[:, 0])
     for step in range(CLIMB_STEPS):
+        check_time()
         values = y @ g.T + z
         sizes = xp.abs(values)
         margin = xp.amin(sizes, axis=1)
@@ -251,6 +253,7 @@ def _by_pivots(candidates: _Candidates, needed: int) -> BasePoints | None:
     every = np.arange(len(candidates.y))
     design = candidates.arrays.get(candidates.designs(every))
     for number, precision, limit in _choices_to_try(needed):
+        check_time()
         chosen = _pivots(design.astype(precision), number)
         if _determines_all(design[chosen].reshape(-1, design.shape[2]), limit):
             return candidates.chosen(chosen)
@@ -289,6 +292,7 @@ def _pivots(design: FloatArray | SingleArray, needed: int) -> IntArray:
     chosen: list[int] = []
     rest = design.copy()
     for k in range(needed):
+        check_time()
         free = min(m, max(unknowns - k * m, 1))  # directions still open for this point
         volumes = np.log(np.maximum(_singular_values(rest)[:, :free], np.finfo(np.float32).tiny)).sum(axis=1)
         volumes[chosen] = -np.inf

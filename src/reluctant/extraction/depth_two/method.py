@@ -21,8 +21,9 @@ from reluctant.extraction.depth_two.other_line import seen_from_another_line
 from reluctant.extraction.depth_two.scaffold import grow_scaffold, probe_subspace
 from reluctant.extraction.depth_two.slivers import check_digits, close_pairs, refine_slivers
 from reluctant.extraction.linear import affine_map
+from reluctant.extraction.memory import Memory, remember
 from reluctant.extraction.method import Candidate, Certificate, Keep, StageFailed
-from reluctant.extraction.polish import Memory, polish, remember
+from reluctant.fitting.network_fit import polish
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.creases import SMALLEST_BEND
 from reluctant.geometry.lines import FAR_END

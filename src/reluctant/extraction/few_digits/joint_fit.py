@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeAlias
 
 import numpy as np
@@ -29,6 +29,7 @@ from reluctant.extraction.few_digits.extension import Extension
 from reluctant.extraction.few_digits.subspace_fit import Points
 from reluctant.extraction.few_digits.view import View
 from reluctant.extraction.orientation import find_turned
+from reluctant.fitting.least_squares import Linearisation, Parts, StepRules, least_squares
 from reluctant.geometry import Frame
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
@@ -198,30 +199,30 @@ class JointFit:
 
 def polish_all(fit: JointFit) -> tuple[JointFit, FloatArray]:
     """The fit with all parameters free, and the standard error (h,) of a weight of each neuron."""
-    for _ in range(NEWTON_STEPS):
-        arrow = arrow_equations(fit.core, fit.points, fit.extension)
-        random = Linearised(fit.anywhere, fit.core, fit.extension)
-        step = _gauss_newton_step(arrow, random, fit)
-        better = None if step is None else _best_part(fit, step)
-        if better is None:
-            break
-        gain, fit = fit.square - better.square, better
-        if gain < ENOUGH_SQUARES * arrow.unknowns:
-            break
-    return fit, _weight_errors(random.added_to(arrow), Layout.of(fit.core))
+    arrow = arrow_equations(fit.core, fit.points, fit.extension)
+    random = Linearised(fit.anywhere, fit.core, fit.extension)
+    enough = ENOUGH_SQUARES * arrow.unknowns
+
+    def linearise(at: JointFit) -> Linearisation[JointFit, ParameterStep] | None:
+        nonlocal arrow, random  # the last ones give the errors
+        if at is not fit:
+            arrow = arrow_equations(at.core, at.points, at.extension)
+            random = Linearised(at.anywhere, at.core, at.extension)
+        step = _gauss_newton_step(arrow, random, at, enough)
+        if step is None:
+            return None
+        return Linearisation(at, at.square, lambda part: (part * step[0], part * step[1]), partial(_moved_fit, at))
+
+    rules = StepRules(NEWTON_STEPS, Parts(STEP_PARTS), enough=lambda before, after: before - after < enough)
+    found = least_squares(fit, linearise, rules).state
+    return found, _weight_errors(random.added_to(arrow), Layout.of(found.core))
 
 
-def _best_part(fit: JointFit, step: ParameterStep) -> JointFit | None:
-    tries = (_moved_fit(fit, step, part) for part in STEP_PARTS)
-    return next((moved for moved in tries if moved.square < fit.square), None)
-
-
-def _gauss_newton_step(arrow: Arrow, random: Linearised, fit: JointFit) -> ParameterStep | None:
-    """The step, or None where the gradient promises that it would gain nothing."""
+def _gauss_newton_step(arrow: Arrow, random: Linearised, fit: JointFit, enough: float) -> ParameterStep | None:
+    """The step, or None where the gradient promises that it would gain less than `enough` squares."""
     inverse = random.added_to(arrow).inverse(DAMPING)
     products = random.back(fit.random_residual)
     wanted = _plus((arrow.core_wanted, arrow.wanted), products, 1.0)
-    enough = ENOUGH_SQUARES * arrow.unknowns
     if _dot(wanted, inverse @ wanted) < enough:
         return None
 
@@ -261,12 +262,14 @@ def _dot(one: ParameterStep, other: ParameterStep) -> float:
     return float(one[0] @ other[0] + np.vdot(one[1], other[1]))
 
 
-def _moved_fit(fit: JointFit, step: ParameterStep, part: float) -> JointFit:
-    core, own = part * step[0], part * step[1]
+def _moved_fit(fit: JointFit, step: ParameterStep) -> tuple[JointFit, float]:
+    """The fit after a step, and its sum of squares."""
+    core, own = step
     layout, old = Layout.of(fit.core), fit.extension
     skip = old.skip + own[:, layout.h :] if layout.affine else old.skip
     extension = replace(old, weights=old.weights + own[:, : layout.h], skip=skip)
-    return replace(fit, core=layout.moved(fit.core, core), extension=extension)
+    moved = replace(fit, core=layout.moved(fit.core, core), extension=extension)
+    return moved, moved.square
 
 
 def _weight_errors(arrow: Arrow, layout: Layout) -> FloatArray:

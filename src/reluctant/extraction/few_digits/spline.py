@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import ge
+from typing import TypeAlias
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse
 
+from reluctant.fitting.least_squares import Damping, Linearisation, StepRules, least_squares
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.numerics import FloatArray, unit_roundoff
 
@@ -82,20 +85,19 @@ def locate(knots: FloatArray, t: FloatArray) -> tuple[IntArray, FloatArray]:
     return piece, (t - knots[piece]) / (knots[piece + 1] - knots[piece])
 
 
+_Fitted: TypeAlias = tuple[Spline, FloatArray]  # with what it leaves of the values
+
+
 def fit_spline(knots: FloatArray, data: LineData) -> tuple[Spline, FloatArray]:
     """The function with as many knots that fits best around these, and what it leaves of the values."""
-    spline, damping = _fit_values(knots[np.append(_apart(knots), True)], data), FIRST_DAMPING
-    residual = spline.residual(data)
-    for _ in range(FIT_STEPS if len(spline.knots) > 2 else 0):
-        moved, damping = _improved_spline(spline, residual, data, damping)
-        if moved is None:
-            break
-        after = moved.residual(data)
-        gain = float((residual**2).sum() - (after**2).sum())
-        spline, residual = moved, after
-        if gain < ENOUGH_GAIN * max(1.0, ENOUGH_GAIN * float((residual**2).sum())):
-            break
-    return spline, residual
+    spline = _fit_values(knots[np.append(_apart(knots), True)], data)
+    policy = Damping(FIRST_DAMPING, least=LEAST_DAMPING, refused=REFUSED_DAMPING, singular=0.0, tries=STEP_TRIES)
+    rules = StepRules(FIT_STEPS if len(spline.knots) > 2 else 0, policy, accept=ge, enough=_gained_little)
+    return least_squares((spline, spline.residual(data)), lambda at: _linearised(*at, data), rules).state
+
+
+def _gained_little(before: float, after: float) -> bool:
+    return before - after < ENOUGH_GAIN * max(1.0, ENOUGH_GAIN * after)
 
 
 def _apart(knots: FloatArray) -> BoolArray:
@@ -139,28 +141,24 @@ class _PieceSums:
         return cls(*squares, *maps)
 
 
-def _improved_spline(
-    spline: Spline, residual: FloatArray, data: LineData, damping: float
-) -> tuple[Spline | None, float]:
-    """A step that lowers the sum of squares, None if there is none; and the damping to go on with."""
+def _linearised(spline: Spline, residual: FloatArray, data: LineData) -> Linearisation[_Fitted, FloatArray]:
+    """Equations of knots and values; a step moves the knots (n,), and the values follow them."""
     diagonal, above, wanted = _normal_equations(spline, residual, data)
-    gaps, size = np.diff(spline.knots), (residual**2).sum()
+    gaps = np.diff(spline.knots)
     behind, ahead = np.append(gaps[0], gaps), np.append(gaps, gaps[-1])
-    for _ in range(STEP_TRIES):
-        try:
-            moves = _solve_block_tridiagonal(diagonal, above, wanted, damping)[:, -1]
-        except np.linalg.LinAlgError:
-            damping *= 10
-            continue
+
+    def solve(damping: float) -> FloatArray:
+        return _solve_block_tridiagonal(diagonal, above, wanted, damping)[:, -1]
+
+    def move(moves: FloatArray) -> tuple[_Fitted, float] | None:
         knots = spline.knots + np.clip(moves, -LONGEST_MOVE * behind, LONGEST_MOVE * ahead)
         if not _apart(knots).all():
-            damping = max(10 * damping, REFUSED_DAMPING)
-            continue
+            return None
         moved = _fit_values(knots, data)
-        if (moved.residual(data) ** 2).sum() <= size:
-            return moved, max(damping / 10, LEAST_DAMPING)
-        damping = max(10 * damping, REFUSED_DAMPING)
-    return None, damping
+        left = moved.residual(data)
+        return (moved, left), float((left**2).sum())
+
+    return Linearisation((spline, residual), float((residual**2).sum()), solve, move)
 
 
 def _normal_equations(

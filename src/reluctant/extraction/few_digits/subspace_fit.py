@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
+from reluctant.fitting.least_squares import Damping, Linearisation, StepRules, least_squares
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
@@ -90,18 +91,10 @@ def fit_to_points(
     lowers the sum of squares by less than this part.
     """
     w, b = _unit_normals(network.weights[0], network.biases[0])
-    best = _with_best_outputs(w, b, points)
-    for _ in range(steps):
-        merit, weighed = _robust(best, points, huber)
-        best = _with_best_outputs(best.weights[0], best.biases[0], weighed)
-        before = merit(best)
-        moved, damping = _improved_fit(best, weighed, merit, before, damping)
-        if moved is None:
-            break
-        best = moved
-        if merit(best) > (1 - enough) * before:
-            break
-    return _norm_in_weights(best)
+    policy = Damping(damping, least=LEAST_DAMPING, refused=REFUSED_DAMPING, singular=REFUSED_DAMPING, tries=STEP_TRIES)
+    rules = StepRules(steps, policy, enough=lambda before, after: after > (1 - enough) * before)
+    start = _with_best_outputs(w, b, points)
+    return _norm_in_weights(least_squares(start, lambda at: _linearised(at, points, huber), rules).state)
 
 
 def settled_fit(network: ReLUNetwork, points: Points) -> ReLUNetwork:
@@ -124,22 +117,17 @@ def _robust(network: ReLUNetwork, points: Points, huber: float | None) -> tuple[
     return merit, Points(points.y, points.f, points.weight * softer)
 
 
-def _improved_fit(
-    network: ReLUNetwork, points: Points, merit: Callable[[ReLUNetwork], float], before: float, damping: float
-) -> tuple[ReLUNetwork | None, float]:
-    (w, _), (b, _) = network.weights, network.biases
-    solve = _step_equations(network, points)
-    for _ in range(STEP_TRIES):
-        try:
-            step = solve(damping)
-        except np.linalg.LinAlgError:
-            damping = max(10 * damping, REFUSED_DAMPING)
-            continue
-        moved = _with_best_outputs(*_unit_normals(w + step[:, :-1], b + step[:, -1]), points)
-        if merit(moved) < before:
-            return moved, max(damping / 10, LEAST_DAMPING)
-        damping = max(10 * damping, REFUSED_DAMPING)
-    return None, damping
+def _linearised(network: ReLUNetwork, points: Points, huber: float | None) -> Linearisation[ReLUNetwork, FloatArray]:
+    """Equations at this hidden layer, with the outputs that fit the weighed points best."""
+    merit, weighed = _robust(network, points, huber)
+    w, b = network.weights[0], network.biases[0]
+    centre = _with_best_outputs(w, b, weighed)
+
+    def move(step: FloatArray) -> tuple[ReLUNetwork, float]:
+        moved = _with_best_outputs(*_unit_normals(w + step[:, :-1], b + step[:, -1]), weighed)
+        return moved, merit(moved)
+
+    return Linearisation(centre, merit(centre), _step_equations(centre, weighed), move)
 
 
 def _step_equations(network: ReLUNetwork, points: Points) -> Callable[[float], FloatArray]:

@@ -20,7 +20,7 @@ from reluctant.extraction.method import Candidate, StageFailed, lifted
 from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise, Frame
 from reluctant.geometry.samples import NOISE_SAFETY
-from reluctant.health.answers import rounding_noise
+from reluctant.interface.digits import rounding_noise
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting, Oracle, Wrapper

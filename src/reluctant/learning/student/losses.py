@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from reluctant.defenses.defense import labels_of
-from reluctant.health.answers import UNIFORM_SD, answer_kind, is_one_hot, rounding_noise
-from reluctant.health.told import largest_told
-from reluctant.health.whole import Whole
+from reluctant.interface.classification import largest_told
+from reluctant.interface.digits import UNIFORM_SD, answer_kind, is_one_hot, rounding_noise
+from reluctant.interface.whole_numbers import Whole
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
 from reluctant.numerics import FloatArray

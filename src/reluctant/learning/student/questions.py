@@ -6,7 +6,6 @@ errors.
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -17,6 +16,7 @@ from reluctant.errors import BudgetExhausted, TargetError, TargetRefused, Target
 from reluctant.geometry.samples import IntArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
+from reluctant.oracles.limits import processor_time
 
 __all__ = ["FEWEST", "HELD_OUT", "TrainingData", "ask_training_data", "draw_rows", "rows_like"]
 
@@ -104,7 +104,7 @@ class _Questions:
 
     def __init__(self, oracle: Counting, rows: FloatArray, seconds: float | None) -> None:
         self.oracle, self.rows, self.seconds = oracle, rows, seconds
-        self.start, self.short, self.failed = time.process_time(), "", False
+        self.start, self.short, self.failed = processor_time(), "", False
         self.about, self.answers = np.empty(0, dtype=np.intp), list[FloatArray]()
 
     def go(self, order: IntArray) -> None:
@@ -129,7 +129,7 @@ class _Questions:
     def time_is_over(self) -> bool:
         """The first questions are asked in any case."""
         asked = len(self.about)
-        if asked and self.seconds is not None and time.process_time() - self.start > self.seconds:
+        if asked and self.seconds is not None and processor_time() - self.start > self.seconds:
             self.short = f"The time for questions was over after {asked} of {len(self.rows)} rows."
         return bool(self.short)
 

@@ -8,7 +8,6 @@ on answers that it was not trained on.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -17,17 +16,18 @@ from typing import Any, Unpack
 import numpy as np
 
 from reluctant.errors import BudgetExhausted, InvalidInput, InvalidRows, TargetError
-from reluctant.health.answers import answer_kind
-from reluctant.health.lines import ask as ask_rows
-from reluctant.health.whole import Whole, tell_whole
-from reluctant.learning.student.gradient_descent import STUDENT_SHAPES, TrainingPace, best_shape, fit_network
+from reluctant.fitting.training import TrainingPace, fit_network
+from reluctant.interface.digits import answer_kind
+from reluctant.interface.probe import ask as ask_rows
+from reluctant.interface.whole_numbers import Whole, tell_whole
 from reluctant.learning.student.losses import AnswerReading, Labels, reading_of
 from reluctant.learning.student.questions import FEWEST, TrainingData, ask_training_data, draw_rows
-from reluctant.learning.student.student_error import measure_student
+from reluctant.learning.student.student_error import measure_student, row_misfits
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator, one_blas_thread
 from reluctant.oracles import Counting, Kind, Rows
 from reluctant.oracles.keywords import OpeningKeywords
+from reluctant.oracles.limits import Clock
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, ended_by
 from reluctant.span import Subspace
@@ -139,10 +139,10 @@ def train_student(
     At most 240 more of whole numbers, where it is not known what they are.
     """
     _check_settings(rows, hidden, eps, steps, seconds)
-    time_left = _TimeLeft(seconds)
+    time_left = Clock(seconds)
     with opened_target(oracle, opening) as opened:
         run = _Trainer(opened, dict(opened.ledger.stages), eps, steps, time_left, as_generator(rng), whole)
-        return _train(run, rows, hidden, inputs, span, rng)
+        return _train(run, rows, hidden, inputs, span, rng).with_classes(opened)
 
 
 def _train(
@@ -157,24 +157,15 @@ def _train(
     given, basis = _rows_to_ask(inputs, opened), _directions(span, opened)
     opened.begin("train", rng)
     try:
-        asked = ask_training_data(opened, draw_rows(opened, rows, given, run.rng), rows, run.time.part(ASKING_SHARE))
+        asked = ask_training_data(
+            opened, draw_rows(opened, rows, given, run.rng), rows, run.time.fraction(ASKING_SHARE)
+        )
         with one_blas_thread():
             return run.train(asked, STUDENT_SHAPES if hidden is None else (tuple(hidden),), basis)
     except BudgetExhausted as error:
         return run.result(Outcome.OUT_OF_BUDGET, error=str(error))
     except TargetError as error:
         return run.result(ended_by(error, opened), error=str(error))
-
-
-class _TimeLeft:
-    """Processor time that is left."""
-
-    def __init__(self, seconds: float | None) -> None:
-        self.end = None if seconds is None else time.process_time() + seconds
-
-    def part(self, share: float = 1.0) -> float | None:
-        """So much of it, None without a limit."""
-        return None if self.end is None else share * max(0.0, self.end - time.process_time())
 
 
 @dataclass(frozen=True)
@@ -185,7 +176,7 @@ class _Trainer:
     before: dict[str, Rows]
     eps: float
     steps: int
-    time: _TimeLeft
+    time: Clock
     rng: np.random.Generator
     known: Whole | None = None
 
@@ -199,8 +190,8 @@ class _Trainer:
         whole = self.whole(asked)
         reading, within = reading_of(asked.answers, self.oracle.facts.kind, whole), Coordinates.of(asked.rows, span)
         x, targets = within(asked.rows), reading.targets(asked.answers)
-        hidden = best_shape(x, targets, reading, self.time.part(TRYING_SHARE), self.rng, shapes)
-        pace = TrainingPace(self.steps, self.time.part())
+        hidden = best_shape(x, targets, reading, self.time.fraction(TRYING_SHARE), self.rng, shapes)
+        pace = TrainingPace(self.steps, self.time.left)
         raw = fit_network(x, targets, reading.slope, hidden, reading.outputs, pace, self.rng)
         measured = measure_student(raw, reading, within(asked.held_rows), asked.held_answers, asked.again)
         missed = Outcome.OUT_OF_BUDGET if asked.short else Outcome.NOT_ACCURATE
@@ -269,3 +260,29 @@ def _rows_to_ask(inputs: FloatArray | None, oracle: Counting) -> FloatArray | No
     if len(others) < FEWEST:
         raise InvalidRows.about("inputs", got=f"{len(others)} rows that differ", expected=f"at least {FEWEST}")
     return others
+
+
+STUDENT_SHAPES: tuple[tuple[int, ...], ...] = ((64,), (64, 64), (256,))  # one hidden layer, two, and a wide one
+TRIAL_STEPS = 2_000  # of 1,000 the best ones are not the best of 8,000
+TRIAL_SHARE = 0.1  # of the rows, at most so many
+MOST_TRIAL_ROWS = 2_000
+
+
+def best_shape(
+    rows: FloatArray, targets: FloatArray, reading: AnswerReading, seconds: float | None, rng: np.random.Generator,
+    shapes: Sequence[tuple[int, ...]] = STUDENT_SHAPES,
+) -> tuple[int, ...]:  # fmt: skip
+    """Hidden widths of the best after a short training, each within its part of the time."""
+    if len(shapes) == 1:
+        return shapes[0]
+    kept = max(1, min(MOST_TRIAL_ROWS, int(TRIAL_SHARE * len(rows))))
+    each = None if seconds is None else seconds / len(shapes)
+
+    def off(hidden: tuple[int, ...]) -> float:
+        own = rng.spawn(1)[0]
+        trial = fit_network(
+            rows[kept:], targets[kept:], reading.slope, hidden, reading.outputs, TrainingPace(TRIAL_STEPS, each), own
+        )
+        return float(row_misfits(trial, reading, rows[:kept], targets[:kept]).mean())
+
+    return min(shapes, key=off)

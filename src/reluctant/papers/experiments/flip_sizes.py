@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import beta
 
 from reluctant.adversarial import Flip, flip_sign, local_linearity
 from reluctant.adversarial.flip_search import TYPICAL
@@ -61,6 +60,8 @@ class _FlipSizes:
     @property
     def corrected(self) -> float:
         """The median, less the luck of the draw."""
+        from scipy.stats import beta  # takes half a second to import
+
         law = float(np.sqrt(beta(0.5, (self.d - 1) / 2).median()))
         return self.median * law / float(np.median(self.linear))
 

@@ -1,0 +1,169 @@
+"""Commands about what a target does with its input: `health`, `span` and `flip`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import typer
+
+import reluctant as rl
+from reluctant.cli.advice import advise, advise_next, answered_range, ending, spent
+from reluctant.cli.files import check_out, check_record_path, partial_name, print_result, read_array, writing
+from reluctant.cli.options import TargetArgument, TargetOptions, opened_target, with_target_options
+from reluctant.run_record import Record
+
+if TYPE_CHECKING:
+    from reluctant.adversarial import Flip
+    from reluctant.span import Span
+
+__all__ = ["flip", "health", "span"]
+
+
+@with_target_options
+def health(target: TargetArgument, options: TargetOptions) -> int:
+    """Measure a target's interface: noise, rounding, shape, faults.
+
+    Example: reluctant health model.onnx
+    """
+    from reluctant.extraction.prospects import what_extraction_would_do
+
+    check_record_path(options.json)
+    with opened_target(options, target) as oracle:
+        found = rl.check_health(oracle, rng=options.seed)
+        record = Record.of(oracle, "health", options.seed, found.refusal is None, health=found)
+        extraction = what_extraction_would_do(found, oracle)
+    lines = [*found.sentences(), *([extraction] if extraction else []), *answered_range(record)]
+    print_result(record, options.json, [*lines, f"{record.queries} queries."])
+    advise_next(" ".join(lines), found.refusal, record, target, options)
+    return 0 if record.ok else 1
+
+
+@with_target_options
+def span(
+    target: TargetArgument,
+    options: TargetOptions,
+    labels: Annotated[
+        bool, typer.Option("--labels", help="Use labels alone: the largest output, or one output at the threshold.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the span: .npz.", show_default=False)] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="For --labels and one output; whole numbers are labels as they are, else 0.5.")
+    ] = None,
+    fine: Annotated[
+        bool, typer.Option("--fine/--coarse", help="From values: spend as many queries again on the last digits.")
+    ] = True,
+    reach: Annotated[
+        float, typer.Option(help="How far directions left out are followed to see that nothing changes, in inputs.")
+    ] = 3.0,
+    inputs: Annotated[
+        Path | None,
+        typer.Option(help="Inputs of the target's own kind, rows of a .npy file: half of what is asked is like them."),
+    ] = None,
+) -> int:
+    """Find every direction of its input that a target looks at.
+
+    All other directions are invisible to it: what changes along them changes no answer, however much it is. Works for
+    ReLU networks of any depth from values, and for smooth ones too from labels alone. With k directions of n inputs it
+    costs about k·n queries, twice that for all digits, 15·k·n in float32 and 60 to 250·k·n from labels; several outputs
+    make it cheaper. With --domain nothing outside is asked. Random inputs stand for all: a direction that matters on
+    photographs alone is missed unless --inputs has some. The margin says how clear the number of directions is: far
+    below 1 is clear. Exit status 1 if some were missed or nothing changes: what was found is written as
+    NAME.partial.npz.
+
+    Example: reluctant span model.onnx -o span.npz --precision float64
+
+    Example: reluctant span package.module:classify --dim 784 --labels --transcript answers
+    """
+    check_out(out, ".npz")
+    check_record_path(options.json)
+    given = None if inputs is None else read_array("--inputs", inputs)
+    with opened_target(options, target) as oracle:
+        found = rl.recover_span(
+            oracle, labels=labels, rng=options.seed, fine=fine, threshold=threshold, reach=reach, inputs=given
+        )  # fmt: skip
+        record = Record.of(oracle, "span", options.seed, found.ok, span=found)
+    written = _write_span(found, out)
+    print_result(record, options.json, _span_lines(found, record, written))
+    advise(found, record, target, options)
+    return 0 if found.ok else 1
+
+
+def _span_lines(found: Span, record: Record, written: Path | None) -> list[str]:
+    """What happened, how many directions, how clear that is, and what is invisible."""
+    lines = ending(found, record)
+    if found.rank and found.ok:
+        lines.append(
+            f"{found.rank} of {found.subspace.dim} directions: {found.subspace.invisible_share:.1%} invisible."
+        )
+    elif found.rank:
+        lines.append(f"{found.rank} of {found.subspace.dim} directions so far, not verified: there may be more.")
+    if found.ok and found.subspace.invisible_share:
+        lines.append(f"Margin of the rank {found.margin:.1e}, angle to the true span at most about {found.angle:.1e}.")
+    if "limits" in found.evidence:
+        lines.append(str(found.evidence["limits"]))
+    return [*lines, spent(record, written)]
+
+
+def _write_span(found: Span, out: Path | None) -> Path | None:
+    """Write the span if there is one; one that is not whole gets a name that says so."""
+    if out is None or not found.rank:
+        return None
+    path = partial_name(out, found.ok)
+    with writing("--out", path):
+        found.save(path)
+    return path
+
+
+@with_target_options
+def flip(
+    target: TargetArgument,
+    options: TargetOptions,
+    start: Annotated[Path, typer.Option("--input", "-i", help="The input to start from: a .npy file of (d,) numbers.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write the flipped input: .npy.", show_default=False)
+    ] = None,
+    network: Annotated[
+        Path | None,
+        typer.Option(
+            help="A recovered or trained network (.onnx, .npz): the step is found on it, a few rows confirm it."
+        ),
+    ] = None,
+    span: Annotated[
+        Path | None,
+        typer.Option(help="A recovered span (.npz of `reluctant span`): a gradient then costs its rank, not d."),
+    ] = None,
+    steps: Annotated[int, typer.Option(help="Gradients to take; more than one looks for a nearer flip.")] = 1,
+    threshold: Annotated[
+        float | None,
+        typer.Option(help="Where one output changes side: at 0, or at 0.5 if it is known to be a probability."),
+    ] = None,
+) -> int:
+    """Find a small change of one input that flips the target's answer.
+
+    Its sign, or the class it chooses. One gradient by questions (as many as there are inputs, and 42 to 67 more), then
+    the first flip along it. The size is given in units of 1/√d of the input's norm, in which a random network flips at
+    about 0.7. With --domain the change stays inside. Exit status 1 if nothing flipped.
+
+    Example: reluctant flip model.onnx --input x.npy -o flipped.npy --domain 0,1
+    """
+    check_record_path(options.json)
+    check_out(out, ".npy")
+    x, known = read_array("--input", start), None if network is None else rl.ReLUNetwork.load(network)
+    seen = None if span is None else rl.Subspace.load(span)
+    if span is not None and ".partial" in span.suffixes:
+        options.say(f"{span.name} is not a whole span: what it lacks is not followed, and the flip may be farther.")
+    with opened_target(options, target) as oracle:
+        found = rl.flip_sign(oracle, x, span=seen, network=known, steps=steps, threshold=threshold, rng=options.seed)
+        record = Record.of(oracle, "flip", options.seed, found.ok, flip=found)
+    if out is not None and found.x is not None:
+        with writing("--out", out):
+            np.save(out, found.x)
+    print_result(record, options.json, _flip_lines(found, record, out))
+    advise(found, record, target, options)
+    return 0 if found.ok else 1
+
+
+def _flip_lines(found: Flip, record: Record, out: Path | None) -> list[str]:
+    return [*([str(found)] if found.ok else ending(found, record)), spent(record, out if found.ok else None)]

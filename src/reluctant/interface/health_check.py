@@ -1,0 +1,266 @@
+"""The check itself: short lines at the scale of use, the same centres again, and a look far out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any, Unpack
+
+import numpy as np
+
+from reluctant.errors import InvalidInput, TargetError
+from reluctant.interface.classification import NOISE_FACTOR, STEPS, Likeness, Shape, classify_shape
+from reluctant.interface.digits import (
+    UNIFORM_SD,
+    Behind,
+    answer_kind,
+    are_labels,
+    digits_noise,
+    find_decimals,
+    format_of_whole,
+    narrowest_format,
+)
+from reluctant.interface.interface import Interface
+from reluctant.interface.probe import (
+    FINER_STEPS,
+    SECOND_DIFFERENCE_GAIN,
+    NoiseReading,
+    ShortLines,
+    ask,
+    finite_ends,
+    noise_model,
+    read_noise,
+)
+from reluctant.interface.whole_numbers import (
+    Whole,
+    all_whole,
+    are_whole,
+    change_in_steps,
+    class_columns,
+    grow,
+    tell_whole,
+)
+from reluctant.numerics import FloatArray, Noise, Rng, as_generator
+from reluctant.oracles.base import Kind
+from reluctant.oracles.keywords import OpeningKeywords
+from reluctant.oracles.ledger import Counting
+from reluctant.oracles.links import PERCENT, link_of, raw_answers
+from reluctant.oracles.open import Target, opened_target
+
+__all__ = ["check_health", "examine"]
+
+FAR_SCALES = (1e2, 1e4, 1e6)
+NOISE_SCALE = 1e4  # far enough that relative noise is seen apart from absolute noise
+UNCHANGED = 1e-9  # relative; a piecewise linear function grows a hundredfold between far scales
+ROWS_PER_LINE = 17
+
+
+def check_health(oracle: Target, *, rng: Rng = 0, lines: int = 6, **opening: Unpack[OpeningKeywords]) -> Interface:
+    """Look at a target's query interface: noise, rounding, shape, faults.
+
+    Arguments:
+        oracle: the target: an oracle, or anything that `open_oracle` takes.
+        rng: seed of all random choices.
+        lines: short lines along which it is asked, at least 2.
+        opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
+
+    Cost: 10 rows a line and, if inputs are unbounded, 7 more a line far out: 102 rows by default. A target
+    that is smooth or has creases very close to each other is asked 2 to 12 more rows a line; one that is flat around
+    all lines at most 120, to tell steps from ramps; one that answers whole numbers, alone or beside others, at most 240
+    more for each and 100, to tell labels from rounded values.
+    """
+    if lines < 2:
+        raise InvalidInput.about("lines", got=lines, expected="at least 2")
+    with opened_target(oracle, opening) as opened:
+        generator = as_generator(rng)
+        opened.begin("health", rng)
+        return examine(opened, generator, lines)
+
+
+def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: FloatArray | None = None) -> Interface:
+    """The check as a stage of a larger run, around these centres (lines, d) if they are given."""
+    before, domain = oracle.queries, oracle.facts.domain
+    with oracle.stage("health", expected=ROWS_PER_LINE * lines):
+        centres = domain.interior(rng, lines, oracle.dim) if centres is None else centres
+        with raw_answers(oracle) as told:
+            near = ShortLines.ask(oracle, rng, centres, STEPS, FINER_STEPS)
+            # The same batch again: a deterministic target may still round differently in one of another size.
+            repeated = ask(oracle, centres)
+        behind = Behind.of(np.concatenate(told), link_of(oracle), ratios=oracle.facts.reference) if told else None
+        far = _ask_far(oracle, rng, near) if domain.is_space else {}
+        whole = _whole(oracle, rng, near, far, repeated)
+        readable = behind is None or not (behind.too_coarse or behind.next_to_one)
+        in_steps = readable and change_in_steps(partial(ask, oracle), near)
+    health = _summarise(near, repeated, far, behind, whole, in_steps, oracle.queries - before)
+    health = replace(health, recast=oracle.facts.recast, **_other_labels(health, near, far))
+    if health.answers is not Kind.LABELS and behind is None:
+        with oracle.stage("health"):
+            columns = class_columns(oracle, _nearby(near, far), [near, *far.values()], rng, total=_total(health))
+        health = replace(health, class_columns=columns, queries=oracle.queries - before)
+    return health if domain.is_space else replace(health, largest_scale=None)
+
+
+def _ask_far(oracle: Counting, rng: np.random.Generator, near: ShortLines) -> dict[float, ShortLines]:
+    """Lines through the same centres, each far scale further out, as far as they are answered."""
+    found = {}
+    for scale in FAR_SCALES:
+        steps = near.steps[-2:] if scale == NOISE_SCALE else ()  # as fine as was needed near the origin
+        finer = tuple(step for step in FINER_STEPS if steps and step < steps[-1])
+        try:
+            found[scale] = ShortLines.ask(oracle, rng, scale * near.centres, steps, finer)
+        except TargetError:
+            break
+    return found
+
+
+def _summarise(
+    near: ShortLines, repeated: FloatArray, far: dict[float, ShortLines], behind: Behind | None, whole: Whole | None,
+    in_steps: bool, queries: int,
+) -> Interface:  # fmt: skip
+    scores = whole is Whole.SCORES
+    near_noise, far_noise = _near_reading(near, behind, scores), _far_reading(far)
+    shape, off = _shape(near, near_noise, behind, in_steps), NOISE_FACTOR * near_noise.sd if near_noise else 0.0
+    off = 0.0 if shape is Shape.UNCLEAR else off  # noise that hides everything else would explain everything
+    sd, curved = near_noise.sd if near_noise else None, shape is Shape.SMOOTH
+    like = Likeness.of(near, far, sd, off, linked=behind is not None, curved=curved, scores=scores)
+    shape = _read_shape(shape, like.answers, scores)
+    decimals = 0 if scores else find_decimals(near.answers)
+    return Interface(
+        shape=shape,
+        deterministic=np.array_equal(repeated, near.at_centres, equal_nan=True),
+        fresh_noise=_fresh_noise(near, repeated),
+        noise=noise_model(near_noise, far_noise) if near_noise else Noise(float("nan"), float("nan")),
+        readings=tuple(reading for reading in (near_noise, far_noise) if reading),
+        spread=_spread(near.finite_answers),
+        decimals=decimals,
+        number_format=_number_format(near, far, decimals),
+        nonfinite=sum(_nonfinite_rows(answers) for answers in (near.answers, repeated, *_answers(far))),
+        largest_scale=_largest_answered(far),
+        constant_beyond=None if shape is Shape.CONSTANT else _constant_beyond(near, far, off),
+        queries=queries,
+        behind=behind,
+        whole=whole,
+        in_steps=shape is Shape.PIECEWISE_CONSTANT and in_steps,
+        **vars(like),
+    )
+
+
+def _largest_answered(far: dict[float, ShortLines]) -> float:
+    return max([1.0, *(scale for scale, lines in far.items() if np.isfinite(lines.answers).all())])
+
+
+def _read_shape(shape: Shape, kind: Kind, scores: bool) -> Shape:
+    """The shape of answers by what they are: labels have steps, and scores have values that their rounding hides."""
+    if kind is Kind.LABELS and shape is not Shape.CONSTANT:
+        return Shape.PIECEWISE_CONSTANT
+    return Shape.UNCLEAR if scores and shape is Shape.PIECEWISE_CONSTANT else shape
+
+
+def _other_labels(health: Interface, near: ShortLines, far: dict[float, ShortLines]) -> dict[str, Any]:
+    """What is to be told of answers that are all the same near by, and others far out; labels are not constant then."""
+    every = np.concatenate([near.answers, *_answers(far)])
+    alike = health.shape is Shape.CONSTANT and health.whole is not Whole.SCORES
+    if not (alike and are_labels(every) and np.ptp(every, axis=0).max() > 0):
+        return {"others_far": health.shape is Shape.CONSTANT and _differ(every)}
+    return {"shape": Shape.PIECEWISE_CONSTANT, "constant_beyond": _constant_beyond(near, far, 0.0)}
+
+
+def _differ(answers: FloatArray) -> bool:
+    """True of finite answers that are not all the same."""
+    finite = answers[np.isfinite(answers).all(axis=1)]
+    return bool(len(finite) and np.ptp(finite, axis=0).max() > UNCHANGED * np.abs(finite).max())
+
+
+def _whole(
+    oracle: Counting, rng: np.random.Generator, near: ShortLines, far: dict[float, ShortLines], repeated: FloatArray
+) -> Whole | None:
+    """What whole numbers are; None of other answers, and of two of them. Those that differ each time do not tell."""
+    if not are_whole(near.answers) or not all(map(all_whole, _answers(far))):
+        return None
+    if NOISE_SCALE in far and max(far) > NOISE_SCALE:
+        inner, outer = far[NOISE_SCALE].at_centres, far[max(far)].at_centres
+        if are_whole(outer) and grow(inner, outer, max(far) / NOISE_SCALE):
+            return Whole.SCORES
+    if answer_kind(near.answers) is not Kind.LABELS:
+        return None
+    rows, answers = finite_ends(_nearby(near, far))
+    same = np.array_equal(repeated, near.at_centres)
+    return tell_whole(partial(ask, oracle), rows, answers, rng) if same else Whole.UNTOLD
+
+
+def _nearby(near: ShortLines, far: dict[float, ShortLines]) -> list[ShortLines]:
+    """Lines that whole numbers are told by: near, and not too far out to be halved."""
+    beyond = far.get(FAR_SCALES[0])
+    return [near] if beyond is None else [near, beyond]
+
+
+def _total(health: Interface) -> float | None:
+    """What all outputs add up to; None of values."""
+    if health.answers is not Kind.PROBABILITIES:
+        return None
+    return PERCENT if health.percent else 1.0
+
+
+def _number_format(near: ShortLines, far: dict[float, ShortLines], decimals: int | None) -> str:
+    """The narrowest; of whole numbers by all of them, for small ones fit any."""
+    if decimals != 0:
+        return narrowest_format(near.answers)
+    return format_of_whole(np.concatenate([near.answers, *_answers(far)]))
+
+
+def _answers(far: dict[float, ShortLines]) -> list[FloatArray]:
+    return [lines.answers for lines in far.values()]
+
+
+def _nonfinite_rows(answers: FloatArray) -> int:
+    return int((~np.isfinite(answers).all(axis=1)).sum())
+
+
+def _spread(finite: FloatArray) -> float:
+    """Deviation of the answers, NaN without one; infinite if they are close to the largest number."""
+    with np.errstate(over="ignore"):
+        return float(finite.std(axis=0).max()) if len(finite) else float("nan")
+
+
+def _fresh_noise(near: ShortLines, repeated: FloatArray) -> float:
+    difference = repeated[near.sound] - near.at_centres[near.sound]
+    return float(np.sqrt(np.mean(difference**2) / 2)) if difference.size else float("nan")
+
+
+def _near_reading(near: ShortLines, behind: Behind | None, scores: bool) -> NoiseReading | None:
+    if not near.sound.any():
+        return None
+    reading = read_noise(near, 1.0)
+    rounding = max(digits_noise(near.answers), 0.0 if behind is None else behind.noise, UNIFORM_SD if scores else 0.0)
+    return replace(reading, sd=max(reading.sd, rounding))
+
+
+def _far_reading(far: dict[float, ShortLines]) -> NoiseReading | None:
+    lines = far.get(NOISE_SCALE)
+    return read_noise(lines, NOISE_SCALE) if lines is not None and lines.sound.all() else None
+
+
+def _shape(near: ShortLines, noise: NoiseReading | None, behind: Behind | None, in_steps: bool) -> Shape:
+    sound = near.sound
+    if noise is None or 2 * sound.sum() < len(sound) or (behind is not None and behind.too_coarse):
+        return Shape.UNCLEAR
+    if in_steps:
+        return Shape.PIECEWISE_CONSTANT
+    change = np.abs(near.ahead[1][sound] - near.at_centres[sound]).max(axis=1)
+    sd = noise.sd * SECOND_DIFFERENCE_GAIN
+    return classify_shape(near.second_differences, change, sd, near.finite_answers)
+
+
+def _constant_beyond(near: ShortLines, far: dict[float, ShortLines], noise: float) -> float | None:
+    """Smallest scale from which answers at the same rays stay the same but for noise, all the way out."""
+    by_scale = {1.0: near.at_centres} | {scale: lines.at_centres for scale, lines in far.items()}
+    scales = sorted(by_scale)
+    start = None
+    for inner, outer in zip(reversed(scales[:-1]), reversed(scales[1:]), strict=True):
+        size = np.abs(by_scale[outer]).max()
+        with np.errstate(invalid="ignore"):  # inf - inf is NaN, which is a change
+            unchanged = np.abs(by_scale[outer] - by_scale[inner]) <= max(UNCHANGED * size, noise)
+        if not unchanged.all():
+            break
+        start = inner
+    return start

@@ -1,0 +1,48 @@
+"""Diagnoses are data; the catalogue has a text for each slug and each purpose, and an edge writes the remedies."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from reluctant.cli.advice import as_command
+from reluctant.messages import Diagnosis, Remedy, as_python
+from reluctant.messages.catalogue import PURPOSES, TEXTS
+
+READ = Diagnosis("non-finite", remedies=(Remedy("read-link", "open", {"link": "softmax", "percent": True}),))
+
+
+def test_a_remedy_is_written_by_the_edge():
+    assert "rl.open_oracle(..., link='softmax', percent=True)" in str(READ)
+    assert "--link softmax --percent" in READ.text(as_command)
+    assert "--" not in str(READ)
+
+
+def test_a_value_that_only_the_user_knows_stays_open():
+    remedy = Remedy("give-domain", "extract", {"domain": None})
+    assert as_python(remedy) == "rl.extract(..., domain=...)"
+    assert as_command(remedy) == "reluctant extract --domain LOW,HIGH"
+
+
+def test_what_happened_comes_without_remedies():
+    assert str(READ).startswith(READ.happened)
+    assert str(READ.without_remedies()) == READ.happened
+
+
+def test_a_diagnosis_is_plain_data():
+    assert json.loads(json.dumps(READ.to_dict())) == READ.to_dict()
+
+
+@pytest.mark.parametrize("slug", TEXTS)
+def test_every_entry_renders_with_its_example(slug):
+    entry = TEXTS[slug]
+    found = Diagnosis(slug, entry.example or {}, entry.remedies)
+    assert found.happened.endswith(".")
+    assert "{" not in str(found)
+    assert "--" not in str(found)
+
+
+@pytest.mark.parametrize("purpose", PURPOSES)
+def test_every_purpose_has_room_for_the_call(purpose):
+    assert "{call}" in PURPOSES[purpose]
