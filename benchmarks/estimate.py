@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reluctant.estimation import Estimate, estimate
-from reluctant.estimation.cost_model import (
+from reluctant.estimation.cost import fitted
+from reluctant.estimation.formulas import (
     ANY_DEPTH,
     DEPTH_THREE,
     DEPTH_TWO,
@@ -17,9 +18,9 @@ from reluctant.estimation.cost_model import (
     LABELS_ONLY,
     ROUNDED_FLOAT32,
     STEADY_NOISE,
-    CostModel,
+    CostFormula,
 )
-from reluctant.estimation.regimes import fitted
+from reluctant.estimation.measurements import parameters
 from reluctant.report.numbers import bytes_, count, duration
 
 MODELS = (DEPTH_TWO, DEPTH_THREE, ANY_DEPTH, STEADY_NOISE, FLOAT32_DIGITS, ROUNDED_FLOAT32, LABELS_ONLY)
@@ -65,11 +66,11 @@ def model_table() -> Table:
     return head, [model_row(model) for model in MODELS]
 
 
-def model_row(model: CostModel) -> tuple[str, ...]:
+def model_row(model: CostFormula) -> tuple[str, ...]:
     fit = fitted(model)
     terms = (f"{size:.3g} × {what}" for size, what in zip(fit.sizes, COUNTS[model], strict=True))
     usual, most = [error.usual for error in fit.errors], max(error.most for error in fit.errors)
-    largest = max(fit.points, key=lambda point: point.parameters)
+    largest = max(fit.points, key=lambda point: parameters(point.widths))
     shapes = {(point.widths, point.answers) for point in fit.points}
     between = f"{min(usual):+.1%} to {max(usual):+.1%}"
     return model.name, ", ".join(terms), str(len(shapes)), largest.shape, between, f"{most:+.0%}"

@@ -18,8 +18,8 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.results import read_results  # noqa: E402
 
+from reluctant.estimation.cost import OPERATIONS_A_WEIGHT  # noqa: E402
 from reluctant.estimation.measurements import DECIMALS, FLOAT32, NOISE  # noqa: E402
-from reluctant.estimation.regimes import OPERATIONS_A_WEIGHT  # noqa: E402
 
 MEASURED = ROOT / "src" / "reluctant" / "estimation" / "measured.json"
 EXACT = (
@@ -57,7 +57,7 @@ def point(name: str, row: Row, source: str, asked: str) -> Row:
     return {
         "name": name, "widths": widths, "answers": asked, "networks": row["networks"], "ok": row["ok"],
         "queries": round(queries), "most_queries": round(most), "out": row.get("out", row.get("out_max")),
-        "most_out": row.get("out_max"), "source": source, "memory": on_host, "why": row.get("why", ""),
+        "most_out": row.get("out_max"), "source": source, "memory": on_host,
     }  # fmt: skip
 
 

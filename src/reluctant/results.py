@@ -9,7 +9,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Self
 
-from reluctant.errors import LinkMismatch, NonFiniteAnswer, NotRecovered, TargetError
+from reluctant._notebook import html_table
+from reluctant.errors import NotRecovered
 from reluctant.messages.catalogue import of_outcome
 from reluctant.messages.diagnosis import Diagnosis
 from reluctant.networks import ReLUNetwork
@@ -18,7 +19,7 @@ from reluctant.oracles.base import Oracle
 from reluctant.oracles.ledger import Rows
 from reluctant.oracles.links import link_of, written_link
 
-__all__ = ["UNSETTLED", "Ended", "Outcome", "Result", "ended_by"]
+__all__ = ["UNSETTLED", "Ended", "Outcome", "Result"]
 
 
 class Outcome(Enum):
@@ -105,14 +106,6 @@ OPEN = frozenset(
 UNSETTLED = frozenset(outcome.slug for outcome in OPEN)  # as records have them: they say nothing of a longer run
 
 
-def ended_by(error: TargetError, oracle: Oracle) -> Outcome:
-    """The outcome of a run that an error of the target ended; saturated probabilities and wrong links are its own."""
-    if isinstance(error, LinkMismatch):
-        return Outcome.WRONG_LINK
-    saturated = isinstance(error, NonFiniteAnswer) and oracle.facts.saturates
-    return Outcome.OUT_OF_REACH if saturated else Outcome.TARGET_FAILED
-
-
 class Ended(ABC):
     """What every result of a method has: how and where it ended, the numbers that decided, rows by stage."""
 
@@ -143,6 +136,16 @@ class Ended(ABC):
             return self
         where = f" (stage: {self.stage})" if self.stage else ""
         raise NotRecovered(f"{self.diagnosis}{where} {self.queries} queries were spent.", result=self)
+
+    @abstractmethod
+    def shown_facts(self) -> dict[str, object]:
+        """What a notebook shows of it, besides how it ended and what it cost."""
+
+    def _repr_html_(self) -> str:
+        by_stage = {stage: rows.queries for stage, rows in self.rows.items()}
+        facts = {"queries": self.queries, "by stage": by_stage, "ended in": None if self.ok else self.stage}
+        ending = {"what happened": str(self.diagnosis), "error": self.evidence.get("error")}
+        return html_table(f"{type(self).__name__}: {self.outcome.slug}", {**self.shown_facts(), **facts, **ending})
 
     def ending(self) -> dict[str, Any]:
         """The shared part as plain data."""
@@ -216,6 +219,10 @@ class Result(Ended):
             **self.ending(),
             "network": shape and shape | {"skip": network is not None and network.skip is not None},
         }
+
+    def shown_facts(self) -> dict[str, object]:
+        """The network."""
+        return {"network" if self.ok else "network, not verified": self.network}
 
     def __repr__(self) -> str:
         return f"Result({self.outcome.slug}, {self.network!r}, queries={self.queries})"

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reluctant as rl
-from reluctant.estimation.cost_model import (
+from reluctant.estimation.cost import fitted
+from reluctant.estimation.formulas import (
     ANY_DEPTH,
     DEPTH_THREE,
     DEPTH_TWO,
@@ -16,14 +17,14 @@ from reluctant.estimation.cost_model import (
     LABELS_ONLY,
     ROUNDED_FLOAT32,
     STEADY_NOISE,
+    formula_for,
 )
-from reluctant.estimation.measurements import measured_runs
-from reluctant.estimation.regimes import fitted, model_for
+from reluctant.estimation.measurements import measured_points
 from reluctant.testing import in_float32, planted
 from reluctant.testing.faults import rounded
 
 MODELS = (DEPTH_TWO, DEPTH_THREE, ANY_DEPTH, FLOAT32_DIGITS, ROUNDED_FLOAT32, STEADY_NOISE, LABELS_ONLY)
-POINTS = tuple(point for point in measured_runs().points if not point.answers.between)
+POINTS = tuple(point for point in measured_points() if not point.answers.between)
 VERIFICATION_STEPS = (
     100  # rows that verification may ask less after a larger network: points are a share of what is spent
 )
@@ -97,7 +98,7 @@ def test_a_large_network_costs_one_answer_a_parameter():
 
 def test_every_point_belongs_to_one_model():
     assert sum(len(fitted(model).points) for model in MODELS) == len(POINTS)
-    assert {model_for(point.widths, point.answers) for point in POINTS} == set(MODELS)
+    assert {formula_for(point.widths, point.answers) for point in POINTS} == set(MODELS)
 
 
 inputs, neurons, outputs = st.integers(1, 4000), st.integers(1, 3000), st.integers(1, 20)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import reluctant as rl
 from reluctant.errors import InvalidInput
-from reluctant.estimation.measurements import measured_runs
+from reluctant.estimation.cost import Fit, fitted, transcript_bytes
+from reluctant.estimation.formulas import DEPTH_TWO
+from reluctant.estimation.measurements import Answers, measured_points, measured_speeds
 
 
 def test_time_and_money_follow_from_the_rows():
@@ -29,12 +30,11 @@ def test_arithmetic_and_transcript():
     found = rl.estimate((784, 128, 10), flops=1e12)
     assert found.arithmetic == {"the speed given": pytest.approx(2 * 101_770 * found.queries.expected / 1e12)}
     assert found.transcript == pytest.approx(96 * found.queries.expected)
-    assert set(rl.estimate("784-128-1").arithmetic) == set(measured_runs().speeds)
+    assert set(rl.estimate("784-128-1").arithmetic) == set(measured_speeds())
 
 
 def test_a_transcript_is_as_large_as_that(tmp_path):
     """A run with a transcript beside the estimate of its own rows."""
-    from reluctant.estimation.regimes import transcript_bytes
     from reluctant.testing import planted
 
     with rl.open_oracle(planted((20, 10, 3)), transcript=tmp_path / "kept") as oracle:
@@ -45,8 +45,6 @@ def test_a_transcript_is_as_large_as_that(tmp_path):
 
 def test_a_transcript_of_labels_is_as_large_as_that(tmp_path):
     """A label is one answer, however many classes there are."""
-    from reluctant.estimation.measurements import Answers
-    from reluctant.estimation.regimes import transcript_bytes
     from reluctant.testing import planted
 
     network, rows = planted((12, 4, 3)), np.random.default_rng(0).standard_normal((5000, 12))
@@ -71,14 +69,12 @@ def test_a_label_is_one_answer():
 
 def test_over_expected_is_of_what_was_measured():
     """Positive where a run took more than a model says that has not seen its shape."""
-    from reluctant.estimation.regimes import fitted, model_for
-
     nearest = rl.estimate("32-32-1").neighbours[0]
-    point, fit = nearest.point, fitted(model_for((32, 32, 1), measured_runs().points[0].answers))
-    without = fit.model.fitted([other for other in fit.points if other.widths != point.widths])
+    point = nearest.point
+    without = Fit(DEPTH_TWO, tuple(each for each in fitted(DEPTH_TWO).points if each.widths != point.widths))
     assert point.shape == "32-32-1"
-    assert nearest.over_expected == pytest.approx(point.queries / without.rows(point.widths, point.answers) - 1)
-    assert nearest.to_dict()["over expected"] == nearest.over_expected
+    assert nearest.usual == pytest.approx(point.queries / without.rows(point.widths, point.answers) - 1)
+    assert nearest.to_dict()["over expected"] == nearest.usual
 
 
 def test_rounded_float32_costs_more_than_rounded_float64():
@@ -103,7 +99,7 @@ def test_labels_are_the_same_behind_a_link():
 
 
 def test_memory_is_that_of_measured_runs():
-    for point in measured_runs().points:
+    for point in measured_points():
         if point.memory is not None:
             assert rl.estimate(point.widths).memory == pytest.approx(point.memory, rel=0.3)
     assert rl.estimate("20-10-10-1").memory is None
@@ -177,14 +173,7 @@ def test_neighbours_are_measured_and_near():
     found = rl.estimate("784-120-1")
     assert found.neighbours[0].point.shape == "784-128-1"
     assert len({neighbour.point.shape for neighbour in found.neighbours}) == 3
-    assert all(abs(neighbour.over_expected) < 0.01 for neighbour in found.neighbours)
-
-
-def test_a_shape_that_was_tried_in_vain_is_told(monkeypatch):
-    tried = replace(measured_runs().points[0], widths=(3072, 40_000, 1), networks=1, ok=0, why="the line hid a neuron")
-    monkeypatch.setattr("reluctant.estimation.attack_cost.failed_tries", lambda model: (tried,))
-    found = rl.estimate("3072-40000-1")
-    assert "3072-40000-1 was tried and not recovered (the line hid a neuron)" in str(found.trust)
+    assert all(abs(neighbour.usual) < 0.01 for neighbour in found.neighbours)
 
 
 def test_success_counts_those_that_failed():

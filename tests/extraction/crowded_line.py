@@ -47,7 +47,7 @@ def seen_on_the_line(
     rng = np.random.default_rng(0)
     oracle = rl.open_oracle(lambda x: true(x) + sd * rng.standard_normal((len(x), 1)), dim=DIM)
     noise, drawn = DistanceNoise(3 * sd, sd), np.random.default_rng(LINE)
-    on_line, regions = neurons_on_a_line(oracle, noise, drawn)
+    on_line, regions = neurons_on_a_line(oracle, noise, drawn, lines=5)
     return oracle, grow_scaffold(oracle, on_line, regions, directions, noise, drawn), regions, noise
 
 

@@ -11,7 +11,7 @@ import pytest
 import reluctant as rl
 from reluctant.errors import OutsideDomain
 from reluctant.extraction.any_depth.kinks import KinkStore
-from reluctant.extraction.attempts import ExtractionRun
+from reluctant.extraction.attempts import Extraction
 from reluctant.extraction.depth_two.line import _unresolved, neurons_on_a_line
 from reluctant.extraction.few_digits.view import look_from
 from reluctant.extraction.method import StageFailed
@@ -57,7 +57,7 @@ def test_steps_of_stairs_do_not_meet() -> None:
     with pytest.raises(StageFailed, match="do not meet"):
         KinkStore(stairs, DIM, FINE, rng).scan_random(1)
     with pytest.raises(StageFailed, match="told apart"):
-        neurons_on_a_line(rl.open_oracle(stairs, dim=DIM), FINE, rng)
+        neurons_on_a_line(rl.open_oracle(stairs, dim=DIM), FINE, rng, lines=5)
 
 
 def test_weights_of_answers_without_noise_can_be_squared() -> None:
@@ -72,16 +72,16 @@ def test_nothing_to_compare_with_gives_infinity() -> None:
 
 
 def test_rows_of_nan_are_a_failed_attempt(monkeypatch) -> None:
-    def attempt(self, *args):
-        self.oracle.query(np.full((1, 6), np.nan))
+    def attempt(self, place, *args):
+        place.oracle.query(np.full((1, 6), np.nan))
 
-    monkeypatch.setattr(ExtractionRun, "attempt", attempt)
+    monkeypatch.setattr(Extraction, "attempt", attempt)
     found = rl.extract(rl.open_oracle(planted((6, 5, 1), 0)), attempts=2)
     assert not found.ok
     assert all("NaN" in failure for failure in found.evidence["failures"])
 
 
 def test_rows_outside_a_domain_are_told(monkeypatch) -> None:
-    monkeypatch.setattr(ExtractionRun, "attempt", lambda self, *args: self.oracle.query(np.full((1, 6), 9.0)))
+    monkeypatch.setattr(Extraction, "attempt", lambda self, place, *args: place.oracle.query(np.full((1, 6), 9.0)))
     with pytest.raises(OutsideDomain):
         rl.extract(rl.open_oracle(planted((6, 5, 1), 0), domain=(-1, 1)))

@@ -45,7 +45,7 @@ def test_another_line_shows_what_the_first_hides(seed: int) -> None:
     oracle, known, _, noise = grown(true)
     assert known.neurons == NEURONS - 2
     before = oracle.queries
-    found = seen_from_another_line(oracle, known, noise, np.random.default_rng(seed))
+    found = seen_from_another_line(oracle, known, noise, np.random.default_rng(seed), lines=5)
     assert oracle.queries - before < ROWS * NEURONS
     assert found.neurons == len(found.along_sd) == NEURONS
     assert (np.diff(found.positions) > 0).all()
@@ -57,7 +57,7 @@ def test_another_line_shows_what_the_first_hides(seed: int) -> None:
 def test_what_is_known_well_stays_as_it_is() -> None:
     true = planted((DIM, NEURONS, 1), 6, bias=0.5)
     oracle, known, _, noise = grown(true)
-    found = seen_from_another_line(oracle, known, noise, np.random.default_rng(1))
+    found = seen_from_another_line(oracle, known, noise, np.random.default_rng(1), lines=5)
     assert found.neurons == NEURONS
     assert (found.weight_sd <= known.weight_sd).all()
     off, which = cKDTree(true_weights(true, found)).query(found.network.weights[0])
@@ -93,11 +93,11 @@ def test_witnesses_tell_that_a_neuron_is_missing_before_the_main_pass() -> None:
     base = choose_base_points(without(known, weakest), regions, noise, np.random.default_rng(2))
     before = oracle.queries
     with pytest.raises(StageFailed, match="witnesses") as failed:
-        measure_gradients(oracle, without(known, weakest), base, noise, np.random.default_rng(3))
+        measure_gradients(oracle, without(known, weakest), base, noise, np.random.default_rng(3), repairs=6)
     assert failed.value.stage == "witnesses"
     assert oracle.queries - before == 5 * (len(base) + 16)
     base = choose_base_points(known, regions, noise, np.random.default_rng(2))
-    measure_gradients(oracle, known, base, noise, np.random.default_rng(3))
+    measure_gradients(oracle, known, base, noise, np.random.default_rng(3), repairs=6)
 
 
 @pytest.mark.parametrize("inputs", sweep([1, 2, 9], fast=[1]))

@@ -50,7 +50,7 @@ def test_numbers_drawn_beside_the_target_follow_the_generator() -> None:
 )  # creases of the first line are too close to each other
 def test_a_line_that_a_few_creases_spoil_is_not_the_last(network: int) -> None:
     oracle, rng = rl.open_oracle(planted((20, 600, 1), 77_000 + network, bias=1.0)), np.random.default_rng(network)
-    found, regions = neurons_on_a_line(oracle, DistanceNoise(5e-15, 5e-15), rng)
+    found, regions = neurons_on_a_line(oracle, DistanceNoise(5e-15, 5e-15), rng, lines=5)
     assert (found.neurons, len(regions)) == (600, 601)
     assert 10 * 600 < oracle.queries < 12 * 600  # two lines
 

@@ -7,7 +7,7 @@ import pytest
 
 import reluctant as rl
 from reluctant.extraction.bounded.anchor import AnchorModel, BoundedTarget
-from reluctant.extraction.bounded.exploration import FIRST_GATE, _PointBatch
+from reluctant.extraction.bounded.exploration import _PointBatch
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles.adapters.callable import LINK_FUNCTIONS
@@ -54,7 +54,7 @@ def test_a_neuron_that_changes_what_was_explained_is_refused() -> None:
     rows = np.random.default_rng(1).uniform(-1, 1, (20, 3))
     batch, right = _PointBatch(inside, rows), AnchorModel.affine(np.zeros(3), np.zeros(1), np.eye(3)[:1], 1e-15)
     wrong = AnchorModel.affine(np.zeros(3), np.zeros(1), np.ones((1, 3)), 1e-15)
-    assert not len(batch.loud(right, FIRST_GATE))
+    assert not len(batch.loud(right, inside.settings.neuron_error))
     none = np.empty(0, dtype=int)
     batch.check_still_quiet(right, right, none)
     batch.check_still_quiet(wrong, wrong, none)  # nothing was explained before

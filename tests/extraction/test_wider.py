@@ -8,7 +8,7 @@ from reluctant.audit import audit
 from reluctant.audit.recovered import is_copy
 from reluctant.domains import Domain
 from reluctant.extraction import attempts
-from reluctant.extraction.attempts import ExtractionRun
+from reluctant.extraction.candidate_check import CheckedNetwork
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles.adapters.callable import LINK_FUNCTIONS
 from reluctant.results import Outcome
@@ -135,7 +135,7 @@ def test_where_the_budget_ends_in_a_wider_box_the_first_network_stays() -> None:
 
 def test_one_that_errs_inside_its_box_is_held_against_typical_inputs_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Close inside a small box, and missing neurons outside: it is no close copy."""
-    monkeypatch.setattr(ExtractionRun, "doubt", lambda run: run.evidence["verification"])
+    monkeypatch.setattr(CheckedNetwork, "doubt", property(lambda found: found.verification))
     true = steep(7, 20)
     found = rl.extract(opened(true), rng=7, attempts=1)
     assert found.outcome is Outcome.UNVERIFIED

@@ -5,8 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from reluctant.errors import TimeExhausted
 from reluctant.fitting.least_squares import Damping, End, Linearisation, Parts, StepRules, least_squares
 from reluctant.numerics import FloatArray
+from reluctant.oracles.limits import Limit
 
 T = np.linspace(0, 1, 30)
 TRUE = np.array([1.5, -2.0])
@@ -100,10 +102,11 @@ def test_not_a_number_is_never_accepted() -> None:
     assert (found.state, found.end) == (0, End.REFUSED)
 
 
-def test_a_deadline_is_looked_at_before_every_step() -> None:
-    looks = iter([False, False, True])
-    found = least_squares(0, ladder([4.0, 3.0, 2.0, 1.0], []), StepRules(5), stopped=lambda: next(looks))
-    assert (found.state, found.steps, found.end) == (2, 2, End.STOPPED)
+def test_a_limit_is_looked_at_before_every_step() -> None:
+    tried: list[float] = []
+    with Limit(seconds=0.0).running(), pytest.raises(TimeExhausted):
+        least_squares(0, ladder([2.0, 1.0], tried), StepRules(5))
+    assert not tried
 
 
 def test_without_steps_the_start_is_the_answer() -> None:

@@ -29,7 +29,7 @@ from reluctant.adversarial.gradient_source import (
 )
 from reluctant.adversarial.ray import ASKED_AGAIN, PROBE_ROWS, RAY_ROWS
 from reluctant.domains import Domain
-from reluctant.errors import BudgetExhausted, InvalidInput, NonFiniteAnswer, TargetError
+from reluctant.errors import InvalidInput
 from reluctant.geometry.gradients import GRADIENT_ROWS
 from reluctant.interface.digits import (
     answer_kind,
@@ -47,6 +47,7 @@ from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.links import link_of
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome
+from reluctant.run import Run
 
 __all__ = [
     "CONSTANT_REASON",
@@ -213,20 +214,19 @@ def _on_target(
     start, basis = checked_input(x, opened.dim, opened.facts.domain), checked_basis(span, opened.dim)
     checked_threshold(threshold, opened.outputs, linked=opened.facts.saturates)
     copy = None if network is None else NetworkCopy.of(network, opened, threshold)
-    opened.begin("flip", rng)
-    before = dict(opened.ledger.stages)
-    try:
+    never = Outcome.NON_FINITE  # also where probabilities saturate: the reason says what to do
+    run = Run[None].begin(opened, "flip", rng, None, non_finite=never, saturated=never)
+
+    def work() -> Flip:
         if copy is None:
-            flip = _by_questions(opened, start, basis, steps, threshold, as_generator(rng))
-        else:
-            flip = _by_network(opened, start, copy, steps)
-    except BudgetExhausted as error:
-        flip = Flip(Outcome.OUT_OF_BUDGET, start, evidence={"error": str(error)})
-    except NonFiniteAnswer as error:
-        flip = Flip(Outcome.NON_FINITE, start, evidence={"error": str(error), **without_link_reason(opened)})
-    except TargetError as error:
-        flip = Flip(Outcome.TARGET_FAILED, start, evidence={"error": str(error)})
-    return replace(flip, rows=opened.ledger.since(before), stage=opened.ledger.last_stage)
+            return _by_questions(opened, start, basis, steps, threshold, as_generator(rng))
+        return _by_network(opened, start, copy, steps)
+
+    def cut_short(outcome: Outcome) -> Flip:
+        reason = without_link_reason(opened) if outcome is Outcome.NON_FINITE else {}
+        return Flip(outcome, start, evidence=run.evidence | reason)
+
+    return replace(run.finish(work, cut_short), rows=run.spent(), stage=run.stage)
 
 
 def _on_network(

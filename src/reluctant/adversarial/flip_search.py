@@ -82,6 +82,13 @@ class Flip(Ended):
         threshold = self.evidence.get("threshold")
         return "The sign changes" if threshold is None else f"The answer crosses {threshold:g}"
 
+    def shown_facts(self) -> dict[str, object]:
+        """The change, and its size."""
+        if self.x is None:
+            return {}
+        change = self._sign() if self.classes is None else "class {} to class {}".format(*self.classes)
+        return {"change": change, "relative size": self.relative_size, "times √d": self.scaled_size}
+
     def __str__(self) -> str:
         if not self.ok:
             return str(self.outcome)

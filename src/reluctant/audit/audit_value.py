@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from reluctant._notebook import html_table
 from reluctant.audit.assumed import assumed
 from reluctant.audit.expected import expected
 from reluctant.audit.known import Known
@@ -98,6 +99,16 @@ class Audit:
         from reluctant.audit.record_entries import make_record
 
         return make_record(self)
+
+    def _repr_html_(self) -> str:
+        verdict = self.verdict
+        facts = {
+            "leaks": list(verdict.leaks) or "none found",
+            "not settled": list(verdict.unsettled),
+            "queries": f"{self.queries:,} of {self.budget:,}",
+            "steps": {step.step: str(step.state) for step in self.steps},
+        }
+        return html_table(f"Audit: {verdict.level}", facts)
 
     @property
     def outputs(self) -> int:

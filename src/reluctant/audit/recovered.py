@@ -9,7 +9,7 @@ import numpy as np
 
 from reluctant.audit.closeness import is_close
 from reluctant.audit.copy_facts import CopyMethod
-from reluctant.estimation.attack_cost import PER_PRICE
+from reluctant.estimation.cost import PER_PRICE
 from reluctant.learning.student.student_error import HeldOutError
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link

@@ -1,6 +1,5 @@
-"""What an attack would cost, for a shape that nobody has run: a model of the method's rows, fitted to measured runs."""
+"""What an attack would cost, for a shape that nobody has run: a formula a method, fitted to measured runs."""
 
-from reluctant.estimation.attack_cost import Estimate, Neighbour, Trust, estimate
-from reluctant.estimation.cost_model import Range
+from reluctant.estimation.cost import Estimate, Range, Trust, estimate
 
-__all__ = ["Estimate", "Neighbour", "Range", "Trust", "estimate"]
+__all__ = ["Estimate", "Range", "Trust", "estimate"]

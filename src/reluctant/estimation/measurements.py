@@ -1,8 +1,6 @@
-"""What a cost model is fitted to: shapes as they are written (784-128-1), how much an answer tells (all digits of
-float64, fewer, or a label alone), and the measured points.
+"""Measured runs: shapes as they are written (784-128-1), how much an answer tells, and the rows that a shape took.
 
-The points are part of the package, made from the kept benchmark results: `scripts/measured_points.py` writes
-measured.json from benchmarks/results.
+The points are part of the package: `scripts/measured_points.py` writes measured.json from benchmarks/results.
 """
 
 from __future__ import annotations
@@ -23,11 +21,11 @@ __all__ = [
     "KINDS",
     "Answers",
     "MeasuredPoint",
-    "MeasuredRuns",
     "Widths",
     "answers_per_parameter",
     "as_widths",
-    "measured_runs",
+    "measured_points",
+    "measured_speeds",
     "parameters",
     "shape_name",
 ]
@@ -37,35 +35,29 @@ Widths = tuple[int, ...]
 FEWEST_LAYERS = 3  # inputs, hidden neurons, outputs
 EXPECTED_SHAPE = "widths from inputs to outputs with at least one hidden layer, such as 784-128-1"
 
+FLOAT64, FLOAT32, FLOAT16, DECIMALS, NOISE, LABELS = "float64", "float32", "float16", "decimals", "noise", "labels"
+ROUNDED_SINGLE = f"{FLOAT32},{DECIMALS}"
+PLAIN = (FLOAT64, FLOAT32, FLOAT16, LABELS)
+ROUNDED = (DECIMALS, ROUNDED_SINGLE)  # float64 or float32 behind it
+KINDS = (*PLAIN, *(f"{name}=K" for name in ROUNDED), "noise=S")
+MOST_DECIMALS = 15
+UNMEASURED_SINGLE = 5  # decimals of float32: from here on its own digits are seen beside the rounding
+UNMEASURED_DECIMALS = 9  # from here on neither noisy enough to be looked at from afar nor as exact as float64
+
 
 def as_widths(shape: str | Sequence[int]) -> Widths:
     """Widths of all layers, from "784-128-1" or from numbers; InvalidInput if they are none."""
-    if not isinstance(shape, Iterable):
-        raise _bad_shape(shape)
-    parts = shape.strip().split("-") if isinstance(shape, str) else list(shape)
-    widths = tuple(_checked_width(part, shape) for part in parts)
-    if len(widths) < FEWEST_LAYERS:
-        raise _bad_shape(shape)
-    return widths
-
-
-def _checked_width(part: object, shape: object) -> int:
-    """One width, at least 1."""
+    got = f"'{shape}'" if isinstance(shape, str) else repr(shape)
+    parts = shape.strip().split("-") if isinstance(shape, str) else shape if isinstance(shape, Iterable) else ()
     try:
-        width = int(str(part))
-    except ValueError as error:
-        raise _bad_shape(shape) from error
-    if width < 1:
-        raise InvalidInput.about("shape", got=_written_shape(shape), expected="at least 1 neuron in every layer")
-    return width
-
-
-def _bad_shape(shape: object) -> InvalidInput:
-    return InvalidInput.about("shape", got=_written_shape(shape), expected=EXPECTED_SHAPE)
-
-
-def _written_shape(shape: object) -> str:
-    return f"'{shape}'" if isinstance(shape, str) else repr(shape)
+        widths = tuple(int(str(part)) for part in parts)
+    except ValueError:
+        widths = ()
+    if len(widths) < FEWEST_LAYERS:
+        raise InvalidInput.about("shape", got=got, expected=EXPECTED_SHAPE)
+    if min(widths) < 1:
+        raise InvalidInput.about("shape", got=got, expected="at least 1 neuron in every layer")
+    return widths
 
 
 def parameters(widths: Sequence[int]) -> int:
@@ -81,16 +73,6 @@ def answers_per_parameter(rows: float, widths: Sequence[int], in_a_row: int | No
 def shape_name(widths: Sequence[int]) -> str:
     """Widths as they are written: 784-128-1."""
     return "-".join(map(str, widths))
-
-
-FLOAT64, FLOAT32, FLOAT16, DECIMALS, NOISE, LABELS = "float64", "float32", "float16", "decimals", "noise", "labels"
-ROUNDED_SINGLE = f"{FLOAT32},{DECIMALS}"
-PLAIN = (FLOAT64, FLOAT32, FLOAT16, LABELS)
-ROUNDED = (DECIMALS, ROUNDED_SINGLE)  # float64 or float32 behind it
-KINDS = (*PLAIN, *(f"{name}=K" for name in ROUNDED), "noise=S")
-MOST_DECIMALS = 15
-UNMEASURED_SINGLE = 5  # decimals of float32: from here on its own digits are seen beside the rounding
-UNMEASURED_DECIMALS = 9  # from here on neither noisy enough to be looked at from afar nor as exact as float64
 
 
 @dataclass(frozen=True)
@@ -112,7 +94,10 @@ class Answers:
             return cls(asked)
         if name in ROUNDED and value.isdecimal() and 1 <= int(value) <= MOST_DECIMALS:
             return cls(name, float(value))
-        amount = _number_or_nan(value) if name == NOISE else math.nan
+        try:
+            amount = float(value) if name == NOISE else math.nan
+        except ValueError:
+            amount = math.nan
         if 0 < amount < 1:
             return cls(NOISE, amount)
         raise InvalidInput.about(
@@ -136,25 +121,17 @@ class Answers:
     @property
     def between(self) -> bool:
         """True for so many decimals that another way begins, and so few that it sees the rounding."""
-        return self.kind in ROUNDED and self.amount >= (
-            UNMEASURED_DECIMALS if self.kind == DECIMALS else UNMEASURED_SINGLE
-        )
+        most = UNMEASURED_DECIMALS if self.kind == DECIMALS else UNMEASURED_SINGLE
+        return self.kind in ROUNDED and self.amount >= most
 
     def in_a_row(self, outputs: int) -> int:
         """How many answers a row brings: one for each output, and one label for all of them."""
         return 1 if self.kind == LABELS else outputs
 
 
-def _number_or_nan(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
 @dataclass(frozen=True)
 class MeasuredPoint:
-    """What one shape took: medians and largest over its networks.
+    """What one shape took, over its networks.
 
     Arguments:
         name: as the benchmark calls it.
@@ -162,13 +139,12 @@ class MeasuredPoint:
         answers: what they were asked for.
         networks: how many there were.
         ok: how many were recovered and verified.
-        queries: rows, usually.
-        most_queries: rows, of the one that took the most.
-        out: error over the output's deviation, usually; sine of the angle for spans.
+        queries: median of the rows.
+        most_queries: of the network that took the most.
+        out: median error over the output's deviation; sine of the angle for spans.
         most_out: the largest.
         source: the kept results it comes from.
         memory: most GiB of the whole process, where that was measured.
-        why: how it ended, where none was recovered.
     """
 
     name: str
@@ -182,21 +158,11 @@ class MeasuredPoint:
     most_out: float | None
     source: str
     memory: float | None = None
-    why: str = ""
-
-    @property
-    def parameters(self) -> int:
-        """Weights and biases."""
-        return parameters(self.widths)
 
     @property
     def per_parameter(self) -> float:
         """Answers for each parameter."""
         return answers_per_parameter(self.queries, self.widths, self.answers.in_a_row(self.widths[-1]))
-
-    def same_as(self, other: MeasuredPoint) -> bool:
-        """True for the same shape, asked in the same way."""
-        return (self.widths, self.answers) == (other.widths, other.answers)
 
     @property
     def shape(self) -> str:
@@ -204,24 +170,20 @@ class MeasuredPoint:
         return shape_name(self.widths)
 
 
-@dataclass(frozen=True)
-class MeasuredRuns:
-    """All points, those that ended without a network, and how fast targets compute: operations a second."""
-
-    points: tuple[MeasuredPoint, ...]
-    failed: tuple[MeasuredPoint, ...]
-    speeds: Mapping[str, float]
+@cache
+def _data() -> Any:
+    return json.loads(resources.files("reluctant.estimation").joinpath("measured.json").read_text("utf-8"))
 
 
 @cache
-def measured_runs() -> MeasuredRuns:
-    """What was measured."""
-    data = json.loads(resources.files("reluctant.estimation").joinpath("measured.json").read_text("utf-8"))
-    points = tuple(map(_point_of, data["points"]))
-    return MeasuredRuns(
-        tuple(point for point in points if point.ok), tuple(point for point in points if not point.ok), data["speeds"]
+def measured_points() -> tuple[MeasuredPoint, ...]:
+    """Every shape that was measured."""
+    return tuple(
+        MeasuredPoint(**{**row, "widths": tuple(row["widths"]), "answers": Answers.parse(row["answers"])})
+        for row in _data()["points"]
     )
 
 
-def _point_of(data: Mapping[str, Any]) -> MeasuredPoint:
-    return MeasuredPoint(**{**data, "widths": tuple(data["widths"]), "answers": Answers.parse(data["answers"])})
+def measured_speeds() -> Mapping[str, float]:
+    """Operations a second of a target's arithmetic, by what computes it."""
+    return dict(_data()["speeds"])

@@ -1,30 +1,30 @@
 """`extract`: check the target, run methods in turn, verify what they find; hard luck gets another attempt.
 
-`ExtractionRun` is one call: it reads the target's health, chooses where to look and which methods to try, and holds
-each candidate network against the target before it counts as recovered. Probabilities that saturate far out are
-looked at inside a box. A network that was recovered there is compared at typical inputs too; if it fails, wider
-boxes are tried, for a share of the rows spent so far. Budget, target errors and failed stages become outcomes with
-the partial network.
+`Extraction` is the search of one call: it reads the target's health, chooses where to look and which methods to try,
+and holds each candidate network against the target before it counts as recovered. Probabilities that saturate far out
+are looked at inside a box. A network that was recovered there is compared at typical inputs too; if it fails, wider
+boxes are tried, for a share of the rows spent so far. Failed stages become outcomes with the partial network.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import repeat
-from typing import Any, Unpack
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.errors import BudgetExhausted, InvalidInput, InvalidRows, NonFiniteAnswer, OutsideDomain, TargetError
+from reluctant.errors import InvalidInput, InvalidRows, NonFiniteAnswer, OutsideDomain
 from reluctant.extraction.any_depth import AnyDepth
+from reluctant.extraction.candidate_check import CheckedNetwork, check_candidate
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.depth_two.line import CROWD
 from reluctant.extraction.depth_two.main_pass import MAIN_PASS, WITNESS_CHECK
 from reluctant.extraction.few_digits import FewDigits
-from reluctant.extraction.method import Candidate, Method, PartialNetwork, StageFailed, lifted
+from reluctant.extraction.method import Method, PartialNetwork, StageFailed, lifted
 from reluctant.extraction.orientation import orient
 from reluctant.extraction.prospects import (
     IN_STEPS,
@@ -45,30 +45,16 @@ from reluctant.interface.digits import refuse_labels
 from reluctant.interface.health_check import examine as examine_health
 from reluctant.interface.reach import larger, readable_box, smaller, told_in_steps, unsaturated_box
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import Noise, Rng, as_generator
-from reluctant.oracles import Counting, Rows
+from reluctant.numerics import Rng, as_generator
+from reluctant.oracles import Counting
 from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.limits import Limit
 from reluctant.oracles.open import Target, opened_target
-from reluctant.results import Outcome, Result, ended_by
-from reluctant.verification.agreement import Verification, examine
-from reluctant.verification.comparison import MOST_TOLERANCE, look_at_use
-from reluctant.verification.precision import Precision, PrecisionCheck, examine_precision
+from reluctant.results import Outcome, Result
+from reluctant.run import Run
+from reluctant.verification.comparison import look_at_use
 
-__all__ = [
-    "FAR_POINTS",
-    "FEW_DIGITS_TOLERANCE",
-    "FEW_NEURONS",
-    "HEALTH_LINES",
-    "NEEDS_SPACE",
-    "POINTS_FOR_DEEP",
-    "ExtractionRun",
-    "Method",
-    "beyond_the_box",
-    "examine_candidate",
-    "extract",
-    "points_worth",
-]
+__all__ = ["HEALTH_LINES", "Extraction", "extract"]
 
 ATTEMPTS = 4
 
@@ -100,25 +86,23 @@ def extract(
 
 def _extract(opened: Counting, method: Method | None, rng: Rng, attempts: int) -> Result:
     _check_domain(opened, method)
-    opened.begin("extract", rng)
-    run = ExtractionRun(opened, method, as_generator(rng))
-    try:
-        return run.result(*run.go(attempts))
-    except BudgetExhausted as error:
-        return run.result(Outcome.OUT_OF_BUDGET, run.partial, error=str(error))
-    except TargetError as error:
-        return run.result(ended_by(error, opened), run.partial, error=str(error))
+    run = Run[PartialNetwork | None].begin(opened, "extract", rng, None)
+    search = Extraction(run, method, as_generator(rng))
+    return search.result(*run.finish(lambda: search.go(attempts), lambda outcome: (outcome, search.partial)))
 
 
 def _check_call(method: Method | None, attempts: int) -> None:
     if attempts < 1:
         raise InvalidInput.about("attempts", got=attempts, expected="at least 1")
-    if method is not None and (isinstance(method, type) or not hasattr(method, "run")):
-        raise InvalidInput.about("method", got=repr(method), expected="a method object", fix="Pass rl.DepthTwo().")
+    if method is not None and not isinstance(method, Method):
+        raise InvalidInput.about(
+            "method", got=repr(method), expected="a method object",
+            fix="Pass rl.DepthTwo(), or an object of your own subclass of rl.Method.",
+        )  # fmt: skip
 
 
 def _check_domain(oracle: Counting, method: Method | None) -> None:
-    if isinstance(method, NEEDS_SPACE) and not oracle.facts.domain.is_space:
+    if method is not None and method.needs_space and not oracle.facts.domain.is_space:
         raise InvalidInput.about(
             "domain", got=oracle.facts.domain.describe(), expected=f"all of space for {type(method).__name__}",
             fix="Use rl.DepthTwo(), which stays inside, or leave the domain out if the target answers everywhere.",
@@ -128,102 +112,122 @@ def _check_domain(oracle: Counting, method: Method | None) -> None:
 HEALTH_LINES = 4
 MOST_BOXES = 3  # each smaller than the one before, until no probability saturates
 MORE_DIRECTIONS = (3, 6, 12)  # of the attempts inside a box: more lines meet more creases
-NEEDS_SPACE = (DepthThree, AnyDepth)  # methods that look far from the origin
+
+
+WIDER_BOXES = (2.0, 4.0)  # times the box whose network does not hold at typical inputs
+WIDER_BOX_ROWS = 2.0  # times what was asked before: few digits next to the corners can make a search endless
+
+Ending: TypeAlias = tuple[Outcome, ReLUNetwork | None]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the target is asked, in all of its domain or inside a box of it, and what its answers are like there."""
+
+    oracle: Counting
+    health: Interface
+    box: Domain | None = None
+
+    @property
+    def noise(self) -> DistanceNoise:
+        """Noise of an answer by distance from the origin."""
+        return DistanceNoise.of(self.health, self.oracle.dim)
+
+    def evidence(self) -> dict[str, Any]:
+        """For the result."""
+        if self.box is None:
+            return {"health": self.health}
+        inside = self.box.describe()
+        return {
+            "health": self.health,
+            "inside": inside,
+            "reach": f"Far out answers saturate: asked inside {inside}.",
+        }
 
 
 @dataclass
-class ExtractionRun:
-    """One call of `extract`: what it has spent, what it has found so far."""
+class Extraction:
+    """The search of one call of `extract`. `run.partial` is a part of the network, of the last attempt that had any."""
 
-    oracle: Counting
+    run: Run[PartialNetwork | None]
     method: Method | None
     rng: np.random.Generator
-    before: dict[str, Rows] = field(init=False)
-    known: PartialNetwork | None = None  # of the attempt under way, or of the last one that had any
     stuck: str = ""  # stage that the last attempt failed in
-    found: ReLUNetwork | None = None  # a whole network that was verified, and did not pass
-    evidence: dict[str, Any] = field(default_factory=dict)
-    few_digits: bool = False  # exact methods would refuse the target
+    last: CheckedNetwork | None = None  # the last whole network that was held against the target
 
-    def __post_init__(self) -> None:
-        self.before = dict(self.oracle.ledger.stages)
-
-    def go(self, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
+    def go(self, attempts: int) -> Ending:
         """Look at the target's health, then extract where and as far as it allows."""
-        health = examine_health(self.oracle, self.rng, HEALTH_LINES)
-        self.evidence["health"] = health
-        refusal = exact_refusal(health)
-        if health.behind is not None and health.behind.too_coarse:
+        place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng, HEALTH_LINES))
+        self.run.evidence |= place.evidence()
+        refusal = exact_refusal(place.health)
+        if place.health.behind is not None and place.health.behind.too_coarse:
             return Outcome.LOW_PRECISION, None
-        if saturates(health, self.oracle) and not isinstance(self.method, NEEDS_SPACE):
-            return self.go_inside(attempts, unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box)
-        return self.go_on(health, attempts)
+        if saturates(place.health, place.oracle) and not (self.method is not None and self.method.needs_space):
+            find_box = unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box
+            return self.go_inside(place, find_box(place.oracle, self.rng), attempts)
+        return self.go_on(place, attempts)
 
-    def go_on(self, health: Interface, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
+    def go_on(self, place: Place, attempts: int) -> Ending:
         """Refuse, or try what the digits allow."""
-        refusal = exact_refusal(health)
-        self.few_digits = refusal is Outcome.LOW_PRECISION and self.may_use_few_digits(health)
-        if refusal is not None and not self.few_digits:
+        refusal = exact_refusal(place.health)
+        few_digits = refusal is Outcome.LOW_PRECISION and self.may_use_few_digits(place)
+        if refusal is not None and not few_digits:
             return refusal, None
-        outcome, network = self.try_methods(health, attempts)
+        outcome, network = self.try_methods(place, attempts, few_digits)
         astray = outcome in (Outcome.PARTIAL, Outcome.UNVERIFIED)  # a range that inputs are clipped to hides no digits
-        if astray or (outcome is Outcome.LOW_PRECISION and enough_inside_bounds(health)):
-            self.evidence |= evidence_of_clipping(self.oracle, health, outcome, self.rng)
+        if astray or (outcome is Outcome.LOW_PRECISION and enough_inside_bounds(place.health)):
+            self.run.evidence |= evidence_of_clipping(place.oracle, place.health, outcome, self.rng)
         return outcome, network
 
-    def go_inside(
-        self, attempts: int, find_box: Callable[[Counting, np.random.Generator], Domain | None]
-    ) -> tuple[Outcome, ReLUNetwork | None]:
+    def go_inside(self, space: Place, box: Domain | None, attempts: int) -> Ending:
         """Inside a box in which no probability saturates; a smaller one where some do, a larger one that shows more."""
-        space = self.oracle
-        box = find_box(space, self.rng)
+        health, evidence = space.health, self.run.evidence
         for boxes_left in reversed(range(MOST_BOXES)):
             if box is None:
                 break
-            self.enter(space, box)
-            health = self.evidence["health"]
+            place = self.inside(space.oracle, box)
+            evidence |= place.evidence()
+            health = place.health
             try:
-                outcome, network = self.look_inside(health, attempts)
+                outcome, network = self.look_inside(place, attempts)
             except NonFiniteAnswer:
                 if not boxes_left:
                     raise
                 box = smaller(box)
                 continue
-            if shows_too_little(outcome, health) and not self.evidence.get("failures"):
-                self.evidence.pop("reason", None)
+            if shows_too_little(outcome, health) and not evidence.get("failures"):
+                evidence.pop("reason", None)
                 box = larger(box)
                 continue
-            if network is None or outcome not in (Outcome.RECOVERED, Outcome.UNVERIFIED):
+            if network is None or self.last is None or outcome not in (Outcome.RECOVERED, Outcome.UNVERIFIED):
                 return outcome, network
-            return beyond_the_box(self, space, box, network)
-        refuse_labels(space)
-        unreadable = in_few_bits(self.evidence["health"]) and unsaturated_box(space, self.rng) is not None
+            return self.beyond_the_box(space.oracle, box, self.last)
+        refuse_labels(space.oracle)
+        unreadable = in_few_bits(health) and unsaturated_box(space.oracle, self.rng) is not None
         return (Outcome.LOW_PRECISION if unreadable else Outcome.OUT_OF_REACH), None
 
-    def look_inside(self, health: Interface, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
+    def look_inside(self, place: Place, attempts: int) -> Ending:
         """Refuse, or try what the digits allow; those of values behind a link may be fewer than lines show."""
-        if not told_in_steps(self.oracle, self.rng):
-            return self.go_on(health, attempts)
-        self.evidence |= {} if in_few_bits(health) else {"reason": IN_STEPS}
+        if not told_in_steps(place.oracle, self.rng):
+            return self.go_on(place, attempts)
+        self.run.evidence |= {} if in_few_bits(place.health) else {"reason": IN_STEPS}
         return Outcome.LOW_PRECISION, None
 
-    def enter(self, space: Counting, box: Domain) -> None:
-        """From now on ask inside a box alone."""
-        self.oracle = Counting(space.inner, space.ledger, box)
-        self.evidence["inside"] = box.describe()
-        self.evidence["reach"] = f"Far out answers saturate: asked inside {box.describe()}."
-        self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
+    def inside(self, space: Counting, box: Domain) -> Place:
+        """The target asked inside a box alone."""
+        oracle = Counting(space.inner, space.ledger, box)
+        return Place(oracle, examine_health(oracle, self.rng, HEALTH_LINES), box)
 
-    def try_methods(self, health: Interface, attempts: int) -> tuple[Outcome, ReLUNetwork | None]:
-        """The methods in turn, until a network verifies."""
-        failures = self.evidence["failures"] = []
-        noise = DistanceNoise.of(health, self.oracle.dim)
-        for generator, method in zip(self.rng.spawn(attempts), self.methods(noise), strict=False):
+    def try_methods(self, place: Place, attempts: int, few_digits: bool) -> Ending:
+        """The methods in turn, until a network verifies; few_digits: exact methods would refuse the target."""
+        failures = self.run.evidence["failures"] = []
+        for generator, method in zip(self.rng.spawn(attempts), self.methods(place, few_digits), strict=False):
             try:
-                network = self.attempt(method, health, generator)
+                found = self.attempt(place, method, generator)
             except StageFailed as failure:
                 failures.append(str(failure))
-                self.known, self.stuck = failure.partial or self.known, failure.stage
+                self.run.keep(failure.partial or self.run.partial)
+                self.stuck = failure.stage
                 continue
             except np.linalg.LinAlgError as failure:  # numbers no factorisation copes with: hard luck as well
                 failures.append(f"linear algebra: {failure}")
@@ -233,188 +237,120 @@ class ExtractionRun:
             except InvalidRows as failure:  # rows of NaN, from creases that are none: the method's own, and not sent
                 failures.append(f"rows: {failure}")
                 continue
-            doubt = self.doubt()
-            if doubt is None:
-                return Outcome.RECOVERED, network
-            self.found = network
-            failures.append(f"verification: {doubt}")
-        if self.few_digits:
+            self.take(found)
+            if found.doubt is None:
+                return Outcome.RECOVERED, found.network
+            failures.append(f"verification: {found.doubt}")
+        if few_digits:
             return Outcome.LOW_PRECISION, self.partial
-        return (Outcome.PARTIAL if self.found is None else Outcome.UNVERIFIED), self.partial
+        return (Outcome.PARTIAL if self.last is None else Outcome.UNVERIFIED), self.partial
 
-    def may_use_few_digits(self, health: Interface) -> bool:
-        """Few digits are no refusal where the method for them can look, and no other was asked for."""
-        return few_digits_are_enough(health, self.oracle) and (
-            self.method is None or isinstance(self.method, FewDigits)
-        )
+    def may_use_few_digits(self, place: Place) -> bool:
+        """Few digits are no refusal where a method for them can look, and no other was asked for."""
+        allowed = self.method is None or self.method.few_digits
+        return few_digits_are_enough(place.health, place.oracle) and allowed
 
-    def methods(self, noise: DistanceNoise) -> Iterator[Method]:
+    def methods(self, place: Place, few_digits: bool) -> Iterator[Method]:
         """The method that was asked for, again and again; else a ladder, by what the creases look like."""
+        in_space = place.oracle.facts.domain.is_space
         if self.method is not None:
             yield from repeat(self.method)
-        if has_noticeable_noise(self.evidence["health"]) and self.may_use_few_digits(self.evidence["health"]):
+        if has_noticeable_noise(place.health) and self.may_use_few_digits(place):
             yield FewDigits()
-        if self.few_digits:
-            yield from repeat(FewDigits()) if self.oracle.facts.domain.is_space else map(FewDigits, MORE_DIRECTIONS)
+        if few_digits:
+            yield from repeat(FewDigits()) if in_space else map(FewDigits, MORE_DIRECTIONS)
             return
         yield DepthTwo()
         part = self.part
         if part is not None and part.depth == 2 and part.widths[1] >= CROWD:
             yield DepthTwo()  # of other lines one may do, and what follows costs far more in a crowd
-            if MAIN_PASS in self.spent() and self.stuck != WITNESS_CHECK:
+            if MAIN_PASS in self.run.spent() and self.stuck != WITNESS_CHECK:
                 return  # one hidden layer explains what lines show; what is missing is digits
-        if not self.oracle.facts.domain.is_space or self.oracle.dim == 1:
+        if not in_space or place.oracle.dim == 1:
             yield from repeat(DepthTwo())
-        kinds = self.evidence["layers"] = look_for_layers(self.oracle, noise, self.rng)
+        kinds = self.run.evidence["layers"] = look_for_layers(place.oracle, place.noise, self.rng)
         if kinds.hopeless:
             return
         if not kinds.one_layer:
             yield DepthThree()
         yield from repeat(DepthTwo() if kinds.mostly_straight else AnyDepth())
 
-    def attempt(self, method: Method, health: Interface, rng: np.random.Generator) -> ReLUNetwork:
-        """The network of one run of a method; what speaks for it, and against, is in the evidence."""
-        candidate = method.run(self.oracle, DistanceNoise.of(health, self.oracle.dim), rng, self.keep)
-        network = orient(candidate.network, arrays=self.oracle.arrays)
-        spent = sum(self.spent().values(), Rows())
+    def attempt(self, place: Place, method: Method, rng: np.random.Generator) -> CheckedNetwork:
+        """The network of one run of a method, with its checks."""
+        candidate = method.run(place.oracle, place.noise, rng, self.run.keep)
+        network = orient(candidate.network, arrays=place.oracle.arrays)
+        return check_candidate(place.oracle, network, candidate, place.health.noise, self.run.rows, rng)
+
+    def take(self, found: CheckedNetwork) -> None:
+        """Remember a whole network; the evidence is of the last one."""
+        self.last = found
         for stale in ("limits", "precision"):
-            self.evidence.pop(stale, None)
-        if candidate.limits:
-            self.evidence["limits"] = candidate.limits
-        if candidate.precision is not None:
-            left = examine_precision(self.oracle, network, candidate.precision, rng, spent.queries)
-            self.evidence["precision"] = left
-        # Rows asked, not sent: a retry must not change what is asked.
-        verification = examine_candidate(self.oracle, network, candidate, health.noise, spent.asked, rng)
-        self.evidence |= {"verification": verification, "certificate": candidate.certificate}
-        return network
+            self.run.evidence.pop(stale, None)
+        self.run.evidence |= found.evidence()
 
-    def doubt(self) -> Verification | PrecisionCheck | None:
-        """What did not pass, of the evidence for the last network."""
-        checks = [self.evidence[name] for name in ("verification", "precision") if name in self.evidence]
-        return next((check for check in checks if not check.ok), None)
+    def beyond_the_box(self, space: Counting, box: Domain, found: CheckedNetwork) -> Ending:
+        """Recovered if it holds at typical inputs, or one from a wider box does; else the first one, unverified.
 
-    def keep(self, known: PartialNetwork) -> None:
-        """Remember what is known so far, should the run end here."""
-        self.known = known
+        One that is in doubt inside its box stays so, and is held against typical inputs as well.
+        """
+        doubted, failures = found.doubt is not None, self.run.evidence["failures"]
+        found = self.at_use(space, box, found)
+        self.take(found)
+        if doubted or found.verification.ok:
+            return (Outcome.UNVERIFIED if doubted else Outcome.RECOVERED), found.network
+        self.run.evidence["failures"] = [*failures, f"verification: {found.verification}"]
+        better = self.from_wider_boxes(space, box)
+        if better is None:
+            return Outcome.UNVERIFIED, found.network
+        place, found = better
+        self.run.evidence |= place.evidence() | {"failures": failures}
+        self.take(found)
+        return Outcome.RECOVERED, found.network
+
+    def from_wider_boxes(self, space: Counting, box: Domain) -> tuple[Place, CheckedNetwork] | None:
+        """One attempt inside each; None if none gives a network that holds at typical inputs."""
+        within = Limit(WIDER_BOX_ROWS * space.ledger.total.asked, refusal=_too_many_rows).of(space)
+        for times in WIDER_BOXES:
+            wider = Domain(times * np.asarray(box.low), times * np.asarray(box.high))
+            try:
+                place = self.inside(within, wider)
+                found = self.attempt(place, self.method or DepthTwo(), self.rng)
+                if found.doubt is not None:
+                    continue
+                found = self.at_use(within, wider, found)
+            except OutsideDomain:
+                raise
+            except (StageFailed, NonFiniteAnswer, InvalidRows, np.linalg.LinAlgError):
+                return None
+            if found.verification.ok:
+                return place, found
+        return None
+
+    def at_use(self, space: Counting, box: Domain, found: CheckedNetwork) -> CheckedNetwork:
+        """The same, compared at typical inputs too. One that erred inside its box is held against that error."""
+        checked = found.verification
+        tol = checked.tol if checked.ok else checked.bound
+        return found.beside(look_at_use(space, found.network, box, tol, self.rng))
 
     @property
     def part(self) -> ReLUNetwork | None:
-        """What is known so far, as a function of the input itself."""
-        return None if self.known is None else lifted(self.known)
+        """The part that is known so far, as a function of the input itself."""
+        return None if self.run.partial is None else lifted(self.run.partial)
 
     @property
     def partial(self) -> ReLUNetwork | None:
         """The best there is without a verified network: a whole one before a part, the one the evidence is of."""
-        return self.part if self.found is None else self.found
+        return self.part if self.last is None or self.last.doubt is None else self.last.network
 
-    def spent(self) -> dict[str, Rows]:
-        """Rows of this run, by stage."""
-        return self.oracle.ledger.since(self.before)
-
-    def result(self, outcome: Outcome, network: ReLUNetwork | None, **evidence: Any) -> Result:
-        """How it ended, with all that is known."""
+    def result(self, outcome: Outcome, network: ReLUNetwork | None) -> Result:
+        """How it ended, with the evidence and what stages show of their work."""
+        evidence = self.run.evidence
         if outcome is Outcome.LOW_PRECISION:
-            why = too_few_digits(self.evidence["health"], tried=bool(self.evidence.get("failures")))
-            self.evidence.setdefault("reason", why)
-        views = {f"{stage} search": view for stage, view in self.oracle.ledger.views.items()}
-        return Result(outcome, network, self.spent(), self.oracle.ledger.last_stage, self.evidence | views | evidence)
-
-
-WIDER_BOXES = (2.0, 4.0)  # times the box whose network does not hold at typical inputs
-WIDER_BOX_ROWS = 2.0  # times what was asked before: few digits next to the corners can make a search endless
-
-
-def beyond_the_box(
-    run: ExtractionRun, space: Counting, box: Domain, network: ReLUNetwork
-) -> tuple[Outcome, ReLUNetwork]:
-    """Recovered if it holds at typical inputs, or one from a wider box does; else the first one, unverified.
-
-    One that is in doubt inside its box stays so, and is held against typical inputs as well.
-    """
-    doubted = run.doubt() is not None
-    holds = _holds_at_use(run, space, box, network)
-    if doubted or holds:
-        return (Outcome.UNVERIFIED if doubted else Outcome.RECOVERED), network
-    failures = [*run.evidence["failures"], f"verification: {run.evidence['verification']}"]
-    first, run.found, better = run.evidence | {"failures": failures}, network, None
-    try:
-        better = _from_wider_boxes(run, space, box)
-    finally:
-        run.evidence = first if better is None else run.evidence  # also where the budget ends inside a wider box
-    return (Outcome.UNVERIFIED, network) if better is None else (Outcome.RECOVERED, better)
-
-
-def _from_wider_boxes(run: ExtractionRun, space: Counting, box: Domain) -> ReLUNetwork | None:
-    """One attempt inside each; None if none gives a network that holds at typical inputs."""
-    within = Limit(WIDER_BOX_ROWS * space.ledger.total.asked, refusal=_too_many_rows).of(space)
-    for times in WIDER_BOXES:
-        wider = Domain(times * np.asarray(box.low), times * np.asarray(box.high))
-        try:
-            run.enter(within, wider)
-            found = run.attempt(run.method or DepthTwo(), run.evidence["health"], run.rng)
-            if run.doubt() is None and _holds_at_use(run, within, wider, found):
-                return found
-        except OutsideDomain:
-            raise
-        except (StageFailed, NonFiniteAnswer, InvalidRows, np.linalg.LinAlgError):
-            return None
-    return None
-
-
-def _holds_at_use(run: ExtractionRun, space: Counting, box: Domain, network: ReLUNetwork) -> bool:
-    """True if it was verified inside its box, and typical inputs do not speak against it.
-
-    One that was not is held against them too: by what it was seen to err by inside.
-    """
-    checked = run.evidence["verification"]
-    tol = checked.tol if checked.ok else checked.bound
-    run.evidence["verification"] = checked.beside(look_at_use(space, network, box, tol, run.rng))
-    return bool(run.evidence["verification"].ok)
+            why = too_few_digits(evidence["health"], tried=bool(evidence.get("failures")))
+            evidence.setdefault("reason", why)
+        views = {f"{stage} search": view for stage, view in self.run.oracle.ledger.views.items()}
+        return self.run.result(outcome, network, views)
 
 
 def _too_many_rows(wanted: int, most: float) -> StageFailed:
     return StageFailed("wider box", "many more rows than all before", number=wanted, limit=most)
-
-
-VERIFICATION_SHARE = 5e-4  # random points at each scale, of the rows spent; creases are looked at besides
-FEWEST_POINTS, MOST_POINTS = 20, 64
-FEW_ROWS, POINTS_FOR_FEW_ROWS = 5000, 36  # a small network can afford more than its share
-FEW_NEURONS, FAR_POINTS = 32, 48  # parts of a few deeper neurons may look like one layer where random points are
-POINTS_FOR_DEEP = 160  # deeper neurons are active in parts of space that few points meet
-FEW_DIGITS_TOLERANCE = 0.1  # of the output's deviation: held-out answers have already been compared with the noise
-
-
-def examine_candidate(
-    oracle: Counting, network: ReLUNetwork, candidate: Candidate, noise: Noise, spent: int, rng: np.random.Generator
-) -> Verification:
-    """Target against network, after so many rows: where errors of a candidate of its kind would show.
-
-    `network` is the candidate's, put the right way round; `noise` the target's, as its health check has measured it.
-    """
-    one_layer = network.depth == 2
-    most = MOST_TOLERANCE
-    if candidate.precision is not None:
-        noise, most = _measured_noise(candidate.precision, noise, oracle), FEW_DIGITS_TOLERANCE
-    return examine(
-        oracle, network, rng,
-        noise=noise,
-        points=points_worth(spent) if network.depth <= 2 else POINTS_FOR_DEEP,
-        per_neuron=0,
-        held_out=candidate.held_out,
-        far=FAR_POINTS if one_layer and network.widths[1] <= FEW_NEURONS else 0,
-        most_tolerance=most,
-    )  # fmt: skip
-
-
-def _measured_noise(precision: Precision, noise: Noise, oracle: Counting) -> Noise:
-    """The noise as the method for few digits has measured it."""
-    near = float(precision.near.max())
-    return Noise(near if oracle.facts.domain.is_space else max(near, noise.absolute), noise.relative)
-
-
-def points_worth(spent: int) -> int:
-    """Random points at each scale that a network is verified at, after so many rows."""
-    if spent < FEW_ROWS:
-        return POINTS_FOR_FEW_ROWS
-    return int(np.clip(VERIFICATION_SHARE * spent, FEWEST_POINTS, MOST_POINTS))

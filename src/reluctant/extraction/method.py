@@ -7,12 +7,14 @@ hands what is known so far to `keep`: a network of the input, or of a frame insi
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from reluctant.errors import InvalidInput
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
@@ -20,7 +22,17 @@ from reluctant.oracles import Counting
 from reluctant.verification import HeldOutRows
 from reluctant.verification.precision import Precision
 
-__all__ = ["BADLY_CONDITIONED", "Candidate", "Certificate", "Keep", "Method", "PartialNetwork", "StageFailed", "lifted"]
+__all__ = [
+    "BADLY_CONDITIONED",
+    "Candidate",
+    "Certificate",
+    "Keep",
+    "Method",
+    "PartialNetwork",
+    "StageFailed",
+    "check_settings",
+    "lifted",
+]
 
 PartialNetwork: TypeAlias = ReLUNetwork | FramedNetwork
 Keep: TypeAlias = Callable[[PartialNetwork], None]  # is told what is known so far
@@ -29,6 +41,23 @@ Keep: TypeAlias = Callable[[PartialNetwork], None]  # is told what is known so f
 def lifted(known: PartialNetwork) -> ReLUNetwork:
     """What is known, as a function of the input itself."""
     return known.lifted() if isinstance(known, FramedNetwork) else known
+
+
+def check_settings(settings: Any, *, may_be_zero: tuple[str, ...] = ()) -> None:
+    """Raise InvalidInput unless every number of a settings object is above 0, or at least 0 where that is said.
+
+    A count, which is typed as one, is a whole number of at least 1. None stands where it is the default.
+    """
+    for field in fields(settings):
+        value, zero = getattr(settings, field.name), field.name in may_be_zero
+        if value is None and field.default is None:
+            continue
+        counted = str(field.type).partition(" ")[0] == "int"
+        if counted and not (isinstance(value, int | np.integer) and value >= (0 if zero else 1)):
+            least = "0" if zero else "1"
+            raise InvalidInput.about(field.name, got=value, expected=f"a whole number of at least {least}")
+        if isinstance(field.default, float) and not (value >= 0 if zero else value > 0):
+            raise InvalidInput.about(field.name, got=value, expected="at least 0" if zero else "a number above 0")
 
 
 class StageFailed(Exception):
@@ -127,8 +156,24 @@ class Candidate:
     precision: Precision | None = None  # the noise to verify at, where the target has few digits
 
 
-class Method(Protocol):
-    """Mathematics of one attempt; the driver owns attempts, limits and verification."""
+class Method(ABC):
+    """Mathematics of one attempt; the driver owns attempts, limits and verification.
 
+    needs_space: it asks far from the origin, so the target has to answer everywhere.
+    few_digits: it reads answers of few digits (float32, rounding, noise), which exact methods refuse.
+    """
+
+    needs_space: ClassVar[bool] = False
+    few_digits: ClassVar[bool] = False
+
+    @abstractmethod
     def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:
-        """A candidate network, or StageFailed; `keep` is told what is known on the way."""
+        """A candidate network, or `StageFailed`.
+
+        Arguments:
+            oracle: the target; `with oracle.stage(name):` enters rows under a name.
+            noise: the noise of an answer by distance from the origin.
+            rng: of this attempt; every other attempt has another.
+            keep: call it with what is known so far, a network of the input or of a frame: it is the partial result of
+                a run that ends here.
+        """

@@ -16,6 +16,8 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
+from reluctant.oracles.limits import check_time
+
 __all__ = [
     "WHOLE_STEPS",
     "Damping",
@@ -141,7 +143,6 @@ class End(Enum):
     NOTHING_TO_GAIN = "the equations promise no gain"
     REFUSED = "no try of a step was accepted"
     STEPS = "all steps were taken"
-    STOPPED = "the caller stopped it"
 
 
 @dataclass(frozen=True)
@@ -157,18 +158,15 @@ def least_squares(
     start: State,
     linearise: Callable[[State], Linearisation[State, Step] | None],
     rules: StepRules,
-    *,
-    stopped: Callable[[], bool] = lambda: False,
 ) -> Solution[State]:
     """Step from `start` until the rules say that it is enough.
 
     linearise: None where another step would gain nothing. Its own errors pass through; a LinAlgError of `solve`
-    counts as a refused try. stopped: looked at before every step, so a deadline costs one step at most.
+    counts as a refused try. A limit around the call is looked at before every step.
     """
     state, amount = start, rules.policy.first
     for taken in range(rules.steps):
-        if stopped():
-            return Solution(state, taken, End.STOPPED)
+        check_time()
         local = linearise(state)
         if local is None:
             return Solution(state, taken, End.NOTHING_TO_GAIN)

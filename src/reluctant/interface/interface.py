@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from reluctant._notebook import html_table
 from reluctant.interface import diagnoses as words
 from reluctant.interface.classification import Shape, Told
 from reluctant.interface.digits import Behind, rounded_to
@@ -205,6 +206,20 @@ class Interface:
         unclear = (self.shape is Shape.SMOOTH or self.may_be_sigmoids) and not self.are_of_a_link
         clipped = "inputs or answers are clipped (give the range of inputs: --domain LOW,HIGH)"
         return f"they saturate, or {clipped}" if unclear else f"it may be that {clipped}"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "answers": self.answers,
+            "shape": self.shape,
+            "number format": self.number_format,
+            "decimals": self.decimals,
+            "same answer twice": self.deterministic,
+            "noise": f"{self.noise.absolute:.2g} + {self.noise.relative:.2g} × size",
+            "spread": self.spread,
+            "refusal": None if self.refusal is None else self.refusal.slug,
+            "queries": self.queries,
+        }
+        return html_table(type(self).__name__, facts)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reluctant.extraction.attempts import FEW_DIGITS_TOLERANCE
+from reluctant.extraction.candidate_check import FEW_DIGITS_TOLERANCE
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.method import StageFailed

@@ -14,7 +14,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from reluctant.errors import BudgetExhausted, InvalidInput, TargetError
+from reluctant.errors import InvalidInput
 from reluctant.extraction.prospects import evidence_of_clipping, exact_refusal, few_digits_are_enough
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.samples import NOISE_SAFETY
@@ -46,7 +46,8 @@ from reluctant.oracles import Counting, Rows
 from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.limits import Limit
 from reluctant.oracles.open import Target, opened_target
-from reluctant.results import Outcome, Result, ended_by
+from reluctant.results import Outcome, Result
+from reluctant.run import Run
 from reluctant.verification.agreement import examine as examine_network
 from reluctant.verification.comparison import EXACT_TOLERANCE
 
@@ -126,23 +127,36 @@ VERIFIED = "verified"
 class Learner:
     """One call of `learn`: what it has spent, the best network so far and what speaks for it."""
 
-    oracle: Counting
+    run: Run[Model | None]  # partial: the best so far
     eps: float
     points: int  # random ones, to see what is narrow
     rng: np.random.Generator
-    before: dict[str, Rows] = field(init=False)
+    oracle: Counting = field(init=False)  # with a limit of its own, once lines are searched
     exact: ReLUNetwork | None = None  # what the exact method gave
-    kept: Model | None = None  # the best so far
     constant_only: ReLUNetwork | None = None  # of a target that never changed
     neurons: int = 0  # that were found
-    evidence: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.before = dict(self.oracle.ledger.stages)
+        self.oracle = self.run.oracle
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """That of the run."""
+        return self.run.evidence
 
     def go(self) -> Outcome:
         """All of it, to a named end."""
         self.evidence["eps"] = self.eps
+        try:
+            return self.search()
+        except EnoughAsked as error:
+            self.evidence["limits"] = str(error)
+        except np.linalg.LinAlgError as error:  # numbers no factorisation copes with
+            self.evidence["error"] = str(error)
+        return Outcome.NOT_ACCURATE
+
+    def search(self) -> Outcome:
+        """Points, the exact method, lines."""
         health = self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
         unread, refusal = unread_behind_link(health), refusal_of(health)
         if unread is not None:
@@ -163,12 +177,13 @@ class Learner:
         outcome, self.evidence["reason"] = why
         return outcome
 
-    def ended_by(self, error: TargetError) -> Result:
-        """The result of a run that an error of the target ended."""
-        outcome, health = ended_by(error, self.oracle), self.evidence.get("health")
-        if outcome is Outcome.OUT_OF_REACH and health is not None:
-            return self.result(self.refused(unreadable(health)))
-        return self.result(outcome, error=str(error))
+    def cut_short(self, outcome: Outcome) -> Outcome:
+        """The outcome of a run that its target ended; where a link cannot read answers, the health check says why."""
+        health = self.evidence.get("health")
+        if outcome is not Outcome.OUT_OF_REACH or health is None:
+            return outcome
+        del self.evidence["error"]
+        return self.refused(unreadable(health))
 
     def nothing_there(self, refusal: Outcome, drawn: DrawnPoints) -> Outcome:
         """A constant is a network too, but something narrow may be missing from it."""
@@ -191,7 +206,7 @@ class Learner:
         if refused and not (self.few_digits and cheap):
             return None
         tried = try_exact(self.oracle, health, noise, self.rng, few_digits=refused)
-        self.evidence |= {"exact": tried.failure or VERIFIED, "verification": tried.verification}
+        self.evidence.update({"exact": tried.failure or VERIFIED, "verification": tried.verification})
         self.exact = tried.network
         if tried.network is None:
             return None
@@ -275,18 +290,18 @@ class Learner:
     def keep(self, model: Model) -> Model:
         """Remember the best network, should the run end here."""
         self.neurons = max(self.neurons, len(model.planes))
-        if model.better_than(self.kept):
-            self.kept = model
+        if model.better_than(self.run.partial):
+            self.run.keep(model)
         return model
 
     def outcome(self, model: Model, drawn: DrawnPoints, health: Interface, noise: DistanceNoise) -> Outcome:
         """Say what the network is good for."""
-        self.kept = model
+        self.run.keep(model)
         if not model.good_for(self.eps):
-            self.evidence |= evidence_of_clipping(self.oracle, health, Outcome.NOT_ACCURATE, self.rng)
-            self.evidence |= self.limits(model, noise)
+            self.evidence.update(evidence_of_clipping(self.oracle, health, Outcome.NOT_ACCURATE, self.rng))
+            self.evidence.update(self.limits(model, noise))
             return Outcome.NOT_ACCURATE
-        self.evidence |= self.limits(model, noise)
+        self.evidence.update(self.limits(model, noise))
         self.evidence["risk"] = remaining_risk(len(drawn.rows), steepest(model, drawn))
         if model.network is not self.exact:
             self.evidence["verification"] = examine_network(
@@ -305,24 +320,19 @@ class Learner:
 
     def theorem(self, model: Model) -> TheoremCost | None:
         """The theorem's parameters for the network found, beside what was spent."""
-        spent = self.spent()
         used = {
-            "queries": float(sum(spent.values(), Rows()).queries),
-            "samples": float(spent.get("outputs", Rows()).queries),
+            "queries": float(self.run.rows.queries),
+            "samples": float(self.run.spent().get("outputs", Rows()).queries),
             "features": float(len(model.planes)),
         }
         return asked_by_theorem(model.network, self.eps * model.checked.accuracy.variance, used)
 
-    def result(self, outcome: Outcome, **evidence: Any) -> Result:
+    def result(self, outcome: Outcome) -> Result:
         """How it ended, with the best network."""
-        network = self.constant_only if self.kept is None else self.kept.network
-        if self.kept is not None:
-            self.evidence["accuracy"] = self.kept.checked.accuracy
-        return Result(outcome, network, self.spent(), self.oracle.ledger.last_stage, self.evidence | evidence)
-
-    def spent(self) -> dict[str, Rows]:
-        """Rows of this run, by stage."""
-        return self.oracle.ledger.since(self.before)
+        best = self.run.partial
+        if best is None:
+            return self.run.result(outcome, self.constant_only)
+        return self.run.result(outcome, best.network, {"accuracy": best.checked.accuracy})
 
 
 EPS, NARROWEST = 1e-6, 0.01
@@ -369,21 +379,12 @@ def _learn(opened: Counting, eps: float, rng: Rng, narrowest: float) -> Result:
             fix="Inside a domain use extract (reluctant extract TARGET --domain LOW,HIGH); leave the domain out if the "
             "target answers everywhere.",
         )  # fmt: skip
-    opened.begin("learn", rng)
+    run = Run[Model | None].begin(opened, "learn", rng, None)
     points = points_to_see(narrowest)
     if points * opened.dim > MOST_NUMBERS:
         raise InvalidInput.about(
             "narrowest", got=narrowest, expected=f"a width whose {points} points of {opened.dim} inputs fit in memory",
             fix=f"Give a width of at least {narrowest * points * opened.dim / MOST_NUMBERS:.1g}.",
         )  # fmt: skip
-    run = Learner(opened, eps, points, as_generator(rng))
-    try:
-        return run.result(run.go())
-    except EnoughAsked as error:
-        return run.result(Outcome.NOT_ACCURATE, limits=str(error))
-    except BudgetExhausted as error:
-        return run.result(Outcome.OUT_OF_BUDGET, error=str(error))
-    except TargetError as error:
-        return run.ended_by(error)
-    except np.linalg.LinAlgError as error:  # numbers no factorisation copes with
-        return run.result(Outcome.NOT_ACCURATE, error=str(error))
+    learner = Learner(run, eps, points, as_generator(rng))
+    return learner.result(run.finish(learner.go, learner.cut_short))

@@ -18,6 +18,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from reluctant._notebook import html_table
 from reluctant.arrays import HOST, Arrays
 from reluctant.errors import InvalidInput, InvalidRows, UnsupportedModel
 from reluctant.numerics import FloatArray, all_finite
@@ -134,6 +135,11 @@ class ReLUNetwork:
     def __repr__(self) -> str:
         extras = ("" if self._skip is None else " + skip") + ("" if self.link == "identity" else f", {self.link}")
         return f"ReLUNetwork({'-'.join(map(str, self.widths))}{extras}, {self.parameters} parameters)"
+
+    def _repr_html_(self) -> str:
+        layers = {f"layer {k + 1}": f"{w.shape[1]} → {w.shape[0]}" for k, w in enumerate(self._weights)}
+        facts = {"parameters": self.parameters, "skip": None if self._skip is None else "affine", "link": self.link}
+        return html_table(f"ReLUNetwork {'-'.join(map(str, self.widths))}", {**layers, **facts})
 
     # ---- evaluation
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reluctant.domains import Domain
-from reluctant.errors import BudgetExhausted, InvalidInput, NonFiniteAnswer, TargetError
+from reluctant.errors import InvalidInput, NonFiniteAnswer
 from reluctant.interface.digits import digits_noise
 from reluctant.interface.reach import FARTHEST, smaller, unsaturated_box
 from reluctant.messages import Diagnosis
@@ -27,7 +27,8 @@ from reluctant.oracles import Counting, Rows
 from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.links import raw_answers
 from reluctant.oracles.open import Target, opened_target
-from reluctant.results import Ended, Outcome, ended_by
+from reluctant.results import Ended, Outcome
+from reluctant.run import Run
 from reluctant.span.first_look import Inputs
 from reluctant.span.labels import from_labels
 from reluctant.span.subspace import Subspace
@@ -89,6 +90,12 @@ class Span(Ended):
             "margin": self.margin,
             "angle": self.angle,
         }
+
+    def shown_facts(self) -> dict[str, object]:
+        """The directions that were found, and how clear they are."""
+        space = self.subspace
+        seen = {"invisible share": f"{space.invisible_share:.1%}", "margin": self.margin, "largest angle": self.angle}
+        return {"rank": f"{self.rank} of {space.dim} inputs", **(seen if self.ok else {})}
 
     def __repr__(self) -> str:
         return f"Span({self.outcome.slug}, rank {self.rank} of {self.subspace.dim}, queries={self.queries})"
@@ -172,22 +179,18 @@ def _recover(
 ) -> Span:
     _check_settings(opened, labels, fine, threshold, reach)
     source = Inputs.of(opened.facts.domain, opened.dim, inputs)
-    opened.begin("span", rng)
-    run = _Recovery(opened, source, reach)
-    generator = as_generator(rng)
-    try:
+    nothing = np.empty((0, opened.dim))
+    run = Run.begin(opened, "span", rng, nothing, non_finite=Outcome.NON_FINITE)
+    recovery, generator = _Recovery(run, source, reach), as_generator(rng)
+
+    def work() -> Span:
         if labels:
-            return run.labels(generator, threshold)
+            return recovery.labels(generator, threshold)
         if opened.facts.saturates and opened.facts.domain.is_space:
-            return run.unsaturated(generator, fine)
-        return run.values(generator, fine)
-    except BudgetExhausted as error:
-        return run.result(Outcome.OUT_OF_BUDGET, run.partial, evidence={"error": str(error)})
-    except NonFiniteAnswer as error:
-        outcome = Outcome.OUT_OF_REACH if opened.facts.saturates else Outcome.NON_FINITE
-        return run.result(outcome, run.partial, evidence={"error": str(error)})
-    except TargetError as error:
-        return run.result(ended_by(error, opened), run.partial, evidence={"error": str(error)})
+            return recovery.unsaturated(generator, fine)
+        return recovery.values(generator, fine)
+
+    return run.finish(work, lambda outcome: recovery.result(outcome, run.partial, evidence=run.evidence))
 
 
 def _check_settings(oracle: Counting, labels: bool, fine: bool, threshold: float | None, reach: float) -> None:
@@ -216,26 +219,21 @@ def _is_number(value: object) -> bool:
 
 @dataclass
 class _Recovery:
-    """One call: what it has spent, and the directions it has so far."""
+    """The search of one call; the partial result of its run are the directions so far."""
 
-    oracle: Counting
+    run: Run[FloatArray]
     inputs: Inputs
     reach: float
-    partial: FloatArray = field(init=False)
-    before: dict[str, Rows] = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.before = dict(self.oracle.ledger.stages)
-        self.partial = np.empty((0, self.oracle.dim))
-
-    def keep(self, basis: FloatArray) -> None:
-        """Remember what is known so far, should the run end here."""
-        self.partial = basis
+    @property
+    def oracle(self) -> Counting:
+        """The target."""
+        return self.run.oracle
 
     def values(self, rng: np.random.Generator, fine: bool) -> Span:
-        ended = from_values(self.oracle, self.inputs, rng, self.keep, fine=fine, reach=self.reach)
+        ended = from_values(self.oracle, self.inputs, rng, self.run.keep, fine=fine, reach=self.reach)
         if ended.found is None:
-            return self.result(ended.outcome, self.partial, evidence=ended.evidence)
+            return self.result(ended.outcome, self.run.partial, evidence=ended.evidence)
         found = ended.found
         return self.result(ended.outcome, found.basis, found.margin, found.angle, ended.evidence, ended.typical)
 
@@ -250,20 +248,20 @@ class _Recovery:
                 return self.at_use(self.values(rng, fine), box, rng)
             except NonFiniteAnswer:
                 box = smaller(box)
-        return self.result(Outcome.OUT_OF_REACH, self.partial)
+        return self.result(Outcome.OUT_OF_REACH, self.run.partial)
 
     def at_use(self, span: Span, box: Domain, rng: np.random.Generator) -> Span:
         """A part alone, where typical inputs outside the box see what it leaves out."""
         share = seen_from_typical_inputs(self.oracle, span.subspace, box, rng) if span.ok else None
         if not share:
-            return replace(span, rows=self.oracle.ledger.since(self.before))
+            return replace(span, rows=self.run.spent())
         reason = BEYOND_THE_BOX.format(box.describe(), share)
         evidence = {**span.evidence, "seen at typical inputs": share, "reason": reason}
-        rows = self.oracle.ledger.since(self.before)
+        rows = self.run.spent()
         return replace(span, outcome=Outcome.SPAN_PARTIAL, rows=rows, evidence=evidence, angle=np.nan)
 
     def labels(self, rng: np.random.Generator, threshold: float | None) -> Span:
-        ended = from_labels(self.oracle, self.inputs, rng, self.keep, threshold=threshold, reach=self.reach)
+        ended = from_labels(self.oracle, self.inputs, rng, self.run.keep, threshold=threshold, reach=self.reach)
         return self.result(ended.outcome, ended.basis, ended.margin, ended.angle, ended.evidence, ended.typical)
 
     def result(
@@ -275,13 +273,13 @@ class _Recovery:
         evidence: Mapping[str, Any] = MappingProxyType({}),
         typical: float = 0.0,
     ) -> Span:
-        spent = self.oracle.ledger.since(self.before)
+        spent = self.run.spent()
         rank = len(basis)
         if rank == 0 and outcome is Outcome.CONSTANT:
             margin, angle = 0.0, 0.0
         if outcome is Outcome.FULL_RANK:
             angle = 0.0
         return Span(
-            outcome, Subspace(basis), spent, margin, angle, self.oracle.ledger.last_stage, evidence,
+            outcome, Subspace(basis), spent, margin, angle, self.run.stage, evidence,
             followed=self.reach * typical, domain=self.inputs.domain,
         )  # fmt: skip

@@ -7,7 +7,8 @@ import pytest
 from sweeps import sweep
 
 import reluctant as rl
-from reluctant.extraction.any_depth import AnyDepth, layer
+from reluctant.extraction.any_depth import AnyDepth
+from reluctant.extraction.any_depth.layer import LayerLimits
 from reluctant.testing import largest_true_error, planted
 
 # widths, most queries per parameter
@@ -97,10 +98,10 @@ def test_certificate_has_all_neurons() -> None:
     assert "14 neurons" in str(certificate)
 
 
-def test_a_search_without_end_is_given_up_with_the_first_layer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layer, "MOST_FOLLOWED", 60)
+def test_a_search_without_end_is_given_up_with_the_first_layer() -> None:
     true = planted((5, 8, 8, 8, 1), 3, bias=0.1)
-    result = rl.extract(rl.open_oracle(true), AnyDepth(), rng=0, attempts=1)
+    method = AnyDepth(search=LayerLimits(followed=60))
+    result = rl.extract(rl.open_oracle(true), method, rng=0, attempts=1)
     assert result.outcome is rl.Outcome.PARTIAL
     assert result.network is not None
     assert result.network.widths[:2] == (5, 8)

@@ -43,7 +43,7 @@ def test_poor_rows_get_their_digits_back(widths: tuple[int, ...], seed: int) -> 
     true = unit_network(widths, 50 + seed)
     oracle, noise, rng = opened(true, seed)
     before, by = oracle.queries, 1e-10
-    found = remeasure_rows(oracle, spoiled(true, by, seed), errors_of(by, 20), noise, rng)
+    found = remeasure_rows(oracle, spoiled(true, by, seed), errors_of(by, 20), noise, rng, 1.5e-13)
     off = np.linalg.norm(found.weights[0] - true.weights[0], axis=1)
     assert off.max() < 3e-13
     assert oracle.queries - before == 2 * len(POOR) * (widths[0] + 2) == oracle.ledger.stages["rows again"].asked
@@ -53,7 +53,7 @@ def test_good_rows_cost_nothing() -> None:
     true = unit_network((40, 20, 10, 1), 0)
     oracle, noise, rng = opened(true, 0)
     before = oracle.queries
-    assert remeasure_rows(oracle, true, np.full(20, 1e-14), noise, rng) is true
+    assert remeasure_rows(oracle, true, np.full(20, 1e-14), noise, rng, 1.5e-13) is true
     assert oracle.queries == before
 
 
@@ -76,7 +76,7 @@ def test_a_row_that_is_another_one_is_refused() -> None:
     true = unit_network((40, 20, 10, 1), 0)
     oracle, noise, rng = opened(true, 0)
     with pytest.raises(StageFailed, match="not what it was") as failure:
-        remeasure_rows(oracle, spoiled(true, 1e-4, 0), errors_of(1e-4, 20), noise, rng)
+        remeasure_rows(oracle, spoiled(true, 1e-4, 0), errors_of(1e-4, 20), noise, rng, 1.5e-13)
     assert failure.value.stage == "rows again"
     assert failure.value.number > failure.value.limit == ROW_AGREEMENT
 

@@ -11,7 +11,6 @@ from sweeps import sweep
 from targets import error, in_float32, own_error
 
 import reluctant as rl
-from reluctant.extraction.few_digits import method
 from reluctant.extraction.few_digits.arrow import Layout
 from reluctant.extraction.few_digits.extension import extend
 from reluctant.extraction.few_digits.joint_fit import JointFit, Linearised, ask_anywhere, polish_all, turned_fit
@@ -70,10 +69,9 @@ def test_products_with_the_jacobian_are_those_of_small_steps(outputs: int, affin
     assert np.median(np.abs(change / small - forward)) < 1e-3 * np.abs(forward).max()
 
 
-def test_many_parameters_are_polished_with_random_inputs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_parameters_are_polished_with_random_inputs_alone() -> None:
     target, true = in_float32(planted((20, 8, 1), 7, bias=0.5))
-    monkeypatch.setattr(method, "MANY_PARAMETERS", 100)
-    result = rl.extract(rl.open_oracle(target, dim=20), rng=3)
+    result = rl.extract(rl.open_oracle(target, dim=20), rl.FewDigits(many_parameters=100), rng=3)
     assert result.ok
     assert result.network is not None
     assert error(result.network, true) <= 2 * own_error(target, true)

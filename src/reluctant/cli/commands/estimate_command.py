@@ -12,8 +12,9 @@ import typer
 
 from reluctant._version import __version__
 from reluctant.cli.files import check_record_path, write_record
-from reluctant.estimation import Estimate, Neighbour, Range
+from reluctant.estimation import Estimate, Range
 from reluctant.estimation import estimate as estimate_cost
+from reluctant.estimation.cost import FitError
 from reluctant.estimation.measurements import KINDS
 from reluctant.report.numbers import UNKNOWN, bytes_, count, duration, money
 
@@ -144,7 +145,7 @@ def _ranged(value: Range | None, written: Callable[[float], str]) -> str:
     return f"{written(value.expected)}  ({written(value.low)} to {written(value.high)})"
 
 
-def _table(neighbours: Sequence[Neighbour]) -> Iterator[str]:
+def _table(neighbours: Sequence[FitError]) -> Iterator[str]:
     head = ("measured nearby", "recovered", "queries", "answers/P", "error", "over expected")
     rows = [head, *(_row(neighbour) for neighbour in neighbours)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
@@ -154,7 +155,7 @@ def _table(neighbours: Sequence[Neighbour]) -> Iterator[str]:
         yield first + "".join(others)
 
 
-def _row(neighbour: Neighbour) -> tuple[str, ...]:
+def _row(neighbour: FitError) -> tuple[str, ...]:
     point = neighbour.point
     out = UNKNOWN if point.most_out is None else f"{point.most_out:.0e}"
     return (
@@ -163,5 +164,5 @@ def _row(neighbour: Neighbour) -> tuple[str, ...]:
         count(point.queries),
         _ratio(point.per_parameter),
         out,
-        f"{neighbour.over_expected:+.1%}",
+        f"{neighbour.usual:+.1%}",
     )

@@ -25,13 +25,13 @@ from reluctant.extraction.any_depth.readout import (
     rows_for_fit,
 )
 from reluctant.extraction.memory import Memory
-from reluctant.extraction.method import StageFailed
+from reluctant.extraction.method import StageFailed, check_settings
 from reluctant.geometry import Lines
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.limits import check_time
 
-__all__ = ["check_points", "complete", "mostly_explained", "suspected_points", "undetermined_points"]
+__all__ = ["Completion", "check_points", "complete", "mostly_explained", "suspected_points", "undetermined_points"]
 
 EXTREME_SHARE = 0.75  # share of the points
 CHECK_POOL = 10_000  # random points they are taken from
@@ -174,35 +174,52 @@ class _OpenNeuron:
         return np.asarray(slope / np.where(length > 0, length, 1.0))
 
 
-FITS_WITHIN = 1e-6  # deviation, relative to the spread of the answers, that no rounding in the layers explains
-FEWEST_CHECKED, CHECKED = 5000, 0.5  # fresh points; for every parameter: what they do not meet is rare
-CHECKED_AGAIN = 0.25  # of them, when neurons were found since
 MOST_SUSPECTS = 128  # directions
 MOST_WRONG = 0.4  # of the rows: beyond, the others are no majority
-MOST_ROUNDS = 12
 SEGMENTS = 3  # scanned in a round
 NEIGHBOURS = 5  # right points near a wrong one, one of which is taken
 SEGMENT_BEYOND = 0.5  # of its length, a segment goes on at both ends: creases are better not at the very end
 
 
-def complete(ladder: Ladder, memory: Memory, rng: np.random.Generator) -> KnownLayers:
+@dataclass(frozen=True)
+class Completion:
+    """When the layers are complete.
+
+    Arguments:
+        points, share: fresh points that they have to explain: so many, or this share of a point for every parameter
+            where that is more. What these do not meet is rare.
+        again: part of these points in later rounds, when neurons were found since.
+        rounds: how often missing neurons are looked for.
+        error: deviation of an answer, of the spread of the answers, that no rounding in the layers explains.
+    """
+
+    points: int = 5000
+    share: float = 0.5
+    again: float = 0.25
+    rounds: int = 12
+    error: float = 1e-6
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+
+def complete(ladder: Ladder, memory: Memory, rng: np.random.Generator, settings: Completion) -> KnownLayers:
     """Look for missing neurons until fresh points are explained.
 
-    Cost: 5000 rows, or half a row for every parameter where that is more; about 40 more for each missing neuron, and
-    a quarter of the fresh points again.
+    Cost: the fresh points, about 40 rows more for each missing neuron, and a part of the fresh points again.
     """
-    checks = _Checks(ladder, rng)
-    for _ in range(MOST_ROUNDS):
+    checks = _Checks(ladder, rng, settings)
+    for _ in range(settings.rounds):
         check_time()
         known = ladder.known()
-        found = _Explained.by(known, memory, rng)
+        found = _Explained.by(known, memory, rng, settings.error)
         for points in checks.points(known, found.readout):
             if found.wrong.any():
                 break
             if len(points):
                 with ladder.oracle.stage("check"):
                     ladder.store.ask(points)
-                found = _Explained.by(known, memory, rng)
+                found = _Explained.by(known, memory, rng, settings.error)
         if not found.wrong.any():
             return known
         if found.wrong.mean() > MOST_WRONG:
@@ -224,19 +241,21 @@ class _Checks:
 
     ladder: Ladder
     rng: np.random.Generator
+    settings: Completion
     share: float = 1.0
 
     def points(self, known: KnownLayers, readout: Readout) -> Iterator[FloatArray]:
         open_ = [undetermined_points(s.known, [n.incoming for n in s.neurons], self.rng) for s in self.ladder.searches]
         yield np.concatenate(open_)
         yield suspected_points(known, leftovers(known, readout, MOST_SUSPECTS, self.rng), self.rng)
-        yield check_points(known, int(self.share * max(FEWEST_CHECKED, CHECKED * known.parameters)), self.rng)
-        self.share = CHECKED_AGAIN
+        count = max(self.settings.points, self.settings.share * known.parameters)
+        yield check_points(known, int(self.share * count), self.rng)
+        self.share = self.settings.again
 
 
-def mostly_explained(known: KnownLayers, memory: Memory, rng: np.random.Generator) -> bool:
+def mostly_explained(known: KnownLayers, memory: Memory, rng: np.random.Generator, settings: Completion) -> bool:
     """True if an output layer on top explains most of the answers: then this is the last layer."""
-    return bool(_Explained.by(known, memory, rng).wrong.mean() < MOST_WRONG)
+    return bool(_Explained.by(known, memory, rng, settings.error).wrong.mean() < MOST_WRONG)
 
 
 @dataclass(frozen=True)
@@ -249,11 +268,11 @@ class _Explained:
     wrong: BoolArray
 
     @classmethod
-    def by(cls, known: KnownLayers, memory: Memory, rng: np.random.Generator) -> _Explained:
+    def by(cls, known: KnownLayers, memory: Memory, rng: np.random.Generator, largest: float) -> _Explained:
         readout = fit_most(known, *rows_for_fit(known, memory, rng))
         rows, answers = memory.near(FITTED_DISTANCE * np.sqrt(known.dim))
         off = readout_deviations(known, readout, rows, answers)
-        return cls(readout, rows, off, off > FITS_WITHIN)
+        return cls(readout, rows, off, off > largest)
 
     def segments(self, rng: np.random.Generator) -> Lines:
         """Segments from wrong rows, some of the worst, to rows nearby that are right, and to others that are wrong.

@@ -31,15 +31,14 @@ from reluctant.oracles import Counting
 
 __all__ = ["certify", "polish_to_all", "refine_first_weights"]
 
-FIT_ROUNDS = 4
 FEW_PARAMETERS = 2000  # beyond, a thorough fit takes minutes
 ADDED_ROWS = 0.5  # rows for every parameter, in a round
 
 
 def polish_to_all(
-    network: ReLUNetwork, rows: FloatArray, answers: FloatArray, memory: Memory, noise: DistanceNoise
+    network: ReLUNetwork, rows: FloatArray, answers: FloatArray, memory: Memory, noise: DistanceNoise, rounds: int
 ) -> ReLUNetwork:
-    """Fit to these rows, then to the worst of all others too, as long as that helps.
+    """Fit to these rows, then to the worst of all others too, as long as that helps, in so many rounds at most.
 
     Two neurons that are hardly ever on together leave a weight to few rows; those are where the fit is worst.
     """
@@ -65,7 +64,7 @@ def polish_to_all(
         return _Covered(best, least, *more, all_explained=not len(worst)), off
 
     start = _Covered(network, float(deviations(network).max()), rows, answers)
-    return least_squares(start, linearise, StepRules(FIT_ROUNDS, accept=lambda *_: True)).state.best
+    return least_squares(start, linearise, StepRules(rounds, accept=lambda *_: True)).state.best
 
 
 @dataclass(frozen=True)

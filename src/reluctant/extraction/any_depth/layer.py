@@ -24,12 +24,21 @@ from reluctant.extraction.any_depth.features import KnownLayers, Layer
 from reluctant.extraction.any_depth.follow import follow_crease, is_there
 from reluctant.extraction.any_depth.kinks import Asker, KinkStore, line_score, passes_kinks
 from reluctant.extraction.any_depth.sides import find_sides, settle_open
-from reluctant.extraction.method import StageFailed
+from reluctant.extraction.method import StageFailed, check_settings
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
-__all__ = ["SEEN_SHARE", "Ladder", "LayerSearch", "Neuron", "accepted_neuron", "as_layer", "is_confirmed"]
+__all__ = [
+    "SEEN_SHARE",
+    "Ladder",
+    "LayerLimits",
+    "LayerSearch",
+    "Neuron",
+    "accepted_neuron",
+    "as_layer",
+    "is_confirmed",
+]
 
 ENOUGH_HITS = 4  # crossings seen on stored lines that make further questions needless
 FEWEST_HITS = 2  # the one it was found by, and another
@@ -82,26 +91,51 @@ FARTHEST_START = 16.0  # in units of the scale: no walk starts farther out
 STRAIGHT_SHARE = 1e-6  # share of the weights: a crease that does not bend
 ENOUGH_FOR_SIDES = 5  # neurons, where the layer below is no wider than the one before it
 FEWEST_TO_DOUBT = 3  # neurons: with fewer there is no majority
-QUIET_LINES = 4  # lines in a row that bring nothing new
-QUIET_LINES_FIRST = 2  # for the first layer, whose creases every line meets
-MOST_NEW_LINES = 10  # new ones for one layer
-MOST_FOLLOWED = 1500  # creases in all layers together: networks that can be recovered need a few hundred
-FRUITLESS = 200  # kinks in a row that bring nothing: what is left belongs to deeper layers, or cannot be followed
+
+
+@dataclass(frozen=True)
+class LayerLimits:
+    """How long the search for layers goes on.
+
+    Arguments:
+        layers: at most so many hidden layers.
+        quiet_lines: lines in a row without a new neuron that end the search for a layer.
+        quiet_lines_first: the same for the first layer, whose creases every line meets.
+        new_lines: random lines for one layer, at most.
+        followed: creases that are followed in all layers together. Networks that can be recovered need a few hundred.
+        fruitless: kinks in a row without a neuron; those left belong to deeper layers, or cannot be followed.
+        repairs: how often a layer that fails is looked for again, after a look at the layers below.
+        repair_lines: random lines for that look.
+        reentries: how often all layers are gone through again after new lines.
+    """
+
+    layers: int = 8
+    quiet_lines: int = 4
+    quiet_lines_first: int = 2
+    new_lines: int = 10
+    followed: int = 1500
+    fruitless: int = 200
+    repairs: int = 2
+    repair_lines: int = 4
+    reentries: int = 3
+
+    def __post_init__(self) -> None:
+        check_settings(self, may_be_zero=("repairs", "reentries"))
 
 
 class LayerSearch:
     """The search for one layer on those below; it settles the sides of the one below on its way."""
 
-    def __init__(self, asker: Asker, store: KinkStore, known: KnownLayers) -> None:
-        self.asker, self.store, self.known = asker, store, known
+    def __init__(self, asker: Asker, store: KinkStore, known: KnownLayers, limits: LayerLimits) -> None:
+        self.asker, self.store, self.known, self.limits = asker, store, known, limits
         self.neurons: list[Neuron] = []
         self.tried: set[int] = set()
         self.turned: BoolArray | None = None  # neurons of the layer below that were turned, once that is known
 
     def run(self) -> None:
         """Try every unexplained kink, on new lines too, until lines bring nothing new."""
-        quiet, enough = 0, QUIET_LINES if self.known.layers else QUIET_LINES_FIRST
-        most = self.store.lines + MOST_NEW_LINES
+        quiet, enough = 0, self.limits.quiet_lines if self.known.layers else self.limits.quiet_lines_first
+        most = self.store.lines + self.limits.new_lines
         while quiet < enough and self.store.lines < most and not self.at_odds():
             if not len(self.next_batch()):
                 self.store.scan_random(1)
@@ -148,7 +182,7 @@ class LayerSearch:
     def try_all(self) -> int:
         """Follow candidates, for the first layer those of one line, until none is left; the neurons found."""
         before, fruitless = len(self.neurons), 0
-        while fruitless < FRUITLESS and len(batch := self.next_batch()) and not self.at_odds():
+        while fruitless < self.limits.fruitless and len(batch := self.next_batch()) and not self.at_odds():
             found = len(self.neurons)
             self.store.measure(batch)
             self.close()
@@ -204,10 +238,10 @@ class LayerSearch:
     def count_one(self) -> None:
         """One crease more is followed; too many of them are a sign that layers are too many, or too wide."""
         self.store.followed += 1
-        if self.store.followed > MOST_FOLLOWED:
+        if self.store.followed > self.limits.followed:
+            stage = f"layer {len(self.known.layers) + 1}"
             reason = "creases that could not be told apart by layer, after this many"
-            number = self.store.followed
-            raise StageFailed(f"layer {len(self.known.layers) + 1}", reason, number=number, limit=MOST_FOLLOWED)
+            raise StageFailed(stage, reason, number=self.store.followed, limit=self.limits.followed)
 
     def is_part(self, start: Crease) -> bool:
         """True if this is the crease of an open neuron, where more of it can be seen; then it has become part of it."""
@@ -282,17 +316,11 @@ class LayerSearch:
         return accepted_neuron(self.store, self.known, crease)
 
 
-MOST_LAYERS = 8
-MOST_REPAIRS = 2
-REPAIR_LINES = 4
-MOST_REENTRIES = 3
-
-
 class Ladder:
     """The searches of all layers so far; below each, sides are decided."""
 
-    def __init__(self, oracle: Counting, asker: Asker, store: KinkStore) -> None:
-        self.oracle, self.asker, self.store = oracle, asker, store
+    def __init__(self, oracle: Counting, asker: Asker, store: KinkStore, limits: LayerLimits) -> None:
+        self.oracle, self.asker, self.store, self.limits = oracle, asker, store, limits
         self.searches: list[LayerSearch] = []
 
     @property
@@ -307,20 +335,21 @@ class Ladder:
     def climb(self, is_last: Callable[[KnownLayers], bool]) -> None:
         """Find layers until one is the last."""
         repairs = 0
-        while len(self.searches) < MOST_LAYERS:
+        while len(self.searches) < self.limits.layers:
             number = len(self.searches) + 1
-            search = LayerSearch(self.asker, self.store, self.known())
+            search = LayerSearch(self.asker, self.store, self.known(), self.limits)
             with self.oracle.stage(f"layer {number}"):
                 search.run()
                 if not (search.neurons and search.known.sided):
                     repairs += 1
-                    if repairs > MOST_REPAIRS or not self.repair(search):
+                    if repairs > self.limits.repairs or not self.repair(search):
                         raise _layer_failure(number, search)
                     continue
             self.push(search)
             if is_last(self.known()):
                 return
-        raise StageFailed("layers", "kinks that no layer explains", number=MOST_LAYERS, limit=MOST_LAYERS)
+        most = self.limits.layers
+        raise StageFailed("layers", "kinks that no layer explains", number=most, limit=most)
 
     def push(self, search: LayerSearch) -> None:
         """One rung more; the sides it found are those of the rung below."""
@@ -335,14 +364,15 @@ class Ladder:
         before = len(self.top.neurons)
         self.top.adopt(failed.misplaced())
         if len(self.top.neurons) == before:
-            self.store.scan_random(REPAIR_LINES)
+            self.store.scan_random(self.limits.repair_lines)
         return self.reenter() or len(self.top.neurons) > before
 
     def look_again(self) -> None:
         """After new lines: what they speak against is dropped, what they close is closed, what is new is followed."""
         self.top.review()
         self.top.close()
-        for _ in range(MOST_REENTRIES):  # layers that were rebuilt may have lost neurons, whose kinks are there again
+        # Layers that were rebuilt may have lost neurons, whose kinks are there again.
+        for _ in range(self.limits.reentries):
             if not self.reenter():
                 return
 
@@ -360,7 +390,7 @@ class Ladder:
         """Solve all creases from this rung on in the features of the layers below as they are now."""
         above, self.searches = self.searches[start:], self.searches[:start]
         for old in above:
-            search = LayerSearch(self.asker, self.store, self.known())
+            search = LayerSearch(self.asker, self.store, self.known(), self.limits)
             search.adopt(old.neurons)
             if not search.known.sided:
                 search.try_everything()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
-from reluctant.extraction.any_depth.completion import complete, mostly_explained
+from reluctant.extraction.any_depth.completion import Completion, complete, mostly_explained
 from reluctant.extraction.any_depth.features import KnownLayers
 from reluctant.extraction.any_depth.kinks import Asker, KinkStore
 from reluctant.extraction.any_depth.last_digits import certify, polish_to_all, refine_first_weights
-from reluctant.extraction.any_depth.layer import Ladder
+from reluctant.extraction.any_depth.layer import Ladder, LayerLimits
 from reluctant.extraction.any_depth.readout import (
     fit_readout,
     oriented_network,
@@ -21,17 +22,13 @@ from reluctant.extraction.any_depth.readout import (
 )
 from reluctant.extraction.linear import affine_map
 from reluctant.extraction.memory import Memory
-from reluctant.extraction.method import Candidate, StageFailed
+from reluctant.extraction.method import Candidate, Method, StageFailed, check_settings
 from reluctant.geometry import DistanceNoise, Frame
 from reluctant.geometry.row_space import row_space
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
 
 __all__ = ["AnyDepth"]
-
-MANY_INPUTS = 50  # from here on it pays to look for the directions that matter first
-FIRST_LINES = 8
-
 
 LIMITS = (
     "Layers after the first are known where their creases were met. Answers were checked out to ten times the scale of "
@@ -41,35 +38,54 @@ LIMITS = (
 
 
 @dataclass(frozen=True)
-class AnyDepth:
-    """Exact extraction of a network of any depth and any widths, by following creases."""
+class AnyDepth(Method):
+    """Exact extraction of a network of any depth and any widths, by following creases.
+
+    Arguments:
+        first_lines: random lines that are scanned before the first layer is looked for.
+        many_inputs: from so many inputs on the directions that matter are looked for first.
+        search: how long the search for layers goes on.
+        completion: when the layers are complete.
+        fit_rounds: how often all parameters are fitted, each time to the rows besides that the last fit missed.
+    """
+
+    needs_space: ClassVar[bool] = True
+
+    first_lines: int = 8
+    many_inputs: int = 50
+    search: LayerLimits = field(default_factory=LayerLimits)
+    completion: Completion = field(default_factory=Completion)
+    fit_rounds: int = 4
+
+    def __post_init__(self) -> None:
+        check_settings(self, may_be_zero=("many_inputs", "fit_rounds"))
 
     def run(
         self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
     ) -> Candidate:
         """One attempt; raises StageFailed where it gets stuck."""
-        frame = _frame(oracle, noise, rng)
+        frame = _frame(oracle, noise, rng, self.many_inputs)
         memory = Memory()
         ask = memory.listening(lambda rows: oracle.query(frame.points(rows)))
         store = KinkStore(ask, len(frame.basis), noise, rng)
         with oracle.stage("lines"):
-            store.scan_random(FIRST_LINES)
+            store.scan_random(self.first_lines)
         if not len(store.kinks):
             return Candidate(affine_map(oracle))
-        ladder = Ladder(oracle, Asker(ask, noise, rng, store.scale, store.spacing()), store)
+        ladder = Ladder(oracle, Asker(ask, noise, rng, store.scale, store.spacing()), store, self.search)
 
         def is_last(known: KnownLayers) -> bool:
             keep(_lifted_network(without_outputs(known, oracle.outputs), frame))
-            return mostly_explained(known, memory, rng)
+            return mostly_explained(known, memory, rng, self.completion)
 
-        known = _all_layers(ladder, memory, rng, is_last, lambda part: _lifted_network(part, frame))
+        known = _all_layers(ladder, memory, rng, self.completion, is_last, lambda part: _lifted_network(part, frame))
         rare = rows_on_rare_sides(known, memory, rng)
         if len(rare):
             with oracle.stage("fit", expected=len(rare)):
                 ask(rare)
         rows, answers = rows_for_fit(known, memory, rng)
         network = oriented_network(known, fit_readout(known, rows, answers), rows, answers)
-        network = polish_to_all(network, rows, answers, memory, noise)
+        network = polish_to_all(network, rows, answers, memory, noise, self.fit_rounds)
         certificate = certify(network, known, rows, ladder.asker)
         network = _lifted_network(network, frame)
         if len(frame.basis) < oracle.dim and network.skip is None:
@@ -81,6 +97,7 @@ def _all_layers(
     ladder: Ladder,
     memory: Memory,
     rng: np.random.Generator,
+    completion: Completion,
     is_last: Callable[[KnownLayers], bool],
     lifted: Callable[[ReLUNetwork], ReLUNetwork],
 ) -> KnownLayers:
@@ -89,7 +106,7 @@ def _all_layers(
     try:
         ladder.climb(is_last)
         partial = _best_guess(ladder.known(), memory, rng)
-        return complete(ladder, memory, rng)
+        return complete(ladder, memory, rng, completion)
     except StageFailed as failure:
         if partial is None and ladder.searches:
             partial = without_outputs(ladder.known(), ladder.oracle.outputs)
@@ -103,9 +120,9 @@ def _best_guess(known: KnownLayers, memory: Memory, rng: np.random.Generator) ->
     return oriented_network(known, fit_readout(known, rows, answers), rows, answers)
 
 
-def _frame(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> Frame:
+def _frame(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, many_inputs: int) -> Frame:
     """The directions that matter, where inputs are many; else all."""
-    if oracle.dim < MANY_INPUTS:
+    if oracle.dim < many_inputs:
         return Frame(np.zeros(oracle.dim), np.eye(oracle.dim))
     with oracle.stage("row space"):
         found = row_space(oracle.query, oracle.dim, noise, rng)

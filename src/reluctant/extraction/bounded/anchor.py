@@ -14,6 +14,7 @@ import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.extraction.bounded.rays import Factors
+from reluctant.extraction.method import check_settings
 from reluctant.geometry import DistanceNoise, Gradients, gradients
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
@@ -22,6 +23,7 @@ from reluctant.oracles.links import lost_digits
 
 __all__ = [
     "AnchorModel",
+    "Bounded",
     "BoundedTarget",
     "axis_points",
     "domain_scale",
@@ -102,6 +104,36 @@ def end_of_ray(domain: Domain, start: FloatArray, through: FloatArray, scale: fl
 
 
 @dataclass(frozen=True)
+class Bounded:
+    """Settings of the stages inside a domain.
+
+    Arguments:
+        batch_points: random points that are explored together, besides corners and points on edges.
+        quiet_batches: batches in a row without a difference that end the exploration.
+        rays: how many rays one batch may take.
+        dull_rays: rays in a row without a new neuron, after which a larger error is accepted.
+        neuron_error: largest error of a neuron that is accepted at first, of the answers' deviation.
+        worst_error: the same after rays without a new neuron, at most.
+        other_layer: change of an answer that was explained, of the answers' deviation, that no error of a neuron makes.
+        tested_neurons: neurons whose creases are looked for elsewhere, to see that they do not bend.
+        missing: how many of these may not be there: another crease may be close by.
+    """
+
+    batch_points: int = 256
+    quiet_batches: int = 2
+    rays: int = 4000
+    dull_rays: int = 4
+    neuron_error: float = 3e-10
+    worst_error: float = 1e-6
+    other_layer: float = 1e-4
+    tested_neurons: int = 8
+    missing: int = 1
+
+    def __post_init__(self) -> None:
+        check_settings(self, may_be_zero=("missing",))
+
+
+@dataclass(frozen=True)
 class BoundedTarget:
     """What all stages share. `spread` is the deviation of the answers, the unit of errors."""
 
@@ -110,11 +142,15 @@ class BoundedTarget:
     rng: np.random.Generator
     scale: float
     spread: float = 1.0
+    settings: Bounded = Bounded()
 
     @classmethod
-    def of(cls, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> BoundedTarget:
+    def of(
+        cls, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, settings: Bounded | None = None
+    ) -> BoundedTarget:
         """Before anything was asked."""
-        return cls(oracle, noise, rng, domain_scale(oracle.facts.domain, oracle.dim))
+        scale = domain_scale(oracle.facts.domain, oracle.dim)
+        return cls(oracle, noise, rng, scale, settings=settings or Bounded())
 
     @property
     def domain(self) -> Domain:

@@ -27,7 +27,7 @@ from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["FIRST_GATE", "explore", "neurons_on_a_ray", "new_creases"]
+__all__ = ["explore", "neurons_on_a_ray", "new_creases"]
 
 SHORT_STEP = 0.02  # of a stretch without creases: a step that hardly ever leaves it
 TRIAL_COORDINATES = 16  # asked first with short steps, to learn how long the others may be
@@ -170,22 +170,15 @@ def new_creases(inside: BoundedTarget, known: AnchorModel, point: FloatArray) ->
     return Ray(line.directions[0], found.t, found.jump, found.jump_sd, float(line.high[0]))
 
 
-BATCH_POINTS = 256  # looked at together
-QUIET_BATCHES = 2  # in a row, without a difference
-FIRST_GATE = 3e-10  # error of a neuron that is accepted, in units of the spread
-LAST_GATE = 1e-6
 WIDER_GATE = 10.0  # the next gate, when nothing passes the last one, and tolerance for differences without a crease
-NOT_NOISE = 1e-4  # of the spread: a difference that is no error of a neuron
-DULL_RAYS = 4  # in a row without a new neuron, until the gate is widened
-MOST_RAYS = 4000
 
 
 def explore(inside: BoundedTarget, known: AnchorModel, keep: Callable[[ReLUNetwork], None]) -> AnchorModel:
     """Look at batches of points until they show no difference; learn the neurons before those that do."""
-    domain, dim = inside.domain, inside.oracle.dim
+    domain, dim, settings = inside.domain, inside.oracle.dim, inside.settings
     quiet, special = 0, np.concatenate([axis_points(domain, dim), far_corners(domain, known.slope)])
-    while quiet < QUIET_BATCHES:
-        rows = np.concatenate([special, exploration_points(domain, inside.rng, BATCH_POINTS, dim)])
+    while quiet < settings.quiet_batches:
+        rows = np.concatenate([special, exploration_points(domain, inside.rng, settings.batch_points, dim)])
         before = known.neurons
         known = _PointBatch(inside, rows).explained_by(known)
         keep(known.network())
@@ -205,18 +198,19 @@ class _PointBatch:
 
     def explained_by(self, known: AnchorModel) -> AnchorModel:
         """The model with neurons added until it gives all answers of the batch."""
-        gate, dull = FIRST_GATE, 0
-        for _ in range(MOST_RAYS):
-            loud = self.loud(known, gate / FIRST_GATE)
+        settings = self.inside.settings
+        gate, dull = settings.neuron_error, 0
+        for _ in range(settings.rays):
+            loud = self.loud(known, gate / settings.neuron_error)
             if not len(loud):
                 return known
             more = self.learn(known, self.rows[self.inside.rng.choice(loud)], gate)
             self.check_still_quiet(known, more, loud)
             dull = dull + 1 if more.neurons == known.neurons else 0
             known = more
-            if dull == DULL_RAYS:
+            if dull == settings.dull_rays:
                 gate, dull = WIDER_GATE * gate, 0
-            if gate > LAST_GATE:
+            if gate > settings.worst_error:
                 break
         raise StageFailed(
             "exploration", "differences no crease explains", number=len(loud), limit=0, partial=known.network()
@@ -224,12 +218,12 @@ class _PointBatch:
 
     def check_still_quiet(self, known: AnchorModel, more: AnchorModel, loud: IntArray) -> None:
         """What was explained stays so: a neuron that changes it is not one everywhere."""
-        off = self.off(more) / self.inside.spread
+        off, most = self.off(more) / self.inside.spread, self.inside.settings.other_layer
         off[loud] = 0.0
-        off[self.off(known) >= NOT_NOISE * self.inside.spread] = 0.0  # with a wide gate such points are not loud
-        if not off.max() < NOT_NOISE:
+        off[self.off(known) >= most * self.inside.spread] = 0.0  # with a wide gate such points are not loud
+        if not off.max() < most:
             reason = "creases that bend: there is another hidden layer"
-            raise StageFailed("exploration", reason, number=float(off.max()), limit=NOT_NOISE, partial=more.network())
+            raise StageFailed("exploration", reason, number=float(off.max()), limit=most, partial=more.network())
 
     def off(self, known: AnchorModel) -> FloatArray:
         """How far (n,) the answers are from a model's."""

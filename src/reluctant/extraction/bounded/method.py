@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from reluctant.extraction.bounded.anchor import AnchorModel, BoundedTarget
-from reluctant.extraction.bounded.exploration import FIRST_GATE, explore, neurons_on_a_ray
+from reluctant.extraction.bounded.anchor import AnchorModel, Bounded, BoundedTarget
+from reluctant.extraction.bounded.exploration import explore, neurons_on_a_ray
 from reluctant.extraction.bounded.rays import Ray, halves
 from reluctant.extraction.memory import remember
 from reluctant.extraction.method import Candidate, Certificate, StageFailed
@@ -31,18 +31,22 @@ ANCHOR_STEP = 0.02  # of the longest piece of the first line
 
 
 def recover_inside(
-    oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
+    oracle: Counting,
+    noise: DistanceNoise,
+    rng: np.random.Generator,
+    keep: Callable[[ReLUNetwork], None],
+    settings: Bounded,
 ) -> Candidate:
     """One attempt; the network equals the target on the domain, neurons that do not bend it there are left out.
 
     Cost: about d + 10 rows a neuron with one output, and some 500 to explore.
     """
     remembering, memory = remember(oracle)
-    inside, known, rays = first_line(BoundedTarget.of(remembering, noise, rng))
+    inside, known, rays = first_line(BoundedTarget.of(remembering, noise, rng, settings))
     keep(known.network())
     with oracle.stage("first neurons", expected=sum(map(len, rays)) * (oracle.dim + 2)):
         for ray in rays:
-            known = neurons_on_a_ray(inside, known, ray, FIRST_GATE) if len(ray) else known
+            known = neurons_on_a_ray(inside, known, ray, settings.neuron_error) if len(ray) else known
     keep(known.network())
     check_straight(inside, known)
     known = explore(inside, known, keep)
@@ -80,8 +84,6 @@ def first_line(inside: BoundedTarget) -> tuple[BoundedTarget, AnchorModel, list[
     return replace(inside, noise=noise, spread=spread or 1.0), known, rays
 
 
-TESTED_NEURONS = 8  # neurons
-MOST_MISSING = 1  # of them: another crease may be close by
 CROSSED_BETWEEN = 64  # between which hyperplanes are crossed
 CROSSING_REACH = 1e-4  # of a crossing, in lengths of the domain
 MEETING_SHARE = 0.05  # of the reach: how far a crease may be from where it is expected
@@ -89,7 +91,7 @@ MEETING_SHARE = 0.05  # of the reach: how far a crease may be from where it is e
 
 def check_straight(inside: BoundedTarget, known: AnchorModel) -> None:
     """Look for some neurons' creases elsewhere in the domain; raises StageFailed. Cost: 32 rows."""
-    chosen = inside.rng.permutation(known.neurons)[:TESTED_NEURONS]
+    chosen = inside.rng.permutation(known.neurons)[: inside.settings.tested_neurons]
     places = [_place_on_hyperplane(inside, known, neuron) for neuron in chosen]
     neurons = [neuron for neuron, place in zip(chosen, places, strict=True) if place is not None]
     if not neurons:
@@ -100,10 +102,10 @@ def check_straight(inside: BoundedTarget, known: AnchorModel) -> None:
     with inside.oracle.stage("straight", expected=4 * len(points)):
         seen = cross(inside.ask, points, normals, reach, MEETING_SHARE * reach, inside.noise)
     missing = int((~seen.critical).sum())
-    if missing > MOST_MISSING:
+    if missing > inside.settings.missing:
         raise StageFailed(
-            "straight", "creases that bend: there is another hidden layer", number=missing, limit=MOST_MISSING,
-            partial=known.network(),
+            "straight", "creases that bend: there is another hidden layer", number=missing,
+            limit=inside.settings.missing, partial=known.network(),
         )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
 __all__ = [
-    "EXACT_ROW",
+    "WORST_ROW",
     "FirstLayer",
     "NeuronGroup",
     "RefinedRows",
@@ -149,8 +149,7 @@ def _solve_group(slope: FloatArray, planes: FramedHyperplanes, group: NeuronGrou
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
-EXACT_ROW = 1e-9  # expected error of a row that is still called exact; others are measured again in the end
-WORST_ROW = 1e-7  # and of one with which the layers above can be found
+WORST_ROW = 1e-7  # expected error of a row with which the layers above can be found
 
 
 @dataclass(frozen=True)
@@ -163,9 +162,9 @@ class RefinedRows:
 
 
 def refine_rows(
-    oracle: Counting, planes: FramedHyperplanes, noise: DistanceNoise, rng: np.random.Generator
+    oracle: Counting, planes: FramedHyperplanes, noise: DistanceNoise, rng: np.random.Generator, largest: float
 ) -> RefinedRows:
-    """Measure every neuron anew. `planes` point to the active sides.
+    """Measure every neuron anew. `planes` point to the active sides; an expected error above `largest` is a failure.
 
     Cost: d + 22 rows a neuron, if seen alone; with m outputs about d / m and as many as the subspace has dimensions.
     """
@@ -177,8 +176,8 @@ def refine_rows(
             weights, errors = _in_groups(oracle, planes, places, noise, rng)
         else:
             weights, errors = measure_rows(oracle, planes, places, np.arange(n), noise, rng)
-    if not errors.max() < WORST_ROW:
-        raise StageFailed("refine", "a neuron that is hardly seen", number=float(errors.max()), limit=WORST_ROW)
+    if not errors.max() < largest:
+        raise StageFailed("refine", "a neuron that is hardly seen", number=float(errors.max()), limit=largest)
     on = planes.frame.points(views.on[views.best(-views.blur, n)])
     return RefinedRows(weights, -(weights * on).sum(axis=1), errors)
 
@@ -220,9 +219,11 @@ class FirstLayer:
         return len(self.biases)
 
 
-def find_first_layer(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> FirstLayer:
+def find_first_layer(
+    oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, row_error: float = WORST_ROW
+) -> FirstLayer:
     """Recover the first layer; raises StageFailed. Cost: about d rows a neuron, and some 100 a neuron besides."""
     planes, margins = orient_hyperplanes(find_hyperplanes(oracle, noise, rng))
-    refined = refine_rows(oracle, planes, noise, rng)
+    refined = refine_rows(oracle, planes, noise, rng, row_error)
     singular = np.linalg.svd(refined.weights, compute_uv=False)
     return FirstLayer(refined.weights, refined.biases, float(singular[0] / singular[-1]), margins, refined.errors)

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from reluctant.errors import InvalidInput
-from reluctant.extraction.depth_three.first_layer import EXACT_ROW, FirstLayer, find_first_layer
-from reluctant.extraction.depth_three.rows_again import WANTED_ERROR, remeasure_rows
+from reluctant.extraction.bounded import Bounded
+from reluctant.extraction.depth_three.first_layer import WORST_ROW, FirstLayer, find_first_layer
+from reluctant.extraction.depth_three.rows_again import remeasure_rows
 from reluctant.extraction.depth_three.top import compose, fit_above, recover_top
 from reluctant.extraction.memory import remember
-from reluctant.extraction.method import Candidate, Certificate, StageFailed
+from reluctant.extraction.method import Candidate, Certificate, Method, StageFailed, check_settings
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
 
 __all__ = ["DepthThree"]
 
-STAGE_TRIES = 3  # of each stage
-
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class DepthThree:
+class DepthThree(Method):
     """Exact extraction of f(x) = A max(V max(W x + b, 0) + c, 0) + e with at most as many rows of W as inputs.
 
     Assumes that the rows of W are independent. Any number of second-layer neurons and outputs.
@@ -34,25 +32,35 @@ class DepthThree:
     Arguments:
         fit_share: rows asked for every m parameters above the first weights, to fit them once more. 0 is frugal
             and measures only the poorest rows again; it costs about three digits.
+        tries: how often each stage is tried with other random choices, without the stages before it.
+        row_error: largest error to be expected of a first-layer row with which the layers above are looked for.
+        exact_row: the same of a row that stays as it is where nothing is fitted. wanted_row: where upper layers are.
+        inside: settings for the layers above, which are found on the hidden values of the first.
     """
 
+    needs_space: ClassVar[bool] = True
+
     fit_share: float = 1.0
+    tries: int = 3
+    row_error: float = WORST_ROW
+    exact_row: float = 1e-9
+    wanted_row: float = 1.5e-13
+    inside: Bounded = field(default_factory=Bounded)
 
     def __post_init__(self) -> None:
-        if not self.fit_share >= 0:
-            raise InvalidInput.about("fit_share", got=self.fit_share, expected="a number of at least 0")
+        check_settings(self, may_be_zero=("fit_share",))
 
     def run(
         self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
     ) -> Candidate:
         """One attempt; raises StageFailed where it gets stuck."""
-        layer = _again(lambda: find_first_layer(oracle, noise, rng))
+        layer = _again(lambda: find_first_layer(oracle, noise, rng, self.row_error), self.tries)
         keep(first_layer_alone(layer, oracle.outputs))
         remembering, memory = remember(oracle)
-        top = _again(lambda: recover_top(remembering, layer, noise, rng, keep))
+        top = _again(lambda: recover_top(remembering, layer, noise, rng, keep, self.inside), self.tries)
         network = compose(layer, top.network)
         keep(network)
-        wanted = WANTED_ERROR if self.fit_share else EXACT_ROW
+        wanted = self.wanted_row if self.fit_share else self.exact_row
         network = remeasure_rows(oracle, network, layer.row_errors, noise, rng, wanted)
         fitted = fit_above(remembering, memory, network, noise, rng, self.fit_share)
         return replace(top, network=fitted, certificate=second_layer_certificate(top, layer, fitted))
@@ -71,9 +79,9 @@ def first_layer_alone(layer: FirstLayer, outputs: int) -> ReLUNetwork:
     return ReLUNetwork([layer.weights, np.zeros((outputs, len(layer)))], [layer.biases, np.zeros(outputs)])
 
 
-def _again(stage: Callable[[], T]) -> T:
+def _again(stage: Callable[[], T], tries: int) -> T:
     """Hard luck in a stage is tried again with other random choices, without repeating the stages before."""
-    for _ in range(STAGE_TRIES - 1):
+    for _ in range(tries - 1):
         try:
             return stage()
         except StageFailed:

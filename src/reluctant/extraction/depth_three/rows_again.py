@@ -17,9 +17,8 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
-__all__ = ["WANTED_ERROR", "best_places", "remeasure_rows"]
+__all__ = ["best_places", "remeasure_rows"]
 
-WANTED_ERROR = 1.5e-13  # expected error of a row that may stay
 MOST_POOR = 0.25  # of the neurons, the worst of them: it costs two gradients each
 WORTH_AGAIN = 0.5  # of the error there was: what a new place has to promise
 CANDIDATES = 512  # states of the other neurons that are compared
@@ -55,7 +54,7 @@ def remeasure_rows(
     errors: FloatArray,
     noise: DistanceNoise,
     rng: np.random.Generator,
-    wanted: float = WANTED_ERROR,
+    wanted: float,
 ) -> ReLUNetwork:
     """The network with better rows of the first layer, where errors (n,) are larger than wanted. Rows have norm one.
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.extraction.bounded import recover_inside
+from reluctant.extraction.bounded import Bounded, recover_inside
 from reluctant.extraction.depth_three.first_layer import FirstLayer
 from reluctant.extraction.memory import Memory
 from reluctant.extraction.method import Candidate
@@ -67,6 +67,7 @@ def recover_top(
     noise: DistanceNoise,
     rng: np.random.Generator,
     keep: Callable[[ReLUNetwork], None],
+    settings: Bounded,
 ) -> Candidate:
     """The layers above as a network of hidden values, by depth two on the positive orthant."""
     peeled = peel(oracle, layer)
@@ -74,7 +75,7 @@ def recover_top(
     def keep_whole(top: ReLUNetwork) -> None:
         keep(compose(layer, top))
 
-    return recover_inside(peeled, hidden_noise(noise, layer), rng, keep_whole)
+    return recover_inside(peeled, hidden_noise(noise, layer), rng, keep_whole, settings)
 
 
 def hidden_noise(noise: DistanceNoise, layer: FirstLayer) -> DistanceNoise:

@@ -26,7 +26,6 @@ from reluctant.verification import HeldOutRows
 
 __all__ = ["assemble", "refine_outputs", "refit_biases", "refit_rows"]
 
-REFIT_SHARE = 1.5  # inputs for each unknown
 REFIT_EXTRA = 10
 REFIT_STEPS = 4
 HALF_WAY = 0.5  # to the next crease
@@ -116,9 +115,7 @@ def _room_at_feet(z: FloatArray, gram: FloatArray, lengths: FloatArray) -> Float
     return np.asarray(distance.min(axis=1))
 
 
-def refit_biases(
-    oracle: Counting, network: ReLUNetwork, rng: np.random.Generator, share: float = REFIT_SHARE
-) -> ReLUNetwork:
+def refit_biases(oracle: Counting, network: ReLUNetwork, rng: np.random.Generator, share: float) -> ReLUNetwork:
     """Fit biases anew at random inputs of the scale of use: far creases lose digits in theirs.
 
     Cost: `share` rows for every m unknowns, and 10.
@@ -131,7 +128,7 @@ def refit_biases(
     return _BiasFit(network, rows, answers, oracle.arrays).run()
 
 
-def refit_rows(h: int, m: int, share: float = REFIT_SHARE) -> int:
+def refit_rows(h: int, m: int, share: float) -> int:
     """Rows that a fit of the biases of h neurons and m outputs asks."""
     return int(share * (h + m) / m) + REFIT_EXTRA
 

@@ -24,7 +24,6 @@ __all__ = ["CROWD", "NoCrease", "Regions", "neurons_on_a_line"]
 # Two creases this close are of neurons that are nearly parallel: of the scale, and of what a neuron adds there.
 SLIVER, SHALLOW = 1e-6, 3e-9
 CROWD = 1000  # creases on a line: some are likely to be too close to each other
-MOST_LINES = 5  # looked at until one can be resolved
 FEW_OPEN = 0.01  # of a line's creases, left open by chance: with more, the target is curved
 CROWDED_BY_CHANCE = 3000  # neurons: with more, creases of any two may be that close by chance
 OUTERMOST = 2.0  # how far beyond the outermost crease a region is looked at, in its distance or the scale
@@ -53,15 +52,17 @@ class Regions:
 
 
 def neurons_on_a_line(
-    oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, frame: Frame | None = None
+    oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, frame: Frame | None = None, *, lines: int
 ) -> tuple[FramedNetwork, Regions]:
     """Scan one random line, of a frame if one is given; another where a few creases cannot be told apart.
 
+    lines: how many are scanned at most.
+
     Cost: about five rows a neuron.
     """
-    for _ in range(MOST_LINES):
-        lines = Lines.random(rng, 1, oracle.dim) if frame is None else frame.random_lines(rng, 1)
-        scan = _scan_a_line(oracle, lines, noise, rng)
+    for _ in range(lines):
+        line = Lines.random(rng, 1, oracle.dim) if frame is None else frame.random_lines(rng, 1)
+        scan = _scan_a_line(oracle, line, noise, rng)
         unresolved = _unresolved(scan)
         if not 0 < unresolved < FEW_OPEN * len(scan.creases):
             break
@@ -69,10 +70,10 @@ def neurons_on_a_line(
         raise NoCrease
     _refuse_unresolved(unresolved)
     usual = float(np.median(np.linalg.norm(scan.creases.jump, axis=1)))
-    least = lines.scale * min(1.0, (CROWDED_BY_CHANCE / len(scan.creases)) ** 2)
+    least = line.scale * min(1.0, (CROWDED_BY_CHANCE / len(scan.creases)) ** 2)
     scan = merge_slivers(scan, SLIVER * least, SHALLOW * least * usual)
     _refuse_unresolved(_unresolved(scan))  # what is left of two that bend against each other may be nothing
-    return _network_on_line(scan, lines), _regions(scan, lines)
+    return _network_on_line(scan, line), _regions(scan, line)
 
 
 def _refuse_unresolved(unresolved: int) -> None:

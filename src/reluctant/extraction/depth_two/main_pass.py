@@ -33,7 +33,6 @@ GROUPS = (4, 16, 64, 256)  # coordinates asked first, with shorter steps, to lea
 UNLUCKY = 0.1  # chance that the size of any one neuron's weights is taken for too small by that
 EXPECTED_CROSSINGS = 0.01  # of steps over a crease in the whole pass, for Gaussian weights
 SHORTER = 4.0
-MOST_REPAIRS = 6
 DISAGREEMENT = 40.0  # deviations between weights and what the subspace showed of them
 INCONSISTENT = 100.0  # residual of a coordinate over the median of all
 
@@ -50,22 +49,33 @@ class BaseGradients:
 
 
 def measure_gradients(
-    oracle: Counting, known: FramedNetwork, base: BasePoints, noise: DistanceNoise, rng: np.random.Generator
+    oracle: Counting,
+    known: FramedNetwork,
+    base: BasePoints,
+    noise: DistanceNoise,
+    rng: np.random.Generator,
+    repairs: int,
 ) -> BaseGradients:
     """Gradients at all base points along all coordinates. Cost: (d + 1) rows a base point.
 
-    In a crowd 80 rows more, for witnesses.
+    In a crowd 80 rows more, for witnesses. repairs: how often steps that cross a crease are made shorter.
     """
-    return _Pass(oracle, known, base, noise, rng).run()
+    return _Pass(oracle, known, base, noise, rng, repairs).run()
 
 
 class _Pass:
     """State of one pass: the gradients as they fill up."""
 
     def __init__(
-        self, oracle: Counting, known: FramedNetwork, base: BasePoints, noise: DistanceNoise, rng: np.random.Generator
+        self,
+        oracle: Counting,
+        known: FramedNetwork,
+        base: BasePoints,
+        noise: DistanceNoise,
+        rng: np.random.Generator,
+        repairs: int,
     ) -> None:
-        self.oracle, self.known, self.base = oracle, known, base
+        self.oracle, self.known, self.base, self.repairs = oracle, known, base, repairs
         self.points = known.frame.points(base.y)
         self.by_distance, self.noise = noise, noise.at(np.linalg.norm(self.points, axis=1))
         self.order = rng.permutation(oracle.dim)
@@ -168,7 +178,7 @@ class _Pass:
     ) -> float:
         """How much shorter steps along these coordinates must be so that none crosses a crease, here or from others."""
         shorter = 1.0
-        for _ in range(MOST_REPAIRS):
+        for _ in range(self.repairs):
             found = self._found(solution, columns)
             crosses = _crosses(found, self.base.values, steps / shorter, self.arrays)
             if not (crosses | _crosses(found, others, long / shorter, self.arrays)).any():
@@ -180,7 +190,7 @@ class _Pass:
     def _repair(self, steps: FloatArray) -> None:
         """Ask coordinates again whose weights predict a crossing, with shorter and shorter steps."""
         suspects, shorter, solution = np.arange(self.oracle.dim), steps, self._solution(steps)
-        for _ in range(MOST_REPAIRS):
+        for _ in range(self.repairs):
             found = self._found(solution, suspects)
             suspects = suspects[_crosses(found, self.base.values, shorter, self.arrays)]
             if not len(suspects):

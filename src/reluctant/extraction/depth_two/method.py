@@ -6,12 +6,12 @@ all directions on the line and is then fitted to every answer; a bounded domain 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
-from reluctant.errors import InvalidInput
-from reluctant.extraction.bounded import recover_inside
+from reluctant.extraction.bounded import Bounded, recover_inside
 from reluctant.extraction.depth_two.assembly import assemble, refine_outputs, refit_biases
 from reluctant.extraction.depth_two.base_points import choose_base_points, reach_of
 from reluctant.extraction.depth_two.crowd import look_again, tell_close_creases_apart
@@ -22,7 +22,7 @@ from reluctant.extraction.depth_two.scaffold import grow_scaffold, probe_subspac
 from reluctant.extraction.depth_two.slivers import check_digits, close_pairs, refine_slivers
 from reluctant.extraction.linear import affine_map
 from reluctant.extraction.memory import Memory, remember
-from reluctant.extraction.method import Candidate, Certificate, Keep, StageFailed
+from reluctant.extraction.method import Candidate, Certificate, Keep, Method, StageFailed, check_settings
 from reluctant.fitting.network_fit import polish
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.creases import SMALLEST_BEND
@@ -31,21 +31,17 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
-__all__ = ["FEW_PARAMETERS", "POLISHED_SHARE", "DepthTwo", "directions_worth"]
+__all__ = ["DepthTwo", "directions_worth"]
 
 FEW_DIRECTIONS, MORE_DIRECTIONS, MOST_DIRECTIONS = 3, 5, 10
 MANY_INPUTS = 500  # from here on a direction costs less than 0.2 % of the main pass
 MOST_INPUTS = 2000  # from here on ten directions cost less than 0.5 % of it
 WIDE_LAYER = 500  # from here on there is little room between creases, and more directions have more of it
-OTHER_LINES = 4  # looked at besides the first, in a crowd
-FEW_PARAMETERS = 1300  # up to here all inputs are directions of the scaffold, and a fit to all answers follows
 MOST_REMEMBERED = 20_000  # rows: many times what a network with so few parameters takes
-LARGEST_RANDOM_ERROR = 1e-3  # of the answers' deviation, at random inputs before that fit
-POLISHED_SHARE = 0.8  # random inputs for each bias, where a fit to all answers follows
 
 
 @dataclass(frozen=True)
-class DepthTwo:
+class DepthTwo(Method):
     """Exact extraction of f(x) = A max(W x + b, 0) + S x + c, any width, unknown width.
 
     Assumes that creases of different neurons can be told apart on a random line. On a bounded domain nothing
@@ -55,31 +51,53 @@ class DepthTwo:
         directions: dimensions of the subspace in which base points are looked for, besides the line. More
             give longer steps and so more digits; each costs a row a region. None takes five, or ten for wide
             networks, several outputs and thousands of inputs, where that is a small part of the whole, else three.
+        lines: how many random lines are scanned until one shows creases that can be told apart.
+        other_lines: how many lines besides the first are looked at in a crowd of creases.
+        polished_parameters: up to so many parameters the line measures all directions, and a fit to every answer
+            takes the place of the main pass.
+        polished_share: random inputs for each bias before that fit. bias_share: without it.
+        random_error: largest error at random inputs before that fit, of the answers' deviation.
+        probe_points, probe_error: random points of the subspace that the model has to explain before the main pass,
+            and the error that is allowed there, of the answers' deviation.
+        repairs: how often steps of the main pass that cross a crease are made shorter.
+        weight_error: largest error of a weight, of the typical length of a neuron's weights. Neurons that are known
+            less well are too much alike to be told apart.
+        inside: settings for a bounded domain.
     """
 
     directions: int | None = None
+    lines: int = 5
+    other_lines: int = 4
+    polished_parameters: int = 1300
+    polished_share: float = 0.8
+    bias_share: float = 1.5
+    random_error: float = 1e-3
+    probe_points: int = 16
+    probe_error: float = 1e-4
+    repairs: int = 6
+    weight_error: float = 1e-8
+    inside: Bounded = field(default_factory=Bounded)
 
     def __post_init__(self) -> None:
-        if self.directions is not None and self.directions < 1:
-            raise InvalidInput.about("directions", got=self.directions, expected="at least 1, or None")
+        check_settings(self, may_be_zero=("other_lines", "polished_parameters"))
 
     def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:
         """One attempt; raises StageFailed where it gets stuck."""
         if not oracle.facts.domain.is_space:
-            return recover_inside(oracle, noise, rng, keep)
+            return recover_inside(oracle, noise, rng, keep, self.inside)
         remembering, memory = remember(oracle, MOST_REMEMBERED)
         try:
-            on_line, regions = neurons_on_a_line(remembering, noise, rng)
+            on_line, regions = neurons_on_a_line(remembering, noise, rng, lines=self.lines)
         except NoCrease:
             return Candidate(affine_map(oracle))
         keep(on_line)
         parameters = on_line.neurons * (oracle.dim + 1 + oracle.outputs)
-        if parameters > FEW_PARAMETERS:
-            return _ByBasePoints(oracle, noise, rng, keep, self.directions).run(on_line, regions)
+        if parameters > self.polished_parameters:
+            return _ByBasePoints(oracle, noise, rng, keep, self).run(on_line, regions)
         known = grow_scaffold(remembering, on_line, regions, oracle.dim - 1, noise, rng)
         keep(known)
-        fitted = refit_biases(remembering, known.lifted(), rng, share=POLISHED_SHARE)
-        _check_random_inputs(fitted, memory)
+        fitted = refit_biases(remembering, known.lifted(), rng, share=self.polished_share)
+        _check_random_inputs(fitted, memory, self.random_error)
         network = polish(fitted, *memory.everything(), noise, thorough=True)
         return Candidate(network, certificate=_certificate(on_line, known.weight_sd, oracle.dim))
 
@@ -92,7 +110,7 @@ class _ByBasePoints:
     noise: DistanceNoise
     rng: np.random.Generator
     keep: Keep
-    directions: int | None
+    settings: DepthTwo
 
     def run(self, on_line: FramedNetwork, regions: Regions) -> Candidate:
         """All of them."""
@@ -111,22 +129,24 @@ class _ByBasePoints:
             # What was kept was asked near the slivers' points; verification has to look elsewhere too.
             network, errors = refine_slivers(self.oracle, network, errors, pairs, measured, self.noise, self.rng)
             held_out = None
-        check_digits(network, errors)
-        fitted = refit_biases(self.oracle, network, self.rng)
+        check_digits(network, errors, self.settings.weight_error)
+        fitted = refit_biases(self.oracle, network, self.rng, self.settings.bias_share)
         return Candidate(fitted, held_out, _certificate(on_line, errors, self.oracle.dim))
 
     def grown(self, on_line: FramedNetwork, regions: Regions) -> FramedNetwork:
         """What is known on the line, in a few more directions."""
         dim, outputs = self.oracle.dim, self.oracle.outputs
-        directions = min(self.directions or directions_worth(dim, outputs, on_line.neurons), dim - 1)
+        directions = min(self.settings.directions or directions_worth(dim, outputs, on_line.neurons), dim - 1)
         return grow_scaffold(self.oracle, on_line, regions, directions, self.noise, self.rng)
 
     def measured(self, known: FramedNetwork, regions: Regions) -> BaseGradients:
         """Gradients at base points, if what is known explains random points."""
         self.keep(known)
-        probe_subspace(self.oracle, known, self.rng, crowded=known.neurons >= CROWD)
+        settings, crowded = self.settings, known.neurons >= CROWD
+        points, largest = settings.probe_points, settings.probe_error
+        probe_subspace(self.oracle, known, self.rng, points=points, largest=largest, crowded=crowded)
         base = choose_base_points(known, regions, self.noise, self.rng, self.oracle.arrays)
-        return measure_gradients(self.oracle, known, base, self.noise, self.rng)
+        return measure_gradients(self.oracle, known, base, self.noise, self.rng, settings.repairs)
 
     def measured_in_a_crowd(self, known: FramedNetwork, regions: Regions) -> tuple[FramedNetwork, BaseGradients]:
         """What is known, and gradients at base points.
@@ -135,7 +155,8 @@ class _ByBasePoints:
         in the same directions: all of that costs little, beside a main pass.
         """
         failures = []
-        for look in (None, tell_close_creases_apart, *(seen_from_another_line,) * OTHER_LINES):
+        from_another = partial(seen_from_another_line, lines=self.settings.lines)
+        for look in (None, tell_close_creases_apart, *(from_another,) * self.settings.other_lines):
             try:
                 if look is not None:
                     known = look(self.oracle, known, self.noise, self.rng)
@@ -155,13 +176,13 @@ def directions_worth(dim: int, outputs: int, neurons: int) -> int:
     return generous if dim >= MANY_INPUTS else FEW_DIRECTIONS
 
 
-def _check_random_inputs(network: ReLUNetwork, memory: Memory) -> None:
+def _check_random_inputs(network: ReLUNetwork, memory: Memory, largest: float) -> None:
     """The answers that biases were fitted to come from all of input space: no other kind of target explains them."""
     rows, answers = memory.rows[-1], memory.answers[-1]
     error = float(np.abs(answers - network(rows)).max() / answers.std())
-    if not error < LARGEST_RANDOM_ERROR:
+    if not error < largest:
         reason = "random inputs are not explained by the creases of a line"
-        raise StageFailed("biases", reason, number=error, limit=LARGEST_RANDOM_ERROR, partial=network)
+        raise StageFailed("biases", reason, number=error, limit=largest, partial=network)
 
 
 def _certificate(on_line: FramedNetwork, weight_errors: FloatArray, dim: int) -> Certificate:

@@ -291,7 +291,7 @@ POSITION_NOISES = 10.0  # noises of an answer in where two pieces of a line meet
 
 
 def seen_from_another_line(
-    oracle: Counting, known: FramedNetwork, noise: DistanceNoise, rng: np.random.Generator
+    oracle: Counting, known: FramedNetwork, noise: DistanceNoise, rng: np.random.Generator, *, lines: int
 ) -> FramedNetwork:
     """The network with the neurons of both lines.
 
@@ -299,7 +299,7 @@ def seen_from_another_line(
     that is measured.
     """
     try:
-        found, regions = neurons_on_a_line(oracle, noise, rng, known.frame)
+        found, regions = neurons_on_a_line(oracle, noise, rng, known.frame, lines=lines)
     except NoCrease as error:
         raise StageFailed(OTHER_LINE, "no crease on another line", number=0, limit=known.neurons) from error
     other = FrameLine.of(found, known)

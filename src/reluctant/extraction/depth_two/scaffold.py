@@ -155,25 +155,28 @@ def _extended(known: FramedNetwork, new: FloatArray, found: FloatArray, weight_s
     return FramedNetwork(known.frame.extended(new), network, weight_sd, known.along_sd)
 
 
-PROBE_POINTS = 16
-LARGEST_PROBE_ERROR = 1e-4  # of the spread; the subspace only has to tell on which side of its creases a point is
 PROBE_SURPRISE = (
     5.0  # times the error that the neurons' own errors explain: on a crowded line two may have passed for one
 )
 
 
-def probe_subspace(oracle: Counting, known: FramedNetwork, rng: np.random.Generator, *, crowded: bool = False) -> None:
-    """Compare target and model at random points of the frame. Cost: 16 rows.
+def probe_subspace(
+    oracle: Counting, known: FramedNetwork, rng: np.random.Generator, *, points: int, largest: float, crowded: bool
+) -> None:
+    """Compare target and model at random points of the frame. Cost: a row a point.
+
+    largest: the error that is allowed, of the spread; the subspace only has to tell on which side of its creases a
+    point is.
 
     A crowded line may hide a neuron too small to matter there, for which the main pass would be spent in vain: then
     the model has to be as good as it says it is.
     """
     scale = np.sqrt(oracle.dim)
-    y = scale * rng.standard_normal((PROBE_POINTS, len(known.frame.basis)))
-    with oracle.stage("probe", expected=PROBE_POINTS):
+    y = scale * rng.standard_normal((points, len(known.frame.basis)))
+    with oracle.stage("probe", expected=points):
         answers = oracle.query(known.frame.points(y))
     error, spread = np.abs(known.network(y) - answers).max(axis=1), answers.std()
-    limits = np.full(PROBE_POINTS, LARGEST_PROBE_ERROR * spread)
+    limits = np.full(points, largest * spread)
     if crowded:
         limits = np.minimum(limits, PROBE_SURPRISE * _explained_error(known, y))
     worst = int(np.argmax(error / limits))

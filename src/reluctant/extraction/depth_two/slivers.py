@@ -32,7 +32,6 @@ MOST_ROUNDS = 8
 AMPLIFIED = 8.0  # noise of a fit to few more answers than unknowns, over theirs
 UNEXPLAINED = 1e-2  # of the depth of the sliver: less is the error of the other neurons
 UNSEEN = 1e-10  # of the answers' deviation: a sliver that shallow may be anything
-FEWEST_DIGITS = 1e-8  # error of a weight, of the typical length of all
 RANK = 1e-5  # across the sliver nothing is learnt
 
 
@@ -58,12 +57,15 @@ def refine_slivers(
     return network, errors
 
 
-def check_digits(network: ReLUNetwork, errors: FloatArray) -> None:
-    """Raise StageFailed if some neuron is known with too few digits to be verified by a few points."""
+def check_digits(network: ReLUNetwork, errors: FloatArray, largest: float) -> None:
+    """Raise StageFailed if some neuron is known with too few digits to be verified by a few points.
+
+    largest: error of a weight that is allowed, of the typical length of all neurons' weights.
+    """
     worst = float((errors / np.median(np.linalg.norm(network.weights[0], axis=1))).max())
-    if not worst < FEWEST_DIGITS:
+    if not worst < largest:
         raise StageFailed(
-            "slivers", "neurons too much alike to be told apart", number=worst, limit=FEWEST_DIGITS, partial=network
+            "slivers", "neurons too much alike to be told apart", number=worst, limit=largest, partial=network
         )
 
 

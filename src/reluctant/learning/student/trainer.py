@@ -15,7 +15,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from reluctant.errors import BudgetExhausted, InvalidInput, InvalidRows, TargetError
+from reluctant.errors import InvalidInput, InvalidRows
 from reluctant.fitting.training import TrainingPace, fit_network
 from reluctant.interface.digits import answer_kind
 from reluctant.interface.probe import ask as ask_rows
@@ -25,11 +25,12 @@ from reluctant.learning.student.questions import FEWEST, TrainingData, ask_train
 from reluctant.learning.student.student_error import measure_student, row_misfits
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator, one_blas_thread
-from reluctant.oracles import Counting, Kind, Rows
+from reluctant.oracles import Counting, Kind
 from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.limits import Clock
 from reluctant.oracles.open import Target, opened_target
-from reluctant.results import Outcome, Result, ended_by
+from reluctant.results import Outcome, Result
+from reluctant.run import Run
 from reluctant.span import Subspace
 
 __all__ = ["EPS", "ROWS", "Coordinates", "Training", "train_student"]
@@ -139,46 +140,37 @@ def train_student(
     At most 240 more of whole numbers, where it is not known what they are.
     """
     _check_settings(rows, hidden, eps, steps, seconds)
-    time_left = Clock(seconds)
+    clock, shapes = Clock(seconds), STUDENT_SHAPES if hidden is None else (tuple(hidden),)
     with opened_target(oracle, opening) as opened:
-        run = _Trainer(opened, dict(opened.ledger.stages), eps, steps, time_left, as_generator(rng), whole)
-        return _train(run, rows, hidden, inputs, span, rng).with_classes(opened)
-
-
-def _train(
-    run: _Trainer,
-    rows: int,
-    hidden: Sequence[int] | None,
-    inputs: FloatArray | None,
-    span: FloatArray | None,
-    rng: Rng,
-) -> Result:
-    opened = run.oracle
-    given, basis = _rows_to_ask(inputs, opened), _directions(span, opened)
-    opened.begin("train", rng)
-    try:
-        asked = ask_training_data(
-            opened, draw_rows(opened, rows, given, run.rng), rows, run.time.fraction(ASKING_SHARE)
-        )
-        with one_blas_thread():
-            return run.train(asked, STUDENT_SHAPES if hidden is None else (tuple(hidden),), basis)
-    except BudgetExhausted as error:
-        return run.result(Outcome.OUT_OF_BUDGET, error=str(error))
-    except TargetError as error:
-        return run.result(ended_by(error, opened), error=str(error))
+        given, basis = _rows_to_ask(inputs, opened), _directions(span, opened)
+        run = Run[None].begin(opened, "train", rng, None, clock=clock)
+        trainer = _Trainer(run, eps, steps, as_generator(rng), whole)
+        return run.finish(lambda: trainer.go(rows, given, shapes, basis), trainer.result).with_classes(opened)
 
 
 @dataclass(frozen=True)
 class _Trainer:
     """One call of `train_student`."""
 
-    oracle: Counting
-    before: dict[str, Rows]
+    run: Run[None]
     eps: float
     steps: int
-    time: Clock
     rng: np.random.Generator
     known: Whole | None = None
+
+    @property
+    def oracle(self) -> Counting:
+        """The target."""
+        return self.run.oracle
+
+    def go(
+        self, rows: int, given: FloatArray | None, shapes: Sequence[tuple[int, ...]], span: FloatArray | None
+    ) -> Result:
+        """Ask, then train."""
+        drawn = draw_rows(self.oracle, rows, given, self.rng)
+        asked = ask_training_data(self.oracle, drawn, rows, self.run.clock.fraction(ASKING_SHARE))
+        with one_blas_thread():
+            return self.train(asked, shapes, span)
 
     def train(self, asked: TrainingData, shapes: Sequence[tuple[int, ...]], span: FloatArray | None) -> Result:
         """Choose a shape, train it, and measure it."""
@@ -190,8 +182,8 @@ class _Trainer:
         whole = self.whole(asked)
         reading, within = reading_of(asked.answers, self.oracle.facts.kind, whole), Coordinates.of(asked.rows, span)
         x, targets = within(asked.rows), reading.targets(asked.answers)
-        hidden = best_shape(x, targets, reading, self.time.fraction(TRYING_SHARE), self.rng, shapes)
-        pace = TrainingPace(self.steps, self.time.left)
+        hidden = best_shape(x, targets, reading, self.run.clock.fraction(TRYING_SHARE), self.rng, shapes)
+        pace = TrainingPace(self.steps, self.run.clock.left)
         raw = fit_network(x, targets, reading.slope, hidden, reading.outputs, pace, self.rng)
         measured = measure_student(raw, reading, within(asked.held_rows), asked.held_answers, asked.again)
         missed = Outcome.OUT_OF_BUDGET if asked.short else Outcome.NOT_ACCURATE
@@ -218,8 +210,7 @@ class _Trainer:
             return tell_whole(partial(ask_rows, self.oracle), asked.rows, asked.answers, self.rng)
 
     def result(self, outcome: Outcome, network: ReLUNetwork | None = None, **evidence: Any) -> Result:
-        spent = self.oracle.ledger.since(self.before)
-        return Result(outcome, network, spent, self.oracle.ledger.last_stage, {"eps": self.eps, **evidence})
+        return self.run.result(outcome, network, {"eps": self.eps, **evidence})
 
 
 def _with_link(network: ReLUNetwork, reading: AnswerReading) -> ReLUNetwork:

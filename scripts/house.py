@@ -1,0 +1,95 @@
+"""Measures of the code base: modules, lines, names, and how many files one call enters.
+
+python scripts/house.py            print them
+python scripts/house.py --entered  also list the files that `extract` and `audit` enter, in order
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import statistics
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+SOURCE = Path(__file__).parents[1] / "src" / "reluctant"
+SHALLOW = 60  # lines: a module below has little behind its face
+AUDIT_BUDGET = 60_000
+SHARED_STEMS = {"__init__", "__main__", "method"}  # a method package names its method so
+
+
+def numbers(tree: ast.Module) -> int:
+    """Assignments of numbers at the top level of a module."""
+    given = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None]
+    return sum(
+        any(isinstance(part, ast.Constant) and type(part.value) in (int, float) for part in ast.walk(node.value))
+        for node in given
+        if node.value is not None
+    )
+
+
+def entered(call: Callable[[], Any]) -> list[str]:
+    """Modules of the package in which a function was called, in order."""
+    found: dict[str, None] = {}
+
+    def look(frame: FrameType, event: str, _: Any) -> None:
+        name = frame.f_code.co_filename
+        if event == "call" and frame.f_code.co_name != "<module>" and name.startswith(str(SOURCE)):
+            found.setdefault(str(Path(name).relative_to(SOURCE)))
+
+    sys.setprofile(look)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return list(found)
+
+
+def extract_once() -> None:
+    import reluctant as rl
+    from reluctant.testing import planted
+
+    network = planted((784, 32, 1), 0)
+    rl.extract(rl.open_oracle(lambda x: network(x), dim=784), rng=0)
+
+
+def audit_once() -> None:
+    import reluctant as rl
+    from reluctant.bundled import digits_model
+
+    with rl.open_oracle(str(digits_model())) as oracle, tempfile.TemporaryDirectory() as folder:
+        found = rl.audit(oracle, budget=AUDIT_BUDGET, rng=0, file=digits_model())
+        rl.report(found, Path(folder) / "report.html")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--entered", action="store_true")
+    listed = parser.parse_args().entered
+    files = sorted(SOURCE.rglob("*.py"))
+    lines = {file: len(file.read_text("utf-8").splitlines()) for file in files}
+    modules = [file for file in files if file.name != "__init__.py"]
+    sizes = sorted(lines[file] for file in modules)
+    stems = Counter(file.stem for file in modules if file.stem not in SHARED_STEMS)
+    print(f"{len(files)} files, {sum(lines.values())} lines; modules: {len(modules)}")
+    print(f"lines of a module: median {statistics.median(sizes):.0f}, tenth largest {sizes[-len(sizes) // 10]}")
+    print(f"modules below {SHALLOW} lines: {sum(size < SHALLOW for size in sizes)}")
+    print(f"stems used twice: {sorted(stem for stem, count in stems.items() if count > 1)}")
+    print(f"stems that end in -ing or -ed: {sorted(stem for stem in stems if re.search('(ing|ed)$', stem))}")
+    print(f"numbers at the top level: {sum(numbers(ast.parse(file.read_text('utf-8'))) for file in files)}")
+    for name, call in (("extract", extract_once), ("audit", audit_once)):
+        call()  # imports, once
+        doors = entered(call)
+        print(f"files entered by one {name}: {len(doors)}")
+        if listed:
+            print("  " + " → ".join(doors))
+
+
+if __name__ == "__main__":
+    main()
