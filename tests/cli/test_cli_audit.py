@@ -7,11 +7,12 @@ import signal
 import subprocess
 import time
 
-import jsonschema
 import numpy as np
 import pytest
 
-from reluctant.audit import schema
+from reluctant.audit.record import AuditRecord
+from reluctant.report import verdict_sentence
+from reluctant.report.text import stop_sentence
 from reluctant.testing import planted
 from reluctant.testing.server import ModelServer
 
@@ -20,23 +21,21 @@ QUICK = ("--skip", "defenses", "-q")
 
 
 def read(path) -> dict:
-    record = json.loads(path.read_text())
-    jsonschema.Draft202012Validator(schema()).validate(record)
-    return record
+    return AuditRecord.load(path).to_dict()
 
 
 def test_a_file(command, npz, folder):
     ended = command("audit", npz, "-q", "--json", folder / "audit.json", "-o", folder / "page.html")
     assert (ended.status, ended.err) == (0, "")
-    assert "The whole network can be taken through this interface: 5-8-1" in ended.out
+    assert verdict_sentence(AuditRecord.load(folder / "audit.json")) in ended.out
     assert f"Report: {folder / 'page.html'}" in ended.out
     record = read(folder / "audit.json")
-    assert record["truth"]["neurons found"] == 8
-    assert record["defenses"]["on"] == "the recovered network"
+    assert record["truth"]["neurons_found"] == 8
+    assert record["defenses"]["on"] == "recovered-network"
     written = f"--json {folder / 'audit.json'} --out {folder / 'page.html'}"
     assert record["repeat"]["command"] == f"reluctant audit {npz} {written}"
     page = (folder / "page.html").read_text()
-    assert f"reluctant report {folder / 'audit.json'} -o {folder / 'page.html'}" in page
+    assert f'reluctant.report("{folder / "audit.json"}", "{folder / "page.html"}")' in page
 
 
 def test_one_json_object_on_standard_output(command, module, folder):
@@ -123,7 +122,7 @@ def test_a_target_that_cannot_be_opened_has_a_report(target, command, folder):
     record = read(folder / "audit.json")
     assert record["ok"] is False
     assert record["verdict"]["level"] == "unknown"
-    assert "could not be opened" in record["verdict"]["sentence"]
+    assert record["verdict"]["confidence"] == "not-opened"
     assert record["target"]["inputs"] is None
     assert record["queries"]["total"] == 0
     assert ended.out.splitlines()[1:] == [f"Report: {folder / 'report.html'}"]  # no figures of nothing
@@ -164,7 +163,7 @@ def test_a_wrong_model_name_has_a_report(command, folder):
     with ModelServer(planted((5, 6, 2)), dim=5, outputs=2) as server:
         ended = command("audit", server.url + "-other", "--json", folder / "audit.json", "-q")
     assert ended.status == 1
-    assert "could not be opened" in read(folder / "audit.json")["verdict"]["sentence"]
+    assert read(folder / "audit.json")["verdict"]["confidence"] == "not-opened"
 
 
 def test_a_server_that_takes_few_rows_at_once(command, folder):
@@ -189,7 +188,8 @@ def test_a_function_that_takes_few_rows_at_once(command, module, folder):
     arguments = ("audit", target, "--dim", 5, *QUICK, "--json", folder / "audit.json")
     assert command(*arguments).status == 0
     record = read(folder / "audit.json")
-    assert any("with batch= (--batch)" in step["why"] for step in record["steps"])
+    failed = [step["diagnosis"] for step in record["steps"] if step["state"] == "failed"]
+    assert any("batch=" in diagnosis["fields"]["message"] for diagnosis in failed)
     assert command(*arguments, "--batch", 100).status == 0
     record = read(folder / "audit.json")
     assert record["verdict"]["level"] == "exact"
@@ -201,7 +201,7 @@ def test_inputs_and_classes(command, npz, folder):
     np.save(folder / "x.npy", np.random.default_rng(0).uniform(0, 1, (30, 5)))
     command("audit", npz, "-q", "--inputs", folder / "x.npy", "--classes", "<b>yes</b>", "--json", folder / "a.json")
     record = read(folder / "a.json")
-    assert record["defenses"]["inputs"] == "the inputs given"
+    assert record["defenses"]["inputs"]["sampled"] is False
     assert record["defenses"]["rows"][1]["honest"]["inputs"] == 30
     assert record["target"]["classes"] == ["<b>yes</b>"]
     assert "<b>yes</b>" not in (folder / "report.html").read_text()
@@ -215,7 +215,7 @@ def test_resumed_from_a_transcript(command, module, folder):
     first = read(folder / "audit.json")
     command(*arguments)
     again = read(folder / "audit.json")
-    sent = sum(rows["sent"] for rows in again["queries"]["by stage"].values())
+    sent = sum(rows["sent"] for rows in again["queries"]["by_stage"].values())
     assert sent == 3  # the opening question
     assert again["recovered"] == first["recovered"]
     assert again["pictures"] == first["pictures"]
@@ -270,11 +270,11 @@ def test_a_signal_ends_it_with_a_report(sent, status, main, folder):
     assert process.returncode == status
     record = read(folder / "audit.json")
     assert record["ok"] is False
-    assert record["health"] is not None
+    assert record["interface"] is not None
     states = [step["state"] for step in record["steps"]]
     stopped = states.index("stopped")
     assert set(states[stopped + 1 :]) == {"not begun"}
-    assert record["stopped"] in out.splitlines()[-2]  # before the place of the report
+    assert stop_sentence(AuditRecord.load(folder / "audit.json")) in out.splitlines()[-2]  # before the report's place
     assert f"audit {stopped + 1}/13: " in err
     assert f"audit {stopped + 2}/13: " not in err  # nothing is announced that is not begun
     assert (folder / "report.html").is_file()

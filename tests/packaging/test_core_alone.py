@@ -85,7 +85,7 @@ NEEDS = {
     "reluctant.open_oracle(planted((4, 3, 1)), engine='dask://localhost')": ("reluctant[dask]", "distributed"),
     "new_figure()": ("reluctant[report]", "matplotlib"),
     "render('base.html')": ("reluctant[report]", "jinja2"),
-    "check_audit({'schema': 'reluctant-audit/1'})": ("reluctant[report]", "jsonschema"),
+    "AuditRecord.from_dict({'schema': 'reluctant-audit/2'})": ("reluctant[report]", "msgspec"),
 }
 
 
@@ -95,7 +95,8 @@ def test_a_missing_library_is_named_with_its_pip_line(call, bare, tmp_path):
     code = f"""
 import reluctant
 from reluctant.errors import MissingDependency
-from reluctant.report import check_audit, render
+from reluctant.audit.record import AuditRecord
+from reluctant.report import render
 from reluctant.report.figures import new_figure
 from reluctant.testing import planted
 MODEL, FOLDER = {str(digits_model())!r}, {str(tmp_path)!r}

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from reluctant.audit import not_opened
+from reluctant.audit.record import AuditRecord
 from reluctant.errors import TargetError
 from reluctant.report import audit_page
 
@@ -47,12 +48,12 @@ def record(written_record) -> dict[str, Any]:
 def unreachable() -> dict[str, Any]:
     address = "http://localhost:9/v2/models/digits"
     error = TargetError(f"{address}: Connection refused")
-    return not_opened(address, error, seed=0, budget=1000, repeat=f"reluctant audit {address}").to_dict()
+    return not_opened(address, error, seed=0, budget=1000, repeat=f"reluctant audit {address}").record.to_dict()
 
 
 @cache
 def _page_of(record: str) -> str:
-    return audit_page(json.loads(record))
+    return audit_page(AuditRecord.from_dict(json.loads(record)))
 
 
 @pytest.fixture(scope="session")
@@ -76,17 +77,18 @@ def write_report(tmp_path: Path, record, page_of) -> Callable[..., Path]:
 def hostile_record(written_record) -> dict[str, Any]:
     """Every text of the record that somebody else may have written, replaced."""
     record = deepcopy(written_record)
-    record["target"] |= {"name": HOSTILE[0], "identity": HOSTILE[1], "domain": HOSTILE[2]}
+    record["target"] |= {"name": HOSTILE[0], "identity": HOSTILE[1], "kind": HOSTILE[2]}
     record["target"]["classes"] = (HOSTILE * 2)[:10]
-    record["verdict"] |= {"sentence": HOSTILE[5], "confidence": HOSTILE[3]}
-    record["limits"] = HOSTILE
-    record["repeat"]["command"] = f"reluctant audit {HOSTILE[5]}"
-    record["price"] = {"per thousand": 1.0, "currency": HOSTILE[1], "cost": 3.0}
-    record["steps"][0] |= {"why": HOSTILE[2], "step": HOSTILE[0]}
-    record["names"][0] |= {"finding": HOSTILE[4], "name": HOSTILE[1], "source": HOSTILE[2]}
-    record["queries"]["by stage"] = {name: {"asked": 3, "sent": 3, "replayed": 0} for name in HOSTILE}
+    record["limits"] = [{"slug": "step-failed", "fields": {"message": text}, "remedies": []} for text in HOSTILE]
+    record["verdict"]["reasons"] = [{"diagnosis": {"slug": HOSTILE[5], "fields": {}, "remedies": []}, "step": "span"}]
+    record["repeat"] |= {"command": f"reluctant audit {HOSTILE[5]}", "record": HOSTILE[2], "page": HOSTILE[3]}
+    record["price"] = {"per_thousand": 1.0, "currency": HOSTILE[1], "cost": 3.0}
+    failed = {"slug": "step-failed", "fields": {"error": HOSTILE[1], "message": HOSTILE[2]}, "remedies": []}
+    record["steps"][0] |= {"diagnosis": failed, "step": HOSTILE[0]}
+    record["names"][0] |= {"name": HOSTILE[1], "source": HOSTILE[2]}
+    record["queries"]["by_stage"] = {name: {"asked": 3, "sent": 3, "replayed": 0} for name in HOSTILE}
     record["defenses"]["rows"][1]["defense"] = HOSTILE[0]
-    record["defenses"]["sentence"] = HOSTILE[1]
+    record["defenses"]["failed"] = [{"defense": HOSTILE[1], "error": HOSTILE[5], "message": HOSTILE[2]}]
     record["truth"] |= {"file": HOSTILE[0]}
     return record
 

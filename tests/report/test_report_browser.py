@@ -136,7 +136,8 @@ def test_nothing_in_a_record_runs(visit, write_report, hostile_record):
     assert page.title() == f"Audit of {hostile_record['target']['name']} – reluctant"
     assert page.locator("script").count() == 1
     assert page.locator("img").count() == 0
-    assert page.locator("#limits li").all_inner_texts() == [" ".join(each.split()) for each in hostile_record["limits"]]
+    limits = [" ".join(limit["fields"]["message"].split()) for limit in hostile_record["limits"]]
+    assert page.locator("#limits li").all_inner_texts() == limits
 
 
 def test_it_prints_on_a_few_pages(visit, report, tmp_path):
@@ -174,7 +175,7 @@ def test_the_search_fits_a_phone(visit, report):
 @pytest.mark.skipif(shutil.which("pdftotext") is None, reason="no pdftotext: install the Debian package poppler-utils")
 def test_a_table_that_goes_on_overleaf_has_its_heading_again(visit, write_report, record, tmp_path):
     rows = {"asked": 3, "sent": 3, "replayed": 0}
-    record["queries"]["by stage"] = {f"stage {number}": rows for number in range(120)}
+    record["queries"]["by_stage"] = {f"stage {number}": rows for number in range(120)}
     page = visit(write_report(record))
     page.pdf(path=tmp_path / "page.pdf")
     command = ["pdftotext", "-layout", tmp_path / "page.pdf", "-"]

@@ -19,7 +19,7 @@ def test_an_audit_its_record_and_its_file_make_one_page(tmp_path):
         rl.report(source, tmp_path / f"{k}.html").read_text()
         for k, source in enumerate([found, record, tmp_path / "audit.json"])
     ]
-    assert pages[1] == pages[2]
+    assert pages[0] == pages[1] == pages[2]
     assert all(page.startswith("<!doctype html>") for page in pages)
 
 

@@ -6,7 +6,22 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from page_kit import typed
 
+from reluctant.audit.record import (
+    DefenseRow,
+    ErrorHistogram,
+    FirstLayer,
+    HonestFacts,
+    LinePicture,
+    PlanePicture,
+    StageRows,
+    StandsFor,
+    Student,
+    SweepFacts,
+    SweepInputs,
+    Trial,
+)
 from reluctant.defenses.registry import defense_words
 from reluctant.report import render, three_figures
 from reluctant.report.drawings import (
@@ -21,8 +36,20 @@ from reluctant.report.drawings import (
 )
 from reluctant.report.figures import Drawing, figure_svg, new_figure
 from reluctant.report.leak_curve import MOST_DIGITS, draw_leak, draw_leak_queries, leak_points
-from reluctant.report.numbers import NO_BREAK, bytes_, count, duration, money, percent, powers, size
-from reluctant.report.tables import Cell, Column, Table, defense_table
+from reluctant.report.numbers import (
+    NO_BREAK,
+    bytes_,
+    count,
+    distinct_percents,
+    duration,
+    money,
+    percent,
+    powers,
+    size,
+    size_beside,
+)
+from reluctant.report.sweep_text import defense_table
+from reluctant.report.tables import Cell, Column, Table
 
 
 @pytest.mark.parametrize(
@@ -48,6 +75,12 @@ def test_counts_times_and_money():
     assert [duration(days * 86_400) for days in (1.5, 3, 3650)] == ["36.0 h", "3.0 days", "10.0 years"]
     assert [bytes_(value) for value in (0, 999, 24e5, 1e12, None)] == ["0 bytes", "999 bytes", "2.4 MB", "1.0 TB", "–"]
     assert [money(value, "EUR") for value in (0, 0.0026, 1.5, None)] == ["0.00 EUR", "0.0026 EUR", "1.50 EUR", "–"]
+
+
+def test_numbers_beside_others_show_the_difference():
+    assert distinct_percents(0.0102, 0.01) == ("1.02%", "1%")
+    assert distinct_percents(0.5, 0.01) == ("50%", "1%")
+    assert [size_beside(value, 0.01) for value in (0.00999, 0.01, 0.0102, 0.5)] == ["0.010", "0.010", "0.0102", "0.50"]
 
 
 def test_powers_in_a_sentence():
@@ -85,7 +118,7 @@ def test_the_base_page_stands_alone():
 
 def test_pictures_have_names_of_their_own():
     """Two pictures in one page do not take each other's clips."""
-    svgs = [draw_line({"positions": [0, 1, 2], "answers": [[0], [k], [1]], "creases": [1.0]}).picture for k in (1, 2)]
+    svgs = [draw_line(LinePicture((0, 1, 2), ((0,), (k,), (1,)), (1.0,), 1.0)).picture for k in (1, 2)]
     names = [{each.get("id") for each in ElementTree.fromstring(svg).iter()} - {None} for svg in svgs]
     assert names[0]
     assert not names[0] & names[1]
@@ -93,8 +126,9 @@ def test_pictures_have_names_of_their_own():
 
 def test_every_curve_is_drawn():
     answers = np.arange(12.0).reshape(4, 3)
-    one = draw_line({"positions": [0, 1, 2, 3], "answers": answers[:, :1].tolist(), "creases": None})
-    three = draw_line({"positions": [0, 1, 2, 3], "answers": answers.tolist(), "creases": None})
+    one, three = (
+        draw_line(LinePicture((0, 1, 2, 3), tuple(map(tuple, drawn)), None, 1.0)) for drawn in (answers[:, :1], answers)
+    )
     assert three.picture.count("stroke-linecap: square") == one.picture.count("stroke-linecap: square") + 2
     assert three.alt.startswith("The target's 3 outputs")
     assert "creases" not in three.alt
@@ -124,7 +158,7 @@ def test_the_mosaic_has_gaps_and_keeps_order():
 
 
 def test_dead_neurons_can_be_drawn():
-    assert draw_first_layer({"height": 2, "width": 2, "images": [[0.0] * 4], "shown": 1, "of": 1}) is not None
+    assert draw_first_layer(FirstLayer(2, 2, ((0.0,) * 4,), 1)) is not None
 
 
 def test_a_flip_is_drawn_only_where_inputs_are_images():
@@ -147,26 +181,32 @@ def test_the_plane_is_drawn_the_right_way_up():
 
 @pytest.mark.parametrize("most", [0, 1, 9, 40])
 def test_labels_are_drawn_whatever_their_number(most):
-    part = {"low": [0, 0], "high": [1, 1], "values": [[0, most], [most, 0]], "creases": [], "classes": None}
+    part = PlanePicture((0, 0), (1, 1), ((0, most), (most, 0)), None, (), ())
     assert draw_plane(part, labels=True).alt == "Heat map of the target's label on a plane through input space."
 
 
 def test_small_stages_are_put_together():
-    drawing = draw_stages({f"stage {k}": {"asked": k, "sent": k, "replayed": 0} for k in range(30)})
+    drawing = draw_stages({f"stage {k}": StageRows(k, k, 0) for k in range(30)})
     assert drawing.alt.count("stage ") == 13  # and all others as one
     assert f"other stages {sum(range(17))}" in drawing.alt
     assert draw_stages({}) is None
 
 
 def test_errors_of_a_copy_without_any():
-    group = {"scale": 1.0, "edges": [1e-18, 1e-17, 1e-16], "counts": [0, 0], "largest": 0.0}
+    group = ErrorHistogram(1.0, (1e-18, 1e-17, 1e-16), (0, 0), 0.0, 0)
     assert draw_errors([group]) is not None
     assert draw_errors([]) is None
 
 
-def row(defense: str, digits: float | None, error: float | None = 1e-3, ok: bool = True) -> dict:
-    rebuilt = {"method": "extract", "outcome": "recovered", "ok": ok, "error": error, "queries": 100}
-    return {"defense": defense, "honest": {}, "span": None, "rebuilt": rebuilt, "digits": digits, "stopped": not ok}
+def row(defense: str, digits: float | None, error: float | None = 1e-3, ok: bool = True, **changes) -> DefenseRow:
+    outcome = changes.pop("outcome", "recovered")
+    rebuilt = Trial("extract", outcome, ok, error, None, None, 100, ok, True, False, False, False)
+    fields = {"span": None, "tried": (), "rebuilt": rebuilt, "trained": None, "stopped": not ok} | changes
+    return DefenseRow(defense, HonestFacts(None, None, None, 9), digits, no_method=False, cut=False, **fields)
+
+
+def swept(*rows: DefenseRow) -> SweepFacts:
+    return SweepFacts(StandsFor.FILE, 1000, SweepInputs(9, True), rows)
 
 
 def test_the_leak_curve_has_rows_about_digits_in_their_order():
@@ -178,8 +218,8 @@ def test_the_leak_curve_has_rows_about_digits_in_their_order():
     assert [point.ok for point in points] == [True, False, True]
     assert "all digits: 3.0" in draw_leak(rows).alt
     assert draw_leak([row("none", 16.0)]) is None
-    assert draw_leak([row("none", 16.0), row("decimals=2", 3.0) | {"rebuilt": None}]) is None
-    assert draw_leak(None) is None
+    assert draw_leak([row("none", 16.0), row("decimals=2", 3.0, rebuilt=None)]) is None
+    assert draw_leak([]) is None
 
 
 @pytest.mark.parametrize("base", [16.0, 3.0])
@@ -211,8 +251,8 @@ def test_a_copy_that_failed_is_joined_to_nothing(figures):
 
 
 def test_a_legend_is_as_wide_as_its_picture_at_most(figures):
-    trained = {"error": 1e-4, "labels kept": 1.0}
-    draw_leak([row(name, digits) | {"trained": trained} for name, digits in (("none", 16.0), ("decimals=2", 3.0))])
+    trained = Student("learned", True, 1e-4, None, 1.0, None, None, None, 9, False, False, True)
+    draw_leak([row(name, digits, trained=trained) for name, digits in (("none", 16.0), ("decimals=2", 3.0))])
     figure, _ = figures[0]
     figure.draw_without_rendering()
     legend = figure.legends[0]
@@ -221,9 +261,9 @@ def test_a_legend_is_as_wide_as_its_picture_at_most(figures):
 
 
 def test_one_hot_answers_are_drawn_as_classes(figures):
-    one_hot = [[1, 0, 0], [0, 0, 1], [0, 1, 0]]
-    flat = {"low": [0, 0], "high": [1, 1], "values": [[1, 1], [1, 1]], "classes": [[0, 2], [1, 0]], "creases": []}
-    draw_line({"positions": [0, 1, 2], "answers": one_hot, "creases": None}, labels=True)
+    one_hot = ((1, 0, 0), (0, 0, 1), (0, 1, 0))
+    flat = PlanePicture((0, 0), (1, 1), ((1, 1), (1, 1)), ((0, 2), (1, 0)), (), ())
+    draw_line(LinePicture((0, 1, 2), one_hot, None, 1.0), labels=True)
     draw_plane(flat, labels=True)
     (line, said), (plane, _) = figures
     curves = [list(curve.get_ydata()) for curve in line.axes[0].lines if len(curve.get_xdata())]
@@ -233,7 +273,7 @@ def test_one_hot_answers_are_drawn_as_classes(figures):
 
 
 def test_the_leak_curve_has_a_gap_where_nothing_is_decided(figures):
-    rows = [row("none", 16.0), row("decimals=6", 7.0), row("decimals=2", 3.0, 0.6, ok=False) | {"stopped": None}]
+    rows = [row("none", 16.0), row("decimals=6", 7.0), row("decimals=2", 3.0, 0.6, ok=False, stopped=None)]
     draw_leak(rows)
     draw_leak_queries(rows)
     for figure, _ in figures:
@@ -245,15 +285,14 @@ def test_the_leak_curve_has_a_gap_where_nothing_is_decided(figures):
 
 
 def test_labels_that_no_method_reads_are_not_called_safe():
-    labels = row("labels", None, None, ok=False)
-    labels["rebuilt"] |= {"outcome": "piecewise-constant"}
-    cell = defense_table({"on": "the local file", "rows": [labels]}).rows[0][4]
+    labels = row("labels", None, None, ok=False, outcome="piecewise-constant")
+    cell = defense_table(swept(labels)).rows[0][4]
     assert (cell.text, cell.tone) == ("no exact method here takes labels", "calm")
 
 
 def test_a_defense_that_is_not_decided_is_not_praised():
-    undecided = row("decimals=2", 3.0, 0.6, ok=False) | {"stopped": None}
-    table = defense_table({"on": "the local file", "rows": [undecided, undecided | {"stopped": True}]})
+    undecided, stopped = (row("decimals=2", 3.0, 0.6, ok=False, stopped=stopped) for stopped in (None, True))
+    table = defense_table(swept(undecided, stopped))
     assert [(cells[4].text, cells[4].tone) for cells in table.rows] == [
         ("not decided", "calm"),
         ("none by these methods", "calm"),
@@ -271,10 +310,10 @@ def test_a_defense_that_is_not_decided_is_not_praised():
         ("piecewise linear", "values", "float16"),
     ],
 )
-def test_digits_are_told_where_they_matter(shape, answers, value):
-    health = {"shape": shape, "answers": answers, "decimals": None, "number_format": "float16"}
-    record = {"health": health, "steps": [], "queries": {"total": 1}}
-    assert three_figures(record)[1].value == value
+def test_digits_are_shown_where_they_matter(record, shape, answers, value):
+    record |= dict.fromkeys(("recovered", "defenses", "span", "flip"))
+    record["interface"] |= {"shape": shape, "answers": answers, "number_format": "float16", "decimals": None}
+    assert three_figures(typed(record))[1].value == value
 
 
 @pytest.mark.parametrize(
@@ -288,7 +327,6 @@ def test_pictures_behind_a_link_say_what_they_show(record, page_of, link: str, w
 
 def test_fresh_noise_is_told_instead_of_digits(record):
     record["recovered"] = record["defenses"] = record["span"] = record["flip"] = None
-    record["health"] |= {"deterministic": False, "fresh_noise": 0.0018}
-    assert any(
-        str(figure).startswith("Noise of an answer: 0.0018 (fresh each time") for figure in three_figures(record)
-    )
+    record["interface"] |= {"deterministic": False, "fresh_noise": 0.0018}
+    figures = [(figure.name, figure.value) for figure in three_figures(typed(record))]
+    assert ("Noise of an answer", "0.0018") in figures

@@ -28,7 +28,7 @@ __all__ = ["NEEDS", "SMALL_FLIP", "clipped_inputs", "ending_of", "error_diagnosi
 SMALL_FLIP = 0.1  # of the input's norm: a step this small that flips the target counts as a leak
 
 # The steps that must have come to their end before a leak that was not found may be called absent.
-NEEDS: Mapping[LeakKind, tuple[str, ...]] = {
+NEEDS: Mapping[str, tuple[str, ...]] = {
     LeakKind.EXTRACTABLE: ("extraction",),
     LeakKind.APPROXIMABLE: ("extraction", "learning", "training"),
     LeakKind.SPAN: ("span",),

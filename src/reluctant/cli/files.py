@@ -6,7 +6,7 @@ A command checks the names of its files before the first query, so that no run i
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
@@ -16,6 +16,7 @@ import typer
 from reluctant.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from reluctant.audit.record import AuditRecord
     from reluctant.numerics import FloatArray
     from reluctant.results import Result
 
@@ -111,12 +112,12 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
 
 
-def write_page(record: Mapping[str, Any], out: Path) -> None:
-    """Write the page of an audit's record."""
-    from reluctant.report import write_audit_page
+def write_page(record: AuditRecord | Path, out: Path) -> None:
+    """Write the page of an audit's record, or of the file of one."""
+    from reluctant.report import report
 
     with writing("--out", out):
-        write_audit_page(out, record)
+        report(record, out)
 
 
 def write_network(found: Result, out: Path | None, link: str = "identity") -> Path | None:

@@ -1,7 +1,4 @@
-"""Drawings of the page:
-
-each takes one part of an audit's record and gives a picture with its words, or None without data.
-"""
+"""Drawings of the page: each takes one part of the record and gives a picture with its words, or None without data."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from reluctant.audit.record import ErrorHistogram, FirstLayer, Linearity, LinePicture, PlanePicture, StageRows
 from reluctant.numerics import FloatArray
 from reluctant.report.figures import COLOURS, CREASE, HALF, Drawing, legend_above, log_axis, new_figure, plain
 from reluctant.report.numbers import count, percent, size
@@ -26,52 +24,52 @@ __all__ = [
 ]
 
 
-def draw_errors(errors: Sequence[Any] | None) -> Drawing | None:
+def draw_errors(errors: Sequence[ErrorHistogram]) -> Drawing | None:
     """A histogram for each scale: counts between edges."""
     if not errors:
         return None
     figure = new_figure(HALF)
     axes = figure.add_subplot()
     for group, colour in zip(errors, COLOURS, strict=False):
-        axes.stairs(group["counts"], group["edges"], color=colour, linewidth=1.5, label=f"size {group['scale']:g}")
-        axes.stairs(group["counts"], group["edges"], color=colour, fill=True, alpha=0.14)
+        axes.stairs(group.counts, group.edges, color=colour, linewidth=1.5, label=f"size {group.scale:g}")
+        axes.stairs(group.counts, group.edges, color=colour, fill=True, alpha=0.14)
     axes.set_xscale("log")
     axes.set_xlim(*_filled_edges(errors))
     log_axis(axes.xaxis)
     axes.set_xlabel("error of the copy, in deviations of the output at that size")
     axes.set_ylabel("inputs")
     legend_above(figure)
-    largest = max((group["largest"] for group in errors if group["largest"] is not None), default=None)
+    largest = max(group.largest for group in errors)
     return Drawing.of(figure, f"Histogram of errors at {len(errors)} scales; the largest is {size(largest)}.")
 
 
-def _filled_edges(errors: Sequence[Any]) -> tuple[float, float]:
+def _filled_edges(errors: Sequence[ErrorHistogram]) -> tuple[float, float]:
     """The edges between which there is anything, and one bin of room."""
     low, high = [], []
     for group in errors:
-        filled = [k for k, number in enumerate(group["counts"]) if number]
+        filled = [k for k, number in enumerate(group.counts) if number]
         if filled:
-            low.append(group["edges"][max(filled[0] - 1, 0)])
-            high.append(group["edges"][min(filled[-1] + 2, len(group["edges"]) - 1)])
-    return (min(low), max(high)) if low else (errors[0]["edges"][0], errors[0]["edges"][-1])
+            low.append(group.edges[max(filled[0] - 1, 0)])
+            high.append(group.edges[min(filled[-1] + 2, len(group.edges) - 1)])
+    return (min(low), max(high)) if low else (errors[0].edges[0], errors[0].edges[-1])
 
 
 WEIGHTS = "coolwarm"  # grey where a weight is zero
 ACROSS = 8  # images in a row, at most
 
 
-def draw_first_layer(layer: Mapping[str, Any] | None) -> Drawing | None:
+def draw_first_layer(layer: FirstLayer | None) -> Drawing | None:
     """Images as one mosaic, each on a scale of its own."""
-    if layer is None or not layer["images"]:
+    if layer is None or not layer.images:
         return None
-    images = np.array(layer["images"], dtype=float).reshape(-1, layer["height"], layer["width"])
+    images = np.array(layer.images, dtype=float).reshape(-1, layer.height, layer.width)
     largest = np.abs(images).max(axis=(1, 2), keepdims=True)
     tiles = _mosaic(images / np.where(largest > 0, largest, 1.0))
     figure = new_figure((HALF[0], HALF[0] * tiles.shape[0] / tiles.shape[1]))
     axes = figure.add_subplot()
     axes.imshow(tiles, cmap=WEIGHTS, vmin=-1, vmax=1, interpolation="none")
     axes.set_axis_off()
-    size = f"{layer['width']} by {layer['height']} points"
+    size = f"{layer.width} by {layer.height} points"
     return Drawing.of(figure, f"Weights of {len(images)} neurons of the first layer as images of {size}.")
 
 
@@ -120,22 +118,22 @@ def _short_title(title: str, most: int = 22) -> str:
 CREASE_MARK = 0.04  # height of the mark of a crease, of the picture
 
 
-def draw_line(line: Mapping[str, Any] | None, labels: bool = False) -> Drawing | None:
+def draw_line(line: LinePicture | None, labels: bool = False) -> Drawing | None:
     """Answers (n, m) at positions (n,), creases as marks below and faint lines; labels jump from one to the next."""
     if line is None:
         return None
-    answers = np.array(line["answers"], dtype=float)
-    answers = answers.reshape(len(line["positions"]), -1)
+    answers = np.array(line.answers, dtype=float)
+    answers = answers.reshape(len(line.positions), -1)
     if labels and answers.shape[1] > 1:
         answers = answers.argmax(axis=1)[:, None].astype(float)  # one 1 among 0s: the class is where it stands
-    creases = line.get("creases") or []
+    creases = line.creases or ()
     figure = new_figure(HALF)
     axes = figure.add_subplot()
     across = axes.get_xaxis_transform()
     axes.plot(*_uprights(creases, 1.0), color=CREASE, linewidth=0.6, alpha=0.35, transform=across)
     style = "steps-mid" if labels else "default"
     for output, colour in zip(answers.T, COLOURS, strict=False):
-        axes.plot(line["positions"], output, color=colour, linewidth=1.3, drawstyle=style)
+        axes.plot(line.positions, output, color=colour, linewidth=1.3, drawstyle=style)
     axes.plot(*_uprights(creases, CREASE_MARK), color=CREASE, linewidth=1.4, transform=across)
     axes.margins(x=0)
     axes.set_xlabel("position along the line")
@@ -156,17 +154,21 @@ def _uprights(positions: Sequence[float], height: float) -> tuple[FloatArray, Fl
 CHANGED = 0.5  # change of gradient that ends the neighbourhood in which one step can be trusted
 
 
-def draw_linearity(linearity: Mapping[str, Any] | None) -> Drawing | None:
+def draw_linearity(linearity: Linearity | None) -> Drawing | None:
     """Relative change of gradient over the radius, in random directions and toward the boundary."""
-    if linearity is None or not linearity["radii"]:
+    if linearity is None or not linearity.radii:
         return None
     figure = new_figure(HALF)
     axes = figure.add_subplot()
-    for name, marker, colour in (("random", "o", COLOURS[0]), ("along", "s", COLOURS[1])):
-        label = "random directions" if name == "random" else "toward the boundary"
-        axes.plot(linearity["radii"], linearity[name], f"-{marker}", color=colour, markersize=4, label=label)
-    if linearity.get("random networks"):
-        axes.plot(linearity["radii"], linearity["random networks"], ":", color=COLOURS[7], label="random network")
+    curves = (
+        (linearity.random, "o", COLOURS[0], "random directions"),
+        (linearity.along, "s", COLOURS[1], "toward the boundary"),
+    )
+    for curve, marker, colour, label in curves:
+        heights = [np.nan if each is None else each for each in curve]
+        axes.plot(linearity.radii, heights, f"-{marker}", color=colour, markersize=4, label=label)
+    if linearity.random_networks:
+        axes.plot(linearity.radii, linearity.random_networks, ":", color=COLOURS[7], label="random network")
     axes.axhline(CHANGED, color="gray", linewidth=0.9, linestyle="--", label="changed by half")
     axes.set_xscale("log")
     log_axis(axes.xaxis)
@@ -174,7 +176,7 @@ def draw_linearity(linearity: Mapping[str, Any] | None) -> Drawing | None:
     axes.set_xlabel("distance, of the input's norm")
     axes.set_ylabel("change of gradient")
     legend_above(figure)
-    radius = linearity.get("linear radius along")
+    radius = linearity.linear_radius_along
     far = f"it has changed by half at {percent(radius)} of the norm" if radius else "it never changes by half here"
     return Drawing.of(figure, f"Relative change of gradient against the distance; toward the boundary {far}.")
 
@@ -185,12 +187,12 @@ FIRST_LAYER, DEEPER_LAYERS = "white", "#ff9f5a"  # colours of creases by their l
 FINER = 6  # how many steps are drawn between two values that were asked
 
 
-def draw_plane(part: Mapping[str, Any] | None, labels: bool = False) -> Drawing | None:
+def draw_plane(part: PlanePicture | None, labels: bool = False) -> Drawing | None:
     """Values or labels (n, n), rows from low to high, between two corners, and creases as polylines."""
     if part is None:
         return None
-    values = np.array((part.get("classes") if labels else None) or part["values"], dtype=float)
-    (left, bottom), (right, top) = part["low"], part["high"]
+    values = np.array((part.classes if labels else None) or part.values, dtype=float)
+    (left, bottom), (right, top) = part.low, part.high
     figure = new_figure(PLANE_SHAPE)
     axes = figure.add_subplot()
     shown, colours = (values, _label_colours(values)) if labels else (_finer(values), {"cmap": VALUE_COLOURS})
@@ -198,22 +200,22 @@ def draw_plane(part: Mapping[str, Any] | None, labels: bool = False) -> Drawing 
     seen = axes.imshow(shown, origin="lower", extent=extent, interpolation="none", aspect="equal", **colours)
     _draw_creases(axes, part)
     axes.set(xlim=(left, right), ylim=(bottom, top), xlabel="first direction", ylabel="second direction")
-    name = "label" if labels else "largest answer" if part.get("classes") else "answer"
+    name = "label" if labels else "largest answer" if part.classes else "answer"
     bar = figure.colorbar(seen, ax=axes, shrink=0.85, label=name)
     bar.outline.set_visible(False)
     if labels:
         bar.locator.set_params(integer=True)
     bar.solids.set_rasterized(True)  # one picture instead of a path for every shade
-    creases = len(part["creases"])
+    creases = len(part.creases)
     marks = f", crossed by {creases} creases of the copy" if creases else ""
     return Drawing.of(figure, f"Heat map of the target's {name} on a plane through input space{marks}.")
 
 
-def _draw_creases(axes: Any, part: Mapping[str, Any]) -> None:
+def _draw_creases(axes: Any, part: PlanePicture) -> None:
     from matplotlib.collections import LineCollection
 
-    lines = [np.array(each, dtype=float) for each in part["creases"]]
-    colours = [FIRST_LAYER if layer == 1 else DEEPER_LAYERS for layer in part.get("layers") or [1] * len(lines)]
+    lines = [np.array(each, dtype=float) for each in part.creases]
+    colours = [FIRST_LAYER if layer == 1 else DEEPER_LAYERS for layer in part.layers]
     axes.add_collection(LineCollection(lines, colors=colours, linewidths=0.9, alpha=0.8))
 
 
@@ -239,9 +241,9 @@ BAR, FRAME = 0.27, 0.5  # inches
 MOST_STAGES = 14  # stages shown by themselves
 
 
-def draw_stages(by_stage: Mapping[str, Any]) -> Drawing | None:
+def draw_stages(by_stage: Mapping[str, StageRows]) -> Drawing | None:
     """Rows sent and replayed, in the order of the stages; small ones are put together."""
-    rows = _longest_stages({name: stage["sent"] + stage["replayed"] for name, stage in by_stage.items()})
+    rows = _longest_stages({name: stage.sent + stage.replayed for name, stage in by_stage.items()})
     if not rows:
         return None
     figure = new_figure((HALF[0], BAR * len(rows) + FRAME))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from reluctant.audit.record import DefenseRow
 from reluctant.report.figures import COLOURS, HALF, Drawing, legend_above, log_axis, new_figure
 from reluctant.report.numbers import count
-from reluctant.report.tables import is_open
+from reluctant.report.sweep_text import is_open
 
 __all__ = ["Point", "draw_leak", "draw_leak_queries", "leak_points"]
 
@@ -41,17 +42,17 @@ class Point:
     trained: float | None = None  # digits that a network trained on the answers has right
 
 
-def leak_points(rows: Sequence[Mapping[str, Any]]) -> list[Point]:
+def leak_points(rows: Sequence[DefenseRow]) -> list[Point]:
     """The rows about digits alone, from few to many; nothing where it is decided for one of them only."""
-    tried = [row for row in rows if row["rebuilt"]]
-    given = [row for row in tried if _kind(row["defense"]) in NAMES and row.get("digits") is not None]
-    points = [_point(row) for row in sorted(given, key=_told)]
+    tried = [row for row in rows if row.rebuilt is not None]
+    given = [row for row in tried if _kind(row.defense) in NAMES and row.digits is not None]
+    points = [_point(row) for row in sorted(given, key=_amount)]
     return points if sum(not point.open for point in points) > 1 else []
 
 
-def draw_leak(rows: Sequence[Mapping[str, Any]] | None) -> Drawing | None:
+def draw_leak(rows: Sequence[DefenseRow]) -> Drawing | None:
     """Digits right, over what answers give from few digits to many."""
-    points = leak_points(rows or ())
+    points = leak_points(rows)
     if not points:
         return None
     figure = new_figure(HALF)
@@ -74,9 +75,9 @@ def draw_leak(rows: Sequence[Mapping[str, Any]] | None) -> Drawing | None:
     return Drawing.of(figure, f"Leak curve. Digits that the copy gets right, by what answers give: {words}.")
 
 
-def draw_leak_queries(rows: Sequence[Mapping[str, Any]] | None) -> Drawing | None:
+def draw_leak_queries(rows: Sequence[DefenseRow]) -> Drawing | None:
     """Queries for the copy, over the same."""
-    points = leak_points(rows or ())
+    points = leak_points(rows)
     known = [p for p in points if p.queries and not p.open]
     if not known:
         return None
@@ -107,18 +108,19 @@ def _name_axis(axes: Any, points: list[Point]) -> None:
     axes.set_xlim(-0.4, len(points) - 0.6)
 
 
-def _point(row: Mapping[str, Any]) -> Point:
-    rebuilt = row["rebuilt"]
+def _point(row: DefenseRow) -> Point:
+    rebuilt, trained = row.rebuilt, row.trained
+    assert rebuilt is not None
     return Point(
-        _name(row["defense"]), row["digits"], _right(rebuilt.get("error")), rebuilt.get("queries"),
-        bool(rebuilt.get("ok")), is_open(row), _right((row.get("trained") or {}).get("error")),
+        _name(row.defense), row.digits or 0.0, _right(rebuilt.error), rebuilt.queries, rebuilt.ok, is_open(row),
+        None if trained is None else _right(trained.error),
     )  # fmt: skip
 
 
-def _told(row: Mapping[str, Any]) -> tuple[bool, float, float]:
-    """What the answers give: all of it without a defense; where users lose the same, more decimals are more."""
-    kind, _, value = row["defense"].partition(",")[0].partition("=")
-    return kind == "none", row["digits"], float(value) if kind in ("decimals", "digits") else np.inf
+def _amount(row: DefenseRow) -> tuple[bool, float, float]:
+    """How much answers give: most without a defense; where users lose the same, more decimals are more."""
+    kind, _, value = row.defense.partition(",")[0].partition("=")
+    return kind == "none", row.digits or 0.0, float(value) if kind in ("decimals", "digits") else np.inf
 
 
 def _kind(defense: str) -> str:

@@ -1,26 +1,60 @@
-"""The three figures of a report's first screen: those that say most about a target."""
+"""The first screen of a report: the level in a few words, which leaks were found, the three figures that say most."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from reluctant.audit.states import State, state_of
+from reluctant.audit.record import (
+    AuditRecord,
+    CopyMethod,
+    DefenseRow,
+    InterfaceFacts,
+    LeakKind,
+    Level,
+    Recovered,
+    State,
+)
 from reluctant.defenses.registry import defense_words
-from reluctant.interface.diagnoses import LABELS_OR_ROUNDED, STEPWISE
-from reluctant.interface.digits import rounded_to
 from reluctant.oracles.links import noun_behind
-from reluctant.report.numbers import count, duration, money, percent, size
-from reluctant.report.tables import is_close, is_measured, is_open, is_trained, trained_note
-from reluctant.report.text import has_part, is_linked, of_labels, shape_words, student_of
+from reluctant.report.numbers import count, duration, money, percent, rounding, size
+from reluctant.report.sweep_text import is_close, is_open, trained_note
+from reluctant.report.text import has_part, is_linked, is_opened, shape_words, student_of, student_shape
+from reluctant.results import UNSETTLED, Outcome
 
-__all__ = ["Figure", "three_figures"]
+__all__ = ["Figure", "LeakFound", "LevelWords", "found_leaks", "level_words", "three_figures"]
 
-Data = Mapping[str, Any]
 SHOWN = 3
 DEFENSE = "Cheapest defense that stopped exact recovery"
 UNTRIED = "training a copy on the answers was not tried, and may succeed"
+
+
+@dataclass(frozen=True)
+class LevelWords:
+    """A level in a few words, and its tone."""
+
+    words: str
+    tone: str
+
+
+LEVELS = {
+    Level.EXACT: LevelWords("Exact copy possible", "bad"),
+    Level.APPROXIMATE: LevelWords("Close copy possible", "bad"),
+    Level.SPAN: LevelWords("What it looks at is visible", "warn"),
+    Level.NOTHING: LevelWords("No copy was made", "good"),
+    Level.UNKNOWN: LevelWords("Not decided", "calm"),
+}
+MOST_LABELS = LevelWords("No close copy was made, but most labels can be copied", "warn")
+PART_COPIED = LevelWords("Part of it copied, the rest not decided", "warn")
+
+
+@dataclass(frozen=True)
+class LeakFound:
+    """One thing that an interface can leak, and whether it did here."""
+
+    what: str
+    state: str
+    tone: str
 
 
 @dataclass(frozen=True)
@@ -35,176 +69,235 @@ class Figure:
         return f"{self.name}: {self.value}" + (f" ({self.note})" if self.note else "")
 
 
-def three_figures(record: Data) -> list[Figure]:
+def level_words(record: AuditRecord) -> LevelWords:
+    """The level of the verdict; one without a copy is no good news while something else leaks."""
+    level = LEVELS[record.verdict.level]
+    if not is_opened(record):
+        return replace(LEVELS[Level.UNKNOWN], words="Not opened")
+    if record.verdict.level is Level.UNKNOWN and has_part(record):
+        return PART_COPIED
+    if level.tone == "good" and _labels_copied(record):
+        return MOST_LABELS
+    if record.verdict.level is Level.SPAN and _labels_copied(record):
+        return replace(level, words=f"{level.words}, and most labels can be copied")
+    return replace(level, tone="warn") if level.tone == "good" and record.verdict.leaks else level
+
+
+def _labels_copied(record: AuditRecord) -> bool:
+    """True if a trained network that does not count as a copy surely gives many more labels than one alone."""
+    student = student_of(record)
+    return student is not None and student.held_out is not None and student.held_out.gives_labels
+
+
+# What can leak: the steps that would have shown it, its words.
+LEAKS = (
+    (LeakKind.EXTRACTABLE, ("extraction",), "Exact copy"),
+    (LeakKind.APPROXIMABLE, ("learning", "extraction", "training"), "Close copy"),
+    (LeakKind.SPAN, ("span",), "Directions it looks at"),
+    (LeakKind.FLIPPABLE, ("flip",), "Flip by one small step"),
+)
+
+
+def found_leaks(record: AuditRecord) -> list[LeakFound]:
+    """Each kind of leak: found, not found, not settled or not tried."""
+    return [LeakFound(words, *_state(record, leak, steps)) for leak, steps, words in LEAKS]
+
+
+def _state(record: AuditRecord, leak: LeakKind, steps: tuple[str, ...]) -> tuple[str, str]:
+    if leak in record.verdict.leaks:
+        return "yes", "bad"
+    if leak is LeakKind.EXTRACTABLE and has_part(record):
+        return "a part of it", "warn"
+    student = student_of(record)
+    measured = None if student is None else student.held_out
+    if leak is LeakKind.APPROXIMABLE and measured is not None and measured.gives_labels:
+        return f"trained: {percent(measured.agreement)} of labels", "warn"
+    found = [ended for step in steps if (ended := getattr(record, step)) is not None]
+    if not found:
+        return _untried(record, leak, steps), "calm"
+    if leak is LeakKind.SPAN and found[0].ok:
+        return "all of them", "calm"
+    unsettled = leak in record.verdict.unsettled or any(each.outcome in UNSETTLED for each in found)
+    if leak is LeakKind.FLIPPABLE and found[0].ok:
+        return ("by a large one so far", "calm") if unsettled else ("by a large one", "good")
+    if found[0].outcome == Outcome.FLAT.slug:
+        return "no gradient here", "calm"
+    return ("not settled", "calm") if unsettled else ("not found", "good")
+
+
+def _untried(record: AuditRecord, leak: LeakKind, steps: tuple[str, ...]) -> str:
+    """Without a finding: a step that broke off was tried all the same, one that was not reached is another matter.
+
+    A leak that was not tried and yet is settled gives the methods nothing to work with.
+    """
+    states = {step.state for step in record.steps if step.step in steps}
+    if states & {State.FAILED, State.STOPPED}:
+        return "broken off"
+    if State.NOT_BEGUN in states:
+        return "not begun"
+    return "not tried" if leak in record.verdict.unsettled else "no method here"
+
+
+def three_figures(record: AuditRecord) -> list[Figure]:
     """The three that say most about this target; there are always three."""
     return [figure for _, figure in zip(range(SHOWN), _figures(record), strict=False)]
 
 
-def _figures(record: Data) -> Iterator[Figure]:
-    for make in (_copied, _part, _trained, _queries, _cheapest, _span, _flip, _digits, _steps, _time):
+def _figures(record: AuditRecord) -> Iterator[Figure]:
+    for make in (_copied, _part, _trained, _queries, _cheapest, _span, _flip, _answer, _steps, _time):
         figure = make(record)
         if figure is not None:
             yield figure
 
 
-def _copied(record: Data) -> Figure | None:
-    recovered = record.get("recovered")
-    if recovered is None:
+def _copied(record: AuditRecord) -> Figure | None:
+    found = record.recovered
+    if found is None:
         return None
-    layers = " → ".join([*map(str, recovered["widths"]), *_link(recovered)])
-    if is_trained(recovered):
-        return _of_its_own(record, recovered, layers)
-    doubt = "" if recovered["verified"] else ", measured" if is_measured(recovered) else ", not verified"
-    name = "Parameters of a copy" if doubt else "Parameters copied"
-    return Figure(name, count(recovered["parameters"]), layers + _off(recovered) + doubt)
+    layers = " → ".join([*map(str, found.widths), *([] if found.link == "identity" else [found.link])])
+    if found.method is CopyMethod.TRAINING:
+        return _of_its_own(found, layers)
+    measured = ", measured" if found.method is CopyMethod.LEARNING else ", not verified"
+    name = "Parameters copied" if found.verified else "Parameters of a copy"
+    return Figure(name, count(found.parameters), f"{layers}{_off(found)}{'' if found.verified else measured}")
 
 
-def _of_its_own(record: Data, recovered: Data, layers: str) -> Figure:
-    """A trained network has none of the target's parameters: what counts is how far off it is, or its labels."""
-    error, which = recovered["error"].get("typical"), f"{layers}: a network of its own, none of the model's parameters"
-    if error is not None:
-        return Figure("Error of a trained copy", size(error), f"root mean square, of the answers' deviation; {which}")
-    measured = (record.get("training") or {}).get("evidence", {}).get("accuracy") or {}
-    return Figure("The same label from a trained copy", percent(measured.get("agreement")), which)
+def _of_its_own(found: Recovered, layers: str) -> Figure:
+    """A trained network has none of the target's parameters: its error counts, or its labels."""
+    which, error = f"{layers}: a network of its own, none of the model's parameters", found.error
+    if error.typical is not None:
+        note = f"root mean square, of the answers' deviation; {which}"
+        return Figure("Error of a trained copy", size(error.typical), note)
+    return Figure("The same label from a trained copy", percent(error.agreement), which)
 
 
-def _part(record: Data) -> Figure | None:
-    if not has_part(record):
-        return None
-    part = record["part"]
-    found = f"of {count(part['neurons'])} found, " if part["confirmed"] < part["neurons"] else ""
-    note = f"{found}confirmed at their creases: {count(part['weights'])} weights and biases"
-    return Figure("Neurons of the first layer copied", count(part["confirmed"]), note)
-
-
-def _trained(record: Data) -> Figure | None:
-    student = student_of(record)
-    if student is None or not student.telling:
-        return None
-    inputs = f"at {count(student.inputs)} inputs that it was not trained on"
-    note = f"{student.shape}; one label alone: {percent(student.alone)}; {inputs}"
-    return Figure("The same label from a trained network", percent(student.labels), note)
-
-
-def _link(recovered: Data) -> list[str]:
-    return [name for name in [recovered.get("link", "identity")] if name != "identity"]
-
-
-def _off(recovered: Data) -> str:
+def _off(found: Recovered) -> str:
     """The largest error seen, as the verdict has it; where none was measured one by one, the typical one."""
-    error = recovered.get("error") or {}
-    if error.get("largest") is not None:
-        inputs = error.get("inputs")
-        return f", largest error seen {size(error['largest'])}" + (f" at {count(inputs)} inputs" if inputs else "")
-    return f", error {size(error['typical'])} rms" if error.get("typical") is not None else ""
+    error = found.error
+    if error.largest is not None:
+        inputs = f" at {count(error.inputs)} inputs" if error.inputs else ""
+        return f", largest error seen {size(error.largest)}{inputs}"
+    return f", error {size(error.typical)} rms" if error.typical is not None else ""
 
 
-def _queries(record: Data) -> Figure | None:
-    recovered = record.get("recovered")
-    if recovered is None:
-        student = student_of(record)
-        which = "closer " if student is not None and student.telling else "whole " if has_part(record) else ""
-        return Figure("Queries spent", count(record["queries"]["total"]), f"without a {which}copy of the network")
-    per = None if is_trained(recovered) else recovered.get("queries per parameter")
-    notes = [f"{size(per)} for each parameter"] if per is not None else []
-    cost = recovered.get("cost")
-    notes += [f"at a cost of {money(cost, _currency(record))}"] if cost is not None else []
-    seconds = recovered.get("seconds")
-    notes += [f"{duration(seconds)} at the rate given"] if seconds is not None else []
-    return Figure("Queries it took", count(recovered["queries"]), ", ".join(notes))
+def _part(record: AuditRecord) -> Figure | None:
+    part = record.part
+    if part is None or not part.confirmed:
+        return None
+    found = f"of {count(part.neurons)} found, " if part.confirmed < part.neurons else ""
+    note = f"{found}confirmed at their creases: {count(part.weights)} weights and biases"
+    return Figure("Neurons of the first layer copied", count(part.confirmed), note)
 
 
-def _currency(record: Data) -> str:
-    return str((record.get("price") or {}).get("currency") or "")
+def _trained(record: AuditRecord) -> Figure | None:
+    student = student_of(record)
+    if student is None or student.held_out is None or not student.held_out.gives_labels:
+        return None
+    measured = student.held_out
+    inputs = f"at {count(measured.points)} inputs new to it"
+    note = f"{student_shape(record, student)}; one label alone: {percent(measured.commonest)}; {inputs}"
+    return Figure("The same label from a trained network", percent(measured.agreement), note)
 
 
-def _cheapest(record: Data) -> Figure | None:
-    defenses = record.get("defenses")
-    if not defenses or not any(row["rebuilt"] and row["rebuilt"]["ok"] for row in defenses["rows"]):
-        return None  # nothing to defend against that was seen here
-    name = defenses.get("cheapest")
-    if name is None:
-        return _no_defense([row for row in defenses["rows"] if row["defense"] != "none"])
-    row = next((row for row in defenses["rows"] if row["defense"] == name), None)
-    kept, rebuilt = ((row or {}).get(part) or {} for part in ("honest", "rebuilt"))
-    note = f"keeps {percent(kept['labels kept'])} of labels" if kept.get("labels kept") is not None else ""
-    if is_close(rebuilt):
-        note = f"{note}; a close copy was made all the same, not verified".removeprefix("; ")
-    return Figure(DEFENSE, defense_words(name), f"{note}; {trained_note(row or {}) or UNTRIED}".removeprefix("; "))
+def _queries(record: AuditRecord) -> Figure | None:
+    found = record.recovered
+    if found is None:
+        which = "closer " if _labels_copied(record) else "whole " if has_part(record) else ""
+        return Figure("Queries spent", count(record.queries.total), f"without a {which}copy of the network")
+    currency = "" if record.price is None else record.price.currency
+    notes = []
+    if found.queries_per_parameter is not None:
+        notes.append(f"{size(found.queries_per_parameter)} for each parameter")
+    if found.cost is not None:
+        notes.append(f"at a cost of {money(found.cost, currency)}")
+    if found.seconds is not None:
+        notes.append(f"{duration(found.seconds)} at the rate given")
+    return Figure("Queries it took", count(found.queries), ", ".join(notes))
 
 
-def _no_defense(rows: Sequence[Data]) -> Figure:
-    """None that was seen to help; one that is not decided may."""
-    tried, undecided = sum(bool(row["rebuilt"]) for row in rows), sum(is_open(row) for row in rows)
+def _cheapest(record: AuditRecord) -> Figure | None:
+    sweep = record.defenses
+    if sweep is None or not any(row.rebuilt is not None and row.rebuilt.ok for row in sweep.rows):
+        return None  # nothing was rebuilt, so there is nothing to defend against
+    row = next((row for row in sweep.rows if row.defense == sweep.cheapest), None)
+    if row is None:
+        return _no_defense([row for row in sweep.rows if row.defense != "none"])
+    kept = row.honest.labels_kept
+    notes = [f"keeps {percent(kept)} of labels"] if kept is not None else []
+    if is_close(row.rebuilt):
+        notes.append("a close copy was made all the same, not verified")
+    return Figure(DEFENSE, defense_words(row.defense), "; ".join([*notes, trained_note(row) or UNTRIED]))
+
+
+def _no_defense(rows: Sequence[DefenseRow]) -> Figure:
+    """None is known to help; one that is not decided may."""
+    tried, undecided = sum(row.rebuilt is not None for row in rows), sum(is_open(row) for row in rows)
     if undecided:
-        return Figure(DEFENSE, "not decided", f"for {undecided} of {tried} that were tried")
-    return Figure(DEFENSE, "none", f"of {tried} that were tried")
+        return Figure(DEFENSE, "not decided", f"for {undecided} of {tried} tried")
+    return Figure(DEFENSE, "none", f"of {tried} tried")
 
 
-def _span(record: Data) -> Figure | None:
-    span = record.get("span")
-    if not span or not span["ok"]:
+def _span(record: AuditRecord) -> Figure | None:
+    span = record.span
+    if span is None or not span.ok:
         return None
-    others = span["inputs"] - span["rank"]
+    others = span.inputs - span.rank
     note = f"the other {count(others)} do not matter to it" if others > 1 else "the other one does not matter to it"
-    note = "its labels were seen to depend on no others" if of_labels(span) else note
-    note = note if others else "every direction counts"
-    return Figure("Directions it looks at", f"{count(span['rank'])} of {count(span['inputs'])}", note)
+    note = "its labels depend on no others" if span.from_labels else note
+    directions = f"{count(span.rank)} of {count(span.inputs)}"
+    return Figure("Directions it looks at", directions, note if others else "every direction counts")
 
 
-def _flip(record: Data) -> Figure | None:
-    flip = record.get("flip")
-    if not flip or not flip["ok"] or flip.get("relative size") is None:
+def _flip(record: AuditRecord) -> Figure | None:
+    flip = record.flip
+    if flip is None or not flip.ok or flip.relative_size is None:
         return None
-    smallest, middle = flip["relative size"], flip.get("median relative size")
+    smallest, middle = percent(flip.relative_size), flip.median_relative_size
     if middle is None:
-        return Figure("Change that flips an answer", percent(smallest), "of the input's norm, the smallest seen")
-    tried = f"median of {count(sum(one['ok'] for one in flip['tries']))}, the smallest {percent(smallest)}"
+        return Figure("Change that flips an answer", smallest, "of the input's norm, the smallest seen")
+    tried = f"median of {count(sum(each.ok for each in flip.tries))}, the smallest {smallest}"
     return Figure("Change that flips an answer", percent(middle), f"of the input's norm, in one step; {tried}")
 
 
-def _digits(record: Data) -> Figure | None:
-    """What one answer tells; digits say nothing of answers that are all alike, or no numbers."""
-    health, served = record.get("health"), record.get("served")
-    if not health:
+def _answer(record: AuditRecord) -> Figure | None:
+    """What one answer shows; digits say nothing about answers that are all alike, or no numbers."""
+    interface, served = record.interface, record.served
+    if interface is None:
         return None
-    if served and is_linked(record):
-        link = record["target"]["link"]
-        return _digits_of(served, f"of {noun_behind(link)}, read through their {link}")
-    shape = health["shape"]
-    if shape == "unclear" and not health.get("nonfinite"):
-        return _digits_of(health, "too coarse or noisy against their spread to see any structure")
-    if shape in TELLING_LITTLE:
-        return Figure("What an answer gives", *TELLING_LITTLE[shape])
-    if shape == "piecewise constant":
-        like = str((record.get("target") or {}).get("look like"))
-        label = "a whole number" if like == LABELS_OR_ROUNDED else "a level" if like.endswith(STEPWISE) else "a label"
-        steps = "a few levels" if health.get("answers") == "values" else label
-        return Figure("What an answer gives", steps, "no change under small steps")
-    told = shape_words(record, health)
-    return _digits_of(health, f"{shape} at small scale" if told == shape else str(told))
+    if served is not None and is_linked(record):
+        link = record.target.link
+        return _digits(served, f"of {noun_behind(link)}, read through their {link}")
+    if interface.shape == "unclear" and not interface.nonfinite:
+        return _digits(interface, "too coarse or noisy against their spread to show structure")
+    if interface.shape == "unclear":
+        return Figure("What an answer gives", "nothing clear", "NaN or inf")
+    if interface.shape == "constant":
+        return Figure("What an answer gives", "nothing new", "it was the same wherever a first look asked")
+    if interface.shape == "piecewise constant":
+        return Figure("What an answer gives", _step_of(interface, served or interface), "no change under small steps")
+    shape = shape_words(record, interface)
+    return _digits(interface, f"{shape} at small scale" if shape == interface.shape else shape)
 
 
-def _digits_of(health: Data, note: str) -> Figure:
+def _step_of(interface: InterfaceFacts, served: InterfaceFacts) -> str:
+    if interface.answers == "values":
+        return "a few levels"
+    return "a level" if served.in_steps else "a whole number" if served.whole == "untold" else "a label"
+
+
+def _digits(interface: InterfaceFacts, note: str) -> Figure:
     """Fresh noise says more than the digits that it fills."""
-    if not health.get("deterministic", True):
-        return Figure("Noise of an answer", size(health.get("fresh_noise")), f"fresh each time; {note}")
-    decimals = health.get("decimals")
-    value = str(health["number_format"]) if decimals is None else rounded_to(decimals).removeprefix("rounded to ")
+    if not interface.deterministic:
+        return Figure("Noise of an answer", size(interface.fresh_noise), f"fresh each time; {note}")
+    decimals = interface.decimals
+    value = interface.number_format if decimals is None else rounding(decimals).removeprefix("rounded to ")
     return Figure("Digits in an answer", value, note)
 
 
-# Shapes of answers whose digits do not matter, and what they give instead.
-TELLING_LITTLE = {
-    "constant": ("nothing new", "it was the same wherever a first look asked"),
-    "unclear": ("nothing clear", "NaN or inf"),
-}
+def _steps(record: AuditRecord) -> Figure:
+    done = sum(step.state is State.DONE for step in record.steps)
+    return Figure("Steps done", f"{done} of {len(record.steps)}", "see the steps for why")
 
 
-def _steps(record: Data) -> Figure:
-    done = sum(state_of(step) is State.DONE for step in record["steps"])
-    return Figure("Steps done", f"{done} of {len(record['steps'])}", "see the steps for why")
-
-
-def _time(record: Data) -> Figure:
-    return Figure("Time", duration(sum(step.get("seconds") or 0.0 for step in record["steps"])), "for all steps")
+def _time(record: AuditRecord) -> Figure:
+    return Figure("Time", duration(sum(step.seconds for step in record.steps)), "for all steps")

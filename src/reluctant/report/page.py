@@ -1,23 +1,23 @@
 """An audit's record as a page: one HTML file that holds everything it shows and loads nothing.
 
-The page is made from the record alone. Templates escape everything but pictures made here; style and script stand
+The page is a function of the record alone. Templates escape everything but pictures made here; style and script stand
 inside the page. A page extends `base.html` and draws tables and figures with the macros of `parts.html`.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from dataclasses import asdict
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+import numpy as np
 
 from reluctant._optional import require
-from reluctant.audit import schema
-from reluctant.audit.audit_value import SCHEMA, Audit
+from reluctant.audit.record import AuditRecord, CopyMethod, SearchPicture
 from reluctant.errors import InvalidInput, ReluctantError
 from reluctant.geometry import LineSearch
 from reluctant.report import numbers
@@ -33,17 +33,20 @@ from reluctant.report.drawings import (
 from reluctant.report.figures import Drawing
 from reluctant.report.film import search_svg
 from reluctant.report.leak_curve import draw_leak, draw_leak_queries
-from reluctant.report.overview import three_figures
-from reluctant.report.tables import (
+from reluctant.report.overview import found_leaks, level_words, three_figures
+from reluctant.report.sweep_text import (
     defense_table,
-    interface_facts,
-    is_trained,
+    failure_words,
     label_alone,
-    name_table,
     one_label,
+    stand_in,
+    sweep_sentence,
+)
+from reluctant.report.tables import (
+    interface_facts,
+    name_table,
     query_table,
     recovered_facts,
-    stand_in,
     step_table,
     truth_facts,
 )
@@ -51,28 +54,37 @@ from reluctant.report.text import (
     absences,
     also_found,
     answers_labels,
+    confidence_sentence,
     flip_sentence,
     is_opened,
-    leaks,
-    level_of,
+    limit_sentences,
     line_sentence,
     shown_classes,
+    stop_sentence,
     target_name,
-    versions_sentence,
+    verdict_sentence,
 )
 
-__all__ = [
-    "CONTENTS",
-    "audit_page",
-    "check_audit",
-    "inconsistencies",
-    "is_page_of_a_failure",
-    "read_audit",
-    "render",
-    "report",
-    "told_as_a_wrong_record",
-    "write_audit_page",
-]
+__all__ = ["CONTENTS", "audit_page", "is_page_of_a_failure", "render", "report"]
+
+LONGEST_FILM = 800_000  # characters: of a page of 1.5 MB
+
+OF_A_FAILURE = '<meta name="reluctant-target" content="not opened">'  # stands in the page of one that was not opened
+NOT_OPENED = ("steps", "repeat")  # sections about a target that could not be opened
+CONTENTS = (
+    ("recovered", "What was recovered"),
+    ("defenses", "What would help"),
+    ("function", "What the target computes"),
+    ("search", "How it was found"),
+    ("flip", "One small step"),
+    ("queries", "Queries"),
+    ("truth", "Compared with the truth"),
+    ("limits", "Limits and assumptions"),
+    ("names", "Names readers know"),
+    ("interface", "The interface"),
+    ("steps", "Steps of the audit"),
+    ("repeat", "How to repeat it"),
+)
 
 FILTERS = ("count", "size", "percent", "duration", "money")  # of `numbers`
 UNBROKEN = re.compile(r"\b\d+(?:-\d+)+\b|\[-?[\d.]+, -?[\d.]+\]")  # 64-32-10, [-2, 2]
@@ -117,171 +129,88 @@ def _prose(text: str) -> Any:
     return markupsafe.Markup(UNBROKEN.sub(r'<span class="nowrap">\g<0></span>', escaped))
 
 
-Data = Mapping[str, Any]
+class HasRecord(Protocol):
+    """What an audit gives back."""
+
+    @property
+    def record(self) -> AuditRecord:
+        """Its record."""
 
 
-def inconsistencies(record: Data) -> Iterator[str]:
-    """Each place of a record whose numbers do not fit together, in words."""
-    pictures = record["pictures"]
-    for name, check in (
-        ("line", _line_mistakes),
-        ("slice", _slice_mistakes),
-        ("first layer", _layer_mistakes),
-        ("search", _search_mistakes),
-    ):
-        if pictures[name] is not None:
-            yield from (f"pictures/{name}: {what}" for what in check(pictures[name]))
-    for number, group in enumerate(pictures["errors"] or ()):
-        if len(group["edges"]) != len(group["counts"]) + 1:
-            yield f"pictures/errors/{number}: one edge more than counts is wanted"
-    if record["linearity"] is not None:
-        yield from (f"linearity: {what}" for what in _linearity_mistakes(record["linearity"]))
-    if record["flip"] is not None and not _same_length(record["flip"]["start"], record["flip"]["x"]):
-        yield "flip: start and x differ in length"
+def report(audit: HasRecord | AuditRecord | Mapping[str, Any] | str | Path, path: str | Path = "report.html") -> Path:
+    """Write the page of an audit; nothing is asked.
+
+    Arguments:
+        audit: what `audit` found, its record, the record as plain data, or the JSON file of it.
+        path: the page to write.
+
+    Returns the path of the page.
+    """
+    html = _page_from_file(audit) if isinstance(audit, str | Path) else audit_page(_record_of(audit))
+    page = Path(path)
+    if not page.parent.is_dir():
+        raise InvalidInput.about("path", got=f"'{path}'", expected="a file in an existing folder")
+    page.write_text(html, encoding="utf-8")
+    return page
 
 
-def _line_mistakes(line: Data) -> Iterator[str]:
-    if not _same_length(line["positions"], line["answers"]):
-        yield "positions and answers differ in length"
-    if not _same_length(*line["answers"]):
-        yield "answers differ in length"
+def _record_of(audit: HasRecord | AuditRecord | Mapping[str, Any]) -> AuditRecord:
+    if isinstance(audit, Mapping):
+        return AuditRecord.from_dict(audit)
+    return audit if isinstance(audit, AuditRecord) else audit.record
 
 
-def _slice_mistakes(part: Data) -> Iterator[str]:
-    if not _same_length(*part["values"]):
-        yield "rows of values differ in length"
-    if not _same_length(part["creases"], part["layers"]):
-        yield "creases and layers differ in length"
-    if not all(low < high for low, high in zip(part["low"], part["high"], strict=True)):
-        yield "low is not below high"
-
-
-def _layer_mistakes(layer: Data) -> Iterator[str]:
-    if any(len(image) != layer["height"] * layer["width"] for image in layer["images"]):
-        yield "an image is not of height times width numbers"
-
-
-def _search_mistakes(search: Data) -> Iterator[str]:
-    if not _same_length(search["t"], search["answers"], search["round"], [None, *search["known"]]):
-        yield "t, answers, round and known are not of one length (known: one less)"
-    if not _same_length(*search["answers"]):
-        yield "answers differ in length"
-    for name in ("t", "creases"):
-        if any(one > other for one, other in zip(search[name], search[name][1:], strict=False)):
-            yield f"{name} is not in order"
-    if not search["t"][0] < search["t"][-1]:
-        yield "t has no length"
-
-
-def _linearity_mistakes(linearity: Data) -> Iterator[str]:
-    curves = (linearity[name] for name in ("random", "along", "random networks"))
-    if not _same_length(linearity["radii"], *curves):
-        yield "the curves and radii differ in length"
-
-
-def _same_length(*lists: Any) -> bool:
-    """Whether all that are there are of one length."""
-    return len({len(each) for each in lists if each is not None}) <= 1
-
-
-EXPECTED = "a record that `reluctant audit --json` wrote"
-LONGEST = 160  # characters of what the schema says
-
-
-def read_audit(path: Path) -> dict[str, Any]:
-    """The record in a file, or an error that says what is wrong with the file."""
+def _page_from_file(path: str | Path) -> str:
+    """The page of a record in a file: whatever the page stumbles over there is a mistake of the file."""
+    record = AuditRecord.load(path)
     try:
-        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
-    except OSError as error:
-        raise InvalidInput.about("RECORD", got=f"'{path}' ({error.strerror})", expected=EXPECTED) from error
-    except ValueError as error:  # not JSON, or not text
-        raise InvalidInput.about("RECORD", got=f"'{path}', which is no JSON ({error})", expected=EXPECTED) from error
-    return check_audit(data, f"'{path}'")
-
-
-def _refuse(word: str) -> None:
-    raise ValueError(f"{word} is no number of JSON")
-
-
-def check_audit(data: Any, name: str = "the record") -> dict[str, Any]:
-    """The record if it follows the schema, or an error that names the first place where it does not."""
-    version = data.get("schema") if isinstance(data, dict) else None
-    if version != SCHEMA:
-        raise InvalidInput.about("RECORD", got=f"{name} with schema {version!r}", expected=f"schema {SCHEMA!r}")
-    jsonschema = require("jsonschema", extra="report", purpose="Checking a record")
-    error = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema()).iter_errors(data))
-    if error is not None:
-        place = "/".join(str(part) for part in error.absolute_path) or "its top"
-        said = error.message if len(error.message) <= LONGEST else error.message[: LONGEST - 1] + "…"
-        raise InvalidInput.about("RECORD", got=f"{name}, wrong at {place}: {said}", expected=EXPECTED)
-    for wrong in inconsistencies(data):
-        raise InvalidInput.about("RECORD", got=f"{name}, wrong at {wrong}", expected=EXPECTED)
-    return dict(data)
-
-
-@contextmanager
-def told_as_a_wrong_record(path: Path) -> Iterator[None]:
-    """Whatever a page stumbles over in a record from elsewhere is a mistake of the record."""
-    try:
-        yield
+        return audit_page(record)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         if isinstance(error, ReluctantError):
             raise
         got = f"'{path}', of which no page can be made ({type(error).__name__}: {error})"
-        raise InvalidInput.about("RECORD", got=got, expected=EXPECTED) from error
+        raise InvalidInput.about("RECORD", got=got, expected="a record that an audit wrote") from error
 
 
-LONGEST_FILM = 800_000  # characters: of a page of 1.5 MB
-
-OF_A_FAILURE = '<meta name="reluctant-target" content="not opened">'  # stands in the page of one that was not opened
-NOT_OPENED = ("steps", "repeat")  # sections about a target that could not be opened
-CONTENTS = (
-    ("recovered", "What was recovered"),
-    ("defenses", "What would help"),
-    ("function", "What the target computes"),
-    ("search", "How it was found"),
-    ("flip", "One small step"),
-    ("queries", "Queries"),
-    ("truth", "Compared with the truth"),
-    ("limits", "Limits and assumptions"),
-    ("names", "Names readers know"),
-    ("interface", "The interface"),
-    ("steps", "Steps of the audit"),
-    ("repeat", "How to repeat it"),
-)
-
-
-def audit_page(record: Data) -> str:
-    """The page of an audit's record (`Audit.to_dict()`)."""
+def audit_page(record: AuditRecord) -> str:
+    """The page of an audit's record."""
+    sweep, opened = record.defenses, is_opened(record)
+    contents = CONTENTS if opened else tuple(part for part in CONTENTS if part[0] in NOT_OPENED)
     return render(
         "audit.html",
         record=record,
-        contents=_contents(record),
+        contents=contents,
         name=target_name(record),
-        of_a_failure="" if is_opened(record) else OF_A_FAILURE,
-        level=level_of(record),
-        stopped=record.get("stopped"),
-        figures=three_figures(record) if is_opened(record) else [],
-        leaks=leaks(record) if is_opened(record) else [],
+        of_a_failure="" if opened else OF_A_FAILURE,
+        level=level_words(record),
+        verdict=verdict_sentence(record),
+        confidence=confidence_sentence(record),
+        stopped=stop_sentence(record),
+        figures=three_figures(record) if opened else [],
+        leaks=found_leaks(record) if opened else [],
         absent=absences(record),
         also=also_found(record),
         flip=flip_sentence(record),
         labels=answers_labels(record),
         on_the_line=line_sentence(record),
-        versions=versions_sentence(record),
-        film=_film(record),
-        alone=label_alone(record.get("defenses")),
+        versions=", ".join(f"{name} {version}" for name, version in asdict(record.versions).items()),
+        limits=limit_sentences(record),
+        film=_film(record.pictures.search),
+        sweep="" if sweep is None else sweep_sentence(sweep),
+        failed=[] if sweep is None else [failure_words(each) for each in sweep.failed],
+        alone=label_alone(sweep),
         stand_in=stand_in(record),
         one_label=one_label(record),
-        trained=is_trained(record.get("recovered") or {}),
+        trained=record.recovered is not None and record.recovered.method is CopyMethod.TRAINING,
         drawings=_drawings(record),
-        **_tables(record),
+        recovered=recovered_facts(record),
+        defenses=None if sweep is None else defense_table(sweep),
+        queries=query_table(record),
+        truth=None if record.truth is None else truth_facts(record.truth),
+        names=name_table(record),
+        interface=interface_facts(record),
+        steps=step_table(record),
     )
-
-
-def _contents(record: Data) -> tuple[tuple[str, str], ...]:
-    """All sections; of a target that could not be opened, those that have something to say."""
-    return CONTENTS if is_opened(record) else tuple(part for part in CONTENTS if part[0] in NOT_OPENED)
 
 
 def is_page_of_a_failure(path: Path) -> bool:
@@ -289,69 +218,32 @@ def is_page_of_a_failure(path: Path) -> bool:
     return path.is_file() and OF_A_FAILURE in path.read_text(encoding="utf-8", errors="replace")
 
 
-def write_audit_page(path: Path, record: Data) -> None:
-    """Write the page of an audit's record."""
-    path.write_text(audit_page(record), encoding="utf-8")
-
-
-def _tables(record: Data) -> dict[str, Any]:
+def _drawings(record: AuditRecord) -> dict[str, Drawing | None]:
+    pictures, labels = record.pictures, answers_labels(record)
+    rows = () if record.defenses is None else record.defenses.rows
+    flip, layer = record.flip, pictures.first_layer
+    shape = None if layer is None else (layer.height, layer.width)
     return {
-        "recovered": recovered_facts(record) if record.get("recovered") else None,
-        "defenses": defense_table(record["defenses"]) if record.get("defenses") else None,
-        "queries": query_table(record),
-        "truth": truth_facts(record["truth"]) if record.get("truth") else None,
-        "names": name_table(record),
-        "interface": interface_facts(record),
-        "steps": step_table(record),
+        "line": draw_line(pictures.line, labels),
+        "plane": draw_plane(pictures.plane, labels),
+        "first_layer": draw_first_layer(layer),
+        "errors": draw_errors(pictures.errors),
+        "leak": draw_leak(rows),
+        "leak_queries": draw_leak_queries(rows),
+        "linearity": draw_linearity(record.linearity),
+        "stages": draw_stages(record.queries.by_stage),
+        "flip": None if flip is None else draw_flip(flip.start, flip.x, shape, shown_classes(record)),
     }
 
 
-def _drawings(record: Data) -> dict[str, Drawing | None]:
-    pictures, defenses = record.get("pictures") or {}, record.get("defenses") or {}
-    return {
-        "line": draw_line(pictures.get("line"), answers_labels(record)),
-        "plane": draw_plane(pictures.get("slice"), answers_labels(record)),
-        "first_layer": draw_first_layer(pictures.get("first layer")),
-        "errors": draw_errors(pictures.get("errors")),
-        "leak": draw_leak(defenses.get("rows")),
-        "leak_queries": draw_leak_queries(defenses.get("rows")),
-        "linearity": draw_linearity(record.get("linearity")),
-        "stages": draw_stages(record["queries"]["by stage"]),
-        "flip": _flip_drawing(record),
-    }
-
-
-def _flip_drawing(record: Data) -> Drawing | None:
-    flip, layer = record.get("flip") or {}, (record.get("pictures") or {}).get("first layer")
-    shape = (layer["height"], layer["width"]) if layer else None
-    return draw_flip(flip.get("start"), flip.get("x"), shape, shown_classes(record))
-
-
-def _film(record: Data) -> Any:
+def _film(picture: SearchPicture | None) -> Any:
     """The search for creases as it went, if there was one and it fits into a page."""
-    search = (record.get("pictures") or {}).get("search")
-    if not search:
+    if picture is None:
         return None
-    svg = search_svg(LineSearch.from_dict(search))
+    search = LineSearch(
+        picture.scale, np.array(picture.t), np.array(picture.answers, dtype=float), np.array(picture.round, dtype=int),
+        np.array(picture.known, dtype=bool), np.array(picture.creases, dtype=float),
+    )  # fmt: skip
+    svg = search_svg(search)
     markup = require("markupsafe", extra="report", purpose="A report").Markup
     return markup(svg) if len(svg) <= LONGEST_FILM else None
-
-
-def report(audit: Audit | Data | str | Path, path: str | Path = "report.html") -> Path:
-    """Write the page of an audit; nothing is asked.
-
-    Arguments:
-        audit: what `audit` found, its record as plain data, or the JSON file of it.
-        path: the page to write.
-
-    Returns the path of the page.
-    """
-    if isinstance(audit, Audit):
-        record: Data = audit.to_dict()
-    else:
-        record = read_audit(Path(audit)) if isinstance(audit, str | Path) else check_audit(audit)
-    page = Path(path)
-    if not page.parent.is_dir():
-        raise InvalidInput.about("path", got=f"'{path}'", expected="a file in an existing folder")
-    write_audit_page(page, record)
-    return page

@@ -2,41 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reluctant.audit.closeness import is_close as is_near
-from reluctant.audit.leak import NO_METHOD
-from reluctant.audit.states import State, state_of
-from reluctant.audit.sweep import TRAINED
-from reluctant.audit.trained import alone_words, is_made, trained_words
+from reluctant.audit.record import (
+    AuditRecord,
+    CopyMethod,
+    InterfaceFacts,
+    KnownName,
+    LeakKind,
+    Level,
+    Price,
+    RangeFacts,
+    Recovered,
+    State,
+    StepFacts,
+    Truth,
+)
 from reluctant.defenses.registry import defense_words
-from reluctant.interface.digits import rounded_to
-from reluctant.report.numbers import UNKNOWN, count, duration, money, percent, powers, size
-from reluctant.report.text import answers_labels, shape_words
-from reluctant.results import Outcome
+from reluctant.report.numbers import count, duration, money, percent, rounding, size
+from reluctant.report.phrases import outputs_named, shape_name
+from reluctant.report.text import (
+    answers_labels,
+    error_phrase,
+    has_part,
+    is_linked,
+    shape_words,
+    step_sentence,
+    student_of,
+)
 
-__all__ = [
-    "Cell",
-    "Column",
-    "Table",
-    "defense_table",
-    "interface_facts",
-    "is_close",
-    "is_measured",
-    "is_open",
-    "is_trained",
-    "label_alone",
-    "name_table",
-    "one_label",
-    "query_table",
-    "recovered_facts",
-    "stand_in",
-    "step_table",
-    "trained_note",
-    "truth_facts",
-]
+__all__ = ["Cell", "Column", "Table", "interface_facts", "name_table", "query_table", "recovered_facts", "step_table",
+           "truth_facts"]  # fmt: skip
+
+Facts = list[tuple[str, str]]
+
+METHODS = {
+    CopyMethod.EXACT: "exact extraction",
+    CopyMethod.FEW_DIGITS: "extraction from few digits",
+    CopyMethod.LEARNING: "learning",
+    CopyMethod.TRAINING: "training on the answers",
+}
+TONES = {
+    State.DONE: "good",
+    State.SKIPPED: "calm",
+    State.FAILED: "bad",
+    State.STOPPED: "warn",
+    State.NOT_BEGUN: "calm",
+}
 
 
 @dataclass(frozen=True)
@@ -75,452 +89,350 @@ class Table:
         return [[cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in row] for row in self.rows]
 
 
-Data = Mapping[str, Any]
-Facts = list[tuple[str, str]]
-
-TRAINED_METHOD = "training on the answers"
-MEASURED_METHODS = ("learning", TRAINED_METHOD)  # methods whose networks are never verified
-TONES = {
-    State.DONE: "good",
-    State.SKIPPED: "calm",
-    State.FAILED: "bad",
-    State.STOPPED: "warn",
-    State.NOT_BEGUN: "calm",
-}
+def _facts(*rows: tuple[str, str | None]) -> Facts:
+    return [(name, value) for name, value in rows if value]
 
 
-def recovered_facts(record: Data) -> Facts:
+# ---- the copy
+
+
+def recovered_facts(record: AuditRecord) -> Facts:
     """What was recovered, how exactly, and what it cost."""
-    recovered = record["recovered"]
-    error = recovered.get("error") or {}
-    rows = [
-        ("Method", recovered.get("method")),
-        ("Verified", _verified(recovered)),
-        ("Parameters", _parameters(recovered)),
-        ("Answers through", None if recovered.get("link", "identity") == "identity" else recovered["link"]),
-        ("Largest error seen", _largest_error(error)),
-        ("Typical error (root mean square)", _error(error.get("typical"), error.get("inside"))),
-        ("Its own error, without the noise of the answers", _own_error(error)),
-        ("In words", _first_capital(error.get("words"))),
-        ("Queries", _queries_per_parameter(recovered)),
-        ("Cost", _price_paid(recovered, record.get("price"))),
-        ("Time", _seconds(recovered)),
-        ("What an attack would cost", _expected_cost(record.get("expected"), record.get("price"))),
-    ]
-    return [(name, str(value)) for name, value in rows if value is not None]
+    found = record.recovered
+    if found is None:
+        return []
+    error, inside = found.error, found.error.inside
+    seen, own = _error(error.largest, inside), _error(error.own, inside)
+    words = error_phrase(error)
+    seconds = found.seconds
+    return _facts(
+        ("Method", METHODS[found.method]),
+        ("Verified", _verified(found)),
+        ("Parameters", _parameters(found)),
+        ("Answers through", None if found.link == "identity" else found.link),
+        ("Largest error seen", f"{seen}, at {count(error.inputs)} inputs" if seen and error.inputs else seen),
+        ("Typical error (root mean square)", _error(error.typical, inside)),
+        (
+            "Its own error, without the noise of the answers",
+            own and f"at most {own}, root mean square, with 95% confidence",
+        ),
+        ("In words", f"It {words}."),
+        ("Queries", _queries(found)),
+        ("Cost", _cost(found, record.price)),
+        ("Time", None if seconds is None else f"{duration(seconds)} for these queries, at the rate given"),
+        ("What an attack would cost", _expected(record)),
+    )
 
 
-def _verified(recovered: Data) -> str:
-    if recovered["verified"]:
+def _verified(found: Recovered) -> str:
+    if found.verified:
         return "yes"
-    return "no: measured" if is_measured(recovered) else "no: measured to be close"
+    measured = found.method in (CopyMethod.LEARNING, CopyMethod.TRAINING)
+    return "no: measured" if measured else "no: measured to be close"
 
 
-def is_measured(recovered: Data) -> bool:
-    """True of a network that was learned or trained: its error is measured, and no more is asked of it."""
-    return recovered.get("method") in MEASURED_METHODS
+def _parameters(found: Recovered) -> str:
+    if found.method is CopyMethod.TRAINING:
+        return f"{count(found.parameters)} of its own: none of the model's was copied"
+    linear = ", with those of a linear part from input to output" if found.linear_part else ""
+    return count(found.parameters) + linear
 
 
-def is_trained(recovered: Data) -> bool:
-    """True of a network that was trained: its parameters are its own."""
-    return recovered.get("method") == TRAINED_METHOD
-
-
-def _parameters(recovered: Data) -> str:
-    if is_trained(recovered):
-        return f"{count(recovered['parameters'])} of its own: none of the model's was copied"
-    linear = ", with those of a linear part from input to output" if recovered.get("linear part") else ""
-    return count(recovered["parameters"]) + linear
-
-
-def _first_capital(text: str | None) -> str | None:
-    return powers(text[:1].upper() + text[1:]) if text else None
-
-
-def _largest_error(error: Data) -> str | None:
-    said, inputs = _error(error.get("largest"), error.get("inside")), error.get("inputs")
-    return f"{said}, at {count(inputs)} inputs" if said and inputs else said
-
-
-def _error(value: Any, inside: str | None = None) -> str | None:
+def _error(value: float | None, inside: str | None = None) -> str | None:
     where = f" in {inside}" if inside else ""
     return None if value is None else f"{size(value)} of the output's standard deviation{where}"
 
 
-def _own_error(error: Data) -> str | None:
-    said = _error(error.get("own"), error.get("inside"))
-    return said and f"at most {said}, root mean square, with 95% confidence"
+def _queries(found: Recovered) -> str:
+    rates = (("queries", found.queries_per_parameter), ("answers", found.answers_per_parameter))
+    known = [f"{size(rate)} {name}" for name, rate in rates if rate is not None]
+    return count(found.queries) + (f"; {' or '.join(known)} for each parameter" if known else "")
 
 
-def _queries_per_parameter(recovered: Data) -> str:
-    rates = (("queries", recovered.get("queries per parameter")), ("answers", recovered.get("answers per parameter")))
-    known = [f"{size(rate)} {name}" for name, rate in rates if rate is not None and not is_trained(recovered)]
-    return count(recovered["queries"]) + (f"; {' or '.join(known)} for each parameter" if known else "")
-
-
-def _seconds(recovered: Data) -> str | None:
-    """For the queries that it took."""
-    seconds = recovered.get("seconds")
-    return None if seconds is None else f"{duration(seconds)} for these queries, at the rate given"
-
-
-def _price_paid(recovered: Data, price: Data | None) -> str | None:
-    if not price or recovered.get("cost") is None:
+def _cost(found: Recovered, price: Price | None) -> str | None:
+    if price is None or found.cost is None:
         return None
-    currency = str(price.get("currency") or "")
-    return f"{money(recovered['cost'], currency)} at {money(price['per thousand'], currency)} for a thousand queries"
+    cost, rate = (money(value, price.currency) for value in (found.cost, price.per_thousand))
+    return f"{cost} at {rate} for a thousand queries"
 
 
-def _expected_cost(expected: Data | None, price: Data | None) -> str | None:
-    """What such a shape is expected to take, by the cost model; None in a record that does not say."""
-    if not expected:
-        return None
-    if not expected.get("queries"):
-        return expected.get("reason") or None
-    currency = str((price or {}).get("currency") or "")
-    figures = [f"{_between(expected['queries'], count)} queries for {expected['shape']}"]
-    figures += [_between(expected["cost"], lambda value: money(value, currency))] if expected.get("cost") else []
-    figures += [f"{_between(expected['seconds'], duration)} at the rate given"] if expected.get("seconds") else []
-    return f"{'; '.join(figures)}. {expected['trust']}"
-
-
-def _between(value: Data, written: Callable[[float], str]) -> str:
-    return f"{written(value['expected'])} ({written(value['low'])} to {written(value['high'])})"
-
-
-def truth_facts(truth: Data) -> Facts:
-    """The comparison with the file itself."""
-    rows = [
-        ("File", truth.get("file")),
-        ("True network", _true_shape(truth)),
-        ("Neurons found", _neurons_found(truth)),
-        ("Largest error of an output", _error(truth.get("largest error"))),
-        ("Largest error of a weight", _weight_error(truth.get("largest weight error"))),
-    ]
-    return [(name, str(value)) for name, value in rows if value is not None]
-
-
-def _true_shape(truth: Data) -> str | None:
-    widths = truth.get("widths")
-    return f"{'-'.join(map(str, widths))}, {count(truth.get('parameters'))} parameters" if widths else None
-
-
-def _neurons_found(truth: Data) -> str | None:
-    found, whole, which = truth.get("neurons found"), truth.get("neurons"), truth.get("neurons of")
-    if found is None:
-        return None
-    return count(found) + (f" of {count(whole)}" if whole is not None else "") + (f", {which}" if which else "")
-
-
-def _weight_error(value: Any) -> str | None:
-    return None if value is None else f"{size(value)}, after neurons are put in the same order and scale"
-
-
-def query_table(record: Data) -> Table:
-    """Rows by stage."""
-    columns = (Column("stage"), *(Column(name, numeric=True) for name in ("asked", "sent", "replayed")))
-    by_stage = record["queries"]["by stage"]
-    rows = [
-        [stage, *(Cell(count(rows[name]), rows[name]) for name in ("asked", "sent", "replayed"))]
-        for stage, rows in by_stage.items()
-    ]
-    return Table(_spent(record), columns, rows)
-
-
-def _spent(record: Data) -> str:
-    budget, price = record.get("budget"), record.get("price") or {}
-    allowed = f", of a budget of {count(budget)}" if budget else ""
-    paid = f", for {money(price['cost'], price.get('currency') or '')}" if price.get("cost") is not None else ""
-    return f"{count(record['queries']['total'])} queries reached the target{allowed}{paid}"
-
-
-def step_table(record: Data) -> Table:
-    """Steps with their state and reason."""
-    columns = (
-        Column("step"),
-        Column("state"),
-        Column("why", prose=True),
-        Column("queries", True),
-        Column("time", True),
-    )
-    steps = record["steps"]
-    if steps and steps[0]["step"] == "open" and state_of(steps[0]) is State.FAILED:
-        skipped = Cell(State.SKIPPED, tone=TONES[State.SKIPPED])
-        rest: list[Cell | str] = [f"{len(steps) - 1} others", skipped, "The target is not open.", "", ""]
-        return Table("What the audit did, in order", columns, [_step_row(steps[0]), rest])
-    return Table("What the audit did, in order", columns, [_step_row(step) for step in steps])
-
-
-def _step_row(step: Data) -> list[Cell | str]:
-    queries, seconds, state = step.get("queries"), step.get("seconds"), state_of(step)
-    return [
-        step["step"],
-        Cell(state, tone=TONES[state]),
-        step.get("why") or "",
-        Cell(
-            _rows_of(queries, None if state is State.SKIPPED else step.get("allowed")),
-            "" if queries is None else queries,
-        ),
-        Cell(duration(seconds), "" if seconds is None else seconds),
-    ]
-
-
-def _rows_of(queries: Any, allowed: Any) -> str:
-    """Rows that a step asked, of those it might have asked."""
-    return count(queries) + (f" of {count(allowed)}" if allowed is not None else "")
-
-
-def name_table(record: Data) -> Table:
-    """The findings under the names that readers know."""
-    columns = (Column("id"), Column("name"), Column("source"), Column("finding", prose=True))
-    rows = [[name["id"], name["name"], name["source"], name.get("finding") or ""] for name in record["names"]]
-    return Table("The same findings in the catalogues of MITRE, NIST and OWASP", columns, rows)
-
-
-ANSWERS_BEHIND = {"log-softmax": "log-probabilities", "tanh": "values of a tanh"}  # behind other links probabilities
-
-
-def interface_facts(record: Data) -> Facts:
-    """What the target says of itself, and what the health check saw."""
-    target, health, served = record["target"], record.get("health"), record.get("served")
-    rows = [
-        ("Inputs", _if_known(target.get("inputs"), count)),
-        ("Outputs", _if_known(target.get("outputs"), count)),
-        ("Answers", _answers_seen(record)),
-        ("Number format", _number_format(record)),
-        ("Read through", _link_of(target)),
-        ("Domain", None if target.get("answers only in") else target.get("domain")),
-        ("Answers only in", _range_found(target.get("answers only in"))),
-        ("Identity", target.get("identity")),
-    ]
-    linked, labels = _link_of(target) is not None, answers_labels(record)
-    rows += _of_answers(_seen_by_health(served, labels, None)) if served and linked else []
-    seen = _seen_by_health(health, labels, shape_words(record, health)) if health else []
-    rows += _of_values(seen) if linked else seen
-    return [(name, str(value)) for name, value in rows if value]
-
-
-def _number_format(record: Data) -> str | None:
-    """As the target says; a function says nothing, and labels have none."""
-    target = record["target"]
-    return None if answers_labels(record) or not target.get("identity") else target.get("number format")
-
-
-def _answers_seen(record: Data) -> str | None:
-    """What they are: as the audit saw them, where the target says nothing better."""
-    target, health = record["target"], record.get("health") or {}
-    kind, link = target.get("kind"), _link_of(target)
-    if target.get("look like"):
-        return f"{target['look like']}, as the audit saw"
-    if answers_labels(record):
-        seen = "labels"
-    elif link is not None or health.get("answers") == "probabilities":
-        seen = ANSWERS_BEHIND.get(str(target.get("link")), "probabilities")
-    elif target.get("may be sigmoids"):
-        return f"{kind} between 0 and 1, which may be probabilities"
-    else:
-        return kind
-    told = link is not None and not target.get("link found")
-    return seen if seen == kind else f"{seen}, as the audit {'was told' if told else 'saw'}"
-
-
-def _link_of(target: Data) -> str | None:
-    link = target.get("link")
-    if not link or link == "identity":
-        return None
-    return f"{link}, found by the audit" if target.get("link found") else str(link)
-
-
-def _range_found(place: str | None) -> str | None:
-    return f"{place}, found by the audit; it may be somewhat wider" if place else None
-
-
-def _if_known(value: Any, words: Any) -> str | None:
-    return None if value is None else words(value)
-
-
-def _seen_by_health(health: Data, labels: bool, shape: str | None) -> list[tuple[str, str | None]]:
-    """What the check saw."""
-    fresh, far = size(health.get("fresh_noise")), health.get("largest_scale")
-    missing, largest = health.get("nonfinite"), None if far is None else f"size {size(far, 1)}"
-    return [
-        ("Shape at small scale", shape),
-        ("The same every time", "yes" if health.get("deterministic") else f"no: fresh noise of {fresh}"),
-        *([] if labels else _digits_and_noise(health)),
-        ("Rows without a number", count(missing) if missing else None),
-        ("Largest inputs answered", largest),
-    ]
-
-
-# Behind a link some is told of the answers, some of the values that were read from them, under names of their own.
-OF_VALUES = {
-    "Shape at small scale": "Shape of the values read, at small scale",
-    "Spread of the answers": "Spread of the values read",
-    "Rows without a number": "Rows whose answers tell no value",
-    "Largest inputs answered": "Largest inputs that tell values",
+NO_ESTIMATE = {
+    "inside-a-range": "There is no estimate: costs inside a range of inputs were measured for few shapes.",
+    "behind-a-link": (
+        "There is no estimate: behind a link answers show values inside a range alone, and costs there were measured "
+        "for few shapes."
+    ),
 }
 
 
-def _of_answers(told: Sequence[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
-    """All but their shape: their curves are those of their link."""
-    return [(name, value) for name, value in told if name != "Shape at small scale"]
+def _expected(record: AuditRecord) -> str | None:
+    """What such a shape is expected to take, by the cost model."""
+    expected = record.expected
+    if expected is None:
+        return None
+    if expected.queries is None:
+        return None if expected.reason is None else NO_ESTIMATE.get(expected.reason, expected.reason)
+    currency = "" if record.price is None else record.price.currency
+    figures = [f"{_between(expected.queries, count)} queries for {shape_name(expected.shape)}"]
+    if expected.cost is not None:
+        figures.append(_between(expected.cost, lambda value: money(value, currency)))
+    if expected.seconds is not None:
+        figures.append(f"{_between(expected.seconds, duration)} at the rate given")
+    read = "" if expected.read_as is None else f" Read as {shape_name(expected.read_as)}."
+    return f"{'; '.join(figures)}.{read} {expected.trust or ''}".strip()
 
 
-def _of_values(told: Sequence[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
-    return [(OF_VALUES[name], value) for name, value in told if name in OF_VALUES]
+def _between(value: RangeFacts, written: Callable[[float], str]) -> str:
+    return f"{written(value.expected)} ({written(value.low)} to {written(value.high)})"
 
 
-def _digits_and_noise(health: Data) -> list[tuple[str, str | None]]:
-    """Digits, noise and spread, which labels do not have."""
-    noise, constant = health.get("noise") or {}, health.get("constant_beyond")
-    return [
-        ("Digits seen", f"{health.get('number_format')}, {_rounding(health.get('decimals'))}"),
-        ("Noise", f"{size(noise.get('absolute'))} absolute, {size(noise.get('relative'))} relative"),
-        ("Spread of the answers", size(health.get("spread"))),
-        ("No change beyond", None if constant is None else f"size {size(constant, 1)}"),
-    ]
-
-
-def _rounding(decimals: Any) -> str:
-    return "not rounded" if decimals is None else rounded_to(decimals)
-
-
-DEFENSE_COLUMNS = (
-    Column("defense"),
-    Column("users' error", numeric=True),
-    Column("labels kept", numeric=True),
-    Column("directions", numeric=True),
-    Column("copy"),
-    Column("copy's error", numeric=True),
-    Column("queries", numeric=True),
-    Column("trained copy's error", numeric=True),
-    Column("its labels", numeric=True),
-)
-EXACT_COPY = 1e-8  # relative error of a copy that has half the digits of float64 or more
-
-
-def defense_table(defenses: Data) -> Table:
-    """A row for each defense: what honest users lose, what one who asks still gets."""
-    budget = defenses.get("budget")
-    allowed = f" with up to {count(budget)} rows for each method" if budget else ""
-    caption = f"Each defense tried on {defenses['on']}{allowed}; the model itself was not asked"
-    return Table(caption, DEFENSE_COLUMNS, [_defense_row(row) for row in defenses["rows"]])
-
-
-def stand_in(record: Data) -> str:
-    """What errors are told of where a trained network stands for the model, whose own error is not among them."""
-    if (record.get("defenses") or {}).get("on") != TRAINED:
-        return ""
-    off = ((record.get("recovered") or {}).get("error") or {}).get("typical")
-    own = "" if off is None else f", from which that network is off by {size(off)} of the answers' deviation itself"
-    held = "errors and labels are those of copies held against it, and not against the model"
-    return f"The network that was trained on the answers stands for the model here: {held}{own}."
-
-
-def one_label(record: Data) -> str:
-    """What the label of one output is; empty where there are several, or labels."""
-    target = record["target"]
-    if target.get("outputs") != 1 or answers_labels(record):
-        return ""
-    linked = target.get("link") == "sigmoid" or target.get("kind") == "probabilities"
-    return f"The label of one output: whether it is {'above one half' if linked else 'positive'}."
-
-
-def _defense_row(row: Data) -> list[Cell]:
-    honest, span, rebuilt = (row.get(part) or {} for part in ("honest", "span", "rebuilt"))
-    return [
-        Cell(defense_words(row["defense"])),
-        _users_error(honest.get("error rms")),
-        _number_cell(honest.get("labels kept"), percent),
-        _span_cell(span),
-        _copy_cell(row),
-        _number_cell(rebuilt.get("error"), size),
-        _number_cell(rebuilt.get("queries"), count),
-        *_trained_cells(row.get("trained") or {}),
-    ]
-
-
-def _users_error(error: float | None) -> Cell:
-    """Errors are told between answers of the same kind; a label or a probability is another answer than a value."""
-    return Cell("other answers", "") if error is None else Cell(size(error), error)
-
-
-def _trained_cells(trained: Data) -> list[Cell]:
-    """Error and equal labels of a network trained on the answers."""
-    error, labels = trained.get("error"), trained.get("labels kept")
-    tone = "bad" if is_close(trained) else ""
-    return [
-        Cell(UNKNOWN, "") if error is None else Cell(size(error), error, tone),
-        Cell(UNKNOWN, "") if labels is None else Cell(percent(labels) + _training_note(trained), labels, tone),
-    ]
-
-
-def _training_note(trained: Data) -> str:
-    """How far the training went."""
-    cut = ", cut short" if trained.get("cut short") else ""
-    return f"{', as without it' if trained.get('as undefended') else ''}{cut}"
-
-
-def label_alone(defenses: Data | None) -> str:
-    """What to read beside the labels of all trained networks: that of one label alone, once for all rows."""
-    students = (row.get("trained") or {} for row in (defenses or {}).get("rows", ()))
-    return next((words for student in students if (words := alone_words(student))), "")
-
-
-def trained_note(row: Data) -> str:
-    """What training on the defended answers reaches, in a few words; empty where it was not tried."""
-    student = row.get("trained") or {}
-    if not is_made(student):
-        return ""
-    alone = alone_words(student)
-    return f"a network trained on its answers {powers(trained_words(student))}{f' ({alone})' if alone else ''}"
-
-
-def _number_cell(value: Any, words: Any) -> Cell:
-    return Cell(UNKNOWN, "") if value is None else Cell(words(value), value)
-
-
-def _span_cell(span: Data) -> Cell:
-    if not span:
-        return Cell(UNKNOWN, "")
-    return Cell(count(span["rank"]), span["rank"]) if span["ok"] else Cell("not clear", -1)
-
-
-def is_close(rebuilt: Data) -> bool:
-    """True if a copy was measured to be close, verified or not."""
-    return is_near(rebuilt.get("error"))
-
-
-def is_open(row: Data) -> bool:
-    """True if a copy was tried and not made, and that says nothing: what was tried did not come to its end."""
-    rebuilt = row["rebuilt"]
-    return bool(rebuilt) and row["stopped"] is None and not (rebuilt["ok"] or is_close(rebuilt))
-
-
-def _copy_cell(row: Data) -> Cell:
-    rebuilt = row["rebuilt"]
-    if "labels" in row["defense"] and (not rebuilt or rebuilt["outcome"] == Outcome.PIECEWISE_CONSTANT.slug):
-        return Cell(NO_METHOD, "6", "calm")
-    if not rebuilt:
-        return Cell("not tried", "6", "calm")
-    if is_open(row):
-        return Cell("not decided", "5", "calm")
-    if rebuilt["ok"]:
-        return _verified_copy_cell(rebuilt)
-    if is_close(rebuilt):
-        return Cell("close, not verified", "3", "warn")
-    return Cell("none by these methods", "4", "calm")
-
-
-def _verified_copy_cell(rebuilt: Data) -> Cell:
-    """Exact; else to all the digits that answers give, which an owner calls exact too; else close, or not even that."""
-    error = rebuilt.get("error")
-    if error is not None and not is_near(error):
-        return Cell("rough", "3", "warn")
-    if rebuilt["method"] != "extract":
-        return Cell("close", "2", "bad")
-    return (
-        Cell("exact", "0", "bad")
-        if error is not None and error <= EXACT_COPY
-        else Cell("every digit given", "1", "bad")
+def truth_facts(truth: Truth) -> Facts:
+    """The comparison with the file itself."""
+    which = "of all layers" if truth.all_layers else "of the first layer"
+    weights = truth.largest_weight_error
+    return _facts(
+        ("File", truth.file),
+        ("True network", f"{shape_name(truth.widths)}, {count(truth.parameters)} parameters"),
+        ("Neurons found", f"{count(truth.neurons_found)} of {count(truth.neurons)}, {which}"),
+        ("Largest error of an output", _error(truth.largest_error)),
+        (
+            "Largest error of a weight",
+            None if weights is None else f"{size(weights)}, after neurons are put in the same order and scale",
+        ),
     )
+
+
+# ---- queries and steps
+
+
+def query_table(record: AuditRecord) -> Table:
+    """Rows by stage."""
+    columns = (Column("stage"), *(Column(name, numeric=True) for name in ("asked", "sent", "replayed")))
+    rows: list[list[Cell | str]] = [
+        [stage, *(Cell(count(number), number) for number in (rows.asked, rows.sent, rows.replayed))]
+        for stage, rows in record.queries.by_stage.items()
+    ]
+    price = record.price
+    allowed = f", of a budget of {count(record.budget)}" if record.budget else ""
+    paid = f", for {money(price.cost, price.currency)}" if price is not None and price.cost is not None else ""
+    return Table(f"{count(record.queries.total)} queries reached the target{allowed}{paid}", columns, rows)
+
+
+def step_table(record: AuditRecord) -> Table:
+    """Steps with their state and reason."""
+    columns = (
+        Column("step"), Column("state"), Column("why", prose=True), Column("queries", True), Column("time", True),
+    )  # fmt: skip
+    steps, caption = record.steps, "What the audit did, in order"
+    if steps and steps[0].step == "open" and steps[0].state is State.FAILED:
+        skipped = Cell(State.SKIPPED, tone=TONES[State.SKIPPED])
+        rest: list[Cell | str] = [f"{len(steps) - 1} others", skipped, "The target is not open.", "", ""]
+        return Table(caption, columns, [_step(steps[0]), rest])
+    return Table(caption, columns, [_step(step) for step in steps])
+
+
+def _step(step: StepFacts) -> list[Cell | str]:
+    allowed = None if step.state is State.SKIPPED else step.allowed
+    rows = count(step.queries) + (f" of {count(allowed)}" if allowed is not None else "")
+    return [
+        step.step,
+        Cell(step.state, tone=TONES[step.state]),
+        step_sentence(step),
+        Cell(rows, step.queries),
+        Cell(duration(step.seconds), step.seconds),
+    ]
+
+
+# ---- names that readers know
+
+
+def name_table(record: AuditRecord) -> Table:
+    """The findings under the names that readers know."""
+    columns = (Column("id"), Column("name"), Column("source"), Column("finding", prose=True))
+    rows = [[name.id, name.name, name.source, _finding(name, record)] for name in record.names]
+    return Table("The same findings in the catalogues of MITRE, NIST and OWASP", columns, rows)
+
+
+# What came of extracting the model, by the level of the verdict.
+CAME_OF_IT = {
+    Level.EXACT: "Succeeded: a verified copy.",
+    Level.APPROXIMATE: "Succeeded: a close copy, measured.",
+    Level.SPAN: "Succeeded in part: the directions of the input that the model looks at.",
+    Level.NOTHING: "Did not succeed with the methods of this package.",
+    Level.UNKNOWN: "Not settled.",
+}
+
+
+def _finding(name: KnownName, record: AuditRecord) -> str:
+    """What the audit found under an entry."""
+    makers = {
+        "AML.T0024.002": _extracted, "AML.T0043.001": _flipped, "AML.M0002": _obfuscation, "AML.M0004": _query_limit,
+        "NIST AI 100-2": _known_weights, "ML05:2023": _theft,
+    }  # fmt: skip
+    make = makers.get(name.id)
+    return "The audit used questions and answers alone." if make is None else make(record)
+
+
+def _labels_copied(record: AuditRecord) -> str | None:
+    """The share of labels that a trained network gives, where it is no copy and that says much."""
+    student = student_of(record)
+    measured = None if student is None else student.held_out
+    return percent(measured.agreement) if measured is not None and measured.gives_labels else None
+
+
+def _extracted(record: AuditRecord) -> str:
+    labels = _labels_copied(record)
+    trained = "" if labels is None else f" A trained network gives {labels} of labels."
+    return CAME_OF_IT[record.verdict.level] + trained
+
+
+def _flipped(record: AuditRecord) -> str:
+    if record.flip is None:
+        return "No flip was tried."
+    tries = record.flip.tries
+    return f"One gradient step flipped {sum(each.ok for each in tries)} of {len(tries)} inputs."
+
+
+def _obfuscation(record: AuditRecord) -> str:
+    sweep = record.defenses
+    if sweep is None or not sweep.rows:
+        return "No defense was tried."
+    if sweep.open is not True:
+        return "Nothing was rebuilt without a defense, so none can be seen to stop that."
+    row = next((row for row in sweep.rows if row.defense == sweep.cheapest), None)
+    if row is None:
+        return "None of the defenses tried is known to stop exact recovery."
+    despite = " A close copy could be trained all the same." if row.trained is not None and row.trained.copied else ""
+    return f"Exact recovery was stopped, at the least cost to users by {defense_words(row.defense)}.{despite}"
+
+
+def _query_limit(record: AuditRecord) -> str:
+    if record.recovered is not None:
+        queries = count(record.recovered.queries)
+        return f"A copy took {queries} queries: a limit helps only if it is well below that for each user."
+    settled = LeakKind.APPROXIMABLE not in record.verdict.unsettled
+    made = "No close copy was made" if settled else "Whether a copy can be made is not settled"
+    return f"{made}, so no limit can be derived from one."
+
+
+def _known_weights(record: AuditRecord) -> str:
+    """Of architecture and weights."""
+    found, part, level = record.recovered, record.part, record.verdict.level
+    if found is not None:
+        shape = shape_name(found.widths)
+        if found.method is CopyMethod.TRAINING:
+            return f"Neither architecture nor weights: another network that answers nearly alike, {shape}."
+        what = "Architecture and weights" if level is Level.EXACT else "A network that answers nearly alike"
+        return f"{what}: {shape}, {count(found.parameters)} parameters."
+    if part is not None and has_part(record):
+        return f"{count(part.confirmed)} neurons of the first layer: {count(part.weights)} weights and biases."
+    if level is Level.SPAN and record.span is not None:
+        return f"No weights; {count(record.span.rank)} of {count(record.span.inputs)} directions of the input."
+    return f"Neither architecture nor weights{' so far: not settled' if level is Level.UNKNOWN else ''}."
+
+
+def _theft(record: AuditRecord) -> str:
+    if record.recovered is not None and record.verdict.level in (Level.EXACT, Level.APPROXIMATE):
+        return f"A copy costs {count(record.recovered.queries)} queries."
+    if LeakKind.APPROXIMABLE in record.verdict.unsettled:
+        return "Whether a copy can be made is not settled."
+    labels = _labels_copied(record)
+    return "No copy was made." if labels is None else f"No close copy was made; training copied {labels} of labels."
+
+
+# ---- the interface
+
+BEHIND = {"log-softmax": "log-probabilities", "tanh": "values of a tanh"}  # behind other links probabilities
+
+
+def interface_facts(record: AuditRecord) -> Facts:
+    """What the target says of itself, and what the audit measured."""
+    target, labels, linked = record.target, answers_labels(record), is_linked(record)
+    link = None if not linked else f"{target.link}, found by the audit" if target.link_found else target.link
+    reach = None if target.reach is None else target.reach.describe()
+    domain = None if target.domain is None or reach else target.domain.describe()
+    rows: list[tuple[str, str | None]] = [
+        ("Inputs", None if target.inputs is None else count(target.inputs)),
+        ("Outputs", None if target.outputs is None else count(target.outputs)),
+        ("Answers", _answers(record)),
+        ("Number format", None if labels or not target.identity else target.number_format),
+        ("Read through", link),
+        ("Domain", domain),
+        ("Answers only in", reach and f"{reach}, found by the audit; it may be somewhat wider"),
+        ("Identity", target.identity),
+    ]
+    if linked:
+        rows += [] if record.served is None else _measured(record.served, labels)
+        rows += [] if record.interface is None else _read_values(record, record.interface)
+    elif record.interface is not None:
+        shape = shape_words(record, record.interface)
+        rows += [("Shape at small scale", shape), *_measured(record.interface, labels)]
+    return _facts(*rows)
+
+
+def _answers(record: AuditRecord) -> str | None:
+    """Their kind: as the audit saw it, where the target says nothing better."""
+    target, interface = record.target, record.interface
+    looks = _likeness(record)
+    if looks:
+        return f"{looks}, as the audit saw"
+    if answers_labels(record):
+        seen = "labels"
+    elif is_linked(record) or (interface is not None and interface.answers == "probabilities"):
+        seen = BEHIND.get(target.link, "probabilities")
+    elif target.may_be_sigmoids:
+        return f"{target.kind} between 0 and 1, which may be probabilities"
+    else:
+        return target.kind
+    set_ = is_linked(record) and not target.link_found
+    return seen if seen == target.kind else f"{seen}, as {'its settings say' if set_ else 'the audit saw'}"
+
+
+def _likeness(record: AuditRecord) -> str:
+    """What the answers look like, where that is more than their kind."""
+    target, served = record.target, record.served or record.interface
+    if target.may_be_percent:
+        return "values between 0 and 100, which may be probabilities in percent"
+    if target.outputs_left_out:
+        which = outputs_named(target.outputs_left_out).partition(" gi")[0].lower()
+        return f"whole numbers, as a class or a count is ({which}), beside answers of another kind"
+    if served is None:
+        return ""
+    if served.in_steps:
+        return f"{served.answers} that change in steps"
+    if served.answers == "labels" and served.whole == "untold":
+        return "labels, or values rounded to whole numbers"
+    unit = " in percent" if target.percent else ""
+    top = served.top_classes
+    if top is None:
+        return f"probabilities{unit}" if target.percent else ""
+    largest = "largest probability" if top.largest == 1 else f"{top.largest} largest probabilities"
+    others = "other" if top.classes - top.largest == 1 else "others"
+    return f"the {largest} of {top.classes} classes{unit}, the {others} missing"
+
+
+def _measured(seen: InterfaceFacts, labels: bool) -> list[tuple[str, str | None]]:
+    """Of answers: whether they repeat, their digits, noise and spread (labels have none), how far they go."""
+    fresh, far, constant = size(seen.fresh_noise), seen.largest_scale, seen.constant_beyond
+    rounded = "not rounded" if seen.decimals is None else rounding(seen.decimals)
+    noise = f"{size(seen.noise.absolute)} absolute, {size(seen.noise.relative)} relative"
+    return [
+        ("The same every time", "yes" if seen.deterministic else f"no: fresh noise of {fresh}"),
+        ("Digits seen", None if labels else f"{seen.number_format}, {rounded}"),
+        ("Noise", None if labels else noise),
+        ("Spread of the answers", None if labels else size(seen.spread)),
+        ("No change beyond", None if labels or constant is None else f"size {size(constant, 1)}"),
+        ("Rows without a number", count(seen.nonfinite) if seen.nonfinite else None),
+        ("Largest inputs answered", None if far is None else f"size {size(far, 1)}"),
+    ]
+
+
+def _read_values(record: AuditRecord, read: InterfaceFacts) -> list[tuple[str, str | None]]:
+    """Of the values read through a link: their shape and spread, and where there are none."""
+    far = read.largest_scale
+    return [
+        ("Shape of the values read, at small scale", shape_words(record, read)),
+        ("Spread of the values read", None if answers_labels(record) else size(read.spread)),
+        ("Rows whose answers show no value", count(read.nonfinite) if read.nonfinite else None),
+        ("Largest inputs that show values", None if far is None else f"size {size(far, 1)}"),
+    ]

@@ -1,392 +1,578 @@
-"""Sentences about an audit for the owner of its target:
+"""What an audit says to the owner of its target, from the facts of the record: the verdict and its confidence, the
+trained network, directions and flips, limits, and why a section is empty.
 
-the level, the leaks, what else was found, and why a section is empty.
+The page and the command line say the same sentences. Texts of diagnoses are in `report/phrases.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 from pathlib import PurePath
-from typing import Any
 
 from reluctant.adversarial.decision import HALF_PROBABILITY
 from reluctant.adversarial.flip_search import TYPICAL
-from reluctant.audit.closeness import Closeness, closeness
-from reluctant.audit.owner import told
-from reluctant.audit.states import WHY, State, state_of
-from reluctant.audit.trained import gives_labels
+from reluctant.audit.record import (
+    AuditRecord,
+    Confidence,
+    CopyError,
+    CopyMethod,
+    ErrorKind,
+    FlipFacts,
+    GradientFrom,
+    HeldOut,
+    InterfaceFacts,
+    Level,
+    RunFacts,
+    SpanFacts,
+    State,
+    StepFacts,
+    VerificationFacts,
+)
+from reluctant.messages import Diagnosis
 from reluctant.report.numbers import count, percent, size
-from reluctant.results import UNSETTLED, Outcome
+from reluctant.report.phrases import advice, lacks, listed, outputs_named, said, sentence, several, shape_name
+from reluctant.results import Outcome
 
 __all__ = [
-    "Leak",
-    "Level",
-    "Student",
     "absences",
     "also_found",
     "answers_labels",
+    "confidence_sentence",
+    "copy_run",
+    "error_phrase",
     "flip_sentence",
     "has_part",
     "is_curved",
     "is_linked",
     "is_opened",
-    "leaks",
-    "level_of",
+    "limit_sentences",
     "line_sentence",
-    "of_labels",
     "shape_words",
     "shown_classes",
+    "step_sentence",
+    "stop_sentence",
     "student_of",
+    "student_shape",
     "target_name",
-    "versions_sentence",
+    "verdict_sentence",
 ]
 
-Data = Mapping[str, Any]
-OUTCOMES = {outcome.slug: outcome for outcome in Outcome}
-SIGN_CHANGES = "the sign of the answer changes"
 SAME_SIZE = 0.8, 1.25  # times what random networks need: hardly another size
+NO_COPY_PROOF = "That no copy was made is no proof that none can be."
+CLOSER_PROOF = (
+    "Measured for the trained network, at inputs new to it. That no closer copy was made is no proof that none can be."
+)
+CONFIDENCE = {
+    Confidence.NO_PROOF: (
+        "Low. These methods did not succeed with this budget. Other methods, or more queries, might."
+    ),
+    Confidence.UNSETTLED: (
+        "None. The audit could not look far enough. Mend what stopped it, or raise the budget, and run it again."
+    ),
+    Confidence.STOPPED: "None. The audit was stopped before it could look far enough.",
+}
+BY = {
+    GradientFrom.RECOVERED: "the recovered network",
+    GradientFrom.TRAINED: "the trained network",
+    GradientFrom.QUERIES: "queries alone",
+    GradientFrom.QUERIES_IN_SPAN: "queries inside the span",
+}
+STATES = {State.STOPPED: "The audit was stopped while this step ran.", State.NOT_BEGUN: "Not begun."}
 
 
-def target_name(record: Data) -> str:
+# ---- what is known of the target, in a word
+
+
+def target_name(record: AuditRecord) -> str:
     """The target as its owner calls it: a file without its folders, anything else as it stands."""
-    name = str(record["target"].get("name") or "a target without a name")
+    name = record.target.name or "a target without a name"
     return PurePath(name).name if name.startswith("/") else name
 
 
-def also_found(record: Data) -> list[str]:
-    """What other methods said: extraction, learning and training where they are not what was recovered; the span."""
-    student, sentences = student_of(record), []
-    for part, words in (("extraction", "Exact extraction"), ("learning", "Learning"), ("training", "Training")):
-        found = record.get(part)
-        if part == "training" and student is not None:
-            sentences.append(student.sentence)
-        elif found and not found["ok"]:
-            sentences.append(f"{words}: {_how_it_ended(part, record)}")
-    return [*sentences, *_span_words(record)]
+def is_opened(record: AuditRecord) -> bool:
+    """False where the target could not even be opened: there is nothing to show then."""
+    step = record.step("open")
+    return step is None or step.state is not State.FAILED
 
 
-def _how_it_ended(part: str, record: Data) -> str:
-    """As its step says, who knows why; else as an owner reads its outcome, or in the words of the record."""
-    whys = [step.get("why") for step in record["steps"] if step["step"] == part and state_of(step) is State.DONE]
-    return next((str(why) for why in whys if why), _in_words(record[part], record))
+def has_part(record: AuditRecord) -> bool:
+    """True if neurons were found and confirmed where there is no copy of the whole network."""
+    return record.part is not None and record.part.confirmed > 0
 
 
-def _in_words(ended: Data, record: Data) -> str:
-    outcome = OUTCOMES.get(ended["outcome"])
-    return str(ended["text"]) if outcome is None else told(outcome, saturates=is_linked(record))
+def is_linked(record: AuditRecord) -> bool:
+    """True if values were read from the answers through a link."""
+    return record.target.link != "identity"
 
 
-def _span_words(record: Data) -> list[str]:
-    span = record.get("span")
-    if not span:
+def answers_labels(record: AuditRecord) -> bool:
+    """True if the target gives labels, by what it says or by what was seen."""
+    seen = None if record.interface is None else record.interface.answers
+    return "labels" in (record.target.kind, seen)
+
+
+def is_curved(interface: InterfaceFacts) -> bool:
+    """True if the values are not made of straight pieces, seen or not."""
+    return interface.shape == "smooth" or interface.refusal == Outcome.NOT_PIECEWISE_LINEAR.slug
+
+
+def shape_words(record: AuditRecord, interface: InterfaceFacts) -> str:
+    """The shape at small scale, and no more of it than digits show: probabilities are curved where these hide it."""
+    if is_curved(interface) and interface.shape != "smooth":
+        return "curved, by less than its digits show"
+    open_ = record.target.may_be_sigmoids and record.verdict.level is not Level.EXACT
+    straight = interface.shape in ("piecewise linear", "affine")
+    return "straight as far as its digits show, perhaps curved" if open_ and straight else interface.shape
+
+
+def copy_run(record: AuditRecord) -> RunFacts | None:
+    """The run that made the copy."""
+    if record.recovered is None:
+        return None
+    runs = {CopyMethod.LEARNING: record.learning, CopyMethod.TRAINING: record.training}
+    return runs.get(record.recovered.method, record.extraction)
+
+
+def student_of(record: AuditRecord) -> RunFacts | None:
+    """The run that trained a network which does not count as a copy; None where there is none."""
+    training = record.training
+    made = training is not None and training.network is not None and training.held_out is not None
+    return training if made and record.recovered is None else None
+
+
+def student_shape(record: AuditRecord, run: RunFacts) -> str:
+    """Widths as the network was trained: behind a softmax a record has log-ratios, one class less."""
+    assert run.network is not None
+    *widths, last = run.network.widths
+    classes = run.link == "softmax" and run.answers == "probabilities"
+    return shape_name([*widths, (record.target.outputs or last) if classes else last])
+
+
+# ---- the verdict
+
+
+def verdict_sentence(record: AuditRecord) -> str:
+    """What leaks, in a few sentences: what can be copied, how well and at what cost, why not more, and where."""
+    level = record.verdict.level
+    if not is_opened(record):
+        return "The target could not be opened, so nothing is known about it."
+    if level in (Level.EXACT, Level.APPROXIMATE):
+        parts = [*_copy(record), *_reasons(record)]
+    elif level is Level.SPAN:
+        parts = [*_directions(record), *_part(record), *_reasons(record)]
+    else:
+        known = [*_part(record), *_trained(record)]
+        closer = "closer " if _trained(record) else ""
+        open_ = f"The audit could not settle what {'else ' if known else ''}can be copied."
+        parts = [*known, open_ if level is Level.UNKNOWN else f"No {closer}copy of the network was made."]
+        parts += _reasons(record)
+    return " ".join([*parts, *_place(record)])
+
+
+def _copy(record: AuditRecord) -> Iterator[str]:
+    found = record.recovered
+    if found is None:
+        return
+    extra = ["a direct linear part"] * found.linear_part + [f"a {found.link}"] * (found.link != "identity")
+    shape = shape_name(found.widths) + (f" with {listed(extra)}" if extra else "")
+    if found.method is CopyMethod.TRAINING:
+        yield "Anyone who can query this interface can train a close copy of the network on its answers."
+        made = f"The copy is a network of its own, {shape}, trained on {count(found.queries)} answers"
+    else:
+        whole = "the whole network" if record.verdict.level is Level.EXACT else "the network closely"
+        yield f"Anyone who can query this interface can copy {whole}."
+        made = f"The copy is {shape}, {count(found.parameters)} parameters, and took {several(found.queries, 'query')}"
+    yield f"{made}. It {error_phrase(found.error)}."
+
+
+def error_phrase(error: CopyError) -> str:
+    """How far off a copy is: what it does, and by how much it was seen to err."""
+    if error.kind is ErrorKind.EVERY_DIGIT:
+        return f"explains every digit that the answers give{_seen(error)}"
+    if error.kind is ErrorKind.DIGITS:
+        return f"agrees with the target to {error.digits} digits{_seen(error)}"
+    if error.kind is ErrorKind.HELD_OUT:
+        return _held_out_phrase(error)
+    if error.kind is ErrorKind.RMS:
+        return f"has an error of {size(error.typical)} of the output's deviation, root mean square"
+    return f"was not verified{_seen(error)}"
+
+
+def _seen(error: CopyError) -> str:
+    """The largest error that was met: no bound."""
+    if error.largest is None:
+        return ""
+    inside = f" in {error.inside}" if error.inside else ""
+    largest = f"{size(error.largest)} of the output's deviation{inside}"
+    return f" (largest error seen {largest}, at {count(error.inputs)} inputs)"
+
+
+def _held_out_phrase(error: CopyError) -> str:
+    inputs = f"{count(error.inputs)} inputs new to it"
+    same = "" if error.agreement is None else (
+        f"gives the same label for {percent(error.agreement)} of {inputs} "
+        f"(the commonest label alone: {percent(error.commonest)})"
+    )  # fmt: skip
+    if error.typical is None:
+        return same
+    below = "below " if error.is_bound else ""
+    off = f"has an error of {below}{size(error.typical)} of the answers' deviation, root mean square"
+    return f"{off}, and {same}" if same else f"{off}, at {inputs}"
+
+
+def _held_out_error(measured: HeldOut) -> CopyError:
+    """A trained network that is no copy, as a copy's error is written."""
+    labels = measured.of_copy is None or (measured.labelled and measured.commonest < 1)
+    return CopyError(
+        ErrorKind.HELD_OUT, None, None if measured.of_copy is None else measured.of_copy**0.5, measured.points,
+        is_bound=measured.is_bound, agreement=measured.agreement if labels else None, commonest=measured.commonest,
+    )  # fmt: skip
+
+
+def _part(record: AuditRecord) -> list[str]:
+    """What is known of the first layer, where there is no copy of the whole."""
+    part, run = record.part, record.extraction
+    if part is None or not part.confirmed or run is None or record.recovered is not None:
         return []
-    if not span["ok"]:
-        return [f"Directions it looks at: {_how_it_ended('span', record)}"]
-    if span["rank"] == span["inputs"]:
-        return [f"It looks at all {count(span['inputs'])} directions of its input: none is invisible to it."]
-    angle = f", each to within an angle of {size(span['angle'])}" if span.get("angle") is not None else ""
-    found = f"It looks at {count(span['rank'])} of {count(span['inputs'])} directions of its input{angle}."
-    others = span["inputs"] - span["rank"]
-    which = "the other one" if others == 1 else f"the other {count(others)}"
-    if of_labels(span):
-        return [
-            f"Its labels depend on {found.removeprefix('It looks at ')} Steps along {which} were seen to change none."
-        ]
-    return [f"{found} Noise along {which} changes no answer."]
+    return [
+        f"A part of the network can be copied: {several(part.confirmed, 'neuron')} of its first layer, "
+        f"{count(part.weights)} weights and biases, in {several(run.queries, 'query')}. The target bends where they "
+        "say."
+    ]
 
 
-def of_labels(span: Data) -> bool:
-    """True if directions were taken from labels: values may depend on others too."""
-    return "labels" in (span.get("evidence") or {})
+def _trained(record: AuditRecord) -> list[str]:
+    """What a network trained on the answers does, where it does not count as a copy."""
+    run = student_of(record)
+    if run is None or run.held_out is None:
+        return []
+    cut = " Its training was cut short." if _is_cut(run) else ""
+    return [f"A network trained on {count(run.queries)} answers {error_phrase(_held_out_error(run.held_out))}.{cut}"]
 
 
-def flip_sentence(record: Data) -> str:
-    """What one gradient step did to the answers, what it was taken from and what that had cost; or why none was."""
-    flip = record.get("flip")
-    if not flip:
-        return next((str(step.get("why") or "") for step in record["steps"] if step["step"] == "flip"), "")
-    if not flip["ok"]:
-        return _not_flipped(flip, record)
-    flipped = [one for one in flip["tries"] if one["ok"]]
-    said = f"One gradient step flips {count(len(flipped))} of {count(len(flip['tries']))} inputs that were tried"
-    return f"{said}{_flip_sizes(record, flip)}.{_taken_from(flip, flipped)}{_beside_random(record, flip)}"
+def _is_cut(run: RunFacts) -> bool:
+    return run.training is not None and (run.training.few_rows or run.training.hurried)
 
 
-def _not_flipped(flip: Data, record: Data) -> str:
-    """How the tries ended, those that ended alike together."""
-    ended = [_in_words(one | {"text": flip["text"]}, record) for one in flip["tries"]]
-    alike = {said: f"{count(ended.count(said))} of {count(len(ended))} inputs: {said}" for said in ended}
-    return ended[0] if len(alike) == 1 else " ".join(alike.values())
-
-
-def _flip_sizes(record: Data, flip: Data) -> str:
-    """The middle size, and what the smallest step did."""
-    labels, smallest, middle = shown_classes(record), flip.get("relative size"), flip.get("median relative size")
-    halves = (
-        record["target"].get("link") == "sigmoid" or (flip.get("evidence") or {}).get("threshold") == HALF_PROBABILITY
+def _directions(record: AuditRecord) -> Iterator[str]:
+    span = record.span
+    if span is None:
+        return
+    seen = "its labels depend on" if span.from_labels else "the network looks at"
+    yield (
+        f"Anyone who can query this interface can find the {count(span.rank)} of {count(span.inputs)} directions of "
+        f"the input that {seen}, in {several(span.queries, 'query')}."
     )
-    crosses = "the probability crosses one half" if halves else SIGN_CHANGES
+    trained = _trained(record)
+    yield from trained
+    yield "No closer copy was made." if trained else "No copy of the network was made."
+
+
+def _reasons(record: AuditRecord) -> Iterator[str]:
+    """Why there is no copy, or no exact one, then what to try; each sentence once."""
+    texts: list[str] = []
+    for reason in record.verdict.reasons:
+        text = said(reason.diagnosis)
+        of_span = reason.step == "span" and record.span is not None and text not in texts
+        texts.append(f"Directions: {text}" if of_span else text)
+    tries = [text for reason in record.verdict.reasons for text in advice(reason.diagnosis.remedies)]
+    yield from dict.fromkeys(text for text in [*texts, *tries, _rows_needed(record)] if text)
+
+
+def _rows_needed(record: AuditRecord) -> str:
+    """What extraction would take, where the rows ran out."""
+    needed = record.rows_needed
+    if needed is None or not needed.shapes:
+        return ""
+    first = needed.shapes[0]
+    if needed.of_file:
+        rows = f"{count(first.queries.expected)} rows ({count(first.queries.low)} to {count(first.queries.high)})"
+        return f"Extraction of the shape in the file, {shape_name(first.widths)}, takes about {rows}."
+    rows = listed([f"{count(each.queries.expected)} rows for {shape_name(each.widths)}" for each in needed.shapes])
+    return f"With such answers extraction takes about {rows}. A budget of {needed.times} times that gives it so many."
+
+
+def _place(record: AuditRecord) -> Iterator[str]:
+    """Which outputs were looked at, if not all; where the target was asked, and the copy looked for."""
+    target = record.target
+    if target.outputs_left_out:
+        alone = " or ".join(f"output={k}" for k in target.outputs_left_out)
+        yield (
+            f"{outputs_named(target.outputs_left_out)} whole numbers, as a class or a count does. The audit left that "
+            f"out: the findings are about the other outputs. To learn what it gives away, audit it alone ({alone})."
+        )
+    run = copy_run(record)
+    if target.reach is not None:
+        place = target.reach.describe()
+        yield f"The target does not answer far from the origin. The audit asked in {place}: the findings hold there."
+    elif run is not None and run.inside is not None:
+        yield f"Far out the answers say nothing: the audit looked for the copy in {run.inside}, and it holds there."
+        if run.verification is not None and run.verification.at_use is not None:
+            yield _at_use(run.verification)
+
+
+def _at_use(checked: VerificationFacts) -> str:
+    use = checked.at_use
+    assert use is not None
+    if not use.points:
+        return f"None of {count(use.asked)} typical inputs outside can be read, so nothing is known about them."
+    if not use.differing:
+        return f"At {count(use.points)} of {count(use.asked)} typical inputs, also outside, it agrees with the target."
+    by = f"by up to {size(use.largest)} of the output's deviation" if use.largest else "by its answers"
+    return f"At {count(use.differing)} of {count(use.points)} typical inputs, also outside, it disagrees, {by}."
+
+
+# ---- how sure that is
+
+
+def confidence_sentence(record: AuditRecord) -> str:
+    """What the verdict rests on."""
+    confidence = record.verdict.confidence
+    if confidence is Confidence.NOT_OPENED:
+        step = record.step("open")
+        return "" if step is None else sentence(step.diagnosis)
+    if confidence in (Confidence.DIRECTIONS, Confidence.LABEL_DIRECTIONS):
+        return f"{_of_directions(record)} {CLOSER_PROOF if _trained(record) else NO_COPY_PROOF}"
+    if confidence in CONFIDENCE:
+        known, text = _of_what_is_known(record), CONFIDENCE[confidence]
+        return f"{known}{text[0].lower()}{text[1:]}" if known else text
+    return " ".join(_of_the_copy(record))
+
+
+def _of_what_is_known(record: AuditRecord) -> str:
+    """Where the rest is not settled: how sure the part or the trained network is."""
+    if record.verdict.level is not Level.UNKNOWN:
+        return ""
+    if _part(record):
+        return "High for the part: the target bends on its creases, and not beside them. For the rest: "
+    return "Measured for the trained network, at inputs new to it. For the rest: " if _trained(record) else ""
+
+
+def _of_the_copy(record: AuditRecord) -> Iterator[str]:
+    run = copy_run(record)
+    if run is None:
+        return
+    checked = run.verification
+    if checked is not None and checked.ok:
+        yield (
+            f"High. The copy was compared with the target at {count(checked.points)} new inputs of three sizes, on its "
+            f"creases and beside them. With {checked.confidence:.0%} confidence, fewer than {percent(checked.share)} "
+            f"of inputs of one size err by more than {size(checked.bound)} of the output's deviation."
+        )
+    elif checked is not None:
+        yield f"Low. The copy was compared at {count(checked.points)} inputs and did not pass."
+    if run.held_out is not None or (checked is None and run.accuracy is None):
+        yield "Measured, not verified."
+    if run.held_out is not None:
+        yield f"The network {_held_out_phrase(_held_out_error(run.held_out))}."
+    if run.accuracy is not None:
+        measured = run.accuracy
+        yield (
+            f"Its mean square error is {size(measured.error)} of the variance, between {size(measured.low)} and "
+            f"{size(measured.high)} with {measured.confidence:.0%} confidence, over {count(measured.points)} points."
+        )
+    if run.risk is not None:
+        yield _risk(run)
+
+
+def _risk(run: RunFacts) -> str:
+    risk = run.risk
+    assert risk is not None
+    return (
+        f"A bump narrower than {size(risk.width, 1)} could be missing: {count(risk.points)} random points would have "
+        f"met a wider one with {risk.confidence:.1%} confidence."
+    )
+
+
+def _of_directions(record: AuditRecord) -> str:
+    span = record.span
+    if span is None:
+        return ""
+    if span.from_labels:
+        limits = span.evidence.get("limits")
+        return (
+            "High for the directions that labels depend on: long steps along all others changed no label at the points "
+            f"of the boundary that were checked.{f' {limits}' if limits else ''}"
+        )
+    return (
+        "High for the directions: long steps along all others changed no answer, and the weakest of them stands out "
+        f"clearly (a margin of {size(span.margin)}, where 1 would be no difference)."
+    )
+
+
+# ---- sections
+
+
+def stop_sentence(record: AuditRecord) -> str:
+    """Where the audit was stopped from outside, and how it goes on; empty where it was not."""
+    stop = record.stopped
+    if stop is None:
+        return ""
+    go_on = (
+        "Run the same command again: the transcript goes on from there, and nothing is paid twice."
+        if stop.recorded
+        else "No transcript was kept, so another run begins anew. With a transcript a stopped audit goes on."
+    )
+    where = f"in step {stop.number} of {stop.of}, {stop.step}"
+    return f"The audit was stopped from outside {where}. This is what was known by then. {go_on}"
+
+
+def step_sentence(step: StepFacts) -> str:
+    """Why a step ended as it did."""
+    return STATES.get(step.state) or sentence(step.diagnosis)
+
+
+def also_found(record: AuditRecord) -> list[str]:
+    """What other methods found: extraction, learning and training where they made no copy; directions."""
+    texts = []
+    for part, name in (("extraction", "Exact extraction"), ("learning", "Learning"), ("training", "Training")):
+        run: RunFacts | None = getattr(record, part)
+        if run is not None and part == "training" and student_of(record) is run:
+            texts.append(f"Training: {_student_sentence(record, run)}")
+        elif run is not None and not run.ok:
+            step = record.step(part)
+            texts.append(f"{name}: {sentence(step.diagnosis if step and step.diagnosis else run.diagnosis)}")
+    return [*texts, *([] if record.span is None else [_span(record.span, record)])]
+
+
+def _student_sentence(record: AuditRecord, run: RunFacts) -> str:
+    measured = run.held_out
+    assert measured is not None
+    close = measured.closeness
+    made = f"a network of {student_shape(record, run)}, trained on {count(run.queries)} answers,"
+    inputs = f"at {count(measured.points)} inputs new to it"
+    verb = "may be" if close is not None and close.open else "is not"
+    why = ""
+    if close is not None:
+        fields = {"most": close.most, "allowed": close.allowed, "labels": close.labels, "alone": close.alone}
+        why = f": {lacks(fields)}"
+    cut = " Its training was cut short." if _is_cut(run) else ""
+    if measured.error is not None and not (measured.labelled and measured.commonest < 1):
+        return f"{made} {verb} close enough to count as a copy, measured {inputs}{why}.{cut}"
+    alone = f"one label alone: {percent(measured.commonest)}"
+    gives = f"{made} gives {percent(measured.agreement)} of labels ({alone}) {inputs}."
+    return f"{gives} That {verb} close enough to count as a copy{why}.{cut}"
+
+
+def _span(span: SpanFacts, record: AuditRecord) -> str:
+    if not span.ok:
+        step = record.step("span")
+        return f"Directions: {sentence(step.diagnosis if step and step.diagnosis else span.diagnosis)}"
+    if span.rank == span.inputs:
+        return f"The network looks at all {count(span.inputs)} directions of its input: none is invisible to it."
+    others = span.inputs - span.rank
+    which = "the other one" if others == 1 else f"the other {count(others)}"
+    angle = f", each to within an angle of {size(span.angle)}" if span.angle is not None else ""
+    found = f"{count(span.rank)} of {count(span.inputs)} directions of the input{angle}"
+    if span.from_labels:
+        return f"The labels depend on {found}. Steps along {which} changed none."
+    return f"The network looks at {found}. Noise along {which} changes no answer."
+
+
+def flip_sentence(record: AuditRecord) -> str:
+    """What one gradient step did to the answers, what it was taken from and what that had cost; or why none was."""
+    flip = record.flip
+    if flip is None:
+        step = record.step("flip")
+        return "" if step is None else step_sentence(step)
+    if not flip.ok:
+        return _not_flipped(flip)
+    flipped = [each for each in flip.tries if each.ok]
+    text = f"One gradient step flips {count(len(flipped))} of {count(len(flip.tries))} inputs tried"
+    spent = sorted(each.queries for each in flipped)
+    each = count(spent[0]) if spent[0] == spent[-1] else f"{count(spent[0])} to {count(spent[-1])}"
+    before = f", which took {several(flip.queries_before, 'query')}" if flip.queries_before else ""
+    cost = f"The gradient comes from {BY[flip.by]}{before}. Each input then took {each} more."
+    return " ".join(filter(None, [f"{text}{_flip_sizes(record, flip)}.", cost, _beside_random(record, flip)]))
+
+
+def _not_flipped(flip: FlipFacts) -> str:
+    """How the tries ended, those that ended alike together."""
+    ended = [said(Diagnosis(each.outcome)) for each in flip.tries]
+    alike = dict.fromkeys(ended)
+    if len(alike) <= 1:
+        return ended[0] if ended else sentence(flip.diagnosis)
+    return " ".join(f"{count(ended.count(text))} of {count(len(ended))} inputs: {text}" for text in alike)
+
+
+def _flip_sizes(record: AuditRecord, flip: FlipFacts) -> str:
+    """The middle size, and what the smallest step did."""
+    labels, smallest, middle = shown_classes(record), flip.relative_size, flip.median_relative_size
+    halves = record.target.link == "sigmoid" or flip.threshold == HALF_PROBABILITY
+    crosses = "the probability crosses one half" if halves else "the sign of the answer changes"
     change = f"{labels[0]} becomes {labels[1]}" if labels else crosses
     if smallest is None:
         return f": {change}"
     if middle is None:
-        return f"; the smallest change is {percent(smallest)} of the input's norm: {change}"
-    return f", with {percent(middle)} of the input's norm in the median; with {percent(smallest)}, the least, {change}"
+        return f". The smallest change is {percent(smallest)} of the input's norm: {change}"
+    return f", with {percent(middle)} of the input's norm in the median. With {percent(smallest)}, the least, {change}"
 
 
-def _taken_from(flip: Data, flipped: Sequence[Data]) -> str:
-    spent = sorted(one["queries"] for one in flipped)
-    each = count(spent[0]) if spent[0] == spent[-1] else f"{count(spent[0])} to {count(spent[-1])}"
-    by, before = flip.get("by"), flip.get("queries before")
-    if not by:
-        return f" Each took {each} queries."
-    first = f", which had taken {count(before)} queries" if before else ""
-    return f" The gradient is from {by}{first}; each input then took {each} more."
-
-
-def _beside_random(record: Data, flip: Data) -> str:
-    """What a random network with as many inputs needs, as theory has it: TYPICAL over the root of their number."""
-    smallest, inputs = flip.get("relative size"), record["target"].get("inputs")
+def _beside_random(record: AuditRecord, flip: FlipFacts) -> str:
+    """What a random network with as many inputs needs in theory: TYPICAL over the root of their number."""
+    smallest, inputs = flip.relative_size, record.target.inputs
     if not smallest or not inputs:
         return ""
     typical = TYPICAL / float(inputs) ** 0.5
-    return (
-        f" A random network with as many inputs needs about {percent(typical)}: {_beside_typical(smallest / typical)}."
-    )
+    ratio, (low, high) = smallest / typical, SAME_SIZE
+    times = f"{size(ratio)} times that" if ratio > 1 else f"{size(1 / ratio)} times smaller"
+    beside = "about that" if low <= ratio <= high else times
+    return f"A random network with as many inputs needs about {percent(typical)}: the least is {beside}."
 
 
-def _beside_typical(ratio: float) -> str:
-    low, high = SAME_SIZE
-    if low <= ratio <= high:
-        return "the least is about that"
-    return f"the least is {size(ratio)} times that" if ratio > 1 else f"the least is {size(1 / ratio)} times smaller"
-
-
-def shown_classes(record: Data) -> tuple[str, str] | None:
+def shown_classes(record: AuditRecord) -> tuple[str, str] | None:
     """Names of the classes before and after a flip, if it is one of classes."""
-    classes = (record.get("flip") or {}).get("classes")
+    classes = None if record.flip is None else record.flip.classes
     if not classes:
         return None
-    names = record["target"].get("classes")
-    first, second = (_class_name(names[k] if names and k < len(names) else k) for k in classes)
-    return first, second
+    names = record.target.classes
+    first, second = (str(names[k] if names and k < len(names) else k) for k in classes)
+    return tuple(f"class {name}" if name.isdigit() else name for name in (first, second))  # type: ignore[return-value]
 
 
-def _class_name(name: Any) -> str:
-    """A number alone would not be read as a class."""
-    return f"class {name}" if str(name).isdigit() else str(name)
-
-
-def is_linked(record: Data) -> bool:
-    """True if values were read from the answers through a link."""
-    return record["target"].get("link") not in (None, "identity")
-
-
-def answers_labels(record: Data) -> bool:
-    """True if the target gives labels, by what it says or by what was seen."""
-    return "labels" in (record["target"].get("kind"), (record.get("health") or {}).get("answers"))
-
-
-def is_curved(health: Data) -> bool:
-    """True if the values are not made of straight pieces, seen or not."""
-    return health.get("shape") == "smooth" or health.get("refusal") == Outcome.NOT_PIECEWISE_LINEAR.slug
-
-
-def shape_words(record: Data, health: Data) -> str | None:
-    """The shape at small scale, and no more of it than digits show: probabilities are curved where these hide it."""
-    shape = health.get("shape")
-    if is_curved(health) and shape != "smooth":
-        return "curved, by less than its digits show"
-    open_ = (record.get("target") or {}).get("may be sigmoids") and record["verdict"]["level"] != "exact"
-    return UNTOLD if open_ and shape in STRAIGHT else shape
-
-
-STRAIGHT = ("piecewise linear", "affine")
-UNTOLD = "straight as far as its digits show, and perhaps curved"
-
-
-def line_sentence(record: Data) -> str:
+def line_sentence(record: AuditRecord) -> str:
     """What to see in the curves along a line; nothing of what their digits do not show."""
-    health = record.get("health") or {}
     if answers_labels(record):
         return "Where it jumps, the label changes."
-    if is_curved(health):
+    if record.interface is not None and is_curved(record.interface):
         return "It is curved, not made of straight pieces."
-    straight = health.get("shape") == "piecewise linear" and not record["target"].get("may be sigmoids")
+    shape = None if record.interface is None else record.interface.shape
+    straight = shape == "piecewise linear" and not record.target.may_be_sigmoids
     return "Where a curve bends, a neuron turns on or off." if straight else ""
 
 
-def versions_sentence(record: Data) -> str:
-    """The versions of everything that decides over the last digit."""
-    return ", ".join(f"{name} {version}" for name, version in record["versions"].items() if version)
+def limit_sentences(record: AuditRecord) -> list[str]:
+    """What the audit assumed and what it could miss; methods speak for themselves from their facts."""
+    return [text for limit in record.limits if (text := _limit(limit, record))]
 
 
-@dataclass(frozen=True)
-class Student:
-    """Its shape, the share of labels it gives, and what one label alone would give; the verdict has its error.
-
-    labelled: labels say something about it at all; telling: it surely gives many more than one label alone.
-    """
-
-    shape: str
-    queries: int
-    labels: float
-    alone: float
-    inputs: int
-    labelled: bool
-    telling: bool
-    cut: bool
-    close: Closeness | None = None
-
-    @property
-    def same(self) -> str:
-        """Equal labels, beside those of the commonest one."""
-        return f"gives {percent(self.labels)} of labels (one label alone: {percent(self.alone)})"
-
-    @property
-    def sentence(self) -> str:
-        """What it gives, and that this is not called a copy."""
-        cut = " Its training was cut short." if self.cut else ""
-        lacks = f": {self.close.lacks}" if self.close is not None else ""
-        enough = "may or may not be" if self.close is not None and self.close.is_open else "is not"
-        made = f"Training: a network of {self.shape}, trained on {count(self.queries)} answers,"
-        where = f"at {count(self.inputs)} inputs that it was not trained on"
-        if not self.labelled:
-            return f"{made} {enough} close enough to be called a copy here, by what was measured {where}{lacks}.{cut}"
-        return f"{made} {self.same} {where}. That {enough} close enough to be called a copy here{lacks}.{cut}"
+def _limit(limit: Diagnosis, record: AuditRecord) -> str:
+    if not limit.slug.startswith("method-"):
+        return sentence(limit)
+    run: RunFacts | None = getattr(record, str(limit.fields.get("step")), None)
+    if run is None:
+        return ""
+    if limit.slug == "method-risk":
+        return _risk(run) if run.risk is not None else ""
+    return _certificate(run) if limit.slug == "method-certificate" else str(run.limits or "")
 
 
-def _is_labelled(measured: Data) -> bool:
-    """Where there is nothing else to tell labels are told, whatever they say."""
-    return measured.get("error") is None or (measured.get("labelled", True) and measured["commonest"] < 1)
-
-
-def _student_shape(training: Data, target: Data) -> str:
-    """Its widths as it was trained: behind a softmax a record has the log-ratios, a class less."""
-    *widths, last = training["network"]["widths"]
-    evidence = training["evidence"]
-    classes = evidence.get("link") == "softmax" and evidence.get("answers") == "probabilities"
-    return "-".join(map(str, [*widths, target["outputs"] if classes else last]))
-
-
-def student_of(record: Data) -> Student | None:
-    """The trained network of a record without a copy; None where there is none."""
-    training = record.get("training")
-    if not training or not training.get("network") or record.get("recovered"):
-        return None
-    evidence = training["evidence"]
-    measured, how = evidence.get("accuracy"), evidence.get("training") or {}
-    if not measured or measured.get("agreement") is None:
-        return None
-    return Student(
-        _student_shape(training, record["target"]), training["queries"], measured["agreement"],
-        measured["commonest"], measured["points"], _is_labelled(measured), gives_labels(measured),
-        bool(how.get("short") or how.get("hurried")), closeness(measured),
-    )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Level:
-    """A level in a few words, and its tone."""
-
-    words: str
-    tone: str
-
-
-LEVELS = {
-    "exact": Level("Exact copy possible", "bad"),
-    "approximate": Level("Close copy possible", "bad"),
-    "span": Level("What it looks at is visible", "warn"),
-    "nothing": Level("No copy was made", "good"),
-    "unknown": Level("Not decided", "calm"),
-}
-
-
-@dataclass(frozen=True)
-class Leak:
-    """One thing that an interface can leak, and whether it did here."""
-
-    what: str
-    state: str
-    tone: str
-
-
-MOST_LABELS = Level("No close copy was made, but most labels can be copied", "warn")
-PART_COPIED = Level("Part of it copied, the rest not decided", "warn")
-
-
-def level_of(record: Data) -> Level:
-    """The level of the verdict; one without a copy is no good news while something else leaks."""
-    if not is_opened(record):
-        return replace(LEVELS["unknown"], words="Not opened")
-    if record["verdict"]["level"] == "unknown" and has_part(record):
-        return PART_COPIED
-    level, student = LEVELS[record["verdict"]["level"]], student_of(record)
-    if level.tone == "good" and student is not None and student.telling:
-        return MOST_LABELS
-    if level == LEVELS["span"] and student is not None and student.telling:
-        return replace(level, words=f"{level.words}, and most labels can be copied")
-    return replace(level, tone="warn") if level.tone == "good" and record["verdict"]["leaks"] else level
-
-
-def is_opened(record: Data) -> bool:
-    """False where the target could not even be opened: there is nothing to show then."""
-    return not any(step["step"] == "open" and state_of(step) is State.FAILED for step in record["steps"])
-
-
-def has_part(record: Data) -> bool:
-    """True if neurons were found and confirmed where there is no copy of the whole network."""
-    return bool(record.get("part") and record["part"]["confirmed"])
-
-
-# What can leak: its name in the verdict, the parts of the record that would have shown it, its words.
-LEAKS = (
-    ("extractable", ("extraction",), "Exact copy"),
-    ("approximable", ("learning", "extraction", "training"), "Close copy"),
-    ("span", ("span",), "Directions it looks at"),
-    ("flippable", ("flip",), "Flip by one small step"),
-)
-
-
-def leaks(record: Data) -> list[Leak]:
-    """Each kind of leak: found, not found, not settled or not tried."""
-    return [Leak(words, *_leak_state(record, name, parts)) for name, parts, words in LEAKS]
-
-
-def _leak_state(record: Data, name: str, parts: tuple[str, ...]) -> tuple[str, str]:
-    if name in record["verdict"]["leaks"]:
-        return "yes", "bad"
-    if name == "extractable" and has_part(record):
-        return "a part of it", "warn"
-    student = student_of(record)
-    if name == "approximable" and student is not None and student.telling:
-        return f"trained: {percent(student.labels)} of labels", "warn"
-    found = [record[part] for part in parts if record.get(part)]
-    if not found:
-        return _untried_leak(record, name, parts), "calm"
-    if name == "span" and found[0]["ok"]:
-        return "all of them", "calm"
-    unsettled = name in record["verdict"].get("unsettled", ()) or any(each["outcome"] in UNSETTLED for each in found)
-    if name == "flippable" and found[0]["ok"]:
-        return ("by a large one so far", "calm") if unsettled else ("by a large one", "good")
-    if found[0]["outcome"] == Outcome.FLAT.slug:
-        return "no gradient here", "calm"
-    return ("not settled", "calm") if unsettled else ("not found", "good")
-
-
-def _untried_leak(record: Data, name: str, parts: tuple[str, ...]) -> str:
-    """Nothing was found: a step that broke off was tried all the same, one that was not reached is another matter.
-
-    What was not tried and yet is settled gives the methods nothing to work with.
-    """
-    steps = [step for step in record["steps"] if step["step"] in parts]
-    states = {state_of(step) for step in steps}
-    if states & {State.FAILED, State.STOPPED}:
-        return "broken off"
-    if State.NOT_BEGUN in states:
-        return "not begun"
-    return "not tried" if name in record["verdict"].get("unsettled", (name,)) else "no method here"
+def _certificate(run: RunFacts) -> str:
+    found = run.certificate
+    if found is None:
+        return ""
+    if not found.width:
+        return "Extraction found no neuron."
+    layer = f" of the {found.layer} layer" if found.layer else ""
+    known = f"weights to {size(found.largest_weight_error)} at worst"
+    if found.estimated:
+        error = size(found.largest_weight_error)
+        known = f"weights to a standard error of {error}, biases to about the noise of an answer"
+    far = f", or farther out than {size(found.radius)}," if found.radius is not None else ""
+    return (
+        f"The copy has {several(found.width, 'neuron')}{layer} up to equivalence, {known}. A neuron that bends the "
+        f"function by less than {size(found.resolution)}{far} could be missing."
+    )
 
 
 # A section, the steps that fill it, and what to say before their reasons.
@@ -400,53 +586,43 @@ SECTIONS = {
     "truth": (("open", "truth"), "The copy was not compared with true weights."),
     "limits": ((), "No assumptions were recorded."),
     "names": ((), "No findings were recorded."),
-    "interface": (("open", "health"), "Nothing is known of the interface."),
+    "interface": (("open", "health"), "Nothing is known about the interface."),
     "steps": ((), "No steps were recorded."),
 }
+NOT_DRAWN = "The method that made the copy asks all over input space, so there is no search along one line to draw."
 
 
-NO_COPY = "There is no copy to compare with true weights."
-BROKEN_OFF = "The audit was stopped while this was under way."
-NOT_DRAWN = "The method that found the copy asks all over input space; there is no search along one line to draw."
-
-
-def absences(record: Data) -> dict[str, str]:
-    """For every section the sentence that stands in it when there is nothing to show."""
-    said = " ".join(also_found(record))  # stands in the first section anyway
+def absences(record: AuditRecord) -> dict[str, str]:
+    """For every section the text that stands in it when there is nothing to show."""
+    elsewhere = " ".join(also_found(record))  # stands in the first section anyway
     found = {
-        name: _stop_words(record, steps) or _reasons_of(record, steps, first, "")
-        for name, (steps, first) in SECTIONS.items()
+        name: _stopped(record, steps) or _because(record, steps, first, "") for name, (steps, first) in SECTIONS.items()
     }
-    steps, first = SECTIONS["recovered"]
-    if record.get("recovered"):
+    if record.recovered is not None:
         found["search"] = NOT_DRAWN
     elif not has_part(record):
-        found["truth"] = NO_COPY
-    first, stopped = _part_words(record) or first, _stop_words(record, steps)
-    return found | {"recovered": f"{first} {stopped}" if stopped else _reasons_of(record, steps, first, said)}
+        found["truth"] = "There is no copy to compare with true weights."
+    steps, first = SECTIONS["recovered"]
+    part, stopped = record.part, _stopped(record, steps)
+    if part is not None and part.confirmed:
+        first = (
+            f"No whole network was recovered, but a part: {several(part.neurons, 'neuron')} of its first layer. The "
+            f"target bends at {count(part.confirmed)} of them ({count(part.weights)} weights and biases)."
+        )
+    return found | {"recovered": f"{first} {stopped}" if stopped else _because(record, steps, first, elsewhere)}
 
 
-def _stop_words(record: Data, steps: tuple[str, ...]) -> str:
+def _stopped(record: AuditRecord, steps: tuple[str, ...]) -> str:
     """What a stop from outside did to these steps, which is all there is to say of them."""
-    states = [state_of(step) for step in record["steps"] if step["step"] in steps]
-    return BROKEN_OFF if State.STOPPED in states else WHY[State.NOT_BEGUN] if State.NOT_BEGUN in states else ""
+    states = [step.state for step in record.steps if step.step in steps]
+    if State.STOPPED in states:
+        return "The audit was stopped while this was under way."
+    return STATES[State.NOT_BEGUN] if State.NOT_BEGUN in states else ""
 
 
-def _part_words(record: Data) -> str:
-    """What there is of the network, where there is no whole one."""
-    if not has_part(record):
-        return ""
-    part = record["part"]
-    return (
-        f"No whole network was recovered, but a part: {count(part['neurons'])} neurons of its first layer. The target "
-        f"was seen to bend at {count(part['confirmed'])} of them ({count(part['weights'])} weights and biases)."
-    )
-
-
-def _reasons_of(record: Data, steps: tuple[str, ...], first: str, said: str) -> str:
-    """Reasons of the steps that did not run; of those that ran without result, what they say themselves."""
-    named = [step for step in record["steps"] if step["step"] in steps and step.get("why")]
-    tried = [step for step in named if step["why"] not in said]
-    reasons = [str(step["why"]) for step in tried if state_of(step) is not State.DONE]
-    reasons = reasons or [str(step["why"]) for step in tried]
+def _because(record: AuditRecord, steps: tuple[str, ...], first: str, elsewhere: str) -> str:
+    """Reasons of the steps that did not run; of those that ran without result, how they ended."""
+    named = [(step.state, step_sentence(step)) for step in record.steps if step.step in steps]
+    tried = [(state, text) for state, text in named if text and text not in elsewhere]
+    reasons = [text for state, text in tried if state is not State.DONE] or [text for _, text in tried]
     return " ".join([first, *dict.fromkeys(reasons)])

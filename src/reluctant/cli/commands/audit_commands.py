@@ -16,6 +16,7 @@ from reluctant.audit import LEAKS, STEPS, Audit, not_opened
 from reluctant.audit import audit as audit_target
 from reluctant.audit.auditor import check_rate
 from reluctant.audit.budget import BUDGET, SECONDS
+from reluctant.audit.record import AuditRecord
 from reluctant.audit.verdict import NEEDS
 from reluctant.bundled import digits_card, digits_inputs, digits_model
 from reluctant.cli.console import Stop, note, progress, say_error, show_waits, stoppable
@@ -34,8 +35,8 @@ from reluctant.oracles import open_oracle
 from reluctant.oracles.keywords import is_url
 from reluctant.oracles.links import AnswerLink
 from reluctant.oracles.open import RunPrecision
-from reluctant.report import is_page_of_a_failure, read_audit, three_figures
-from reluctant.report.page import told_as_a_wrong_record
+from reluctant.report import is_page_of_a_failure, three_figures, verdict_sentence
+from reluctant.report.text import stop_sentence
 
 __all__ = ["DEMO", "audit", "demo", "report"]
 
@@ -150,7 +151,7 @@ def _write(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
     write_record(found, options.json)
     kept = found.facts is None and wanted.out.exists() and not is_page_of_a_failure(wanted.out)
     if not kept:
-        write_page(found.to_dict(), wanted.out)
+        write_page(found.record, wanted.out)
     if options.json != "-":
         page = f"No report was written; kept, of an earlier audit: {wanted.out.resolve()}"
         print("\n".join([*_figures(found), page if kept else f"Report: {wanted.out.resolve()}"]))
@@ -163,11 +164,11 @@ def _record_name(options: TargetOptions) -> str | None:
 
 def _figures(found: Audit) -> list[str]:
     """The verdict, and the figures that matter."""
-    record = found.to_dict()
+    record = found.record
     if found.facts is None:
-        return [record["verdict"]["sentence"]]
-    stopped = [record["stopped"]] if record["stopped"] else []
-    return [record["verdict"]["sentence"], *map(str, three_figures(record)), *stopped]
+        return [verdict_sentence(record)]
+    stopped = stop_sentence(record)
+    return [verdict_sentence(record), *map(str, three_figures(record)), *([stopped] if stopped else [])]
 
 
 def _status(found: Audit, fail_on: list[str], stop: Stop) -> int:
@@ -253,7 +254,7 @@ def demo(
     if extraction is not None:
         write_network(extraction, out / "recovered.onnx")
     write_record(found, str(out / "audit.json"))
-    write_page(found.to_dict(), out / "report.html")
+    write_page(found.record, out / "report.html")
     print("\n".join([*_figures(found), f"Report: {(out / 'report.html').resolve()}"]))
     return 0 if extraction is not None and extraction.ok else 1
 
@@ -269,9 +270,7 @@ def report(
     Example: reluctant report audit.json -o report.html
     """
     check_page_path(out)
-    data = read_audit(record)
-    with told_as_a_wrong_record(record):
-        write_page(data, out)
-    print(data["verdict"]["sentence"])
+    write_page(record, out)
+    print(verdict_sentence(AuditRecord.load(record)))
     print(f"Report: {out.resolve()}")
     return 0
