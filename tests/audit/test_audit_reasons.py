@@ -121,4 +121,5 @@ def test_more_digits_are_advised_only_where_they_can_be_had(outcome, failures):
 def test_a_copy_that_is_not_accurate_enough_has_its_error():
     known = replace(SETTLED, learning=unverified(0.5, Outcome.NOT_ACCURATE))
     rms = known.learning.evidence["verification"].rms_error
-    assert reason(judge(known), "not-accurate-enough")["typical_error"] == rms
+    (found,) = [each.diagnosis for each in judge(known).reasons if each.step == "learning"]
+    assert (found.slug, found.fields) == ("not-accurate-enough", {"typical_error": rms})

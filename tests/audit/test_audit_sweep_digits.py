@@ -7,9 +7,9 @@ import pytest
 
 from reluctant import open_oracle
 from reluctant.audit import try_defense
+from reluctant.audit.defense_sweep import default_defenses, digits_given, digits_served, noise_served
 from reluctant.audit.findings import Findings, Settings, Skip
 from reluctant.audit.steps import defense_step
-from reluctant.audit.sweep import default_defenses, digits_given, digits_served, noise_served
 from reluctant.defenses import defend
 from reluctant.defenses.registry import FEWER_DIGITS, defense_words, split_last_defenses
 from reluctant.domains import Domain

@@ -10,9 +10,9 @@ from reluctant import ReLUNetwork
 from reluctant.audit import try_defense
 from reluctant.audit.copies import CLOSE
 from reluctant.audit.defense_result import DefenseResult, Rebuilt
+from reluctant.audit.defense_sweep import Sweep
 from reluctant.audit.findings import Findings, Settings
 from reluctant.audit.record import StandsFor
-from reluctant.audit.sweep import Sweep
 from reluctant.defenses import HonestCost
 from reluctant.oracles import NetworkOracle
 from reluctant.results import Outcome, Result

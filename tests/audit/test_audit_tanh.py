@@ -10,7 +10,7 @@ from scipy.special import erf
 from reluctant import open_oracle
 from reluctant.audit import audit
 from reluctant.audit.defense_result import Beside, Rebuilt
-from reluctant.audit.sweep import default_defenses
+from reluctant.audit.defense_sweep import default_defenses
 from reluctant.learning import train_student
 from reluctant.oracles import Kind, NetworkOracle
 from reluctant.oracles.base import Facts

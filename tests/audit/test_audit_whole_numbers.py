@@ -6,8 +6,8 @@ from audit_kit import reasons
 
 import reluctant as rl
 from reluctant.audit import audit
+from reluctant.audit.defense_sweep import StandIn
 from reluctant.audit.record import StandsFor
-from reluctant.audit.sweep import StandIn
 from reluctant.interface import check_health
 from reluctant.interface.whole_numbers import Whole
 from reluctant.oracles import Kind, NetworkOracle, open_oracle

@@ -10,9 +10,9 @@ from typing import Any
 from reluctant.adversarial import Flip
 from reluctant.audit.copies import best_copy, settles
 from reluctant.audit.copy_facts import RowsNeeded, Truth
+from reluctant.audit.defense_sweep import Sweep
 from reluctant.audit.picture_data import ErrorHistogram, LinePicture, PlanePicture
 from reluctant.audit.run_facts import Linearity, State
-from reluctant.audit.sweep import Sweep
 from reluctant.domains import Domain
 from reluctant.engines import Engine
 from reluctant.estimation import Range

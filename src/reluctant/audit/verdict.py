@@ -152,8 +152,9 @@ def _of_outcome(run: Ended, known: Findings) -> Diagnosis:
     """The outcome itself, with what the target said or how far off the best network is."""
     saturates = known.linked and run.outcome in SATURATING
     fields: dict[str, Any] = {"saturates": True} if saturates else {}
-    if run.outcome is Outcome.NOT_ACCURATE and isinstance(run, Result):
-        fields["typical_error"] = copy_error(run).typical
+    typical = copy_error(run).typical if isinstance(run, Result) else None
+    if run.outcome is Outcome.NOT_ACCURATE and typical is not None:
+        fields["typical_error"] = typical
     if run.outcome is Outcome.TARGET_FAILED and run.evidence.get("error"):
         fields["message"] = str(run.evidence["error"])[:LONGEST_QUOTE]
     return Diagnosis(run.outcome.slug, fields, () if saturates else REMEDIES.get(run.outcome, ()))

@@ -8,9 +8,9 @@ from typing import Any
 from reluctant.audit.budget import STUDENTS, TIMES
 from reluctant.audit.copies import copy_error
 from reluctant.audit.defense_result import NO_DEFENSE, DefenseResult, Rebuilt
+from reluctant.audit.defense_sweep import StandIn, digits_given, digits_served, format_served, noise_served, sweep
 from reluctant.audit.defense_trial import METHODS
 from reluctant.audit.findings import Findings, Skip
-from reluctant.audit.sweep import StandIn, digits_given, digits_served, format_served, noise_served, sweep
 from reluctant.audit.sweep_facts import StandsFor
 from reluctant.defenses import HonestCost, defend
 from reluctant.defenses.registry import FEWER_DIGITS, split_last_defenses
