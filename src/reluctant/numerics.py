@@ -1,8 +1,8 @@
 """Numbers as values: array types, number formats, the noise of a target, randomness at the edge, and the threads of
 linear algebra.
 
-No method compares with a bare constant: a threshold follows from the number format (`unit_roundoff`) or from the
-measured `Noise` of the target. `one_blas_thread` is for small matrices, where a second thread would only wait for
+Thresholds that follow from the number format, the noise of a target or the scale of its numbers are in `Tolerances`,
+each with its inequality. `one_blas_thread` is for small matrices, where a second thread would only wait for
 the first.
 """
 
@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,10 +23,12 @@ from reluctant._optional import require
 from reluctant.errors import InvalidInput
 
 __all__ = [
+    "DOUBLE",
     "FLOAT_BYTES",
     "FloatArray",
     "Noise",
     "Rng",
+    "Tolerances",
     "all_finite",
     "as_generator",
     "joined",
@@ -81,6 +84,70 @@ class Noise:
     def at(self, magnitude: float) -> float:
         """Standard deviation of an answer of this magnitude."""
         return float(np.hypot(self.absolute, self.relative * magnitude))
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """Thresholds that follow from the number format, the noise of the answers and the scale of the numbers.
+
+    noise: standard deviation of an answer; 1 gives thresholds in deviations, to be multiplied by those of each
+    answer. dtype: the format numbers are kept in. scale: size of the numbers that are compared; 1 gives relative
+    thresholds. Below, u is the unit roundoff of the format, sd the noise and s the scale.
+
+    deviations: what still counts as noise. They are many, for the noise of a floating-point answer is read from few
+    samples, and differs from place to place.
+    safety: how much larger than what was read the noise is taken to be. A reading comes from a few lines, and
+    rounding is larger where sums inside the network are.
+    """
+
+    noise: float = 1.0
+    dtype: str = "float64"
+    scale: float = 1.0
+    deviations: float = 30.0
+    safety: float = 3.0
+
+    @property
+    def in_line(self) -> float:
+        """|f - line| ≤ 30 sd: the answer is in line with its neighbours. Other equalities of answers alike."""
+        return self.deviations * self.noise
+
+    @property
+    def bent(self) -> float:
+        """|f - line| > 45 sd: an answer is off the line through the ends of a run, which are noisy too."""
+        return 1.5 * self.in_line
+
+    @property
+    def bend(self) -> float:
+        """|slope - slope'| > 90 sd: two pieces meet in a crease, sd being the noise of the difference."""
+        return 3 * self.in_line
+
+    @cached_property
+    def rounding(self) -> float:
+        """|rounded - exact| ≤ u s: one rounding."""
+        return unit_roundoff(self.dtype) * self.scale
+
+    @property
+    def answer(self) -> float:
+        """|answer - function| ≤ 4 u s at best, however flat the function is where the noise was read."""
+        return 4.0 * self.rounding
+
+    @property
+    def spacing(self) -> float:
+        """|t - t'| > 16 u s: two positions can be told apart."""
+        return 16 * self.rounding
+
+    @property
+    def wide(self) -> float:
+        """|t - t'| > √(16 u) s: half of the digits are left between them, for many positions."""
+        return float(np.sqrt(self.spacing / self.scale)) * self.scale
+
+    @cached_property
+    def tiny(self) -> float:
+        """The smallest normal number: a size of at least this may be divided by."""
+        return float(np.finfo(self.dtype).tiny)
+
+
+DOUBLE = Tolerances()  # in deviations of the noise, and relative to the numbers compared
 
 
 def as_generator(rng: Rng) -> np.random.Generator:

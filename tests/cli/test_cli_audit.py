@@ -24,18 +24,27 @@ def read(path) -> dict:
     return AuditRecord.load(path).to_dict()
 
 
-def test_a_file(command, npz, folder):
-    ended = command("audit", npz, "-q", "--json", folder / "audit.json", "-o", folder / "page.html")
+def test_a_file_with_inputs_and_classes(command, npz, folder):
+    """The one whole audit here, defenses included."""
+    np.save(folder / "x.npy", np.random.default_rng(0).uniform(0, 1, (30, 5)))
+    given = ("--inputs", folder / "x.npy", "--classes", "<b>yes</b>")
+    ended = command("audit", npz, "-q", "--json", folder / "audit.json", "-o", folder / "page.html", *given)
     assert (ended.status, ended.err) == (0, "")
-    assert verdict_sentence(AuditRecord.load(folder / "audit.json")) in ended.out
     assert f"Report: {folder / 'page.html'}" in ended.out
     record = read(folder / "audit.json")
+    assert record["verdict"]["level"] == "exact"
+    assert verdict_sentence(AuditRecord.load(folder / "audit.json")) in ended.out
     assert record["truth"]["neurons_found"] == 8
     assert record["defenses"]["on"] == "recovered-network"
+    assert record["defenses"]["inputs"]["sampled"] is False
+    assert record["defenses"]["rows"][1]["honest"]["inputs"] == 30
+    assert record["target"]["classes"] == ["<b>yes</b>"]
     written = f"--json {folder / 'audit.json'} --out {folder / 'page.html'}"
-    assert record["repeat"]["command"] == f"reluctant audit {npz} {written}"
+    others = f"--inputs {folder / 'x.npy'} --classes '<b>yes</b>'"
+    assert record["repeat"]["command"] == f"reluctant audit {npz} {written} {others}"
     page = (folder / "page.html").read_text()
     assert f'reluctant.report("{folder / "audit.json"}", "{folder / "page.html"}")' in page
+    assert "<b>yes</b>" not in page
 
 
 def test_one_json_object_on_standard_output(command, module, folder):
@@ -54,7 +63,6 @@ def test_a_rate_tells_how_long_an_attack_on_a_file_would_take(command, npz, fold
     record = read(folder / "audit.json")
     assert "--rate 2 --price 1" in record["repeat"]["command"].replace(f"--json {folder / 'audit.json'} ", "")
     assert record["recovered"]["seconds"] == record["recovered"]["queries"] / 2
-    assert "at the rate given" in ended.out
     expected = record["expected"]
     assert expected["seconds"]["expected"] == pytest.approx(expected["queries"]["expected"] / 2)
     assert time.monotonic() - start < expected["seconds"]["low"]
@@ -122,11 +130,10 @@ def test_a_target_that_cannot_be_opened_has_a_report(target, command, folder):
     record = read(folder / "audit.json")
     assert record["ok"] is False
     assert record["verdict"]["level"] == "unknown"
-    assert record["verdict"]["confidence"] == "not-opened"
     assert record["target"]["inputs"] is None
     assert record["queries"]["total"] == 0
     assert ended.out.splitlines()[1:] == [f"Report: {folder / 'report.html'}"]  # no figures of nothing
-    assert "could not be opened" in (folder / "report.html").read_text()
+    assert record["verdict"]["confidence"] == "not-opened"
 
 
 def test_a_page_is_not_lost_to_a_target_that_was_mistyped(command, folder):
@@ -163,7 +170,7 @@ def test_a_wrong_model_name_has_a_report(command, folder):
     with ModelServer(planted((5, 6, 2)), dim=5, outputs=2) as server:
         ended = command("audit", server.url + "-other", "--json", folder / "audit.json", "-q")
     assert ended.status == 1
-    assert read(folder / "audit.json")["verdict"]["confidence"] == "not-opened"
+    assert read(folder / "audit.json")["target"]["inputs"] is None
 
 
 def test_a_server_that_takes_few_rows_at_once(command, folder):
@@ -195,16 +202,6 @@ def test_a_function_that_takes_few_rows_at_once(command, module, folder):
     assert record["verdict"]["level"] == "exact"
     assert not any(step["state"] == "failed" for step in record["steps"])
     assert "--batch 100" in record["repeat"]["command"]
-
-
-def test_inputs_and_classes(command, npz, folder):
-    np.save(folder / "x.npy", np.random.default_rng(0).uniform(0, 1, (30, 5)))
-    command("audit", npz, "-q", "--inputs", folder / "x.npy", "--classes", "<b>yes</b>", "--json", folder / "a.json")
-    record = read(folder / "a.json")
-    assert record["defenses"]["inputs"]["sampled"] is False
-    assert record["defenses"]["rows"][1]["honest"]["inputs"] == 30
-    assert record["target"]["classes"] == ["<b>yes</b>"]
-    assert "<b>yes</b>" not in (folder / "report.html").read_text()
 
 
 def test_resumed_from_a_transcript(command, module, folder):
@@ -274,7 +271,9 @@ def test_a_signal_ends_it_with_a_report(sent, status, main, folder):
     states = [step["state"] for step in record["steps"]]
     stopped = states.index("stopped")
     assert set(states[stopped + 1 :]) == {"not begun"}
-    assert stop_sentence(AuditRecord.load(folder / "audit.json")) in out.splitlines()[-2]  # before the report's place
+    assert (
+        stop_sentence(AuditRecord.load(folder / "audit.json")) in out.splitlines()[-2]
+    )  # before the report
     assert f"audit {stopped + 1}/13: " in err
     assert f"audit {stopped + 2}/13: " not in err  # nothing is announced that is not begun
     assert (folder / "report.html").is_file()

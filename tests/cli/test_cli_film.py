@@ -80,6 +80,6 @@ def test_watching_costs_no_rows():
 
 
 @pytest.mark.parametrize("quiet", [(), ("--quiet",)], ids=["", "quiet"])
-def test_the_command_shows_none_in_a_pipe(quiet, process, npz):
-    ended = process("extract", npz, *quiet)
+def test_the_command_shows_none_in_a_pipe(quiet, command, npz):
+    ended = command("extract", npz, *quiet)
     assert (ended.status, ended.err) == (0, "")

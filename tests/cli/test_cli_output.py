@@ -33,7 +33,7 @@ def test_json_of_a_refused_target(command, module):
     assert record["health"]["noise"]["absolute"] is None
 
 
-def test_json_as_a_process(process, npz):
+def test_a_process_away_from_a_terminal_shows_no_bar(process, npz):
     ended = process("health", npz, "--json", "-")
     assert json.loads(ended.out)["command"] == "health"
     assert ended.err == ""
@@ -78,10 +78,6 @@ def test_verbose_lists_stages(command, module):
         "open: 0 rows asked, 1 sent, 0 replayed",
         "health: 102 rows asked, 102 sent, 0 replayed",
     ]
-
-
-def test_without_a_terminal_there_is_no_bar(process, npz):
-    assert process("health", npz).err == ""
 
 
 def test_a_resumed_run_says_what_was_replayed(command, npz, folder):

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.cli.commands.network_commands import _refuse_unreadable
-from reluctant.cli.options import TargetOptions
 from reluctant.errors import InvalidInput, LinkMismatch
 from reluctant.networks import ReLUNetwork
+from reluctant.verification.written_link import _Written
 
 SERVED = """
 import numpy as np
@@ -149,7 +148,7 @@ def test_what_the_link_said_of_labels_is_not_lost():
     read.answer(np.zeros((3, 4)))
     network = ReLUNetwork([np.zeros((3, 4))], [np.zeros(3)], link="softmax")
     with pytest.raises(InvalidInput, match="labels") as refused:
-        _refuse_unreadable(read, read, network, TargetOptions(), error)
+        _Written(read, network, 0).refuse(read, error)
     assert refused.value.__cause__ is error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.metadata
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -81,6 +82,21 @@ def test_star_import_gives_the_public_names():
     names: dict[str, object] = {}
     exec("from reluctant import *", names)
     assert set(reluctant.__all__) <= set(names)
+
+
+def test_every_public_name_has_its_place_in_the_reference():
+    page = (Path(__file__).parents[2] / "docs" / "api.md").read_text("utf-8")
+    documented = re.findall(r"^::: reluctant\.(\S+)", page, re.MULTILINE)
+    verbs = {f"{name}.{name}": name for name in VERB_PACKAGES}
+    names = [verbs.get(name, name) for name in documented]
+    assert len(set(names)) == len(names)
+    assert {*names, "ReluctantError", "__version__"} == {*reluctant.__all__, "errors"}
+
+
+def test_every_error_is_in_the_tree_at_the_top_of_its_module():
+    import reluctant.errors
+
+    assert all(name in reluctant.errors.__doc__ for name in reluctant.errors.__all__)
 
 
 def test_the_version_is_the_installed_one():

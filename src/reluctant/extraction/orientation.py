@@ -23,7 +23,7 @@ from reluctant.arrays import HOST, Arrays
 from reluctant.extraction.linear import MANY_NEURONS, normal_solver
 from reluctant.geometry.samples import BoolArray
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles.limits import add_time_apart, check_time, time_left
 
 __all__ = ["always_active", "find_turned", "orient"]
@@ -182,7 +182,7 @@ def _without_skip(network: ReLUNetwork, flip: BoolArray) -> ReLUNetwork:
     return ReLUNetwork([sign[:, None] * w, a], [sign * b, c + a[:, flip] @ b[flip]])
 
 
-ROW_ROUNDING = 1e4 * unit_roundoff(np.float64)  # of the largest entry of a row: its parts below this are nothing
+ROW_ROUNDING = 1e4 * DOUBLE.rounding  # of the largest entry of a row: its parts below this are nothing
 
 
 def always_active(skip: FloatArray, least: float) -> tuple[FloatArray, FloatArray]:

@@ -17,7 +17,6 @@ from reluctant.geometry.creases import split_bent, without_bridges
 from reluctant.geometry.lines import Lines
 from reluctant.geometry.samples import (
     NO_NUMBER,
-    SPACING,
     BoolArray,
     DistanceNoise,
     IntArray,
@@ -26,7 +25,7 @@ from reluctant.geometry.samples import (
     answer_roundings,
     find_pieces,
 )
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 
 __all__ = [
     "CROWDED",
@@ -49,7 +48,6 @@ LostAt: TypeAlias = Callable[[IntArray, FloatArray, FloatArray], FloatArray]  # 
 CROWDED = 1000  # creases on a line: with more, checks are narrower in proportion, or some would hold two creases
 CREASES_AT_FIRST = 500  # samples allowed before any crease is certified, in creases
 MOST_SAMPLES_PER_CREASE = 8  # samples for each piece found: many times what a search takes that gets anywhere
-WIDE_ROOM = float(np.sqrt(SPACING))  # of an interval, relatively: it is cut in halves again and again
 
 
 @dataclass(frozen=True)
@@ -157,9 +155,9 @@ class CreaseSearch:
     def middle(self, a: FloatArray, b: FloatArray) -> FloatArray:
         """Middle in angle; where angles no longer tell the ends apart, in position."""
         low, high = self.lines.angle(a), self.lines.angle(b)
-        return np.where(high - low > np.sqrt(SPACING), self.lines.position((low + high) / 2), (a + b) / 2)
+        return np.where(high - low > DOUBLE.wide, self.lines.position((low + high) / 2), (a + b) / 2)
 
-    def is_wide(self, s: Samples, here: IntArray, room: float = WIDE_ROOM) -> BoolArray:
+    def is_wide(self, s: Samples, here: IntArray, room: float = DOUBLE.wide) -> BoolArray:
         """Whether there is room for a sample after these."""
         return s.t[here + 1] - s.t[here] > room * (self.lines.scale + np.abs(s.t[here]))
 

@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray, Pieces, Samples
-from reluctant.numerics import FloatArray
+from reluctant.geometry.samples import BoolArray, IntArray, Pieces, Samples
+from reluctant.numerics import DOUBLE, FloatArray
 
 __all__ = [
-    "SMALLEST_BEND",
     "Creases",
     "Scan",
     "before_creases",
@@ -33,8 +32,6 @@ __all__ = [
     "wide_beside",
     "without_bridges",
 ]
-
-SMALLEST_BEND = 3 * TOLERANCE  # change of slope that counts as one, in deviations of its noise
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,7 @@ def lines_apart(s: Samples, p: Pieces, left: IntArray, x: FloatArray) -> FloatAr
 
 def bends(pieces: Pieces, left: IntArray) -> BoolArray:
     """True where the slope changes by more than its noise."""
-    return np.abs(pieces.slope[left] - pieces.slope[left + 1]).max(axis=1) > SMALLEST_BEND * _jump_sd(pieces, left)
+    return np.abs(pieces.slope[left] - pieces.slope[left + 1]).max(axis=1) > DOUBLE.bend * _jump_sd(pieces, left)
 
 
 def _jump_sd(pieces: Pieces, left: IntArray) -> FloatArray:
@@ -138,7 +135,6 @@ def _without_successors(which: IntArray) -> IntArray:
     return which[np.append(True, np.diff(which) > 1)[: len(which)]]
 
 
-BENT_TOLERANCE = 1.5 * TOLERANCE  # distance from the line through a run's ends that counts, in deviations of the noise
 AT_THE_ENDS = 0.02  # of a run's length
 VAGUE_SLOPE = 1e-3  # noise of a slope, of the bend from the piece before to the one after
 MUCH_LESS = 0.25  # of what the whole run is off: one of several creases was found
@@ -157,7 +153,7 @@ def bent_runs(s: Samples, pieces: Pieces) -> tuple[IntArray, IntArray]:
     if not len(runs):
         return runs, runs
     starts = np.cumsum(inner[runs]) - inner[runs]
-    bent = np.flatnonzero(np.maximum.reduceat(off, starts) > BENT_TOLERANCE)
+    bent = np.flatnonzero(np.maximum.reduceat(off, starts) > DOUBLE.bent)
     worst = [
         start + np.argmax(off[start : start + inner[k]]) for start, k in zip(starts[bent], runs[bent], strict=True)
     ]
@@ -218,14 +214,12 @@ def _best_cut(s: Samples, pieces: Pieces, run: int, at: int, is_wide: IsWide) ->
         return None
     left_over = [max(_distance_off_line(s, first, stop), _distance_off_line(s, start, last)) for stop, start in cuts]
     best = int(np.argmin(left_over))
-    return (
-        cuts[best] if left_over[best] <= max(BENT_TOLERANCE, MUCH_LESS * _distance_off_line(s, first, last)) else None
-    )
+    return cuts[best] if left_over[best] <= max(DOUBLE.bent, MUCH_LESS * _distance_off_line(s, first, last)) else None
 
 
 def is_straight(s: Samples, first: int, last: int) -> bool:
     """Whether the samples from first to last follow the line through these two."""
-    return _distance_off_line(s, first, last) <= BENT_TOLERANCE
+    return _distance_off_line(s, first, last) <= DOUBLE.bent
 
 
 def _distance_off_line(s: Samples, first: int, last: int) -> float:

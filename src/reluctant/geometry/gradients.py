@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.geometry.samples import NOISE_SAFETY, TOLERANCE, BoolArray, DistanceNoise, ExtraNoise, answer_roundings
-from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.geometry.samples import BoolArray, DistanceNoise, ExtraNoise, answer_roundings
+from reluctant.numerics import DOUBLE, FloatArray
 
 __all__ = ["GRADIENT_ROWS", "Crossings", "Gradients", "cross", "gradients", "row_batches"]
 
@@ -44,8 +44,8 @@ class Gradients:
     @property
     def shown_sd(self) -> FloatArray:
         """Noise (n,) of a slope as the check shows it: answers of a few active neurons are better than most."""
-        rounding = unit_roundoff(np.float64) * np.abs(self.value).max(axis=1)
-        return np.minimum(self.sd, NOISE_SAFETY * np.sqrt(2) * np.maximum(self.off, rounding) / self.step)
+        rounding = DOUBLE.rounding * np.abs(self.value).max(axis=1)
+        return np.minimum(self.sd, DOUBLE.safety * np.sqrt(2) * np.maximum(self.off, rounding) / self.step)
 
 
 def gradients(
@@ -74,7 +74,7 @@ def gradients(
             found = _take_steps(ask, points[some], directions, steps[some], rng, domain)
             if lost is not None:
                 sd[some] = np.hypot(near[some], lost(points[some], found.value))
-            good[some] = found.off <= TOLERANCE * np.sqrt(found.gain) * sd[some]
+            good[some] = found.off <= DOUBLE.in_line * np.sqrt(found.gain) * sd[some]
             for i, part in zip(some, found.each(), strict=True):
                 parts[i] = part
         if good.all():
@@ -179,7 +179,7 @@ EXTRAPOLATION_NOISE = np.sqrt(
     10.0
 )  # noise of the gap between two lines half way between their samples, of one answer's
 SMALLEST_CROSSED_BEND = (
-    20 * TOLERANCE
+    20 * DOUBLE.in_line
 )  # in deviations of an answer, over the reach: the meeting point is then well known
 
 
@@ -222,12 +222,12 @@ def cross(
     square = (bend**2).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         position = np.where(square > 0, -(gap * bend).sum(axis=1) / square, np.inf)
-        blur = TOLERANCE * EXTRAPOLATION_NOISE * sd / np.sqrt(square)
+        blur = DOUBLE.in_line * EXTRAPOLATION_NOISE * sd / np.sqrt(square)
     bends = np.sqrt(square) * reach > SMALLEST_CROSSED_BEND * sd
     meets = np.abs(position) <= within + blur
     with np.errstate(invalid="ignore"):
         off = np.abs(gap + position[:, None] * bend).max(axis=1)  # several outputs must meet in one place
-    critical = bends & meets & (off <= TOLERANCE * EXTRAPOLATION_NOISE * sd)
+    critical = bends & meets & (off <= DOUBLE.in_line * EXTRAPOLATION_NOISE * sd)
     return Crossings(slope, bend, position, sd, critical)
 
 

@@ -24,14 +24,14 @@ from reluctant.geometry.creases import (
     wide_beside,
     widest_inside,
 )
-from reluctant.geometry.samples import NO_NUMBER, SPACING, BoolArray, IntArray, Pieces, Samples
-from reluctant.numerics import FloatArray
+from reluctant.geometry.samples import NO_NUMBER, BoolArray, IntArray, Pieces, Samples
+from reluctant.numerics import DOUBLE, FloatArray
 
 __all__ = ["CHECK_SIDE", "Meetings", "SearchRound", "next_round"]
 
 CHECK_WIDTH = 1e-5  # of the interval, on both sides of an expected crease, and less for a weak one
 NUDGE = 1e-3  # of the neighbouring intervals, beside a crease that falls on a sample
-ROOM_FOR_ONE = 1e4 * SPACING  # of an interval, relatively: it may be cut in halves once
+ROOM_FOR_ONE = 1e4 * DOUBLE.spacing  # of an interval, relatively: it may be cut in halves once
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,9 @@ def _ask_beside_meeting(
 ) -> None:
     t, gap, x = meeting.t[which], meeting.gap[which], meeting.x[which]
     near = CHECK_WIDTH * meeting.share[which] * np.minimum(gap, search.lines.scale + np.abs(t))
-    width = np.maximum.reduce([near, CHECK_SIDE * meeting.blur[which], CHECK_SIDE * SPACING * meeting.end[which]])
+    width = np.maximum.reduce(
+        [near, CHECK_SIDE * meeting.blur[which], CHECK_SIDE * DOUBLE.spacing * meeting.end[which]]
+    )
     line, numbers = s.line[meeting.i[which]], search.new_numbers(len(which))
     wanted.add(line, t - np.minimum(width, x / 2), numbers, numbers)
     wanted.add(line, t + np.minimum(width, (gap - x) / 2), numbers, numbers)
@@ -218,7 +220,9 @@ class Meetings:
         both = p.certified[left] & p.certified[left + 1]
         shortest = np.minimum(p.length[left], p.length[left + 1])
         # What was blurred when it was checked may be sharp by now: then the check was too wide to tell.
-        sharp = np.maximum.reduce([WIDEST_CHECK * blur, LOOSE_CHECK * share * shortest, WIDEST_CHECK * SPACING * end])
+        sharp = np.maximum.reduce(
+            [WIDEST_CHECK * blur, LOOSE_CHECK * share * shortest, WIDEST_CHECK * DOUBLE.spacing * end]
+        )
         checked = (s.check[i] == s.check[i + 1]) & (s.check[i] != NO_NUMBER) & (~both | (gap < sharp))
         seen = checked & (x > 0) & (x < gap)
         no_sharper = (x > -blur) & (x < gap + blur) & (gap < 2 * CHECK_SIDE * blur) & (gap < shortest / 2)
@@ -228,13 +232,13 @@ class Meetings:
     @property
     def inside(self) -> BoolArray:
         """Whether they meet inside the interval, away from its ends."""
-        rim = np.maximum(SPACING * self.gap, SPACING * self.end)
+        rim = np.maximum(DOUBLE.spacing * self.gap, DOUBLE.spacing * self.end)
         return (self.x > rim) & (self.x < self.gap - rim)
 
     @property
     def stuck(self) -> BoolArray:
         """Whether it is uncertain, and no number fits between the samples any more."""
-        return ~self.certified & (self.gap < CHECK_SIDE * SPACING * self.end)
+        return ~self.certified & (self.gap < CHECK_SIDE * DOUBLE.spacing * self.end)
 
 
 def _meeting_blur(s: Samples, p: Pieces, left: IntArray, t: FloatArray, sd: FloatArray, bend: FloatArray) -> FloatArray:
@@ -246,7 +250,7 @@ def _meeting_blur(s: Samples, p: Pieces, left: IntArray, t: FloatArray, sd: Floa
 
 def _usual_bend(s: Samples, p: Pieces, bend: FloatArray) -> UsualBend:
     bend = bend[np.isfinite(bend)]  # positions that rounding makes one give no slope, and no bend
-    median = max(float(np.median(bend)), np.finfo(float).tiny) if len(bend) else 1.0
+    median = max(float(np.median(bend)), DOUBLE.tiny) if len(bend) else 1.0
     return UsualBend(median, min(1.0, CROWDED * int(s.line[-1] + 1) / max(len(p), 1)))
 
 

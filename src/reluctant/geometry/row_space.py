@@ -13,8 +13,8 @@ import numpy as np
 
 from reluctant.geometry.gradients import gradients
 from reluctant.geometry.lines import Frame
-from reluctant.geometry.samples import TOLERANCE, DistanceNoise
-from reluctant.numerics import FloatArray
+from reluctant.geometry.samples import DistanceNoise
+from reluctant.numerics import DOUBLE, FloatArray
 
 __all__ = ["RowSpace", "orthogonal_moves", "row_space", "value_changes"]
 
@@ -105,7 +105,7 @@ class _RowSpaceSearch:
         change, answers = value_changes(self.ask, starts, moves)
         self.spread = max(self.spread, float(answers.std(axis=0).max()), float(change.max()))
         best = int(np.argmax(change))
-        enough = max(NEW * self.spread, 2 * TOLERANCE * float(self.noise.at(np.array([2 * length]))[0]))
+        enough = max(NEW * self.spread, 2 * DOUBLE.in_line * float(self.noise.at(np.array([2 * length]))[0]))
         return (starts[best], moves[best]) if change[best] > enough else None
 
     def measure(self, start: FloatArray, move: FloatArray, fresh: float) -> bool:
@@ -127,7 +127,7 @@ class _RowSpaceSearch:
         for _ in range(MOST_STEPS):
             move = WIDER * step * self.rng.standard_normal((2, self.dim)) / np.sqrt(self.dim)
             ahead, behind = np.split(self.ask(np.concatenate([point + move, point - move])), 2)
-            if np.abs(ahead + behind - 2 * here).max() <= TOLERANCE * sd:
+            if np.abs(ahead + behind - 2 * here).max() <= DOUBLE.in_line * sd:
                 return step
             step /= SHORTER
         return None
@@ -142,7 +142,7 @@ class _RowSpaceSearch:
         rest = slope - (slope @ self.basis.T) @ self.basis
         rest -= (rest @ self.basis.T) @ self.basis
         _, parts, directions = np.linalg.svd(rest / size, full_matrices=False)
-        new = parts > max(fresh, TOLERANCE * blur)
+        new = parts > max(fresh, DOUBLE.in_line * blur)
         new[self.dim - self.rank :] = False
         self.left = max(self.left, blur, float(parts[parts < LEAST_FRESH].max(initial=0.0)))
         if not new.any():

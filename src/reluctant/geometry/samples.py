@@ -15,13 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluctant.interface import Interface
-from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.numerics import DOUBLE, FloatArray
 
 __all__ = [
-    "NOISE_SAFETY",
     "NO_NUMBER",
-    "SPACING",
-    "TOLERANCE",
     "BoolArray",
     "DistanceNoise",
     "ExtraNoise",
@@ -36,8 +33,6 @@ IntArray: TypeAlias = NDArray[np.intp]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 NO_NUMBER = -1  # no pair, no check
-TOLERANCE = 30.0  # deviations of the noise that still count as in line
-SPACING = 16 * unit_roundoff(np.float64)  # positions closer than this, relatively, cannot be told apart
 
 
 @dataclass(frozen=True)
@@ -115,7 +110,7 @@ class Pieces:
         # From the nearer end: the farther one may be very far out, and has lost its digits.
         near_sd = np.where(to_first < to_last, s.sd[first], s.sd[last])
         slope = self.sd[which] * np.minimum(to_first, to_last) / self.length[which]
-        return TOLERANCE * np.hypot(sd, near_sd + slope)
+        return DOUBLE.in_line * np.hypot(sd, near_sd + slope)
 
 
 def find_pieces(s: Samples) -> Pieces:
@@ -141,7 +136,7 @@ def _is_flat(s: Samples) -> BoolArray:
     with np.errstate(over="ignore", invalid="ignore"):  # answers close to the largest number
         off = np.abs(s.f[1:-1] - (s.f[:-2] + (s.f[2:] - s.f[:-2]) * share[:, None])).max(axis=1)
         sd = np.sqrt(s.sd[1:-1] ** 2 + ((1 - share) * s.sd[:-2]) ** 2 + (share * s.sd[2:]) ** 2)
-        flat[1:-1] = same & (off <= TOLERANCE * sd)
+        flat[1:-1] = same & (off <= DOUBLE.in_line * sd)
     return flat
 
 
@@ -149,13 +144,8 @@ ExtraNoise: TypeAlias = Callable[
     [FloatArray, FloatArray], FloatArray
 ]  # rows and answers (n, m) to more noise (n,) of these
 
-# A reading comes from a few lines, and rounding is larger where sums inside the network are.
-NOISE_SAFETY = 3.0
-ANSWER_ROUNDINGS = 4.0  # no answer is better than so many of its own, however flat the function where noise was read
 SHARED_GROWTH = 0.5  # of what noise read at the scale of use would be, if it grew like the inputs
-LEAST_NOISE = (
-    unit_roundoff(np.float64) / 1000
-)  # of the spread: a target that computes exactly is not taken for noiseless
+LEAST_NOISE = DOUBLE.rounding / 1000  # of the spread: a target that computes exactly is not taken for noiseless
 
 
 @dataclass(frozen=True)
@@ -169,8 +159,8 @@ class DistanceNoise:
     def of(cls, health: Interface, dim: int) -> DistanceNoise:
         """From the readings of a health check: one at the scale of use, one far out if there is one."""
         near, far = health.readings[0], health.readings[-1]
-        at_origin = max(NOISE_SAFETY * near.sd, LEAST_NOISE * health.spread)
-        growth = NOISE_SAFETY * far.sd / (far.scale * np.sqrt(dim))
+        at_origin = max(DOUBLE.safety * near.sd, LEAST_NOISE * health.spread)
+        growth = DOUBLE.safety * far.sd / (far.scale * np.sqrt(dim))
         # Far out all of a few lines may meet a flat place, but sums inside the network round as inputs grow.
         return cls(at_origin, max(float(growth), SHARED_GROWTH * at_origin / float(np.sqrt(dim))))
 
@@ -185,4 +175,4 @@ class DistanceNoise:
 
 def answer_roundings(size: FloatArray) -> FloatArray:
     """A few roundings of an answer of this size."""
-    return np.asarray(ANSWER_ROUNDINGS * unit_roundoff(np.float64) * size)
+    return np.asarray(DOUBLE.answer * size)

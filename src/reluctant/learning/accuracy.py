@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from reluctant.geometry import DistanceNoise
-from reluctant.geometry.samples import NOISE_SAFETY, TOLERANCE, IntArray, answer_roundings
+from reluctant.geometry.samples import IntArray, answer_roundings
 from reluctant.learning.crease_planes import CreasePlanes
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
 from reluctant.oracles import Counting
 
 __all__ = [
@@ -327,11 +327,11 @@ def _compared_to(
     off = each.max(axis=1)
     sd = np.hypot(noise.at(np.linalg.norm(samples.rows, axis=1)), answer_roundings(np.abs(samples.answers).max(axis=1)))
     worst = np.argsort(-off / sd)
-    unexplained = worst[off[worst] > TOLERANCE * sd[worst]]
+    unexplained = worst[off[worst] > DOUBLE.in_line * sd[worst]]
     standing_out = int((off > NEARLY_WORST * off.max()).sum())
     plain = off[:gaussian]
     far = plain > NEARLY_WORST * plain.max()  # few, or the error is everywhere, whether noise explains it or not
-    narrow = int((far & (plain > TOLERANCE * sd[:gaussian])).sum()) if far.sum() < FEW_POINTS * gaussian else 0
+    narrow = int((far & (plain > DOUBLE.in_line * sd[:gaussian])).sum()) if far.sum() < FEW_POINTS * gaussian else 0
     largest = float((each / units).max())
     return NetworkCheck(accuracy, samples, unexplained, largest, float(np.median(off)), standing_out, narrow)
 
@@ -339,7 +339,7 @@ def _compared_to(
 def _no_better_than_noise(checked: NetworkCheck, noise: DistanceNoise) -> NetworkCheck:
     """Errors that all look like noise may all be as large as noise."""
     accuracy = checked.accuracy
-    floor = (noise.near / NOISE_SAFETY) ** 2 / accuracy.variance
+    floor = (noise.near / DOUBLE.safety) ** 2 / accuracy.variance
     return _with_high(checked, max(accuracy.high, accuracy.error + floor))
 
 

@@ -18,7 +18,7 @@ from reluctant.geometry import DistanceNoise
 from reluctant.geometry.gradients import EXTRAPOLATION_NOISE, SMALLEST_CROSSED_BEND, Crossings, cross
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
 from reluctant.oracles.limits import check_time
 
 __all__ = ["CreasePlanes", "follow_planes"]
@@ -62,7 +62,7 @@ class CreasePlanes:
         live = np.flatnonzero(np.isfinite(normals).all(axis=1))
         normals, offsets = normals[live], offsets[live]
         jump = (network.weights[1] * np.linalg.norm(network.weights[0], axis=1)).T[live]
-        size = np.maximum(np.linalg.norm(jump, axis=1), np.finfo(float).tiny)
+        size = np.maximum(np.linalg.norm(jump, axis=1), DOUBLE.tiny)
         sure = PLANE_ROUNDINGS * (unit_roundoff(np.float64) + off / size)
         far = np.full(len(live), np.inf)
         no_gate = np.zeros(len(live), dtype=bool)
@@ -158,7 +158,7 @@ def follow_planes(ask: AskRows, planes: CreasePlanes, noise: DistanceNoise, rng:
 def _safe_radius(planes: CreasePlanes) -> FloatArray:
     """How far from its centre each crease is known well enough to be told from its neighbours."""
     margin = INSIDE_ROOM * np.minimum(planes.room, 1.0) - planes.place_sd
-    return np.maximum(margin, np.finfo(float).tiny) / np.maximum(planes.tilt, np.finfo(float).tiny)
+    return np.maximum(margin, DOUBLE.tiny) / np.maximum(planes.tilt, DOUBLE.tiny)
 
 
 def _disc_gain(planes: CreasePlanes, radius: FloatArray, noise: DistanceNoise) -> FloatArray:

@@ -18,14 +18,13 @@ from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.method import StageFailed
 from reluctant.extraction.prospects import answered_far_out, exact_refusal, too_few_digits
 from reluctant.geometry import DistanceNoise
-from reluctant.geometry.samples import NOISE_SAFETY
 from reluctant.interface import Interface
 from reluctant.interface.diagnoses import coarse_behind
 from reluctant.interface.digits import narrowest_format
 from reluctant.interface.probe import measure_noise
 from reluctant.learning.models import oriented_network
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
 from reluctant.oracles import Counting
 from reluctant.oracles.base import Kind
 from reluctant.oracles.limits import Limit
@@ -85,7 +84,7 @@ def working_noise(oracle: Counting, health: Interface, answers: FloatArray, rng:
     with oracle.stage("noise"):
         reading = measure_noise(oracle, rng, lines=NOISE_LINES)
     rounding = FORMAT_ROUNDINGS * unit_roundoff(narrowest_format(answers)) * float(np.abs(answers).max())
-    near = max(known.near, NOISE_SAFETY * reading.sd if reading else 0.0, rounding)
+    near = max(known.near, DOUBLE.safety * reading.sd if reading else 0.0, rounding)
     # Far out all of a few lines may meet neurons that are off: roundings of sums grow like the inputs do.
     return DistanceNoise(near, max(known.growth, near / float(np.sqrt(oracle.dim))))
 

@@ -17,7 +17,6 @@ import numpy as np
 from reluctant.errors import InvalidInput
 from reluctant.extraction.prospects import evidence_of_clipping, exact_refusal, few_digits_are_enough
 from reluctant.geometry import DistanceNoise
-from reluctant.geometry.samples import NOISE_SAFETY
 from reluctant.interface import Interface
 from reluctant.interface.health_check import examine as examine_health
 from reluctant.learning.accuracy import (
@@ -41,7 +40,7 @@ from reluctant.learning.line_search import improve_by_lines
 from reluctant.learning.models import Model, closely_checked, fitted_model, model_of, oriented_model
 from reluctant.learning.theory import TheoremCost, asked_by_theorem
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import Rng, as_generator
+from reluctant.numerics import DOUBLE, Rng, as_generator
 from reluctant.oracles import Counting, Rows
 from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.limits import Limit
@@ -272,7 +271,7 @@ class Learner:
 
     def floor(self, model: Model, noise: DistanceNoise) -> float:
         """Relative square error that the noise of the answers looks like by itself."""
-        return float((noise.near / NOISE_SAFETY) ** 2 / model.checked.accuracy.variance)
+        return float((noise.near / DOUBLE.safety) ** 2 / model.checked.accuracy.variance)
 
     def from_scratch(self, drawn: DrawnPoints, noise: DistanceNoise) -> Model:
         """No hyperplane: a constant if that is nearly all there is to see, else an affine map."""

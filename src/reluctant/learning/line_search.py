@@ -18,11 +18,11 @@ import numpy as np
 from reluctant.extraction.memory import Memory, remember
 from reluctant.fitting.network_fit import MOST_PARAMETERS, polish
 from reluctant.geometry import Creases, DistanceNoise, Gradients, Lines, Scan, gradients, scan_lines
-from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray
+from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.learning.accuracy import DrawnPoints, check_network
 from reluctant.learning.crease_planes import CreasePlanes, follow_planes
 from reluctant.learning.models import Model, fitted_model
-from reluctant.numerics import FloatArray, quotient, unit_roundoff
+from reluctant.numerics import DOUBLE, FloatArray, quotient, unit_roundoff
 from reluctant.oracles import Counting
 
 __all__ = ["LineLook", "improve_by_lines", "line_through", "look_along_line", "look_for_gate"]
@@ -133,7 +133,7 @@ def _first_planes(
     """What gradients beside the new creases tell of their hyperplanes."""
     t, jump = scan.creases.t, scan.creases.jump
     points = line.points(np.zeros(len(t), dtype=int), t)
-    blur = quotient(TOLERANCE * noise.at(np.abs(t)), np.linalg.norm(jump, axis=1))
+    blur = quotient(DOUBLE.in_line * noise.at(np.abs(t)), np.linalg.norm(jump, axis=1))
     new = np.flatnonzero(~known.on(points, blur))
     if not len(new):
         return known.chosen(new)
@@ -215,7 +215,7 @@ def look_for_gate(
     bracket = _largest_change(residual, line, rng)
     first = _follow_steps(residual, line.origins, line.directions, bracket, GATE_WIDTH * line.scale)
     point = line.points(np.zeros(1, dtype=int), first.t)
-    least = TOLERANCE * float(noise.at(np.linalg.norm(point, axis=1))[0])
+    least = DOUBLE.in_line * float(noise.at(np.linalg.norm(point, axis=1))[0])
     if not first.size[0] > least or first.width[0] > WIDEST_GATE * line.scale or not _step_lasts(residual, line, first):
         return None
     dim = point.shape[1]

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reluctant.geometry.gradients import gradients
-from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray
+from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.interface.probe import SECOND_DIFFERENCE_GAIN
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.span.first_look import Ask, FirstLook, Ground, LivePoints, moves_outside
 from reluctant.span.long_steps import LEAST_NEW, FoundSpan, loud_places
 from reluctant.span.subspace import Complement
@@ -80,7 +80,7 @@ def tested_candidates(
     moves = moves_outside(basis, points, step, ground.domain, rng, both=True)
     ahead, behind = np.split(ground.ask(np.concatenate([points + moves, points - moves])), 2)
     bent = np.abs(ahead + behind - 2 * values).max(axis=1)
-    straight = bent <= TOLERANCE * SECOND_DIFFERENCE_GAIN * ground.sd(points)
+    straight = bent <= DOUBLE.in_line * SECOND_DIFFERENCE_GAIN * ground.sd(points)
     length = np.linalg.norm(moves, axis=1)
     with np.errstate(over="ignore"):  # answers close to the largest number
         slope = np.linalg.norm(ahead - behind, axis=1) / (2 * length)
@@ -92,7 +92,6 @@ POOL_SIZE = 4  # candidates kept: the one with most news is measured
 FIRST_STEP = 2.0**-4  # along which a function is asked to be straight, of the norm of a typical coordinate
 LONGER, SHORTER = 1.15, 0.7  # what a step becomes after a straight and a bent candidate: three of four are straight
 SHORTEST_STEP = 2.0**-30  # of a typical coordinate
-SHORTEST_LENGTH = float(np.finfo(np.float64).tiny)
 LONGEST_STEP = 2.0**6  # of a typical input
 STEP_MARGIN = 96.0  # the gradient's own steps are so much shorter: no crease on any of hundreds of them
 CLOSER_STEP = (
@@ -168,8 +167,8 @@ class _DirectionSearch:
 
     def least_news(self, steps: FloatArray) -> FloatArray:
         """The smallest news (n,) that may be a direction, by steps of these lengths: bounds may cut them short."""
-        blur = self.ground.noise.at(np.array([self.ground.typical]))[0] / np.maximum(steps, SHORTEST_LENGTH)
-        return np.asarray(np.maximum(self.least_new * self.size, TOLERANCE * blur * np.sqrt(self.ground.dim)))
+        blur = self.ground.noise.at(np.array([self.ground.typical]))[0] / np.maximum(steps, DOUBLE.tiny)
+        return np.asarray(np.maximum(self.least_new * self.size, DOUBLE.in_line * blur * np.sqrt(self.ground.dim)))
 
     def fill_pool(self) -> None:
         """Test candidates until the pool is full, or too many of them bring nothing."""
@@ -217,7 +216,7 @@ class _DirectionSearch:
         """Keep what is new in the gradients (m, n - k) of all outputs."""
         _, parts, directions = np.linalg.svd(slope, full_matrices=False)
         self.size = max(self.size, float(parts[0]))
-        new = parts > max(self.least_new * self.size, TOLERANCE * sd * np.sqrt(slope.shape[1]))
+        new = parts > max(self.least_new * self.size, DOUBLE.in_line * sd * np.sqrt(slope.shape[1]))
         if new.any():
             self.kept = min(self.kept, float(parts[new].min()) / self.size)
             self.complement.take(directions[new])

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.geometry.gradients import gradients, row_batches
-from reluctant.geometry.samples import TOLERANCE
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.span.first_look import Ground, as_long_as_allowed, moves_outside
 from reluctant.span.subspace import Subspace
 
@@ -135,7 +134,7 @@ def loud_places(
     starts = np.concatenate([active, others])
     before = np.concatenate([values.reshape(-1, answers.shape[1]), answers])
     slope, moves, sd = leak_slopes(ground, basis, starts, before, rng)
-    loud = slope > np.maximum(least * size, TOLERANCE * sd)
+    loud = slope > np.maximum(least * size, DOUBLE.in_line * sd)
     leak = float(slope.max() / size) if size > 0 else 0.0
     if not loud.any():
         return Heard(leak, np.empty((0, ground.dim)), np.empty((0, 0)))

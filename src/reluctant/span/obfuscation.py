@@ -7,13 +7,16 @@ the norm that is claimed: a neuron that is dead on the data may wake up far out.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from reluctant.errors import InvalidInput
 from reluctant.numerics import FloatArray, Rng, as_generator
-from reluctant.oracles import Kind, Oracle
+from reluctant.oracles import Kind
+from reluctant.oracles.keywords import OpeningKeywords
+from reluctant.oracles.open import Target, opened_target
 from reluctant.span.labels.boundary import are_whole_numbers, as_labels
 from reluctant.span.recover import Span
 from reluctant.span.subspace import Subspace
@@ -100,23 +103,26 @@ class Obfuscation:
 
 
 def check_obfuscation(
-    oracle: Oracle,
+    oracle: Target,
     span: Span | Subspace,
     x: ArrayLike,
     scale: float | None = None,
     rng: Rng = 0,
     *,
     threshold: float | None = None,
+    **opening: Unpack[OpeningKeywords],
 ) -> Obfuscation:
     """Ask a model about inputs and their obfuscated versions, at the norm claimed. Cost: 2 rows an input.
 
+    oracle: the target: an oracle, or anything that `open_oracle` takes, with its keywords.
     threshold: for the label of one output that is no whole number; 0.5 if not given.
     """
     before_rows = np.asarray(x, dtype=np.float64)
     rows = obfuscate(span, before_rows, scale, rng)
-    answers = oracle.query(np.concatenate([before_rows, rows]))
+    with opened_target(oracle, opening) as opened:
+        answers, kind = opened.query(np.concatenate([before_rows, rows])), opened.facts.kind
     before, after = np.split(answers, 2)
-    whole = threshold is None and (oracle.facts.kind is Kind.LABELS or are_whole_numbers(answers))
+    whole = threshold is None and (kind is Kind.LABELS or are_whole_numbers(answers))
     labels = as_labels(answers, threshold, whole=whole)[:, 0]
     subspace = _subspace(span)
     return Obfuscation(

@@ -20,7 +20,7 @@ from scipy.linalg import qr
 from reluctant.geometry.gradients import row_batches
 from reluctant.geometry.samples import BoolArray
 from reluctant.interface.probe import SECOND_DIFFERENCE_GAIN
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.span.first_look import FirstLook, Ground, LivePoints, as_long_as_allowed
 from reluctant.span.long_steps import (
     LONGEST_STEP,
@@ -268,7 +268,7 @@ def _rank_margin(sizes: NDArray[np.floating[Any]], rank: int, sample: _GradientS
 
 def _clear_rank(sizes: NDArray[np.floating[Any]], sample: _GradientSample) -> int:
     """Where the last clear gap of the singular values is, above what noise alone would show."""
-    gaps = sizes[:-1] / np.maximum(sizes[1:], np.finfo(float).tiny)
+    gaps = sizes[:-1] / np.maximum(sizes[1:], DOUBLE.tiny)
     clear = np.flatnonzero((gaps > CLEAR_GAP) & (sizes[:-1] > _noise_edge(sample)))
     return int(clear[-1]) + 1 if len(clear) else int((sizes > _noise_edge(sample)).sum())
 

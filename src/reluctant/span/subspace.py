@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reluctant.errors import InvalidInput, UnsupportedModel
-from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.numerics import DOUBLE, FloatArray
 
 __all__ = ["Complement", "Subspace"]
 
@@ -56,7 +56,7 @@ class Subspace:
         if len(array) == 0:
             return cls(array)
         _, sizes, directions = np.linalg.svd(array, full_matrices=False)
-        least = NO_DIRECTION * max(array.shape) * unit_roundoff(np.float64) if tol is None else tol
+        least = NO_DIRECTION * max(array.shape) * DOUBLE.rounding if tol is None else tol
         return cls(directions[sizes > least * sizes[0]] if sizes[0] > 0 else directions[:0])
 
     # ---- facts

@@ -102,12 +102,12 @@ class AuditOptions:
 def audit(target: TargetArgument, wanted: AuditOptions, options: TargetOptions) -> int:
     """Measure what a model's answers give away, and what would help.
 
-    Health, span, extraction (or learning), one-step flips, local linearity, and a sweep of defenses on a local copy,
-    within a budget of queries that the steps share. A step that fails never ends the audit. The report is written also
-    after Ctrl-C or SIGTERM (exit status 130 or 143), an exhausted budget, or where the target cannot be opened (exit
-    status 1). With --transcript a stopped audit is resumed by running it again. --price and --rate tell what an attack
-    would cost: for a file, give the rate that its interface will allow. Exit status 0 if the audit ran to its end,
-    whatever it found; use --fail-on in a pipeline.
+    Runs health, span, extraction or learning, one-step flips and local linearity, then tries defenses on a local copy.
+    The steps share one budget of queries, and a step that fails does not end the audit. The report is also written
+    after Ctrl-C or SIGTERM (exit status 130 or 143), an exhausted budget, or for a target that cannot be opened (exit
+    status 1). With --transcript, run a stopped audit again to resume it. --price and --rate say what an attack would
+    cost; for a file, give the rate that its interface will allow. Exit status 0 if the audit ran to its end, whatever
+    it found; use --fail-on in a pipeline.
 
     Example: reluctant audit model.onnx -o report.html --json audit.json
 
@@ -237,7 +237,7 @@ def demo(
 ) -> int:
     """Audit a bundled digits classifier and write a report.
 
-    The model has 64 inputs, 32 hidden neurons and ten outputs; it is asked in float64. The folder gets the report, its
+    The model has 64 inputs, 32 hidden neurons and ten outputs, and answers in float64. The folder gets the report, its
     record as JSON and the recovered network.
     """
     make_folder(out)

@@ -48,17 +48,16 @@ def estimate(
 ) -> int:
     """Estimate what an attack on a network of a given shape costs.
 
-    Queries, time, money, memory and accuracy; nothing is asked and nothing is run. Most rows follow from the settings
-    of the method that `extract` would use; the rest is fitted to measured runs, which come with the package and stand
-    beside the estimate. The range is the largest error that the model makes on measured shapes of such a size when it
-    has not seen them; it says nothing about shapes far from all of them, and the last line says how far this one is.
-    Where nothing was measured there is no number, and exit status 1. Measured networks have random weights; trained
-    ones may need another attempt.
+    It asks nothing and runs nothing. Most rows follow from the settings of the method that `extract` would use; the
+    rest is fitted to measured runs, which come with the package and are listed beside the estimate. The range is the
+    largest error of the fit on measured shapes of such a size, seen and unseen. The line "trust" says how far this
+    shape is from all of them. Where nothing was measured there is no number, and exit status 1. Measured networks have
+    random weights; trained ones may need another attempt.
 
-    784-128-1 is a network of 784 inputs, 128 hidden neurons and one output. decimals=3 are rounded answers of a model
-    that computes in float64, float32,decimals=3 those of one that computes in float32, as most served ones do;
-    noise=1e-4 is noise of that part of the output's deviation; labels give the directions that a target looks at, and
-    no copy. Of probabilities (--link softmax) there is no model.
+    784-128-1 has 784 inputs, 128 hidden neurons and one output. decimals=3 is a float64 model that rounds its answers,
+    float32,decimals=3 a float32 model that does, as most served ones are. noise=1e-4 is noise of that part of the
+    output's deviation. labels give the directions that a target looks at, and no copy. Probabilities (--link softmax)
+    have no estimate.
 
     Example: reluctant estimate 784-128-1 --rate 200 --price 0.5
 

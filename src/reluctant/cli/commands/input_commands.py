@@ -64,12 +64,12 @@ def span(
 ) -> int:
     """Find every direction of its input that a target looks at.
 
-    All other directions are invisible to it: what changes along them changes no answer, however much it is. Works for
+    The target is blind to all other directions: a change along them changes no answer, however large it is. Works for
     ReLU networks of any depth from values, and for smooth ones too from labels alone. With k directions of n inputs it
     costs about k·n queries, twice that for all digits, 15·k·n in float32 and 60 to 250·k·n from labels; several outputs
-    make it cheaper. With --domain nothing outside is asked. Random inputs stand for all: a direction that matters on
-    photographs alone is missed unless --inputs has some. The margin says how clear the number of directions is: far
-    below 1 is clear. Exit status 1 if some were missed or nothing changes: what was found is written as
+    make it cheaper. With --domain it asks nothing outside. It asks random inputs: a direction that matters on
+    photographs alone is missed unless --inputs has some. The margin says how clear the number of directions is; far
+    below 1 is clear. Exit status 1 if directions are missing or nothing changes: what was found is written as
     NAME.partial.npz.
 
     Example: reluctant span model.onnx -o span.npz --precision float64
@@ -142,9 +142,9 @@ def flip(
 ) -> int:
     """Find a small change of one input that flips the target's answer.
 
-    Its sign, or the class it chooses. One gradient by questions (as many as there are inputs, and 42 to 67 more), then
-    the first flip along it. The size is given in units of 1/√d of the input's norm, in which a random network flips at
-    about 0.7. With --domain the change stays inside. Exit status 1 if nothing flipped.
+    The answer is the sign of one output, or the class with the largest of several. It measures one gradient (a query
+    for each input, and 42 to 67 more), then takes the first flip along it. Sizes are in units of 1/√d of the input's
+    norm; a random network flips at about 0.7. With --domain the change stays inside. Exit status 1 if nothing flipped.
 
     Example: reluctant flip model.onnx --input x.npy -o flipped.npy --domain 0,1
     """

@@ -60,9 +60,9 @@ def reproduce(
 ) -> int:
     """Run the papers' experiments again and check their claims.
 
-    Each has the claim, what was measured, a table, a picture and checks. All are put on one page, index.html, together
-    with those of earlier runs into the same folder. Exit status 1 if a number is not within the bounds that were asked
-    of it, or an experiment did not run.
+    Each has the claim, the measurement, a table, a picture and checks. One page, index.html, shows all of them, with
+    those of earlier runs into the same folder. Exit status 1 if a number is out of its bounds, or an experiment did not
+    run.
 
     Example: reluctant reproduce all --out figures --jobs 2
 

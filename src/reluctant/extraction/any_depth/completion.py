@@ -28,7 +28,7 @@ from reluctant.extraction.memory import Memory
 from reluctant.extraction.method import StageFailed, check_settings
 from reluctant.geometry import Lines
 from reluctant.geometry.samples import BoolArray, IntArray
-from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles.limits import check_time
 
 __all__ = ["Completion", "check_points", "complete", "mostly_explained", "suspected_points", "undetermined_points"]
@@ -102,7 +102,7 @@ def _climbed(known: KnownLayers, points: FloatArray, rows: FloatArray) -> FloatA
 def _whitening(values: FloatArray) -> FloatArray:
     """A matrix (k, k): directions times it see values (n, k) with unit spread in every direction that has any."""
     _, sizes, directions = np.linalg.svd(values - values.mean(axis=0), full_matrices=False)
-    kept = sizes > np.sqrt(unit_roundoff(np.float64)) * sizes[0]
+    kept = sizes > np.sqrt(DOUBLE.rounding) * sizes[0]
     return np.asarray(directions[kept].T @ (directions[kept] * (sizes[0] / sizes[kept, None])))
 
 

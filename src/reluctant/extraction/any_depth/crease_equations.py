@@ -18,7 +18,7 @@ import scipy.linalg
 
 from reluctant.extraction.any_depth.features import FeaturesAround, KnownLayers
 from reluctant.geometry.samples import BoolArray
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 
 __all__ = ["Crease", "IncomingWeights", "close_from_kinks", "joined_creases", "same_neuron", "solve_crease"]
 
@@ -169,7 +169,7 @@ def close_from_kinks(
     if not 0 < u <= MOST_OPEN:
         return None
     away = known.features(points) - incoming.start
-    away /= np.linalg.norm(away, axis=1, keepdims=True) + np.finfo(float).tiny
+    away /= np.linalg.norm(away, axis=1, keepdims=True) + DOUBLE.tiny
     fixed, free = away @ incoming.weights, away @ incoming.open
     telling = np.flatnonzero(np.linalg.norm(free, axis=1) > DEPENDS_SHARE)[:MOST_KINKS]
     best = _best_agreement(fixed[telling], free[telling], u)

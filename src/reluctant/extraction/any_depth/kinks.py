@@ -18,8 +18,8 @@ from reluctant.extraction.any_depth.features import FeatureSlopes, KnownLayers
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, Lines, Scan, gradients, scan_lines
 from reluctant.geometry.gradients import cross
-from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray
-from reluctant.numerics import FloatArray
+from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.numerics import DOUBLE, FloatArray
 
 __all__ = ["Asker", "CreaseSeen", "KinkStore", "Kinks", "LineScore", "line_score", "passes_kinks", "relative_distance"]
 
@@ -67,7 +67,7 @@ class Asker:
             return CreaseSeen(np.empty(0), np.empty(0, dtype=bool), np.empty(0, dtype=bool))
         crossed = cross(self.ask, points, directions, reach, within, self.noise)
         slopes = np.abs(crossed.before).max(axis=1) + np.abs(crossed.bend).max(axis=1)
-        return CreaseSeen(crossed.position, crossed.critical, slopes * reach <= TOLERANCE * crossed.sd)
+        return CreaseSeen(crossed.position, crossed.critical, slopes * reach <= DOUBLE.in_line * crossed.sd)
 
 
 OUTERMOST = 1.0  # width of an outermost piece, in its distance or the scale
@@ -142,7 +142,7 @@ class KinkStore:
         self.widths = np.concatenate([self.widths, widths])
         pieces = scan.samples.line[scan.pieces.first] == line
         slope, sd = np.abs(scan.pieces.slope[pieces]).max(axis=1), scan.pieces.slope_sd()[pieces]
-        self.constant = np.concatenate([self.constant, slope <= TOLERANCE * sd])
+        self.constant = np.concatenate([self.constant, slope <= DOUBLE.in_line * sd])
         self.ends = np.concatenate([self.ends, (origin + np.outer(edges[[0, -1]], direction))[None]])
         n, m = len(t), scan.creases.jump.shape[1]
         kinks = Kinks(

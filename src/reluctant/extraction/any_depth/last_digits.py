@@ -23,10 +23,9 @@ from reluctant.extraction.method import Certificate
 from reluctant.fitting.least_squares import Linearisation, StepRules, least_squares
 from reluctant.fitting.network_fit import neuron_errors, polish
 from reluctant.geometry import DistanceNoise, gradients
-from reluctant.geometry.creases import SMALLEST_BEND
-from reluctant.geometry.samples import TOLERANCE, IntArray
+from reluctant.geometry.samples import IntArray
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 
 __all__ = ["certify", "polish_to_all", "refine_first_weights"]
@@ -59,7 +58,7 @@ def polish_to_all(
         off = float(now.max())
         best, least = (polished, off) if off < at.off else (at.best, at.off)
         worst = np.argsort(-now)[: int(ADDED_ROWS * network.parameters)]
-        worst = worst[now[worst] > TOLERANCE]  # also of a fit that ran away: these rows hold it
+        worst = worst[now[worst] > DOUBLE.in_line]  # also of a fit that ran away: these rows hold it
         more = np.concatenate([at.rows, every_row[worst]]), np.concatenate([at.answers, every_answer[worst]])
         return _Covered(best, least, *more, all_explained=not len(worst)), off
 
@@ -152,6 +151,6 @@ def certify(network: ReLUNetwork, known: KnownLayers, rows: FloatArray, asker: A
     own = [np.arange(width) < len(layer) for width, layer in zip(network.widths[1:-1], known.layers, strict=True)]
     seen = np.concatenate(own)
     piece = asker.spacing * asker.scale
-    resolution = SMALLEST_BEND * float(asker.noise.at(np.array([asker.scale]))[0]) / piece
+    resolution = DOUBLE.bend * float(asker.noise.at(np.array([asker.scale]))[0]) / piece
     errors = neuron_errors(network, rows, asker.noise)
     return Certificate(errors[seen], resolution, CHECK_DISTANCES[-1] * asker.scale, sums=int((~seen).sum()))

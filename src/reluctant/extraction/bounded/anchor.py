@@ -17,7 +17,7 @@ from reluctant.extraction.bounded.rays import Factors
 from reluctant.extraction.method import check_settings
 from reluctant.geometry import DistanceNoise, Gradients, gradients
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.links import lost_digits
 
@@ -174,10 +174,6 @@ class BoundedTarget:
         return np.asarray(lost_digits(answers, self.oracle).max(axis=1))
 
 
-SIGNIFICANT_NEURON = 30.0  # deviations of the noise from which on a neuron is one
-SAME_CREASE = 30.0  # deviations of the noise within which two hyperplanes are one
-
-
 @dataclass(frozen=True)
 class AnchorModel:
     """f(x) = value + slope (x - anchor) + Σ outputs_k max(weights_k · (x - feet_k), 0).
@@ -258,7 +254,7 @@ class AnchorModel:
     def with_neurons(self, found: Factors, feet: FloatArray) -> AnchorModel:
         """The model with more neurons; those on a crease it has already are added to the neuron there."""
         known = self
-        for i in np.flatnonzero(np.linalg.norm(found.weights, axis=1) > SIGNIFICANT_NEURON * found.weight_sd):
+        for i in np.flatnonzero(np.linalg.norm(found.weights, axis=1) > DOUBLE.in_line * found.weight_sd):
             foot, w, a = feet[i], found.weights[i], found.outputs[:, i]
             same = known._on_the_same_crease(w, foot, found.weight_sd[i])
             if same is None:
@@ -282,7 +278,7 @@ class AnchorModel:
         size = np.linalg.norm(self.weights[which])
         jump = self.outputs[:, which] * size + jump
         total = np.linalg.norm(jump)
-        if total <= SIGNIFICANT_NEURON * sd:
+        if total <= DOUBLE.in_line * sd:
             return self._without(which)
         weights, outputs, sds = self.weights.copy(), self.outputs.copy(), self.sd.copy()
         weights[which] *= total / size
@@ -308,7 +304,7 @@ class AnchorModel:
         sizes, size = np.linalg.norm(self.weights, axis=1), np.linalg.norm(w)
         angle = np.linalg.norm(self.weights / sizes[:, None] - w / size, axis=1)
         distance = np.abs(self.values(foot[None])[0]) / sizes
-        blur = SAME_CREASE * np.sqrt(len(w)) * (self.sd / sizes + sd / size)
+        blur = DOUBLE.in_line * np.sqrt(len(w)) * (self.sd / sizes + sd / size)
         reach = np.linalg.norm(self.feet - foot, axis=1) + np.linalg.norm(foot - self.anchor)
         best = int(np.argmin(angle))
         return best if angle[best] < blur[best] and distance[best] < blur[best] * reach[best] else None

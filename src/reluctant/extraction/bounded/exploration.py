@@ -23,9 +23,9 @@ from reluctant.extraction.bounded.anchor import (
 from reluctant.extraction.bounded.rays import BEFORE, CreaseGroup, Factors, Ray, factorise, plan_groups
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import Gradients, Lines, scan_lines
-from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray
+from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 
 __all__ = ["explore", "neurons_on_a_ray", "new_creases"]
 
@@ -60,7 +60,7 @@ def _fits_bends(factors: Factors, ray: Ray) -> BoolArray:
     """True for neurons whose weights along the ray are the bends that were seen there."""
     bend, bend_sd = np.linalg.norm(ray.jump, axis=1)[factors.creases], ray.jump_sd[factors.creases]
     off = np.abs(bend - factors.weights @ ray.direction)
-    return off <= TOLERANCE * (np.hypot(factors.weight_sd, bend_sd) + factors.output_sd * bend)
+    return off <= DOUBLE.in_line * (np.hypot(factors.weight_sd, bend_sd) + factors.output_sd * bend)
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,9 @@ class _PointBatch:
 
     def loud(self, known: AnchorModel, leniency: float) -> IntArray:
         """Points where target and model differ by more than noise."""
-        return np.flatnonzero(self.off(known) > leniency * TOLERANCE * np.hypot(self.noise, known.error(self.rows)))
+        return np.flatnonzero(
+            self.off(known) > leniency * DOUBLE.in_line * np.hypot(self.noise, known.error(self.rows))
+        )
 
     def learn(self, known: AnchorModel, point: FloatArray, gate: float) -> AnchorModel:
         """Neurons on the ray through a point, as far as the domain goes."""

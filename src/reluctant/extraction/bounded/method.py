@@ -18,11 +18,10 @@ from reluctant.extraction.memory import remember
 from reluctant.extraction.method import Candidate, Certificate, StageFailed
 from reluctant.fitting.network_fit import MOST_PARAMETERS, polish
 from reluctant.geometry import DistanceNoise, Lines, scan_lines
-from reluctant.geometry.creases import SMALLEST_BEND
 from reluctant.geometry.gradients import cross
 from reluctant.geometry.samples import answer_roundings
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 
 __all__ = ["check_straight", "recover_inside"]
@@ -54,7 +53,7 @@ def recover_inside(
     if 0 < parameters <= MOST_PARAMETERS:
         rows, answers = memory.everything()
         network = polish(network, rows, answers, noise, lost=inside.lost(rows, answers))
-    resolution = SMALLEST_BEND * float(np.median(known.sd)) if known.neurons else 0.0
+    resolution = DOUBLE.bend * float(np.median(known.sd)) if known.neurons else 0.0
     return Candidate(network, certificate=Certificate(known.sd, resolution, radius=np.inf))
 
 

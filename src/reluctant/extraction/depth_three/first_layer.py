@@ -24,8 +24,8 @@ from reluctant.extraction.depth_three.rows import (
 )
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, gradients
-from reluctant.geometry.samples import TOLERANCE, IntArray
-from reluctant.numerics import FloatArray
+from reluctant.geometry.samples import IntArray
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 
 __all__ = [
@@ -105,7 +105,7 @@ def _widest_group(
         moves = GROUP_ROOM * reach * np.concatenate([np.zeros((1, len(point))), normals, -normals])
         answers = oracle.query(planes.frame.points(point + moves))
         ahead, behind = np.split(answers[1:], 2)
-        if np.abs(ahead + behind - 2 * answers[0]).max() > 2 * TOLERANCE * sd:
+        if np.abs(ahead + behind - 2 * answers[0]).max() > 2 * DOUBLE.in_line * sd:
             continue
         slopes = (ahead - behind) / (2 * GROUP_ROOM * reach)  # (r, m): along each normal
         combinations = np.asarray(np.linalg.solve(normals @ normals.T, slopes).T)

@@ -20,7 +20,7 @@ from reluctant.geometry import DistanceNoise, Frame, Lines, gradients
 from reluctant.geometry.gradients import cross
 from reluctant.geometry.row_space import orthogonal_moves, value_changes
 from reluctant.geometry.samples import BoolArray, IntArray
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 
 __all__ = [
@@ -102,7 +102,7 @@ class FramedHyperplanes:
         _, sizes, right = np.linalg.svd(jumps, full_matrices=False)
         noise = np.hypot(*self.slope_sd[sides].T) * np.sqrt(k)
         second = sizes[:, 1] if sizes.shape[1] > 1 else 0.0  # at one crease all outputs jump along one normal
-        errors = np.maximum(noise, second) / np.maximum(sizes[:, 0], np.finfo(float).tiny)
+        errors = np.maximum(noise, second) / np.maximum(sizes[:, 0], DOUBLE.tiny)
         normals = right[:, 0]
         return replace(self, normals=normals, offsets=-(normals * on).sum(axis=1), errors=errors, sides=sides, on=on)
 
@@ -153,7 +153,7 @@ def side_sizes(planes: FramedHyperplanes) -> FloatArray:
 def sign_margins(planes: FramedHyperplanes) -> FloatArray:
     """How clear each sign is: part on the inactive side over that on the other."""
     sizes = side_sizes(planes)
-    return np.asarray(sizes.min(axis=1) / np.maximum(sizes.max(axis=1), np.finfo(float).tiny))
+    return np.asarray(sizes.min(axis=1) / np.maximum(sizes.max(axis=1), DOUBLE.tiny))
 
 
 def orient_hyperplanes(planes: FramedHyperplanes) -> tuple[FramedHyperplanes, FloatArray]:

@@ -18,8 +18,8 @@ from reluctant.extraction.depth_three.hyperplanes import FramedHyperplanes
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, Frame, Gradients, gradients
 from reluctant.geometry.gradients import cross
-from reluctant.geometry.samples import NOISE_SAFETY, TOLERANCE, BoolArray, IntArray
-from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 
 __all__ = [
@@ -70,7 +70,7 @@ def _on_hyperplane(normals: FloatArray, offsets: FloatArray, j: int, active: Boo
 
 def _nearest_point(rows: FloatArray, least: FloatArray) -> FloatArray:
     """The shortest y with rows @ y ≥ least (Lawson and Hanson's least distance programming)."""
-    size = max(float(np.abs(least).max()), np.finfo(float).tiny)
+    size = max(float(np.abs(least).max()), DOUBLE.tiny)
     columns = np.vstack([rows.T, least[None] / size])
     target = np.append(np.zeros(rows.shape[1]), 1.0)
     most = int(NNLS_STEPS * columns.shape[1])
@@ -212,7 +212,7 @@ ALONE_PLACES = np.array([0.5, 1.0, 1.5])  # of the reach: in between there is no
 ROW_STEP = 0.06  # of a gradient, in reaches: a coordinate weighs about 1/√k, and five times that is rare
 SHORTER_STEP = 0.3  # of that, where others are on and so more creases around
 BEND_NOISE = np.sqrt(6.0)  # of a second difference, in deviations of an answer
-SEEN_ALONE = 1e3 * TOLERANCE  # change over a reach, in deviations, of a neuron that is seen
+SEEN_ALONE = 1e3 * DOUBLE.in_line  # change over a reach, in deviations, of a neuron that is seen
 WELL_SEEN = 1e12  # and of one for which nothing better is looked for
 MORE_VIEWS = 5  # of a neuron that is seen neither alone nor well with others
 CHEAP_SUBSPACE = 0.5  # of the inputs: dimensions of a subspace in which gradients save something
@@ -278,11 +278,11 @@ def _seen_alone(
     sd = noise.at(np.linalg.norm(rows, axis=1).reshape(count, n, len(ALONE_PLACES)).max(axis=2))
     bend = np.abs(answers[:, :, 0] - 2 * answers[:, :, 1] + answers[:, :, 2]).max(axis=2)
     change = np.abs(answers[:, :, 2] - answers[:, :, 0]).max(axis=2)
-    rounding = unit_roundoff(np.float64) * np.abs(answers).max(axis=(2, 3))
+    rounding = DOUBLE.rounding * np.abs(answers).max(axis=(2, 3))
     shown = np.minimum(
-        sd, NOISE_SAFETY * np.maximum(bend / BEND_NOISE, rounding)
+        sd, DOUBLE.safety * np.maximum(bend / BEND_NOISE, rounding)
     )  # few are active: less than most answers
-    digits = np.where((bend <= TOLERANCE * sd) & (change > SEEN_ALONE * sd), change / shown, 0.0)
+    digits = np.where((bend <= DOUBLE.in_line * sd) & (change > SEEN_ALONE * sd), change / shown, 0.0)
     best = np.argmax(digits, axis=0)
     points = starts[best, each] + reach[best, each, None] * planes.normals
     return points, reach[best, each], digits[best, each]

@@ -18,9 +18,9 @@ import numpy as np
 
 from reluctant.arrays import Arrays
 from reluctant.geometry import DistanceNoise, FramedNetwork, Lines, Scan, scan_lines
-from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray
+from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.moves import Fans
 
@@ -113,10 +113,10 @@ class _Place:
     def fits(self, scan: Scan, order: IntArray, line: int, distance: float) -> bool:
         """Whether these creases of a short line can be those of the neurons: each its bend, and all what they give."""
         jump, sd = scan.creases.jump[order, 0], scan.creases.jump_sd[order]
-        if np.any(np.abs(jump - self.outputs * self.slopes) > TOLERANCE * np.hypot(sd, self.slope_sd)):
+        if np.any(np.abs(jump - self.outputs * self.slopes) > DOUBLE.in_line * np.hypot(sd, self.slope_sd)):
             return False
         found = -(jump * self.moved(scan, order)).sum() / distance
-        return bool(abs(found - self.together[1 + line]) < TOLERANCE * self.together_sd)
+        return bool(abs(found - self.together[1 + line]) < DOUBLE.in_line * self.together_sd)
 
     def moved(self, scan: Scan, order: IntArray) -> FloatArray:
         """How far these creases of a short line are from where they meet the line itself, along it."""
@@ -380,9 +380,9 @@ def _measured_from_sides(
     weights = a[0, views.neurons][:, None] * (found[:n] - found[n:] - (others * a[0]) @ g)
     sd = 2 * noise.at(np.linalg.norm(frame.points(views.on), axis=1)) / steps
     sd = np.hypot(sd, np.linalg.norm(others * known.weight_sd, axis=1))
-    surer = np.abs(weights - own).max(axis=1) < TOLERANCE * np.hypot(known.weight_sd[views.neurons], sd)
+    surer = np.abs(weights - own).max(axis=1) < DOUBLE.in_line * np.hypot(known.weight_sd[views.neurons], sd)
     along = np.abs(((weights - own) * known.lines[views.neurons]).sum(axis=1))
-    surer &= along < TOLERANCE * np.hypot(known.along_sd[views.neurons], sd)
+    surer &= along < DOUBLE.in_line * np.hypot(known.along_sd[views.neurons], sd)
     surer &= sd < known.weight_sd[views.neurons]
     neurons = views.neurons[surer]
     return with_new_weights(known, neurons, weights[surer], sd[surer])

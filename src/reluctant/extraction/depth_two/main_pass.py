@@ -20,8 +20,8 @@ from reluctant.extraction.depth_two.base_points import BasePoints
 from reluctant.extraction.depth_two.line import CROWD
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, FramedNetwork
-from reluctant.geometry.samples import TOLERANCE, BoolArray, IntArray
-from reluctant.numerics import FloatArray
+from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.moves import Fans
 
@@ -142,7 +142,7 @@ class _Pass:
         expected = self.arrays.get(mixed @ self.gradients[:, 0, self.arrays.put(columns)])
         expected_sd = self.arrays.get(self.arrays.xp.linalg.norm(mixed / self.arrays.put(steps / self.noise), axis=1))
         sd = np.hypot(self.by_distance.at(np.linalg.norm(points, axis=1)) / long, expected_sd)
-        surprised = np.abs(found - expected).max(axis=1) > TOLERANCE * sd
+        surprised = np.abs(found - expected).max(axis=1) > DOUBLE.in_line * sd
         if surprised.any():
             reason = "points that what is known does not explain"
             raise StageFailed(WITNESS_CHECK, reason, number=int(surprised.sum()), limit=0, partial=self.known)

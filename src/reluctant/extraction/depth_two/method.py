@@ -25,10 +25,9 @@ from reluctant.extraction.memory import Memory, remember
 from reluctant.extraction.method import Candidate, Certificate, Keep, Method, StageFailed, check_settings
 from reluctant.fitting.network_fit import polish
 from reluctant.geometry import DistanceNoise, FramedNetwork
-from reluctant.geometry.creases import SMALLEST_BEND
 from reluctant.geometry.lines import FAR_END
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 
 __all__ = ["DepthTwo", "directions_worth"]
@@ -186,5 +185,5 @@ def _check_random_inputs(network: ReLUNetwork, memory: Memory, largest: float) -
 
 
 def _certificate(on_line: FramedNetwork, weight_errors: FloatArray, dim: int) -> Certificate:
-    resolution = SMALLEST_BEND * float(np.median(on_line.weight_sd))
+    resolution = DOUBLE.bend * float(np.median(on_line.weight_sd))
     return Certificate(weight_errors, resolution, FAR_END * float(np.sqrt(dim)))

@@ -15,9 +15,9 @@ from reluctant.extraction.depth_two.line import Regions
 from reluctant.extraction.linear import design_matrix, solve_weighted
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, FramedNetwork
-from reluctant.geometry.samples import TOLERANCE, IntArray
+from reluctant.geometry.samples import IntArray
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.moves import Fans
 
@@ -117,7 +117,7 @@ def _region_gradients(
         answers = oracle.query_moves(moves).reshape(len(todo), k + 1, m)
         solved = np.einsum("ck,nkm->ncm", to_gradient, answers)
         gradients[todo] = np.swapaxes(solved[:, 1:] / steps[todo, None, None], 1, 2)
-        crossed = np.abs(solved[:, 0] - regions.value[todo]).max(axis=1) > TOLERANCE * 2 * sd[todo]
+        crossed = np.abs(solved[:, 0] - regions.value[todo]).max(axis=1) > DOUBLE.in_line * 2 * sd[todo]
         todo = todo[crossed]
         if not len(todo):
             return gradients, steps

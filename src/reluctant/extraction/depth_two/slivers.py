@@ -15,9 +15,8 @@ import numpy as np
 from reluctant.extraction.depth_two.main_pass import BaseGradients
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise
-from reluctant.geometry.samples import TOLERANCE
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 
 __all__ = ["check_digits", "close_pairs", "refine_slivers"]
@@ -117,7 +116,9 @@ def _refined(
         moved = _moved(network, sliver, *_fit(network, sliver, rows, half, answers, reach))
         left, depth = np.abs(answers - moved(rows)).max(), np.median(np.abs(half)) * sliver.length(network)
         sd = float(noise.at(np.linalg.norm(rows, axis=1)).max())
-        if left > max(UNEXPLAINED * depth, TOLERANCE * sd, UNSEEN * answers.std()):  # a point fell out of the sliver
+        if left > max(
+            UNEXPLAINED * depth, DOUBLE.in_line * sd, UNSEEN * answers.std()
+        ):  # a point fell out of the sliver
             reach /= SHORTER
             continue
         network, error = moved, AMPLIFIED * max(left, sd) / reach

@@ -19,7 +19,7 @@ from reluctant.extraction.few_digits.extension import Extension
 from reluctant.extraction.few_digits.subspace_fit import Points
 from reluctant.geometry.samples import IntArray
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 
 __all__ = [
     "AnyFloats",
@@ -114,9 +114,6 @@ class Layout:
         return ReLUNetwork([w + hidden[:, :k], a + outputs.T], [b + hidden[:, k], c + affine[k]], skip)
 
 
-TINY = float(np.finfo(np.float64).tiny)
-
-
 def core_features(values: AnyFloats, with_ones: AnyFloats, weight: FloatArray) -> FloatArray:
     """Weighted columns of the core: active neurons times each coordinate and one, neurons, coordinates and one."""
     n, weight = len(values), weight[:, None]
@@ -193,7 +190,7 @@ class Arrow:
 
     def inverse(self, damping: float) -> ArrowInverse:
         """Solve by eliminating the directions, each diagonal entry enlarged by this part."""
-        scale = 1 / np.sqrt(np.maximum(np.diagonal(self.blocks, axis1=1, axis2=2), TINY))
+        scale = 1 / np.sqrt(np.maximum(np.diagonal(self.blocks, axis1=1, axis2=2), DOUBLE.tiny))
         blocks = self.blocks * scale[:, :, None] * scale[:, None, :]
         q = self.blocks.shape[1]
         blocks[:, np.arange(q), np.arange(q)] = 1 + damping
@@ -202,7 +199,7 @@ class Arrow:
         if self.couplings is not None:
             for inverse, coupling in zip(inverses, self.couplings, strict=True):
                 core -= coupling.T @ (inverse @ coupling)
-        core_scale = 1 / np.sqrt(np.maximum(np.diag(core), TINY))
+        core_scale = 1 / np.sqrt(np.maximum(np.diag(core), DOUBLE.tiny))
         core = (core + core.T) / 2 * (core_scale[:, None] * core_scale)
         core[np.diag_indices_from(core)] = 1 + damping
         factor = scipy.linalg.cho_factor(core, lower=True, overwrite_a=True, check_finite=False)

@@ -20,7 +20,7 @@ from reluctant.extraction.method import StageFailed
 from reluctant.geometry import Frame, FramedNetwork
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 
 __all__ = ["Extension", "StepBases", "choose_bases", "extend", "starting_points"]
 
@@ -87,7 +87,6 @@ SHORT_STEPS, MIDDLE_STEPS, ALL_STEPS = 1, 2, 9  # of Gauss–Newton, with short,
 RIDGE = 1e-10  # of columns of norm one
 ENOUGH_SQUARES = 0.999  # of the sum of squares: a step that leaves more is the last
 LARGEST_DIRECTION_CHI = 3.0
-TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -277,7 +276,7 @@ def _solve_directions(
     normal[:, h:, :h] = np.swapaxes(normal[:, :h, h:], 1, 2)
     normal[:, h + np.arange(m), h + np.arange(m)] = (affine**2).sum(axis=1)[:, None]
     wanted = np.concatenate([((across @ left) * a.T).sum(axis=2), (affine[:, None, :] @ left)[:, 0]], axis=1)
-    scale = 1 / np.sqrt(np.maximum(np.diagonal(normal, axis1=1, axis2=2), TINY))
+    scale = 1 / np.sqrt(np.maximum(np.diagonal(normal, axis1=1, axis2=2), DOUBLE.tiny))
     normal *= scale[:, :, None] * scale[:, None, :]
     normal[:, np.arange(h + m), np.arange(h + m)] = 1 + RIDGE
     return np.asarray(scale * np.linalg.solve(normal, (scale * wanted)[:, :, None])[:, :, 0])

@@ -19,7 +19,7 @@ import scipy.sparse
 
 from reluctant.fitting.least_squares import Damping, Linearisation, StepRules, least_squares
 from reluctant.geometry.samples import BoolArray, IntArray
-from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
 
 __all__ = [
     "LineData",
@@ -37,10 +37,8 @@ STEP_TRIES = 6  # of one step, each with ten times the damping
 FIRST_DAMPING, LEAST_DAMPING = 1e-3, 1e-12  # of the diagonal
 REFUSED_DAMPING = 1e-6
 ENOUGH_GAIN = 1e-3  # gain of a step, in squares of the noise, below which no other follows
-CLOSEST_KNOTS = 16.0  # roundings of a position, between two knots
 LONGEST_MOVE = 0.4  # of the distance to the next knot
 KNOT_RIDGE = 1e-12  # of the diagonal: knots without samples stay determined
-TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ def _gained_little(before: float, after: float) -> bool:
 
 def _apart(knots: FloatArray) -> BoolArray:
     """Whether each knot but the last (n - 1,) is told from the next by more than rounding."""
-    closest = CLOSEST_KNOTS * unit_roundoff(np.float64) * np.maximum(np.abs(knots[1:]), np.abs(knots[:-1]))
+    closest = DOUBLE.spacing * np.maximum(np.abs(knots[1:]), np.abs(knots[:-1]))
     return np.asarray(np.diff(knots) > closest)
 
 
@@ -112,7 +110,7 @@ def _fit_values(knots: FloatArray, data: LineData) -> Spline:
     banded = np.zeros((2, n))
     banded[0, 1:] = sums.both
     banded[1] = np.append(sums.left, 0) + np.append(0, sums.right)
-    banded[1] = banded[1] * (1 + KNOT_RIDGE) + TINY
+    banded[1] = banded[1] * (1 + KNOT_RIDGE) + DOUBLE.tiny
     wanted = np.zeros((n, data.f.shape[1]))
     weighted = data.f * data.weight[:, None]
     wanted[:-1] += sums.to_left @ weighted
@@ -195,7 +193,7 @@ def _solve_block_tridiagonal(diagonal: FloatArray, above: FloatArray, wanted: Fl
     banded[2 * b - 1 + row - column, starts + column] = diagonal[:, row, column]
     row, column = (index.reshape(-1) for index in np.indices((b, b)))
     banded[b - 1 + row - column, starts[1:] + column] = above[:, row, column]
-    banded[-1] = banded[-1] * (1 + damping) + TINY
+    banded[-1] = banded[-1] * (1 + damping) + DOUBLE.tiny
     solved = scipy.linalg.solveh_banded(banded, wanted.reshape(-1), check_finite=False)
     return np.asarray(solved).reshape(n, b)
 
@@ -236,7 +234,7 @@ def _is_straight(data: LineData, first: int, last: int) -> bool:
 def _around_a_line(t: FloatArray, f: FloatArray, weight: FloatArray) -> FloatArray:
     square = weight**2
     t, f = t - square @ t / square.sum(), f - square @ f / square.sum()
-    slope = (square * t) @ f / max((square * t * t).sum(), np.finfo(np.float64).tiny)
+    slope = (square * t) @ f / max((square * t * t).sum(), DOUBLE.tiny)
     return np.asarray((f - t[:, None] * slope) * weight[:, None])
 
 
@@ -305,7 +303,7 @@ def _roughness(residual: FloatArray, first: int, last: int) -> float:
 
 def _best_hinge(t: FloatArray, residual: FloatArray, weight: FloatArray) -> tuple[float, float]:
     """How many squares the best hinge explains besides a straight line, and where it is."""
-    middle, size = t.mean(), max(np.ptp(t), np.finfo(np.float64).tiny)
+    middle, size = t.mean(), max(np.ptp(t), DOUBLE.tiny)
     x = (t - middle) / size
     places = np.concatenate([x[1:-1], (x[2:-1] + x[1:-2]) / 2])
     places = places[:: 1 + len(places) // MOST_HINGES]
@@ -338,7 +336,7 @@ def only_clear_knots(spline: Spline, data: LineData, residual: FloatArray) -> Fl
 def _slope_deviations(spline: Spline, data: LineData) -> FloatArray:
     """Standard error of the slope of each piece, from its own samples."""
     piece, pieces = locate(spline.knots, data.t)[0], len(spline.knots) - 1
-    square, tiny = data.weight**2, np.finfo(np.float64).tiny
+    square, tiny = data.weight**2, DOUBLE.tiny
     middle = np.bincount(piece, square * data.t, pieces) / np.maximum(np.bincount(piece, square, pieces), tiny)
     spread = np.bincount(piece, square * (data.t - middle[piece]) ** 2, pieces)
     return 1 / np.sqrt(np.maximum(spread, tiny))
@@ -351,7 +349,7 @@ def samples_wanted(spline: Spline, data: LineData, sd: FloatArray, size: float, 
     """
     inner, gaps = spline.knots[1:-1], np.diff(spline.knots)
     reach = size + np.abs(inner)
-    bends = np.maximum(np.linalg.norm(spline.bends, axis=1), np.finfo(np.float64).tiny)
+    bends = np.maximum(np.linalg.norm(spline.bends, axis=1), DOUBLE.tiny)
     least = np.maximum(NARROWEST_OCTAVE * sd / bends, INPUT_STEPS * unit_roundoff(np.float32) * reach)
     found = []
     for side, gap in ((-1, gaps[:-1]), (1, gaps[1:])):

@@ -19,7 +19,7 @@ import scipy.linalg
 from reluctant.fitting.least_squares import Damping, Linearisation, StepRules, least_squares
 from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 
 __all__ = [
     "COLUMN_RANK",
@@ -42,7 +42,6 @@ HUBER = 5.0  # usual misfits, from which on a point counts less
 PATIENT, SETTLED_GAIN, SETTLED_DAMPING = 12, 3e-3, 1e-8
 MOST_DEVIATIONS = 20.0  # deviations that a point counts at most, where neurons are judged
 COLUMN_RANK = 1e-11  # of a column of norm one: below, a neuron is not told from the others
-TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,7 @@ def _step_equations(network: ReLUNetwork, points: Points) -> Callable[[float], F
     (w, a), n = network.weights, len(points)
     h, k = w.shape
     with_ones = np.column_stack([points.y, np.ones(n)]) * points.weight[:, None]
-    units = np.maximum(np.linalg.norm(with_ones, axis=0), TINY)
+    units = np.maximum(np.linalg.norm(with_ones, axis=0), DOUBLE.tiny)
     active = network.preactivations(points.y)[0] > 0
     jacobian = (active[:, :, None] * (with_ones / units)[:, None, :]).reshape(n, h * (k + 1))
     q = np.linalg.qr(linear_columns(network, points)[0])[0]
@@ -144,7 +143,7 @@ def _step_equations(network: ReLUNetwork, points: Points) -> Callable[[float], F
     neurons = np.repeat(np.arange(h), k + 1)
     normal = (jacobian.T @ jacobian) * (a.T @ a)[np.ix_(neurons, neurons)]
     gradient = ((jacobian.T @ residual) * a.T[neurons]).sum(axis=1)
-    scale = 1 / np.sqrt(np.maximum(np.diag(normal), TINY))
+    scale = 1 / np.sqrt(np.maximum(np.diag(normal), DOUBLE.tiny))
     normal *= scale[:, None] * scale
 
     def solve(damping: float) -> FloatArray:
@@ -191,7 +190,7 @@ def _unit_normals(w: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]
 def _norm_in_weights(network: ReLUNetwork) -> ReLUNetwork:
     """The same function with output weights of norm one."""
     (w, a), (b, c) = network.weights, network.biases
-    sizes = np.maximum(np.linalg.norm(a, axis=0), TINY)
+    sizes = np.maximum(np.linalg.norm(a, axis=0), DOUBLE.tiny)
     return ReLUNetwork([w * sizes[:, None], a / sizes], [b * sizes, c], network.skip)
 
 
@@ -287,7 +286,7 @@ def _with_best_hinge(
 def _new_columns(normals: FloatArray, offsets: FloatArray, points: Points, known: FloatArray) -> FloatArray:
     """What hinges (n, candidates) have besides the known columns, of norm one; zero where that is nothing."""
     hinges = np.maximum(points.y @ normals.T + offsets, 0) * points.weight[:, None]
-    hinges /= np.maximum(np.linalg.norm(hinges, axis=0), TINY)
+    hinges /= np.maximum(np.linalg.norm(hinges, axis=0), DOUBLE.tiny)
     hinges -= known @ (known.T @ hinges)
     left = np.linalg.norm(hinges, axis=0)
     return np.asarray(np.where(left > FLAT_HINGE, hinges / np.maximum(left, FLAT_HINGE), 0))

@@ -19,10 +19,9 @@ from reluctant.extraction.depth_two.assembly import refit_biases
 from reluctant.extraction.method import Candidate, StageFailed, lifted
 from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise, Frame
-from reluctant.geometry.samples import NOISE_SAFETY
 from reluctant.interface.digits import rounding_noise
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting, Oracle, Wrapper
 from reluctant.verification.precision import Precision
 
@@ -199,7 +198,7 @@ def choose_distance(near: View, rng: np.random.Generator) -> Distance:
         far = float(short_line_noise(plain, FARTHEST_LOOK, rng).mean())
         spread = float(near.ask(rng.standard_normal((SPREAD_ROWS, near.dim)))[1].std(axis=0).mean())
     noise = near.noise.near
-    rounding = unit_roundoff(np.float64) * max(spread, noise)
+    rounding = DOUBLE.rounding * max(spread, noise)
     if rounding == 0:
         raise StageFailed("noise", "answers that never differ", number=0.0, limit=0.0)
     if far <= GROWN_NOISE * noise:
@@ -253,8 +252,10 @@ def _noise_from(oracle: Counting, scale: float, rng: np.random.Generator) -> Dis
     view = View(oracle, scale, np.ones(oracle.outputs), DistanceNoise(0.0, 0.0), rounded=False)
     with oracle.stage("noise"):
         near, far = (float(short_line_noise(view, distance, rng).max()) for distance in (1.0, EXACT_FAR_OUT))
-    least = unit_roundoff(np.float64)
-    return DistanceNoise(NOISE_SAFETY * max(near, least), NOISE_SAFETY * max(far / (EXACT_FAR_OUT * view.size), least))
+    least = DOUBLE.rounding
+    return DistanceNoise(
+        DOUBLE.safety * max(near, least), DOUBLE.safety * max(far / (EXACT_FAR_OUT * view.size), least)
+    )
 
 
 def brought_near(network: ReLUNetwork, scale: float) -> ReLUNetwork:

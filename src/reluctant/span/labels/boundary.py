@@ -17,7 +17,7 @@ import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.geometry.samples import BoolArray
-from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
 from reluctant.oracles import Counting, Facts, Kind, Oracle, Wrapper
 from reluctant.span.first_look import WITHIN_BOUNDS, Inputs
 
@@ -201,7 +201,6 @@ class LabelField:
 
 
 LABEL_BLOCKS = ((64, 1.0), (448, 1.0), (512, 10.0), (1024, 1.0), (2048, 1.0))  # rows, scale: until labels differ
-TINY_LENGTH = float(np.finfo(np.float64).tiny)
 FAR_CROSSING = 64.0  # steps away that a turned line may cross
 
 
@@ -305,7 +304,7 @@ class Boundary:
         inside = (self.along @ basis.T) @ basis if len(basis) else self.along
         length = np.linalg.norm(inside, axis=1, keepdims=True)
         turned, found = self.turned(
-            field, np.where(length > 0, inside / np.maximum(length, TINY_LENGTH), self.along), scale, tol
+            field, np.where(length > 0, inside / np.maximum(length, DOUBLE.tiny), self.along), scale, tol
         )
         if found.all():
             return turned, found
