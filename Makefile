@@ -12,7 +12,7 @@ export OMP_NUM_THREADS ?= 1
 
 help:
 	@echo "make demo       install what the demo needs, run it, say where the report is"
-	@echo "make test       install what the tests need, check the code, run the tests"
+	@echo "make test       install what the tests need, check the code, run the tests, print the coverage of the engine"
 	@echo "make test-slow  the long numerical sweeps"
 	@echo "make frozen     compare what every verb finds with the kept facts"
 	@echo "make test-servers  a model extracted through the real MLServer and KServe"
@@ -33,7 +33,7 @@ demo: $(VENV)/.demo-installed
 	$(BIN)/reluctant demo
 
 test: check
-	$(BIN)/python -m pytest -q -n 2 -rs
+	$(BIN)/python -m pytest -q -n 2 -rs --cov
 
 test-slow: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -q -n 2 -m slow
@@ -67,4 +67,4 @@ docs: $(VENV)/.docs-installed
 	$(BIN)/mkdocs build --strict --quiet
 
 clean:
-	rm -rf $(VENV) $(SERVERS) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(SERVERS) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+CLUSTER_FILES = ("dask", "engine", "test_reproduction", "test_doc_examples")  # parts of their names
 DEFAULT_SEEDS = (0,)
 ALL_SEEDS = range(100)
 
@@ -27,7 +28,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class OneCluster(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            return "cluster" if any(word in file for word in ("dask", "engine")) else file
+            return "cluster" if any(word in file for word in CLUSTER_FILES) else file
 
     return OneCluster(config, log)
 

@@ -271,9 +271,7 @@ def test_a_signal_ends_it_with_a_report(sent, status, main, folder):
     states = [step["state"] for step in record["steps"]]
     stopped = states.index("stopped")
     assert set(states[stopped + 1 :]) == {"not begun"}
-    assert (
-        stop_sentence(AuditRecord.load(folder / "audit.json")) in out.splitlines()[-2]
-    )  # before the report
+    assert stop_sentence(AuditRecord.load(folder / "audit.json")) in out.splitlines()[-2]  # before the report
     assert f"audit {stopped + 1}/13: " in err
     assert f"audit {stopped + 2}/13: " not in err  # nothing is announced that is not begun
     assert (folder / "report.html").is_file()

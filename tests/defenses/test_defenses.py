@@ -10,6 +10,7 @@ import pytest
 
 import reluctant as rl
 from reluctant.defenses import DEFENSES
+from reluctant.defenses.registry import FEWER_DIGITS, defense_words, split_last_defenses
 from reluctant.errors import InvalidAnswer, InvalidInput, TargetRefused
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Kind, NetworkOracle, Oracle
@@ -255,3 +256,25 @@ def test_coarse_rounding_costs_labels() -> None:
 def test_labels_cannot_be_compared_with_less() -> None:
     with pytest.raises(InvalidInput, match=r"^plain: got labels"):
         rl.honest_cost(defended("labels"), defended("labels"), ROWS)
+
+
+# ---- names
+
+
+def test_the_last_of_a_row_of_defenses() -> None:
+    row = ("softmax", "decimals=3", "noise=0.1,fixed", "decimals=2", "float32")
+    assert split_last_defenses(row, FEWER_DIGITS) == (row[:3], row[3:])
+    assert split_last_defenses(row, {"softmax"}) == (row, ())
+    assert split_last_defenses((), FEWER_DIGITS) == ((), ())
+
+
+def test_every_defense_has_words_of_its_own() -> None:
+    names = [", ".join(specs) for specs in SPECS.values()]
+    words = [defense_words(name) for name in names]
+    assert len(set(words)) == len(names)
+
+
+def test_words_for_several_and_for_what_is_not_known() -> None:
+    assert defense_words("something=3") == "something=3"
+    assert len({defense_words(name) for name in ("decimals=1", "decimals=2", "float32, decimals=2")}) == 3
+    assert defense_words("softmax, top=1") == defense_words("top=1")

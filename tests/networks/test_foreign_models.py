@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 from reluctant import ReLUNetwork
 
@@ -23,7 +24,7 @@ def test_scikit_learn_weights(hidden, seed):
 
 
 @pytest.mark.filterwarnings("ignore")  # torch's exporter warns of its own past and future
-@pytest.mark.parametrize("dynamo", [False, True], ids=["torchscript", "dynamo"])
+@pytest.mark.parametrize("dynamo", sweep([False, True], fast=[False]), ids=["torchscript", "dynamo"])
 def test_torch_export(dynamo, tmp_path, seed):
     import torch
     from torch import nn

@@ -333,6 +333,7 @@ def test_onnx_of_torchs_own_exporter(tmp_path: Path) -> None:
     batch = torch.export.Dim("batch")
     torch.onnx.export(module, (torch.zeros(2, 6),), path, dynamo=True, verbose=False, dynamic_shapes=({0: batch},))
     assert_double_is_real(lambda precision: open_oracle(path, precision=precision), NETWORK(ROWS), ROWS)
+    np.testing.assert_allclose(ReLUNetwork.load(path)(ROWS), NETWORK(ROWS), rtol=1e-5, atol=1e-5)  # read as float32
 
 
 # ---- torch

@@ -144,3 +144,16 @@ def test_a_method_declares_that_it_reads_few_digits():
 def test_what_is_no_method_is_refused(method):
     with pytest.raises(InvalidInput, match="method"):
         rl.extract(NETWORK, method)
+
+
+@pytest.mark.parametrize(
+    "verb", [rl.extract, rl.learn, rl.recover_span, lambda oracle: rl.flip_sign(oracle, np.ones(4))]
+)
+def test_every_verb_names_a_wrong_link(verb):
+    asked = []
+
+    def odd(x):
+        asked.append(len(x))
+        return (1 + np.tanh(x[:, :1])) / 2 + (0 if len(asked) < 3 else 5)
+
+    assert verb(rl.open_oracle(odd, dim=4, link="sigmoid")).outcome is Outcome.WRONG_LINK

@@ -1,0 +1,51 @@
+"""A limit on processor time ends every method: between two questions, or in a loop that asks nothing for long."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+import reluctant as rl
+from reluctant.oracles.limits import Limit
+from reluctant.results import Outcome
+from reluctant.testing import in_float32, planted
+
+SECONDS, ONE_FACTORISATION = 0.3, 3.0  # no single call of LAPACK is cut
+
+
+@pytest.mark.parametrize(
+    ("verb", "target"),
+    [
+        (lambda oracle: rl.extract(oracle, rl.AnyDepth()), planted((20, 30, 30, 1), 0)),
+        (lambda oracle: rl.extract(oracle), in_float32(planted((30, 40, 1), 0))),
+        (lambda oracle: rl.learn(oracle, eps=1e-9), in_float32(planted((30, 60, 60, 1), 0))),
+    ],
+    ids=["any depth", "few digits", "learn"],
+)
+def test_a_limit_ends_a_run(verb, target):
+    limit = Limit(seconds=SECONDS)
+    oracle = limit.of(rl.open_oracle(target, dim=target.dim if isinstance(target, rl.ReLUNetwork) else 30))
+    start = time.process_time()
+    with limit.running():
+        found = verb(oracle)
+    assert time.process_time() - start < SECONDS + ONE_FACTORISATION
+    assert limit.time_up
+    assert found.outcome is Outcome.OUT_OF_BUDGET
+    assert found.evidence["error"]
+
+
+def test_without_time_nothing_is_asked():
+    limit = Limit(seconds=0.0)
+    oracle = limit.of(rl.open_oracle(planted((6, 4, 1), 0)))
+    with limit.running():
+        ends = [
+            rl.extract(oracle),
+            rl.learn(oracle),
+            rl.recover_span(oracle),
+            rl.recover_span(oracle, labels=True),
+            rl.flip_sign(oracle, np.ones(6)),
+        ]
+    assert [found.outcome for found in ends] == [Outcome.OUT_OF_BUDGET] * 5
+    assert limit.passed == 0
