@@ -229,7 +229,7 @@ def test_a_target_that_computes_exactly_is_recovered(method: rl.DepthTwo) -> Non
 
 
 def test_numbers_that_cannot_be_factorised_are_an_outcome() -> None:
-    class Singular:
+    class Singular(rl.Method):
         def run(self, *stages: object) -> Candidate:
             raise np.linalg.LinAlgError("Singular matrix")
 
@@ -255,7 +255,7 @@ def test_unverified_result_holds_the_network_that_was_verified() -> None:
     whole = rl.ReLUNetwork(true.weights, [bias + 1e-3 for bias in true.biases])
     part = rl.ReLUNetwork([true.weights[0][:1], true.weights[1][:, :1]], [true.biases[0][:1], true.biases[1]])
 
-    class WholeThenPart:
+    class WholeThenPart(rl.Method):
         attempts = 0
 
         def run(self, oracle: object, noise: object, rng: object, keep: Callable[[rl.ReLUNetwork], None]) -> Candidate:

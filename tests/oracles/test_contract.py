@@ -26,7 +26,7 @@ from reluctant.oracles import (
 )
 from reluctant.oracles.links import PlainProbabilities, ProbabilityFormat
 from reluctant.oracles.parallel import Parallel
-from reluctant.oracles.wrappers import Batched, Watched
+from reluctant.oracles.wrappers import Batched, Borrowed, Watched
 from reluctant.testing import planted
 from reluctant.testing.contract import OracleContract
 
@@ -110,6 +110,7 @@ WRAPPERS: dict[str, Maker] = {
     "Retrying": lambda folder: Retrying(network_oracle(folder), 3),
     "Batched": lambda folder: Batched(network_oracle(folder), 2),
     "Parallel": lambda folder: Parallel(network_oracle(folder), connections=3, batch=2),
+    "Borrowed": lambda folder: Borrowed(network_oracle(folder)),
     "Watched": lambda folder: Watched(network_oracle(folder), every=2),
     "Timed": lambda folder: Timed(network_oracle(folder), 60),
     "Selected": lambda folder: Selected(network_oracle(folder), [2, 0]),

@@ -19,7 +19,6 @@ from reluctant.oracles import Counting
 __all__ = ["MANY_NEURONS", "Design", "affine_map", "design_matrix", "normal_solver", "solve_weighted"]
 
 MANY_NEURONS = 600  # from here on a factorisation that looks at every pivot takes a noticeable part of the time
-RIDGE = 1e-12  # of squares of columns of norm one: a column of zeros, a neuron never on, is left alone
 
 
 def design_matrix(active: Array, outputs: FloatArray, arrays: Arrays = HOST) -> Array:
@@ -65,12 +64,13 @@ def solve_weighted(design: Array, weights: FloatArray, arrays: Arrays = HOST) ->
 
 def normal_solver(design: Array, arrays: Arrays = HOST) -> Callable[[Array], Array]:
     """Least squares by the normal equations: quick, and half the digits, so for steps that are taken again."""
+    ridge = 1e-12  # of squares of columns of norm one: a column of zeros, a neuron never on, is left alone
     normal = design.T @ design
     scale = arrays.xp.sqrt(normal.diagonal())
     scale = arrays.xp.where(scale > 0, scale, 1.0)
     normal /= scale[:, None] * scale
     each = arrays.put(np.arange(len(normal)))
-    normal[each, each] += RIDGE
+    normal[each, each] += ridge
     solve = arrays.cholesky_solver(normal)
     return lambda right: solve((design.T @ right) / scale) / scale
 

@@ -28,13 +28,6 @@ from reluctant.oracles.limits import add_time_apart, check_time, time_left
 
 __all__ = ["always_active", "find_turned", "orient"]
 
-CLEAR_CHOICE = 0.1  # distance from 0 or 1 at which a choice is no longer clear
-LP_RATIO = 2.0  # neurons over equations up to which a linear programme is tried
-MOST_LP_NEURONS = 400  # a larger one takes minutes
-MOST_LATTICE_NEURONS = 128  # takes seconds
-SPARE_BITS = 40  # the equations must hold this many more than there are neurons, or chance finds a solution
-BLOCK_SIZES = (0, 20, 30)  # of the reduction, stronger and slower; 0 is LLL alone
-MOST_SECONDS = 20  # of one reduction: on a remainder with too few digits it would go on for ever
 LATTICE_BITS = 30  # of each equation: as many as extraction is sure of
 SKIP_GONE = 1e-8  # of the largest term: what may be left of the skip
 
@@ -93,8 +86,10 @@ def _normal_equations(terms: FloatArray, missing: FloatArray, arrays: Arrays) ->
 
 
 def _linear_programme(terms: FloatArray, missing: FloatArray) -> FloatArray | None:
+    lp_ratio = 2.0  # neurons over equations up to which a linear programme is tried
+    most_lp_neurons = 400  # a larger one takes minutes
     equations, neurons = terms.shape
-    if neurons > min(LP_RATIO * equations, MOST_LP_NEURONS):
+    if neurons > min(lp_ratio * equations, most_lp_neurons):
         return None
     objective = np.random.default_rng(0).standard_normal(neurons)  # any corner will do: the answer is unique
     left = time_left()
@@ -106,8 +101,10 @@ def _linear_programme(terms: FloatArray, missing: FloatArray) -> FloatArray | No
 
 def _lattice(terms: FloatArray, missing: FloatArray) -> FloatArray | None:
     """The 0/1 combination as a short vector of a lattice, found by LLL and BKZ reduction."""
+    most_lattice_neurons = 128  # takes seconds
+    spare_bits = 40  # the equations must hold this many more than there are neurons, or chance finds a solution
     equations, neurons = terms.shape
-    if neurons > min(MOST_LATTICE_NEURONS, LATTICE_BITS * equations - SPARE_BITS):
+    if neurons > min(most_lattice_neurons, LATTICE_BITS * equations - spare_bits):
         return None
     if importlib.util.find_spec("fpylll") is None:
         return None
@@ -141,7 +138,9 @@ def _reduced_apart(basis: list[list[int]], neurons: int) -> FloatArray | None:
     A process of its own reduces the lattice: the host keeps its signal handlers, any thread may call, and a reduction
     that runs out of time ends.
     """
-    job = {"path": sys.path, "basis": basis, "neurons": neurons, "blocks": BLOCK_SIZES, "seconds": MOST_SECONDS}
+    block_sizes = (0, 20, 30)  # of the reduction, stronger and slower; 0 is LLL alone
+    most_seconds = 20  # of one reduction: on a remainder with too few digits it would go on for ever
+    job = {"path": sys.path, "basis": basis, "neurons": neurons, "blocks": block_sizes, "seconds": most_seconds}
     start = time.perf_counter()
     try:
         done = subprocess.run(
@@ -170,8 +169,9 @@ def _lattice_basis(terms: FloatArray, missing: FloatArray) -> list[list[int]]:
 
 
 def _clear_choice(found: FloatArray) -> FloatArray | None:
+    clear_choice = 0.1  # distance from 0 or 1 at which a choice is no longer clear
     choice = np.round(found)
-    clear = np.abs(found - choice).max(initial=0) < CLEAR_CHOICE and set(np.unique(choice)) <= {0.0, 1.0}
+    clear = np.abs(found - choice).max(initial=0) < clear_choice and set(np.unique(choice)) <= {0.0, 1.0}
     return choice if clear else None
 
 

@@ -24,14 +24,6 @@ __all__ = ["CreaseKinds", "LineInPlane", "look_along", "look_for_layers"]
 
 Ask = Callable[[FloatArray], FloatArray]
 
-OUTERMOST = 2.0  # how far beyond the outermost crease a piece is looked at, in its distance or the scale
-ACROSS_STEP = 0.03  # step across the line, of the length of a piece
-FAR_ALONG, NEAR_ALONG = 30.0, 1.5  # distances along a crease at which it is looked for, in distances of creases
-SHORTEST_CROSSING, LONGEST_CROSSING = 1e-5, 1e-3  # of the distance, for a crossing there
-OFF_COURSE = 20.0  # a crossing is so many times longer than the error of where it is expected
-MEETING_SHARE = 0.05  # of a crossing: how far from the expected place a crease may be
-SAME_PLACE = 1e-6  # of the distance: a crease this close to a known one is that one
-
 
 @dataclass(frozen=True)
 class LineInPlane:
@@ -101,9 +93,10 @@ def _look_across(
     ask: Ask, line: LineInPlane, new: BoolArray, scale: float, noise: DistanceNoise, rng: np.random.Generator
 ) -> tuple[LineInPlane, FloatArray]:
     """Slopes across the line in the pieces beside new creases, and their noise."""
+    across_step = 0.03  # step across the line, of the length of a piece
     beside = np.flatnonzero(np.append(new, False) | np.append(False, new))
     points = np.column_stack([line.middle[beside], np.zeros(len(beside))])
-    steps = ACROSS_STEP * np.minimum(line.length[beside], scale + np.abs(line.middle[beside]))
+    steps = across_step * np.minimum(line.length[beside], scale + np.abs(line.middle[beside]))
     found = gradients(ask, points, np.eye(2)[1:], steps, noise, rng)
     slope, sd = line.slope.copy(), np.full(len(line.middle), np.inf)
     slope[beside, :, 1] = np.where(found.good[:, None], found.slope[:, :, 0], np.nan)
@@ -117,31 +110,34 @@ def _no_votes(n: int) -> tuple[BoolArray, BoolArray, BoolArray]:
 
 def _pieces_between(t: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
     """Middles and lengths of the pieces between creases, the outermost cut off."""
+    outermost = 2.0  # how far beyond the outermost crease a piece is looked at, in its distance or the scale
     if not len(t):
         return np.zeros(1), np.array([scale])
-    beyond = OUTERMOST * np.maximum(scale, np.abs(t[[0, -1]]))
+    beyond = outermost * np.maximum(scale, np.abs(t[[0, -1]]))
     ends = np.concatenate([[t[0] - beyond[0]], t, [t[-1] + beyond[1]]])
     return (ends[1:] + ends[:-1]) / 2, np.diff(ends)
 
 
 def _new_creases(t: FloatArray, known: FloatArray, scale: float) -> BoolArray:
+    same_place = 1e-6  # of the distance: a crease this close to a known one is that one
     if not len(known):
         return np.ones(len(t), dtype=bool)
     nearest = np.abs(t[:, None] - known[None]).min(axis=1)
-    return np.asarray(nearest > SAME_PLACE * (scale + np.abs(t)))
+    return np.asarray(nearest > same_place * (scale + np.abs(t)))
 
 
 def _vote(ask: Ask, line: LineInPlane, which: IntArray, slope_sd: FloatArray, noise: DistanceNoise) -> LineInPlane:
     """Look for each crease far away on one side, then on the other; where they disagree, once more nearer."""
+    far_along, near_along = 30.0, 1.5  # distances along a crease at which it is looked for, in distances of creases
     course = _Course.of(line, which, slope_sd)
-    ahead = course.is_critical(ask, np.arange(len(which)), FAR_ALONG, noise)
+    ahead = course.is_critical(ask, np.arange(len(which)), far_along, noise)
     behind = np.zeros(len(which), dtype=bool)
-    behind[ahead] = course.is_critical(ask, np.flatnonzero(ahead), -FAR_ALONG, noise)
+    behind[ahead] = course.is_critical(ask, np.flatnonzero(ahead), -far_along, noise)
     one_sided = ~behind
-    behind[~ahead] = course.is_critical(ask, np.flatnonzero(~ahead), -FAR_ALONG, noise)
+    behind[~ahead] = course.is_critical(ask, np.flatnonzero(~ahead), -far_along, noise)
     one_sided &= ahead | behind
     near = one_sided.copy()
-    for distance in (NEAR_ALONG, -NEAR_ALONG):
+    for distance in (near_along, -near_along):
         near[near] = course.is_critical(ask, np.flatnonzero(near), distance, noise)
     sure, likely, possible = _no_votes(len(line.t))
     sure[which], likely[which], possible[which] = ahead & behind, near, one_sided
@@ -173,23 +169,20 @@ class _Course:
 
     def is_critical(self, ask: Ask, which: IntArray, distance: float, noise: DistanceNoise) -> BoolArray:
         """True where the crease is there, so many of its sizes along its course."""
+        shortest_crossing, longest_crossing = 1e-5, 1e-3  # of the distance, for a crossing there
+        off_course = 20.0  # a crossing is so many times longer than the error of where it is expected
+        meeting_share = 0.05  # of a crossing: how far from the expected place a crease may be
         size, normal = self.size[which], self.normal[which]
-        reach = np.maximum(SHORTEST_CROSSING * size, OFF_COURSE * np.abs(distance) * size * self.error[which])
+        reach = np.maximum(shortest_crossing * size, off_course * np.abs(distance) * size * self.error[which])
         seen = np.zeros(len(which), dtype=bool)
-        usable = np.flatnonzero(np.isfinite(normal).all(axis=1) & (reach < LONGEST_CROSSING * size))
+        usable = np.flatnonzero(np.isfinite(normal).all(axis=1) & (reach < longest_crossing * size))
         if not len(usable):
             return seen
         tangent = np.column_stack([-normal[:, 1], normal[:, 0]])
         points = np.column_stack([self.t[which], np.zeros(len(which))]) + (distance * size)[:, None] * tangent
         reach = reach[usable]
-        seen[usable] = cross(ask, points[usable], normal[usable], reach, MEETING_SHARE * reach, noise).critical
+        seen[usable] = cross(ask, points[usable], normal[usable], reach, meeting_share * reach, noise).critical
         return seen
-
-
-HOPELESS_SHARE = 0.1  # unresolved stretches for each crease
-FOLLOWED_FIRST = 12  # creases followed at first
-MORE_LINES = 3  # looked at if a line has none
-MOSTLY_STRAIGHT = 0.9  # straight creases of all: the others may be pairs too close to each other
 
 
 @dataclass(frozen=True)
@@ -203,7 +196,8 @@ class CreaseKinds:
     @property
     def hopeless(self) -> bool:
         """True if the line is not made of pieces that any exact method could work with."""
-        return self.unresolved > HOPELESS_SHARE * self.creases
+        hopeless_share = 0.1  # unresolved stretches for each crease
+        return self.unresolved > hopeless_share * self.creases
 
     @property
     def one_layer(self) -> bool:
@@ -213,7 +207,8 @@ class CreaseKinds:
     @property
     def mostly_straight(self) -> bool:
         """True if so few bend that it may be one layer with creases close to each other."""
-        return self.creases > 0 and self.straight >= MOSTLY_STRAIGHT * self.creases
+        mostly_straight = 0.9  # straight creases of all: the others may be pairs too close to each other
+        return self.creases > 0 and self.straight >= mostly_straight * self.creases
 
     def __str__(self) -> str:
         if self.hopeless:
@@ -231,13 +226,15 @@ def look_for_layers(oracle: Counting, noise: DistanceNoise, rng: np.random.Gener
 
     Cost: about 5 rows a crease and 11 for each that is followed.
     """
+    followed_first = 12  # creases followed at first
+    more_lines = 3  # looked at if a line has none
     with oracle.stage("layers"):
-        kinds = _follow_some(oracle, noise, rng, FOLLOWED_FIRST)
-        for _ in range(MORE_LINES):
-            kinds = kinds if kinds.creases or kinds.unresolved else _follow_some(oracle, noise, rng, FOLLOWED_FIRST)
+        kinds = _follow_some(oracle, noise, rng, followed_first)
+        for _ in range(more_lines):
+            kinds = kinds if kinds.creases or kinds.unresolved else _follow_some(oracle, noise, rng, followed_first)
         return (
             _follow_some(oracle, noise, rng, None)
-            if kinds.mostly_straight and kinds.creases == FOLLOWED_FIRST
+            if kinds.mostly_straight and kinds.creases == followed_first
             else kinds
         )
 

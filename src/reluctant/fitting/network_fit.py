@@ -23,15 +23,6 @@ __all__ = ["MOST_PARAMETERS", "neuron_errors", "polish"]
 
 MOST_PARAMETERS = 2600  # a dense least-squares problem of this size takes seconds
 POLISH_STEPS = 8
-DIVERGED = 1e4  # times the least sum of squares: with an old factorisation a little worse may be the way to better
-WORTHWHILE = 0.9  # of the least sum of squares: a thorough step that brings no more is the last
-DAMPING = 1e-12  # of the squares of columns of norm one
-THOROUGH_DAMPING = 1e-10  # of columns of norm one
-LEAST_EIGENVALUE = 1e-13  # relative; eigenvalues below belong to directions that no answer tells
-MOST_ENTRIES = 6e7  # of the matrix; beyond, every other row has to do
-ENOUGH_EQUATIONS = 10.0  # equations a parameter; more would say the same again
-ON_CREASE = 1e-10  # of the largest value in a layer: one so small may be of either sign
-FARTHEST_FITTED = 1e3  # answers farther out, in units of the scale of use, have too few digits left
 
 
 def polish(
@@ -53,13 +44,16 @@ def polish(
     A network of which no answer tells the states beyond doubt stays as it is. `lost` (n,) is noise of the answers
     besides.
     """
+    most_entries = 6e7  # of the matrix; beyond, every other row has to do
+    enough_equations = 10.0  # equations a parameter; more would say the same again
+    farthest_fitted = 1e3  # answers farther out, in units of the scale of use, have too few digits left
     fixed = _fixed_layers(network, first_weights)
     distance = np.linalg.norm(rows, axis=1)
-    near = np.flatnonzero((distance < FARTHEST_FITTED * np.sqrt(network.dim)) & _off_creases(network, rows))
+    near = np.flatnonzero((distance < farthest_fitted * np.sqrt(network.dim)) & _off_creases(network, rows))
     if not len(near):
         return network
     parameters, equations = _parameters(network, fixed), len(near) * network.outputs
-    near = near[:: 1 + int(equations // min(MOST_ENTRIES / parameters, ENOUGH_EQUATIONS * parameters))]
+    near = near[:: 1 + int(equations // min(most_entries / parameters, enough_equations * parameters))]
     sd = np.hypot(noise.at(distance), lost)
     rows, answers, weight = rows[near], answers[near], 1 / sd[near, None]
     factors = _by_orthogonal_factors if thorough else _by_normal_equations
@@ -98,11 +92,13 @@ class _Polishing:
 
 def _quick_rules(steps: int) -> StepRules:
     """With an old factorisation a little worse may be the way to better."""
-    return StepRules(steps, accept=lambda least, after: after < DIVERGED * least)
+    diverged = 1e4  # times the least sum of squares: with an old factorisation a little worse may be the way to better
+    return StepRules(steps, accept=lambda least, after: after < diverged * least)
 
 
 def _thorough_rules(steps: int) -> StepRules:
-    return StepRules(steps, enough=lambda least, after: not after < WORTHWHILE * least)
+    worthwhile = 0.9  # of the least sum of squares: a thorough step that brings no more is the last
+    return StepRules(steps, enough=lambda least, after: not after < worthwhile * least)
 
 
 def neuron_errors(network: ReLUNetwork, rows: FloatArray, noise: DistanceNoise) -> FloatArray:
@@ -110,13 +106,14 @@ def neuron_errors(network: ReLUNetwork, rows: FloatArray, noise: DistanceNoise) 
 
     After a fit to these rows; directions that no answer tells, as the scales of neurons, have no error.
     """
+    least_eigenvalue = 1e-13  # relative; eigenvalues below belong to directions that no answer tells
     fixed = _fixed_layers(network, first_weights=True)
     rows = rows[_off_creases(network, rows)]
     jacobian = _jacobian(network, rows, 1 / noise.at(np.linalg.norm(rows, axis=1))[:, None], fixed)
     scale = _not_zero(np.linalg.norm(jacobian, axis=0))
     jacobian /= scale
     sizes, directions = np.linalg.eigh(jacobian.T @ jacobian)
-    told = sizes > LEAST_EIGENVALUE * sizes[-1]
+    told = sizes > least_eigenvalue * sizes[-1]
     variances, errors, start = (directions[:, told] ** 2 / sizes[told]).sum(axis=1) / scale**2, [], 0
     for layer, (into, out) in enumerate(pairwise(network.widths[:-1])):
         of_layer = variances[start : start + out * (into + 1)].reshape(out, into + 1)
@@ -129,10 +126,11 @@ def neuron_errors(network: ReLUNetwork, rows: FloatArray, noise: DistanceNoise) 
 
 
 def _by_normal_equations(jacobian: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    damping = 1e-12  # of the squares of columns of norm one
     normal = jacobian.T @ jacobian
     scale = _not_zero(np.sqrt(normal.diagonal()))
     normal /= scale[:, None] * scale
-    normal[np.diag_indices_from(normal)] += DAMPING
+    normal[np.diag_indices_from(normal)] += damping
     factor = scipy.linalg.cho_factor(normal, overwrite_a=True, check_finite=False)
 
     def solve(residual: FloatArray) -> FloatArray:
@@ -144,9 +142,10 @@ def _by_normal_equations(jacobian: FloatArray) -> Callable[[FloatArray], FloatAr
 
 def _by_orthogonal_factors(jacobian: FloatArray) -> Callable[[FloatArray], FloatArray]:
     """Without the product JᵀJ, which would square what is small."""
+    thorough_damping = 1e-10  # of columns of norm one
     n, k = jacobian.shape
     scale = _not_zero(np.linalg.norm(jacobian, axis=0))
-    damped = np.vstack([jacobian / scale, THOROUGH_DAMPING * np.eye(k)])
+    damped = np.vstack([jacobian / scale, thorough_damping * np.eye(k)])
     q, r = scipy.linalg.qr(damped, mode="economic", overwrite_a=True, check_finite=False)
 
     def solve(residual: FloatArray) -> FloatArray:
@@ -161,10 +160,11 @@ def _not_zero(scale: FloatArray) -> FloatArray:
 
 def _off_creases(network: ReLUNetwork, rows: FloatArray) -> BoolArray:
     """Rows (n,) at which every neuron's state is beyond doubt: on a crease no derivative tells how a bias matters."""
+    on_crease = 1e-10  # of the largest value in a layer: one so small may be of either sign
     sure = np.ones(len(rows), dtype=bool)
     for values in network.preactivations(rows):
         sizes = np.abs(values)
-        sure &= sizes.min(axis=1, initial=np.inf) > ON_CREASE * sizes.max(axis=1, initial=0)
+        sure &= sizes.min(axis=1, initial=np.inf) > on_crease * sizes.max(axis=1, initial=0)
     return sure
 
 

@@ -24,12 +24,8 @@ Single: TypeAlias = NDArray[np.float32]
 # Derivative (n, m) of the loss by the network's values (n, m), for targets of the same rows.
 Slope: TypeAlias = Callable[[Any, Any], Any]
 
-BATCH_ROWS = 256
-LEARNING_RATE = 1e-2  # of a step, in units of the parameter's typical gradient
-MEAN_MEMORY, SQUARE_MEMORY = 0.9, 0.999  # Adam's own: how much of the mean gradient and of its square is kept
 ADAM_TINY = 1e-8
 STEPS_BETWEEN_LOOKS = 100  # steps: the first ones are slower, and must not decide
-WEIGHT_VARIANCE = 2.0  # variance of first weights times the inputs of a neuron: values keep their size through a ReLU
 
 
 @dataclass
@@ -61,16 +57,18 @@ def fit_network(
     rng: np.random.Generator,
 ) -> ReLUNetwork:  # fmt: skip
     """Train a network with these hidden widths on rows (n, d), which should have mean 0 and deviation 1."""
+    batch_rows = 256
+    learning_rate = 1e-2  # of a step, in units of the parameter's typical gradient
     network = _Trainable((rows.shape[1], *hidden, outputs), rng)
     adam, inputs, wanted = _Adam(network.flat), rows.astype(np.float32), targets.astype(np.float32)
     step, order = 0, np.empty(0, dtype=np.intp)
     while (over := pace.at(step)) < 1:
-        if len(order) < min(BATCH_ROWS, len(rows)):
+        if len(order) < min(batch_rows, len(rows)):
             order = rng.permutation(len(rows))
-        chosen, order = order[:BATCH_ROWS], order[BATCH_ROWS:]
+        chosen, order = order[:batch_rows], order[batch_rows:]
         network.backward(inputs[chosen], wanted[chosen], slope)
         step += 1
-        adam.step(network.slopes, LEARNING_RATE * (1 + np.cos(np.pi * over)) / 2, step)
+        adam.step(network.slopes, learning_rate * (1 + np.cos(np.pi * over)) / 2, step)
     return network.as_network()
 
 
@@ -78,11 +76,13 @@ class _Trainable:
     """Weights and biases as views of one vector, and their slopes as views of another."""
 
     def __init__(self, widths: Sequence[int], rng: np.random.Generator) -> None:
+        # Variance of first weights times the inputs of a neuron: values keep their size through a ReLU.
+        weight_variance = 2.0
         size = sum(out * (into + 1) for into, out in pairwise(widths))
         self.flat, self.slopes = np.zeros(size, np.float32), np.zeros(size, np.float32)
         self.layers, self.slope_layers = _layer_views(self.flat, widths), _layer_views(self.slopes, widths)
         for weights, _ in self.layers:
-            weights[:] = rng.standard_normal(weights.shape) * np.sqrt(WEIGHT_VARIANCE / weights.shape[1])
+            weights[:] = rng.standard_normal(weights.shape) * np.sqrt(weight_variance / weights.shape[1])
 
     def backward(self, rows: Single, targets: Single, slope: Slope) -> None:
         """Set the slopes to the mean derivative over these rows."""
@@ -124,11 +124,12 @@ class _Adam:
 
     def step(self, slopes: Single, rate: Any, count: int) -> None:
         """Move the parameters; `count` begins with 1."""
-        self.mean += np.float32(1 - MEAN_MEMORY) * np.subtract(slopes, self.mean, out=self.room)
+        mean_memory, square_memory = 0.9, 0.999  # Adam's own: how much of the mean gradient and of its square is kept
+        self.mean += np.float32(1 - mean_memory) * np.subtract(slopes, self.mean, out=self.room)
         np.multiply(slopes, slopes, out=self.room)
-        self.square += np.float32(1 - SQUARE_MEMORY) * np.subtract(self.room, self.square, out=self.room)
+        self.square += np.float32(1 - square_memory) * np.subtract(self.room, self.square, out=self.room)
         np.sqrt(self.square, out=self.room)
         self.room += np.float32(ADAM_TINY)
         np.divide(self.mean, self.room, out=self.room)
-        unbiased = np.sqrt(1 - SQUARE_MEMORY**count) / (1 - MEAN_MEMORY**count)
+        unbiased = np.sqrt(1 - square_memory**count) / (1 - mean_memory**count)
         self.parameters -= np.float32(rate * unbiased) * self.room

@@ -46,8 +46,6 @@ AskAt: TypeAlias = Callable[[IntArray, FloatArray], FloatArray]  # positions on 
 LostAt: TypeAlias = Callable[[IntArray, FloatArray, FloatArray], FloatArray]  # the same and answers to their noise
 
 CROWDED = 1000  # creases on a line: with more, checks are narrower in proportion, or some would hold two creases
-CREASES_AT_FIRST = 500  # samples allowed before any crease is certified, in creases
-MOST_SAMPLES_PER_CREASE = 8  # samples for each piece found: many times what a search takes that gets anywhere
 
 
 @dataclass(frozen=True)
@@ -174,14 +172,14 @@ class CreaseSearch:
 
     def has_too_many(self, s: Samples, pieces: Pieces) -> bool:
         """True if the search is not getting anywhere: a curved function splits for ever."""
-        return len(s) > MOST_SAMPLES_PER_CREASE * (int(pieces.certified.sum()) + CREASES_AT_FIRST * len(self.lines))
+        creases_at_first = 500  # samples allowed before any crease is certified, in creases
+        most_samples_per_crease = 8  # samples for each piece found: many times what a search takes that gets anywhere
+        return len(s) > most_samples_per_crease * (int(pieces.certified.sum()) + creases_at_first * len(self.lines))
 
 
 FIRST_PAIRS = 6  # pieces looked for at the start, evenly in angle
-FEW_SAMPLES = 3  # between the ends, where few creases are expected
 JITTER = 0.2  # of a cell: how far from its middle the first samples are, at most
 PAIR_WIDTH = 0.06  # of the interval a new pair is put into
-PIECES_AROUND = 2  # pieces on either side of a place that is begun afresh
 
 
 def start_with_pairs(search: CreaseSearch, rng: np.random.Generator) -> Samples:
@@ -205,9 +203,10 @@ def start_with_pairs(search: CreaseSearch, rng: np.random.Generator) -> Samples:
 
 def start_with_few(search: CreaseSearch, rng: np.random.Generator) -> Samples:
     """Single samples: enough where a line is expected to be straight."""
+    few_samples = 3  # between the ends, where few creases are expected
     lines, n, wanted = search.lines, len(search.lines), WantedSamples()
-    first, _, cell = _angle_cells(search, FEW_SAMPLES + 1)
-    inner = np.arange(1, FEW_SAMPLES + 1) + rng.uniform(-JITTER, JITTER, (n, FEW_SAMPLES))
+    first, _, cell = _angle_cells(search, few_samples + 1)
+    inner = np.arange(1, few_samples + 1) + rng.uniform(-JITTER, JITTER, (n, few_samples))
     t = np.column_stack([lines.low, lines.position(first[:, None] + inner * cell[:, None]), lines.high])
     wanted.add(np.repeat(np.arange(n), t.shape[1]), t.reshape(-1))
     return _sorted_samples(search.ask_all(wanted))
@@ -225,12 +224,13 @@ def start_afresh(search: CreaseSearch, s: Samples, places: LinePlaces, rng: np.r
 
     Where samples are where they happen to mislead, more of them only add to the crowd.
     """
+    pieces_around = 2  # pieces on either side of a place that is begun afresh
     pieces, wanted, keep = search.pieces(s), WantedSamples(), np.ones(len(s), dtype=bool)
     middle = (s.t[pieces.first] + s.t[pieces.last]) / 2
     for line in np.unique(places.line):
         own = np.flatnonzero(s.line[pieces.first] == line)
         at = np.searchsorted(s.t[pieces.last[own]], places.t[places.line == line])
-        low, high = (own[np.clip(at + side, 0, len(own) - 1)] for side in (-PIECES_AROUND, PIECES_AROUND))
+        low, high = (own[np.clip(at + side, 0, len(own) - 1)] for side in (-pieces_around, pieces_around))
         for begin, end in _joined_stretches(middle[low], middle[high]):
             keep &= (s.line != line) | (s.t <= begin) | (s.t >= end)
             _add_pairs(search, line, begin, end, rng, wanted)

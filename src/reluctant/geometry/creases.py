@@ -135,11 +135,6 @@ def _without_successors(which: IntArray) -> IntArray:
     return which[np.append(True, np.diff(which) > 1)[: len(which)]]
 
 
-AT_THE_ENDS = 0.02  # of a run's length
-VAGUE_SLOPE = 1e-3  # noise of a slope, of the bend from the piece before to the one after
-MUCH_LESS = 0.25  # of what the whole run is off: one of several creases was found
-MOST_SPLITS = 16  # of one run: creases that clusters of samples hid
-
 IsWide = Callable[[IntArray], BoolArray]  # whether there is room for a sample after these
 
 
@@ -162,10 +157,11 @@ def bent_runs(s: Samples, pieces: Pieces) -> tuple[IntArray, IntArray]:
 
 def untested_runs(s: Samples, pieces: Pieces) -> IntArray:
     """Pieces with samples at their ends alone: whatever is between may be hidden by chance."""
+    at_the_ends = 0.02  # of a run's length
     _, run, index = _inner_samples(pieces)
     share = (s.t[index] - s.t[pieces.first[run]]) / pieces.length[run]
     tested = np.zeros(len(pieces), dtype=bool)
-    tested[run[(share > AT_THE_ENDS) & (share < 1 - AT_THE_ENDS)]] = True
+    tested[run[(share > at_the_ends) & (share < 1 - at_the_ends)]] = True
     return np.flatnonzero(~tested)
 
 
@@ -191,7 +187,8 @@ def wide_beside(pieces: Pieces, run: int, at: int, is_wide: IsWide) -> tuple[Int
 
 def split_bent(s: Samples, pieces: Pieces, is_wide: IsWide) -> Pieces:
     """Split bent runs whose crease a cluster hides: no room beside the sample that is farthest off."""
-    for _ in range(MOST_SPLITS):
+    most_splits = 16  # of one run: creases that clusters of samples hid
+    for _ in range(most_splits):
         cuts = {}
         for run, at in zip(*bent_runs(s, pieces), strict=True):
             if not is_wide(np.array([at - 1, at])).any():
@@ -206,6 +203,7 @@ def split_bent(s: Samples, pieces: Pieces, is_wide: IsWide) -> Pieces:
 
 def _best_cut(s: Samples, pieces: Pieces, run: int, at: int, is_wide: IsWide) -> tuple[int, int] | None:
     """Last sample before and first sample after a crease, if two lines explain the run much better."""
+    much_less = 0.25  # of what the whole run is off: one of several creases was found
     first, last = int(pieces.first[run]), int(pieces.last[run])
     before, after = wide_beside(pieces, run, at, is_wide)
     intervals = sorted({at - 1, at, *map(int, before), *map(int, after)})
@@ -214,7 +212,7 @@ def _best_cut(s: Samples, pieces: Pieces, run: int, at: int, is_wide: IsWide) ->
         return None
     left_over = [max(_distance_off_line(s, first, stop), _distance_off_line(s, start, last)) for stop, start in cuts]
     best = int(np.argmin(left_over))
-    return cuts[best] if left_over[best] <= max(DOUBLE.bent, MUCH_LESS * _distance_off_line(s, first, last)) else None
+    return cuts[best] if left_over[best] <= max(DOUBLE.bent, much_less * _distance_off_line(s, first, last)) else None
 
 
 def is_straight(s: Samples, first: int, last: int) -> bool:
@@ -243,10 +241,11 @@ def _cut_runs(s: Samples, pieces: Pieces, cuts: dict[int, tuple[int, int]]) -> P
 
 def without_bridges(s: Samples, pieces: Pieces) -> Pieces:
     """Leave out short pieces that no sample in between has tested, if the two neighbours explain their samples."""
+    vague_slope = 1e-3  # noise of a slope, of the bend from the piece before to the one after
     middle = np.arange(1, len(pieces) - 1)
     touches = (pieces.first[middle] == pieces.last[middle - 1]) | (pieces.last[middle] == pieces.first[middle + 1])
     bend = np.abs(pieces.slope[middle + 1] - pieces.slope[middle - 1]).max(axis=1)
-    unsure = np.isin(middle, untested_runs(s, pieces)) | (pieces.slope_sd()[middle] > VAGUE_SLOPE * bend)
+    unsure = np.isin(middle, untested_runs(s, pieces)) | (pieces.slope_sd()[middle] > vague_slope * bend)
     touches |= pieces.certified[middle] & unsure
     short = pieces.length[middle] < np.maximum(pieces.length[middle - 1], pieces.length[middle + 1])
     inside = s.line[pieces.last[middle - 1]] == s.line[pieces.first[middle + 1]]

@@ -20,7 +20,6 @@ from reluctant.numerics import DOUBLE, FloatArray
 __all__ = ["GRADIENT_ROWS", "Crossings", "Gradients", "cross", "gradients", "row_batches"]
 
 GRADIENT_ROWS = 2  # besides one for each direction: the point itself, and the check
-SHORTER_STEPS = 4.0
 MOST_GRADIENT_ROUNDS = 6
 CHECK_SHARE = (0.5, 1.0)  # of each step in the check, before it is divided among them
 EVERYWHERE = Domain()
@@ -65,6 +64,7 @@ def gradients(
     Cost: k + 2 rows a point, and as many again for each time its steps had to be shortened; with one round the
     steps are taken as they are. `lost` is noise of answers besides, by what they are.
     """
+    shorter_steps = 4.0
     at = np.linalg.norm(points, axis=1)
     near, steps, good = noise.at(at), steps.copy(), np.zeros(len(points), dtype=bool)
     sd = near.copy()
@@ -79,7 +79,7 @@ def gradients(
                 parts[i] = part
         if good.all():
             break
-        steps[~good] /= SHORTER_STEPS
+        steps[~good] /= shorter_steps
     done = [part for part in parts if part is not None]
     value, slope = np.stack([part.value for part in done]), np.stack([part.slope for part in done])
     off = np.stack([part.off / np.sqrt(part.gain) for part in done])
@@ -231,10 +231,8 @@ def cross(
     return Crossings(slope, bend, position, sd, critical)
 
 
-ROWS_BATCH_BYTES = 2**24  # of float64
-
-
 def row_batches(n: int, rows_each: int, dim: int) -> list[slice]:
     """Parts of n things of so many rows each that are asked together."""
-    size = max(1, ROWS_BATCH_BYTES // (8 * max(rows_each, 1) * dim))
+    rows_batch_bytes = 2**24  # of float64
+    size = max(1, rows_batch_bytes // (8 * max(rows_each, 1) * dim))
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]

@@ -29,8 +29,6 @@ from reluctant.numerics import DOUBLE, FloatArray
 
 __all__ = ["CHECK_SIDE", "Meetings", "SearchRound", "next_round"]
 
-CHECK_WIDTH = 1e-5  # of the interval, on both sides of an expected crease, and less for a weak one
-NUDGE = 1e-3  # of the neighbouring intervals, beside a crease that falls on a sample
 ROOM_FOR_ONE = 1e4 * DOUBLE.spacing  # of an interval, relatively: it may be cut in halves once
 
 
@@ -79,6 +77,7 @@ def _give_partners(search: CreaseSearch, s: Samples, pieces: Pieces, wanted: Wan
 
 def _look_beside(search: CreaseSearch, s: Samples, pieces: Pieces, left: IntArray, wanted: WantedSamples) -> Samples:
     """A crease that falls on a sample is looked at once from nearby; in a crowd, if what is beside it is sure."""
+    nudge = 1e-3  # of the neighbouring intervals, beside a crease that falls on a sample
     if len(left) and search.is_crowded(s):
         beside = np.intersect1d(np.concatenate([left, left + 1]), untested_runs(s, pieces))
         unsure = _test_runs(search, s, pieces, beside, wanted)
@@ -90,8 +89,8 @@ def _look_beside(search: CreaseSearch, s: Samples, pieces: Pieces, left: IntArra
         return s
     check = s.check.copy()
     check[at] = numbers = search.new_numbers(len(at))
-    wanted.add(s.line[at], s.t[at] - NUDGE * (s.t[at] - s.t[at - 1]), check=numbers)
-    wanted.add(s.line[at], s.t[at] + NUDGE * (s.t[at + 1] - s.t[at]), check=numbers)
+    wanted.add(s.line[at], s.t[at] - nudge * (s.t[at] - s.t[at - 1]), check=numbers)
+    wanted.add(s.line[at], s.t[at] + nudge * (s.t[at + 1] - s.t[at]), check=numbers)
     return replace(s, check=check)
 
 
@@ -140,8 +139,9 @@ def _resolve_meetings(
 def _ask_beside_meeting(
     search: CreaseSearch, s: Samples, meeting: Meetings, which: IntArray, wanted: WantedSamples
 ) -> None:
+    check_width = 1e-5  # of the interval, on both sides of an expected crease, and less for a weak one
     t, gap, x = meeting.t[which], meeting.gap[which], meeting.x[which]
-    near = CHECK_WIDTH * meeting.share[which] * np.minimum(gap, search.lines.scale + np.abs(t))
+    near = check_width * meeting.share[which] * np.minimum(gap, search.lines.scale + np.abs(t))
     width = np.maximum.reduce(
         [near, CHECK_SIDE * meeting.blur[which], CHECK_SIDE * DOUBLE.spacing * meeting.end[which]]
     )
@@ -163,9 +163,6 @@ def _ask_in_the_middle(
 
 CHECK_SIDE = 4.0  # blurs, or spacings of numbers, from an expected crease to each side of its check, at least
 WIDEST_CHECK = 8 * CHECK_SIDE  # blurs between the two sides of a check; twice SIDE is asked for
-LOOSE_CHECK = 1e-3  # of the pieces beside it: a check wider than that, and than blur asks for, is made again
-WEAK_BEND = 0.1  # of the usual bend
-AT_THE_END = 1e-3  # of the interval: a crease this close to a sample is at the sample
 
 
 @dataclass(frozen=True)
@@ -209,6 +206,7 @@ class Meetings:
 
         What creases are usually like follows from these, unless it is given.
         """
+        loose_check = 1e-3  # of the pieces beside it: a check wider than that, and than blur asks for, is made again
         i = p.last[left]
         gap = s.t[i + 1] - s.t[i]
         end = np.maximum(np.abs(s.t[i]), np.abs(s.t[i + 1]))
@@ -221,7 +219,7 @@ class Meetings:
         shortest = np.minimum(p.length[left], p.length[left + 1])
         # What was blurred when it was checked may be sharp by now: then the check was too wide to tell.
         sharp = np.maximum.reduce(
-            [WIDEST_CHECK * blur, LOOSE_CHECK * share * shortest, WIDEST_CHECK * DOUBLE.spacing * end]
+            [WIDEST_CHECK * blur, loose_check * share * shortest, WIDEST_CHECK * DOUBLE.spacing * end]
         )
         checked = (s.check[i] == s.check[i + 1]) & (s.check[i] != NO_NUMBER) & (~both | (gap < sharp))
         seen = checked & (x > 0) & (x < gap)
@@ -255,15 +253,17 @@ def _usual_bend(s: Samples, p: Pieces, bend: FloatArray) -> UsualBend:
 
 
 def _check_share(bend: FloatArray, usual: UsualBend) -> FloatArray:
+    weak_bend = 0.1  # of the usual bend
     with np.errstate(over="ignore"):
-        return np.minimum(1, bend / (WEAK_BEND * usual.bend)) * usual.narrower
+        return np.minimum(1, bend / (weak_bend * usual.bend)) * usual.narrower
 
 
 def _at_an_end(s: Samples, p: Pieces, left: IntArray, x: FloatArray, gap: FloatArray) -> BoolArray:
     """The crease is at one of the two samples, and that sample lies on both pieces."""
+    at_the_end = 1e-3  # of the interval: a crease this close to a sample is at the sample
     i, right = p.last[left], left + 1
     off_right = np.abs(lines_apart(s, p, left, np.zeros(len(left)))).max(axis=1)
     off_left = np.abs(lines_apart(s, p, left, gap)).max(axis=1)
-    at_start = (off_right <= p.tolerance(s, right, s.t[i], s.sd[i])) & (np.abs(x) < AT_THE_END * gap)
-    at_stop = (off_left <= p.tolerance(s, left, s.t[i + 1], s.sd[i + 1])) & (np.abs(x - gap) < AT_THE_END * gap)
+    at_start = (off_right <= p.tolerance(s, right, s.t[i], s.sd[i])) & (np.abs(x) < at_the_end * gap)
+    at_stop = (off_left <= p.tolerance(s, left, s.t[i + 1], s.sd[i + 1])) & (np.abs(x - gap) < at_the_end * gap)
     return at_start | at_stop

@@ -20,17 +20,9 @@ __all__ = ["RowSpace", "orthogonal_moves", "row_space", "value_changes"]
 
 Ask = Callable[[FloatArray], FloatArray]
 
-TESTS = 6  # steps tried together
 QUIET = 3  # rounds without any change that end the search
-REACH = 3.0  # length of a test step, in typical inputs
-NEW = 1e-7  # change that counts, of the spread of the answers: the directions so far are not exact either
 PLACES = 8  # looked at on a step to find where along it the answers change
-WITHIN = (0.2, 0.8)  # of its part of the step, each of them
 FRESH, LEAST_FRESH = 1e-2, 1e-6  # part of a gradient outside the directions so far that is a new one
-LESS = 10.0  # as much less is asked for after a point that did not bring it
-LONGEST_STEP, SHORTER, MOST_STEPS = 1.0, 2.0, 13  # of a gradient, in units of one coordinate; shorter ones lose digits
-WIDER = 6.0  # a coordinate may weigh this much more than a random direction
-MOST_FAILURES = 20  # in a row: points at which no new direction could be measured
 
 
 @dataclass(frozen=True)
@@ -54,17 +46,19 @@ class RowSpace:
 
 def row_space(ask: Ask, dim: int, noise: DistanceNoise, rng: np.random.Generator, *, scale: float = 1.0) -> RowSpace:
     """Find the row space. Cost: about dim + 30 rows for every min(outputs, open directions) of the rank."""
+    less = 10.0  # as much less is asked for after a point that did not bring it
+    most_failures = 20  # in a row: points at which no new direction could be measured
     search = _RowSpaceSearch(ask, dim, noise, rng, scale)
     quiet = failures = 0
     while quiet < QUIET and search.rank < dim:
-        if failures == MOST_FAILURES:
+        if failures == most_failures:
             return replace(search.result(), margin=float("inf"))
         segment = search.changing_segment()
         if segment is None:
             quiet += 1
             continue
         quiet = 0
-        failures = 0 if search.measure(*segment, max(FRESH / LESS**failures, LEAST_FRESH)) else failures + 1
+        failures = 0 if search.measure(*segment, max(FRESH / less**failures, LEAST_FRESH)) else failures + 1
     return search.result()
 
 
@@ -99,18 +93,22 @@ class _RowSpaceSearch:
 
     def changing_segment(self) -> tuple[FloatArray, FloatArray] | None:
         """Start and step along which the answers change most, None if they do not."""
-        starts = self.scale * self.rng.standard_normal((TESTS, self.dim))
-        length = REACH * self.scale * float(np.sqrt(self.dim))
-        moves = orthogonal_moves(self.basis, TESTS, length, self.rng)
+        tests = 6  # steps tried together
+        reach = 3.0  # length of a test step, in typical inputs
+        new = 1e-7  # change that counts, of the spread of the answers: the directions so far are not exact either
+        starts = self.scale * self.rng.standard_normal((tests, self.dim))
+        length = reach * self.scale * float(np.sqrt(self.dim))
+        moves = orthogonal_moves(self.basis, tests, length, self.rng)
         change, answers = value_changes(self.ask, starts, moves)
         self.spread = max(self.spread, float(answers.std(axis=0).max()), float(change.max()))
         best = int(np.argmax(change))
-        enough = max(NEW * self.spread, 2 * DOUBLE.in_line * float(self.noise.at(np.array([2 * length]))[0]))
+        enough = max(new * self.spread, 2 * DOUBLE.in_line * float(self.noise.at(np.array([2 * length]))[0]))
         return (starts[best], moves[best]) if change[best] > enough else None
 
     def measure(self, start: FloatArray, move: FloatArray, fresh: float) -> bool:
         """Take the gradient where the answers change most; True if it brought a new direction."""
-        places = (np.arange(PLACES) + self.rng.uniform(*WITHIN, PLACES)) / PLACES
+        within = (0.2, 0.8)  # of its part of the step, each of them
+        places = (np.arange(PLACES) + self.rng.uniform(*within, PLACES)) / PLACES
         answers = self.ask(start + places[:, None] * move)
         fastest = int(np.argmax(np.abs(np.diff(answers, axis=0)).max(axis=1) / np.diff(places)))
         point = (start + (places[fastest] + places[fastest + 1]) / 2 * move)[None]
@@ -122,14 +120,17 @@ class _RowSpaceSearch:
 
     def room(self, point: FloatArray) -> float | None:
         """The longest step over which the function is affine along random directions; None beside a crease."""
+        # Of a gradient, in units of one coordinate; shorter ones lose digits.
+        longest_step, shorter, most_steps = 1.0, 2.0, 13
+        wider = 6.0  # a coordinate may weigh this much more than a random direction
         sd = float(self.noise.at(np.linalg.norm(point, axis=1))[0])
-        here, step = self.ask(point), LONGEST_STEP * self.scale
-        for _ in range(MOST_STEPS):
-            move = WIDER * step * self.rng.standard_normal((2, self.dim)) / np.sqrt(self.dim)
+        here, step = self.ask(point), longest_step * self.scale
+        for _ in range(most_steps):
+            move = wider * step * self.rng.standard_normal((2, self.dim)) / np.sqrt(self.dim)
             ahead, behind = np.split(self.ask(np.concatenate([point + move, point - move])), 2)
             if np.abs(ahead + behind - 2 * here).max() <= DOUBLE.in_line * sd:
                 return step
-            step /= SHORTER
+            step /= shorter
         return None
 
     def add(self, slope: FloatArray, sd: float, fresh: float) -> bool:

@@ -144,7 +144,6 @@ ExtraNoise: TypeAlias = Callable[
     [FloatArray, FloatArray], FloatArray
 ]  # rows and answers (n, m) to more noise (n,) of these
 
-SHARED_GROWTH = 0.5  # of what noise read at the scale of use would be, if it grew like the inputs
 LEAST_NOISE = DOUBLE.rounding / 1000  # of the spread: a target that computes exactly is not taken for noiseless
 
 
@@ -158,11 +157,12 @@ class DistanceNoise:
     @classmethod
     def of(cls, health: Interface, dim: int) -> DistanceNoise:
         """From the readings of a health check: one at the scale of use, one far out if there is one."""
+        shared_growth = 0.5  # of what noise read at the scale of use would be, if it grew like the inputs
         near, far = health.readings[0], health.readings[-1]
         at_origin = max(DOUBLE.safety * near.sd, LEAST_NOISE * health.spread)
         growth = DOUBLE.safety * far.sd / (far.scale * np.sqrt(dim))
         # Far out all of a few lines may meet a flat place, but sums inside the network round as inputs grow.
-        return cls(at_origin, max(float(growth), SHARED_GROWTH * at_origin / float(np.sqrt(dim))))
+        return cls(at_origin, max(float(growth), shared_growth * at_origin / float(np.sqrt(dim))))
 
     def times(self, factor: float) -> DistanceNoise:
         """So many times the noise."""

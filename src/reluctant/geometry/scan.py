@@ -43,7 +43,6 @@ Ask: TypeAlias = Callable[[FloatArray], FloatArray]
 Watch: TypeAlias = Callable[[Scan], None]
 Show: TypeAlias = Callable[[Samples], None]
 
-MOST_ROUNDS = 80
 CROWD_ROUNDS = 48  # in a crowd: what is open after that is begun afresh, so often, if it is a small part of the line
 FRESH_STARTS, FEW_OPEN = 4, 0.02
 
@@ -101,10 +100,11 @@ class _EndTerms:
 
     def are_over(self, search: CreaseSearch, seen: SearchRound) -> bool:
         """Too many rows, or rounds of a crowd, or nothing gets better."""
+        most_rounds = 80
         rounds, rows = search.counts.rounds - self.begun, len(seen.samples)
         if search.has_too_many(seen.samples, seen.pieces) or (self.most is not None and rows >= self.most):
             return True
-        return rounds >= (CROWD_ROUNDS if search.is_crowded(seen.samples) else MOST_ROUNDS)
+        return rounds >= (CROWD_ROUNDS if search.is_crowded(seen.samples) else most_rounds)
 
 
 def _searched(
@@ -170,13 +170,10 @@ def _ended_scan(search: CreaseSearch, s: Samples, left: LinePlaces) -> Scan:
     return Scan(s, pieces, creases, np.bincount(left.line, minlength=len(search.lines)))
 
 
-PIECES_BESIDE = 3  # pieces on either side of a place that belong to its stretch
-MANY_FOR_ONE = 10  # pieces for each sample that is wanted
-
-
 def little_is_open(search: CreaseSearch, seen: SearchRound) -> bool:
     """Whether parts of a crowd, between pieces, are all that is left to look at."""
-    if len(seen.pieces) <= max(CROWDED, MANY_FOR_ONE * len(seen.wanted)) or not search.is_crowded(seen.samples):
+    many_for_one = 10  # pieces for each sample that is wanted
+    if len(seen.pieces) <= max(CROWDED, many_for_one * len(seen.wanted)) or not search.is_crowded(seen.samples):
         return False
     return bool(np.isin(seen.wanted.places.line, seen.samples.line[seen.pieces.first]).all())
 
@@ -230,10 +227,11 @@ class Stretches:
 
 def _pieces_near(s: Samples, pieces: Pieces, places: LinePlaces) -> BoolArray:
     """Which pieces are beside one of these places."""
+    pieces_beside = 3  # pieces on either side of a place that belong to its stretch
     edges = np.zeros(len(pieces) + 1, dtype=int)
     for line in np.unique(places.line):
         own = np.flatnonzero(s.line[pieces.first] == line)
         at = np.searchsorted(s.t[pieces.last[own]], places.t[places.line == line])
-        np.add.at(edges, own[0] + np.maximum(at - PIECES_BESIDE, 0), 1)
-        np.add.at(edges, own[0] + np.minimum(at + PIECES_BESIDE + 1, len(own)), -1)
+        np.add.at(edges, own[0] + np.maximum(at - pieces_beside, 0), 1)
+        np.add.at(edges, own[0] + np.minimum(at + pieces_beside + 1, len(own)), -1)
     return np.cumsum(edges)[:-1] > 0

@@ -18,7 +18,6 @@ from reluctant.span.subspace import Subspace
 
 __all__ = ["SpanGradients"]
 
-LINES = 4
 STEP = 2.0**-8  # of a typical coordinate; shortened where it meets a crease
 INSIDE = 2.0  # steps away from the bounds, where directions of a span are followed
 
@@ -41,13 +40,14 @@ class SpanGradients:
     @classmethod
     def of(cls, oracle: Oracle, span: Span | Subspace, *, rng: Rng = 0, step: float = STEP) -> SpanGradients:
         """Prepare for a target; a span must be ok, a subspace is taken at its word."""
+        lines = 4
         if not isinstance(span, Span | Subspace):
             raise InvalidInput.about("span", got=type(span).__name__, expected="what recover_span gave, or a Subspace")
         subspace = span.raise_for_status().subspace if isinstance(span, Span) else span
         opened, generator = as_opened(oracle), as_generator(rng)
         if subspace.dim != opened.dim:
             raise InvalidInput.about("span", got=f"{subspace.dim} inputs", expected=f"{opened.dim}, as the target has")
-        noise = DistanceNoise.of(examine(opened, generator, LINES), opened.dim)
+        noise = DistanceNoise.of(examine(opened, generator, lines), opened.dim)
         return cls(opened, subspace, noise, step, generator)
 
     def inside(self, points: FloatArray) -> Gradients:

@@ -24,8 +24,6 @@ from reluctant.span.subspace import Complement
 
 __all__ = ["Pool", "search_directions", "tested_candidates"]
 
-FADED_NEWS = 0.1  # of the news before: less is no chance of the step, what was new there has been taken
-
 
 @dataclass(frozen=True)
 class Pool:
@@ -64,12 +62,13 @@ class Pool:
 
     def retested(self, ground: Ground, basis: FloatArray, least: float, rng: np.random.Generator) -> Pool:
         """Those that still have news beside a larger span. Cost: 1 row each."""
+        faded_news = 0.1  # of the news before: less is no chance of the step, what was new there has been taken
         if not len(self):
             return self
         moves = moves_outside(basis, self.points, self.straight, ground.domain, rng)
         change = np.linalg.norm(ground.ask(self.points + moves) - self.values, axis=1)
         fresh = change / np.linalg.norm(moves, axis=1) * np.sqrt(ground.dim - len(basis))
-        news = np.where(fresh < FADED_NEWS * self.news, fresh, np.sqrt((self.news**2 + fresh**2) / 2))
+        news = np.where(fresh < faded_news * self.news, fresh, np.sqrt((self.news**2 + fresh**2) / 2))
         return replace(self, news=news)[fresh > least]
 
 
@@ -88,22 +87,7 @@ def tested_candidates(
     return Pool(points, values, length, news), straight
 
 
-POOL_SIZE = 4  # candidates kept: the one with most news is measured
-FIRST_STEP = 2.0**-4  # along which a function is asked to be straight, of the norm of a typical coordinate
 LONGER, SHORTER = 1.15, 0.7  # what a step becomes after a straight and a bent candidate: three of four are straight
-SHORTEST_STEP = 2.0**-30  # of a typical coordinate
-LONGEST_STEP = 2.0**6  # of a typical input
-STEP_MARGIN = 96.0  # the gradient's own steps are so much shorter: no crease on any of hundreds of them
-CLOSER_STEP = (
-    0.25  # of the step that was straight: a second look there, in another direction, before a gradient is taken
-)
-MOST_TRIED = 16  # candidates without news in a row that send the search to long steps
-WEAK_NEWS, MOST_WEAK_TRIED = (
-    4e-3,
-    48,
-)  # of a gradient: where no candidate has more news, so many others are tried for a better one
-MOST_FAILED = 64  # candidates in a row whose gradient brought nothing: what they have to tell is noise
-MOST_LOUD = 12  # times that long steps may bring nothing a gradient can find
 
 
 def search_directions(
@@ -118,9 +102,11 @@ def search_directions(
 
     start: what was found before, with an error far below `least`, the part of a gradient that may be a direction.
     """
+    most_failed = 64  # candidates in a row whose gradient brought nothing: what they have to tell is noise
+    most_loud = 12  # times that long steps may bring nothing a gradient can find
     run = _DirectionSearch(seen, rng, start, least)
     loud = failed = 0
-    while run.rank < run.ground.dim and loud < MOST_LOUD and failed < MOST_FAILED:
+    while run.rank < run.ground.dim and loud < most_loud and failed < most_failed:
         run.fill_pool()
         if len(run.pool):
             before = run.rank
@@ -138,12 +124,13 @@ class _DirectionSearch:
     """The directions so far, the pool of candidates, and points not yet looked at."""
 
     def __init__(self, seen: FirstLook, rng: np.random.Generator, start: FoundSpan | None, least: float) -> None:
+        first_step = 2.0**-4  # along which a function is asked to be straight, of the norm of a typical coordinate
         self.ground, self.rng, self.least_new = seen.ground, rng, least
         self.queue = LivePoints(seen, rng)
         self.complement = Complement(self.ground.dim)
         self.outputs = seen.values.shape[1]
         self.pool = Pool.empty(self.ground.dim, self.outputs)
-        self.step = FIRST_STEP * self.ground.typical
+        self.step = first_step * self.ground.typical
         self.size, self.kept, self.leak, self.measured = 0.0, np.inf, 0.0, 0
         self.points: list[FloatArray] = []
         self.values: list[FloatArray] = []
@@ -172,34 +159,41 @@ class _DirectionSearch:
 
     def fill_pool(self) -> None:
         """Test candidates until the pool is full, or too many of them bring nothing."""
+        pool_size = 4  # candidates kept: the one with most news is measured
+        shortest_step = 2.0**-30  # of a typical coordinate
+        most_tried = 16  # candidates without news in a row that send the search to long steps
+        # Of a gradient: where no candidate has more news, so many others are tried for a better one.
+        weak_news, most_weak_tried = 4e-3, 48
         self.pool = self.pool.retested(self.ground, self.complement.basis, self.least, self.rng)
         tried = 0
-        while len(self.pool) < POOL_SIZE and tried < MOST_TRIED and self.step > SHORTEST_STEP * self.ground.scale:
-            new, straight = self.candidates(POOL_SIZE - len(self.pool))
+        while len(self.pool) < pool_size and tried < most_tried and self.step > shortest_step * self.ground.scale:
+            new, straight = self.candidates(pool_size - len(self.pool))
             tried = 0 if len(new) else tried + straight
             self.pool += new
         tried = 0
-        while len(self.pool) and tried < MOST_WEAK_TRIED and self.pool.news.max() < WEAK_NEWS * self.size:
-            self.pool = (self.pool + self.candidates(POOL_SIZE)[0]).best(POOL_SIZE)
-            tried += POOL_SIZE
+        while len(self.pool) and tried < most_weak_tried and self.pool.news.max() < weak_news * self.size:
+            self.pool = (self.pool + self.candidates(pool_size)[0]).best(pool_size)
+            tried += pool_size
 
     def candidates(self, n: int) -> tuple[Pool, int]:
         """Those of n more points that are straight and have news, and how many are straight."""
+        longest_step = 2.0**6  # of a typical input
         points, values = self.queue.draw(n)
         found, straight = tested_candidates(self.ground, self.complement.basis, points, values, self.step, self.rng)
         longer = self.step * LONGER ** straight.sum() * SHORTER ** (~straight).sum()
-        self.step = min(float(longer), LONGEST_STEP * self.ground.typical)  # bounds make any step straight
+        self.step = min(float(longer), longest_step * self.ground.typical)  # bounds make any step straight
         return found[straight & (found.news > self.least_news(found.straight))], int(straight.sum())
 
     def measure_best(self) -> None:
         """Take the gradient at the candidate with most news, along the complement alone."""
+        step_margin = 96.0  # the gradient's own steps are so much shorter: no crease on any of hundreds of them
         best = int(np.argmax(self.pool.news))
         one, self.pool = self.pool[[best]], self.pool.without(best)
         if not self.is_straight(one):
             return
         found = gradients(
             _asking_the_rest(self.ground.ask, one.points, one.values), one.points, self.complement.rows,
-            one.straight / STEP_MARGIN, self.ground.noise, self.rng, domain=self.ground.domain,
+            one.straight / step_margin, self.ground.noise, self.rng, domain=self.ground.domain,
         )  # fmt: skip
         self.measured += 1
         if found.good[0] and self.add(found.slope[0], float(found.sd[0])):
@@ -209,7 +203,9 @@ class _DirectionSearch:
 
     def is_straight(self, one: Pool) -> bool:
         """A crease along the first step was not seen, but the hundreds of a gradient would meet it. Cost: 2 rows."""
-        step = CLOSER_STEP * float(one.straight[0])
+        # Of the step that was straight: a second look there, in another direction, before a gradient is taken.
+        closer_step = 0.25
+        step = closer_step * float(one.straight[0])
         return bool(tested_candidates(self.ground, self.complement.basis, one.points, one.values, step, self.rng)[1][0])
 
     def add(self, slope: FloatArray, sd: float) -> bool:

@@ -42,10 +42,6 @@ __all__ = [
 Ask = Callable[[FloatArray], FloatArray]
 
 TO_CORNERS = 0.4  # both parameters of a beta distribution: most of its mass lies beside the bounds
-BESIDE_BOUNDS = 0.02  # of the width of a box: room that is left
-AROUND_LEVEL = 0.25  # of a level, how far coordinates of one row are from it
-KNOTS = (2, 12)  # between which a smooth row is interpolated: fewest, most
-MOST_MIXED = 0.3  # largest share of a second input of the user's in a first one
 
 
 @dataclass(frozen=True)
@@ -111,14 +107,16 @@ class Inputs:
 
     def _inside(self, shares: FloatArray) -> FloatArray:
         """Points of a box by their shares of its width, with some room left."""
-        shares = BESIDE_BOUNDS + (1 - 2 * BESIDE_BOUNDS) * shares
+        beside_bounds = 0.02  # of the width of a box: room that is left
+        shares = beside_bounds + (1 - 2 * beside_bounds) * shares
         return np.asarray(self.domain.low + shares * np.subtract(self.domain.high, self.domain.low))
 
     def _like_given(self, n: int, scale: float, rng: np.random.Generator) -> FloatArray:
         """One of the user's inputs with a little of another."""
+        most_mixed = 0.3  # largest share of a second input of the user's in a first one
         assert self.given is not None
         first, second = self.given[rng.integers(len(self.given), size=(2, n))]
-        rows = first + rng.uniform(0, MOST_MIXED, (n, 1)) * (second - first)
+        rows = first + rng.uniform(0, most_mixed, (n, 1)) * (second - first)
         if self.domain.is_box:
             return self._inside((rows - self.domain.low) / np.subtract(self.domain.high, self.domain.low))
         return np.asarray(rows * (scale / self.unit) if self.domain.is_space else rows)
@@ -148,25 +146,27 @@ def _corners(n: int, dim: int, rng: np.random.Generator) -> FloatArray:
 
 def _sparse(n: int, dim: int, rng: np.random.Generator) -> FloatArray:
     """Most coordinates at one bound."""
+    half_share = 0.5
     shares = np.where(
-        rng.uniform(0, 1, (n, dim)) < rng.uniform(0, HALF_SHARE, (n, 1)), rng.uniform(0, 1, (n, dim)), 0.0
+        rng.uniform(0, 1, (n, dim)) < rng.uniform(0, half_share, (n, 1)), rng.uniform(0, 1, (n, dim)), 0.0
     )
-    return np.where(rng.random((n, 1)) < HALF_SHARE, shares, 1 - shares)
+    return np.where(rng.random((n, 1)) < half_share, shares, 1 - shares)
 
 
 def _levels(n: int, dim: int, rng: np.random.Generator) -> FloatArray:
     """Rows that are dark or bright as a whole."""
-    return np.clip(rng.uniform(0, 1, (n, 1)) + AROUND_LEVEL * rng.uniform(-1, 1, (n, dim)), 0, 1)
+    around_level = 0.25  # of a level, how far coordinates of one row are from it
+    return np.clip(rng.uniform(0, 1, (n, 1)) + around_level * rng.uniform(-1, 1, (n, dim)), 0, 1)
 
 
 def _smooth(n: int, dim: int, rng: np.random.Generator) -> FloatArray:
     """Rows whose neighbouring coordinates are alike."""
+    knots = (2, 12)  # between which a smooth row is interpolated: fewest, most
     at = np.linspace(0, 1, dim)
-    counts = rng.integers(KNOTS[0], KNOTS[1] + 1, size=n)
+    counts = rng.integers(knots[0], knots[1] + 1, size=n)
     return np.array([np.interp(at, np.linspace(0, 1, k), rng.beta(TO_CORNERS, TO_CORNERS, k)) for k in counts])
 
 
-HALF_SHARE = 0.5
 BOX_KINDS = (_even, _even, _corners, _sparse, _levels, _smooth)  # the first is drawn with room on all sides
 
 UNCLEAR_MARGIN = 1 / 3  # a rank whose margin is worse is not told
@@ -239,11 +239,7 @@ def asked_inside(ask: Ask, domain: Domain) -> Ask:
 
 
 # Rows asked one block after the other until something is alive, and at which scale.
-LOOK_BLOCKS = ((64, 1.0), (192, 1.0), (256, 10.0), (512, 1.0), (1024, 1.0), (2048, 1.0))
-LOOK_LINES = 4
 DRAWN_TOGETHER = 16  # points asked for their value together
-RARELY_ALIVE = 0.3  # share of live points below which others are looked for near them
-LIKE_A_LIVE_POINT = 0.8  # how much of a live point is in those: as a part of the norm, or squared as a share of the way
 
 
 @dataclass(frozen=True)
@@ -275,15 +271,17 @@ def _unique_rows(values: FloatArray) -> BoolArray:
 
 def first_look(oracle: Counting, inputs: Inputs, rng: np.random.Generator, reach: float) -> FirstLook:
     """Find live points and check the health there. Cost: 64 rows and 68 for the check; 4096 for a dead target."""
+    look_blocks = ((64, 1.0), (192, 1.0), (256, 10.0), (512, 1.0), (1024, 1.0), (2048, 1.0))
+    look_lines = 4
     with oracle.stage("look"):
-        points, values, scale = inputs.until_answers_differ(oracle.query, LOOK_BLOCKS, rng)
+        points, values, scale = inputs.until_answers_differ(oracle.query, look_blocks, rng)
     live = _unique_rows(values)
     chosen = np.flatnonzero(live if live.any() else np.ones(len(live), dtype=bool))
     chosen = chosen[
         np.argsort(chosen % len(BOX_KINDS), kind="stable")
     ]  # inside bounds the first kind has room around it
-    centres = points[np.resize(chosen, LOOK_LINES)]
-    health = examine(oracle, rng, LOOK_LINES, centres=centres)
+    centres = points[np.resize(chosen, look_lines)]
+    health = examine(oracle, rng, look_lines, centres=centres)
     noise = DistanceNoise.of(health, oracle.dim) if health.readings else DistanceNoise(0.0, 0.0)
     ground = Ground(
         asked_inside(oracle.query, inputs.domain), inputs, noise,
@@ -296,11 +294,12 @@ class LivePoints:
     """Points that are alive, with their values, those of the first look before others."""
 
     def __init__(self, seen: FirstLook, rng: np.random.Generator) -> None:
+        rarely_alive = 0.3  # share of live points below which others are looked for near them
         self.ground, self.rng = seen.ground, rng
         live = seen.live if seen.live.any() else np.ones(len(seen.live), dtype=bool)
         self.points, self.values = seen.points[live], seen.values[live]
         self.dead = set(map(bytes, seen.values[~live]))
-        self.rare = live.mean() < RARELY_ALIVE
+        self.rare = live.mean() < rarely_alive
         self.known = self.points
 
     def draw(self, n: int) -> tuple[FloatArray, FloatArray]:
@@ -316,11 +315,13 @@ class LivePoints:
 
     def near_known(self) -> FloatArray:
         """Points between ones known to be alive and any others: more of them are alive."""
+        # How much of a live point is in those: as a part of the norm, or squared as a share of the way.
+        like_a_live_point = 0.8
         known = self.known[self.rng.integers(len(self.known), size=DRAWN_TOGETHER)]
         others = self.ground.sample(DRAWN_TOGETHER, self.rng)
-        alike = LIKE_A_LIVE_POINT if self.ground.domain.is_space else LIKE_A_LIVE_POINT**2
+        alike = like_a_live_point if self.ground.domain.is_space else like_a_live_point**2
         return np.asarray(
-            alike * known + (np.sqrt(1 - LIKE_A_LIVE_POINT**2) if self.ground.domain.is_space else 1 - alike) * others
+            alike * known + (np.sqrt(1 - like_a_live_point**2) if self.ground.domain.is_space else 1 - alike) * others
         )
 
     def put_first(self, points: FloatArray, values: FloatArray) -> None:

@@ -68,8 +68,6 @@ class FoundSpan:
 LEAST_NEW = 1e-5  # part of a gradient outside the span that may be a direction; those so far are not exact either
 LONG_STEPS = 32  # long steps
 LONG_STEPS_IN_BOUNDS = 128  # long steps where bounds make them short
-PLACES_ON_A_STEP = 8  # looked at on a step that changes the answers
-LOUDEST = 4  # steps that are looked at
 
 
 @dataclass(frozen=True)
@@ -128,6 +126,8 @@ def loud_places(
     rng: np.random.Generator,
 ) -> Heard:
     """Long steps from points known to be active and from others; the places on the loudest, none if all are silent."""
+    places_on_a_step = 8  # looked at on a step that changes the answers
+    loudest = 4  # steps that are looked at
     fewest = LONG_STEPS if ground.domain.is_space else LONG_STEPS_IN_BOUNDS
     others = ground.sample(max(fewest - len(active), fewest // 4), rng)
     answers = ground.ask(others)
@@ -138,8 +138,8 @@ def loud_places(
     leak = float(slope.max() / size) if size > 0 else 0.0
     if not loud.any():
         return Heard(leak, np.empty((0, ground.dim)), np.empty((0, 0)))
-    chosen = np.flatnonzero(loud)[np.argsort(-slope[loud])[:LOUDEST]]
-    shares = (np.arange(PLACES_ON_A_STEP) + rng.uniform(0, 1, (len(chosen), PLACES_ON_A_STEP))) / PLACES_ON_A_STEP
+    chosen = np.flatnonzero(loud)[np.argsort(-slope[loud])[:loudest]]
+    shares = (np.arange(places_on_a_step) + rng.uniform(0, 1, (len(chosen), places_on_a_step))) / places_on_a_step
     places = (starts[chosen, None] + shares[:, :, None] * moves[chosen, None]).reshape(-1, ground.dim)
     return Heard(leak, places, ground.ask(places))
 

@@ -24,10 +24,6 @@ from reluctant.span.subspace import Subspace
 __all__ = ["Obfuscation", "check_obfuscation", "obfuscate"]
 
 
-MOST = 10.0  # times the norm of a row, unless asked for
-ROUNDING = 1e-9  # relative, of a norm
-
-
 def obfuscate(span: Span | Subspace, x: ArrayLike, scale: float | None = None, rng: Rng = 0) -> FloatArray:
     """Add noise that a model with this span cannot see.
 
@@ -64,12 +60,14 @@ def obfuscate(span: Span | Subspace, x: ArrayLike, scale: float | None = None, r
 
 def _checked_scale(span: Span | Subspace, scale: float | None, norm: float) -> float:
     """The scale of noise that a span stands for."""
+    most = 10.0  # times the norm of a row, unless asked for
+    rounding = 1e-9  # relative, of a norm
     followed = span.followed if isinstance(span, Span) else np.inf
     if scale is None:
-        return min(MOST, followed / norm) if norm > 0 else MOST
+        return min(most, followed / norm) if norm > 0 else most
     if not (np.isfinite(scale) and scale >= 0):
         raise InvalidInput.about("scale", got=scale, expected="a number of at least 0")
-    if scale * norm > followed * (1 + ROUNDING):
+    if scale * norm > followed * (1 + rounding):
         raise InvalidInput.about(
             "scale", got=f"{scale:g} times rows of norm {norm:.3g}", expected=f"noise of a norm up to {followed:.3g}",
             fix=f"The span was followed no farther, and neurons may wake up there: recover it with a reach "

@@ -102,8 +102,6 @@ class Span(Ended):
 
 
 TYPICAL_POINTS = 64
-CLEAR_CHANGE = 1e-3  # of the deviation of the answers: what directions off by a little change is less
-CLEAR_NOISE = 8.0  # times that of an answer
 
 
 def seen_from_typical_inputs(oracle: Counting, found: Subspace, box: Domain, rng: np.random.Generator) -> float | None:
@@ -124,15 +122,16 @@ def seen_from_typical_inputs(oracle: Counting, found: Subspace, box: Domain, rng
 
 def _least_change(here: FloatArray, again: FloatArray) -> float:
     """The smallest change that is one: beyond noise, and what errors of the directions may do."""
+    clear_change = 1e-3  # of the deviation of the answers: what directions off by a little change is less
+    clear_noise = 8.0  # times that of an answer
     fresh = float(np.abs(again - here).max())
-    return max(CLEAR_NOISE * max(fresh, digits_noise(here)), CLEAR_CHANGE * float(here.std(axis=0).max()))
+    return max(clear_noise * max(fresh, digits_noise(here)), clear_change * float(here.std(axis=0).max()))
 
 
 BEYOND_THE_BOX = (
     "Directions were looked for in {}, where answers can be read. There are more: at {:.0%} of typical inputs a "
     "step along the others changes the answer. From labels (labels=True, span --labels) they can be found everywhere."
 )
-MOST_BOXES = 3  # tried where probabilities saturate
 
 
 def recover_span(
@@ -239,8 +238,9 @@ class _Recovery:
 
     def unsaturated(self, rng: np.random.Generator, fine: bool) -> Span:
         """Inside a box in which no probability saturates; inside a smaller one where that was not so."""
+        most_boxes = 3  # tried where probabilities saturate
         box = unsaturated_box(self.oracle, rng)
-        for _ in range(MOST_BOXES):
+        for _ in range(most_boxes):
             if box is None:
                 break
             self.inputs = self.inputs.within(box)

@@ -35,12 +35,6 @@ from reluctant.span.long_steps import (
 
 __all__ = ["CentralSlopes", "central_slopes", "oversampled_span"]
 
-SHORTER_STEP = 4.0
-MOST_SHORTENED = 4
-BENT_NOISE = (
-    3.0  # deviations of the noise (which has its own safety) that a second difference may have without a crease
-)
-
 
 @dataclass(frozen=True)
 class CentralSlopes:
@@ -72,20 +66,22 @@ def _point_batches(ground: Ground, n: int, directions: FloatArray | None) -> lis
 
 
 def _batch_slopes(ground: Ground, points: FloatArray, directions: FloatArray | None, step: float) -> CentralSlopes:
+    shorter_step = 4.0
+    most_shortened = 4
     directions = np.eye(ground.dim) if directions is None else directions
     value = ground.ask(points)
     shape = (len(points), len(directions))
     slope, steps = np.zeros((*shape, value.shape[1])), np.full(shape, step)
     open_ = np.ones(shape, dtype=bool)
     first: BoolArray = open_
-    for round_ in range(MOST_SHORTENED):
+    for round_ in range(most_shortened):
         which, along = np.nonzero(open_)
         moves = steps[which, along, None] * directions[along]
         open_[which, along], slope[which, along] = _differences(ground, points[which], value[which], moves)
         first = open_.copy() if round_ == 0 else first
         if not open_.any():
             break
-        steps[open_] /= SHORTER_STEP if round_ < MOST_SHORTENED - 1 else 1.0
+        steps[open_] /= shorter_step if round_ < most_shortened - 1 else 1.0
     sd = ground.sd(points)[:, None] / (np.sqrt(2) * steps)
     return CentralSlopes(
         points, value, np.swapaxes(slope, 1, 2), sd, first.mean(axis=1), np.asarray(~open_.any(axis=1))
@@ -96,36 +92,23 @@ def _differences(
     ground: Ground, points: FloatArray, value: FloatArray, moves: FloatArray
 ) -> tuple[BoolArray, FloatArray]:
     """Which moves (n, d) to both sides of points (n, d) met a crease, and the slopes over them."""
+    # Deviations of the noise (which has its own safety) that a second difference may have without a crease.
+    bent_noise = 3.0
     moves = as_long_as_allowed(ground.domain, points, moves, both=True)
     ahead, behind = np.split(ground.ask(np.concatenate([points + moves, points - moves])), 2)
     second = np.abs(ahead + behind - 2 * value).max(axis=1)
-    bent = second > BENT_NOISE * SECOND_DIFFERENCE_GAIN * ground.sd(points)
+    bent = second > bent_noise * SECOND_DIFFERENCE_GAIN * ground.sd(points)
     return bent, (ahead - behind) / (2 * np.linalg.norm(moves, axis=1, keepdims=True))
 
 
-FIRST_STEP = 2.0**-5  # of central differences, in typical coordinates
-BENT_SHARE = (0.08, 0.25)  # of the steps at a point that may meet a crease: fewer lose digits, more lose rows
-STEP_FACTOR = 2.0
-GRADIENT_BATCH = 16  # gradients taken together
 GRADIENTS_EACH, MOST_GRADIENTS_EACH, CLEAR_MARGIN = (
     1.8,
     2.8,
     0.2,
 )  # gradients for each direction, and if the rank's margin is no better than this
 SPARE_GRADIENTS = 16  # and so many besides
-STEPS_HEARD, LOUD_SHARE = 16, 0.1  # long steps, and how much of a gradient they show where directions are missing
-MOST_GRADIENTS_AN_INPUT = 4  # gradients
 NOISE_EDGE = 2.0  # times the largest singular value that noise alone would have: above is a direction
-CLEAR_GAP = 3.0  # between the weakest direction and what creases too weak to be seen leave of themselves
-WEIGHT_OF_ONE = 0.7  # of a singular vector's weight on one gradient: it is no direction that others share
-MOST_OUTLIERS = 4  # at most one gradient in so many is left out
-MOST_STAGES = 5
-SHORTER_ALONG = 8.0  # steps inside the span meet more creases than steps along coordinates: so much shorter
-STRAIGHT_PART = 0.5  # of the straight part around a point that a long step may use up
-AFTER_A_LOSS = 1e-3  # error to expect of a span that had a direction too many: another stage is due
 WEAK_PART = 0.1  # of the weakest direction: what long steps may show outside the span
-NEARLY_LONGEST = 0.25  # of the longest step: a stage after one with such steps has nothing to gain
-LEAST_GAIN = 0.5  # a stage that leaves more of the error is the last
 
 
 @dataclass(frozen=True)
@@ -146,6 +129,8 @@ def oversampled_span(
 
     Cost: about 5·k·n rows, and 2.3·k·n for each stage: up to five if fine, else one.
     """
+    most_stages = 5
+    shorter_along = 8.0  # steps inside the span meet more creases than steps along coordinates: so much shorter
     sample = _sampled_gradients(seen, rng, keep, least)
     size = _gradient_size(sample)
     if size == 0:  # none, or rounding hides most changes
@@ -159,13 +144,13 @@ def oversampled_span(
     which = _most_telling(sample, directions[:rank])
     kept = weakest / (size * float(np.sqrt(len(sample.rows)))) if rank else np.inf
     start = FoundSpan(
-        directions[:rank], sample.points[which], sample.values[which], np.full(len(which), sample.step / SHORTER_ALONG),
+        directions[:rank], sample.points[which], sample.values[which], np.full(len(which), sample.step / shorter_along),
         size,
         margin=margin, leak=min(margin, 1.0), limit=WEAK_PART * kept,
         gradients=len(sample.rows), kept=kept,
     )  # fmt: skip
     return (
-        _after_long_steps(seen.ground, start, MOST_STAGES if fine else 1, rng, keep)
+        _after_long_steps(seen.ground, start, most_stages if fine else 1, rng, keep)
         if 0 < rank < seen.ground.dim
         else start
     )
@@ -186,11 +171,14 @@ def _sampled_gradients(
     seen: FirstLook, rng: np.random.Generator, keep: Callable[[FloatArray], None], least: int
 ) -> _GradientSample:
     """Gradients at live points until there are enough for the rank they show."""
-    queue, step, parts = LivePoints(seen, rng), FIRST_STEP * seen.ground.scale, []
+    first_step = 2.0**-5  # of central differences, in typical coordinates
+    gradient_batch = 16  # gradients taken together
+    most_gradients_an_input = 4  # gradients
+    queue, step, parts = LivePoints(seen, rng), first_step * seen.ground.scale, []
     nothing = np.empty((0, seen.ground.dim))
     sample = _GradientSample(nothing, nothing, nothing, 0.0, step)
-    for _ in range(max(MOST_GRADIENTS_AN_INPUT * seen.ground.dim, least) // GRADIENT_BATCH + 1):
-        found = central_slopes(seen.ground, queue.draw(GRADIENT_BATCH)[0], None, step)
+    for _ in range(max(most_gradients_an_input * seen.ground.dim, least) // gradient_batch + 1):
+        found = central_slopes(seen.ground, queue.draw(gradient_batch)[0], None, step)
         parts.append(found)
         step *= _change_of_step(float(np.median(found.bent)))
         sample = _sample_of(parts, step)
@@ -214,12 +202,13 @@ def _is_loud(ground: Ground, sample: _GradientSample, rank: int, rng: np.random.
 
     Thin networks have a few strong directions. Cost: a row for each long step.
     """
+    steps_heard, loud_share = 16, 0.1  # long steps, and how much of a gradient they show where directions are missing
     if not 0 < rank < ground.dim:
         return False
     directions = np.linalg.svd(sample.rows, full_matrices=False)[2][:rank]
-    starts, before = sample.points[-STEPS_HEARD:], sample.values[-STEPS_HEARD:]
+    starts, before = sample.points[-steps_heard:], sample.values[-steps_heard:]
     slope = leak_slopes(ground, directions, starts, before, rng)[0]
-    return float(np.sqrt((slope**2).mean())) > LOUD_SHARE * _gradient_size(sample)
+    return float(np.sqrt((slope**2).mean())) > loud_share * _gradient_size(sample)
 
 
 def _gradient_size(sample: _GradientSample) -> float:
@@ -229,9 +218,11 @@ def _gradient_size(sample: _GradientSample) -> float:
 
 
 def _change_of_step(bent: float) -> float:
-    if bent > BENT_SHARE[1]:
-        return 1 / STEP_FACTOR
-    return STEP_FACTOR if bent < BENT_SHARE[0] else 1.0
+    bent_share = (0.08, 0.25)  # of the steps at a point that may meet a crease: fewer lose digits, more lose rows
+    step_factor = 2.0
+    if bent > bent_share[1]:
+        return 1 / step_factor
+    return step_factor if bent < bent_share[0] else 1.0
 
 
 def _sample_of(parts: list[CentralSlopes], step: float) -> _GradientSample:
@@ -244,10 +235,12 @@ def _sample_of(parts: list[CentralSlopes], step: float) -> _GradientSample:
 
 def _without_outliers(sample: _GradientSample) -> _GradientSample:
     """Leave out gradients that alone make up the weakest direction: a crease that was overlooked does that."""
-    for _ in range(len(sample.points) // MOST_OUTLIERS):  # none, if there are no gradients
+    weight_of_one = 0.7  # of a singular vector's weight on one gradient: it is no direction that others share
+    most_outliers = 4  # at most one gradient in so many is left out
+    for _ in range(len(sample.points) // most_outliers):  # none, if there are no gradients
         left, sizes, _ = np.linalg.svd(sample.rows, full_matrices=False)
         rank = _clear_rank(sizes, sample)
-        if rank == 0 or (left[:, rank - 1] ** 2).max() < WEIGHT_OF_ONE:
+        if rank == 0 or (left[:, rank - 1] ** 2).max() < weight_of_one:
             break
         outputs = len(sample.rows) // len(sample.points)
         keep = np.arange(len(sample.points)) != int(np.argmax(left[:, rank - 1] ** 2)) // outputs
@@ -268,8 +261,9 @@ def _rank_margin(sizes: NDArray[np.floating[Any]], rank: int, sample: _GradientS
 
 def _clear_rank(sizes: NDArray[np.floating[Any]], sample: _GradientSample) -> int:
     """Where the last clear gap of the singular values is, above what noise alone would show."""
+    clear_gap = 3.0  # between the weakest direction and what creases too weak to be seen leave of themselves
     gaps = sizes[:-1] / np.maximum(sizes[1:], DOUBLE.tiny)
-    clear = np.flatnonzero((gaps > CLEAR_GAP) & (sizes[:-1] > _noise_edge(sample)))
+    clear = np.flatnonzero((gaps > clear_gap) & (sizes[:-1] > _noise_edge(sample)))
     return int(clear[-1]) + 1 if len(clear) else int((sizes > _noise_edge(sample)).sum())
 
 
@@ -277,18 +271,21 @@ def _after_long_steps(
     ground: Ground, found: FoundSpan, stages: int, rng: np.random.Generator, keep: Callable[[FloatArray], None]
 ) -> FoundSpan:
     """Long-step stages as long as they help."""
+    straight_part = 0.5  # of the straight part around a point that a long step may use up
+    nearly_longest = 0.25  # of the longest step: a stage after one with such steps has nothing to gain
+    least_gain = 0.5  # a stage that leaves more of the error is the last
     for _ in range(stages):
         inside = central_slopes(ground, without_rest(ground, found.basis, found.points), found.basis, found.steps[0])
         good = inside.good
         if good.sum() * inside.value.shape[1] < found.rank:
             break
-        length = long_steps(ground, found.steps[good], found.leak, STRAIGHT_PART)
+        length = long_steps(ground, found.steps[good], found.leak, straight_part)
         there = SlopesInside(inside.points[good], inside.value[good], inside.slope[good])
         better = refine_basis(ground, found.basis, there, length, rng)
         leak = float(leak_slopes(ground, better, inside.points, inside.value, rng)[0].max()) / found.size
         if leak > found.leak:
             break
-        helped = leak < LEAST_GAIN * found.leak and np.median(length) < NEARLY_LONGEST * LONGEST_STEP * ground.scale
+        helped = leak < least_gain * found.leak and np.median(length) < nearly_longest * LONGEST_STEP * ground.scale
         rank = found.rank
         found = _without_silent(ground, replace(found, basis=better, leak=leak), inside.slope[good])
         keep(found.basis)
@@ -299,6 +296,7 @@ def _after_long_steps(
 
 def _without_silent(ground: Ground, found: FoundSpan, slope: FloatArray) -> FoundSpan:
     """Leave out directions inside the span along which long steps change nothing: noise or a crease made them up."""
+    after_a_loss = 1e-3  # error to expect of a span that had a direction too many: another stage is due
     rows = slope.reshape(-1, found.rank)
     _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
     rank = found.rank
@@ -311,5 +309,5 @@ def _without_silent(ground: Ground, found: FoundSpan, slope: FloatArray) -> Foun
     if rank == found.rank:
         return found
     kept = float(sizes[rank - 1]) / (found.size * float(np.sqrt(len(rows)))) if rank else found.kept
-    basis, leak = directions[:rank] @ found.basis, max(found.leak, AFTER_A_LOSS)
+    basis, leak = directions[:rank] @ found.basis, max(found.leak, after_a_loss)
     return replace(found, basis=basis, limit=WEAK_PART * kept, kept=kept, leak=leak)

@@ -21,8 +21,6 @@ from reluctant.numerics import DOUBLE, FloatArray
 __all__ = ["Complement", "Subspace"]
 
 NPZ_FORMAT = 1
-ORTHONORMAL = 1e-10  # how far the rows of a basis may be from it
-NO_DIRECTION = 4.0  # roundings a coordinate, of the longest row: shorter parts are rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,10 +34,11 @@ class Subspace:
     basis: FloatArray
 
     def __post_init__(self) -> None:
+        orthonormal = 1e-10  # how far the rows of a basis may be from it
         basis = np.array(self.basis, dtype=np.float64)
         if basis.ndim != 2 or not 0 <= len(basis) <= basis.shape[1] or not np.isfinite(basis).all():
             raise InvalidInput.about("basis", got=f"shape {basis.shape}", expected="finite rows (k, d) with k ≤ d")
-        if np.abs(basis @ basis.T - np.eye(len(basis))).max(initial=0.0) > ORTHONORMAL:
+        if np.abs(basis @ basis.T - np.eye(len(basis))).max(initial=0.0) > orthonormal:
             raise InvalidInput.about(
                 "basis", got="rows that are not orthonormal", expected="orthonormal rows",
                 fix="Use Subspace.spanned_by(rows).",
@@ -50,13 +49,14 @@ class Subspace:
     @classmethod
     def spanned_by(cls, rows: ArrayLike, *, tol: float | None = None) -> Self:
         """The span of any rows (n, d); singular values below `tol` of the largest do not count."""
+        no_direction = 4.0  # roundings a coordinate, of the longest row: shorter parts are rounding
         array = np.asarray(rows, dtype=np.float64)
         if array.ndim != 2 or array.shape[1] == 0 or not np.isfinite(array).all():
             raise InvalidInput.about("rows", got=f"shape {array.shape}", expected="finite rows (n, d)")
         if len(array) == 0:
             return cls(array)
         _, sizes, directions = np.linalg.svd(array, full_matrices=False)
-        least = NO_DIRECTION * max(array.shape) * DOUBLE.rounding if tol is None else tol
+        least = no_direction * max(array.shape) * DOUBLE.rounding if tol is None else tol
         return cls(directions[sizes > least * sizes[0]] if sizes[0] > 0 else directions[:0])
 
     # ---- facts

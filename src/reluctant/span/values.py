@@ -30,13 +30,8 @@ from reluctant.span.singular_values import oversampled_span
 
 __all__ = ["FromValues", "from_values", "values_refusal"]
 
-FEW_DIGITS = 1e-11  # noise over spread of the answers: above, directions are not taken one by one
-TOO_FEW_DIGITS = 1e-3
 ATTEMPTS = 3  # times that fresh inputs may show more
-SECOND_LOOKS = 40  # points from which a direction is followed before it is taken for none
 LEAST_WEAK = 1e-9  # part of a gradient outside a fine span that may be a direction
-BEYOND_TILT = 30.0  # times the error of directions, from which another one can be told from it
-NOISE = 30.0  # deviations that a long step may show without a leak
 
 
 @dataclass(frozen=True)
@@ -59,12 +54,13 @@ def from_values(
     reach: float,
 ) -> FromValues:
     """Recover the span of a ReLU network of any depth from its values."""
+    few_digits = 1e-11  # noise over spread of the answers: above, directions are not taken one by one
     seen = first_look(oracle, inputs, rng, reach)
     evidence: dict[str, object] = {"health": seen.health, "live share": seen.live_share}
     refusal = _refusal(seen)
     if refusal is not None:
         return FromValues(refusal, None, evidence)
-    way = _few_digits if _noise_share(seen.health) > FEW_DIGITS else _many_digits
+    way = _few_digits if _noise_share(seen.health) > few_digits else _many_digits
     outcome, found = way(oracle, seen, rng, keep, fine)
     evidence |= {"gradients": found.gradients, "leak": found.leak, "limit": found.limit}
     evidence["limits"] = _limits(seen, found)
@@ -95,12 +91,13 @@ def values_refusal(health: Interface) -> Outcome | None:
     Curves that digits hide are no reason: gradients of a sigmoid are in the span too, and verification tells whether
     digits were enough. Nor are digits that are too few to read values exactly through a link.
     """
+    too_few_digits = 1e-3
     if health.shape is Shape.CONSTANT:
         return Outcome.PIECEWISE_CONSTANT
     hidden = health.curves_hidden and health.answers is Kind.VALUES
     coarse = health.behind is not None and health.behind.too_coarse and np.isfinite(health.spread)
     refusal = None if hidden or coarse else health.refusal
-    return Outcome.TOO_NOISY if refusal is None and _noise_share(health) > TOO_FEW_DIGITS else refusal
+    return Outcome.TOO_NOISY if refusal is None and _noise_share(health) > too_few_digits else refusal
 
 
 def _noise_share(health: Interface) -> float:
@@ -177,8 +174,9 @@ def _weak(
 
     From the search, not from the long-step stage: that one takes what a weak direction does for an error of the others.
     """
+    beyond_tilt = 30.0  # times the error of directions, from which another one can be told from it
     with oracle.stage("weak directions"):
-        least = max(LEAST_WEAK, BEYOND_TILT * span_tilt(seen.ground, found, rng))
+        least = max(LEAST_WEAK, beyond_tilt * span_tilt(seen.ground, found, rng))
         return search_directions(seen, rng, keep, start=found, least=least) if least < found.limit else found
 
 
@@ -195,9 +193,10 @@ def _finer(oracle: Counting, seen: FirstLook, found: FoundSpan, rng: np.random.G
 
 def _all_matter(oracle: Counting, seen: FirstLook, found: FoundSpan) -> bool:
     """Whether a long step along every direction of the basis changes the answers."""
+    second_looks = 40  # points from which a direction is followed before it is taken for none
     open_ = np.arange(found.rank)
     with oracle.stage("verification"):
-        for start in range(min(SECOND_LOOKS, len(found.points))):  # a direction does not matter everywhere
+        for start in range(min(second_looks, len(found.points))):  # a direction does not matter everywhere
             which = (open_ + start) % len(found.points)
             sides = (-1.0) ** start * found.basis[open_]
             shown = slopes_along(seen.ground, sides, found.points[which], found.values[which])
@@ -211,10 +210,11 @@ def _verified(
     oracle: Counting, seen: FirstLook, found: FoundSpan, rng: np.random.Generator
 ) -> tuple[Outcome, FoundSpan]:
     """Long steps from fresh points must change nothing, long steps along every direction must change something."""
+    noise = 30.0  # deviations that a long step may show without a leak
     silent = found.rank > 0
     if found.rank < oracle.dim:
         slope, sd = _outside(oracle, seen, found, rng)
-        allowed = np.maximum(found.limit * found.size, NOISE * sd)
+        allowed = np.maximum(found.limit * found.size, noise * sd)
         leak = max(found.leak, float(slope.max()) / found.size) if found.size else np.inf
         strength = float(np.median(allowed)) / found.size if found.size else np.inf  # bounds cut some steps short
         found = replace(found, leak=leak, limit=strength, margin=max(found.margin, strength / found.kept))

@@ -33,46 +33,46 @@ from reluctant.oracles.limits import check_time
 
 __all__ = ["Completion", "check_points", "complete", "mostly_explained", "suspected_points", "undetermined_points"]
 
-EXTREME_SHARE = 0.75  # share of the points
 CHECK_POOL = 10_000  # random points they are taken from
 CHECK_DISTANCES = (0.3, 1.0, 3.0, 10.0)  # of extreme points from the origin, in units of the scale of use
-AS_THEY_ARE = 0.5  # share of directions in the units of the layer; the others in units of its spread in each direction
-CLIMB_STEPS, CLIMB_STEP = 12, 0.2  # the first step, of the distance from the origin; the others are shorter
-DIRECTION_CHUNK = 50  # directions at a time
-CHECK_SCALES = (0.1, 10.0)
-AT_USE_SHARE = 0.5  # share of points at the scale of use; the others are spread over the scales
 
 
 def check_points(known: KnownLayers, count: int, rng: np.random.Generator) -> FloatArray:
     """Fresh points (n, d), no more than `count`."""
+    extreme_share = 0.75  # share of the points
     layers = [KnownLayers(known.dim, known.layers[: k + 1]) for k in range(len(known.layers) - 1)] or [
         KnownLayers(known.dim)
     ]
     pool, each = (
         rng.standard_normal((CHECK_POOL, known.dim)),
-        int(EXTREME_SHARE * count / (len(layers) * len(CHECK_DISTANCES))),
+        int(extreme_share * count / (len(layers) * len(CHECK_DISTANCES))),
     )
     extreme = [_extremes(layer, distance * pool, each, rng) for layer in layers for distance in CHECK_DISTANCES]
     return np.concatenate([_random_points(count - len(extreme) * each, known.dim, rng), *extreme])
 
 
 def _random_points(count: int, dim: int, rng: np.random.Generator) -> FloatArray:
-    low, high = np.log(CHECK_SCALES)
-    scale = np.where(rng.random(count) < AT_USE_SHARE, 1.0, np.exp(rng.uniform(low, high, count)))
+    check_scales = (0.1, 10.0)
+    at_use_share = 0.5  # share of points at the scale of use; the others are spread over the scales
+    low, high = np.log(check_scales)
+    scale = np.where(rng.random(count) < at_use_share, 1.0, np.exp(rng.uniform(low, high, count)))
     return scale[:, None] * rng.standard_normal((count, dim))
 
 
 def _extremes(known: KnownLayers, pool: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
     """Points (count, d), as far from the origin as those of the pool, where random directions of the features peak."""
+    # Share of directions in the units of the layer; the others in units of its spread in each direction.
+    as_they_are = 0.5
     features = known.features(pool)
     rows = rng.standard_normal((count, features.shape[1]))
-    rows[int(AS_THEY_ARE * count) :] @= _whitening(features)
+    rows[int(as_they_are * count) :] @= _whitening(features)
     return _climbed(known, pool[farthest_along(features, rows)], rows)
 
 
 def farthest_along(values: FloatArray, directions: FloatArray) -> IntArray:
     """Which of the values (n, k) is farthest along each direction."""
-    parts = [directions[i : i + DIRECTION_CHUNK] for i in range(0, len(directions), DIRECTION_CHUNK)]
+    direction_chunk = 50  # directions at a time
+    parts = [directions[i : i + direction_chunk] for i in range(0, len(directions), direction_chunk)]
     none = np.empty(0, dtype=np.intp)
     return np.concatenate([none, *((values @ part.T).argmax(axis=0) for part in parts)])
 
@@ -90,8 +90,9 @@ def suspected_points(known: KnownLayers, rest: FloatArray, rng: np.random.Genera
 
 def _climbed(known: KnownLayers, points: FloatArray, rows: FloatArray) -> FloatArray:
     """Points (n, d) moved to where rows (n, k) of the features are larger, no farther from the origin."""
+    climb_steps, climb_step = 12, 0.2  # the first step, of the distance from the origin; the others are shorter
     size = np.linalg.norm(points, axis=1, keepdims=True)
-    for step in np.linspace(CLIMB_STEP, 0, CLIMB_STEPS, endpoint=False):
+    for step in np.linspace(climb_step, 0, climb_steps, endpoint=False):
         slope = known.around(points).feature_gradients(rows)
         length = np.linalg.norm(slope, axis=1, keepdims=True)
         points = points + step * size * slope / np.where(length > 0, length, 1.0)
@@ -106,23 +107,21 @@ def _whitening(values: FloatArray) -> FloatArray:
     return np.asarray(directions[kept].T @ (directions[kept] * (sizes[0] / sizes[kept, None])))
 
 
-OPEN_POOL = 10_000  # random points from which they are taken
-OPEN_DISTANCES = (0.3, 1.0, 3.0, 10.0)  # from the origin, in units of the scale of use
 POINTS_FOR_EACH = 12  # points for every neuron, at every distance, on either side
-OPEN_STEPS, OPEN_STEP = 25, 0.2  # the first step, of the distance from the origin
-SHORTER_STEP = 0.5  # after a step that did not help
 
 
 def undetermined_points(
     known: KnownLayers, incomings: Iterable[IncomingWeights], rng: np.random.Generator
 ) -> FloatArray:
     """Points (n, d) at which a neuron on top of `known` depends on coefficients that are open, some for each."""
-    chosen, pool = [np.empty((0, known.dim))], rng.standard_normal((OPEN_POOL, known.dim))
+    open_pool = 10_000  # random points from which they are taken
+    open_distances = (0.3, 1.0, 3.0, 10.0)  # from the origin, in units of the scale of use
+    chosen, pool = [np.empty((0, known.dim))], rng.standard_normal((open_pool, known.dim))
     for incoming in incomings:
         check_time()
         if not incoming.closed:
             open_ = _OpenNeuron(known, incoming, _open_direction(known, incoming, pool, rng))
-            chosen += [open_.extremes(distance * pool, side) for distance in OPEN_DISTANCES for side in (-1.0, 1.0)]
+            chosen += [open_.extremes(distance * pool, side) for distance in open_distances for side in (-1.0, 1.0)]
     return np.concatenate(chosen)
 
 
@@ -152,18 +151,20 @@ class _OpenNeuron:
 
     def extremes(self, pool: FloatArray, side: float) -> FloatArray:
         """Points with the largest ratios, or the smallest, as far from the origin as those of the pool."""
+        open_steps, open_step = 25, 0.2  # the first step, of the distance from the origin
+        shorter_step = 0.5  # after a step that did not help
         ratio, usable = self.ratios(pool)
         there = np.flatnonzero(usable)
         points = pool[there[np.argsort(-side * ratio[there])[:POINTS_FOR_EACH]]]
-        size, step = np.linalg.norm(points, axis=1, keepdims=True), np.full((len(points), 1), OPEN_STEP)
+        size, step = np.linalg.norm(points, axis=1, keepdims=True), np.full((len(points), 1), open_step)
         ratio, _ = self.ratios(points)
-        for _ in range(OPEN_STEPS):
+        for _ in range(open_steps):
             moved = points + step * size * self.uphill(points, side, ratio)
             moved *= size / np.linalg.norm(moved, axis=1, keepdims=True)
             after, usable = self.ratios(moved)
             better = usable & (side * after > side * ratio)
             points, ratio = np.where(better[:, None], moved, points), np.where(better, after, ratio)
-            step = np.where(better[:, None], step, SHORTER_STEP * step)
+            step = np.where(better[:, None], step, shorter_step * step)
         return points
 
     def uphill(self, points: FloatArray, side: float, ratio: FloatArray) -> FloatArray:
@@ -174,11 +175,7 @@ class _OpenNeuron:
         return np.asarray(slope / np.where(length > 0, length, 1.0))
 
 
-MOST_SUSPECTS = 128  # directions
 MOST_WRONG = 0.4  # of the rows: beyond, the others are no majority
-SEGMENTS = 3  # scanned in a round
-NEIGHBOURS = 5  # right points near a wrong one, one of which is taken
-SEGMENT_BEYOND = 0.5  # of its length, a segment goes on at both ends: creases are better not at the very end
 
 
 @dataclass(frozen=True)
@@ -245,9 +242,10 @@ class _Checks:
     share: float = 1.0
 
     def points(self, known: KnownLayers, readout: Readout) -> Iterator[FloatArray]:
+        most_suspects = 128  # directions
         open_ = [undetermined_points(s.known, [n.incoming for n in s.neurons], self.rng) for s in self.ladder.searches]
         yield np.concatenate(open_)
-        yield suspected_points(known, leftovers(known, readout, MOST_SUSPECTS, self.rng), self.rng)
+        yield suspected_points(known, leftovers(known, readout, most_suspects, self.rng), self.rng)
         count = max(self.settings.points, self.settings.share * known.parameters)
         yield check_points(known, int(self.share * count), self.rng)
         self.share = self.settings.again
@@ -279,14 +277,17 @@ class _Explained:
 
         The first cross what is missing; the second see it where it is, beyond creases that are known.
         """
+        segments = 3  # scanned in a round
+        neighbours = 5  # right points near a wrong one, one of which is taken
+        segment_beyond = 0.5  # of its length, a segment goes on at both ends: creases are better not at the very end
         wrong = np.flatnonzero(self.wrong)[np.argsort(-self.off[self.wrong])]
-        chosen = rng.choice(wrong[: SEGMENTS * NEIGHBOURS], min(SEGMENTS, len(wrong)), replace=False)
+        chosen = rng.choice(wrong[: segments * neighbours], min(segments, len(wrong)), replace=False)
         right, among = self.rows[~self.wrong], self.rows[self.wrong]
         start, stop = [], []
         for row in self.rows[chosen]:
-            nearest = right[np.argsort(np.linalg.norm(right - row, axis=1))[:NEIGHBOURS]]
+            nearest = right[np.argsort(np.linalg.norm(right - row, axis=1))[:neighbours]]
             apart = among[np.linalg.norm(among - row, axis=1) > 0]
             for other in (rng.choice(nearest), *rng.permutation(apart)[:1]):
-                start.append(row - SEGMENT_BEYOND * (other - row))
-                stop.append(other + SEGMENT_BEYOND * (other - row))
+                start.append(row - segment_beyond * (other - row))
+                stop.append(other + segment_beyond * (other - row))
         return Lines.between(np.array(start), np.array(stop), float(np.sqrt(self.rows.shape[1])))

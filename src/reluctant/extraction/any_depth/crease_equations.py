@@ -23,7 +23,6 @@ from reluctant.numerics import DOUBLE, FloatArray
 __all__ = ["Crease", "IncomingWeights", "close_from_kinks", "joined_creases", "same_neuron", "solve_crease"]
 
 SHORT_ROW = 0.05  # distances in feature space below this are not scaled up: their digits are few
-OPEN_RANK = 1e-7  # relative; smaller singular values are open directions
 PROBES = 2  # random combinations of open directions: if none of them matters, none does
 OPEN_SHARE = 1e-6  # share of a unit step in an open direction that counts as open
 
@@ -104,6 +103,7 @@ class IncomingWeights:
 
 def solve_crease(known: KnownLayers, crease: Crease) -> IncomingWeights:
     """Least squares over the normal at the start and all points."""
+    open_rank = 1e-7  # relative; smaller singular values are open directions
     at_start = known.local(crease.points[:1])
     start = at_start.features[0]
     rows = known.features(crease.points[1:]) - start
@@ -111,7 +111,7 @@ def solve_crease(known: KnownLayers, crease: Crease) -> IncomingWeights:
     matrix = np.concatenate([at_start.jacobian[0].T, rows])
     right = np.concatenate([crease.normal, np.zeros(len(rows))])
     u, sizes, vt = _svd(matrix)
-    rank = int((sizes > OPEN_RANK * sizes[0]).sum())
+    rank = int((sizes > open_rank * sizes[0]).sum())
     weights = vt[:rank].T @ ((u[:, :rank].T @ right) / sizes[:rank])
     residual = float(np.linalg.norm(matrix @ weights - right))
     return IncomingWeights(weights, vt[rank:].T, start, residual)
@@ -127,19 +127,17 @@ def _svd(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         return u, sizes, vt
 
 
-SAME_RESIDUAL = 1e-7  # relative residual
-SAME_RANK = 1e-7
-SPARE_EQUATIONS = 2  # equations that two different neurons would have to satisfy by chance
-SMALLEST_RATIO = 1e-6  # of the sizes of two normals
-
-
 def same_neuron(one: IncomingWeights, other: IncomingWeights) -> bool:
     """True if weights of both, open coefficients chosen freely, are proportional."""
+    same_residual = 1e-7  # relative residual
+    same_rank = 1e-7
+    spare_equations = 2  # equations that two different neurons would have to satisfy by chance
+    smallest_ratio = 1e-6  # of the sizes of two normals
     matrix = np.hstack([_with_bias(one.open, one), -_with_bias(other.open, other), -_weights_with_bias(other)])
     target = -_weights_with_bias(one)[:, 0]
-    found, _, rank, _ = np.linalg.lstsq(matrix, target, rcond=SAME_RANK)
+    found, _, rank, _ = np.linalg.lstsq(matrix, target, rcond=same_rank)
     off = np.linalg.norm(matrix @ found - target) / np.linalg.norm(target)
-    return bool(off < SAME_RESIDUAL and abs(found[-1]) > SMALLEST_RATIO and len(target) - rank >= SPARE_EQUATIONS)
+    return bool(off < same_residual and abs(found[-1]) > smallest_ratio and len(target) - rank >= spare_equations)
 
 
 def joined_creases(one: Crease, other: Crease) -> Crease:
@@ -155,9 +153,6 @@ def _with_bias(columns: FloatArray, incoming: IncomingWeights) -> FloatArray:
     return np.concatenate([columns, -(incoming.start @ columns)[None]])
 
 
-MOST_OPEN = 2  # coefficients: more would have too many combinations
-MOST_KINKS = 60
-KINKS_AGREE = 1e-8  # relative to the distance in feature space
 DEPENDS_SHARE = 1e-2  # share of that distance along open directions that makes a kink tell
 
 
@@ -165,13 +160,15 @@ def close_from_kinks(
     known: KnownLayers, crease: Crease, incoming: IncomingWeights, points: FloatArray
 ) -> Crease | None:
     """The crease with those unexplained kinks (n, d) that agree on its open coefficients, None if too few do."""
+    most_open = 2  # coefficients: more would have too many combinations
+    most_kinks = 60
     u = incoming.open.shape[1]
-    if not 0 < u <= MOST_OPEN:
+    if not 0 < u <= most_open:
         return None
     away = known.features(points) - incoming.start
     away /= np.linalg.norm(away, axis=1, keepdims=True) + DOUBLE.tiny
     fixed, free = away @ incoming.weights, away @ incoming.open
-    telling = np.flatnonzero(np.linalg.norm(free, axis=1) > DEPENDS_SHARE)[:MOST_KINKS]
+    telling = np.flatnonzero(np.linalg.norm(free, axis=1) > DEPENDS_SHARE)[:most_kinks]
     best = _best_agreement(fixed[telling], free[telling], u)
     if best is None or not _overdetermined(free[telling[best]]):
         return None
@@ -186,13 +183,14 @@ def _overdetermined(rows: FloatArray) -> bool:
 
 def _best_agreement(fixed: FloatArray, free: FloatArray, u: int) -> BoolArray | None:
     """The largest set of equations fixed + free @ ν = 0 with a common solution, among those u of them give."""
+    kinks_agree = 1e-8  # relative to the distance in feature space
     best: BoolArray | None = None
     for chosen in combinations(range(len(fixed)), u):
         which = list(chosen)
         if np.linalg.cond(free[which]) > 1 / DEPENDS_SHARE**2:
             continue
         solution = np.linalg.solve(free[which], -fixed[which])
-        agree = np.abs(fixed + free @ solution) < KINKS_AGREE * (1 + np.linalg.norm(solution))
+        agree = np.abs(fixed + free @ solution) < kinks_agree * (1 + np.linalg.norm(solution))
         if best is None or agree.sum() > best.sum():
             best = agree
     return best

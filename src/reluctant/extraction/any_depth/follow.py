@@ -21,14 +21,6 @@ from reluctant.numerics import FloatArray
 
 __all__ = ["INCONSISTENT", "Walls", "cross_walls", "find_walls", "follow_crease", "is_there", "tangents"]
 
-TARGETED_SHARE = 0.7  # share of steps that aim at a hinge whose coefficient is open
-WANDER = (0.1, 0.5, 1.0)  # random part of an aimed step
-BEHIND_HINGE = 0.4  # of the way from one hinge to the next: where a step lands behind a hinge
-WIDEST_GAP = 0.5  # in units of the scale
-STRAY = 20.0  # how far out walks may go, in units of the scale
-FLAT_NORMAL = 1e-16  # square of a normal, relative: a neuron does not change in this cell
-PART_OF_THE_WAY = (0.2, 0.8)  # to a wall: where a walk goes on that met it
-
 
 @dataclass(frozen=True)
 class Walls:
@@ -102,6 +94,7 @@ class _WalkStep:
     def aim(
         cls, known: KnownLayers, incoming: IncomingWeights, x: FloatArray, scale: float, rng: np.random.Generator
     ) -> _WalkStep:
+        widest_gap = 0.5  # in units of the scale
         around = known.around(x)
         normal = around.feature_gradients(np.broadcast_to(incoming.weights, around.features.shape))
         size = np.linalg.norm(normal, axis=1, keepdims=True)
@@ -113,25 +106,28 @@ class _WalkStep:
         order = np.argsort(reach, axis=1)[:, :2]
         first, second = np.take_along_axis(reach, order, axis=1).T if reach.shape[1] > 1 else (reach[:, 0], np.inf)
         with np.errstate(invalid="ignore"):
-            gap = np.minimum(second - first, WIDEST_GAP * scale)
+            gap = np.minimum(second - first, widest_gap * scale)
         return cls(around, normal, direction, order[:, 0], first, gap)
 
     def go(
         self, known: KnownLayers, incoming: IncomingWeights, x: FloatArray, scale: float, rng: np.random.Generator
     ) -> tuple[Walls, FloatArray]:
+        behind_hinge = 0.4  # of the way from one hinge to the next: where a step lands behind a hinge
+        stray = 20.0  # how far out walks may go, in units of the scale
+        part_of_the_way = (0.2, 0.8)  # to a wall: where a walk goes on that met it
         usable = np.asarray(np.isfinite(self.reach) & np.isfinite(self.gap))
         reach, gap = np.where(usable, self.reach, 0.0), np.where(usable, self.gap, 0.0)
-        landing = x + (reach + BEHIND_HINGE * gap)[:, None] * self.direction
+        landing = x + (reach + behind_hinge * gap)[:, None] * self.direction
         behind = known.around(landing)
         each = np.arange(len(x))
         expected = self.around.values > 0
         expected[each, self.hinge] ^= True
         usable &= np.asarray(np.equal(behind.values > 0, expected).all(axis=1))
-        usable &= np.linalg.norm(landing, axis=1) < STRAY * scale
+        usable &= np.linalg.norm(landing, axis=1) < stray * scale
         predicted = incoming.flat(behind)
         wall = np.flatnonzero(usable & ~predicted)
         on_crease, landed = _land(known, incoming, landing, behind)
-        part = rng.uniform(*PART_OF_THE_WAY, len(x)) * reach
+        part = rng.uniform(*part_of_the_way, len(x)) * reach
         moved = np.where((usable & ~predicted)[:, None], x + part[:, None] * self.direction, x)
         moved = np.where((usable & predicted & landed)[:, None], on_crease, moved)
         slope = self.around.hinge_gradients(self.hinge)
@@ -145,15 +141,17 @@ def _aims(
     known: KnownLayers, incoming: IncomingWeights, around: FeaturesAround, dim: int, rng: np.random.Generator
 ) -> FloatArray:
     """Directions towards hinges whose coefficient is open and that are not yet active; else random ones."""
+    targeted_share = 0.7  # share of steps that aim at a hinge whose coefficient is open
+    wander = (0.1, 0.5, 1.0)  # random part of an aimed step
     n = len(around.values)
     aims = rng.standard_normal((n, dim)) / np.sqrt(dim)
     wanted = _open_hinges(known, incoming) & (around.values < 0)
     chance = np.where(wanted, rng.random(wanted.shape), -1.0)
-    aimed = np.asarray(wanted.any(axis=1)) & (rng.random(n) < TARGETED_SHARE)
+    aimed = np.asarray(wanted.any(axis=1)) & (rng.random(n) < targeted_share)
     towards = around.hinge_gradients(chance.argmax(axis=1))
     size = np.linalg.norm(towards, axis=1, keepdims=True)
     towards = towards / np.where(size > 0, size, 1.0)
-    return np.where(aimed[:, None], towards + rng.choice(WANDER, n)[:, None] * aims, aims)
+    return np.where(aimed[:, None], towards + rng.choice(wander, n)[:, None] * aims, aims)
 
 
 def _open_hinges(known: KnownLayers, incoming: IncomingWeights) -> BoolArray:
@@ -172,25 +170,16 @@ def _land(
     known: KnownLayers, incoming: IncomingWeights, landing: FloatArray, behind: FeaturesAround
 ) -> tuple[FloatArray, BoolArray]:
     """Drop points onto the crease of their cells; True where they stay in the cell."""
+    flat_normal = 1e-16  # square of a normal, relative: a neuron does not change in this cell
     normal = behind.feature_gradients(np.broadcast_to(incoming.weights, behind.features.shape))
     square = (normal**2).sum(axis=1)
-    moves = square > FLAT_NORMAL * (incoming.weights**2).sum()
+    moves = square > flat_normal * (incoming.weights**2).sum()
     on_crease = landing - (incoming.values(behind.features) / np.where(moves, square, np.inf))[:, None] * normal
     values = known.around(on_crease).values
     return on_crease, np.equal(values > 0, behind.values > 0).all(axis=1) & moves
 
 
-LINE_LENGTH = 0.1  # half length of the search line, in typical distances of kinks
-SHORTER_LINE = 5.0  # each time a hinge is tried again
-LINE_DISTANCES = 30.0  # half length of the search line, in its distance from the hinge
-INNER_PART = 0.5  # of the half length: the crease must lie in the inner part
-ALMOST_THERE = 0.98  # of the way to the next hinge
-NARROWEST_LINE = 3.0  # a search line shorter than this, in its distance from the hinge, is not worth asking
 CHECKS = 3  # places where a predicted crease is looked for
-ENOUGH_CHECKS = 2  # of them
-FAR_ALONG = 0.7  # of the way through the cell: where it is looked for
-FARTHEST_CHECK = 0.5  # in units of the scale
-CHECK_ROOM = 1e-2  # of the way there: room left around it
 INCONSISTENT = 1e-5  # residual of a linear system that cannot be one neuron's
 
 
@@ -203,11 +192,12 @@ def cross_walls(
 
     Cost: 4 rows a wall, 12 more where a crease is found.
     """
+    inner_part = 0.5  # of the half length: the crease must lie in the inner part
     places = [np.empty((0, known.dim)) for _ in range(len(walls))]
     search = _SearchLines.behind(asker, known, walls, failed)
     asked = np.flatnonzero(search.usable)
     reach = search.reach[asked]
-    met = asker.cross(search.middle[asked], search.direction[asked], reach, INNER_PART * reach)
+    met = asker.cross(search.middle[asked], search.direction[asked], reach, inner_part * reach)
     trials = []
     for k, t, found in zip(asked, met.position, met.found, strict=True):
         if not found:
@@ -235,16 +225,21 @@ class _SearchLines:
 
     @classmethod
     def behind(cls, asker: Asker, known: KnownLayers, walls: Walls, failed: IntArray) -> _SearchLines:
+        line_length = 0.1  # half length of the search line, in typical distances of kinks
+        shorter_line = 5.0  # each time a hinge is tried again
+        line_distances = 30.0  # half length of the search line, in its distance from the hinge
+        almost_there = 0.98  # of the way to the next hinge
+        narrowest_line = 3.0  # a search line shorter than this, in its distance from the hinge, is not worth asking
         across = np.abs((walls.slope * walls.direction).sum(axis=1))
-        half = LINE_LENGTH * asker.spacing * asker.unit(walls.place) / SHORTER_LINE**failed
-        half = np.minimum(half, LINE_DISTANCES * walls.gap * across / 2)
-        distance = half / LINE_DISTANCES
+        half = line_length * asker.spacing * asker.unit(walls.place) / shorter_line**failed
+        half = np.minimum(half, line_distances * walls.gap * across / 2)
+        distance = half / line_distances
         base = walls.place + (distance / across)[:, None] * walls.direction
         direction = tangents(walls.normal, walls.slope)
         around = known.around(base)
-        room = [ALMOST_THERE * _reach_to_hinge(around, side * direction, walls) for side in (-1, 1)]
+        room = [almost_there * _reach_to_hinge(around, side * direction, walls) for side in (-1, 1)]
         low, high = -np.minimum(half, room[0]), np.minimum(half, room[1])
-        usable = np.minimum(-low, high) > NARROWEST_LINE * distance
+        usable = np.minimum(-low, high) > narrowest_line * distance
         middle = base + ((low + high) / 2)[:, None] * direction
         return cls(middle, direction, (high - low) / 2, usable)
 
@@ -278,6 +273,9 @@ class _Trial:
         wall: int,
         point: FloatArray,
     ) -> _Trial | None:
+        far_along = 0.7  # of the way through the cell: where it is looked for
+        farthest_check = 0.5  # in units of the scale
+        check_room = 1e-2  # of the way there: room left around it
         moved = solve_crease(known, crease.with_points(point[None]))
         around = known.around(point[None])
         if moved.residual > INCONSISTENT or moved.open.shape[1] >= incoming.open.shape[1]:
@@ -292,12 +290,13 @@ class _Trial:
         with np.errstate(divide="ignore", invalid="ignore"):
             reach = -around.values / known.around(np.repeat(point[None], CHECKS, axis=0)).hinge_slopes(directions)
         reach[:, walls.hinge[wall]] = np.inf
-        reach = np.minimum(np.where(reach > 0, reach, np.inf).min(axis=1), FARTHEST_CHECK * asker.scale)
-        return cls(wall, point, point + (FAR_ALONG * reach)[:, None] * directions, normal, CHECK_ROOM * reach)
+        reach = np.minimum(np.where(reach > 0, reach, np.inf).min(axis=1), farthest_check * asker.scale)
+        return cls(wall, point, point + (far_along * reach)[:, None] * directions, normal, check_room * reach)
 
 
 def _confirmed_points(asker: Asker, trials: list[_Trial]) -> list[FloatArray]:
     """For each trial the points that were found, none if too few checks agree."""
+    enough_checks = 2  # of them
     points = np.concatenate([trial.checks for trial in trials])
     normals = np.repeat([trial.normal for trial in trials], CHECKS, axis=0)
     met = asker.test(points, normals, np.concatenate([trial.room for trial in trials]))
@@ -307,16 +306,8 @@ def _confirmed_points(asker: Asker, trials: list[_Trial]) -> list[FloatArray]:
         mine = slice(k * CHECKS, (k + 1) * CHECKS)
         agree = met.found[mine]
         points_here = np.concatenate([trial.point[None], seen[mine][agree]])
-        found.append(points_here if agree.sum() >= ENOUGH_CHECKS else points_here[:0])
+        found.append(points_here if agree.sum() >= enough_checks else points_here[:0])
     return found
-
-
-WALKS, WALK_STEPS = 24, 30  # side by side, and how far each goes
-FIRST_WALLS, MOST_WALLS = 3, 8  # asked in a round: few until one was crossed
-FAILURES_FIRST = 4  # walls not crossed before any is: a crease of a deeper layer, or one that cannot be seen
-FAILURES_AT_A_HINGE = 3
-FAILURES_PER_SUCCESS = 0.5
-MOST_DRY = 2  # walks in a row that find no new wall
 
 
 def follow_crease(asker: Asker, known: KnownLayers, crease: Crease) -> Crease | None:
@@ -324,14 +315,18 @@ def follow_crease(asker: Asker, known: KnownLayers, crease: Crease) -> Crease | 
 
     Cost: about 16 rows for each coefficient that the start leaves open.
     """
+    first_walls, most_walls = 3, 8  # asked in a round: few until one was crossed
+    failures_first = 4  # walls not crossed before any is: a crease of a deeper layer, or one that cannot be seen
+    failures_per_success = 0.5
+    most_dry = 2  # walks in a row that find no new wall
     incoming = solve_crease(known, crease)
     failed = np.zeros(known.hinge_count, dtype=int)
     good = bad = dry = 0
-    while not incoming.closed and dry < MOST_DRY:
+    while not incoming.closed and dry < most_dry:
         if incoming.residual > INCONSISTENT:
             return None
         walls = _roomiest_walls(
-            _walk_to_walls(asker, known, crease, incoming), failed, MOST_WALLS if good else FIRST_WALLS
+            _walk_to_walls(asker, known, crease, incoming), failed, most_walls if good else first_walls
         )
         if not len(walls):
             dry += 1
@@ -340,7 +335,7 @@ def follow_crease(asker: Asker, known: KnownLayers, crease: Crease) -> Crease | 
         crossed = np.array([len(points) > 0 for points in places])
         np.add.at(failed, walls.hinge[~crossed], 1)
         good, bad = good + int(crossed.sum()), bad + int((~crossed & ~blind).sum())
-        if bad > FAILURES_FIRST + FAILURES_PER_SUCCESS * good or (not good and bad >= FAILURES_FIRST):
+        if bad > failures_first + failures_per_success * good or (not good and bad >= failures_first):
             return None
         crease = crease.with_points(np.concatenate(places))
         incoming = solve_crease(known, crease)
@@ -349,34 +344,34 @@ def follow_crease(asker: Asker, known: KnownLayers, crease: Crease) -> Crease | 
 
 
 def _walk_to_walls(asker: Asker, known: KnownLayers, crease: Crease, incoming: IncomingWeights) -> Walls:
+    walks, walk_steps = 24, 30  # side by side, and how far each goes
     starts = incoming.sure_points(known, crease)
-    chosen = starts[asker.rng.integers(len(starts), size=WALKS)]
-    return find_walls(known, incoming, chosen, WALK_STEPS, asker.scale, asker.rng)[0]
+    chosen = starts[asker.rng.integers(len(starts), size=walks)]
+    return find_walls(known, incoming, chosen, walk_steps, asker.scale, asker.rng)[0]
 
 
 def _roomiest_walls(walls: Walls, failed: IntArray, most: int) -> Walls:
     """The roomiest wall at each hinge, the roomiest of those first."""
-    walls = walls.chosen(np.flatnonzero(failed[walls.hinge] < FAILURES_AT_A_HINGE))
+    failures_at_a_hinge = 3
+    walls = walls.chosen(np.flatnonzero(failed[walls.hinge] < failures_at_a_hinge))
     order = np.argsort(-walls.clearance())
     _, first = np.unique(walls.hinge[order], return_index=True)
     return walls.chosen(order[np.sort(first)][:most])
 
 
-LOOKED_AT = 8
-STEPS_TO_PLACES = 20  # of the walks that lead there
-PRESENT_SHARE = 0.7  # share of the places that show anything at all
-PLACE_ROOM = 0.1  # of the distance to the next hinge
-
-
 def is_there(asker: Asker, known: KnownLayers, crease: Crease, incoming: IncomingWeights) -> bool:
     """Look at random places of the predicted crease. Cost: 32 rows."""
+    looked_at = 8
+    steps_to_places = 20  # of the walks that lead there
+    present_share = 0.7  # share of the places that show anything at all
+    place_room = 0.1  # of the distance to the next hinge
     starts = incoming.sure_points(known, crease)
-    chosen = starts[asker.rng.integers(len(starts), size=LOOKED_AT)]
-    _, places = find_walls(known, incoming, chosen, STEPS_TO_PLACES, asker.scale, asker.rng)
+    chosen = starts[asker.rng.integers(len(starts), size=looked_at)]
+    _, places = find_walls(known, incoming, chosen, steps_to_places, asker.scale, asker.rng)
     around = known.around(places)
     normals = around.feature_gradients(np.broadcast_to(incoming.weights, around.features.shape))
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.abs(around.values / around.hinge_slopes(normals)).min(axis=1)
-    seen = asker.test(places, normals, PLACE_ROOM * room)
-    return bool(seen.found.sum() >= max(PRESENT_SHARE * (~seen.constant).sum(), 1))
+    seen = asker.test(places, normals, place_room * room)
+    return bool(seen.found.sum() >= max(present_share * (~seen.constant).sum(), 1))

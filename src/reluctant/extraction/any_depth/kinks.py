@@ -23,9 +23,6 @@ from reluctant.numerics import DOUBLE, FloatArray
 
 __all__ = ["Asker", "CreaseSeen", "KinkStore", "Kinks", "LineScore", "line_score", "passes_kinks", "relative_distance"]
 
-TEST_REACH = 4e-5  # of a crease test, relative to scale and distance
-CENTRED_SHARE = 0.05  # of the reach: how far from the expected place a crease may be
-
 
 @dataclass(frozen=True)
 class CreaseSeen:
@@ -58,8 +55,10 @@ class Asker:
 
         Cost: 4 rows a point.
         """
-        reach = np.minimum(TEST_REACH * self.unit(points), room)
-        return self.cross(points, normals, reach, CENTRED_SHARE * reach)
+        test_reach = 4e-5  # of a crease test, relative to scale and distance
+        centred_share = 0.05  # of the reach: how far from the expected place a crease may be
+        reach = np.minimum(test_reach * self.unit(points), room)
+        return self.cross(points, normals, reach, centred_share * reach)
 
     def cross(self, points: FloatArray, directions: FloatArray, reach: FloatArray, within: FloatArray) -> CreaseSeen:
         """Is there a crease within this distance of the points, on lines that reach so far? Cost: 4 rows a point."""
@@ -70,10 +69,7 @@ class Asker:
         return CreaseSeen(crossed.position, crossed.critical, slopes * reach <= DOUBLE.in_line * crossed.sd)
 
 
-OUTERMOST = 1.0  # width of an outermost piece, in its distance or the scale
-GRADIENT_STEP = 0.15  # of the width of a piece
 SAME_PLACE = 1e-7  # kinks this close, relative to scale and distance, are one
-BEND_ERROR = 1e-4  # relative; the bend along the line and across it must agree this well
 
 
 @dataclass(frozen=True)
@@ -153,8 +149,9 @@ class KinkStore:
         self.lines += 1
 
     def _beyond(self, t: FloatArray, side: int, limit: float) -> float:
+        outermost = 1.0  # width of an outermost piece, in its distance or the scale
         last = t[-1 if side > 0 else 0] if len(t) else 0.0
-        beyond = last + side * OUTERMOST * max(self.scale, abs(last))
+        beyond = last + side * outermost * max(self.scale, abs(last))
         return min(beyond, limit) if side > 0 else max(beyond, limit)
 
     def spacing(self) -> float:
@@ -165,11 +162,12 @@ class KinkStore:
 
     def measure(self, which: IntArray) -> None:
         """Gradients on both sides of these kinks. Cost: d + 2 rows for each piece not yet measured."""
+        gradient_step = 0.15  # of the width of a piece
         pieces = np.unique(np.concatenate([self._before(which), self._before(which) + 1]))
         new = np.array([piece for piece in pieces if int(piece) not in self.gradients], dtype=np.intp)
         if not len(new):
             return
-        found = gradients(self.ask, self.middles[new], None, GRADIENT_STEP * self.widths[new], self.noise, self.rng)
+        found = gradients(self.ask, self.middles[new], None, gradient_step * self.widths[new], self.noise, self.rng)
         for piece, slope, good in zip(new, found.slope, found.good, strict=True):
             self.gradients[int(piece)] = slope if good else None
 
@@ -180,6 +178,7 @@ class KinkStore:
 
     def normal(self, kink: int) -> tuple[FloatArray, float] | None:
         """Unit normal of the crease and the size of its bend, None where gradients failed."""
+        bend_error = 1e-4  # relative; the bend along the line and across it must agree this well
         before = int(self._before(np.array([kink]))[0])
         left, right = self.gradients.get(before), self.gradients.get(before + 1)
         if left is None or right is None:
@@ -187,7 +186,7 @@ class KinkStore:
         _, sizes, rows = np.linalg.svd(right - left, full_matrices=False)
         along = (right - left) @ self.kinks.direction[kink]
         off = np.linalg.norm(along - self.kinks.bend[kink]) + sizes[1:].sum()
-        return None if off > BEND_ERROR * sizes[0] else (rows[0], float(sizes[0]))
+        return None if off > bend_error * sizes[0] else (rows[0], float(sizes[0]))
 
     def _before(self, which: IntArray) -> IntArray:
         return np.asarray(which + self.kinks.line[which])

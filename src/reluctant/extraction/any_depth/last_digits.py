@@ -31,7 +31,6 @@ from reluctant.oracles import Counting
 __all__ = ["certify", "polish_to_all", "refine_first_weights"]
 
 FEW_PARAMETERS = 2000  # beyond, a thorough fit takes minutes
-ADDED_ROWS = 0.5  # rows for every parameter, in a round
 
 
 def polish_to_all(
@@ -41,6 +40,7 @@ def polish_to_all(
 
     Two neurons that are hardly ever on together leave a weight to few rows; those are where the fit is worst.
     """
+    added_rows = 0.5  # rows for every parameter, in a round
     every_row, every_answer = memory.near(FITTED_DISTANCE * np.sqrt(network.dim))
     sd = noise.at(np.linalg.norm(every_row, axis=1))
 
@@ -57,7 +57,7 @@ def polish_to_all(
         now = deviations(polished)
         off = float(now.max())
         best, least = (polished, off) if off < at.off else (at.best, at.off)
-        worst = np.argsort(-now)[: int(ADDED_ROWS * network.parameters)]
+        worst = np.argsort(-now)[: int(added_rows * network.parameters)]
         worst = worst[now[worst] > DOUBLE.in_line]  # also of a fit that ran away: these rows hold it
         more = np.concatenate([at.rows, every_row[worst]]), np.concatenate([at.answers, every_answer[worst]])
         return _Covered(best, least, *more, all_explained=not len(worst)), off

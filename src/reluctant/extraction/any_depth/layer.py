@@ -40,11 +40,7 @@ __all__ = [
     "is_confirmed",
 ]
 
-ENOUGH_HITS = 4  # crossings seen on stored lines that make further questions needless
-FEWEST_HITS = 2  # the one it was found by, and another
-HITS_FIRST = 3  # a hyperplane is met by every line
 SEEN_SHARE = 0.7  # share of a neuron's crossings that must be kinks
-LARGEST_RESIDUAL = 1e-7  # of a neuron's linear system
 
 
 @dataclass(frozen=True)
@@ -58,19 +54,23 @@ class Neuron:
 
 def accepted_neuron(store: KinkStore, known: KnownLayers, crease: Crease) -> Neuron | None:
     """The neuron of a crease, if its equations agree and the stored lines do not speak against it."""
+    largest_residual = 1e-7  # of a neuron's linear system
     incoming = solve_crease(known, crease)
-    if incoming.residual < LARGEST_RESIDUAL and line_score(store, known, incoming).share() >= SEEN_SHARE:
+    if incoming.residual < largest_residual and line_score(store, known, incoming).share() >= SEEN_SHARE:
         return Neuron(crease, incoming)
     return None
 
 
 def is_confirmed(asker: Asker, store: KinkStore, known: KnownLayers, neuron: Neuron) -> bool:
     """True if stored lines cross it often enough, or it is there where it is looked for."""
+    enough_hits = 4  # crossings seen on stored lines that make further questions needless
+    fewest_hits = 2  # the one it was found by, and another
+    hits_first = 3  # a hyperplane is met by every line
     hits = line_score(store, known, neuron.incoming).hits
     if not known.layers:
-        return hits >= HITS_FIRST
-    looked_for = hits < ENOUGH_HITS
-    return hits >= FEWEST_HITS and not (looked_for and not is_there(asker, known, neuron.crease, neuron.incoming))
+        return hits >= hits_first
+    looked_for = hits < enough_hits
+    return hits >= fewest_hits and not (looked_for and not is_there(asker, known, neuron.crease, neuron.incoming))
 
 
 def as_layer(neurons: Sequence[Neuron], features: FloatArray) -> Layer:
@@ -84,13 +84,6 @@ def as_layer(neurons: Sequence[Neuron], features: FloatArray) -> Layer:
     size = np.linalg.norm(rows, axis=1) * np.array([-1.0 if n.turned else 1.0 for n in neurons])
     undecided = np.array([n.turned is None for n in neurons])
     return Layer(rows / size[:, None], biases / size, undecided, np.flatnonzero(carried))
-
-
-NARROWEST_START = 1e-4  # pieces narrower than this, relative to scale and distance, are no good start
-FARTHEST_START = 16.0  # in units of the scale: no walk starts farther out
-STRAIGHT_SHARE = 1e-6  # share of the weights: a crease that does not bend
-ENOUGH_FOR_SIDES = 5  # neurons, where the layer below is no wider than the one before it
-FEWEST_TO_DOUBT = 3  # neurons: with fewer there is no majority
 
 
 @dataclass(frozen=True)
@@ -154,19 +147,21 @@ class LayerSearch:
 
     def at_odds(self) -> bool:
         """True if there are neurons enough to tell all sides below, and they do not agree on them."""
+        enough_for_sides = 5  # neurons, where the layer below is no wider than the one before it
         if self.known.sided:
             return False
         below = self.known.layers[-1]
-        return len(self.neurons) > ENOUGH_FOR_SIDES * (1 + len(below) / below.weights.shape[1])
+        return len(self.neurons) > enough_for_sides * (1 + len(below) / below.weights.shape[1])
 
     def misplaced(self) -> list[Neuron]:
         """Creases that do not bend at the neurons of the layer below: they belong to that layer themselves."""
+        straight_share = 1e-6  # share of the weights: a crease that does not bend
         if self.known.sided:
             return []
         below = len(self.known.layers[-1])
         return [
             n for n in self.neurons
-            if np.linalg.norm(n.incoming.weights[:below]) < STRAIGHT_SHARE * np.linalg.norm(n.incoming.weights)
+            if np.linalg.norm(n.incoming.weights[:below]) < straight_share * np.linalg.norm(n.incoming.weights)
         ]  # fmt: skip
 
     def try_everything(self) -> int:
@@ -201,9 +196,11 @@ class LayerSearch:
 
     def next_batch(self) -> IntArray:
         """All kinks of a line for the first layer; then one at a time, the cheapest and roomiest first."""
+        narrowest_start = 1e-4  # pieces narrower than this, relative to scale and distance, are no good start
+        farthest_start = 16.0  # in units of the scale: no walk starts farther out
         kinks = self.store.kinks
-        usable = self.unexplained() & (kinks.width > NARROWEST_START * kinks.unit)
-        usable &= (kinks.unit < FARTHEST_START * self.store.scale) | (not self.known.layers)
+        usable = self.unexplained() & (kinks.width > narrowest_start * kinks.unit)
+        usable &= (kinks.unit < farthest_start * self.store.scale) | (not self.known.layers)
         usable[list(self.tried)] = False
         which = np.flatnonzero(usable)
         if not len(which):
@@ -277,10 +274,11 @@ class LayerSearch:
 
     def settle_sides(self, *, final: bool = False) -> None:
         """Find the sides of the layer below, if they can be; then solve all creases anew, without queries."""
+        fewest_to_doubt = 3  # neurons: with fewer there is no majority
         if self.known.sided:
             return
         wrong = find_sides(self.known, [neuron.incoming for neuron in self.neurons], final=final)
-        if wrong is None and final and len(self.neurons) > FEWEST_TO_DOUBT:
+        if wrong is None and final and len(self.neurons) > fewest_to_doubt:
             wrong = self.doubt()
         if wrong is None:
             return

@@ -32,20 +32,16 @@ __all__ = [
     "without_outputs",
 ]
 
-FITTED_ROWS = 3.0  # for every parameter
-RARE_ROWS = 3.0  # for every weight of a neuron, on the side of its crease that is met less often
 FITTED_DISTANCE = 30.0  # in units of the scale
-RARE_POOL = 20_000  # random points from which rows on rare sides are taken
-RARE_SPREAD = 0.3  # of a row: how far around it others are looked for
-RARE_AROUND = 10  # points around every row
 
 
 def rows_for_fit(known: KnownLayers, memory: Memory, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
     """Random rows of the memory, and for every neuron enough on the side of its crease that is met less often."""
+    fitted_rows = 3.0  # for every parameter
     rows, answers = memory.near(FITTED_DISTANCE * np.sqrt(known.dim))
     order = rng.permutation(len(rows))
     rows, answers = rows[order], answers[order]
-    chosen = np.arange(len(rows)) < FITTED_ROWS * known.parameters
+    chosen = np.arange(len(rows)) < fitted_rows * known.parameters
     rare = _rare_sides(known.patterns(rows))
     chosen |= (rare & (np.cumsum(rare, axis=0) <= _enough_rare_rows(known))).any(axis=1)
     return rows[chosen], answers[chosen]
@@ -53,17 +49,20 @@ def rows_for_fit(known: KnownLayers, memory: Memory, rng: np.random.Generator) -
 
 def rows_on_rare_sides(known: KnownLayers, memory: Memory, rng: np.random.Generator) -> FloatArray:
     """Rows (n, d) to ask where the memory has too few: random ones, and ones around those it has."""
+    rare_pool = 20_000  # random points from which rows on rare sides are taken
+    rare_spread = 0.3  # of a row: how far around it others are looked for
+    rare_around = 10  # points around every row
     rows, _ = memory.near(FITTED_DISTANCE * np.sqrt(known.dim))
     active = known.patterns(rows)
     rare, often_off = _rare_sides(active), active.mean(axis=0) < 0.5
     short = np.maximum(_enough_rare_rows(known) - rare.sum(axis=0), 0).astype(int)
     chosen = [rows[:0]]
-    pool = rng.standard_normal((RARE_POOL, known.dim))
+    pool = rng.standard_normal((rare_pool, known.dim))
     for neuron in np.flatnonzero(short):
         mine = rows[rare[:, neuron]]
         size = np.linalg.norm(mine, axis=1, keepdims=True) / np.sqrt(known.dim)
         around = np.concatenate(
-            [mine + RARE_SPREAD * size * rng.standard_normal(mine.shape) for _ in range(RARE_AROUND)]
+            [mine + rare_spread * size * rng.standard_normal(mine.shape) for _ in range(rare_around)]
         )
         candidates = np.concatenate([pool, around])
         there = known.patterns(candidates)[:, neuron] == often_off[neuron]
@@ -78,17 +77,12 @@ def _rare_sides(active: BoolArray) -> BoolArray:
 
 def _enough_rare_rows(known: KnownLayers) -> FloatArray:
     """How many rows each neuron should have on its rare side."""
-    return np.concatenate([np.full(len(layer), RARE_ROWS * layer.weights.shape[1]) for layer in known.layers])
+    rare_rows = 3.0  # for every weight of a neuron, on the side of its crease that is met less often
+    return np.concatenate([np.full(len(layer), rare_rows * layer.weights.shape[1]) for layer in known.layers])
 
 
 READOUT_RANK = 1e-13  # relative
-ROBUST_ROUNDS, TRIMMED_ROUNDS = 50, 5
-AGREEING = 0.6  # share of the rows in the last fits, at least
-AGREES_WITHIN = 1e-6  # relative; rows no farther off are in them too
-DEVIATION_FLOOR = 1e-9  # relative; deviations below this count alike
 ALWAYS_ON = 1.0  # bias of carried features; rows have norm one, so values are of this order
-MOST_BITS = 62  # of a whole number
-NO_SKIP = 1e-9  # singular values of v this small, relative to the output weights, are rounding
 
 
 @dataclass(frozen=True)
@@ -107,17 +101,21 @@ def fit_readout(known: KnownLayers, rows: FloatArray, answers: FloatArray) -> Re
 
 def fit_most(known: KnownLayers, rows: FloatArray, answers: FloatArray) -> Readout:
     """A fit that leaves out rows it cannot explain, as long as they are few: those a missing neuron plays a part in."""
+    robust_rounds, trimmed_rounds = 50, 5
+    agreeing = 0.6  # share of the rows in the last fits, at least
+    agrees_within = 1e-6  # relative; rows no farther off are in them too
+    deviation_floor = 1e-9  # relative; deviations below this count alike
     fit = _ReadoutFit.of(known, rows, answers)
     readout = fit.by_least_squares(np.ones(len(rows)))
-    for k in range(ROBUST_ROUNDS):
+    for k in range(robust_rounds):
         off = fit.deviations(readout)
-        if off.max() <= DEVIATION_FLOOR:
+        if off.max() <= deviation_floor:
             break
         # Least absolute deviations, as a series of least squares; at the end, of the rows that agree best alone.
-        if k < ROBUST_ROUNDS - TRIMMED_ROUNDS:
-            readout = fit.by_normal_equations(1 / np.sqrt(np.maximum(off, DEVIATION_FLOOR)))
+        if k < robust_rounds - trimmed_rounds:
+            readout = fit.by_normal_equations(1 / np.sqrt(np.maximum(off, deviation_floor)))
         else:
-            readout = fit.by_least_squares(off <= max(np.quantile(off, AGREEING), AGREES_WITHIN))
+            readout = fit.by_least_squares(off <= max(np.quantile(off, agreeing), agrees_within))
     return readout
 
 
@@ -175,11 +173,12 @@ def leftovers(known: KnownLayers, readout: Readout, most: int, rng: np.random.Ge
 
     If the right sides leave something, it is the sum of neurons that were never seen to switch.
     """
+    most_bits = 62  # of a whole number
     h, m = len(known.layers[-1]), len(readout.weights)
     terms, skip = _turn_terms(known, readout)
     if find_turned(terms, -skip) is not None:
         return np.empty((0, known.layers[-1].weights.shape[1]))
-    numbers = np.arange(2**h) if 2**h <= most else rng.integers(0, 2 ** min(h, MOST_BITS), most)
+    numbers = np.arange(2**h) if 2**h <= most else rng.integers(0, 2 ** min(h, most_bits), most)
     choices = (numbers[:, None] >> np.arange(h)) & 1
     return np.asarray((skip + choices @ terms.T).reshape(len(choices) * m, -1))
 
@@ -214,7 +213,8 @@ def _with_always_active(
 
     Their biases keep them on where what they look at is zero: at zero itself a later fit could turn them off.
     """
-    rows, more = always_active(skip, NO_SKIP * float(np.abs(outputs).max()))
+    no_skip = 1e-9  # singular values of v this small, relative to the output weights, are rounding
+    rows, more = always_active(skip, no_skip * float(np.abs(outputs).max()))
     last, biases = known.layers[-1], rows @ typical
     layer = Layer.of(np.concatenate([last.weights, rows]), np.concatenate([last.biases, biases]))
     known = KnownLayers(known.dim, (*known.layers[:-1], layer))

@@ -23,10 +23,7 @@ from reluctant.numerics import FloatArray
 
 __all__ = ["SettledWeights", "find_sides", "settle_open"]
 
-CLEAR_SIDE = 1e-2  # largest distance from 0 or 1 of a choice that is clear
 SIDES_RANK = 1e-6  # relative
-SIDES_AGREE = 1e-5  # residual of the equations, relative to their size
-PRESENT_WEIGHT = 1e-5  # a coefficient of a neuron's weights larger than this is one
 
 
 @dataclass(frozen=True)
@@ -74,29 +71,28 @@ def find_sides(known: KnownLayers, incomings: Sequence[IncomingWeights], *, fina
 
     If this is final, neurons whose coefficients are open everywhere are looked at by what they leave in t.
     """
+    clear_side = 1e-2  # largest distance from 0 or 1 of a choice that is clear
+    sides_agree = 1e-5  # residual of the equations, relative to their size
+    present_weight = 1e-5  # a coefficient of a neuron's weights larger than this is one
     equations = [_SideEquations.of(known, incoming) for incoming in incomings]
     if not equations:
         return None
     parts = [e.without_open() for e in equations]
     matrix, right = np.concatenate([a for a, _ in parts]), np.concatenate([b for _, b in parts])
-    seen = np.abs(matrix).max(axis=0, initial=0) > PRESENT_WEIGHT
+    seen = np.abs(matrix).max(axis=0, initial=0) > present_weight
     if not (seen.all() or final) or len(matrix) < seen.sum():
         return None
     sides = np.zeros(len(seen))
     sides[seen], _, rank, _ = np.linalg.lstsq(matrix[:, seen], right, rcond=SIDES_RANK)
     rounded = np.round(sides)
-    clear = np.abs(sides - rounded).max(initial=0) < CLEAR_SIDE and set(np.unique(rounded)) <= {0.0, 1.0}
+    clear = np.abs(sides - rounded).max(initial=0) < clear_side and set(np.unique(rounded)) <= {0.0, 1.0}
     off = np.linalg.norm(matrix @ rounded - right)
-    if rank < seen.sum() or not clear or off > SIDES_AGREE * np.sqrt(len(equations)):
+    if rank < seen.sum() or not clear or off > sides_agree * np.sqrt(len(equations)):
         return None
-    left = np.max([np.abs(e.open_parts(rounded)) for e in equations], axis=0) > PRESENT_WEIGHT
+    left = np.max([np.abs(e.open_parts(rounded)) for e in equations], axis=0) > present_weight
     wrong = np.zeros(len(known.layers[-1]), dtype=bool)
     wrong[known.layers[-1].undecided] = (rounded > 0) | (~seen & left)
     return wrong
-
-
-LARGEST_OPEN = 10.0  # coefficient, in units of the known weights' norm
-ENOUGH_FEATURES = 2000
 
 
 @dataclass(frozen=True)
@@ -113,7 +109,8 @@ class SettledWeights:
 
 def settle_open(incoming: IncomingWeights, features: FloatArray) -> SettledWeights:
     """Choose the open coefficients so that the neuron does not switch at features (n, F) where they matter."""
-    away = features[~incoming.determined(features)][:ENOUGH_FEATURES] - incoming.start
+    enough_features = 2000
+    away = features[~incoming.determined(features)][:enough_features] - incoming.start
     away /= np.linalg.norm(away, axis=1, keepdims=True)
     choices = [_keep_on(side * (away @ incoming.weights), side * (away @ incoming.open)) for side in (1.0, -1.0)]
     best = int(choices[1][1] > choices[0][1])
@@ -123,10 +120,11 @@ def settle_open(incoming: IncomingWeights, features: FloatArray) -> SettledWeigh
 
 def _keep_on(fixed: FloatArray, free: FloatArray) -> tuple[FloatArray, float]:
     """ν with fixed + free @ ν at least the margin everywhere, and the largest such margin, at most one."""
+    largest_open = 10.0  # coefficient, in units of the known weights' norm
     n, u = free.shape
     if not n:
         return np.zeros(u), 0.0
     objective = np.append(np.zeros(u), -1.0)
-    bounds = [(-LARGEST_OPEN, LARGEST_OPEN)] * u + [(None, 1.0)]
+    bounds = [(-largest_open, largest_open)] * u + [(None, 1.0)]
     found = linprog(objective, A_ub=np.hstack([-free, np.ones((n, 1))]), b_ub=fixed, bounds=bounds, method="highs")
     return (found.x[:-1], float(found.x[-1])) if found.status == 0 else (np.zeros(u), -np.inf)

@@ -33,9 +33,6 @@ __all__ = [
 ]
 
 TAILS = (1.0, 2.0, 4.0)  # powers of a Gaussian: from even coordinates to a few large ones
-LOUDNESS = (0.2, 5.0)  # sizes of points where a coordinate is unbounded
-FARTHEST_RAY = 50.0  # typical inputs, where nothing stops a ray
-AXIS_DISTANCES = (1.0, 300.0)
 
 
 def domain_scale(domain: Domain, dim: int) -> float:
@@ -48,10 +45,11 @@ def domain_scale(domain: Domain, dim: int) -> float:
 
 def exploration_points(domain: Domain, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
     """Random points from the middle of the domain to its corners, even and uneven ones."""
+    loudness = (0.2, 5.0)  # sizes of points where a coordinate is unbounded
     low, high = np.broadcast_to(domain.low, dim), np.broadcast_to(domain.high, dim)
     bounded = np.isfinite(low) & np.isfinite(high)
     share = _shares(rng, n, dim)
-    quietest, loudest = np.log(LOUDNESS)
+    quietest, loudest = np.log(loudness)
     loud = np.exp(rng.uniform(quietest, loudest, (n, 1)))
     tails = np.abs(rng.standard_normal((n, dim))) ** rng.choice(TAILS, (n, 1))
     away = loud * tails / tails.mean(axis=1, keepdims=True)
@@ -74,12 +72,13 @@ def axis_points(domain: Domain, dim: int) -> FloatArray:
 
     None in a box, which has too many edges.
     """
+    axis_distances = (1.0, 300.0)
     if domain.is_box:
         return np.empty((0, dim))
     low, high = np.broadcast_to(domain.low, dim), np.broadcast_to(domain.high, dim)
     corner = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
     inward = np.where(np.isfinite(low) | ~np.isfinite(high), 1.0, -1.0)
-    axes = [corner + distance * np.diag(inward) for distance in AXIS_DISTANCES]
+    axes = [corner + distance * np.diag(inward) for distance in axis_distances]
     return np.clip(np.concatenate([corner[None], *axes]), low, high)
 
 
@@ -94,12 +93,13 @@ def far_corners(domain: Domain, directions: FloatArray) -> FloatArray:
 
 def end_of_ray(domain: Domain, start: FloatArray, through: FloatArray, scale: float) -> FloatArray:
     """Where the ray through a point leaves the domain, or a good way out where it does not."""
+    farthest_ray = 50.0  # typical inputs, where nothing stops a ray
     low, high = np.broadcast_to(domain.low, start.shape), np.broadcast_to(domain.high, start.shape)
     step = through - start
     length = float(np.linalg.norm(step))
     moving = step != 0
     room = np.where(step > 0, high - start, low - start)[moving] / step[moving]
-    reach = min(float(room.min()), max(1.0, FARTHEST_RAY * scale / length))
+    reach = min(float(room.min()), max(1.0, farthest_ray * scale / length))
     return np.asarray(np.clip(start + reach * step, low, high))
 
 

@@ -30,9 +30,6 @@ from reluctant.numerics import DOUBLE, FloatArray
 __all__ = ["explore", "neurons_on_a_ray", "new_creases"]
 
 SHORT_STEP = 0.02  # of a stretch without creases: a step that hardly ever leaves it
-TRIAL_COORDINATES = 16  # asked first with short steps, to learn how long the others may be
-WORTH_A_TRIAL = 48  # inputs from which on that pays
-TYPICAL_WEIGHTS = 5.0  # typical weights of a neuron that a step must not cross
 
 
 def neurons_on_a_ray(inside: BoundedTarget, known: AnchorModel, ray: Ray, gate: float) -> AnchorModel:
@@ -114,12 +111,14 @@ class _Stretches:
 
     def measure(self, inside: BoundedTarget, known: AnchorModel, groups: list[CreaseGroup]) -> _PieceGradients:
         """Gradients in all pieces that the groups need; with many inputs the first few coordinates set the steps."""
+        trial_coordinates = 16  # asked first with short steps, to learn how long the others may be
+        worth_a_trial = 48  # inputs from which on that pays
         pieces = np.unique([piece for group in groups for piece in (group.after, group.upto) if piece != BEFORE])
         points, dim = self.points[pieces], self.points.shape[1]
         room = _room_of_known(known, points)
         steps = np.minimum(SHORT_STEP * self.length[pieces], room)
-        if dim >= WORTH_A_TRIAL:
-            axes = np.eye(dim)[inside.rng.choice(dim, TRIAL_COORDINATES, replace=False)]
+        if dim >= worth_a_trial:
+            axes = np.eye(dim)[inside.rng.choice(dim, trial_coordinates, replace=False)]
             trial = inside.gradients(points, axes, steps)
             factors = factorise(groups, *_PieceGradients(pieces, trial).changes(groups, known, axes), self.ray)
             steps = np.minimum(self._safe_steps(factors, pieces), room)
@@ -128,11 +127,12 @@ class _Stretches:
 
     def _safe_steps(self, factors: Factors, pieces: IntArray) -> FloatArray:
         """Steps that hardly cross the ray's own creases, by the size their weights have along a few coordinates."""
+        typical_weights = 5.0  # typical weights of a neuron that a step must not cross
         sizes = np.sqrt((factors.weights**2).mean(axis=1))
         away = np.abs(self.middle[pieces][:, None] - self.ray.t[factors.creases])
         values = away * np.linalg.norm(self.ray.jump, axis=1)[factors.creases]
         with np.errstate(divide="ignore"):
-            safe = (values / (TYPICAL_WEIGHTS * sizes)).min(axis=1)
+            safe = (values / (typical_weights * sizes)).min(axis=1)
         return np.minimum(safe, self.length[pieces])
 
 
@@ -170,9 +170,6 @@ def new_creases(inside: BoundedTarget, known: AnchorModel, point: FloatArray) ->
     return Ray(line.directions[0], found.t, found.jump, found.jump_sd, float(line.high[0]))
 
 
-WIDER_GATE = 10.0  # the next gate, when nothing passes the last one, and tolerance for differences without a crease
-
-
 def explore(inside: BoundedTarget, known: AnchorModel, keep: Callable[[ReLUNetwork], None]) -> AnchorModel:
     """Look at batches of points until they show no difference; learn the neurons before those that do."""
     domain, dim, settings = inside.domain, inside.oracle.dim, inside.settings
@@ -198,6 +195,8 @@ class _PointBatch:
 
     def explained_by(self, known: AnchorModel) -> AnchorModel:
         """The model with neurons added until it gives all answers of the batch."""
+        # The next gate, when nothing passes the last one, and tolerance for differences without a crease.
+        wider_gate = 10.0
         settings = self.inside.settings
         gate, dull = settings.neuron_error, 0
         for _ in range(settings.rays):
@@ -209,7 +208,7 @@ class _PointBatch:
             dull = dull + 1 if more.neurons == known.neurons else 0
             known = more
             if dull == settings.dull_rays:
-                gate, dull = WIDER_GATE * gate, 0
+                gate, dull = wider_gate * gate, 0
             if gate > settings.worst_error:
                 break
         raise StageFailed(

@@ -26,8 +26,6 @@ from reluctant.oracles import Counting
 
 __all__ = ["check_straight", "recover_inside"]
 
-ANCHOR_STEP = 0.02  # of the longest piece of the first line
-
 
 def recover_inside(
     oracle: Counting,
@@ -62,6 +60,7 @@ def first_line(inside: BoundedTarget) -> tuple[BoundedTarget, AnchorModel, list[
 
     Cost: d + 18 rows and 5 a crease.
     """
+    anchor_step = 0.02  # of the longest piece of the first line
     ends = inside.domain.sample(inside.rng, 2, inside.oracle.dim)
     line = Lines.between(ends[:1], ends[1:], inside.scale)
     with inside.oracle.stage("first line"):
@@ -72,7 +71,7 @@ def first_line(inside: BoundedTarget) -> tuple[BoundedTarget, AnchorModel, list[
         longest = int(np.argmax(np.diff(stops)))
         at, length = stops[longest : longest + 2].mean(), np.diff(stops)[longest : longest + 1]
         anchor = line.points(np.zeros(1, dtype=int), np.array([at]))
-        found = inside.gradients(anchor, None, ANCHOR_STEP * length)
+        found = inside.gradients(anchor, None, anchor_step * length)
     if not found.good.all():
         raise StageFailed("first line", "not affine anywhere near the anchor", number=1, limit=0)
     known = AnchorModel.affine(anchor[0], found.value[0], found.slope[0], float(found.sd[0]))
@@ -83,13 +82,10 @@ def first_line(inside: BoundedTarget) -> tuple[BoundedTarget, AnchorModel, list[
     return replace(inside, noise=noise, spread=spread or 1.0), known, rays
 
 
-CROSSED_BETWEEN = 64  # between which hyperplanes are crossed
-CROSSING_REACH = 1e-4  # of a crossing, in lengths of the domain
-MEETING_SHARE = 0.05  # of the reach: how far a crease may be from where it is expected
-
-
 def check_straight(inside: BoundedTarget, known: AnchorModel) -> None:
     """Look for some neurons' creases elsewhere in the domain; raises StageFailed. Cost: 32 rows."""
+    crossing_reach = 1e-4  # of a crossing, in lengths of the domain
+    meeting_share = 0.05  # of the reach: how far a crease may be from where it is expected
     chosen = inside.rng.permutation(known.neurons)[: inside.settings.tested_neurons]
     places = [_place_on_hyperplane(inside, known, neuron) for neuron in chosen]
     neurons = [neuron for neuron, place in zip(chosen, places, strict=True) if place is not None]
@@ -97,9 +93,9 @@ def check_straight(inside: BoundedTarget, known: AnchorModel) -> None:
         return
     points = np.array([place for place in places if place is not None])
     normals = known.weights[neurons] / np.linalg.norm(known.weights[neurons], axis=1, keepdims=True)
-    reach = np.full(len(points), CROSSING_REACH * inside.scale)
+    reach = np.full(len(points), crossing_reach * inside.scale)
     with inside.oracle.stage("straight", expected=4 * len(points)):
-        seen = cross(inside.ask, points, normals, reach, MEETING_SHARE * reach, inside.noise)
+        seen = cross(inside.ask, points, normals, reach, meeting_share * reach, inside.noise)
     missing = int((~seen.critical).sum())
     if missing > inside.settings.missing:
         raise StageFailed(
@@ -110,7 +106,8 @@ def check_straight(inside: BoundedTarget, known: AnchorModel) -> None:
 
 def _place_on_hyperplane(inside: BoundedTarget, known: AnchorModel, neuron: int) -> FloatArray | None:
     """A point of a neuron's hyperplane between two points of the domain; None if it passes between none."""
-    points = inside.domain.interior(inside.rng, CROSSED_BETWEEN, inside.oracle.dim)
+    crossed_between = 64  # between which hyperplanes are crossed
+    points = inside.domain.interior(inside.rng, crossed_between, inside.oracle.dim)
     values = known.values(points)[:, neuron]
     low, high = np.flatnonzero(values < 0), np.flatnonzero(values > 0)
     if not len(low) or not len(high):

@@ -47,9 +47,6 @@ def halves(scan: Scan, at: float, direction: FloatArray, end: tuple[float, float
 
 
 BEFORE = -1  # the piece before the first crease: nothing is unknown there
-GROUP_SHARE = 0.6  # with m outputs one gradient serves at most this many times m neurons
-PRECISE_BEND = 3e-10  # noise of a bend's direction that may stay
-WELL_CONDITIONED = 20.0
 
 
 @dataclass(frozen=True)
@@ -91,12 +88,15 @@ def plan_groups(ray: Ray, length: FloatArray, good: BoolArray) -> list[CreaseGro
 
 def _end_of_group(last: int, outputs: FloatArray, noise: FloatArray, length: FloatArray, good: BoolArray) -> int | None:
     """The longest good piece among those that end a solvable group after piece `last`."""
+    group_share = 0.6  # with m outputs one gradient serves at most this many times m neurons
+    precise_bend = 3e-10  # noise of a bend's direction that may stay
+    well_conditioned = 20.0
     m, n = outputs.shape
     ends = []
-    for stop in range(last + 1, min(last + 1 + max(1, int(GROUP_SHARE * m)), n)):
+    for stop in range(last + 1, min(last + 1 + max(1, int(group_share * m)), n)):
         which = slice(last + 1, stop + 1)
         if stop > last + 1 and (
-            noise[which].max() > PRECISE_BEND or np.linalg.cond(outputs[:, which]) > WELL_CONDITIONED
+            noise[which].max() > precise_bend or np.linalg.cond(outputs[:, which]) > well_conditioned
         ):
             break
         if good[stop]:

@@ -41,11 +41,6 @@ __all__ = [
 ]
 
 GROUP_ROOM, ROOMIER = 32.0, 3.0  # of all neurons from their hyperplanes, in typical inputs of one coordinate, and up to
-GROUP_REACHES = (0.5, 0.15, 0.04)  # of a look around, of the room
-PARTITIONS = 3  # partitions of the neurons, before groups are made smaller
-SMALLER_GROUPS = 0.75
-USUAL_GROUP = 0.8  # of a group, in outputs
-WORTH_GROUPS = 0.8  # of the rows that single neurons would take, at most
 
 
 @dataclass(frozen=True)
@@ -60,8 +55,10 @@ class NeuronGroup:
 
 def groups_are_worth_it(neurons: int, outputs: int, dim: int, subspace: int) -> bool:
     """True if knowing the rows in the subspace and then measuring groups takes far fewer rows than single neurons."""
-    groups = neurons / max(USUAL_GROUP * outputs, 1.0)
-    return neurons * (subspace + 2) + groups * (dim + 2) < WORTH_GROUPS * neurons * (dim + 2)
+    usual_group = 0.8  # of a group, in outputs
+    worth_groups = 0.8  # of the rows that single neurons would take, at most
+    groups = neurons / max(usual_group * outputs, 1.0)
+    return neurons * (subspace + 2) + groups * (dim + 2) < worth_groups * neurons * (dim + 2)
 
 
 def choose_groups(
@@ -71,17 +68,19 @@ def choose_groups(
 
     Cost: about 4r rows for each group that is tried.
     """
+    partitions = 3  # partitions of the neurons, before groups are made smaller
+    smaller_groups = 0.75
     left, groups = np.arange(len(planes)), list[NeuronGroup]()
     size = float(min(oracle.outputs, len(planes)))
     while size >= 2:
-        for _ in range(PARTITIONS):
+        for _ in range(partitions):
             if not len(left):
                 return groups
             parts = np.array_split(rng.permutation(left), -(-len(left) // int(size)))
             good = [group for group in _look_around(oracle, planes, parts, noise, rng) if group is not None]
             groups += good
             left = np.setdiff1d(left, np.concatenate([group.neurons for group in good])) if good else left
-        size *= SMALLER_GROUPS
+        size *= smaller_groups
     return groups
 
 
@@ -99,9 +98,10 @@ def _widest_group(
     oracle: Counting, planes: FramedHyperplanes, part: IntArray, point: FloatArray, noise: DistanceNoise
 ) -> NeuronGroup | None:
     """The group at the longest reach over which the function is affine around the point, if it shows all neurons."""
+    group_reaches = (0.5, 0.15, 0.04)  # of a look around, of the room
     normals = planes.normals[part]
     sd = float(noise.at(np.linalg.norm(planes.frame.points(point[None]), axis=1))[0])
-    for reach in GROUP_REACHES:
+    for reach in group_reaches:
         moves = GROUP_ROOM * reach * np.concatenate([np.zeros((1, len(point))), normals, -normals])
         answers = oracle.query(planes.frame.points(point + moves))
         ahead, behind = np.split(answers[1:], 2)

@@ -32,7 +32,6 @@ __all__ = [
     "sign_margins",
 ]
 
-SAME_HYPERPLANE = 1e-4  # normals and offsets closer than this are one hyperplane
 ONE_EACH = ("normals", "offsets", "errors", "sides", "on")  # arrays with a row for each hyperplane
 
 
@@ -132,10 +131,11 @@ class FramedHyperplanes:
         return replace(self, **both)
 
     def _same(self, one: FramedHyperplanes) -> BoolArray:
+        same_hyperplane = 1e-4  # normals and offsets closer than this are one hyperplane
         sign = np.sign(self.normals @ one.normals[0])
         apart = np.linalg.norm(self.normals - sign[:, None] * one.normals, axis=1)
         offset = np.abs(self.offsets - sign * one.offsets) / (self.scale + np.abs(self.offsets))
-        return np.asarray((apart < SAME_HYPERPLANE) & (offset < SAME_HYPERPLANE))
+        return np.asarray((apart < same_hyperplane) & (offset < same_hyperplane))
 
 
 LARGEST_MARGIN = 1e-4  # right ones stay below 1e-7, wrong ones are above 0.1
@@ -169,18 +169,9 @@ def orient_hyperplanes(planes: FramedHyperplanes) -> tuple[FramedHyperplanes, Fl
     return oriented, margins
 
 
-MOST_LINES, GENEROUS = 24, 3  # after so many lines neurons that are hard to see are looked for too
-SLACK_SHARE, SLACK = 0.25, 4  # dimensions of the subspace beyond the number of first-layer creases on the first line
-GRADIENT_STEP = 0.03  # of a gradient, in lengths of the piece
 WORST_NORMAL = 1e-6  # error of a normal that is still of use
 DEPENDENT = 1e-7  # smallest singular value of the normals over the largest, at which they are not independent
-FAR_LOOK = 4.0  # at which a hyperplane that is not sure is looked at again, in distances of creases
 LOOKS, ENOUGH_LOOKS, EVERYWHERE = 12, 4, 10  # so many of these must show it; so many are nearly all
-CROSSING, OFF_COURSE, MEETING_SHARE = 1e-5, 20.0, 0.05  # of a crossing there, as for the first look
-TEST_STEPS = 12  # steps along which nothing may change
-TEST_STARTS = (0.5, 2.0, 8.0)  # sizes of the points they start from
-TEST_REACH = 10.0  # their length, in typical inputs
-ANSWER_CHANGED = 1e-5  # of the spread of the answers
 
 
 def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> FramedHyperplanes:
@@ -188,18 +179,19 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
 
     Cost: about 15 rows for each crease of a line, and two gradients in the subspace for each hyperplane.
     """
+    most_lines, generous = 24, 3  # after so many lines neurons that are hard to see are looked for too
     if oracle.dim < 2:
         raise StageFailed("hyperplanes", "one input: layers cannot be told apart", number=oracle.dim, limit=2)
     search, found = _HyperplaneSearch(oracle, noise, rng), None
     with oracle.stage("hyperplanes"):
-        for looked in range(MOST_LINES):
+        for looked in range(most_lines):
             line = search.first_line() if found is None else search.next_line(found)
-            creases = line.first(generous=looked >= GENEROUS)
+            creases = line.first(generous=looked >= generous)
             if found is None and not len(creases):
                 continue
             found = search.checked(search.add(search.room_for(line) if found is None else found, line, creases))
             if search.is_complete(found):
-                if sign_margins(found).max() < LARGEST_MARGIN or looked + 1 == MOST_LINES:
+                if sign_margins(found).max() < LARGEST_MARGIN or looked + 1 == most_lines:
                     return found  # with a false one among them, the signs will say so
                 found = search.without_least_seen(found)
     count = 0 if found is None else len(found)
@@ -232,7 +224,9 @@ class _HyperplaneSearch:
 
     def room_for(self, line: LineInPlane) -> FramedHyperplanes:
         """No hyperplanes yet, in a frame that has room for as many as this line shows."""
-        expected = int(np.ceil((1 + SLACK_SHARE) * len(line.first(generous=True)))) + SLACK
+        # Dimensions of the subspace beyond the number of first-layer creases on the first line.
+        slack_share, slack = 0.25, 4
+        expected = int(np.ceil((1 + slack_share) * len(line.first(generous=True)))) + slack
         new = line.plane.new_directions(min(self.oracle.dim, max(expected, 2)) - 2, self.rng)
         scale = float(np.sqrt(self.oracle.dim))
         return FramedHyperplanes.none(line.plane.extended(new), scale, line.spread, self.oracle.outputs)
@@ -258,7 +252,8 @@ class _HyperplaneSearch:
         self, found: FramedHyperplanes, line: LineInPlane, pieces: IntArray, points: FloatArray, axes: FloatArray
     ) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Gradients (p, m, k) in the frame: two directions are known from the line, the others are measured."""
-        steps = GRADIENT_STEP * np.minimum(line.length[pieces], found.scale + np.abs(line.middle[pieces]))
+        gradient_step = 0.03  # of a gradient, in lengths of the piece
+        steps = gradient_step * np.minimum(line.length[pieces], found.scale + np.abs(line.middle[pieces]))
         slopes = np.einsum("pma,ak->pmk", line.slope[pieces], axes)
         known = np.isfinite(slopes).all(axis=(1, 2))
         if axes.shape[1] == len(axes):
@@ -281,16 +276,18 @@ class _HyperplaneSearch:
 
     def looks(self, planes: FramedHyperplanes) -> IntArray:
         """At how many of 12 far random points each hyperplane is seen. Cost: 48 rows each."""
+        far_look = 4.0  # at which a hyperplane that is not sure is looked at again, in distances of creases
+        crossing, off_course, meeting_share = 1e-5, 20.0, 0.05  # of a crossing there, as for the first look
         if not len(planes):
             return np.empty(0, dtype=np.intp)
         each = np.repeat(np.arange(len(planes)), LOOKS)
         normals, on = planes.normals[each], planes.on[each]
         away = self.rng.standard_normal(normals.shape)
         away -= (away * normals).sum(axis=1, keepdims=True) * normals
-        distance = FAR_LOOK * (planes.spread + np.linalg.norm(on, axis=1))
+        distance = far_look * (planes.spread + np.linalg.norm(on, axis=1))
         away *= (distance / np.linalg.norm(away, axis=1))[:, None]
-        reach = distance * np.maximum(CROSSING, OFF_COURSE * planes.errors[each])
-        seen = cross(self.in_frame(planes.frame), on + away, normals, reach, MEETING_SHARE * reach, self.noise).critical
+        reach = distance * np.maximum(crossing, off_course * planes.errors[each])
+        seen = cross(self.in_frame(planes.frame), on + away, normals, reach, meeting_share * reach, self.noise).critical
         return np.asarray(seen.reshape(-1, LOOKS).sum(axis=1))
 
     def checked(self, found: FramedHyperplanes) -> FramedHyperplanes:
@@ -331,14 +328,18 @@ class _HyperplaneSearch:
 
     def is_complete(self, found: FramedHyperplanes) -> bool:
         """True if no step orthogonal to all normals changes the answers. Cost: 24 rows."""
+        test_steps = 12  # steps along which nothing may change
+        test_starts = (0.5, 2.0, 8.0)  # sizes of the points they start from
+        test_reach = 10.0  # their length, in typical inputs
+        answer_changed = 1e-5  # of the spread of the answers
         n, k = found.normals.shape
         if n == k:
             return True
         basis = np.linalg.qr(found.normals.T)[0].T
-        starts = self.rng.standard_normal((TEST_STEPS, k)) * self.rng.choice(TEST_STARTS, (TEST_STEPS, 1))
-        moves = orthogonal_moves(basis, TEST_STEPS, TEST_REACH * found.scale, self.rng)
+        starts = self.rng.standard_normal((test_steps, k)) * self.rng.choice(test_starts, (test_steps, 1))
+        moves = orthogonal_moves(basis, test_steps, test_reach * found.scale, self.rng)
         change, answers = value_changes(self.in_frame(found.frame), starts, moves)
-        return bool(change.max() <= ANSWER_CHANGED * float(answers.std(axis=0).max()))
+        return bool(change.max() <= answer_changed * float(answers.std(axis=0).max()))
 
 
 @dataclass(frozen=True)

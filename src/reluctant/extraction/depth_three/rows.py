@@ -82,17 +82,6 @@ def _nearest_point(rows: FloatArray, least: FloatArray) -> FloatArray:
     return np.asarray(-size * residual[:-1] / residual[-1])
 
 
-CROSSING_REACHES = (1.0, 0.2)  # of a crossing, in typical inputs of one coordinate
-LEAST_ROOM, MOST_ROOM = 2.0, 8.0  # how far inside their states the other neurons are, at random
-OFF_COURSE = 20.0  # errors of a hyperplane that a crease may be away from it; one farther off is another one
-UNCERTAIN = 1e-10  # at least, in typical inputs
-SHARE_ON = 0.5  # of the other neurons
-MOST_BACKGROUNDS = 20  # random states of the others, tried one after the other
-SHORTER_REACHES = 4.0  # reaches, after every few of them
-MORE_BACKGROUNDS, LONGER_REACHES = 6, (4.0, 2.0, 0.7)  # for a neuron that has to be measured there
-SHARP, SHARPER_BACKGROUNDS = 5e-14, 4  # error of a position for which a few more are tried
-
-
 @dataclass(frozen=True)
 class HyperplaneViews:
     """Which neuron was crossed, where, over which reach, and what was seen."""
@@ -126,14 +115,18 @@ def view_each(
     oracle: Counting, planes: FramedHyperplanes, noise: DistanceNoise, rng: np.random.Generator
 ) -> HyperplaneViews:
     """Views of all neurons, at least one usable one of each. Cost: 8 rows a neuron and background."""
+    crossing_reaches = (1.0, 0.2)  # of a crossing, in typical inputs of one coordinate
+    most_backgrounds = 20  # random states of the others, tried one after the other
+    shorter_reaches = 4.0  # reaches, after every few of them
+    sharp, sharper_backgrounds = 5e-14, 4  # error of a position for which a few more are tried
     n = len(planes)
-    views = _cross_all(oracle, planes, np.arange(n), np.array(CROSSING_REACHES), noise, rng)
-    for tried in range(MOST_BACKGROUNDS):
-        wanted = SHARP if tried < SHARPER_BACKGROUNDS else np.inf
+    views = _cross_all(oracle, planes, np.arange(n), np.array(crossing_reaches), noise, rng)
+    for tried in range(most_backgrounds):
+        wanted = sharp if tried < sharper_backgrounds else np.inf
         blurred = np.setdiff1d(np.arange(n), views.neuron[views.blur < wanted])
         if not len(blurred):
             return views
-        reaches = np.array(CROSSING_REACHES) / SHORTER_REACHES ** (tried // SHARPER_BACKGROUNDS)
+        reaches = np.array(crossing_reaches) / shorter_reaches ** (tried // sharper_backgrounds)
         views = views + _cross_all(oracle, planes, blurred, reaches, noise, rng)
     raise StageFailed("refine", "first-layer neurons not seen again", number=len(blurred), limit=0)
 
@@ -142,7 +135,8 @@ def view_more(
     oracle: Counting, planes: FramedHyperplanes, neurons: IntArray, noise: DistanceNoise, rng: np.random.Generator
 ) -> HyperplaneViews:
     """Some more views of these neurons, to choose the best from. Cost: 72 rows a neuron."""
-    return _cross_all(oracle, planes, np.repeat(neurons, MORE_BACKGROUNDS), np.array(LONGER_REACHES), noise, rng)
+    more_backgrounds, longer_reaches = 6, (4.0, 2.0, 0.7)  # for a neuron that has to be measured there
+    return _cross_all(oracle, planes, np.repeat(neurons, more_backgrounds), np.array(longer_reaches), noise, rng)
 
 
 def _cross_all(
@@ -154,13 +148,17 @@ def _cross_all(
     rng: np.random.Generator,
 ) -> HyperplaneViews:
     """Cross the hyperplanes of these neurons over all reaches, with the others in random states."""
-    states = rng.random((len(neurons), len(planes))) < SHARE_ON
-    room = rng.uniform(LEAST_ROOM, MOST_ROOM, len(neurons))
+    least_room, most_room = 2.0, 8.0  # how far inside their states the other neurons are, at random
+    off_course = 20.0  # errors of a hyperplane that a crease may be away from it; one farther off is another one
+    uncertain = 1e-10  # at least, in typical inputs
+    share_on = 0.5  # of the other neurons
+    states = rng.random((len(neurons), len(planes))) < share_on
+    room = rng.uniform(least_room, most_room, len(neurons))
     starts = quiet_points(planes.normals, planes.offsets, neurons, states, room)
     which, points = np.tile(neurons, len(reaches)), np.tile(starts, (len(reaches), 1))
     reach, normals = np.repeat(reaches, len(neurons)), planes.normals[which]
     away = np.linalg.norm(points - planes.on[which], axis=1)
-    within = OFF_COURSE * planes.errors[which] * away + UNCERTAIN * planes.scale
+    within = off_course * planes.errors[which] * away + uncertain * planes.scale
     seen = cross(lambda y: oracle.query(planes.frame.points(y)), points, normals, reach, within, noise)
     on = points + np.where(seen.critical, seen.position, 0.0)[:, None] * normals
     return HyperplaneViews(which, on, reach, seen.size, seen.sd, seen.critical)
@@ -206,17 +204,12 @@ def _combination(slope: FloatArray, normals: FloatArray, active: BoolArray) -> t
     return parts, float(np.linalg.norm(inverse))
 
 
-ALONE_REACHES = (256.0, 32.0, 4.0, 0.5)  # how far inside a neuron is activated, in typical inputs of one coordinate
-OTHERS_ROOM = 2.0  # of the reach: how far the other neurons are from becoming active
 ALONE_PLACES = np.array([0.5, 1.0, 1.5])  # of the reach: in between there is no crease of the layers above
 ROW_STEP = 0.06  # of a gradient, in reaches: a coordinate weighs about 1/√k, and five times that is rare
 SHORTER_STEP = 0.3  # of that, where others are on and so more creases around
 BEND_NOISE = np.sqrt(6.0)  # of a second difference, in deviations of an answer
 SEEN_ALONE = 1e3 * DOUBLE.in_line  # change over a reach, in deviations, of a neuron that is seen
 WELL_SEEN = 1e12  # and of one for which nothing better is looked for
-MORE_VIEWS = 5  # of a neuron that is seen neither alone nor well with others
-CHEAP_SUBSPACE = 0.5  # of the inputs: dimensions of a subspace in which gradients save something
-POOREST_PART = 3  # one in so many of the neurons left is measured in full, the poorest
 GOOD_ENOUGH = 1e-9  # error of a row that was found with the help of the subspace
 NORMAL_AGREEMENT = 1e-4  # with the normal that was known in the subspace
 
@@ -235,13 +228,14 @@ def places_of(
     oracle: Counting, planes: FramedHyperplanes, views: HyperplaneViews, noise: DistanceNoise, rng: np.random.Generator
 ) -> RowPlaces:
     """For each neuron the better of alone and both sides. Cost: 12 rows a neuron, 72 or more if not seen alone."""
+    more_views = 5  # of a neuron that is seen neither alone nor well with others
     n = len(planes)
     inside, reach, digits = _seen_alone(oracle, planes, noise)
     alone = (digits > WELL_SEEN) | (digits > _digits_seen(views)[_best_views(views, n)])
     hidden = np.flatnonzero(~alone)
     outside = inside.copy()
     if len(hidden):
-        for round_ in range(MORE_VIEWS):
+        for round_ in range(more_views):
             enough = WELL_SEEN if round_ else np.inf
             faint = hidden[_digits_seen(views)[_best_views(views, n)[hidden]] < enough]
             views = views + view_more(oracle, planes, faint, noise, rng) if len(faint) else views
@@ -268,10 +262,12 @@ def _seen_alone(
 
     Of several reaches the one that gives the most digits; 0 where it is not seen alone.
     """
-    n, count = len(planes), len(ALONE_REACHES)
+    alone_reaches = (256.0, 32.0, 4.0, 0.5)  # how far inside a neuron is activated, in typical inputs of one coordinate
+    others_room = 2.0  # of the reach: how far the other neurons are from becoming active
+    n, count = len(planes), len(alone_reaches)
     off, each = np.zeros((n, n), dtype=bool), np.arange(n)
-    reach = np.repeat(ALONE_REACHES, n).reshape(count, n)
-    starts = np.stack([quiet_points(planes.normals, planes.offsets, each, off, OTHERS_ROOM * row) for row in reach])
+    reach = np.repeat(alone_reaches, n).reshape(count, n)
+    starts = np.stack([quiet_points(planes.normals, planes.offsets, each, off, others_room * row) for row in reach])
     moves = (reach[:, :, None] * ALONE_PLACES)[..., None] * planes.normals[None, :, None]
     rows = planes.frame.points((starts[:, :, None] + moves).reshape(-1, moves.shape[-1]))
     answers = oracle.query(rows).reshape(count, n, len(ALONE_PLACES), -1)
@@ -324,13 +320,14 @@ def measure_rows(
 
     Cost: a gradient for each, two for one that is not seen alone; the second one in the subspace, where that will do.
     """
+    cheap_subspace = 0.5  # of the inputs: dimensions of a subspace in which gradients save something
     two_sided = ~places.alone[which]
     both, normals, basis = which[two_sided], planes.normals[which], planes.frame.basis
     look = _RowGradients(oracle, planes.frame, places, noise, rng)
     inside = look.at(places.inside, which, within)
     if not len(both):
         return _row_directions(inside.slope, inside.shown_sd, normals, None if within else basis)
-    if within is None and len(which) == len(planes) and len(basis) < CHEAP_SUBSPACE * oracle.dim:
+    if within is None and len(which) == len(planes) and len(basis) < cheap_subspace * oracle.dim:
         return _rows_by_subspace(planes, inside, look)
     outside = look.at(places.outside, both, within)
     slope, sd = inside.slope.copy(), inside.shown_sd
@@ -346,6 +343,7 @@ def _rows_by_subspace(
 
     Outside the subspace has to do, but for neurons whose rows would be poor that way, the poorest third first.
     """
+    poorest_part = 3  # one in so many of the neurons left is measured in full, the poorest
     places, basis = look.places, planes.frame.basis
     left = np.flatnonzero(~places.alone)
     slope, sd = inside.slope.copy(), inside.shown_sd
@@ -367,7 +365,7 @@ def _rows_by_subspace(
         if mixed_errors.max(initial=0) < GOOD_ENOUGH:
             errors[left] = np.hypot(errors[left], mixed_errors)
             return rows, errors
-        poorest = left[np.argsort(mixed_errors)[-max(1, len(left) // POOREST_PART) :]]
+        poorest = left[np.argsort(mixed_errors)[-max(1, len(left) // poorest_part) :]]
         full = look.at(places.outside, poorest, None)
         slope[poorest] -= full.slope
         sd[poorest] = np.hypot(sd[poorest], full.shown_sd)

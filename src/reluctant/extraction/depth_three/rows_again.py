@@ -19,15 +19,7 @@ from reluctant.oracles import Counting
 
 __all__ = ["best_places", "remeasure_rows"]
 
-MOST_POOR = 0.25  # of the neurons, the worst of them: it costs two gradients each
-WORTH_AGAIN = 0.5  # of the error there was: what a new place has to promise
-CANDIDATES = 512  # states of the other neurons that are compared
-SHARE_ON = (0.1, 0.7)  # of the other neurons
-SUM_SIZES = (1.0, 100.0)  # what neurons sum up, in typical inputs of one coordinate
-UNEVEN = (0.5, 1.5)  # and of that, each
 CHANGES, NEARBY = np.geomspace(0.5, 0.05, 12), 64  # of the values, in a search around the best; so many each time
-PEAK_WEIGHT = 4.0  # largest weight of a row along a coordinate, in typical ones
-STEP_SHARE = 0.4  # of the way to the nearest crease
 ROW_AGREEMENT = 1e-6  # with the row that was known
 
 
@@ -60,12 +52,14 @@ def remeasure_rows(
 
     Cost: 2 (d + 2) rows for each of these.
     """
-    worst = np.argsort(-errors)[: int(np.ceil(MOST_POOR * len(errors)))]
+    most_poor = 0.25  # of the neurons, the worst of them: it costs two gradients each
+    worth_again = 0.5  # of the error there was: what a new place has to promise
+    worst = np.argsort(-errors)[: int(np.ceil(most_poor * len(errors)))]
     poor = np.sort(worst[errors[worst] > wanted])
     if not len(poor) or network.depth != 3:
         return network
     places = best_places(network, poor, noise, rng)
-    places = places.chosen(np.flatnonzero(places.errors < WORTH_AGAIN * errors[places.neurons]))
+    places = places.chosen(np.flatnonzero(places.errors < worth_again * errors[places.neurons]))
     if not len(places.neurons):
         return network
     with oracle.stage("rows again", expected=2 * len(places.neurons) * (oracle.dim + 2)):
@@ -121,11 +115,15 @@ class _PlaceSearch:
 
     def anywhere(self) -> FloatArray:
         """What the neurons sum up (candidates, n): this one is on, the others in random states."""
+        candidates = 512  # states of the other neurons that are compared
+        share_on = (0.1, 0.7)  # of the other neurons
+        sum_sizes = (1.0, 100.0)  # what neurons sum up, in typical inputs of one coordinate
+        uneven = (0.5, 1.5)  # and of that, each
         n, rng = len(self.inverse.T), self.rng
-        on = rng.random((CANDIDATES, n)) < rng.uniform(*SHARE_ON, (CANDIDATES, 1))
+        on = rng.random((candidates, n)) < rng.uniform(*share_on, (candidates, 1))
         on[:, self.neuron] = True
-        least, most = np.log(SUM_SIZES)
-        sizes = np.exp(rng.uniform(least, most, (CANDIDATES, 1))) * rng.uniform(*UNEVEN, (CANDIDATES, n))
+        least, most = np.log(sum_sizes)
+        sizes = np.exp(rng.uniform(least, most, (candidates, 1))) * rng.uniform(*uneven, (candidates, n))
         return np.where(on, sizes, -sizes)
 
     def around(self, values: FloatArray, change: float) -> FloatArray:
@@ -137,13 +135,14 @@ class _PlaceSearch:
 
     def judge(self, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Points inside and outside, steps, and errors of the row, by what the neurons sum up inside."""
+        step_share = 0.4  # of the way to the nearest crease
         network, opposite = self.network, values.copy()
         opposite[:, self.neuron] *= -1
         inside, outside = ((side - network.biases[0]) @ self.inverse.T for side in (values, opposite))
         second, second_outside = (self.second(side) for side in (values, opposite))
         same = ((second > 0) == (second_outside > 0)).all(axis=1)
         seen = np.linalg.norm((second > 0) * network.weights[1][:, self.neuron] @ network.weights[2].T, axis=1)
-        steps = STEP_SHARE * np.minimum(
+        steps = step_share * np.minimum(
             _room_of_steps(network, values, second), _room_of_steps(network, opposite, second_outside)
         )
         sd = self.noise.at(np.maximum(*(np.linalg.norm(side, axis=1) for side in (inside, outside))))
@@ -158,10 +157,11 @@ class _PlaceSearch:
 
 def _room_of_steps(network: ReLUNetwork, values: FloatArray, second: FloatArray) -> FloatArray:
     """How far (candidates,) steps along coordinates may go before a neuron of either layer changes its state."""
+    peak_weight = 4.0  # largest weight of a row along a coordinate, in typical ones
     w, v = network.weights[:2]
     first = np.abs(values) / np.abs(w).max(axis=1)
     through = (values > 0)[:, None, :] * v  # (candidates, second, n)
     slopes = np.sqrt(np.einsum("ckn,nl,ckl->ck", through, w @ w.T, through, optimize=True) / network.dim)
     with np.errstate(divide="ignore", invalid="ignore"):
-        above = np.where(slopes > 0, np.abs(second) / (PEAK_WEIGHT * slopes), np.inf)
+        above = np.where(slopes > 0, np.abs(second) / (peak_weight * slopes), np.inf)
     return np.minimum(first.min(axis=1), above.min(axis=1, initial=np.inf))

@@ -58,9 +58,6 @@ def peel(oracle: Counting, layer: FirstLayer) -> Counting:
     return Counting(Peeled(oracle.inner, layer), oracle.ledger)
 
 
-VANISHED_SKIP = 1e-12  # of the largest weight: a skip term that is rounding
-
-
 def recover_top(
     oracle: Counting,
     layer: FirstLayer,
@@ -94,16 +91,14 @@ def compose(layer: FirstLayer, top: ReLUNetwork) -> ReLUNetwork:
 
 def with_always_active(top: ReLUNetwork) -> ReLUNetwork:
     """A network of values that are never negative, its skip term carried by neurons that are always on."""
+    vanished_skip = 1e-12  # of the largest weight: a skip term that is rounding
     if top.skip is None or top.depth != 2:
         return top
     (v, a), (c, e) = top.weights, top.biases
     largest = max(float(np.abs(v).max(initial=0)), float(np.abs(top.skip).max(initial=0)))
-    rows, outputs = always_active(top.skip, VANISHED_SKIP * largest)
+    rows, outputs = always_active(top.skip, vanished_skip * largest)
     weights = [np.vstack([v, rows]), np.column_stack([a, outputs])]
     return ReLUNetwork(weights, [np.concatenate([c, np.zeros(len(rows))]), e])
-
-
-SMALLEST_INPUT, LARGEST_INPUT = 0.5, 4.0  # inputs, in units of the scale of use
 
 
 def fit_above(
@@ -119,11 +114,12 @@ def fit_above(
     The first weights are known better than any fit would tell; its biases come from single creases and are not.
     Cost: `share` rows for every m parameters that are fitted.
     """
+    smallest_input, largest_input = 0.5, 4.0  # inputs, in units of the scale of use
     parameters = sum(part.size for part in (*network.weights[1:], *network.biases))
     count = int(share * parameters / oracle.outputs)
     if parameters > MOST_PARAMETERS or not count:
         return network
-    scales = np.exp(rng.uniform(np.log(SMALLEST_INPUT), np.log(LARGEST_INPUT), (count, 1)))
+    scales = np.exp(rng.uniform(np.log(smallest_input), np.log(largest_input), (count, 1)))
     with oracle.stage("fit", expected=count):
         oracle.query(scales * rng.standard_normal((count, oracle.dim)))
     return polish(network, *memory.everything(), noise, first_weights=False)

@@ -26,11 +26,6 @@ from reluctant.verification import HeldOutRows
 
 __all__ = ["assemble", "refine_outputs", "refit_biases", "refit_rows"]
 
-REFIT_EXTRA = 10
-REFIT_STEPS = 4
-HALF_WAY = 0.5  # to the next crease
-BIAS_RANK = 1e-10  # relative; a neuron that no input activates keeps the bias it has
-
 
 def assemble(
     known: FramedNetwork, measured: BaseGradients, outputs: FloatArray | None = None
@@ -62,9 +57,10 @@ def refine_outputs(oracle: Counting, network: ReLUNetwork, measured: BaseGradien
     known from the main pass; on the far side it is measured, half way to the next crease. The answers on the
     creases are kept to verify the network. Cost: 2 rows a neuron, a third where no base point has a clear view.
     """
+    half_way = 0.5  # to the next crease
     views = _crease_views(network, measured.points)
     near_side = np.sign(views.values)[:, None] * network.hyperplanes()[0]
-    length = HALF_WAY * views.room[:, None]
+    length = half_way * views.room[:, None]
     hidden = np.flatnonzero(~views.clear)
     rows = [views.feet - length * near_side, views.feet, (views.feet + length * near_side)[hidden]]
     count = len(views.feet)
@@ -130,7 +126,8 @@ def refit_biases(oracle: Counting, network: ReLUNetwork, rng: np.random.Generato
 
 def refit_rows(h: int, m: int, share: float) -> int:
     """Rows that a fit of the biases of h neurons and m outputs asks."""
-    return int(share * (h + m) / m) + REFIT_EXTRA
+    refit_extra = 10
+    return int(share * (h + m) / m) + refit_extra
 
 
 @dataclass(frozen=True)
@@ -158,10 +155,11 @@ class _BiasFit:
 
     def run(self) -> ReLUNetwork:
         """The network with the biases that fit best."""
+        refit_steps = 4
         (b, c), network = self.network.biases, self.network
         start = _Biases(b, c, self.products + self.arrays.put(b) > 0)
         rules = StepRules(
-            REFIT_STEPS, accept=lambda *_: True, enough=lambda before, after: before < np.inf and not after
+            refit_steps, accept=lambda *_: True, enough=lambda before, after: before < np.inf and not after
         )
         found = least_squares(start, self.linearised, rules).state
         return ReLUNetwork(network.weights, [found.b, found.c], network.skip)
@@ -186,11 +184,12 @@ class _BiasFit:
 
     def solver(self, active: Array) -> Callable[[FloatArray], FloatArray]:
         """From a residual to the change of the biases that explains it, these neurons being on."""
+        bias_rank = 1e-10  # relative; a neuron that no input activates keeps the bias it has
         arrays, design = self.arrays, design_matrix(active, self.outputs, self.arrays)
         if design.shape[1] >= MANY_NEURONS:
             solve = normal_solver(design, arrays)
             return lambda residual: arrays.get(solve(arrays.put(residual)))
         rows = arrays.get(design)
         return lambda residual: scipy.linalg.lstsq(
-            rows, residual, cond=BIAS_RANK, lapack_driver="gelsy", check_finite=False
+            rows, residual, cond=bias_rank, lapack_driver="gelsy", check_finite=False
         )[0]

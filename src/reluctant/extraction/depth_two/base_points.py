@@ -25,14 +25,8 @@ from reluctant.oracles.limits import check_time
 
 __all__ = ["BasePoints", "choose_base_points", "climb", "points_needed", "reach_of", "weight_sizes"]
 
-CLIMB_STEPS = 40
 SOFTNESS = 0.5  # of the margin: creases this much farther than the nearest still push
-SMALLEST_MARGIN = 1e-3  # of the typical one, for a point that starts on a crease
-NO_PULL = -80.0  # exponent below which numbers lose digits, and time, in single precision
-STRIDE, FIRST_STRIDE = 2.0, 0.3  # in margins, and at least in typical ones
 COOLING = 2.5  # strides are full at first and shorten over the last 1/COOLING of the steps
-CLIMB_REACH = 5.0  # of the climb, in median distances of a crease from the origin of the frame
-SURE_MARGIN = 2.0  # errors of a neuron's value that the usual margin is to hold
 
 
 def climb(
@@ -53,31 +47,36 @@ def climb(
 
 def reach_of(known: FramedNetwork, scale: float) -> float:
     """How far from the origin of the frame base points are looked for."""
+    climb_reach = 5.0  # of the climb, in median distances of a crease from the origin of the frame
     (g, _), (z, _) = known.network.weights, known.network.biases
     typical = float(np.median(np.abs(z) / np.linalg.norm(g, axis=1)))
-    return max(CLIMB_REACH * typical * float(np.sqrt(g.shape[1])), 0.5 * scale)
+    return max(climb_reach * typical * float(np.sqrt(g.shape[1])), 0.5 * scale)
 
 
 def _climb_block(g: Array, z: Array, y: Array, xp: Any) -> Array:
     """Follow the gradient of a soft minimum of |g y + z| inside the unit ball; keep the best point met."""
+    climb_steps = 40
+    smallest_margin = 1e-3  # of the typical one, for a point that starts on a crease
+    no_pull = -80.0  # exponent below which numbers lose digits, and time, in single precision
+    stride, first_stride = 2.0, 0.3  # in margins, and at least in typical ones
     length = float(xp.sqrt((g**2).sum(axis=1)).mean())
     typical = length / len(z)  # margin to expect with this many creases
     best, best_margin = y, xp.zeros_like(y[:, 0])
-    for step in range(CLIMB_STEPS):
+    for step in range(climb_steps):
         check_time()
         values = y @ g.T + z
         sizes = xp.abs(values)
         margin = xp.amin(sizes, axis=1)
         better = margin > best_margin
         best, best_margin = xp.where(better[:, None], y, best), xp.maximum(margin, best_margin)
-        softness = SOFTNESS * xp.clip(margin, SMALLEST_MARGIN * typical, None)
+        softness = SOFTNESS * xp.clip(margin, smallest_margin * typical, None)
         pull = xp.subtract(margin[:, None], sizes, out=sizes)
         pull /= softness[:, None]
-        xp.exp(xp.clip(pull, NO_PULL, None, out=pull), out=pull)
+        xp.exp(xp.clip(pull, no_pull, None, out=pull), out=pull)
         direction = xp.copysign(pull, values, out=pull) @ g
         direction /= xp.linalg.norm(direction, axis=1, keepdims=True) + float(np.finfo(np.float32).tiny)
-        cooling = min(1.0, COOLING * (1 - step / CLIMB_STEPS))
-        y = y + (cooling * STRIDE / length * xp.clip(margin, FIRST_STRIDE * typical, None))[:, None] * direction
+        cooling = min(1.0, COOLING * (1 - step / climb_steps))
+        y = y + (cooling * stride / length * xp.clip(margin, first_stride * typical, None))[:, None] * direction
         y = y / xp.clip(xp.linalg.norm(y, axis=1, keepdims=True), 1, None)
     return best
 
@@ -87,30 +86,19 @@ def weight_sizes(known: FramedNetwork, reach: float) -> FloatArray:
 
     A margin as large as margins are is then also a few times the error of such a neuron's values.
     """
+    sure_margin = 2.0  # errors of a neuron's value that the usual margin is to hold
     g = known.network.weights[0]
     if len(g) < MANY_NEURONS:
         return np.sqrt((g**2).mean(axis=1))
     return np.hypot(
-        np.sqrt((g**2).mean(axis=1)), SURE_MARGIN * known.sd_within(reach) / reach * len(g) / np.sqrt(g.shape[1])
+        np.sqrt((g**2).mean(axis=1)), sure_margin * known.sd_within(reach) / reach * len(g) / np.sqrt(g.shape[1])
     )
 
 
 SingleArray: TypeAlias = NDArray[np.float32]
 
-POOL = 4.0  # candidates for each point needed
-POOL_FOR_MANY = 3.0
 HEAVIEST = 1.5  # for each point needed, of which elimination picks; more do not determine neurons better
-SHOWN_AT = 16  # of these, at which each neuron is on, and off, at least: of fewer elimination may leave out all
-FEWEST_CANDIDATES = 200
-TOO_CLOSE = 1e-11  # of the typical weight of a point: its steps would be too short to measure anything
-WELL_DETERMINED = 1e-7  # of the median singular value: more digits than that are not to be lost in solving
-BARELY_DETERMINED = 1e-12  # where two neurons differ only between their creases, which are close together
-SURE_OF_ITS_SIDE = 5.0  # errors of a neuron's value that it must be from zero
-MOST_AMPLIFIED = 1e3  # error of a neuron over that of a gradient at one point; usual is less than one
-MOST_FOR_PIVOTS = 2000  # neurons: for more, looking at every pivot takes minutes
 MOST_EXTRA = 4  # points added one by one while some neuron is not determined
-WITNESSES = 16
-SPARE_ROWS = 2  # with several outputs: what tells that a coordinate's gradients fit no weights
 
 
 @dataclass(frozen=True)
@@ -153,8 +141,9 @@ class _Candidates:
 
     def chosen(self, which: IntArray) -> BasePoints:
         """These points, and as witnesses those with most room of the others."""
+        witnesses = 16
         others = np.argsort(-self.weight, kind="stable")
-        others = others[~np.isin(others, which)][:WITNESSES]
+        others = others[~np.isin(others, which)][:witnesses]
         return replace(self._points(which), witnesses=self._points(others) if len(others) else None)
 
     def _points(self, which: IntArray) -> BasePoints:
@@ -166,12 +155,16 @@ def choose_base_points(
     known: FramedNetwork, regions: Regions, noise: DistanceNoise, rng: np.random.Generator, arrays: Arrays = HOST
 ) -> BasePoints:
     """Points whose patterns determine all neurons, with room around them."""
+    pool = 4.0  # candidates for each point needed
+    pool_for_many = 3.0
+    fewest_candidates = 200
+    most_for_pivots = 2000  # neurons: for more, looking at every pivot takes minutes
     m, h = known.network.outputs, known.neurons
     needed, many = points_needed(h, m), m == 1 and h >= MANY_NEURONS
-    count = max(int((POOL_FOR_MANY if many else POOL) * needed), FEWEST_CANDIDATES)
+    count = max(int((pool_for_many if many else pool) * needed), fewest_candidates)
     candidates = _candidates(known, regions, noise, climb(known, regions.scale, count, rng, arrays), arrays)
     found = _by_elimination(candidates, needed) if many else None
-    if found is None and h <= MOST_FOR_PIVOTS:
+    if found is None and h <= most_for_pivots:
         found = _by_pivots(candidates, needed)
     if found is not None:
         return found
@@ -188,6 +181,8 @@ def _candidates(
     known: FramedNetwork, regions: Regions, noise: DistanceNoise, climbed: FloatArray, arrays: Arrays
 ) -> _Candidates:
     """Points that were climbed to, and the middles of the line's regions, where there is room for a step."""
+    too_close = 1e-11  # of the typical weight of a point: its steps would be too short to measure anything
+    sure_of_its_side = 5.0  # errors of a neuron's value that it must be from zero
     # These show every neuron in both states, should the climb miss one.
     on_line = np.zeros((len(regions), climbed.shape[1]))
     on_line[:, 0] = regions.middle
@@ -197,9 +192,9 @@ def _candidates(
     sizes = arrays.put(weight_sizes(known, reach_of(known, regions.scale)))
     room = arrays.get(arrays.xp.amin(arrays.xp.abs(values) / sizes, axis=1))
     weight = room / noise.at(np.linalg.norm(y, axis=1) + regions.scale)
-    fit = weight > TOO_CLOSE * np.median(weight[: len(climbed)])
+    fit = weight > too_close * np.median(weight[: len(climbed)])
     if len(z) >= MANY_NEURONS:  # among fewer, what is unsure is a pair of neurons that only a sliver tells apart
-        fit &= _surety(known, y, values, arrays) > SURE_OF_ITS_SIDE
+        fit &= _surety(known, y, values, arrays) > sure_of_its_side
     usable = np.flatnonzero(fit)
     needed = points_needed(len(z), len(outputs))
     if len(usable) < needed:
@@ -231,21 +226,23 @@ def _by_elimination(candidates: _Candidates, needed: int) -> BasePoints | None:
 
 def _showing_all(candidates: _Candidates, which: IntArray) -> IntArray:
     """These points, and those of the line too where some neuron is hardly ever on, or off: its crease is far out."""
+    shown_at = 16  # of these, at which each neuron is on, and off, at least: of fewer elimination may leave out all
     on = candidates.arrays.get((candidates.values[candidates.arrays.put(which)] > 0).sum(axis=0))
-    if np.minimum(on, len(which) - on).min() >= SHOWN_AT:
+    if np.minimum(on, len(which) - on).min() >= shown_at:
         return which
     return np.union1d(which, np.flatnonzero(~candidates.y[:, 1:].any(axis=1)))
 
 
 def _tells_all_apart(design: Design, weight: FloatArray) -> bool:
     """True if the noise of the points makes no neuron's error much larger than it would be alone."""
+    most_amplified = 1e3  # error of a neuron over that of a gradient at one point; usual is less than one
     arrays = design.arrays
     try:
         inverse = design.inverse / arrays.put(weight)
     except np.linalg.LinAlgError:
         return False
     errors = arrays.get(arrays.xp.linalg.norm(inverse, axis=1))  # in those of a point of median weight
-    return bool(np.all(errors < MOST_AMPLIFIED))  # NaN is none
+    return bool(np.all(errors < most_amplified))  # NaN is none
 
 
 def _by_pivots(candidates: _Candidates, needed: int) -> BasePoints | None:
@@ -262,7 +259,8 @@ def _by_pivots(candidates: _Candidates, needed: int) -> BasePoints | None:
 
 def points_needed(h: int, m: int) -> int:
     """Base points for h neurons and m outputs: as many as there are unknowns; each gives m equations."""
-    return h + 1 if m == 1 else -(-(h + m + SPARE_ROWS) // m)
+    spare_rows = 2  # with several outputs: what tells that a coordinate's gradients fit no weights
+    return h + 1 if m == 1 else -(-(h + m + spare_rows) // m)
 
 
 def _choices_to_try(needed: int) -> Iterator[tuple[int, type[np.floating[Any]], float]]:
@@ -270,10 +268,12 @@ def _choices_to_try(needed: int) -> Iterator[tuple[int, type[np.floating[Any]], 
 
     Single precision chooses as well in a third of the time, unless some neurons are hard to tell apart.
     """
+    well_determined = 1e-7  # of the median singular value: more digits than that are not to be lost in solving
+    barely_determined = 1e-12  # where two neurons differ only between their creases, which are close together
     yield needed, np.float32, float(np.sqrt(np.finfo(np.float32).eps))
     for more in range(MOST_EXTRA):
-        yield needed + more, np.float64, WELL_DETERMINED
-    yield needed, np.float64, BARELY_DETERMINED
+        yield needed + more, np.float64, well_determined
+    yield needed, np.float64, barely_determined
 
 
 def _determines_all(design: FloatArray, limit: float) -> bool:

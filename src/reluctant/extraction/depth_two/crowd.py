@@ -35,18 +35,7 @@ __all__ = [
     "with_new_weights",
 ]
 
-UNKNOWN_ERROR = 0.05  # error of a neuron's weights, of their length: from here on nothing is known beside the line
-MOST_TOGETHER = 3  # neurons whose creases meet in one place
-MOST_ORDERS = 120  # in which creases of a short line may belong to neurons: with more, too many others have come in
-NEIGHBOURS_AROUND = 4  # creases on either side of one that is looked for alone
-DISTANCES_BESIDE = (
-    0.05,
-    0.005,
-    0.0005,
-)  # how far from the line, in the room around the place; nearer where that is too far
 HALF_LENGTH = 0.5  # of a short line, in that room
-LEAST_DISTANCE = 30.0  # how far from the line at least, in distances between the creases
-LEVER = 30.0  # noises of an answer in where two pieces of a short line meet: they are short for how far apart
 
 
 def tell_close_creases_apart(
@@ -67,14 +56,18 @@ def _place_measured(
     oracle: Counting, known: FramedNetwork, place: _Place, noise: DistanceNoise, rng: np.random.Generator
 ) -> FramedNetwork:
     """The network with the neurons of one place measured anew, if short lines tell them in one way."""
-    for distance in place.room * np.array(DISTANCES_BESIDE):
-        if distance < LEAST_DISTANCE * place.width:
+    # How far from the line, in the room around the place; nearer where that is too far.
+    distances_beside = (0.05, 0.005, 0.0005)
+    least_distance = 30.0  # how far from the line at least, in distances between the creases
+    lever = 30.0  # noises of an answer in where two pieces of a short line meet: they are short for how far apart
+    for distance in place.room * np.array(distances_beside):
+        if distance < least_distance * place.width:
             break
         with oracle.stage("close creases"):
             lines, scan = _short_lines(oracle, known, place, distance, noise, rng)
         weights = place.told_apart(lines, scan, distance)
         if weights is not None:
-            sd = LEVER * _place_noise(known, place, noise).near / distance
+            sd = lever * _place_noise(known, place, noise).near / distance
             return with_new_weights(known, place.neurons, weights, np.full(len(weights), sd), along_too=True)
     return known
 
@@ -135,22 +128,25 @@ class _Place:
 
 def _orders(creases: IntArray, neurons: IntArray) -> Iterator[IntArray]:
     """The ways in which creases may belong to neurons."""
-    if len(neurons) <= len(creases) and perm(len(creases), len(neurons)) <= MOST_ORDERS:
+    most_orders = 120  # in which creases of a short line may belong to neurons: with more, too many others have come in
+    if len(neurons) <= len(creases) and perm(len(creases), len(neurons)) <= most_orders:
         yield from map(np.array, permutations(creases, len(neurons)))
 
 
 def _unknown_neurons(known: FramedNetwork) -> IntArray:
-    return np.flatnonzero(known.weight_sd > UNKNOWN_ERROR * np.linalg.norm(known.network.weights[0], axis=1))
+    unknown_error = 0.05  # error of a neuron's weights, of their length: from here on nothing is known beside the line
+    return np.flatnonzero(known.weight_sd > unknown_error * np.linalg.norm(known.network.weights[0], axis=1))
 
 
 def _close_places(known: FramedNetwork) -> Iterator[_Place]:
     """Places where neighbouring neurons are unknown: what they give together is not."""
+    most_together = 3  # neurons whose creases meet in one place
     g, a = known.network.weights
     t, last = -known.network.biases[0] / g[:, 0], known.neurons - 1
     unknown = _unknown_neurons(known)
     unknown = np.union1d(unknown, _nearest_neighbours(t, unknown))
     for neurons in np.split(unknown, np.flatnonzero(np.diff(unknown) > 1) + 1):
-        if not 2 <= len(neurons) <= MOST_TOGETHER or neurons[0] == 0 or neurons[-1] == last:
+        if not 2 <= len(neurons) <= most_together or neurons[0] == 0 or neurons[-1] == last:
             continue
         before, after = neurons[0] - 1, neurons[-1] + 1
         outputs, room = a[0, neurons], min(t[neurons[0]] - t[before], t[after] - t[neurons[-1]])
@@ -163,11 +159,12 @@ def _close_places(known: FramedNetwork) -> Iterator[_Place]:
 
 def _single_places(known: FramedNetwork) -> Iterator[_Place]:
     """Places of single neurons, with the creases of a few others around."""
+    neighbours_around = 4  # creases on either side of one that is looked for alone
     g, a = known.network.weights
     t, unknown = -known.network.biases[0] / g[:, 0], _unknown_neurons(known)
-    for neuron in unknown[(unknown >= NEIGHBOURS_AROUND) & (unknown < len(t) - NEIGHBOURS_AROUND)]:
+    for neuron in unknown[(unknown >= neighbours_around) & (unknown < len(t) - neighbours_around)]:
         own = np.array([neuron])
-        room = float(min(t[neuron + NEIGHBOURS_AROUND] - t[neuron], t[neuron] - t[neuron - NEIGHBOURS_AROUND]))
+        room = float(min(t[neuron + neighbours_around] - t[neuron], t[neuron] - t[neuron - neighbours_around]))
         yield _Place(own, t[own], room, g[neuron], np.inf, a[0, own], g[own, 0], known.along_sd[own])
 
 
@@ -223,19 +220,10 @@ def with_new_weights(
     return replace(known, network=network, weight_sd=weight_sd, along_sd=along_sd)
 
 
-BADLY_KNOWN = 0.05  # error of a neuron's value where base points are, of its usual margin there
-DRAWS = 64  # points of a neuron's crease that are looked at for one with room
-NEAREST_ALONG, FARTHEST_ALONG = (
-    0.1,
-    0.1,
-)  # distance from the line, of that at which the crease could be anywhere in its room
 CLEAR_ROOM = 6.0  # rooms must hold the error of a crease's place so often: half of one is left on each side
 SIDE_STEP = 0.1  # of the room
 STEEPER = 2.0  # errors by which a neuron may be steeper than it is known to be
-NEAREST_REGIONS = 3  # of the line, on each side of a neuron's crease
-WELL_KNOWN = 0.1  # of a neuron's error, that of others that are taken as they are
 VAGUE = 0.2  # error of a neuron's weights, of their length: with more its crease cannot be followed
-MOST_LOOKS = 8  # what is still known badly is looked at from farther out
 
 
 def look_again(
@@ -249,7 +237,8 @@ def look_again(
 
     Cost: 2 (k + 1) rows for each, k directions of the frame.
     """
-    for _ in range(MOST_LOOKS):
+    most_looks = 8  # what is still known badly is looked at from farther out
+    for _ in range(most_looks):
         badly = _badly_known(known, reach)
         if not len(badly):
             return known
@@ -265,9 +254,10 @@ def look_again(
 
 def _badly_known(known: FramedNetwork, reach: float) -> IntArray:
     """Neurons whose values at base points are not sure: there the margin is about the reach over their number."""
+    badly_known = 0.05  # error of a neuron's value where base points are, of its usual margin there
     g = known.network.weights[0]
     margin = np.linalg.norm(g, axis=1) * reach / len(g)
-    return np.flatnonzero(known.weight_sd * reach > BADLY_KNOWN * margin)
+    return np.flatnonzero(known.weight_sd * reach > badly_known * margin)
 
 
 @dataclass(frozen=True)
@@ -289,17 +279,20 @@ def _sides_along_crease(
     known: FramedNetwork, neurons: IntArray, reach: float, rng: np.random.Generator, arrays: Arrays
 ) -> _TwoSides:
     """For each neuron the roomiest of random points along its crease, as far from where it is known as it is sure."""
+    draws = 64  # points of a neuron's crease that are looked at for one with room
+    # Distance from the line, of that at which the crease could be anywhere in its room.
+    nearest_along, farthest_along = 0.1, 0.1
     g, start = known.network.weights[0], known.points[neurons]
     lengths, own = np.linalg.norm(g, axis=1), g[neurons]
     tilt, normals = known.weight_sd[neurons] / lengths[neurons], own / lengths[neurons, None]
-    along = rng.standard_normal((len(neurons), DRAWS, g.shape[1]))
+    along = rng.standard_normal((len(neurons), draws, g.shape[1]))
     along -= np.einsum("ndk,nk->nd", along, normals)[:, :, None] * normals[:, None]
     along /= np.linalg.norm(along, axis=2, keepdims=True)
     most = np.maximum(reach, np.linalg.norm(start, axis=1))
-    farthest = np.minimum(FARTHEST_ALONG * most / (len(g) * tilt), most)
-    distance = farthest[:, None] * rng.uniform(NEAREST_ALONG, 1.0, (len(neurons), DRAWS))
+    farthest = np.minimum(farthest_along * most / (len(g) * tilt), most)
+    distance = farthest[:, None] * rng.uniform(nearest_along, 1.0, (len(neurons), draws))
     points = start[:, None] + distance[:, :, None] * along
-    room = _room_beside(known, points.reshape(-1, g.shape[1]), np.repeat(neurons, DRAWS), arrays).reshape(
+    room = _room_beside(known, points.reshape(-1, g.shape[1]), np.repeat(neurons, draws), arrays).reshape(
         distance.shape
     )
     room[room < CLEAR_ROOM * tilt[:, None] * distance] = 0
@@ -312,10 +305,11 @@ def _sides_along_crease(
 
 def _sides_from_line(known: FramedNetwork, neurons: IntArray, arrays: Arrays) -> _TwoSides:
     """For each neuron the roomiest of the line's nearest regions on its two sides, well known neurons in between."""
+    nearest_regions = 3  # of the line, on each side of a neuron's crease
     at = known.positions
-    neurons = neurons[(neurons >= NEAREST_REGIONS) & (neurons < len(at) - NEAREST_REGIONS)]
+    neurons = neurons[(neurons >= nearest_regions) & (neurons < len(at) - nearest_regions)]
     neurons = neurons[~known.points[neurons, 1:].any(axis=1)]
-    beyond = np.arange(NEAREST_REGIONS)
+    beyond = np.arange(nearest_regions)
     on, on_room = _roomiest(known, neurons, at, neurons[:, None] + beyond, arrays)
     off, off_room = _roomiest(known, neurons, at, neurons[:, None] - 1 - beyond, arrays)
     return _TwoSides(neurons, on, off, SIDE_STEP * np.minimum(on_room, off_room))
@@ -328,12 +322,13 @@ def _roomiest(
 
     A region is only as good as the neurons before it are known.
     """
+    well_known = 0.1  # of a neuron's error, that of others that are taken as they are
     points = np.zeros((regions.size, known.network.dim))
     points[:, 0] = ((at[regions] + at[regions + 1]) / 2).reshape(-1)
     room = sure_room(known, points, arrays).reshape(regions.shape)
     between = np.where(regions >= neurons[:, None], regions, regions + 1)
     passed = np.maximum.accumulate(known.weight_sd[between], axis=1)
-    room[:, 1:][passed[:, 1:] > WELL_KNOWN * known.weight_sd[neurons, None]] = 0
+    room[:, 1:][passed[:, 1:] > well_known * known.weight_sd[neurons, None]] = 0
     best, each = room.argmax(axis=1), np.arange(len(neurons))
     return points.reshape(*regions.shape, known.network.dim)[each, best], room[each, best]
 

@@ -22,11 +22,7 @@ from reluctant.oracles.moves import Steps
 __all__ = ["CROWD", "NoCrease", "Regions", "neurons_on_a_line"]
 
 # Two creases this close are of neurons that are nearly parallel: of the scale, and of what a neuron adds there.
-SLIVER, SHALLOW = 1e-6, 3e-9
 CROWD = 1000  # creases on a line: some are likely to be too close to each other
-FEW_OPEN = 0.01  # of a line's creases, left open by chance: with more, the target is curved
-CROWDED_BY_CHANCE = 3000  # neurons: with more, creases of any two may be that close by chance
-OUTERMOST = 2.0  # how far beyond the outermost crease a region is looked at, in its distance or the scale
 
 
 class NoCrease(Exception):
@@ -60,18 +56,21 @@ def neurons_on_a_line(
 
     Cost: about five rows a neuron.
     """
+    sliver, shallow = 1e-6, 3e-9
+    few_open = 0.01  # of a line's creases, left open by chance: with more, the target is curved
+    crowded_by_chance = 3000  # neurons: with more, creases of any two may be that close by chance
     for _ in range(lines):
         line = Lines.random(rng, 1, oracle.dim) if frame is None else frame.random_lines(rng, 1)
         scan = _scan_a_line(oracle, line, noise, rng)
         unresolved = _unresolved(scan)
-        if not 0 < unresolved < FEW_OPEN * len(scan.creases):
+        if not 0 < unresolved < few_open * len(scan.creases):
             break
     if not len(scan.creases):
         raise NoCrease
     _refuse_unresolved(unresolved)
     usual = float(np.median(np.linalg.norm(scan.creases.jump, axis=1)))
-    least = line.scale * min(1.0, (CROWDED_BY_CHANCE / len(scan.creases)) ** 2)
-    scan = merge_slivers(scan, SLIVER * least, SHALLOW * least * usual)
+    least = line.scale * min(1.0, (crowded_by_chance / len(scan.creases)) ** 2)
+    scan = merge_slivers(scan, sliver * least, shallow * least * usual)
     _refuse_unresolved(_unresolved(scan))  # what is left of two that bend against each other may be nothing
     return _network_on_line(scan, line), _regions(scan, line)
 
@@ -125,4 +124,5 @@ def _regions(scan: Scan, lines: Lines) -> Regions:
 
 
 def _beyond(t: float, lines: Lines) -> float:
-    return OUTERMOST * max(lines.scale, abs(t))
+    outermost = 2.0  # how far beyond the outermost crease a region is looked at, in its distance or the scale
+    return outermost * max(lines.scale, abs(t))

@@ -29,12 +29,7 @@ __all__ = ["MAIN_PASS", "WITNESS_CHECK", "BaseGradients", "measure_gradients"]
 
 MAIN_PASS, WITNESS_CHECK = "main pass", "witnesses"
 
-GROUPS = (4, 16, 64, 256)  # coordinates asked first, with shorter steps, to learn how large weights are
-UNLUCKY = 0.1  # chance that the size of any one neuron's weights is taken for too small by that
-EXPECTED_CROSSINGS = 0.01  # of steps over a crease in the whole pass, for Gaussian weights
 SHORTER = 4.0
-DISAGREEMENT = 40.0  # deviations between weights and what the subspace showed of them
-INCONSISTENT = 100.0  # residual of a coordinate over the median of all
 
 
 @dataclass(frozen=True)
@@ -99,9 +94,10 @@ class _Pass:
 
     def _first_coordinates(self) -> FloatArray:
         """Measure all coordinates in growing groups; each tells the next how long its steps may be."""
+        groups = (4, 16, 64, 256)  # coordinates asked first, with shorter steps, to learn how large weights are
         sizes, done = (self.known.network.weights[0] ** 2).sum(axis=1), self.known.network.widths[0]
         room, start, solution = self._room(sizes, done), 0, None
-        for stop in (*GROUPS, self.oracle.dim):
+        for stop in (*groups, self.oracle.dim):
             columns = self.order[start : min(stop, self.oracle.dim)]
             steps = room(self.base.values)
             self._measure(columns, steps)
@@ -121,7 +117,8 @@ class _Pass:
 
         From the sums of squares of this many weights of each neuron.
         """
-        safety = self.safety * _underestimate(seen, UNLUCKY / self.known.neurons)
+        unlucky = 0.1  # chance that the size of any one neuron's weights is taken for too small by that
+        safety = self.safety * _underestimate(seen, unlucky / self.known.neurons)
         xp, typical = self.arrays.xp, self.arrays.put(np.sqrt(sizes / seen))
         return lambda values: self.arrays.get(xp.amin(xp.abs(values) / typical, axis=1)) / safety
 
@@ -207,25 +204,27 @@ class _Pass:
 
         A wrong column of the weights shows in the subspace as itself times its coordinate of the frame.
         """
+        disagreement = 40.0  # deviations between weights and what the subspace showed of them
         basis = self.known.frame.basis
         along_frame = self.gradients.reshape(-1, self.oracle.dim) @ self.arrays.put(basis.T)
         found = self.arrays.get(solution[: self.known.neurons] @ along_frame)
         off = (found - self.known.network.weights[0]) / self.known.weight_sd[:, None]
-        if np.abs(off).max() < DISAGREEMENT:
+        if np.abs(off).max() < disagreement:
             return np.empty(0, dtype=np.intp)
         _, sizes, directions = np.linalg.svd(off, full_matrices=False)
-        rank = int(np.clip((sizes > DISAGREEMENT * np.sqrt(len(off))).sum(), 1, len(basis) - 1))
+        rank = int(np.clip((sizes > disagreement * np.sqrt(len(off))).sum(), 1, len(basis) - 1))
         coordinates = basis.T / np.linalg.norm(basis.T, axis=1, keepdims=True)
         explained = ((coordinates @ directions[:rank].T) ** 2).sum(axis=1)
         return np.argsort(-explained)[: 2 * rank]
 
     def _inconsistent(self, solution: Array, steps: FloatArray) -> IntArray:
         """Coordinates whose gradients no weights explain: several outputs leave rows to spare."""
+        inconsistent = 100.0  # residual of a coordinate over the median of all
         rows = self.gradients.reshape(-1, self.oracle.dim)
         residual = rows - self.design.rows @ (solution @ rows)
         weighted = self.arrays.xp.abs(residual * self.arrays.put(self._row_weights(steps))[:, None])
         size = self.arrays.get(self.arrays.xp.amax(weighted, axis=0))
-        return np.flatnonzero(size > INCONSISTENT * np.median(size))
+        return np.flatnonzero(size > inconsistent * np.median(size))
 
 
 def _crosses(found: Array, values: Array, steps: FloatArray, arrays: Arrays) -> BoolArray:
@@ -243,4 +242,5 @@ def _underestimate(seen: int, chance: float) -> float:
 
 def _safety(steps: int) -> float:
     """How many typical weights a margin must hold so that Gaussian weights hardly ever cross."""
-    return float(np.sqrt(2) * erfcinv(EXPECTED_CROSSINGS / steps))
+    expected_crossings = 0.01  # of steps over a crease in the whole pass, for Gaussian weights
+    return float(np.sqrt(2) * erfcinv(expected_crossings / steps))

@@ -36,7 +36,6 @@ FEW_DIRECTIONS, MORE_DIRECTIONS, MOST_DIRECTIONS = 3, 5, 10
 MANY_INPUTS = 500  # from here on a direction costs less than 0.2 % of the main pass
 MOST_INPUTS = 2000  # from here on ten directions cost less than 0.5 % of it
 WIDE_LAYER = 500  # from here on there is little room between creases, and more directions have more of it
-MOST_REMEMBERED = 20_000  # rows: many times what a network with so few parameters takes
 
 
 @dataclass(frozen=True)
@@ -82,9 +81,10 @@ class DepthTwo(Method):
 
     def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:
         """One attempt; raises StageFailed where it gets stuck."""
+        most_remembered = 20_000  # rows: many times what a network with so few parameters takes
         if not oracle.facts.domain.is_space:
             return recover_inside(oracle, noise, rng, keep, self.inside)
-        remembering, memory = remember(oracle, MOST_REMEMBERED)
+        remembering, memory = remember(oracle, most_remembered)
         try:
             on_line, regions = neurons_on_a_line(remembering, noise, rng, lines=self.lines)
         except NoCrease:

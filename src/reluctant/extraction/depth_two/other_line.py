@@ -165,13 +165,10 @@ class SeenNeurons:
         return FramedNetwork(known.frame, network, self.sd, self.along_sd, self.points, self.lines)
 
 
-WINDOW = 20  # creases on either side of the place where one is expected that are looked at
-CREASES_BESIDE = 2  # creases on either side of a place that say how much noise there is
-
-
 def same_creases(expected: Marks, seen: Marks) -> IntArray:
     """For each crease that is expected the one that was seen there, if a single one agrees; none is given twice."""
-    around = np.searchsorted(seen.t, expected.t)[:, None] + np.arange(-WINDOW, WINDOW)
+    window = 20  # creases on either side of the place where one is expected that are looked at
+    around = np.searchsorted(seen.t, expected.t)[:, None] + np.arange(-window, window)
     inside = (around >= 0) & (around < len(seen))
     around = np.clip(around, 0, len(seen) - 1)
     place = np.abs(seen.t[around] - expected.t[:, None]) / np.hypot(seen.t_sd[around], expected.t_sd[:, None])
@@ -193,7 +190,8 @@ class OtherLine:
 
     def lacks(self, expected: Marks) -> BoolArray:
         """Which creases would have been seen if they were there: they bend the function by more than noise hides."""
-        at = np.searchsorted(self.marks.t, expected.t)[:, None] + np.arange(-CREASES_BESIDE, CREASES_BESIDE)
+        creases_beside = 2  # creases on either side of a place that say how much noise there is
+        at = np.searchsorted(self.marks.t, expected.t)[:, None] + np.arange(-creases_beside, creases_beside)
         around = self.marks.bend_sd[np.clip(at, 0, len(self.marks) - 1)].max(axis=1)
         return np.asarray(np.abs(expected.bend) > AGREE_WITHIN * np.hypot(expected.bend_sd, around))
 
@@ -284,10 +282,6 @@ def _meetings(
 
 
 OTHER_LINE = "other line"
-MOST_OPEN = 0.02  # of the creases: with more, what is known is not of this function
-STEEPEST, MEASURE_ROUNDS = 100.0, 3  # how often as steep as along the line a neuron may be, until more is known
-GRADIENT_NOISES = 2.0  # noises of an answer in the difference of two gradients, each of two answers
-POSITION_NOISES = 10.0  # noises of an answer in where two pieces of a line meet
 
 
 def seen_from_another_line(
@@ -298,6 +292,7 @@ def seen_from_another_line(
     The function has one output. Cost: about five rows a neuron, and two for each direction of the frame at each crease
     that is measured.
     """
+    most_open = 0.02  # of the creases: with more, what is known is not of this function
     try:
         found, regions = neurons_on_a_line(oracle, noise, rng, known.frame, lines=lines)
     except NoCrease as error:
@@ -306,7 +301,7 @@ def seen_from_another_line(
     here, marks = SeenNeurons.of(known), _line_marks(found, noise, regions.scale)
     same = same_creases(here.on(other), marks)
     open_here, open_there = np.flatnonzero(same == NO_NUMBER), np.setdiff1d(np.arange(len(marks)), same)
-    most = MOST_OPEN * known.neurons
+    most = most_open * known.neurons
     if len(open_there) > most:
         reason = "creases of another line that are not explained"
         raise StageFailed(OTHER_LINE, reason, number=len(open_there), limit=most, partial=known)
@@ -329,8 +324,9 @@ def _unsure_neurons(known: FramedNetwork, reach: float) -> IntArray:
 
 def _line_marks(found: FramedNetwork, noise: DistanceNoise, scale: float) -> Marks:
     """What was found on a line."""
+    position_noises = 10.0  # noises of an answer in where two pieces of a line meet
     (slopes, outputs), t = found.network.weights, found.positions
-    t_sd = POSITION_NOISES * noise.at(np.hypot(t, scale)) / slopes[:, 0]
+    t_sd = position_noises * noise.at(np.hypot(t, scale)) / slopes[:, 0]
     return Marks(t, t_sd, outputs[0] * slopes[:, 0], found.weight_sd)
 
 
@@ -346,13 +342,15 @@ def _measured_there(
 
     Steps go up to the creases of `known`, and up to their own as far as these are known by then.
     """
+    steepest, measure_rounds = 100.0, 3  # how often as steep as along the line a neuron may be, until more is known
+    gradient_noises = 2.0  # noises of an answer in the difference of two gradients, each of two answers
     other, beside = FrameLine.of(found, known), np.stack([which, which + 1])
     middles, points = other.points(regions.middle[beside].reshape(-1)), other.points(found.positions[which])
     room = sure_room(known, middles, oracle.arrays).reshape(2, -1)
-    rounding = GRADIENT_NOISES * noise.at(np.linalg.norm(known.frame.points(points), axis=1))
+    rounding = gradient_noises * noise.at(np.linalg.norm(known.frame.points(points), axis=1))
     steepness = np.zeros(found.neurons + 2)  # of each crease, and of none at both ends
-    steepness[1 + which] = STEEPEST
-    for _ in range(MEASURE_ROUNDS):
+    steepness[1 + which] = steepest
+    for _ in range(measure_rounds):
         own = np.maximum(steepness[beside], steepness[beside + 1])  # region i lies between creases i - 1 and i
         steps = SIDE_STEP * np.minimum(room, regions.width[beside] / (2 * own)).min(axis=0)
         with oracle.stage(OTHER_LINE):

@@ -23,17 +23,6 @@ from reluctant.oracles.moves import Fans
 
 __all__ = ["grow_scaffold", "probe_subspace", "stretch_of_regions"]
 
-SIMPLEX_STEP = 0.03  # of half a region's width: few steps cross a crease, and digits are left
-STEEPER = 3.0  # times as steep as the line's slope says may the usual neuron be in other directions
-STEEPEST = 0.01  # shorter steps than that are made only where they are needed
-SHORTER_STEP = 4.0
-MOST_ROUNDS = 14
-NEAREST_STRETCH, FARTHEST_STRETCH = (
-    0.45,
-    0.85,
-)  # neurons for each output between two regions that are looked at, at least and at most
-INDEPENDENT = 0.02  # smallest singular value of the outputs, of norm one, of neurons measured together
-
 
 def grow_scaffold(
     oracle: Counting,
@@ -90,13 +79,16 @@ def _enough_regions(regions: Regions, outputs: FloatArray) -> IntArray:
 
 def stretch_of_regions(m: int) -> tuple[int, int]:
     """Fewest and most neurons between two regions that are looked at, with m outputs."""
-    return max(1, int(NEAREST_STRETCH * m)), max(1, int(FARTHEST_STRETCH * m))
+    # Neurons for each output between two regions that are looked at, at least and at most.
+    nearest_stretch, farthest_stretch = 0.45, 0.85
+    return max(1, int(nearest_stretch * m)), max(1, int(farthest_stretch * m))
 
 
 def _told_apart(outputs: FloatArray) -> int:
     """How many of these neurons, from the first, have outputs (m, n) that are clearly independent; at least one."""
+    independent = 0.02  # smallest singular value of the outputs, of norm one, of neurons measured together
     many = outputs.shape[1]
-    while many > 1 and np.linalg.svd(outputs[:, :many], compute_uv=False)[-1] < INDEPENDENT:
+    while many > 1 and np.linalg.svd(outputs[:, :many], compute_uv=False)[-1] < independent:
         many -= 1
     return many
 
@@ -105,14 +97,17 @@ def _region_gradients(
     oracle: Counting, known: FramedNetwork, regions: Regions, new: FloatArray, noise: DistanceNoise
 ) -> tuple[FloatArray, FloatArray]:
     """Gradients (n, m, k) along the new directions, and the steps (n,) they were measured with."""
+    simplex_step = 0.03  # of half a region's width: few steps cross a crease, and digits are left
+    shorter_step = 4.0
+    most_rounds = 14
     k, m = len(new), known.network.outputs
     corners, to_gradient = _simplex(k)
     middles = known.frame.points(regions.middle[:, None])
     sd = np.hypot(regions.value_sd, noise.at(np.hypot(regions.middle, regions.scale)))
-    steps = SIMPLEX_STEP * np.minimum(_room_in_regions(known, regions, oracle.arrays), regions.scale)
+    steps = simplex_step * np.minimum(_room_in_regions(known, regions, oracle.arrays), regions.scale)
     gradients = np.empty((len(regions), m, k))
     todo = np.arange(len(regions))
-    for _ in range(MOST_ROUNDS):
+    for _ in range(most_rounds):
         moves = Fans(middles[todo], steps[todo], np.arange(k + 1), corners @ new)
         answers = oracle.query_moves(moves).reshape(len(todo), k + 1, m)
         solved = np.einsum("ck,nkm->ncm", to_gradient, answers)
@@ -121,7 +116,7 @@ def _region_gradients(
         todo = todo[crossed]
         if not len(todo):
             return gradients, steps
-        steps[todo] /= SHORTER_STEP
+        steps[todo] /= shorter_step
     raise StageFailed("scaffold", "regions that are never linear", number=len(todo), limit=0, partial=known)
 
 
@@ -130,9 +125,11 @@ def _room_in_regions(known: FramedNetwork, regions: Regions, arrays: Arrays) -> 
 
     A neuron that hardly changes along the line is likely to change more across it.
     """
+    steeper = 3.0  # times as steep as the line's slope says may the usual neuron be in other directions
+    steepest = 0.01  # shorter steps than that are made only where they are needed
     slopes = known.network.weights[0][:, 0]
     position = -known.network.biases[0] / slopes
-    share = np.clip(STEEPER * slopes / np.median(slopes), STEEPEST, 1)
+    share = np.clip(steeper * slopes / np.median(slopes), steepest, 1)
     position, share, found = arrays.put(position), arrays.put(share), []
     size = max(1, arrays.cells // len(slopes))
     for start in range(0, len(regions), size):
@@ -155,11 +152,6 @@ def _extended(known: FramedNetwork, new: FloatArray, found: FloatArray, weight_s
     return FramedNetwork(known.frame.extended(new), network, weight_sd, known.along_sd)
 
 
-PROBE_SURPRISE = (
-    5.0  # times the error that the neurons' own errors explain: on a crowded line two may have passed for one
-)
-
-
 def probe_subspace(
     oracle: Counting, known: FramedNetwork, rng: np.random.Generator, *, points: int, largest: float, crowded: bool
 ) -> None:
@@ -171,6 +163,8 @@ def probe_subspace(
     A crowded line may hide a neuron too small to matter there, for which the main pass would be spent in vain: then
     the model has to be as good as it says it is.
     """
+    # Times the error that the neurons' own errors explain: on a crowded line two may have passed for one.
+    probe_surprise = 5.0
     scale = np.sqrt(oracle.dim)
     y = scale * rng.standard_normal((points, len(known.frame.basis)))
     with oracle.stage("probe", expected=points):
@@ -178,7 +172,7 @@ def probe_subspace(
     error, spread = np.abs(known.network(y) - answers).max(axis=1), answers.std()
     limits = np.full(points, largest * spread)
     if crowded:
-        limits = np.minimum(limits, PROBE_SURPRISE * _explained_error(known, y))
+        limits = np.minimum(limits, probe_surprise * _explained_error(known, y))
     worst = int(np.argmax(error / limits))
     if not error[worst] < limits[worst]:
         number, limit = float(error[worst] / spread), float(limits[worst] / spread)

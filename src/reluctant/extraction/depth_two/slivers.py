@@ -21,17 +21,13 @@ from reluctant.oracles import Counting
 
 __all__ = ["check_digits", "close_pairs", "refine_slivers"]
 
-IMPRECISE = 100.0  # errors of a neuron's weights, in median ones, that no neuron has by bad luck
-PARALLEL = 0.999  # cosine between two neurons that are one except in a sliver
 SHARE, EXTRA = 1.25, 10  # answers for each unknown, and more
-CANDIDATES = 4  # points drawn for each one used
 CLEAR = 8.0  # deviations of a crease's place that a point keeps from it
 SHORTER = 8.0
 MOST_ROUNDS = 8
 AMPLIFIED = 8.0  # noise of a fit to few more answers than unknowns, over theirs
 UNEXPLAINED = 1e-2  # of the depth of the sliver: less is the error of the other neurons
 UNSEEN = 1e-10  # of the answers' deviation: a sliver that shallow may be anything
-RANK = 1e-5  # across the sliver nothing is learnt
 
 
 def refine_slivers(
@@ -84,7 +80,9 @@ class _Sliver:
 
 def close_pairs(network: ReLUNetwork, errors: FloatArray) -> list[tuple[int, int]]:
     """Neurons with few digits that are each other's nearest in direction."""
-    few = np.flatnonzero(errors > IMPRECISE * np.median(errors))
+    imprecise = 100.0  # errors of a neuron's weights, in median ones, that no neuron has by bad luck
+    parallel = 0.999  # cosine between two neurons that are one except in a sliver
+    few = np.flatnonzero(errors > imprecise * np.median(errors))
     if len(few) < 2:
         return []
     normals = network.hyperplanes()[0][few]
@@ -92,7 +90,7 @@ def close_pairs(network: ReLUNetwork, errors: FloatArray) -> list[tuple[int, int
     np.fill_diagonal(cosine, 0)
     nearest = cosine.argmax(axis=1)
     each = np.arange(len(few))
-    pairs = each[(nearest[nearest] == each) & (each < nearest) & (cosine.max(axis=1) > PARALLEL)]
+    pairs = each[(nearest[nearest] == each) & (each < nearest) & (cosine.max(axis=1) > parallel)]
     return [(int(few[i]), int(few[nearest[i]])) for i in pairs]
 
 
@@ -146,8 +144,9 @@ def _points_between(
     network: ReLUNetwork, sliver: _Sliver, reach: float, error: float, count: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """Points in the middle of the sliver within reach of its point, and half its width there."""
+    candidates = 4  # points drawn for each one used
     normal = network.hyperplanes()[0][sliver.first]
-    steps = rng.standard_normal((CANDIDATES * count, network.dim)) / np.sqrt(network.dim)
+    steps = rng.standard_normal((candidates * count, network.dim)) / np.sqrt(network.dim)
     rows = sliver.point + reach * steps
     rows = rows - _across(network, sliver, rows)[0][:, None] * normal
     half = _across(network, sliver, rows)[1]
@@ -162,9 +161,10 @@ def _fit(
 
     Where the first neuron alone is on such a change adds to the answers, where the second is it takes away.
     """
+    rank = 1e-5  # across the sliver nothing is learnt
     off = (answers - network(rows)) @ network.weights[1][:, sliver.first]  # outputs are of norm one
     design = np.sign(half)[:, None] * np.column_stack([(rows - sliver.point) / reach, np.ones(len(rows))])
-    change = np.linalg.lstsq(design, off, rcond=RANK)[0]
+    change = np.linalg.lstsq(design, off, rcond=rank)[0]
     weights = change[:-1] / reach
     return weights, float(change[-1] - weights @ sliver.point)
 

@@ -29,9 +29,7 @@ from reluctant.verification.precision import Precision
 
 __all__ = ["BoxView", "Star", "grow_star", "look_inside", "read_star"]
 
-NEAR_MIDDLE, NEAR_WALLS = 0.1, 0.9  # of the way to the walls: where noise is measured
 CUBE = Domain(-1.0, 1.0)
-MOST_UNEVEN = 12.0  # times as much noise at the walls: float32 has five; rounded probabilities hundreds, and no scale
 LONGEST_STEP = 0.98  # of the way to a wall: room for the rounding of sums
 
 
@@ -111,28 +109,26 @@ class BoxView(View):
 
 def look_inside(oracle: Counting, rng: np.random.Generator) -> BoxView:
     """The view of a target whose domain is a box, with its noise measured. Cost: 384 rows."""
+    near_middle, near_walls = 0.1, 0.9  # of the way to the walls: where noise is measured
+    # Times as much noise at the walls: float32 has five; rounded probabilities hundreds, and no scale.
+    most_uneven = 12.0
     low, high = (np.asarray(side, dtype=np.float64) for side in (oracle.facts.domain.low, oracle.facts.domain.high))
     centre, half = (low + high) / 2, (high - low) / 2
     nothing = DistanceNoise(0.0, 0.0)
     plain = BoxView(oracle, 1.0, np.ones(oracle.outputs), nothing, centre=centre, half=half)
     with oracle.stage("noise"):
-        near, far = (short_line_noise(plain, scale, rng) for scale in (NEAR_MIDDLE, NEAR_WALLS))
+        near, far = (short_line_noise(plain, scale, rng) for scale in (near_middle, near_walls))
     uneven = float((far / near).max())
-    if not uneven < MOST_UNEVEN:
-        raise StageFailed("noise", "digits are lost towards the walls", number=uneven, limit=MOST_UNEVEN)
+    if not uneven < most_uneven:
+        raise StageFailed("noise", "digits are lost towards the walls", number=uneven, limit=most_uneven)
     return replace(
-        plain, units=far / far.mean(), noise=_noise_by_distance(near.mean(), far.mean(), NEAR_WALLS * plain.size)
+        plain, units=far / far.mean(), noise=_noise_by_distance(near.mean(), far.mean(), near_walls * plain.size)
     )
 
 
 def _noise_by_distance(near: float, far: float, distance: float) -> DistanceNoise:
     """Noise as it is in the middle and at this distance from it."""
     return DistanceNoise(float(near), float(np.sqrt(max(far**2 - near**2, 0.0))) / distance)
-
-
-OFF_CENTRE = 0.1  # of the box: neurons without a bias all meet in its middle
-SAME_PRODUCT = 30.0  # deviations within which two products of bend and distance are one
-POSITION_NOISES = 3.0  # deviations of an answer by which a crease, times its bend, may be off
 
 
 @dataclass(frozen=True)
@@ -156,7 +152,8 @@ class Star:
 
 def read_star(view: BoxView, directions: int, rng: np.random.Generator) -> Star:
     """Scan so many lines through a point near the middle. Cost: 50 to 100 rows a neuron and line."""
-    frame = Frame(OFF_CENTRE * view.sample(rng, 1)[0], _long_directions(view.dim, directions, rng))
+    off_centre = 0.1  # of the box: neurons without a bias all meet in its middle
+    frame = Frame(off_centre * view.sample(rng, 1)[0], _long_directions(view.dim, directions, rng))
     lines = [read_stretch(view, frame.origin, u, view.reach(frame.origin, u), rng) for u in frame.basis]
     noise = float(np.mean([line.view.noise.near for line in lines]))
     return Star(view.with_noise(noise / view.noise.near), frame, lines, _joined_lines(lines, noise))
@@ -185,11 +182,12 @@ class _LineBends:
 
     @classmethod
     def of(cls, line: OnLine, noise: float) -> _LineBends:
+        position_noises = 3.0  # deviations of an answer by which a crease, times its bend, may be off
         (w, a), b = line.network.weights, line.network.biases[0]
         t, bend = -b / w[:, 0], (a * w[:, 0]).T
         gaps = np.diff(np.concatenate([[line.data.t[0]], t, [line.data.t[-1]]]))
         slopes = noise / np.minimum(gaps[:-1], gaps[1:])
-        return cls(t, bend, np.abs(t)[:, None] * bend, POSITION_NOISES * noise + np.abs(t) * slopes)
+        return cls(t, bend, np.abs(t)[:, None] * bend, position_noises * noise + np.abs(t) * slopes)
 
 
 def _joined_lines(lines: list[OnLine], noise: float) -> ReLUNetwork:
@@ -217,12 +215,13 @@ def _slope_at_origin(network: ReLUNetwork) -> FloatArray:
 
 def _matched_bends(bends: list[_LineBends]) -> list[IntArray]:
     """For each neuron its place on every line, -1 where that line does not show it."""
+    same_product = 30.0  # deviations within which two products of bend and distance are one
     neurons: list[IntArray] = []
     for axis, found in enumerate(bends):
         for k in range(len(found.t)):
             off = [_unlike(bends, neuron, found, k) if neuron[axis] < 0 else np.inf for neuron in neurons]
             best = int(np.argmin(off)) if off else -1
-            if off and off[best] < SAME_PRODUCT:
+            if off and off[best] < same_product:
                 neurons[best][axis] = k
             else:
                 fresh = np.full(len(bends), -1, dtype=np.intp)
@@ -237,11 +236,7 @@ def _unlike(bends: list[_LineBends], neuron: IntArray, found: _LineBends, k: int
     return max(float(np.linalg.norm(product - found.product[k]) / np.hypot(sd, found.sd[k])) for product, sd in others)
 
 
-PASS_OFFSETS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # from the lines, in sizes of an input
-POINTS_PER_NEURON = 8  # points of a pass
-ON_LINES, FEWEST_ON_LINES = 16, 600  # samples a neuron and line
 MISFIT, MISFITS = 6.0, 0.03  # deviations, and share of the points of a pass that may have more
-STAR_STEPS, STAR_HUBER, STAR_DAMPING, STAR_ENOUGH = 8, 5.0, 1e-8, 3e-2
 
 
 def grow_star(view: BoxView, directions: int, rng: np.random.Generator) -> tuple[View, KnownSubspace]:
@@ -251,13 +246,15 @@ def grow_star(view: BoxView, directions: int, rng: np.random.Generator) -> tuple
 
 
 def _grown_star(star: Star, rng: np.random.Generator) -> KnownSubspace:
+    pass_offsets = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # from the lines, in sizes of an input
+    star_steps, star_huber, star_damping, star_enough = 8, 5.0, 1e-8, 3e-2
     points, network = _some_samples(star, rng), star.network
     with star.view.oracle.stage("growth"):
-        for offset in PASS_OFFSETS:
+        for offset in pass_offsets:
             new = ask_in(star.view, star.frame, _beside_lines(star, offset, rng))
             points += new
             network = fit_to_points(
-                network, points, steps=STAR_STEPS, damping=STAR_DAMPING, huber=STAR_HUBER, enough=STAR_ENOUGH
+                network, points, steps=star_steps, damping=star_damping, huber=star_huber, enough=star_enough
             )
             _check_pass(network, new)
     with star.view.oracle.stage("subspace"):
@@ -266,13 +263,15 @@ def _grown_star(star: Star, rng: np.random.Generator) -> KnownSubspace:
 
 
 def _some_samples(star: Star, rng: np.random.Generator) -> Points:
+    on_lines, fewest_on_lines = 16, 600  # samples a neuron and line
     points, h = star.points, star.network.widths[1]
-    return points.chosen(rng.permutation(len(points))[: max(ON_LINES * h, FEWEST_ON_LINES) * len(star.lines)])
+    return points.chosen(rng.permutation(len(points))[: max(on_lines * h, fewest_on_lines) * len(star.lines)])
 
 
 def _beside_lines(star: Star, offset: float, rng: np.random.Generator) -> FloatArray:
     """Points beside the lines, as far as this; the farthest are anywhere in the box."""
-    k, n = len(star.frame.basis), POINTS_PER_NEURON * star.network.widths[1]
+    points_per_neuron = 8  # points of a pass
+    k, n = len(star.frame.basis), points_per_neuron * star.network.widths[1]
     axis, on = rng.integers(k, size=n), np.zeros((n, k))
     reaches = np.array([np.abs(line.data.t).max() for line in star.lines])
     on[np.arange(n), axis] = rng.uniform(-1, 1, n) * reaches[axis]

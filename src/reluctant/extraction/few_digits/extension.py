@@ -24,12 +24,6 @@ from reluctant.numerics import DOUBLE, FloatArray
 
 __all__ = ["Extension", "StepBases", "choose_bases", "extend", "starting_points"]
 
-SHORT_SHARE, SHORT_SPARE = 1.3, 6  # points for each unknown with one output, as many with several
-LONG_SHARE, LONG_SPARE = 1.2, 6  # random points for each unknown; several outputs tell several at once
-COUNTED_OUTPUTS = 4
-POOL, FEWEST_CANDIDATES = 4, 300
-OUTERMOST = 2.0  # how far beyond the outermost crease of the line, in its distance or the size of an input
-
 
 @dataclass(frozen=True)
 class StepBases:
@@ -41,10 +35,11 @@ class StepBases:
 
 def choose_bases(known: FramedNetwork, view: View, rng: np.random.Generator) -> StepBases:
     """Points whose patterns determine every neuron, those with the most room first."""
+    pool, fewest_candidates = 4, 300
     (g, _), (z, c) = known.network.weights, known.network.biases
     h, m, k = len(z), len(c), g.shape[1]
     count, long = starting_points(h, m)
-    y = np.concatenate([climb(known, view.size, max(POOL * count, FEWEST_CANDIDATES), rng), _line_middles(known, view)])
+    y = np.concatenate([climb(known, view.size, max(pool * count, fewest_candidates), rng), _line_middles(known, view)])
     y = view.pulled_in(known.frame, y)
     values = known.network.preactivations(y)[0]
     room = (np.abs(values) / np.linalg.norm(g, axis=1)).min(axis=1)
@@ -60,33 +55,23 @@ def choose_bases(known: FramedNetwork, view: View, rng: np.random.Generator) -> 
 
 def starting_points(h: int, m: int) -> tuple[int, int]:
     """How many points short steps start from, and how many long ones."""
-    short = int(np.ceil(SHORT_SHARE * (h + 1))) + SHORT_SPARE
-    return short, int(np.ceil(LONG_SHARE * (h + m) / min(m, COUNTED_OUTPUTS))) + LONG_SPARE
+    short_share, short_spare = 1.3, 6  # points for each unknown with one output, as many with several
+    long_share, long_spare = 1.2, 6  # random points for each unknown; several outputs tell several at once
+    counted_outputs = 4
+    short = int(np.ceil(short_share * (h + 1))) + short_spare
+    return short, int(np.ceil(long_share * (h + m) / min(m, counted_outputs))) + long_spare
 
 
 def _line_middles(known: FramedNetwork, view: View) -> FloatArray:
     """Middles of the pieces of the first direction: they show every neuron in both states."""
+    outermost = 2.0  # how far beyond the outermost crease of the line, in its distance or the size of an input
     (g, _), (z, _) = known.network.weights, known.network.biases
     t = np.sort(-z / g[:, 0])
-    first, last = (OUTERMOST * max(view.size, abs(end)) for end in (t[0], t[-1]))
+    first, last = (outermost * max(view.size, abs(end)) for end in (t[0], t[-1]))
     ends = np.concatenate([[t[0] - first], t, [t[-1] + last]])
     middles = np.zeros((len(ends) - 1, g.shape[1]))
     middles[:, 0] = (ends[1:] + ends[:-1]) / 2
     return middles
-
-
-FIRST_BLOCK, BLOCK = 12, 24  # directions asked and solved together
-CAREFUL_ROOM, USUAL_ROOM = (
-    15.0,
-    5.5,
-)  # a short step is the room over this: careful while sizes of weights are little known
-BACK_STEP = -8.0  # the second step, in short ones
-LONG_STEP = 0.8  # of the size of an input
-SHORTER_STEP, BLOCK_ATTEMPTS = 0.25, 3
-SHORT_STEPS, MIDDLE_STEPS, ALL_STEPS = 1, 2, 9  # of Gauss–Newton, with short, middle and all answers
-RIDGE = 1e-10  # of columns of norm one
-ENOUGH_SQUARES = 0.999  # of the sum of squares: a step that leaves more is the last
-LARGEST_DIRECTION_CHI = 3.0
 
 
 @dataclass(frozen=True)
@@ -142,6 +127,8 @@ class Extension:
 
 def extend(view: View, known: FramedNetwork, rng: np.random.Generator) -> Extension:
     """Measure all directions orthogonal to the frame. Cost: about four rows a neuron and direction, one output."""
+    # A short step is the room over this: careful while sizes of weights are little known.
+    careful_room, usual_room = 15.0, 5.5
     directions = known.frame.new_directions(view.dim - len(known.frame.basis), rng)
     bases = choose_bases(known, view, rng)
     squares, seen = (known.network.weights[0] ** 2).sum(axis=1), len(known.frame.basis)
@@ -149,7 +136,7 @@ def extend(view: View, known: FramedNetwork, rng: np.random.Generator) -> Extens
     rows = len(directions) * (2 * len(bases.roomy) + len(bases.anywhere))
     with view.oracle.stage("extension", expected=rows):
         for start, stop in _direction_blocks(len(directions)):
-            short = _room_of_bases(known, bases, np.sqrt(squares / seen)) / (CAREFUL_ROOM if start == 0 else USUAL_ROOM)
+            short = _room_of_bases(known, bases, np.sqrt(squares / seen)) / (careful_room if start == 0 else usual_room)
             part = _measured_block(view, known, bases, directions[start:stop], short, rng)
             squares, seen = squares + (part.weights**2).sum(axis=0), seen + len(part)
             found = part if found is None else found + part
@@ -157,7 +144,8 @@ def extend(view: View, known: FramedNetwork, rng: np.random.Generator) -> Extens
 
 
 def _direction_blocks(count: int) -> list[tuple[int, int]]:
-    edges = [0, *range(min(FIRST_BLOCK, count), count, BLOCK), count]
+    first_block, block = 12, 24  # directions asked and solved together
+    edges = [0, *range(min(first_block, count), count, block), count]
     return [(low, high) for low, high in pairwise(edges) if high > low]
 
 
@@ -175,19 +163,21 @@ def _measured_block(
     rng: np.random.Generator,
 ) -> Extension:
     """Measure these directions with short steps, and shorter ones where answers are not explained."""
+    shorter_step, block_attempts = 0.25, 3
+    largest_direction_chi = 3.0
     found = _measured_directions(view, known, bases, directions, short, rng)
-    for _ in range(BLOCK_ATTEMPTS - 1):
-        todo = np.flatnonzero(~(found.chi < LARGEST_DIRECTION_CHI))
+    for _ in range(block_attempts - 1):
+        todo = np.flatnonzero(~(found.chi < largest_direction_chi))
         if not len(todo):
             return found
-        short = SHORTER_STEP * short
+        short = shorter_step * short
         again = _measured_directions(view, known, bases, directions[todo], short, rng)
         better = ~(again.chi >= found.chi[todo])
         found = found.replaced(todo[better], _chosen_directions(again, better))
     worst = float(np.max(np.nan_to_num(found.chi, nan=np.inf)))
-    if not worst < LARGEST_DIRECTION_CHI:
+    if not worst < largest_direction_chi:
         reason = "answers off the subspace are not explained"
-        raise StageFailed("extension", reason, number=worst, limit=LARGEST_DIRECTION_CHI, partial=known)
+        raise StageFailed("extension", reason, number=worst, limit=largest_direction_chi, partial=known)
     return found
 
 
@@ -204,11 +194,13 @@ def _measured_directions(
     rng: np.random.Generator,
 ) -> Extension:
     """Ask all steps in these directions and solve for the weights."""
+    back_step = -8.0  # the second step, in short ones
+    long_step = 0.8  # of the size of an input
     frame, count = known.frame, len(directions)
     y = np.concatenate([bases.roomy, bases.roomy, bases.anywhere])
-    long = LONG_STEP * view.size * rng.choice([-1.0, 1.0], len(bases.anywhere))
+    long = long_step * view.size * rng.choice([-1.0, 1.0], len(bases.anywhere))
     starts = frame.points(y)
-    steps = view.steps_inside(starts, directions, np.concatenate([short, BACK_STEP * short, long]))
+    steps = view.steps_inside(starts, directions, np.concatenate([short, back_step * short, long]))
     rows = starts[None] + steps[:, :, None] * directions[:, None, :]
     asked, answers = view.ask(rows.reshape(-1, view.dim))
     away = asked.reshape(count, len(y), -1) - frame.origin
@@ -233,17 +225,19 @@ class _DirectionProblem:
 
     def solve(self, short: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Weights (D, h), skip (D, m) and misfit (D,); the first `short` answers are short steps, then middle ones."""
+        short_steps, middle_steps, all_steps = 1, 2, 9  # of Gauss–Newton, with short, middle and all answers
+        enough_squares = 0.999  # of the sum of squares: a step that leaves more is the last
         count, h, m = len(self.s), self.a.shape[1], len(self.a)
         weights, skip = np.zeros((count, h)), np.zeros((count, m))
-        for step in range(SHORT_STEPS + MIDDLE_STEPS):
-            used = slice(0, short if step < SHORT_STEPS else 2 * short)
+        for step in range(short_steps + middle_steps):
+            used = slice(0, short if step < short_steps else 2 * short)
             weights, skip = self._step(weights, skip, used)[:2]
         everything = slice(None)
         best, least = (weights, skip), np.full(count, np.inf)
-        for _ in range(ALL_STEPS):
+        for _ in range(all_steps):
             new_weights, new_skip, square = self._step(weights, skip, everything)
             better = square < least
-            done = ~(square < ENOUGH_SQUARES * least)
+            done = ~(square < enough_squares * least)
             kept = better[:, None]
             best = np.where(kept, weights, best[0]), np.where(kept, skip, best[1])
             least = np.where(better, square, least)
@@ -268,6 +262,7 @@ def _solve_directions(
     a: FloatArray, gram: FloatArray, neurons: FloatArray, affine: FloatArray, left: FloatArray
 ) -> FloatArray:
     """Least-squares steps (D, h + m) for columns neurons (D, n, h) times outputs, and affine (D, n)."""
+    ridge = 1e-10  # of columns of norm one
     m, h = a.shape
     across = np.swapaxes(neurons, 1, 2)
     normal = np.zeros((len(neurons), h + m, h + m))
@@ -278,7 +273,7 @@ def _solve_directions(
     wanted = np.concatenate([((across @ left) * a.T).sum(axis=2), (affine[:, None, :] @ left)[:, 0]], axis=1)
     scale = 1 / np.sqrt(np.maximum(np.diagonal(normal, axis1=1, axis2=2), DOUBLE.tiny))
     normal *= scale[:, :, None] * scale[:, None, :]
-    normal[:, np.arange(h + m), np.arange(h + m)] = 1 + RIDGE
+    normal[:, np.arange(h + m), np.arange(h + m)] = 1 + ridge
     return np.asarray(scale * np.linalg.solve(normal, (scale * wanted)[:, :, None])[:, :, 0])
 
 

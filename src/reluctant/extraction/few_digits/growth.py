@@ -44,22 +44,10 @@ __all__ = [
 ]
 
 FIRST_OFFSET, LAST_OFFSET, FASTER = 0.004, 12.0, 2.0  # offsets from the line, in distances to the nearest crease
-LARGEST_OFFSET = 0.5  # of the distance from the origin
-OFFSET_ANYWHERE, FASTER_ANYWHERE = 0.02, 2.8  # then offsets whatever the creases, of the size of an input
 PASSES_ANYWHERE, BACK_A_PASS = 5.0, -0.5  # and how far back one goes that was not explained
 PER_PIECE, PASS_PER_UNKNOWN = 2, 2  # points
-STEEPEST_ANGLE = 1.45  # of points along the line
-INSIDE_PIECE = 0.1  # of a piece: points keep this far from its ends
-OUTERMOST = 2.0  # how far beyond the outermost crease, in its distance or the size of an input
 MISFIT, MISFITS = 6.0, 0.03  # deviations, and share of the points of a pass that may have more
-GRAVE, GRAVE_MISFITS = 15.0, 0.01  # the same: what a fit that has not settled yet does not leave
-MOST_BAD_PASSES, MOST_BAD_IN_ALL = 3, 10  # in a row, and in all
-PASS_STEPS, PASS_DAMPING, PASS_ENOUGH = 6, 1e-8, 3e-2
-DOUBTFUL_PASS = 0.25  # of the misfits that may be: the fit is given more steps
-TRUSTED_PASSES = 1  # bad passes that are taken for too long a step; the next is taken for a missing neuron
 MOST_ADDED_IN_PASS, MORE_POINTS = 4, 3  # neurons in one pass, and how many times as many points are asked to find them
-KEPT_ON_LINE, FEWEST_KEPT_ON_LINE = 12, 600  # samples a neuron
-KEPT_OFF_LINE = 14  # points a neuron; the oldest, nearest to the line, are let go
 
 
 def ask_in(view: View, frame: Frame, y: FloatArray) -> Points:
@@ -110,18 +98,20 @@ def grow_plane(
     start: network of one input, the line as it is known by now; neurons it lacks are added. Cost: about 35 rows a
     neuron, more where some are missing.
     """
+    most_bad_passes, most_bad_in_all = 3, 10  # in a row, and in all
+    trusted_passes = 1  # bad passes that are taken for too long a step; the next is taken for a missing neuron
     state, pace, bad = _GrowthState(_beside_line(start), _kept_on_line(line, start, rng)), _Pace(), [0, 0]
     kept, fewest = len(state.points), start.widths[1]
     frame = Frame(line.origin, np.stack([line.direction, direction]))
     while not pace.done:
         new = _ask_pass(line.view, frame, state.network, pace, 1, rng)
         after, misfits = _with_pass(state, new, kept)
-        if misfits >= 1 and bad[1] >= TRUSTED_PASSES:
+        if misfits >= 1 and bad[1] >= trusted_passes:
             new += _ask_pass(line.view, frame, state.network, pace, MORE_POINTS, rng)
             after, misfits = _with_neurons(after, new, fewest, rng)
         good = misfits < 1
         state, bad = (after, [0, bad[1]]) if good else (state, [bad[0] + 1, bad[1] + 1])
-        if bad[0] == MOST_BAD_PASSES or bad[1] == MOST_BAD_IN_ALL:
+        if bad[0] == most_bad_passes or bad[1] == most_bad_in_all:
             raise StageFailed("growth", "points off the line are not explained", number=misfits, limit=1)
         pace = pace.after(good)
     return _without_needless(state, fewest), state.points.chosen(slice(kept, None))
@@ -138,7 +128,8 @@ def _ask_pass(
 
 
 def _kept_on_line(line: OnLine, start: ReLUNetwork, rng: np.random.Generator) -> Points:
-    points = line_points(line, max(KEPT_ON_LINE * start.widths[1], FEWEST_KEPT_ON_LINE), rng)
+    kept_on_line, fewest_kept_on_line = 12, 600  # samples a neuron
+    points = line_points(line, max(kept_on_line * start.widths[1], fewest_kept_on_line), rng)
     return Points(_beside(points.y), points.f, points.weight)
 
 
@@ -149,15 +140,18 @@ def _beside_line(start: ReLUNetwork) -> ReLUNetwork:
 
 def _with_pass(state: _GrowthState, new: Points, on_line: int) -> tuple[_GrowthState, float]:
     """Everything fitted anew with these points, and the share of them that misfit all the same."""
+    pass_steps, pass_damping, pass_enough = 6, 1e-8, 3e-2
+    doubtful_pass = 0.25  # of the misfits that may be: the fit is given more steps
+    kept_off_line = 14  # points a neuron; the oldest, nearest to the line, are let go
     points = state.points + new
-    most = KEPT_OFF_LINE * state.network.widths[1]
+    most = kept_off_line * state.network.widths[1]
     if len(points) - on_line > most:
         points = points.chosen(slice(None, on_line)) + points.chosen(slice(len(points) - most, None))
     network = fit_to_points(
-        state.network, points, steps=PASS_STEPS, damping=PASS_DAMPING, huber=HUBER, enough=PASS_ENOUGH
+        state.network, points, steps=pass_steps, damping=pass_damping, huber=HUBER, enough=pass_enough
     )
     misfits = _misfits(network, new)
-    if misfits > DOUBTFUL_PASS:
+    if misfits > doubtful_pass:
         network = settled_fit(network, points)
         misfits = _misfits(network, new)
     return _GrowthState(network, points), misfits
@@ -180,8 +174,9 @@ def _without_needless(state: _GrowthState, fewest: int) -> ReLUNetwork:
 
 def _misfits(network: ReLUNetwork, points: Points) -> float:
     """Points that are not explained, in units of how many may be."""
+    grave, grave_misfits = 15.0, 0.01  # deviations, and share of points: a fit that has not settled yet leaves less
     size = misfit(network, points)
-    return float(max(np.mean(size > MISFIT) / MISFITS, np.mean(size > GRAVE) / GRAVE_MISFITS))
+    return float(max(np.mean(size > MISFIT) / MISFITS, np.mean(size > grave) / grave_misfits))
 
 
 def _beside(column: FloatArray) -> FloatArray:
@@ -190,33 +185,35 @@ def _beside(column: FloatArray) -> FloatArray:
 
 def _points_near_line(network: ReLUNetwork, offset: float, view: View, rng: np.random.Generator) -> FloatArray:
     """Points in every piece of the line, beside it by a share of the distance to the nearest crease."""
+    largest_offset = 0.5  # of the distance from the origin
+    inside_piece = 0.1  # of a piece: points keep this far from its ends
+    outermost = 2.0  # how far beyond the outermost crease, in its distance or the size of an input
     t = np.sort(-network.biases[0] / network.weights[0][:, 0])
-    first, last = (OUTERMOST * (view.size + abs(end)) for end in (t[0], t[-1]))
+    first, last = (outermost * (view.size + abs(end)) for end in (t[0], t[-1]))
     ends = np.concatenate([[t[0] - first], t, [t[-1] + last]])
     low, gap = np.repeat(ends[:-1], PER_PIECE), np.repeat(np.diff(ends), PER_PIECE)
-    share = rng.uniform(INSIDE_PIECE, 1 - INSIDE_PIECE, len(low))
+    share = rng.uniform(inside_piece, 1 - inside_piece, len(low))
     along = low + share * gap
     room = np.minimum(share, 1 - share) * gap
-    most = LARGEST_OFFSET * min(1.0, offset) * (view.size + np.abs(along))
+    most = largest_offset * min(1.0, offset) * (view.size + np.abs(along))
     across = np.minimum(offset * room, most) * rng.uniform(0.5, 1, len(low)) * rng.choice([-1, 1], len(low))
     return np.column_stack([along, across])
 
 
 def _points_anywhere(h: int, passes: float, view: View, rng: np.random.Generator) -> FloatArray:
-    offset, n = OFFSET_ANYWHERE * FASTER_ANYWHERE**passes, PASS_PER_UNKNOWN * (h + view.outputs)
-    along = view.size * np.tan(rng.uniform(-STEEPEST_ANGLE, STEEPEST_ANGLE, n))
+    offset_anywhere, faster_anywhere = 0.02, 2.8  # offsets whatever the creases, of the size of an input
+    steepest_angle = 1.45  # of points along the line
+    offset, n = offset_anywhere * faster_anywhere**passes, PASS_PER_UNKNOWN * (h + view.outputs)
+    along = view.size * np.tan(rng.uniform(-steepest_angle, steepest_angle, n))
     return np.column_stack([along, offset * np.hypot(view.size, along) * rng.standard_normal(n)])
-
-
-MOST_PLANES = 3  # times each direction is grown into, should later ones show more neurons
-PLACE_ANGLE = 1e-3  # angle on the line by which neurons differ as much as if one had no bend
 
 
 def grow_planes(line: OnLine, frame: Frame, rng: np.random.Generator) -> tuple[ReLUNetwork, list[Points]]:
     """The planes of the line and each direction, joined; anew where one shows neurons that others did not."""
+    most_planes = 3  # times each direction is grown into, should later ones show more neurons
     start, directions = line.network, range(1, len(frame.basis))
     planes: dict[int, tuple[ReLUNetwork, Points]] = {}
-    for _ in range(MOST_PLANES * len(directions)):
+    for _ in range(most_planes * len(directions)):
         if len(planes) == len(directions):
             break
         k = next(k for k in directions if k not in planes)
@@ -235,11 +232,12 @@ def grow_planes(line: OnLine, frame: Frame, rng: np.random.Generator) -> tuple[R
 
 def _in_order(plane: ReLUNetwork, start: ReLUNetwork, size: float) -> ReLUNetwork:
     """The neurons in the order of those they grew from: one that was lost and found again comes last."""
+    place_angle = 1e-3  # angle on the line by which neurons differ as much as if one had no bend
     bends, places, outputs = (
         np.stack(pair) for pair in zip(_neuron_marks(plane, size), _neuron_marks(start, size), strict=True)
     )
     cost = np.abs(bends[0][:, None] - bends[1]) / np.maximum(bends[0][:, None], bends[1])
-    cost += np.abs(places[0][:, None] - places[1]) / PLACE_ANGLE
+    cost += np.abs(places[0][:, None] - places[1]) / place_angle
     cost += 1 - outputs[0] @ outputs[1].T
     order = np.argsort(linear_sum_assignment(cost)[1])
     (w, a), (b, c) = plane.weights, plane.biases
@@ -282,15 +280,7 @@ def in_frame(points: Points, axes: list[int], k: int) -> Points:
     return Points(y, points.f, points.weight)
 
 
-RANDOM_PER_UNKNOWN, COUNTED_OUTPUTS = 6, 3  # random points for each weight and bias; more outputs tell no more
-SIZE_SPREAD = (-1.0, 1.2)  # of their logarithmic size
-FITTED_ON_LINE, FEWEST_FITTED_ON_LINE = 20, 1500  # samples of the line a neuron
-FITTED_GROWN = 12  # points a neuron and direction
-TOO_FAR = 50.0  # sizes of an input: points that grew from far creases are left out
 SUBSPACE_STEPS = 8
-HELD_OUT = 200
-DOUBTFUL_CHI, MOST_ADDED_AT_END = 1.3, 4  # of all points: neurons weaker than planes can tell are looked for, so many
-LARGEST_HELD_OUT_CHI, LARGEST_MISFIT = 1.5, 12.0  # of what is held out: missing neurons show as tens to thousands
 
 
 @dataclass(frozen=True)
@@ -323,21 +313,25 @@ def _subspace_frame(line: OnLine, directions: int, rng: np.random.Generator) -> 
 def _fitted_together(
     line: OnLine, frame: Frame, network: ReLUNetwork, grown: list[Points], rng: np.random.Generator
 ) -> KnownSubspace:
+    # Of all points: neurons weaker than planes can tell are looked for, so many.
+    doubtful_chi, most_added_at_end = 1.3, 4
     k, h, view = len(frame.basis), network.widths[1], line.view
     points = _known_points(line, grown, k, h, rng)
     network = fit_to_points(network, points, steps=SUBSPACE_STEPS, huber=HUBER)
     points += random_points(view, frame, h, rng)
     network = fit_to_points(network, points, steps=SUBSPACE_STEPS, huber=HUBER)
-    if _chi(misfit(network, points)) > DOUBTFUL_CHI:
-        network = with_missing_neurons(network, points, MOST_ADDED_AT_END, rng)
+    if _chi(misfit(network, points)) > doubtful_chi:
+        network = with_missing_neurons(network, points, most_added_at_end, rng)
     return questioned(view, frame, network, points, rng)
 
 
 def random_points(view: View, frame: Frame, neurons: int, rng: np.random.Generator) -> Points:
     """Points of many sizes all over the subspace."""
-    k, per_point = len(frame.basis), min(view.outputs, COUNTED_OUTPUTS)
+    random_per_unknown, counted_outputs = 6, 3  # random points for each weight and bias; more outputs tell no more
+    size_spread = (-1.0, 1.2)  # of their logarithmic size
+    k, per_point = len(frame.basis), min(view.outputs, counted_outputs)
     sizes = (
-        np.exp(rng.uniform(*SIZE_SPREAD, (RANDOM_PER_UNKNOWN * neurons * (k + 1) // per_point, 1)))
+        np.exp(rng.uniform(*size_spread, (random_per_unknown * neurons * (k + 1) // per_point, 1)))
         * view.size
         / np.sqrt(k)
     )
@@ -355,23 +349,27 @@ def questioned(
 
 def _known_points(line: OnLine, grown: list[Points], k: int, h: int, rng: np.random.Generator) -> Points:
     """Some of the answers that were paid for already."""
+    fitted_on_line, fewest_fitted_on_line = 20, 1500  # samples of the line a neuron
+    fitted_grown = 12  # points a neuron and direction
     size = line.view.size
     points = _near_points(
-        in_frame(line_points(line, max(FITTED_ON_LINE * h, FEWEST_FITTED_ON_LINE), rng), [0], k), size
+        in_frame(line_points(line, max(fitted_on_line * h, fewest_fitted_on_line), rng), [0], k), size
     )
     for part in grown:
         near = _near_points(part, size)
-        points += near.chosen(rng.permutation(len(near))[: FITTED_GROWN * h])
+        points += near.chosen(rng.permutation(len(near))[: fitted_grown * h])
     return points
 
 
 def _held_out(view: View, framed: FramedNetwork, rng: np.random.Generator) -> Points:
     """New points, all of which must be explained."""
+    held_out = 200
+    largest_held_out_chi, largest_misfit = 1.5, 12.0  # of what is held out: missing neurons show as tens to thousands
     k = len(framed.frame.basis)
-    at_use = view.pulled_in(framed.frame, rng.standard_normal((HELD_OUT, k)) * view.size / np.sqrt(k))
+    at_use = view.pulled_in(framed.frame, rng.standard_normal((held_out, k)) * view.size / np.sqrt(k))
     points = ask_in(view, framed.frame, at_use)
     left = misfit(framed.network, points)
-    for number, limit in ((_chi(left), LARGEST_HELD_OUT_CHI), (left.max(), LARGEST_MISFIT)):
+    for number, limit in ((_chi(left), largest_held_out_chi), (left.max(), largest_misfit)):
         if not number < limit:
             reason = "held-out points are not explained"
             raise StageFailed("subspace", reason, number=float(number), limit=limit, partial=framed)
@@ -383,4 +381,5 @@ def _chi(left: FloatArray) -> float:
 
 
 def _near_points(points: Points, size: float) -> Points:
-    return points.chosen(np.linalg.norm(points.y, axis=1) < TOO_FAR * size)
+    too_far = 50.0  # sizes of an input: points that grew from far creases are left out
+    return points.chosen(np.linalg.norm(points.y, axis=1) < too_far * size)

@@ -38,9 +38,6 @@ __all__ = ["JointFit", "Linearised", "RandomAnswers", "ask_anywhere", "polish_al
 
 SingleArray: TypeAlias = NDArray[np.float32]
 
-BLOCK_ROWS = 8192
-AVERAGED_ROWS = 20_000  # that tell what the Jacobian is on average
-
 
 @dataclass(frozen=True)
 class RandomAnswers:
@@ -77,7 +74,8 @@ def ask_anywhere(
 
 
 def _row_blocks(count: int) -> Iterator[slice]:
-    return (slice(start, min(start + BLOCK_ROWS, count)) for start in range(0, count, BLOCK_ROWS))
+    block_rows = 8192
+    return (slice(start, min(start + block_rows, count)) for start in range(0, count, block_rows))
 
 
 class Linearised:
@@ -135,10 +133,11 @@ class Linearised:
 
     def added_to(self, arrow: Arrow) -> Arrow:
         """The arrow with these rows as they are on average: the same for every direction, none coupled."""
+        averaged_rows = 20_000  # that tell what the Jacobian is on average
         random, a = self.random, self.a.astype(np.float64)
         own, shared = self.layout.own(a), self.layout.core(a)
-        values, away = self.values[:AVERAGED_ROWS], random.rows[:AVERAGED_ROWS] - random.frame.origin
-        weight = random.weight[:AVERAGED_ROWS] * np.sqrt(len(random.rows) / max(len(values), 1))
+        values, away = self.values[:averaged_rows], random.rows[:averaged_rows] - random.frame.origin
+        weight = random.weight[:averaged_rows] * np.sqrt(len(random.rows) / max(len(values), 1))
         columns = np.column_stack([values > 0, np.ones(len(values))]) * weight
         off = away @ random.directions.T
         spread = float(np.mean((off * weight) ** 2) / np.mean(weight**2)) if off.size else 0.0
@@ -149,16 +148,6 @@ class Linearised:
             common = core_features(values[part], with_ones[part], weight[part, 0])
             gram += common.T @ common
         return arrow.plus(block, shared.normal(gram, shared))
-
-
-NEWTON_STEPS = 6
-STEP_PARTS = (1.0, 0.3, 0.1)  # parts of a step that are tried
-DAMPING = 1e-9  # of columns of norm one: scales of neurons are free
-ITERATIONS, CLOSE_ENOUGH = (
-    15,
-    1e-5,
-)  # of conjugate gradients, and the part of the first gradient, squared, that may be left
-ENOUGH_SQUARES = 0.03  # squares for each unknown: noise itself leaves them one each uncertain
 
 
 @dataclass(frozen=True)
@@ -199,9 +188,12 @@ class JointFit:
 
 def polish_all(fit: JointFit) -> tuple[JointFit, FloatArray]:
     """The fit with all parameters free, and the standard error (h,) of a weight of each neuron."""
+    newton_steps = 6
+    step_parts = (1.0, 0.3, 0.1)  # parts of a step that are tried
+    enough_squares = 0.03  # squares for each unknown: noise itself leaves them one each uncertain
     arrow = arrow_equations(fit.core, fit.points, fit.extension)
     random = Linearised(fit.anywhere, fit.core, fit.extension)
-    enough = ENOUGH_SQUARES * arrow.unknowns
+    enough = enough_squares * arrow.unknowns
 
     def linearise(at: JointFit) -> Linearisation[JointFit, ParameterStep] | None:
         nonlocal arrow, random  # the last ones give the errors
@@ -213,14 +205,15 @@ def polish_all(fit: JointFit) -> tuple[JointFit, FloatArray]:
             return None
         return Linearisation(at, at.square, lambda part: (part * step[0], part * step[1]), partial(_moved_fit, at))
 
-    rules = StepRules(NEWTON_STEPS, Parts(STEP_PARTS), enough=lambda before, after: before - after < enough)
+    rules = StepRules(newton_steps, Parts(step_parts), enough=lambda before, after: before - after < enough)
     found = least_squares(fit, linearise, rules).state
     return found, _weight_errors(random.added_to(arrow), Layout.of(found.core))
 
 
 def _gauss_newton_step(arrow: Arrow, random: Linearised, fit: JointFit, enough: float) -> ParameterStep | None:
     """The step, or None where the gradient promises that it would gain less than `enough` squares."""
-    inverse = random.added_to(arrow).inverse(DAMPING)
+    damping = 1e-9  # of columns of norm one: scales of neurons are free
+    inverse = random.added_to(arrow).inverse(damping)
     products = random.back(fit.random_residual)
     wanted = _plus((arrow.core_wanted, arrow.wanted), products, 1.0)
     if _dot(wanted, inverse @ wanted) < enough:
@@ -239,11 +232,13 @@ def _conjugate_gradients(
     enough: float,
 ) -> ParameterStep:
     """Solve normal(step) = wanted; `nearly` inverts `normal` about, `enough` squares may be left to gain."""
+    # Of conjugate gradients, and the part of the first gradient, squared, that may be left.
+    iterations, close_enough = 15, 1e-5
     step: ParameterStep = (np.zeros_like(wanted[0]), np.zeros_like(wanted[1]))
     left, direction = wanted, nearly(wanted)
     size = first = _dot(left, direction)
-    for _ in range(ITERATIONS):
-        if not size > max(CLOSE_ENOUGH * first, enough):
+    for _ in range(iterations):
+        if not size > max(close_enough * first, enough):
             break
         ahead = normal(direction)
         length = size / _dot(direction, ahead)
@@ -282,11 +277,9 @@ def _weight_errors(arrow: Arrow, layout: Layout) -> FloatArray:
     return np.asarray(np.sqrt(np.maximum(variances, 0)))
 
 
-SKIP_GONE = 1e-2  # of the largest term: what few digits may leave of the skip; the last fit tells if it was wrong
-
-
 def turned_fit(fit: JointFit) -> JointFit:
     """The same fit without a skip term where the sides can be found, else as it is."""
+    skip_gone = 1e-2  # of the largest term: what few digits may leave of the skip; the last fit tells if it was wrong
     (w, a), (b, c), skip = fit.core.weights, fit.core.biases, fit.core.skip
     own = fit.extension
     if skip is None:
@@ -294,7 +287,7 @@ def turned_fit(fit: JointFit) -> JointFit:
     weights = np.concatenate([w, own.weights.T], axis=1)
     missing = -np.concatenate([skip, own.skip.T], axis=1)
     terms = (a[:, None, :] * weights.T[None]).reshape(-1, len(w))
-    flip = find_turned(terms, missing.reshape(-1), gone=SKIP_GONE)
+    flip = find_turned(terms, missing.reshape(-1), gone=skip_gone)
     if flip is None:
         return fit
     sign = np.where(flip, -1.0, 1.0)

@@ -27,9 +27,6 @@ from reluctant.oracles import Counting
 
 __all__ = ["FewDigits"]
 
-MANY_SPREAD = 0.7  # of scales of random inputs, in the logarithm, where no other answers tell constants from weights
-LINES_A_DIRECTION = 2  # inside a box, where a line does not meet every crease
-
 
 @dataclass(frozen=True)
 class FewDigits(Method):
@@ -108,10 +105,11 @@ class FewDigits(Method):
 
     def _star(self, view: BoxView, rng: np.random.Generator) -> tuple[View, KnownSubspace]:
         """The first star of lines that grows into a subspace."""
+        lines_a_direction = 2  # inside a box, where a line does not meet every crease
         failure = StageFailed("line", "no line could be read", number=0, limit=1)
         for _ in range(self.stars):
             try:
-                return grow_star(view, min(LINES_A_DIRECTION * self.directions, view.dim), rng)
+                return grow_star(view, min(lines_a_direction * self.directions, view.dim), rng)
             except StageFailed as stuck:
                 failure = stuck
         raise failure
@@ -140,11 +138,13 @@ class FewDigits(Method):
         self, view: View, known: KnownSubspace, extension: Extension, spent: int, rng: np.random.Generator
     ) -> tuple[JointFit, FloatArray]:
         """The last fit, and the standard error of a weight of each neuron."""
+        # Of scales of random inputs, in the logarithm, where no other answers tell constants from weights.
+        many_spread = 0.7
         parameters = known.framed.neurons * (view.dim + 1 + view.outputs)
         many = parameters >= self.many_parameters
         share = self.many_random_share if many else self.random_share
         count = int(max(share * parameters / view.outputs, self.spent_share * spent))
-        spread = MANY_SPREAD if many else 0.0
+        spread = many_spread if many else 0.0
         random = ask_anywhere(view, known.framed.frame, extension.directions, count, rng, spread)
         fit = turned_fit(JointFit(known.framed.network, extension, known.points, random))
         if many:

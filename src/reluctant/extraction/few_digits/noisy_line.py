@@ -30,17 +30,9 @@ from reluctant.numerics import FloatArray
 
 __all__ = ["OnLine", "promising_lines", "read_line", "read_stretch"]
 
-FIRST_SAMPLES = 256
-FAR_FROM, FAR_SAMPLES = 30.0, 24  # samples out there, at each end
-MANY_SAMPLES, FALLS_APART, NOISIER = 2000, 1.6, 1.5  # runs that grow in number like samples are made of noise
 PER_RUN = 14  # samples of a straight run before knots are looked for
 MOST_COARSE_SAMPLES, MOST_SAMPLES = 20_000, 60_000
-BOUNDED_SHARE = 0.2  # of these on a bounded line, which several others share the work with
 SETTLE_ROUNDS, KNOT_TURNS = 30, 12
-CLEAR_KNOT = 5.5  # deviations a new knot must explain
-CYCLE_TURN, MORE_EVIDENCE = 6, 1.1  # from this turn on a knot that came and went has to explain more
-RECALIBRATE = (2, 4)  # rounds after which the noise is read from what the fit leaves
-BEYOND_ENDS = 1.0001  # ends of the spline, beyond the outermost sample
 
 
 @dataclass(frozen=True)
@@ -69,9 +61,10 @@ def read_stretch(
 
 
 def _read_target(line: _LineTarget, rng: np.random.Generator) -> OnLine:
+    beyond_ends = 1.0001  # ends of the spline, beyond the outermost sample
     with line.view.oracle.stage("line"):
         line, data = _coarse_samples(line, rng)
-        knots = first_knots(data, straight_runs(data), BEYOND_ENDS * float(np.abs(data.t).max()))
+        knots = first_knots(data, straight_runs(data), beyond_ends * float(np.abs(data.t).max()))
         line, data, spline, residual = _settle_line(line, data, knots, rng)
     if len(spline.knots) == 2:
         raise StageFailed("line", "no crease on the line", number=0, limit=1)
@@ -102,14 +95,17 @@ class _LineTarget:
     @property
     def share(self) -> float:
         """Part of the most samples of a line that this one may have."""
-        return BOUNDED_SHARE if np.isfinite(self.reach) else 1.0
+        bounded_share = 0.2  # of these on a bounded line, which several others share the work with
+        return bounded_share if np.isfinite(self.reach) else 1.0
 
     def first_places(self, rng: np.random.Generator) -> FloatArray:
         """Positions to begin with; where nothing bounds the line, some far out."""
+        first_samples = 256
+        far_from, far_samples = 30.0, 24  # samples out there, at each end
         if np.isfinite(self.reach):
-            return self.places(FIRST_SAMPLES, rng)
-        far = self.view.size * np.geomspace(FAR_FROM, FARTHEST_CREASE, FAR_SAMPLES)
-        return np.concatenate([self.places(FIRST_SAMPLES, rng), -far, far])
+            return self.places(first_samples, rng)
+        far = self.view.size * np.geomspace(far_from, FARTHEST_CREASE, far_samples)
+        return np.concatenate([self.places(first_samples, rng), -far, far])
 
     def places(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Positions even in angle, as the creases of random neurons are; on a bounded line even."""
@@ -124,11 +120,12 @@ class _LineTarget:
 
 def _coarse_samples(line: _LineTarget, rng: np.random.Generator) -> tuple[_LineTarget, LineData]:
     """Enough samples for every straight run, and the line with its noise if that has turned out to be larger."""
+    many_samples, falls_apart, noisier = 2000, 1.6, 1.5  # runs that grow in number like samples are made of noise
     data = line.ask(line.first_places(rng))
     before, runs = 0, len(straight_runs(data))
     while len(data) <= PER_RUN * runs:
-        if len(data) > MANY_SAMPLES and runs > FALLS_APART * before:  # creases would all have been met by now
-            line = line.with_noise(NOISIER)
+        if len(data) > many_samples and runs > falls_apart * before:  # creases would all have been met by now
+            line = line.with_noise(noisier)
             data = line.weighed(data.t, data.f)
         else:
             data = line.ask(line.places(len(data), rng), data)
@@ -142,10 +139,12 @@ def _settle_line(
     line: _LineTarget, data: LineData, knots: FloatArray, rng: np.random.Generator
 ) -> tuple[_LineTarget, LineData, Spline, FloatArray]:
     """Fit, change knots, ask more, until neither knots nor samples are missing."""
-    clear = CLEAR_KNOT
+    clear_knot = 5.5  # deviations a new knot must explain
+    recalibrate = (2, 4)  # rounds after which the noise is read from what the fit leaves
+    clear = clear_knot
     for turn in range(SETTLE_ROUNDS):
         spline, residual, added, clear = _settle_knots(knots, data, clear)
-        if turn in RECALIBRATE:
+        if turn in recalibrate:
             line, data = _recalibrated(line, data, residual)
             residual = spline.residual(data)
         inner = spline.knots[1:-1]
@@ -159,6 +158,7 @@ def _settle_line(
 
 
 def _settle_knots(knots: FloatArray, data: LineData, clear: float) -> tuple[Spline, FloatArray, int, float]:
+    cycle_turn, more_evidence = 6, 1.1  # from this turn on a knot that came and went has to explain more
     added = 0
     for turn in range(KNOT_TURNS):
         spline, residual = fit_spline(knots, data)
@@ -170,7 +170,7 @@ def _settle_knots(knots: FloatArray, data: LineData, clear: float) -> tuple[Spli
         if not len(more):
             return spline, residual, added, clear
         added, knots = added + len(more), np.unique(np.concatenate([spline.knots, more]))
-        clear *= MORE_EVIDENCE if dropped and turn >= CYCLE_TURN else 1
+        clear *= more_evidence if dropped and turn >= cycle_turn else 1
     return *fit_spline(knots, data), added, clear
 
 

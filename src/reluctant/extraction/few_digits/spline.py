@@ -32,14 +32,6 @@ __all__ = [
     "straight_runs",
 ]
 
-FIT_STEPS = 15
-STEP_TRIES = 6  # of one step, each with ten times the damping
-FIRST_DAMPING, LEAST_DAMPING = 1e-3, 1e-12  # of the diagonal
-REFUSED_DAMPING = 1e-6
-ENOUGH_GAIN = 1e-3  # gain of a step, in squares of the noise, below which no other follows
-LONGEST_MOVE = 0.4  # of the distance to the next knot
-KNOT_RIDGE = 1e-12  # of the diagonal: knots without samples stay determined
-
 
 @dataclass(frozen=True)
 class LineData:
@@ -88,14 +80,19 @@ _Fitted: TypeAlias = tuple[Spline, FloatArray]  # with what it leaves of the val
 
 def fit_spline(knots: FloatArray, data: LineData) -> tuple[Spline, FloatArray]:
     """The function with as many knots that fits best around these, and what it leaves of the values."""
+    fit_steps = 15
+    step_tries = 6  # of one step, each with ten times the damping
+    first_damping, least_damping = 1e-3, 1e-12  # of the diagonal
+    refused_damping = 1e-6
     spline = _fit_values(knots[np.append(_apart(knots), True)], data)
-    policy = Damping(FIRST_DAMPING, least=LEAST_DAMPING, refused=REFUSED_DAMPING, singular=0.0, tries=STEP_TRIES)
-    rules = StepRules(FIT_STEPS if len(spline.knots) > 2 else 0, policy, accept=ge, enough=_gained_little)
+    policy = Damping(first_damping, least=least_damping, refused=refused_damping, singular=0.0, tries=step_tries)
+    rules = StepRules(fit_steps if len(spline.knots) > 2 else 0, policy, accept=ge, enough=_gained_little)
     return least_squares((spline, spline.residual(data)), lambda at: _linearised(*at, data), rules).state
 
 
 def _gained_little(before: float, after: float) -> bool:
-    return before - after < ENOUGH_GAIN * max(1.0, ENOUGH_GAIN * after)
+    enough_gain = 1e-3  # gain of a step, in squares of the noise, below which no other follows
+    return before - after < enough_gain * max(1.0, enough_gain * after)
 
 
 def _apart(knots: FloatArray) -> BoolArray:
@@ -106,11 +103,12 @@ def _apart(knots: FloatArray) -> BoolArray:
 
 def _fit_values(knots: FloatArray, data: LineData) -> Spline:
     """Values at given knots by weighted least squares."""
+    knot_ridge = 1e-12  # of the diagonal: knots without samples stay determined
     n, sums = len(knots), _PieceSums.of(knots, data)
     banded = np.zeros((2, n))
     banded[0, 1:] = sums.both
     banded[1] = np.append(sums.left, 0) + np.append(0, sums.right)
-    banded[1] = banded[1] * (1 + KNOT_RIDGE) + DOUBLE.tiny
+    banded[1] = banded[1] * (1 + knot_ridge) + DOUBLE.tiny
     wanted = np.zeros((n, data.f.shape[1]))
     weighted = data.f * data.weight[:, None]
     wanted[:-1] += sums.to_left @ weighted
@@ -141,6 +139,7 @@ class _PieceSums:
 
 def _linearised(spline: Spline, residual: FloatArray, data: LineData) -> Linearisation[_Fitted, FloatArray]:
     """Equations of knots and values; a step moves the knots (n,), and the values follow them."""
+    longest_move = 0.4  # of the distance to the next knot
     diagonal, above, wanted = _normal_equations(spline, residual, data)
     gaps = np.diff(spline.knots)
     behind, ahead = np.append(gaps[0], gaps), np.append(gaps, gaps[-1])
@@ -149,7 +148,7 @@ def _linearised(spline: Spline, residual: FloatArray, data: LineData) -> Lineari
         return _solve_block_tridiagonal(diagonal, above, wanted, damping)[:, -1]
 
     def move(moves: FloatArray) -> tuple[_Fitted, float] | None:
-        knots = spline.knots + np.clip(moves, -LONGEST_MOVE * behind, LONGEST_MOVE * ahead)
+        knots = spline.knots + np.clip(moves, -longest_move * behind, longest_move * ahead)
         if not _apart(knots).all():
             return None
         moved = _fit_values(knots, data)
@@ -198,14 +197,6 @@ def _solve_block_tridiagonal(diagonal: FloatArray, above: FloatArray, wanted: Fl
     return np.asarray(solved).reshape(n, b)
 
 
-LENIENT = 1.6  # times the noise: where it is larger than elsewhere runs must not fall apart
-LARGEST_IN_RUN = 4.5  # residual of a straight run, in deviations of the noise; a little more with several outputs
-ROUGH_OUTPUTS = 2.0  # mean square up to which several outputs, of unlike noise, count as straight
-RUN_SPREAD = 4.0  # deviations of a mean square
-FEWEST_IN_RUN = 4  # samples of a run whose slope is good for anything
-LOOSE_ENDS = 2  # samples by which the crossing of two runs may lie inside one of them
-
-
 def straight_runs(data: LineData) -> list[tuple[int, int]]:
     """First and last sample of each run, greedily from the left: as long as possible, found by doubling."""
     runs, start, last = [], 0, len(data) - 1
@@ -223,11 +214,15 @@ def straight_runs(data: LineData) -> list[tuple[int, int]]:
 
 
 def _is_straight(data: LineData, first: int, last: int) -> bool:
+    lenient = 1.6  # times the noise: where it is larger than elsewhere runs must not fall apart
+    largest_in_run = 4.5  # residual of a straight run, in deviations of the noise; a little more with several outputs
+    rough_outputs = 2.0  # mean square up to which several outputs, of unlike noise, count as straight
+    run_spread = 4.0  # deviations of a mean square
     part = slice(first, last + 1)
-    left = _around_a_line(data.t[part], data.f[part], data.weight[part] / LENIENT)
+    left = _around_a_line(data.t[part], data.f[part], data.weight[part] / lenient)
     m, spare = left.shape[1], last - first - 1
-    limit = (1.0 if m == 1 else ROUGH_OUTPUTS) + RUN_SPREAD / np.sqrt(max(spare, 1) * m)
-    small = np.abs(left).max() < LARGEST_IN_RUN + np.log(m)
+    limit = (1.0 if m == 1 else rough_outputs) + run_spread / np.sqrt(max(spare, 1) * m)
+    small = np.abs(left).max() < largest_in_run + np.log(m)
     return bool(small and (spare <= 0 or (left**2).sum() / (spare * m) < limit))
 
 
@@ -245,16 +240,18 @@ def first_knots(data: LineData, runs: list[tuple[int, int]], end: float) -> Floa
 
 
 def _meeting(data: LineData, before: tuple[int, int], after: tuple[int, int]) -> float:
+    fewest_in_run = 4  # samples of a run whose slope is good for anything
+    loose_ends = 2  # samples by which the crossing of two runs may lie inside one of them
     half_way = float(data.t[before[1]] + data.t[after[0]]) / 2
-    if min(before[1] - before[0], after[1] - after[0]) + 1 < FEWEST_IN_RUN:
+    if min(before[1] - before[0], after[1] - after[0]) + 1 < fewest_in_run:
         return half_way
     (slope, value), (other_slope, other_value) = (_line_through(data, run, half_way) for run in (before, after))
     bend = slope - other_slope
     if not bend @ bend > 0:
         return half_way
     crossing = half_way + float((other_value - value) @ bend / (bend @ bend))
-    low = data.t[max(before[1] - LOOSE_ENDS, before[0])]
-    high = data.t[min(after[0] + LOOSE_ENDS, after[1])]
+    low = data.t[max(before[1] - loose_ends, before[0])]
+    high = data.t[min(after[0] + loose_ends, after[1])]
     return crossing if low < crossing < high else half_way
 
 
@@ -265,29 +262,17 @@ def _line_through(data: LineData, run: tuple[int, int], at: float) -> tuple[Floa
     return slope, value
 
 
-FEWEST_FOR_HINGE = 4  # samples in which a hinge can be seen
-MOST_HINGES = 400  # tried in one piece
-WORTH_A_LOOK = 0.5  # of the gain asked for: what is left in a piece in all
-NEIGHBOURS = 40  # samples on both sides of a piece that tell its noise: a missing knot spoils few of them
-ROUGHEST = 4.0  # in squares: noise of float32 differs from piece to piece, by no more than this
-MEDIAN_SQUARE = 0.455  # of a standard normal
-FLAT_HINGE = 1e-6  # of the largest: a hinge of which so little is left besides a straight line is none
-CLEAR_BEND, CLEAR_OF_SEVERAL, PER_ROOT_OUTPUT = 4.5, 7.0, 0.5  # bend in deviations of its slopes
-PER_OCTAVE = 2  # samples at each distance from a knot, doubling, on both sides
-WIDEST_OCTAVE = 0.6  # of a piece, or of the size of an input: the first octave
-NARROWEST_OCTAVE = 3.0  # deviations of a knot's position
-INPUT_STEPS = 7.0  # roundings of a float32 input: samples closer to each other say nothing new
-
-
 def more_knots(spline: Spline, data: LineData, residual: FloatArray, clear: float) -> FloatArray:
     """Positions at which another knot would explain more than chance does, one in a piece at most."""
+    fewest_for_hinge = 4  # samples in which a hinge can be seen
+    worth_a_look = 0.5  # of the gain asked for: what is left in a piece in all
     m = residual.shape[1]
     wanted_gain = clear**2 + m + clear * np.sqrt(2 * m)
     edges = np.searchsorted(data.t, spline.knots[1:-1])
     found = []
     for part in np.split(np.arange(len(data)), edges):
         left = residual[part]
-        if len(part) < FEWEST_FOR_HINGE or (left**2).sum() < WORTH_A_LOOK * wanted_gain:
+        if len(part) < fewest_for_hinge or (left**2).sum() < worth_a_look * wanted_gain:
             continue
         gain, position = _best_hinge(data.t[part], left, data.weight[part])
         if gain > wanted_gain * _roughness(residual, part[0], part[-1]):
@@ -297,22 +282,27 @@ def more_knots(spline: Spline, data: LineData, residual: FloatArray, clear: floa
 
 def _roughness(residual: FloatArray, first: int, last: int) -> float:
     """Mean square of the noise around these samples, by the median; at least one."""
-    around = residual[max(first - NEIGHBOURS, 0) : last + NEIGHBOURS + 1]
-    return float(np.clip(np.median(around**2) / MEDIAN_SQUARE, 1, ROUGHEST))
+    neighbours = 40  # samples on both sides of a piece that tell its noise: a missing knot spoils few of them
+    roughest = 4.0  # in squares: noise of float32 differs from piece to piece, by no more than this
+    median_square = 0.455  # of a standard normal
+    around = residual[max(first - neighbours, 0) : last + neighbours + 1]
+    return float(np.clip(np.median(around**2) / median_square, 1, roughest))
 
 
 def _best_hinge(t: FloatArray, residual: FloatArray, weight: FloatArray) -> tuple[float, float]:
     """How many squares the best hinge explains besides a straight line, and where it is."""
+    most_hinges = 400  # tried in one piece
+    flat_hinge = 1e-6  # of the largest: a hinge of which so little is left besides a straight line is none
     middle, size = t.mean(), max(np.ptp(t), DOUBLE.tiny)
     x = (t - middle) / size
     places = np.concatenate([x[1:-1], (x[2:-1] + x[1:-2]) / 2])
-    places = places[:: 1 + len(places) // MOST_HINGES]
+    places = places[:: 1 + len(places) // most_hinges]
     line = np.linalg.qr(np.column_stack([np.ones(len(x)), x]) * weight[:, None])[0]
     left = residual - line @ (line.T @ residual)
     hinges = np.maximum(x[:, None] - places, 0) * weight[:, None]
     hinges -= line @ (line.T @ hinges)
     sizes = np.linalg.norm(hinges, axis=0)
-    usable = sizes > FLAT_HINGE * sizes.max()
+    usable = sizes > flat_hinge * sizes.max()
     explained = ((hinges.T @ left) ** 2).sum(axis=1)
     gains = np.where(usable, explained / np.where(usable, sizes, 1) ** 2, 0)
     best = int(np.argmax(gains))
@@ -321,6 +311,7 @@ def _best_hinge(t: FloatArray, residual: FloatArray, weight: FloatArray) -> tupl
 
 def only_clear_knots(spline: Spline, data: LineData, residual: FloatArray) -> FloatArray:
     """The knots without those whose bend is in the noise; of two neighbours only the weaker goes."""
+    clear_bend, clear_of_several, per_root_output = 4.5, 7.0, 0.5  # bend in deviations of its slopes
     if len(spline.knots) <= 2:
         return spline.knots
     sd = _slope_deviations(spline, data)
@@ -328,7 +319,7 @@ def only_clear_knots(spline: Spline, data: LineData, residual: FloatArray) -> Fl
     rough = np.sqrt([_roughness(residual, k, k) for k in at])
     clarity = np.linalg.norm(spline.bends, axis=1) / (rough * np.hypot(sd[:-1], sd[1:]))
     m = data.f.shape[1]
-    limit = CLEAR_BEND if m == 1 else CLEAR_OF_SEVERAL + PER_ROOT_OUTPUT * np.sqrt(m)
+    limit = clear_bend if m == 1 else clear_of_several + per_root_output * np.sqrt(m)
     weakest = np.minimum(np.append(clarity[1:], np.inf), np.append(np.inf, clarity[:-1])) >= clarity
     return np.delete(spline.knots, 1 + np.flatnonzero(~(clarity >= limit) & weakest))
 
@@ -347,19 +338,23 @@ def samples_wanted(spline: Spline, data: LineData, sd: FloatArray, size: float, 
 
     sd: noise (n,) of an answer at each inner knot. size: length of a typical input.
     """
+    per_octave = 2  # samples at each distance from a knot, doubling, on both sides
+    widest_octave = 0.6  # of a piece, or of the size of an input: the first octave
+    narrowest_octave = 3.0  # deviations of a knot's position
+    input_steps = 7.0  # roundings of a float32 input: samples closer to each other say nothing new
     inner, gaps = spline.knots[1:-1], np.diff(spline.knots)
     reach = size + np.abs(inner)
     bends = np.maximum(np.linalg.norm(spline.bends, axis=1), DOUBLE.tiny)
-    least = np.maximum(NARROWEST_OCTAVE * sd / bends, INPUT_STEPS * unit_roundoff(np.float32) * reach)
+    least = np.maximum(narrowest_octave * sd / bends, input_steps * unit_roundoff(np.float32) * reach)
     found = []
     for side, gap in ((-1, gaps[:-1]), (1, gaps[1:])):
-        widest = WIDEST_OCTAVE * np.minimum(gap, reach)
+        widest = widest_octave * np.minimum(gap, reach)
         octaves = int(np.ceil(np.log2(np.max(widest / least, initial=1.0))))
         outer = widest[:, None] * 0.5 ** np.arange(octaves)
         near, far = inner[:, None] + side * outer / 2, inner[:, None] + side * outer
         low, high = np.minimum(near, far), np.maximum(near, far)
         there = np.searchsorted(data.t, high) - np.searchsorted(data.t, low)
-        missing = np.where(outer > least[:, None], np.maximum(PER_OCTAVE - there, 0), 0)
+        missing = np.where(outer > least[:, None], np.maximum(per_octave - there, 0), 0)
         low, width = (np.repeat(part.reshape(-1), missing.reshape(-1)) for part in (low, high - low))
         found.append(low + width * rng.random(len(low)))
     return np.concatenate(found)

@@ -36,10 +36,7 @@ __all__ = [
     "without_idle_neurons",
 ]
 
-STEP_TRIES = 6  # of one step, each with ten times the damping
-REFUSED_DAMPING, LEAST_DAMPING = 1e-9, 1e-13
 HUBER = 5.0  # usual misfits, from which on a point counts less
-PATIENT, SETTLED_GAIN, SETTLED_DAMPING = 12, 3e-3, 1e-8
 MOST_DEVIATIONS = 20.0  # deviations that a point counts at most, where neurons are judged
 COLUMN_RANK = 1e-11  # of a column of norm one: below, a neuron is not told from the others
 
@@ -89,8 +86,10 @@ def fit_to_points(
     huber: misfit, in units of the usual one, from which on a point counts less. enough: the fit ends when a step
     lowers the sum of squares by less than this part.
     """
+    step_tries = 6  # of one step, each with ten times the damping
+    refused_damping, least_damping = 1e-9, 1e-13
     w, b = _unit_normals(network.weights[0], network.biases[0])
-    policy = Damping(damping, least=LEAST_DAMPING, refused=REFUSED_DAMPING, singular=REFUSED_DAMPING, tries=STEP_TRIES)
+    policy = Damping(damping, least=least_damping, refused=refused_damping, singular=refused_damping, tries=step_tries)
     rules = StepRules(steps, policy, enough=lambda before, after: after > (1 - enough) * before)
     start = _with_best_outputs(w, b, points)
     return _norm_in_weights(least_squares(start, lambda at: _linearised(at, points, huber), rules).state)
@@ -98,7 +97,8 @@ def fit_to_points(
 
 def settled_fit(network: ReLUNetwork, points: Points) -> ReLUNetwork:
     """The fit where a few points may not be explained, with patience."""
-    return fit_to_points(network, points, steps=PATIENT, damping=SETTLED_DAMPING, huber=HUBER, enough=SETTLED_GAIN)
+    patient, settled_gain, settled_damping = 12, 3e-3, 1e-8
+    return fit_to_points(network, points, steps=patient, damping=settled_damping, huber=HUBER, enough=settled_gain)
 
 
 def _robust(network: ReLUNetwork, points: Points, huber: float | None) -> tuple[Callable[[ReLUNetwork], float], Points]:
@@ -195,7 +195,6 @@ def _norm_in_weights(network: ReLUNetwork) -> ReLUNetwork:
 
 
 IDLE_SHARE, IDLE_SQUARES = 0.003, 60.0  # of the sum of squares, and squares: a neuron whose loss leaves no more is none
-WORTH_A_TRY = 3000.0  # squares lost before anything else is fitted anew: what costs more is needed
 IDLE_STEPS, IDLE_TRIES = 8, 3
 
 
@@ -224,6 +223,7 @@ def without_idle_neurons(
 
 def _weak_neurons(network: ReLUNetwork, points: Points) -> IntArray:
     """Neurons whose loss the others make up for best, as far as linear outputs can."""
+    worth_a_try = 3000.0  # squares lost before anything else is fitted anew: what costs more is needed
     columns, sizes = linear_columns(network, points)
     r = np.asarray(np.linalg.qr(columns)[1])
     diagonal = np.diag_indices_from(r)
@@ -232,7 +232,7 @@ def _weak_neurons(network: ReLUNetwork, points: Points) -> IntArray:
     h = network.widths[1]
     loss = (network.weights[1] ** 2).sum(axis=0) * sizes[:h] ** 2 / (inverse[:h] ** 2).sum(axis=1)
     order = np.argsort(loss)[:IDLE_TRIES]
-    return np.asarray(order[loss[order] < WORTH_A_TRY])
+    return np.asarray(order[loss[order] < worth_a_try])
 
 
 def _without_neuron(network: ReLUNetwork, neuron: int) -> ReLUNetwork:
@@ -242,21 +242,20 @@ def _without_neuron(network: ReLUNetwork, neuron: int) -> ReLUNetwork:
 
 
 TRIED_CREASES, HINGE_TRIES = 1500, 3  # tried, and how often without success
-CHANCE_SHARE = 0.1  # of the squares that noise leaves: where there is no more, no neuron is missing
-UNUSUAL = 3.0  # usual misfits: what a point counts at most where nearly all misfit
 WORTH_A_NEURON = (
     MOST_DEVIATIONS**2
 )  # squares that a neuron has to explain: more than a point that is none of its business
-FLAT_HINGE = 1e-3  # of a hinge of norm one: where the fit itself explains all but this, nothing new is told
 
 
 def with_missing_neurons(network: ReLUNetwork, points: Points, most: int, rng: np.random.Generator) -> ReLUNetwork:
     """The fit with up to so many neurons more, as long as each explains more than chance would."""
+    chance_share = 0.1  # of the squares that noise leaves: where there is no more, no neuron is missing
+    unusual = 3.0  # usual misfits: what a point counts at most where nearly all misfit
     network, failed = settled_fit(network, points), 0
     while failed < HINGE_TRIES and most > 0:
-        bound = max(MOST_DEVIATIONS, UNUSUAL * float(np.median(misfit(network, points))))
+        bound = max(MOST_DEVIATIONS, unusual * float(np.median(misfit(network, points))))
         before = bounded_square(network, points, bound)
-        if before < (1 + CHANCE_SHARE) * len(points):
+        if before < (1 + chance_share) * len(points):
             break
         more = _with_best_hinge(network, points, bound, rng)
         more = network if more is None else settled_fit(more, points)
@@ -285,11 +284,12 @@ def _with_best_hinge(
 
 def _new_columns(normals: FloatArray, offsets: FloatArray, points: Points, known: FloatArray) -> FloatArray:
     """What hinges (n, candidates) have besides the known columns, of norm one; zero where that is nothing."""
+    flat_hinge = 1e-3  # of a hinge of norm one: where the fit itself explains all but this, nothing new is told
     hinges = np.maximum(points.y @ normals.T + offsets, 0) * points.weight[:, None]
     hinges /= np.maximum(np.linalg.norm(hinges, axis=0), DOUBLE.tiny)
     hinges -= known @ (known.T @ hinges)
     left = np.linalg.norm(hinges, axis=0)
-    return np.asarray(np.where(left > FLAT_HINGE, hinges / np.maximum(left, FLAT_HINGE), 0))
+    return np.asarray(np.where(left > flat_hinge, hinges / np.maximum(left, flat_hinge), 0))
 
 
 def _explained_squares(columns: FloatArray, residual: FloatArray, bound: float) -> FloatArray:

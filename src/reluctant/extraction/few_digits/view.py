@@ -125,10 +125,7 @@ class View:
 
 NOISE_LINES, NOISE_POINTS = 24, 8
 NEAR_AND_FAR = 2  # looks at short lines that a view takes
-SPACING = 3e-4  # of the size of an input: rounding errors of float32 are independent, and few creases lie between
-JITTER = 0.3  # of the spacing
 NOISE_FAR_OUT = 1e3  # where noise that grows with the answers is all there is
-QUIETEST = 1e-8  # of the noisiest output: one that is 0 where it was asked has no noise there, and is no unit
 LEAST_NOISE = (
     float(np.finfo(np.float64).tiny) ** 0.25
 )  # where there is none: its inverse can be squared twice and added up
@@ -146,19 +143,22 @@ def look_from(oracle: Counting, scale: float, rng: np.random.Generator) -> View:
 
 def short_line_noise(view: View, scale: float, rng: np.random.Generator) -> FloatArray:
     """Standard deviation (m,) of each output around straight lines at inputs of this scale."""
+    spacing = 3e-4  # of the size of an input: rounding errors of float32 are independent, and few creases lie between
+    jitter = 0.3  # of the spacing
+    quietest = 1e-8  # of the noisiest output: one that is 0 where it was asked has no noise there, and is no unit
     d, size = view.dim, scale * view.size
     centres = scale * view.sample(rng, NOISE_LINES)[:, None]
     directions = rng.standard_normal((NOISE_LINES, 1, d))
     directions /= np.linalg.norm(directions, axis=2, keepdims=True)
-    places = np.arange(NOISE_POINTS) + rng.uniform(-JITTER, JITTER, (NOISE_LINES, NOISE_POINTS))
-    rows, answers = view.ask((centres + SPACING * size * places[:, :, None] * directions).reshape(-1, d))
-    along = ((rows.reshape(NOISE_LINES, NOISE_POINTS, d) - centres) * directions).sum(axis=2) / (SPACING * size)
+    places = np.arange(NOISE_POINTS) + rng.uniform(-jitter, jitter, (NOISE_LINES, NOISE_POINTS))
+    rows, answers = view.ask((centres + spacing * size * places[:, :, None] * directions).reshape(-1, d))
+    along = ((rows.reshape(NOISE_LINES, NOISE_POINTS, d) - centres) * directions).sum(axis=2) / (spacing * size)
     left = _around_lines(along, answers.reshape(NOISE_LINES, NOISE_POINTS, -1))
     rounding = rounding_noise(answers * (view.scale * view.units)) / (view.scale * view.units)
     found = np.maximum(
         np.median(np.sqrt((left**2).sum(axis=1) / (NOISE_POINTS - 2)), axis=0), np.maximum(rounding, LEAST_NOISE)
     )
-    return np.maximum(found, QUIETEST * found.max())
+    return np.maximum(found, quietest * found.max())
 
 
 def _around_lines(t: FloatArray, f: FloatArray) -> FloatArray:
@@ -168,19 +168,9 @@ def _around_lines(t: FloatArray, f: FloatArray) -> FloatArray:
     return np.asarray(f - t * (t * f).sum(axis=1, keepdims=True) / (t**2).sum(axis=1, keepdims=True))
 
 
-FARTHEST_LOOK = 1e6  # where a health check still asks
 FARTHER_LOOKS = 1  # look at short lines, there
-GROWN_NOISE = 3.0  # times the noise nearby: noise that grows with the answers has shown
-ABSOLUTE_NOISE = 30.0  # sizes of an input: noise that stays the same as far out as this does not grow with the answers
-BEYOND_SAME = 10.0  # how much farther than where both kinds of noise are the same
-BIAS_DIGITS = 100.0  # times as far rounding in float64 would hide as much of the biases as the noise does
-LARGEST_SCALE = 1e8
 SPREAD_ROWS = 6
-EXACT_FAR_OUT = 1e4  # in sizes of the distance: here float64 itself shows
-SKIP_GONE = 1e-4  # of the largest term: what may be left of a skip term
 CLOSER_SCALE = 64.0  # from one scale of the refit to the next
-SHARE_ON_THE_WAY = 4.0  # rows for a bias at the scales between
-REFIT_SHARE, FEWEST_SHARE, MOST_SHARE = 0.1, 25.0, 100.0  # rows for a bias: this part of the inputs, within limits
 
 
 @dataclass(frozen=True)
@@ -193,28 +183,35 @@ class Distance:
 
 def choose_distance(near: View, rng: np.random.Generator) -> Distance:
     """Where weights have the most digits left. Cost: 198 rows."""
+    farthest_look = 1e6  # where a health check still asks
+    grown_noise = 3.0  # times the noise nearby: noise that grows with the answers has shown
     plain = replace(near, rounded=False)  # rows of few digits would look like noise that grows
     with near.oracle.stage("noise"):
-        far = float(short_line_noise(plain, FARTHEST_LOOK, rng).mean())
+        far = float(short_line_noise(plain, farthest_look, rng).mean())
         spread = float(near.ask(rng.standard_normal((SPREAD_ROWS, near.dim)))[1].std(axis=0).mean())
     noise = near.noise.near
     rounding = DOUBLE.rounding * max(spread, noise)
     if rounding == 0:
         raise StageFailed("noise", "answers that never differ", number=0.0, limit=0.0)
-    if far <= GROWN_NOISE * noise:
+    if far <= grown_noise * noise:
         return Distance(exact_distance(noise / rounding), exact=True)
-    return Distance(rounded_distance(noise, far / FARTHEST_LOOK), exact=False)
+    return Distance(rounded_distance(noise, far / farthest_look), exact=False)
 
 
 def exact_distance(noise: float) -> float:
     """From how far a target is looked at whose noise is so many roundings of float64: biases drown as far out."""
-    return _power_of_two(min(noise / BIAS_DIGITS, LARGEST_SCALE))
+    bias_digits = 100.0  # times as far rounding in float64 would hide as much of the biases as the noise does
+    largest_scale = 1e8
+    return _power_of_two(min(noise / bias_digits, largest_scale))
 
 
 def rounded_distance(noise: float, growth: float) -> float:
     """From how far a target is looked at with noise that stays and noise that grows by so much a size of an input."""
+    # Sizes of an input: noise that stays the same as far out as this does not grow with the answers.
+    absolute_noise = 30.0
+    beyond_same = 10.0  # how much farther than where both kinds of noise are the same
     same = noise / growth  # here both kinds of noise are as large
-    return _power_of_two(BEYOND_SAME * same) if same > ABSOLUTE_NOISE else 1.0
+    return _power_of_two(beyond_same * same) if same > absolute_noise else 1.0
 
 
 def _power_of_two(scale: float) -> float:
@@ -237,24 +234,26 @@ def exactly_from_afar(
     oracle: Counting, scale: float, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
 ) -> Candidate:
     """The exact method for two layers from there, then biases near the origin."""
+    skip_gone = 1e-4  # of the largest term: what may be left of a skip term
     scaled = _seen_from(oracle, scale)
     noise = _noise_from(oracle, scale, rng)
     candidate = DepthTwo().run(scaled, noise, rng, lambda known: keep(brought_near(lifted(known), scale)))
     network = brought_near(candidate.network, scale)
     if network.depth != 2:
         return Candidate(network)
-    network = refitted_nearby(oracle, orient(network, gone=SKIP_GONE), scale, rng)
+    network = refitted_nearby(oracle, orient(network, gone=skip_gone), scale, rng)
     return Candidate(network, certificate=candidate.certificate)
 
 
 def _noise_from(oracle: Counting, scale: float, rng: np.random.Generator) -> DistanceNoise:
     """Noise as the exact method is told it."""
+    exact_far_out = 1e4  # in sizes of the distance: here float64 itself shows
     view = View(oracle, scale, np.ones(oracle.outputs), DistanceNoise(0.0, 0.0), rounded=False)
     with oracle.stage("noise"):
-        near, far = (float(short_line_noise(view, distance, rng).max()) for distance in (1.0, EXACT_FAR_OUT))
+        near, far = (float(short_line_noise(view, distance, rng).max()) for distance in (1.0, exact_far_out))
     least = DOUBLE.rounding
     return DistanceNoise(
-        DOUBLE.safety * max(near, least), DOUBLE.safety * max(far / (EXACT_FAR_OUT * view.size), least)
+        DOUBLE.safety * max(near, least), DOUBLE.safety * max(far / (exact_far_out * view.size), least)
     )
 
 
@@ -278,11 +277,13 @@ def refitted_nearby(oracle: Counting, network: ReLUNetwork, scale: float, rng: n
 
 def nearby_shares(scale: float, dim: int) -> list[float]:
     """Rows for each bias in every refit from this scale to the scale of use."""
+    share_on_the_way = 4.0  # rows for a bias at the scales between
+    refit_share, fewest_share, most_share = 0.1, 25.0, 100.0  # rows for a bias: this part of the inputs, within limits
     shares = []
     while scale > CLOSER_SCALE:
         scale /= CLOSER_SCALE
-        shares.append(SHARE_ON_THE_WAY)
-    return [*shares, float(np.clip(REFIT_SHARE * dim, FEWEST_SHARE, MOST_SHARE))]
+        shares.append(share_on_the_way)
+    return [*shares, float(np.clip(refit_share * dim, fewest_share, most_share))]
 
 
 def _seen_from(oracle: Counting, scale: float) -> Counting:

@@ -38,8 +38,6 @@ __all__ = [
     "only_labels",
 ]
 
-HALF_THRESHOLD = 0.5  # tells 0 from 1, -1 from 1, and a probability from its complement
-
 
 class LabelWall(Wrapper):
     """Answers with one label a row.
@@ -75,19 +73,17 @@ def are_whole_numbers(answers: FloatArray) -> bool:
 
 def as_labels(answers: FloatArray, threshold: float | None, *, whole: bool) -> FloatArray:
     """One label (n, 1) for every answer (n, m): the largest of several; of one itself if whole, else by threshold."""
+    half_threshold = 0.5  # tells 0 from 1, -1 from 1, and a probability from its complement
     if answers.shape[1] > 1:
         return np.where(np.isnan(answers).any(axis=1), np.nan, answers.argmax(axis=1))[:, None]
     if whole:
         return answers
-    return np.where(np.isnan(answers), np.nan, answers >= (HALF_THRESHOLD if threshold is None else threshold))
+    return np.where(np.isnan(answers), np.nan, answers >= (half_threshold if threshold is None else threshold))
 
 
 def only_labels(oracle: Counting, threshold: float | None = None) -> Counting:
     """The same opened target with the same ledger, seen through labels."""
     return Counting(LabelWall(oracle.inner, threshold), oracle.ledger, oracle.facts.domain)
-
-
-GALLOP = 2.0
 
 
 @dataclass(frozen=True)
@@ -138,6 +134,7 @@ def _gallop(
     ask: Callable[[FloatArray], FloatArray], lines: LabelLines, guess: FloatArray, scale: FloatArray, limit: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Brackets with the label from before at the low end and another one at the high end; NaN where none was found."""
+    gallop = 2.0
     before = lines.before(ask, guess)
     side = np.where(before, 1.0, -1.0)
     near, step = guess.copy(), np.minimum(scale, limit)
@@ -148,12 +145,9 @@ def _gallop(
         flipped = lines[open_].before(ask, t) != before[open_]
         far[open_[flipped]], near[open_[~flipped]] = t[flipped], t[~flipped]
         open_ = open_[~flipped]
-        step[open_] *= GALLOP
+        step[open_] *= gallop
         open_ = open_[step[open_] <= limit[open_]]
     return np.where(before, near, far), np.where(before, far, near)
-
-
-COARSE_RESOLUTION = 1e-9  # resolution, of a typical input, from which curvature shows within a step it can resolve
 
 
 @dataclass(frozen=True)
@@ -175,7 +169,9 @@ class LabelField:
     @property
     def coarse(self) -> bool:
         """True if curvature has to be cancelled rather than out-resolved: float32, or labels that flicker."""
-        return self.resolution > COARSE_RESOLUTION * self.typical
+        # Resolution, of a typical input, from which curvature shows within a step it can resolve.
+        coarse_resolution = 1e-9
+        return self.resolution > coarse_resolution * self.typical
 
     def step(self, finest: float) -> float:
         """A step aside for a normal: the finest, if crossings can be placed well, else what balances the curvature."""
@@ -200,7 +196,6 @@ class LabelField:
         return np.minimum(self.domain.room(lines.starts, lines.along), self.domain.room(lines.starts, -lines.along))
 
 
-LABEL_BLOCKS = ((64, 1.0), (448, 1.0), (512, 10.0), (1024, 1.0), (2048, 1.0))  # rows, scale: until labels differ
 FAR_CROSSING = 64.0  # steps away that a turned line may cross
 
 
@@ -317,14 +312,12 @@ class Boundary:
 
 def label_points(oracle: Counting, inputs: Inputs, rng: np.random.Generator) -> LabelledPoints:
     """Random inputs, as many as it takes to see two labels. Cost: 64 rows; 4096 for one that never changes."""
-    points, labels, scale = inputs.until_answers_differ(oracle.query, LABEL_BLOCKS, rng)
+    label_blocks = ((64, 1.0), (448, 1.0), (512, 10.0), (1024, 1.0), (2048, 1.0))  # rows, scale: until labels differ
+    points, labels, scale = inputs.until_answers_differ(oracle.query, label_blocks, rng)
     return LabelledPoints(points, labels[:, 0], inputs, scale)
 
 
 FLICKER_POINTS = 16  # boundary points
-FLICKER_OFFSETS = 24  # distances from each that are looked at
-WIDEST_LEFT_OUT = 1  # of them, the widest: another boundary may be near
-LEAST_RESOLUTION = 2.0**-50  # of a typical input
 FARTHEST_FLICKER = 1e-3  # of a typical input: the farthest of the distances
 
 
@@ -335,20 +328,23 @@ def boundary_resolution(
 
     Never below the rounding of the target's number format. Cost: about 100 rows a boundary point.
     """
+    flicker_offsets = 24  # distances from each that are looked at
+    widest_left_out = 1  # of them, the widest: another boundary may be near
+    least_resolution = 2.0**-50  # of a typical input
     typical = field.typical
-    least = max(LEAST_RESOLUTION, unit_roundoff(dtype)) * typical
-    sharp, found = boundary.turned(field, boundary.along, FARTHEST_FLICKER * typical, LEAST_RESOLUTION * typical)
+    least = max(least_resolution, unit_roundoff(dtype)) * typical
+    sharp, found = boundary.turned(field, boundary.along, FARTHEST_FLICKER * typical, least_resolution * typical)
     if not found.any():
         return typical
     offsets = (
         typical
-        * np.geomspace(LEAST_RESOLUTION, FARTHEST_FLICKER, FLICKER_OFFSETS)
-        * rng.uniform(0.5, 1.0, (found.sum(), FLICKER_OFFSETS))
+        * np.geomspace(least_resolution, FARTHEST_FLICKER, flicker_offsets)
+        * rng.uniform(0.5, 1.0, (found.sum(), flicker_offsets))
     )
-    lines = sharp[found].lines()[np.repeat(np.arange(found.sum()), FLICKER_OFFSETS)]
+    lines = sharp[found].lines()[np.repeat(np.arange(found.sum()), flicker_offsets)]
     wrong = np.stack([lines.before(field.ask, offsets.reshape(-1)), ~lines.before(field.ask, -offsets.reshape(-1))])
     widths = _flicker_widths(wrong.reshape(2, *offsets.shape), offsets)
-    return max(float(np.sort(widths)[-1 - min(WIDEST_LEFT_OUT, len(widths) - 1)]), least)
+    return max(float(np.sort(widths)[-1 - min(widest_left_out, len(widths) - 1)]), least)
 
 
 def _flicker_widths(wrong: BoolArray, offsets: FloatArray) -> FloatArray:

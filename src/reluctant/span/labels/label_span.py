@@ -42,26 +42,12 @@ from reluctant.span.subspace import Complement
 
 __all__ = ["FromLabels", "SpanCheck", "from_labels", "verify_labels"]
 
-FRESH_INPUTS, MOST_FRESH, OF_EACH_LABEL = (
-    256,
-    2048,
-    8,
-)  # inputs: as many more as it takes to see every label a few times
 CHECKED_POINTS = 64  # boundary points
-CHECK_LOCATED = 1e-3  # first boundary points, of a typical coordinate
-NORMALS_EACH, SPARE_NORMALS = 2, 8  # for each direction and besides
-CHECK_BITS, CHECK_STEP = 12.0, 1e-4  # how well normals are measured, and how far aside
-OTHER_STEP = 0.7  # of the step: normals measured again, to see how far they can be trusted
 CHECK_ASIDE, CHECK_OFFSET = (
     2.0,
     0.004,
 )  # a direction is silent if such a step along it leaves every point within the offset
 WEAKEST_SEEN = 0.02  # part of a normal outside the span that verification must not overlook
-EXPLAINED_ERROR = (
-    100.0  # times the error to expect of a span, if that is not half the digits: a larger shift is a direction
-)
-MOST_FOUND = 0.5  # of the boundary points: if fewer are found again, nothing is verified
-LEAST_ROOM = 4.0  # times what a crossing can be placed to: less room inside bounds shows nothing
 
 
 @dataclass(frozen=True)
@@ -80,17 +66,21 @@ def verify_labels(
     oracle: Counting, field: LabelField, seen: LabelledPoints, basis: FloatArray, left: float, rng: np.random.Generator
 ) -> SpanCheck:
     """Check a span whose directions should be off by no more than `left`. Cost: about 5000 rows and 13·k²."""
+    check_located = 1e-3  # first boundary points, of a typical coordinate
+    # Times the error to expect of a span, if that is not half the digits: a larger shift is a direction.
+    explained_error = 100.0
+    most_found = 0.5  # of the boundary points: if fewer are found again, nothing is verified
     fresh = _fresh_inputs(oracle, seen, rng)
     changed = changed_labels(oracle, fresh)
-    boundary = Boundary.between(field, fresh.pairs(CHECKED_POINTS, rng), CHECK_LOCATED * field.scale)
-    boundary, found = boundary.inside(field, basis, CHECK_LOCATED * field.scale, field.resolution)
+    boundary = Boundary.between(field, fresh.pairs(CHECKED_POINTS, rng), check_located * field.scale)
+    boundary, found = boundary.inside(field, basis, check_located * field.scale, field.resolution)
     boundary = boundary[found]
     there, weakest, noise = _moving_directions(field, boundary, basis)
     shift = _crossing_shifts(field, boundary, there, rng)
     leak, lost = float(np.nanmax(shift, initial=0.0)), int(np.isnan(shift).sum() + (~found).sum())
     margin, angle = (max(leak, left, noise) / weakest, max(leak / weakest, left)) if weakest > 0 else (np.inf, np.inf)
-    explained = max(EXPLAINED_ERROR * left, float(np.sqrt(field.resolution / field.typical)))
-    silent = leak <= min(WEAKEST_SEEN * weakest, explained) and not np.isnan(shift).any() and found.mean() > MOST_FOUND
+    explained = max(explained_error * left, float(np.sqrt(field.resolution / field.typical)))
+    silent = leak <= min(WEAKEST_SEEN * weakest, explained) and not np.isnan(shift).any() and found.mean() > most_found
     outcome = _checked_outcome(field, changed, silent, margin, len(basis), len(there))
     limits = _checked_limits(fresh, max(leak, field.resolution / field.typical), field.reach)
     evidence = {
@@ -123,22 +113,27 @@ def _checked_limits(fresh: LabelledPoints, leak: float, reach: float) -> str:
 
 def _fresh_inputs(oracle: Counting, seen: LabelledPoints, rng: np.random.Generator) -> LabelledPoints:
     """New inputs until every label was seen a few times; for labels too rare for that, the old ones as well."""
-    found = seen.more(oracle, FRESH_INPUTS, rng)
-    while len(found.points) < MOST_FRESH and found.rare(seen.names, OF_EACH_LABEL):
+    # Inputs: as many more as it takes to see every label a few times.
+    fresh_inputs, most_fresh, of_each_label = 256, 2048, 8
+    found = seen.more(oracle, fresh_inputs, rng)
+    while len(found.points) < most_fresh and found.rare(seen.names, of_each_label):
         found += seen.more(oracle, len(found.points), rng)
-    rare = np.isin(seen.labels, list(found.rare(seen.names, OF_EACH_LABEL)))
+    rare = np.isin(seen.labels, list(found.rare(seen.names, of_each_label)))
     return found + seen[rare]
 
 
 def _moving_directions(field: LabelField, boundary: Boundary, basis: FloatArray) -> tuple[FloatArray, float, float]:
     """The directions that move the boundary, the part of a normal that the weakest has, and what is only noise."""
-    step, some = field.step(CHECK_STEP), slice(min(len(boundary), NORMALS_EACH * len(basis) + SPARE_NORMALS))
-    points, normals = normals_inside(field, boundary[some], basis, step, CHECK_BITS)
+    normals_each, spare_normals = 2, 8  # for each direction and besides
+    check_bits, check_step = 12.0, 1e-4  # how well normals are measured, and how far aside
+    other_step = 0.7  # of the step: normals measured again, to see how far they can be trusted
+    step, some = field.step(check_step), slice(min(len(boundary), normals_each * len(basis) + spare_normals))
+    points, normals = normals_inside(field, boundary[some], basis, step, check_bits)
     if len(points) < len(basis):
         return basis, 0.0, np.inf
     noise = 0.0
     if len(basis) == field.dim:  # nothing is outside, so nothing outside tells how good the directions are
-        again, others = normals_inside(field, points, basis, OTHER_STEP * step, CHECK_BITS)
+        again, others = normals_inside(field, points, basis, other_step * step, check_bits)
         noise = float(np.linalg.norm(others - normals, 2)) if len(again) == len(points) else np.inf
     _, sizes, directions = np.linalg.svd(normals, full_matrices=False)
     rank = len(basis)
@@ -165,25 +160,21 @@ def _stays(field: LabelField, boundary: Boundary, moves: FloatArray) -> BoolArra
 
 def _crossing_shifts(field: LabelField, boundary: Boundary, basis: FloatArray, rng: np.random.Generator) -> FloatArray:
     """How far (n,) crossings move on a long step outside, as the sine that would explain it; NaN where lost."""
+    least_room = 4.0  # times what a crossing can be placed to: less room inside bounds shows nothing
     if len(basis) == field.dim:
         return np.zeros(len(boundary))
     moves = moves_outside(basis, boundary.points, field.reach * field.typical, field.domain, rng)
     length = np.linalg.norm(moves, axis=1)
     least = field.resolution * np.maximum(1.0, length / field.typical)
     lines = boundary.lines(moves)
-    enough = field.room(lines) > LEAST_ROOM * least
+    enough = field.room(lines) > least_room * least
     shift = field.crossings(lines[enough], 0.0, least[enough], least[enough], WEAKEST_SEEN * length[enough])
     return np.asarray(np.abs(shift) * np.sqrt(field.dim - len(basis)) / length[enough])
 
 
-FIRST_LOCATED = 1e-3  # first boundary points, of a typical coordinate
 MOST_FLICKER = (
     FARTHEST_FLICKER / 8
 )  # resolution, of a typical input, from which labels flicker farther than was looked at
-ASKED_AGAIN = 3  # times that the first inputs are asked again: labels must keep their word
-MOST_ROUNDS = 4  # times that verification may send the search back for more directions
-FARTHER_INPUTS = 64  # inputs far out that are looked at, should something be missing
-NEARLY_EXACT = 1e-3  # last correction of a span in which a direction is missing that shows far out alone
 
 
 @dataclass(frozen=True)
@@ -208,6 +199,8 @@ def from_labels(
     reach: float,
 ) -> FromLabels:
     """Recover the span of a smooth or ReLU network from nothing but labels."""
+    first_located = 1e-3  # first boundary points, of a typical coordinate
+    asked_again = 3  # times that the first inputs are asked again: labels must keep their word
     labels = only_labels(oracle, threshold)
     nothing = np.empty((0, oracle.dim))
     with labels.stage("look"):
@@ -216,9 +209,9 @@ def from_labels(
             return FromLabels(Outcome.ONE_LABEL, nothing)
         scale = inputs.scale_of(seen.points, seen.scale)
         ground = LabelField(asked_inside(labels.query, inputs.domain), labels.dim, inputs.domain, scale, reach=reach)
-        first = Boundary.between(ground, seen.pairs(FLICKER_POINTS, rng), FIRST_LOCATED * ground.scale)
+        first = Boundary.between(ground, seen.pairs(FLICKER_POINTS, rng), first_located * ground.scale)
         ground = replace(ground, resolution=boundary_resolution(ground, first, labels.facts.dtype, rng))
-        changed = changed_labels(labels, seen, ASKED_AGAIN)
+        changed = changed_labels(labels, seen, asked_again)
     evidence = {"labels": len(seen.names), "resolution": ground.resolution, "changed labels": changed}
     if changed or ground.resolution > MOST_FLICKER * ground.typical:
         return FromLabels(Outcome.TOO_NOISY, nothing, evidence=evidence)
@@ -238,9 +231,11 @@ class _LabelRecovery:
     evidence: dict[str, Any]
 
     def go(self) -> FromLabels:
+        most_rounds = 4  # times that verification may send the search back for more directions
+        farther_inputs = 64  # inputs far out that are looked at, should something be missing
         complement, known = Complement(self.oracle.dim), 0  # so many directions, the first, have been refined
         ended = FromLabels(Outcome.SPAN_PARTIAL, complement.basis, evidence=self.evidence)
-        for _ in range(MOST_ROUNDS):
+        for _ in range(most_rounds):
             before = complement.rank
             with self.oracle.stage("search"):
                 quiet = find_directions(self.field, self.seen, complement, self.rng, self.keep, sharp=known > 0)
@@ -253,7 +248,7 @@ class _LabelRecovery:
             if refined:
                 complement, known = Complement.of(ended.basis), len(ended.basis)
             with self.oracle.stage("look"):
-                self.seen += self.seen.more(self.oracle, FARTHER_INPUTS, self.rng, farther=self.field.reach)
+                self.seen += self.seen.more(self.oracle, farther_inputs, self.rng, farther=self.field.reach)
         return ended
 
     def unless_noisy(self, ended: FromLabels) -> FromLabels:
@@ -266,6 +261,7 @@ class _LabelRecovery:
 
     def refined(self, basis: FloatArray, known: int) -> tuple[FromLabels, bool]:
         """Better digits for the directions found, whether they are all, and whether the digits are better at all."""
+        nearly_exact = 1e-3  # last correction of a span in which a direction is missing that shows far out alone
         partial = FromLabels(Outcome.SPAN_PARTIAL, basis, evidence=self.evidence)
         with self.oracle.stage("normals"):
             chosen = choose_normals(self.field, self.seen, basis, known, self.rng)
@@ -277,7 +273,7 @@ class _LabelRecovery:
             better = refine_from_labels(self.field, chosen)
         self.evidence |= {"corrections": list(better.corrections), "condition": better.condition}
         if not better.good:
-            exact = len(better.corrections) > 1 and better.corrections[-1] < NEARLY_EXACT
+            exact = len(better.corrections) > 1 and better.corrections[-1] < nearly_exact
             return (replace(partial, basis=better.basis), True) if exact else (partial, False)
         self.keep(better.basis)
         return self.verified(better.basis, better.left), True

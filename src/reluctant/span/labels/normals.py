@@ -21,9 +21,6 @@ from reluctant.span.subspace import Complement
 
 __all__ = ["boundary_slopes", "find_directions", "unmoved"]
 
-SMALLEST_SLOPE = 2.0**-20  # of the size before: a batch of slopes that are all zero
-FARTHEST_CROSSING = 2.0**12  # times its expected size that a crossing may be away
-
 
 def boundary_slopes(
     field: LabelField,
@@ -61,9 +58,10 @@ def _slopes_on_one_side(
     field: LabelField, lines: LabelLines, lengths: FloatArray, predicted: FloatArray, size: float, bits: float
 ) -> FloatArray:
     """Slopes (n,) of crossings on lines that have moved aside by signed lengths (n,)."""
+    farthest_crossing = 2.0**12  # times its expected size that a crossing may be away
     scale = np.abs(lengths) * size
     tol = np.maximum(scale * 2.0**-bits, _resolution_after(field, lengths))
-    return field.crossings(lines, predicted * lengths, scale, tol, FARTHEST_CROSSING * scale) / lengths
+    return field.crossings(lines, predicted * lengths, scale, tol, farthest_crossing * scale) / lengths
 
 
 def _resolution_after(field: LabelField, lengths: FloatArray) -> FloatArray:
@@ -72,8 +70,9 @@ def _resolution_after(field: LabelField, lengths: FloatArray) -> FloatArray:
 
 
 def _typical_slope(differences: FloatArray, before: float) -> float:
+    smallest_slope = 2.0**-20  # of the size before: a batch of slopes that are all zero
     known = np.abs(differences[np.isfinite(differences)])
-    return max(float(np.median(known)), before * SMALLEST_SLOPE) if len(known) else before
+    return max(float(np.median(known)), before * smallest_slope) if len(known) else before
 
 
 def _allowed_steps(
@@ -89,13 +88,7 @@ def _allowed_steps(
     return np.where(ahead >= behind, ahead, -behind)
 
 
-POINTS_KEPT = 12  # boundary points kept for the next directions
 LOCATED_SHARE = 0.125  # of the offset: how well a point has to be known for that
-NORMAL_STEP = 1e-4  # aside, for a normal, of a typical coordinate
-NORMAL_BITS = 10.0
-PLACED_SHARE = 2.0**-24  # of a step aside: how well the crossing that it starts from is known
-LEAST_COARSE_SHARE = 0.03
-MOST_REFUSED = 40  # points whose normal could not be measured or had no news after all
 
 
 @dataclass(frozen=True)
@@ -134,9 +127,10 @@ def find_directions(
 
     sharp: those taken out before are exact, so that weaker ones can be told from their error.
     """
+    most_refused = 40  # points whose normal could not be measured or had no news after all
     run = _NormalSearch(field, seen, complement, rng, SHARP_HEARING if sharp and not field.coarse else ROUGH_HEARING)
     refused = 0
-    while complement.rank < field.dim and refused < MOST_REFUSED:
+    while complement.rank < field.dim and refused < most_refused:
         if not run.fill():
             return True
         refused = 0 if run.measure() else refused + 1
@@ -157,6 +151,7 @@ class _NormalSearch:
 
     def fill(self) -> bool:
         """Keep points with news; False once enough points in a row have none."""
+        points_kept = 12  # boundary points kept for the next directions
         old = self.pool
         self.pool, self.quiet = None, 0
         if old is not None and len(old):
@@ -164,7 +159,7 @@ class _NormalSearch:
         while self.pool is None or not len(self.pool):
             if self.quiet >= self.ears.patience:
                 return False
-            pairs = self.seen.pairs(POINTS_KEPT, self.rng)
+            pairs = self.seen.pairs(points_kept, self.rng)
             self.take(Boundary.between(self.field, pairs, LOCATED_SHARE * self.offset))
         return True
 
@@ -184,22 +179,26 @@ class _NormalSearch:
 
     def measure(self) -> bool:
         """Measure the normal at one point, along everything; True if it brought a direction."""
+        normal_step = 1e-4  # aside, for a normal, of a typical coordinate
+        normal_bits = 10.0
+        placed_share = 2.0**-24  # of a step aside: how well the crossing that it starts from is known
+        least_coarse_share = 0.03
         assert self.pool is not None
         one, self.pool = self.pool[:1], self.pool[1:]
-        step = self.field.step(NORMAL_STEP)
-        located = max(self.field.resolution, step * PLACED_SHARE)
+        step = self.field.step(normal_step)
+        located = max(self.field.resolution, step * placed_share)
         t = self.field.crossings(one.lines(), 0.0, self.offset, located, FAR_CROSSING * self.offset)
         if not np.isfinite(t[0]):
             return False
         directions = np.concatenate([self.complement.rows, self.complement.basis])
         expected = 1.0 if not self.complement.rank else 1 / np.sqrt(self.field.dim)
         normal = -boundary_slopes(
-            self.field, one.moved(t), directions, step, NORMAL_BITS, expected=expected, symmetric=self.field.coarse
+            self.field, one.moved(t), directions, step, normal_bits, expected=expected, symmetric=self.field.coarse
         )[0]
         fresh = normal[: len(self.complement.rows)]
         share = np.linalg.norm(fresh) / np.linalg.norm(normal)
         if not share > (
-            LEAST_COARSE_SHARE if self.field.coarse else self.ears.least_share
+            least_coarse_share if self.field.coarse else self.ears.least_share
         ):  # NaN as well: a crossing was lost
             return False
         self.complement.take(fresh[None] / np.linalg.norm(fresh))

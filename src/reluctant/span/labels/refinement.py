@@ -21,16 +21,9 @@ from reluctant.span.subspace import Subspace
 
 __all__ = ["NormalFrame", "RefinedSpan", "choose_normals", "normals_inside", "refine_from_labels"]
 
-CANDIDATES = 3  # boundary points for each direction, of which the best conditioned are chosen
-SPARE = 8
-MORE_CANDIDATES, RARE = 3, 0.01  # times as many again, as long as a direction has so little of their normals
-COARSE_BITS = 6.0
-FINE_BITS = 17.0
 STEP, FINE_STEP = 1e-3, 1e-6  # aside, for a first normal inside the span and for the last
 LOCATED = 1e-2
 OFFSET, ASIDE, SILENT = 0.02, 2.0, 0.9  # a direction is silent if such a step leaves so many points within that
-SHARP_OFFSET = 0.002  # beside a span that is exact
-DROPPED = 3e-3  # singular value of the normals, of the largest, below which a direction is none
 MOVE = 1e-6  # inside the span, of a typical coordinate: what a long step may amount to there
 LONGEST = 30.0  # step, in typical coordinates
 FIRST_ERROR = 0.03  # of the span, before anything is known
@@ -39,7 +32,6 @@ CLOSE = 1.5  # times what cannot be corrected: no stage is worth its rows
 CAUTION = 8.0  # a stage may gain so much less than its bits
 MOST_STAGES = 10
 LARGEST = 10.0  # correction, as a tangent: more means that a direction is missing or is none
-GUESS_SPREAD = 2.0**-5
 
 
 @dataclass(frozen=True)
@@ -85,9 +77,12 @@ def choose_normals(
 
     The first `known` directions are exact: points are chosen for the others.
     """
+    more_candidates, rare = 3, 0.01  # times as many again, as long as a direction has so little of their normals
+    sharp_offset = 0.002  # beside a span that is exact
+    dropped = 3e-3  # singular value of the normals, of the largest, below which a direction is none
     boundary, normals = _candidates(field, seen, basis, rng)
-    for _ in range(MORE_CANDIDATES):
-        if len(boundary) >= len(basis) and _weakest(normals) > RARE:
+    for _ in range(more_candidates):
+        if len(boundary) >= len(basis) and _weakest(normals) > rare:
             break
         others, more = _candidates(field, seen, basis, rng)
         boundary, normals = boundary + others, np.concatenate([normals, more])
@@ -95,10 +90,10 @@ def choose_normals(
         return None
     _, sizes, directions = np.linalg.svd(normals, full_matrices=False)
     if known:
-        kept = np.append(np.ones(known, dtype=bool), _not_silent(field, boundary, basis[known:], SHARP_OFFSET))
+        kept = np.append(np.ones(known, dtype=bool), _not_silent(field, boundary, basis[known:], sharp_offset))
         basis, normals = basis[kept], _unit(normals[:, kept])
     else:
-        kept = _not_silent(field, boundary, directions @ basis, OFFSET) & (sizes > DROPPED * sizes[0])
+        kept = _not_silent(field, boundary, directions @ basis, OFFSET) & (sizes > dropped * sizes[0])
         basis, normals = directions[kept] @ basis, _unit(normals @ directions[kept].T)
     if len(basis) == known:
         return None
@@ -115,11 +110,14 @@ def _candidates(
     field: LabelField, seen: LabelledPoints, basis: FloatArray, rng: np.random.Generator
 ) -> tuple[Boundary, FloatArray]:
     """Boundary points with lines inside the span, and rough unit normals (n, k) there."""
+    candidates = 3  # boundary points for each direction, of which the best conditioned are chosen
+    spare = 8
+    coarse_bits = 6.0
     step = field.step(STEP)
-    boundary = Boundary.between(field, seen.pairs(CANDIDATES * len(basis) + SPARE, rng), LOCATED * field.scale)
-    located = max(field.resolution, step * 2.0 ** -(COARSE_BITS + 4))
+    boundary = Boundary.between(field, seen.pairs(candidates * len(basis) + spare, rng), LOCATED * field.scale)
+    located = max(field.resolution, step * 2.0 ** -(coarse_bits + 4))
     boundary, found = boundary.inside(field, basis, LOCATED * field.scale, located)
-    return normals_inside(field, boundary[found], basis, step, COARSE_BITS)
+    return normals_inside(field, boundary[found], basis, step, coarse_bits)
 
 
 def normals_inside(
@@ -149,12 +147,14 @@ def _not_silent(field: LabelField, boundary: Boundary, directions: FloatArray, o
 
 def _measured(field: LabelField, frame: NormalFrame) -> NormalFrame:
     """The same frame with lines along the normals, and normals measured as well as crossings can be placed."""
+    fine_bits = 17.0
+    guess_spread = 2.0**-5
     scale = LOCATED * field.scale
     boundary, _ = frame.boundary.turned(field, frame.normals @ frame.basis, scale, field.resolution)
     step = field.step(FINE_STEP)
     found = -boundary_slopes(
-        field, boundary, frame.basis, step, FINE_BITS,
-        expected=GUESS_SPREAD, guess=-frame.normals, symmetric=field.coarse,
+        field, boundary, frame.basis, step, fine_bits,
+        expected=guess_spread, guess=-frame.normals, symmetric=field.coarse,
     )  # fmt: skip
     normals = _unit(np.where(np.isfinite(found).all(axis=1, keepdims=True), found, frame.normals))
     return _aligned(replace(frame, boundary=boundary, normals=normals))
