@@ -8,7 +8,8 @@ import pytest
 import reluctant as rl
 from reluctant.audit import audit
 from reluctant.report.overview import three_figures
-from reluctant.report.text import also_found, confidence_sentence, verdict_sentence
+from reluctant.report.text import also_found
+from reluctant.report.verdict_text import confidence_sentence, verdict_sentence
 from reluctant.testing import planted
 
 NETWORK = planted((6, 5, 1), 1)
