@@ -32,8 +32,11 @@ $(VENV)/.%-installed: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.demo-installed
 	$(BIN)/reluctant demo
 
+# Which branches of the engine were taken; without it (`make test COVERAGE=`) its tests take a quarter less time.
+COVERAGE ?= --cov
+
 test: check
-	$(BIN)/python -m pytest -q -n 2 -rs --cov
+	$(BIN)/python -m pytest -q -n 2 -rs $(COVERAGE)
 
 test-slow: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -q -n 2 -m slow

@@ -19,7 +19,7 @@ from reluctant.oracles.base import Oracle
 from reluctant.oracles.ledger import Rows
 from reluctant.oracles.links import link_of, written_link
 
-__all__ = ["UNSETTLED", "Ended", "Outcome", "Result"]
+__all__ = ["UNSETTLED", "Ended", "Outcome", "Result", "split_reason"]
 
 
 class Outcome(Enum):
@@ -104,6 +104,14 @@ OPEN = frozenset(
 
 
 UNSETTLED = frozenset(outcome.slug for outcome in OPEN)  # as records have them: they say nothing of a longer run
+
+
+def split_reason(outcome: Outcome, evidence: Mapping[str, Any]) -> tuple[dict[str, Any], Diagnosis | None]:
+    """Evidence without its reason, and why a run ended so: what its interface explains comes before the reason."""
+    left = dict(evidence)
+    reason, interface = left.pop("reason", None), left.get("health")
+    measured = None if interface is None else interface.why(outcome)
+    return left, measured or reason
 
 
 class Ended(ABC):

@@ -16,7 +16,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Rng
 from reluctant.oracles import Counting, Facts, Rows
 from reluctant.oracles.limits import Clock, check_time
-from reluctant.results import Outcome, Result
+from reluctant.results import Outcome, Result, split_reason
 
 __all__ = ["Run", "outcome_of"]
 
@@ -105,4 +105,5 @@ class Run(Generic[Part]):
 
     def result(self, outcome: Outcome, network: ReLUNetwork | None, more: Mapping[str, Any] | None = None) -> Result:
         """A result with the rows, the last stage and the evidence of this run, and more evidence if there is some."""
-        return Result(outcome, network, self.spent(), self.stage, self.evidence | dict(more or {}))
+        evidence, reason = split_reason(outcome, self.evidence | dict(more or {}))
+        return Result(outcome, network, self.spent(), self.stage, evidence, reason)

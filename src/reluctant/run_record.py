@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from reluctant._version import __version__
+from reluctant.messages import Diagnosis
 from reluctant.oracles import Counting, Facts, Rows
 from reluctant.oracles.retry import answered_sizes
 
@@ -22,7 +23,7 @@ __all__ = ["ANSWERED", "SCHEMA_VERSION", "Record", "jsonable"]
 
 # 1: command, seed, versions, target, queries by stage, findings.
 SCHEMA_VERSION = 1
-ANSWERED = "answered range"  # what is found where a target fails on larger inputs than it answers
+ANSWERED = "answered range"  # a finding where a target fails on larger inputs than it answers
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,14 @@ class Record:
     def of(cls, oracle: Counting, command: str, seed: int, ok: bool, **findings: Any) -> Record:
         """Record what an opened target was asked, and what was found."""
         sizes = answered_sizes(oracle)
-        if sizes is not None and sizes.tell_apart:
-            findings[ANSWERED] = sizes.advice()
+        if sizes is not None and sizes.diagnosis is not None:
+            findings[ANSWERED] = sizes.diagnosis
         return cls(command, seed, ok, oracle.facts, dict(oracle.ledger.stages), findings)
+
+    @property
+    def answered(self) -> Diagnosis | None:
+        """The range that the target answers, where it fails on larger inputs; None where it does not."""
+        return self.findings.get(ANSWERED)
 
     @property
     def queries(self) -> int:

@@ -88,7 +88,7 @@ def test_a_network_that_is_not_the_targets_is_found_out(seed):
     if flip.ok:
         assert network(flip.x[None])[0, 0] * network(x[None])[0, 0] < 0
     else:
-        assert "not the same function" in flip.evidence["error"]
+        assert flip.diagnosis.slug in ("copy-unconfirmed", "copy-opposed")
 
 
 def test_classes_flip_to_the_nearest_rival(seed):
@@ -214,16 +214,16 @@ def test_probabilities_without_a_link_get_the_advice(outputs):
 
     flip = rl.flip_sign(rl.open_oracle(target, dim=4), np.full(4, 0.3))
     assert flip.outcome is rl.Outcome.NOT_FLIPPED
-    assert f"--link {'sigmoid' if outputs == 1 else 'softmax'}" in flip.evidence["reason"]
-    assert "--steps" not in flip.evidence["reason"]
+    advised = [remedy.options for remedy in flip.diagnosis.remedies]
+    assert advised == ([{"threshold": 0.5}, {"link": "sigmoid"}] if outputs == 1 else [{"link": "softmax"}])
 
 
 def test_certain_probabilities_are_not_said_to_need_a_link():
     target = rl.open_oracle(lambda rows: np.round(softmax(60 * rows @ np.linspace(-1, 2, 12).reshape(4, 3)), 2), dim=4)
     flip = rl.flip_sign(target, np.full(4, 0.3))
     assert flip.outcome is rl.Outcome.FLAT
-    assert "that are certain" in flip.evidence["reason"]
-    assert "--link" not in flip.evidence["reason"]
+    assert flip.diagnosis.slug == "certain-answers"
+    assert not any("link" in remedy.options for remedy in flip.diagnosis.remedies)
 
 
 @pytest.mark.parametrize("label", [0, 1])
@@ -232,14 +232,16 @@ def test_labels_are_named(label):
     target = rl.open_oracle(lambda rows: (rows.sum(axis=1) > 1) * 1.0, dim=4)
     flip = rl.flip_sign(target, np.full(4, 2.0 * label - 1))
     assert flip.outcome is rl.Outcome.PIECEWISE_CONSTANT
-    assert "flip --network" in flip.evidence["reason"]
+    assert flip.diagnosis.slug == "labels-without-gradient"
+    assert flip.diagnosis.remedies[0].purpose == "on-a-copy"
 
 
 def test_more_steps_are_no_advice_to_who_took_some():
     hill = rl.open_oracle(lambda x: np.abs(x).sum(axis=1) + 1, dim=6)
     flip = rl.flip_sign(hill, np.ones(6), steps=3)
-    assert flip.evidence["reason"].startswith("Up to 3 gradient steps did not flip the target")
-    assert "--steps" not in flip.evidence["reason"]
+    assert flip.diagnosis.slug == "not-flipped-in-steps"
+    assert flip.diagnosis.fields == {"steps": 3, "what": "target"}
+    assert not any("steps" in remedy.options for remedy in flip.diagnosis.remedies)
 
 
 def test_from_the_origin_the_size_is_absolute():

@@ -103,22 +103,21 @@ def test_too_coarse_is_told_with_its_decimals(seed):
     w = np.random.default_rng(seed).standard_normal(4000) / np.sqrt(4000)
     flip = rl.flip_sign(rl.open_oracle(lambda rows: (rows @ w + 3).round(1), dim=4000), np.ones(4000))
     assert flip.outcome is rl.Outcome.TOO_NOISY
-    assert flip.evidence["reason"].startswith("The answers are rounded to 1 decimal: not enough for a gradient here.")
-    assert "flip --network" in flip.evidence["reason"]
-    assert "--steps" not in flip.evidence["reason"]
+    assert (flip.diagnosis.slug, flip.diagnosis.fields["decimals"]) == ("gradient-hidden", 1)
+    assert [remedy.purpose for remedy in flip.diagnosis.remedies] == ["on-a-copy"]
 
 
 def test_digits_are_told_by_inputs_elsewhere_where_none_nearby_differs(seed):
     x = 1e-3 * np.random.default_rng(seed).standard_normal(8)
     flip = rl.flip_sign(rl.open_oracle(lambda rows: (TRUE(rows) + 3).round(2), dim=8), x)
     assert flip.outcome is rl.Outcome.TOO_NOISY
-    assert "rounded to 2 decimals" in flip.evidence["reason"]
+    assert flip.diagnosis.fields["decimals"] == 2
 
 
 def test_an_output_without_a_sign_is_told_of_thresholds():
     flip = rl.flip_sign(rl.open_oracle(lambda rows: 100 * sigmoid(TRUE(rows)), dim=8), np.ones(8), steps=3)
     assert flip.outcome is rl.Outcome.NOT_FLIPPED
-    assert "--threshold" in flip.evidence["reason"]
+    assert [remedy.purpose for remedy in flip.diagnosis.remedies] == ["own-threshold"]
 
 
 def test_noise_that_decides_is_not_settled(seed):

@@ -70,4 +70,4 @@ def test_one_hot_labels_are_not_told_of_a_threshold() -> None:
     one_hot = rl.open_oracle(lambda x: np.eye(3)[network(x).argmax(axis=1)], dim=6)
     flip = rl.flip_sign(one_hot, np.random.default_rng(0).standard_normal(6))
     assert flip.outcome is rl.Outcome.PIECEWISE_CONSTANT
-    assert "--threshold" not in flip.evidence["reason"]
+    assert not any("threshold" in remedy.options for remedy in flip.diagnosis.remedies)

@@ -85,9 +85,7 @@ def test_values_beside_probabilities_are_told_apart(seed):
     """The network changes sign at 0, and the target has no sign."""
     found = flip(chance, at(ONE, seed), ONE)
     assert found.outcome is rl.Outcome.NOT_FLIPPED
-    assert "--link sigmoid" in found.evidence["reason"]
-    assert "--threshold 0.5" in found.evidence["reason"]
-    assert "--steps" not in found.evidence["reason"]
+    assert [remedy.options for remedy in found.diagnosis.remedies] == [{"link": "sigmoid"}, {"threshold": 0.5}]
 
 
 def test_a_network_of_probabilities_has_no_sign_either(seed):
@@ -95,9 +93,8 @@ def test_a_network_of_probabilities_has_no_sign_either(seed):
     found = flip(chance, np.ones(8), upper)
     assert found.outcome is rl.Outcome.NOT_FLIPPED
     assert found.queries == 0
-    assert "did not flip the network" in found.evidence["reason"]
-    assert "The target was not asked." in found.evidence["reason"]
-    assert "--threshold 0.5" in found.evidence["reason"]
+    assert (found.diagnosis.slug, found.diagnosis.fields["outcome"]) == ("copy-not-flipped", "not-flipped")
+    assert [remedy.options["threshold"] for remedy in found.diagnosis.remedies] == [0.5]
 
 
 @pytest.mark.parametrize("codes", [(0, 1, 2), (7, 1, 5)])
@@ -159,8 +156,7 @@ def test_a_network_on_another_side_is_named(seed):
     x = at(ONE, seed)
     found = flip(lambda rows: ONE(rows) - 100 * np.sign(ONE(x[None])), x, ONE)
     assert found.outcome is rl.Outcome.NOT_FLIPPED
-    assert found.evidence["error"].startswith("At this input the network is on another side than the target")
-    assert "--steps" not in found.evidence["reason"]
+    assert (found.diagnosis.slug, found.diagnosis.remedies) == ("copy-opposed", ())
 
 
 @pytest.mark.parametrize(
@@ -229,7 +225,7 @@ def test_a_threshold_of_a_tanh_is_one_of_the_target(seed):
 def test_one_answer_at_the_end_of_a_tanh_cannot_be_read():
     found = flip(lambda rows: np.sign(ONE(rows)), np.ones(8), None, link="tanh")
     assert found.outcome is rl.Outcome.NON_FINITE
-    assert "exactly -1 or 1" in found.evidence["reason"]
+    assert (found.diagnosis.slug, found.diagnosis.fields["link"]) == ("certain-answer-unreadable", "tanh")
 
 
 def test_a_saturated_probability_is_told_to_leave_its_link(seed):
@@ -237,4 +233,4 @@ def test_a_saturated_probability_is_told_to_leave_its_link(seed):
     certain = rows[np.isin(chance(rows).round(2)[:, 0], (0.0, 1.0))]
     found = flip(lambda rows: chance(rows).round(2), certain[0], None, link="sigmoid")
     assert found.outcome is rl.Outcome.NON_FINITE
-    assert "--threshold 0.5" in found.evidence["reason"]
+    assert [remedy.options["threshold"] for remedy in found.diagnosis.remedies] == [0.5]

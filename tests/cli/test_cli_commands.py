@@ -44,7 +44,7 @@ def test_the_demo_keeps_quiet(command, monkeypatch):
 def test_health_of_a_file(suffix, command, request):
     ended = command("health", request.getfixturevalue(suffix))
     assert ended.status == 0
-    assert ended.out.startswith("Looks piecewise linear at small scale.\nDeterministic.\n")
+    assert "piecewise linear" in ended.out.splitlines()[0]
     assert ended.out.endswith("102 queries.\n")
 
 
@@ -107,7 +107,7 @@ def test_a_file_that_can_run_code_needs_trust(command, network, folder):
     (folder / "model.pkl").write_bytes(pickle.dumps(network))
     refused = command("health", folder / "model.pkl")
     assert refused.status == 2
-    assert "--trust-code" in refused.err
+    assert "trust_code=True" in refused.err
     assert "[unsafe-file]" in refused.err
     assert command("health", folder / "model.pkl", "--trust-code").status == 0
 

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.extraction.any_depth.completion import Completion
-from reluctant.extraction.any_depth.layer import LayerLimits
-from reluctant.extraction.bounded import Bounded
+from reluctant.extraction import Bounded, Completion, LayerLimits
 from reluctant.testing import planted
 
 SETTINGS = (rl.DepthTwo, rl.DepthThree, rl.AnyDepth, rl.FewDigits, Bounded, LayerLimits, Completion)

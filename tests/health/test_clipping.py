@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 
@@ -81,7 +79,7 @@ def test_digits_that_were_too_few_are_the_reason_and_no_range_is_looked_for():
     target = clipped(0, 1, digits=lambda y: np.round(y, 4))
     found = extract(open_oracle(target, dim=DIM), attempts=1)
     assert found.outcome is Outcome.LOW_PRECISION
-    assert "too few digits" in found.evidence["reason"]
+    assert found.diagnosis.slug == "too-few-digits"
     assert "reach" not in found.rows
 
 
@@ -91,7 +89,7 @@ def test_where_few_digits_would_do_inside_the_range_it_is_named():
     found = extract(open_oracle(target, dim=DIM), attempts=1)
     assert found.outcome is Outcome.LOW_PRECISION
     assert found.evidence["clipped"] == (-4, 4)
-    assert found.evidence["reason"].startswith("The method for few digits did not succeed. Inputs seem to be clipped")
+    assert (found.diagnosis.slug, found.diagnosis.fields["outcome"]) == ("clipped-inputs", "low-precision")
     assert extract(open_oracle(target, dim=DIM, domain=(-4, 4))).ok
 
 
@@ -104,13 +102,13 @@ def test_the_range_is_named_and_looking_inside_works(method, link):
 
     failed = method(open_oracle(target, dim=DIM, link=link))
     assert failed.outcome in (Outcome.PARTIAL, Outcome.UNVERIFIED, Outcome.NOT_ACCURATE)
-    reason = failed.evidence["reason"]
-    assert reason.startswith(failed.outcome.happened)
-    assert "Inputs seem to be clipped to [0, 1]" in reason
+    assert failed.diagnosis.slug == "clipped-inputs"
+    assert failed.diagnosis.fields == {"low": 0.0, "high": 1.0, "outcome": failed.outcome.slug}
     assert "reach" in failed.rows
     assert failed.stage != "reach"
-    low, high = map(float, re.search(r"--domain=([^,]*),([^)]*)\)", reason).groups())
-    assert extract(open_oracle(target, dim=DIM, link=link, domain=(low, high))).ok
+    (inside,) = failed.diagnosis.remedies
+    assert inside.verb == "extract"
+    assert extract(open_oracle(target, dim=DIM, link=link, **inside.options)).ok
 
 
 def test_a_budget_that_ends_at_the_search_of_a_range_is_no_outcome():

@@ -27,7 +27,7 @@ def test_far_inputs_answered_with_nan(seed):
     assert health.refusal is None
     assert health.nonfinite == 36  # six lines at scale 1e4 with two steps both ways, and at 1e6
     assert health.noise.relative == 0
-    assert "Inputs beyond scale 100 are not answered." in health.sentences()
+    assert {"scale": 100, "linked": False} in [each.fields for each in health.findings()]
 
 
 def test_far_inputs_that_raise(seed):
@@ -60,7 +60,7 @@ def test_clipped_inputs(seed):
     small = planted((4, 30, 1), seed)
     health = check_health(open_oracle(lambda x: small(np.clip(x, -0.5, 0.5)), dim=4), rng=0)
     assert health.constant_beyond == 100
-    assert any("it may be that inputs or answers are clipped" in sentence for sentence in health.sentences())
+    assert {"scale": 100, "why": "clipped"} in [each.fields for each in health.findings()]
 
 
 @pytest.mark.parametrize("fault", ["answers NaN", "answers inf"])

@@ -1,4 +1,4 @@
-"""Findings as words and as data."""
+"""Findings as text and as data."""
 
 from __future__ import annotations
 
@@ -12,39 +12,37 @@ from reluctant.testing.faults import noisy, rounded
 
 
 def test_a_healthy_target_in_words(seed):
-    sentences = check_health(open_oracle(network(seed))).sentences()
-    assert sentences[:3] == [
-        "Looks piecewise linear at small scale.",
-        "Deterministic.",
-        "Answers fit float64, not rounded.",
-    ]
-    assert sentences[3].startswith("Noise floor ")
-    assert len(sentences) == 4
+    health = check_health(open_oracle(network(seed)))
+    assert [each.slug for each in health.findings()] == ["shape", "deterministic", "digits", "noise-floor"]
+    assert health.diagnosis is None
+    assert str(health).splitlines() == [str(each) for each in health.findings()]
 
 
 def test_a_refusal_says_what_to_try(seed):
     health = check_health(open_oracle(with_activation(np.tanh, seed), dim=DIM))
-    assert health.refusal.advice in health.sentences()[0]
+    assert health.diagnosis == health.refusal.diagnosis
+    assert health.diagnosis in health.findings()
 
 
 def test_noise_and_rounding_are_said(seed):
-    fresh = check_health(open_oracle(noisy(network(seed), 1e-3), dim=DIM)).sentences()
-    assert any(sentence.startswith("Not deterministic: fresh noise of ") for sentence in fresh)
-    coarse = check_health(open_oracle(rounded(network(seed), 3), dim=DIM)).sentences()
-    assert "Answers fit float64, rounded to 3 decimals." in coarse
+    fresh = check_health(open_oracle(noisy(network(seed), 1e-3), dim=DIM)).findings()
+    assert any(each.slug == "fresh-noise" for each in fresh)
+    coarse = check_health(open_oracle(rounded(network(seed), 3), dim=DIM)).findings()
+    assert {"number_format": "float64", "decimals": 3} in [each.fields for each in coarse]
 
 
 def test_probabilities_are_said(seed):
-    sentences = check_health(open_oracle(softmax(network(seed, outputs=4)), dim=DIM)).sentences()
-    assert "The answers look like probabilities." in sentences
+    found = check_health(open_oracle(softmax(network(seed, outputs=4)), dim=DIM)).findings()
+    assert {"kind": "softmax", "percent": False} in [each.fields for each in found if each.slug == "likeness"]
 
 
 def test_non_finite_rows_are_counted_in_words():
     health = check_health(open_oracle(lambda x: np.full(len(x), np.nan), dim=DIM))
-    assert "102 of 102 rows were answered with NaN or inf." in health.sentences()
+    assert {"rows": 102, "queries": 102, "link": None} in [each.fields for each in health.findings()]
 
 
 def test_findings_are_plain_data(seed):
     data = check_health(open_oracle(with_activation(np.tanh, seed), dim=DIM)).to_dict()
-    assert json.loads(json.dumps(data)) == data | {"readings": list(data["readings"])}
+    assert json.loads(json.dumps(data)) == data | {"readings": list(data["readings"]), "class_columns": []}
+    assert data["diagnosis"]["slug"] == "not-piecewise-linear"
     assert (data["shape"], data["refusal"]) == ("smooth", "not-piecewise-linear")

@@ -37,18 +37,17 @@ def test_the_largest_probability_alone_is_named(digits, seed):
     health = checked(lambda x: digits(largest(x)), rng=seed)
     assert (health.answers, health.told) == (Kind.PROBABILITIES, (1, 3))
     assert health.refusal is Outcome.NOT_PIECEWISE_LINEAR
-    said = " ".join(health.sentences())
-    assert "The answers look like the largest probability of 3 classes, the others not told." in said
-    assert "rl.train_student" in said
-    assert "sigmoid" not in said
-    assert "reluctant extract" not in said
+    assert health.diagnosis.slug == "top-k-incomplete"
+    assert health.diagnosis.fields == {"kind": "top-k", "largest": 1, "classes": 3, "percent": False}
+    assert [remedy.verb for remedy in health.diagnosis.remedies] == ["train"]
+    assert "sigmoid" not in str(health)
 
 
-@pytest.mark.parametrize(("k", "network", "words"), [(2, NETWORK, "2 largest probabilities"), (1, TWO, "largest prob")])
-def test_all_but_one_are_read_through_their_link_as_advised(k, network, words):
+@pytest.mark.parametrize(("k", "network"), [(2, NETWORK), (1, TWO)])
+def test_all_but_one_are_read_through_their_link_as_advised(k, network):
     health = checked(partial(largest, k=k, network=network))
-    assert f"The answers are the {words}" in health.reason
-    assert "link='top-k' (reluctant extract --link top-k" in health.reason
+    assert (health.diagnosis.slug, health.diagnosis.fields["largest"]) == ("answers-of-link", k)
+    assert [remedy.options for remedy in health.diagnosis.remedies] == [{"link": "top-k"}]
     assert extract(open_oracle(partial(largest, k=k, network=network), dim=6, link="top-k")).ok
 
 
@@ -62,10 +61,7 @@ def test_one_output_among_0s_inside_a_box_is_a_value(seed):
 def test_nan_for_what_is_not_told_is_named():
     health = checked(partial(largest, untold=np.nan))
     assert (health.told, health.refusal) == ((1, 3), Outcome.NON_FINITE)
-    assert health.reason.startswith(
-        "The answers look like the largest probability of 3 classes, the others not told (NaN)"
-    )
-    assert "defined" not in health.reason
+    assert (health.diagnosis.slug, health.diagnosis.fields["classes"]) == ("missing-is-nan", 3)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -74,8 +70,7 @@ def test_a_largest_probability_in_one_output_is_no_sigmoid(seed):
     health = checked(lambda x: classes(x).max(axis=1), rng=seed)
     assert health.shape is Shape.SMOOTH
     assert (health.sigmoids, health.like_sigmoids, health.curved_odds) == (False, False, True)
-    assert "sigmoid, extract reads" not in health.reason
-    assert "are probabilities of a sigmoid" not in health.reason
+    assert health.diagnosis.slug == "not-piecewise-linear"
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -100,43 +95,39 @@ def test_the_noise_of_a_probability_that_follows_from_the_others():
 
 
 PERCENT = {
-    "softmax": (lambda x: 100 * classes(x), "probabilities in percent, which are curved"),
-    "softmax in float32": (lambda x: (100 * classes(x)).astype(np.float32), "probabilities in percent, which are"),
-    "softmax, 1 decimal": (lambda x: np.round(100 * classes(x), 1), "probabilities in percent rounded to 1 decimal."),
-    "softmax, whole": (lambda x: np.round(100 * classes(x)), "probabilities in percent rounded to whole numbers."),
-    "sigmoid": (lambda x: 100 * expit(ONE(x)), "probabilities of a sigmoid in percent, which are curved"),
-    "sigmoids": (lambda x: 100 * expit(NETWORK(x)), "probabilities of a sigmoid in percent, which are curved"),
-    "largest": (lambda x: 100 * largest(x), "the largest probability of 3 classes in percent, the others not told."),
+    "softmax": (lambda x: 100 * classes(x), "answers-of-link", "softmax", None),
+    "softmax in float32": (lambda x: (100 * classes(x)).astype(np.float32), "answers-of-link", "softmax", None),
+    "softmax, 1 decimal": (lambda x: np.round(100 * classes(x), 1), "link-too-coarse", "softmax", 1),
+    "softmax, whole": (lambda x: np.round(100 * classes(x)), "link-too-coarse", "softmax", 0),
+    "sigmoid": (lambda x: 100 * expit(ONE(x)), "answers-of-link", "sigmoid", None),
+    "sigmoids": (lambda x: 100 * expit(NETWORK(x)), "answers-of-link", "sigmoid", None),
+    "largest": (lambda x: 100 * largest(x), "top-k-incomplete", "top-k", None),
 }
 
 
 @pytest.mark.parametrize("name", PERCENT)
 def test_percentages_are_named_and_advice_works(name):
-    target, said = PERCENT[name]
+    target, slug, kind, decimals = PERCENT[name]
     health = checked(target)
     assert health.percent
-    assert f"The answers are {said}" in health.reason
-    advised = "reluctant extract --percent --link" in health.reason
-    assert advised == ("which are curved" in health.reason)
-    if advised:
-        link = "sigmoid" if "sigmoid" in name else "softmax"
-        assert f"percent=True, link='{link}'" in health.reason
-        assert extract(open_oracle(target, dim=6, percent=True, link=link)).ok
+    found = health.diagnosis
+    assert (found.slug, found.fields["kind"], found.fields.get("decimals")) == (slug, kind, decimals)
+    assert found.fields["percent"]
+    if slug == "answers-of-link":
+        assert [remedy.options for remedy in found.remedies] == [{"link": kind, "percent": True}]
+        assert extract(open_oracle(target, dim=6, percent=True, link=kind)).ok
 
 
-@pytest.mark.parametrize("decimals", [4, 5])
-def test_decimals_of_percentages_count_as_those_of_fractions(decimals):
-    reason = checked(lambda x: np.round(100 * classes(x), decimals)).reason
-    assert ("cannot be read" in reason) == (decimals + 2 < 7)
+@pytest.mark.parametrize(("decimals", "slug"), [(4, "link-too-coarse"), (5, "link-few-digits")])
+def test_decimals_of_percentages_count_as_those_of_fractions(decimals, slug):
+    assert checked(lambda x: np.round(100 * classes(x), decimals)).diagnosis.slug == slug
 
 
 def test_clipped_values_up_to_100_may_be_percentages_and_are_not_called_so():
     health = checked(lambda x: np.clip(np.round(50 + 10 * ONE(x), 1), 0, 100))
     assert (health.answers, health.refusal) == (Kind.VALUES, None)
     assert not health.are_probabilities
-    assert "Far out they are 0 or 100: they may be probabilities of a sigmoid in percent" in " ".join(
-        health.sentences()
-    )
+    assert {"top": 100.0, "percent": True} in [each.fields for each in health.findings()]
 
 
 OTHERS = {
@@ -155,4 +146,4 @@ def test_other_answers_are_no_percentages(name, seed):
     health = checked(OTHERS[name], rng=seed)
     assert not health.percent
     assert health.told is None
-    assert "percent" not in " ".join(health.sentences())
+    assert "percent" not in str(health)

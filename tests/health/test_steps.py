@@ -43,17 +43,16 @@ def test_trees_are_piecewise_constant(trees: int, depth: int, domain, seed: int)
     assert health.shape is Shape.PIECEWISE_CONSTANT
     assert health.in_steps
     assert health.refusal is Outcome.PIECEWISE_CONSTANT
-    assert "as those of trees do" in health.reason
-    told = " ".join(health.sentences())
-    assert "rounded to" not in told
-    assert "clipped" not in told
+    assert health.diagnosis.slug == "answers-in-steps"
+    assert "rounded to" not in str(health)
+    assert "clipped" not in str(health)
 
 
 def test_so_are_probabilities_of_trees(seed: int) -> None:
     health = check_health(open_oracle(softmax(forest(10, 4, seed, outputs=3)), dim=DIM), rng=seed)
     assert health.answers is Kind.PROBABILITIES
     assert health.in_steps
-    assert "curved" not in health.reason
+    assert health.diagnosis.slug == "answers-in-steps"
 
 
 @pytest.mark.parametrize(

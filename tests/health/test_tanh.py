@@ -19,10 +19,6 @@ def checked(target, rng=0, **opening):
     return check_health(open_oracle(target, dim=6, **opening), rng=rng)
 
 
-def words(health):
-    return " ".join(health.sentences())
-
-
 TANH = {
     "one output": (ONE, 1.0, {}),
     "several": (NETWORK, 1.0, {}),
@@ -37,17 +33,18 @@ def test_a_tanh_is_named_with_its_link(name, seed):
     health = checked(lambda x: np.tanh(scale * network(x)), rng=seed, **opening)
     assert health.tanh
     assert health.refusal is Outcome.NOT_PIECEWISE_LINEAR
-    assert "The answers are values of a tanh" in health.reason
-    assert "link='tanh' (reluctant extract --link tanh" in health.reason
-    assert "probabilit" not in words(health)
-    assert "clipped" not in words(health)
+    assert (health.diagnosis.slug, health.diagnosis.fields["kind"]) == ("answers-of-link", "tanh")
+    assert [remedy.options for remedy in health.diagnosis.remedies] == [{"link": "tanh"}]
+    assert "probabilit" not in str(health)
+    assert "clipped" not in str(health)
 
 
 def test_a_tanh_in_float32_is_named_with_its_digits():
     health = checked(lambda x: np.tanh(NETWORK(x)).astype(np.float32))
     assert health.tanh
-    assert "values of a tanh in float32" in health.reason
-    assert "probabilit" not in words(health)
+    fields = health.diagnosis.fields
+    assert (health.diagnosis.slug, fields["kind"], fields["number_format"]) == ("link-few-digits", "tanh", "float32")
+    assert "probabilit" not in str(health)
 
 
 SIMILAR = {
@@ -77,6 +74,8 @@ def test_similar_curves_are_no_tanh(name, digits, domain, seed):
     network = planted((6, 8, 1 + seed % 3), seed)
     health = checked(lambda x: DIGITS[digits](SIMILAR[name](network(x))), rng=seed, domain=domain)
     assert not health.tanh
+    advised = () if health.diagnosis is None else health.diagnosis.remedies
+    assert all(remedy.options.get("link") != "tanh" for remedy in advised)
 
 
 @pytest.mark.parametrize("network", [ONE, NETWORK], ids=["one", "three"])
@@ -92,9 +91,9 @@ def test_the_network_before_a_tanh_is_recovered(network):
 def test_a_rounded_tanh_is_refused_behind_its_link(decimals):
     found = extract(open_oracle(lambda x: np.round(np.tanh(ONE(x)), decimals), dim=6, link="tanh"))
     assert found.outcome is Outcome.LOW_PRECISION
-    reason = found.evidence["reason"]
-    assert reason.startswith(f"The answers behind the link are rounded to {decimals} decimals.")
-    assert "probabilit" not in reason
+    fields = found.diagnosis.fields
+    assert (found.diagnosis.slug, fields["link"], fields["decimals"]) == ("values-unreadable", "tanh", decimals)
+    assert "probabilit" not in str(found.diagnosis)
 
 
 def test_signs_behind_a_tanh_are_labels():

@@ -123,8 +123,8 @@ def test_health_reads_scores_as_rounded_values(times: int, box, seed: int) -> No
     assert (health.whole, health.answers, health.decimals) == (Whole.SCORES, Kind.VALUES, 0)
     assert health.number_format == "float64"  # small whole numbers fit any, which says nothing
     assert health.refusal in (Outcome.TOO_NOISY, None)  # some spread so far that straight pieces are seen
-    assert "rounded to whole numbers" in " ".join(health.sentences())
-    assert "change in order" in " ".join(health.sentences())
+    assert {"number_format": "float64", "decimals": 0} in [each.fields for each in health.findings()]
+    assert "whole-in-order" in [each.slug for each in health.findings()]
 
 
 def test_large_whole_numbers_show_their_format_and_small_ones_do_not(seed: int) -> None:
@@ -137,8 +137,8 @@ def test_health_says_where_it_cannot_tell(seed: int) -> None:
     target = open_oracle(lambda x: np.digitize(x.sum(axis=1), [-1.5, 1.5]), dim=DIM)
     health = check_health(target, rng=seed)
     assert (health.whole, health.answers) == (Whole.UNTOLD, Kind.LABELS)
-    assert "It cannot be told which." in health.reason
-    assert "look like labels, or values rounded" in " ".join(health.sentences())
+    assert health.diagnosis.slug == "labels-or-numbers"
+    assert {"kind": "labels-or-numbers", "percent": False} in [each.fields for each in health.findings()]
 
 
 def test_health_asks_no_more_of_other_answers(seed: int) -> None:

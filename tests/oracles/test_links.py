@@ -221,7 +221,7 @@ def test_a_tanh_at_its_end_has_no_value() -> None:
 
 
 def test_a_sigmoid_that_meets_a_tanh_names_it() -> None:
-    with pytest.raises(LinkMismatch, match=r"Use link='tanh' \(--link tanh\)"):
+    with pytest.raises(LinkMismatch, match=r"Use link='tanh'"):
         Linked(constant([-0.5, 0.9]), "sigmoid").query([[0, 0]])
 
 

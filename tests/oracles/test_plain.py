@@ -33,7 +33,7 @@ def test_a_link_reads_what_is_divided(link, make):
 
 @pytest.mark.parametrize(("link", "make"), [("softmax", softmax), ("sigmoid", sigmoid), ("top-k", softmax)])
 def test_a_link_that_is_given_percentages_says_how(link, make):
-    with pytest.raises(LinkMismatch, match=r"If they are percentages, say so: percent=True \(--percent\)"):
+    with pytest.raises(LinkMismatch, match=r"If they are percentages, say so: percent=True"):
         open_oracle(lambda x: 100 * make(NETWORK(x)), dim=4, link=link).query(ROWS)
 
 

@@ -217,7 +217,7 @@ def test_mnist_files_are_read(tmp_path):
 
 
 def test_a_folder_without_mnist_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="--mnist"):
+    with pytest.raises(ValueError, match="mnist"):
         load_mnist(tmp_path)
     write_idx(tmp_path / "train-images-idx3-ubyte.gz", 0x801, np.zeros(3))
     with pytest.raises(ValueError, match="something else"):

@@ -28,7 +28,8 @@ def test_a_direction_that_typical_inputs_see_is_not_called_invisible() -> None:
     assert span.outcome is rl.Outcome.SPAN_PARTIAL
     assert span.rank == 2
     assert span.evidence["seen at typical inputs"] > 0.05
-    assert "There are more" in span.evidence["reason"]
+    assert span.diagnosis.slug == "span-beyond-box"
+    assert span.diagnosis.fields["share"] == span.evidence["seen at typical inputs"]
 
 
 def test_a_whole_span_stays_whole_and_its_check_is_counted() -> None:

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluctant.adversarial.decision import DECIDED, LEAST_EXACT, NetworkCopy, SameLabel, SideLimit, Sides
-from reluctant.adversarial.flip_search import FlipSearch, outcome_in_words
+from reluctant.adversarial.flip_search import FlipSearch, unflipped
 from reluctant.adversarial.gradient_source import QueriedTarget
 from reluctant.adversarial.ray import ASKED_AGAIN, RayPoint, answer_noise, walk
 from reluctant.interface.digits import is_one_hot, narrowest_format
+from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.links import raw_answers
@@ -128,10 +129,7 @@ def _clear_points(copy: NetworkCopy, search: FlipSearch, points: FloatArray) -> 
 
 CLEAR_ERRORS = 3.0  # standard errors of the mean of several answers, beyond the boundary
 SURE_ERRORS = 5.0  # the same for the first of several inputs
-TOO_NOISY_REASON = "Asked again, the flipped input was not clearly beyond: the answers are too noisy."
-ON_THE_NETWORK = "The step was found on the network, and does not flip the target."
-ANOTHER_FUNCTION = "The network flips here and the target does not: they are not the same function."
-OPPOSED_SIDES = "At this input the network is on another side than the target: they are not the same function."
+TOO_NOISY_REASON = Diagnosis("flip-within-noise")
 
 
 def asked_again(source: QueriedTarget, search: FlipSearch) -> FlipSearch:
@@ -213,14 +211,13 @@ def _among_noise(asked: TargetAnswers, search: FlipSearch) -> FlipSearch:
 
 
 def _network_unflipped(copy: NetworkCopy, search: FlipSearch, steps: int) -> FlipSearch:
-    """What `follow` says of a source is said of the network here."""
-    happened, advice = outcome_in_words(search.outcome, steps, "network")
-    hint = copy.own_hint(search.values[None])
-    return search.because(f"{happened} The target was not asked. {hint or advice}")
+    """The search ended on the network itself, before the target was asked."""
+    ended = Diagnosis("copy-not-flipped", {"outcome": search.outcome.slug, "steps": steps})
+    remedies = copy.own_units(search.values[None]) or unflipped(search.outcome, steps).remedies
+    return search.because(replace(ended, remedies=remedies))
 
 
 def _unconfirmed(copy: NetworkCopy, search: FlipSearch, asked: TargetAnswers) -> FlipSearch:
-    hint = copy.own_hint(search.values[None]) if copy.facts.saturates else copy.hint(asked.answers)
-    error = ANOTHER_FUNCTION if copy.agrees(search.margins, asked.sides) else OPPOSED_SIDES
-    failed = replace(search, evidence={**search.evidence, "error": error})
-    return failed.because(f"{ON_THE_NETWORK} {hint}".strip(), Outcome.NOT_FLIPPED)
+    units = copy.own_units(search.values[None]) if copy.facts.saturates else copy.other_units(asked.answers)
+    slug = "copy-unconfirmed" if copy.agrees(search.margins, asked.sides) else "copy-opposed"
+    return search.because(Diagnosis(slug, remedies=units), Outcome.NOT_FLIPPED)

@@ -17,6 +17,7 @@ import numpy as np
 
 from reluctant.errors import InvalidInput
 from reluctant.interface.digits import in_unit
+from reluctant.messages import Remedy
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Oracle
@@ -172,15 +173,9 @@ class Margins:
 
 HALF_PROBABILITY = 0.5  # a probability of one output changes side there
 LINK_MIDDLE = {"sigmoid": HALF_PROBABILITY, "tanh": 0.0}  # where one answer behind a link does
-NO_SIGN_HINT = (
-    "The answers lie between 0 and 1, and have no sign. If they are probabilities and the network gives the values "
-    "before a sigmoid, read them through their link, link='sigmoid' (--link sigmoid); if it gives probabilities, one "
-    "half is the boundary, threshold=0.5 (--threshold 0.5)."
-)
-NETWORK_SIGN_HINT = (
-    "Its values lie between 0 and 1: if they are probabilities, one half is the boundary, threshold=0.5 "
-    "(--threshold 0.5, and no --link)."
-)
+BEFORE_SIGMOID = Remedy("before-sigmoid", "flip", {"link": "sigmoid"})
+COPY_AT_HALF = Remedy("copy-half", "flip", {"threshold": HALF_PROBABILITY})
+COPY_AT_HALF_UNLINKED = Remedy("copy-half", "flip", {"link": "identity", "threshold": HALF_PROBABILITY})
 
 
 def checked_threshold(threshold: float | None, outputs: int, *, linked: bool = False) -> None:
@@ -293,15 +288,16 @@ class NetworkCopy:
         """False where both are known to be on different sides at the input."""
         return not (isinstance(own, Margins) and isinstance(target, Margins)) or own.winner == target.winner
 
-    def hint(self, answers: FloatArray) -> str:
-        """What may be wrong with the units where the network flips and the target, with these answers, does not."""
+    def other_units(self, answers: FloatArray) -> tuple[Remedy, ...]:
+        """Other units to try where the network flips and the target, with these answers, does not."""
         signed = self.facts.outputs == 1 and self.threshold is None and not self.facts.saturates
-        return NO_SIGN_HINT if signed and not self.before_sigmoid and in_unit(answers) else ""
+        unsigned = signed and not self.before_sigmoid and in_unit(answers)
+        return (BEFORE_SIGMOID, COPY_AT_HALF) if unsigned else ()
 
-    def own_hint(self, values: FloatArray) -> str:
+    def own_units(self, values: FloatArray) -> tuple[Remedy, ...]:
         """The same where the network, with these values, does not flip itself."""
         signed = self.network.outputs == 1 and self._own_threshold() == 0 and not self.before_sigmoid
-        return NETWORK_SIGN_HINT if signed and not self.facts.reference and in_unit(values) else ""
+        return (COPY_AT_HALF_UNLINKED,) if signed and not self.facts.reference and in_unit(values) else ()
 
 
 def _unfit_network(network: ReLUNetwork, facts: Facts) -> InvalidInput:

@@ -11,14 +11,14 @@ are not read as such.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from reluctant.adversarial.confirmation import asked_again, on_target
 from reluctant.adversarial.decision import Margins, NetworkCopy, checked_threshold, crossed_threshold, own_threshold
-from reluctant.adversarial.flip_search import Flip, FlipSearch, follow_gradients, outcome_in_words
+from reluctant.adversarial.flip_search import Flip, FlipSearch, follow_gradients, unflipped
 from reluctant.adversarial.gradient_source import (
     HasBasis,
     KnownNetwork,
@@ -38,8 +38,8 @@ from reluctant.interface.digits import (
     in_unit,
     is_one_hot,
     narrowest_format,
-    rounded_to,
 )
+from reluctant.messages import Diagnosis, Remedy
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Facts, Kind, Oracle
@@ -60,28 +60,15 @@ __all__ = [
 ]
 
 CERTAIN_MARGIN = 1e-3  # a probability that far from 0 or 1 is one of a class that is certain
-ON_A_COPY = (
-    "The step can be found on a network that was recovered from them, or trained on them (rl.train_student), "
-    "network= (flip --network)."
-)
-LABELS_REASON = f"{Outcome.PIECEWISE_CONSTANT.happened} They have no gradient. {ON_A_COPY}"
-NUMBERS_HINT = "If they are numbers, say where they change side, threshold= (--threshold)."
-CONSTANT_REASON = f"{Outcome.CONSTANT} If it answers labels: {ON_A_COPY[0].lower()}{ON_A_COPY[1:]}"
-CERTAIN_REASON = f"The target does not change around this input, as answers do not that are certain. {ON_A_COPY}"
-NOISE_REASON = "On the way from this input answers come no farther beyond the boundary than their noise or rounding."
-CHANCES_HINT = (
-    "The answers lie between 0 and 1: if they are probabilities, one half is the boundary, threshold=0.5 "
-    "(--threshold 0.5), or read them through their link, link='sigmoid' (--link sigmoid)."
-)
-AT_ZERO_HINT = "One output that does not change side at 0 has a threshold of its own, threshold= (--threshold)."
-UNREADABLE_REASON = (
-    "A probability is exactly 0 or 1 where it was asked, and its link cannot read it. Without the link one half is the "
-    "boundary, threshold=0.5 (--threshold 0.5)."
-)
-UNREADABLE_TANH_REASON = (
-    "An answer is exactly -1 or 1 where it was asked, and its link cannot read it. Without the link 0 is the boundary."
-)
-CLASSES_HINT = "The answers look like probabilities: read them through their link, link='softmax' (--link softmax)."
+ON_A_COPY = Remedy("on-a-copy", "flip", {"network": None})
+IF_NUMBERS = Remedy("if-numbers", "flip", {"threshold": None})
+OWN_THRESHOLD = Remedy("own-threshold", "flip", {"threshold": None})
+HALF = Remedy("half-threshold", "flip", {"threshold": 0.5})
+READ_SIGMOID = Remedy("read-if-sigmoid", "flip", {"link": "sigmoid"})
+READ_SOFTMAX = Remedy("read-probabilities", "flip", {"link": "softmax"})
+WITHOUT_LINK = Remedy("no-link", "flip", {"link": "identity"})
+WITHOUT_LINK_AT_HALF = Remedy("no-link", "flip", {"link": "identity", "threshold": 0.5})
+CONSTANT_REASON = Diagnosis("constant-or-labels", remedies=(*Outcome.CONSTANT.diagnosis.remedies, ON_A_COPY))
 
 
 def look_like_labels(answers: FloatArray, kind: Kind, *, still: bool) -> bool:
@@ -92,9 +79,9 @@ def look_like_labels(answers: FloatArray, kind: Kind, *, still: bool) -> bool:
     return bool(whole and (still or find_decimals(answers) is None))
 
 
-def labels_reason(answers: FloatArray) -> str:
-    """What is said of labels (n, m), which may be numbers where there is one of them."""
-    return f"{LABELS_REASON} {NUMBERS_HINT}" if answers.shape[1] == 1 else LABELS_REASON
+def labels_reason(answers: FloatArray) -> Diagnosis:
+    """Of labels (n, m), which may be numbers where there is one of them."""
+    return Diagnosis("labels-without-gradient", remedies=(ON_A_COPY, *([IF_NUMBERS] if answers.shape[1] == 1 else [])))
 
 
 def explain_unflipped(
@@ -105,21 +92,25 @@ def explain_unflipped(
         return _without_gradient(search, source, answers)
     if search.outcome is not Outcome.NOT_FLIPPED:
         return search
-    happened, advice = outcome_in_words(search.outcome, steps)
-    unread = _unread_hint(answers, source.oracle.facts, threshold)
+    unread = _unread(answers, source.oracle.facts, threshold)
     if unread:
-        return search.because(f"{happened} {unread}")
+        return search.because(unflipped(search.outcome, steps, *unread))
+    plain = unflipped(search.outcome, steps)
     if source.probe.coarse and search.evidence["smallest margin"] <= source.least:
-        return search.because(f"{NOISE_REASON} {_digits_limit(source, answers)}. {advice}", Outcome.TOO_NOISY)
+        digits = _digits_limit(source, answers)
+        return search.because(Diagnosis("margin-within-noise", digits, plain.remedies), Outcome.TOO_NOISY)
     facts = source.oracle.facts
     at_zero = facts.outputs == 1 and not facts.saturates and own_threshold(threshold, facts) == 0
-    return search.because(f"{happened} {advice} {AT_ZERO_HINT if at_zero else ''}".strip())
+    return search.because(replace(plain, remedies=(*plain.remedies, OWN_THRESHOLD)) if at_zero else plain)
 
 
-def without_link_reason(oracle: Oracle) -> dict[str, str]:
-    """The reason where one answer is at its end, exactly, so that its link has nothing to read."""
-    facts, reason = oracle.facts, UNREADABLE_TANH_REASON if link_of(oracle) == "tanh" else UNREADABLE_REASON
-    return {"reason": reason} if facts.saturates and not facts.reference and facts.outputs == 1 else {}
+def without_link_reason(oracle: Oracle) -> Diagnosis | None:
+    """The reason where one answer is at its end, exactly, so that its link has nothing to read; None elsewhere."""
+    facts, link = oracle.facts, link_of(oracle)
+    if not facts.saturates or facts.reference or facts.outputs != 1:
+        return None
+    remedy = WITHOUT_LINK if link == "tanh" else WITHOUT_LINK_AT_HALF
+    return Diagnosis("certain-answer-unreadable", {"link": link}, (remedy,))
 
 
 def _without_gradient(search: FlipSearch, source: QueriedTarget, answers: FloatArray) -> FlipSearch:
@@ -128,35 +119,37 @@ def _without_gradient(search: FlipSearch, source: QueriedTarget, answers: FloatA
         return search.because(labels_reason(answers), Outcome.PIECEWISE_CONSTANT)
     certain = _are_certain(source.values)
     if not certain and (source.probe.coarse or find_decimals(answers) is not None):
-        digits = _digits_limit(source, answers)
-        return search.because(f"{digits}: not enough for a gradient here. {ON_A_COPY}", Outcome.TOO_NOISY)
-    return search.because(CERTAIN_REASON) if certain else search
+        hidden = Diagnosis("gradient-hidden", _digits_limit(source, answers), (ON_A_COPY,))
+        return search.because(hidden, Outcome.TOO_NOISY)
+    return search.because(Diagnosis("certain-answers", remedies=(ON_A_COPY,))) if certain else search
 
 
 def _are_certain(p: FloatArray) -> bool:
     return in_unit(p) and bool((np.minimum(p, 1 - p) < CERTAIN_MARGIN).all())
 
 
-def _unread_hint(answers: FloatArray, facts: Facts, threshold: float | None) -> str:
-    """How probabilities could be read that were taken for values; empty where they are none."""
+def _unread(answers: FloatArray, facts: Facts, threshold: float | None) -> tuple[Remedy, ...]:
+    """How probabilities could be read that were taken for values; nothing where they are none."""
     if facts.saturates or own_threshold(threshold, facts):
-        return ""
+        return ()
     if answers.shape[1] == 1:
-        return CHANCES_HINT if in_unit(answers) else ""
-    return CLASSES_HINT if answer_kind(answers) is Kind.PROBABILITIES else ""
+        return (HALF, READ_SIGMOID) if in_unit(answers) else ()
+    return (READ_SOFTMAX,) if answer_kind(answers) is Kind.PROBABILITIES else ()
 
 
-def _digits_limit(source: QueriedTarget, answers: FloatArray) -> str:
+def _digits_limit(source: QueriedTarget, answers: FloatArray) -> dict[str, Any]:
     """What limits the digits of the answers."""
     behind = source.behind
     if behind is not None and behind.noise:
-        return f"The {behind.noun} behind the link are {behind.told}"
+        limit = "number-format" if behind.decimals is None else "decimals"
+        written = {"decimals": behind.decimals, "number_format": behind.number_format}
+        return {"link": behind.link, "limit": limit, **written}
     decimals = find_decimals(answers)
     if decimals is not None:
-        return f"The answers are {rounded_to(decimals)}"
+        return {"link": None, "limit": "decimals", "decimals": decimals}
     if source.sd <= 2 * format_noise(answers) * float(np.abs(answers).max()):
-        return f"The answers are in {narrowest_format(answers)}"
-    return f"The answers have noise of {source.sd:.1e}"
+        return {"link": None, "limit": "number-format", "number_format": narrowest_format(answers)}
+    return {"link": None, "limit": "noise", "noise": source.sd}
 
 
 ELSEWHERE_ROWS = 64  # random inputs asked to tell a flat place from a constant target, and from one that answers labels
@@ -223,8 +216,8 @@ def _on_target(
         return _by_network(opened, start, copy, steps)
 
     def cut_short(outcome: Outcome) -> Flip:
-        reason = without_link_reason(opened) if outcome is Outcome.NON_FINITE else {}
-        return Flip(outcome, start, evidence=run.evidence | reason)
+        reason = without_link_reason(opened) if outcome is Outcome.NON_FINITE else None
+        return Flip(outcome, start, evidence=run.evidence, reason=reason)
 
     return replace(run.finish(work, cut_short), rows=run.spent(), stage=run.stage)
 
@@ -274,9 +267,9 @@ def _by_questions(
 def _without_slopes(start: FloatArray, answers: FloatArray) -> Flip:
     """Labels, or one answer alone, which may be a label."""
     if np.ptp(answers, axis=0).any():
-        return Flip(Outcome.PIECEWISE_CONSTANT, start, evidence={"reason": labels_reason(answers)})
+        return Flip(Outcome.PIECEWISE_CONSTANT, start, reason=labels_reason(answers))
     whole = answers.shape[1] == 1 and float(answers[0, 0]).is_integer()
-    return Flip(Outcome.CONSTANT, start, evidence={"reason": CONSTANT_REASON} if whole else {})
+    return Flip(Outcome.CONSTANT, start, reason=CONSTANT_REASON if whole else None)
 
 
 def _elsewhere(oracle: Counting, rng: np.random.Generator) -> FloatArray:

@@ -16,12 +16,12 @@ import numpy as np
 from reluctant.adversarial.decision import Margins, Sides
 from reluctant.adversarial.gradient_source import GradientSource
 from reluctant.adversarial.ray import RayPoint, search_ray
-from reluctant.messages import Diagnosis
+from reluctant.messages import Diagnosis, Remedy
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Rows
 from reluctant.results import Ended, Outcome
 
-__all__ = ["LEAST_SLOPE", "TYPICAL", "Flip", "FlipSearch", "follow_gradients", "outcome_in_words"]
+__all__ = ["LEAST_SLOPE", "TYPICAL", "Flip", "FlipSearch", "follow_gradients", "unflipped"]
 
 TYPICAL = 0.6745  # median of |N(0, 1)|: the step of a random linear function, times √d
 
@@ -91,7 +91,7 @@ class Flip(Ended):
 
     def __str__(self) -> str:
         if not self.ok:
-            return str(self.outcome)
+            return str(self.diagnosis)
         change = self._sign() if self.classes is None else "Class {} becomes class {}".format(*self.classes)
         if not np.isfinite(self.relative_size):  # from the origin
             return f"{self.outcome.happened} {change} with a step of {self.size:.3g}."
@@ -102,7 +102,6 @@ class Flip(Ended):
 
 
 LEAST_SLOPE = 4.0  # times the noise of a gradient: less is taken for none
-STEPS_TAKEN = "Up to {} gradient steps did not flip the {}, as far as they were followed."
 
 
 @dataclass(frozen=True)
@@ -115,26 +114,27 @@ class FlipSearch:
     margins: Sides
     best: RayPoint | None
     evidence: Mapping[str, Any]
+    reason: Diagnosis | None = None
 
     def flip(self, crossed: float = 0.0) -> Flip:
         """As a result; crossed: where one output changes side."""
         if self.best is None:
-            return Flip(self.outcome, self.start, evidence=self.evidence)
+            return Flip(self.outcome, self.start, evidence=self.evidence, reason=self.reason)
         before, after = self.margins.smallest(np.array([self.values, self.best.values]))
         classes = self.margins.change(self.best.values)
         evidence = {**self.evidence, "threshold": crossed} if crossed and classes is None else self.evidence
         return Flip(self.outcome, self.start, self.best.x, classes, (float(before), float(after)), {}, evidence)
 
-    def because(self, reason: str, outcome: Outcome | None = None) -> FlipSearch:
-        """With a reason in words that says more than the outcome, and another outcome if one is given."""
-        return replace(self, outcome=outcome or self.outcome, best=None, evidence={**self.evidence, "reason": reason})
+    def because(self, reason: Diagnosis, outcome: Outcome | None = None) -> FlipSearch:
+        """With a reason that is more exact than the outcome, and another outcome if one is given."""
+        return replace(self, outcome=outcome or self.outcome, best=None, reason=reason)
 
 
-def outcome_in_words(outcome: Outcome, steps: int, what: str = "target") -> tuple[str, str]:
-    """What happened to a target or a network, and what to try; more steps are no advice to who has taken some."""
+def unflipped(outcome: Outcome, steps: int, *others: Remedy) -> Diagnosis:
+    """How a search on the target ended, with other remedies, or its own; more steps are no remedy after some."""
     if outcome is Outcome.NOT_FLIPPED and steps > 1:
-        return STEPS_TAKEN.format(steps, what), "Start from another input."
-    return replace(outcome.diagnosis, fields={"what": what}).happened, outcome.advice
+        return Diagnosis("not-flipped-in-steps", {"steps": steps, "what": "target"}, others)
+    return replace(outcome.diagnosis, remedies=others or outcome.diagnosis.remedies)
 
 
 def follow_gradients(

@@ -163,17 +163,6 @@ class Fit:
             high = max(high, fitted(FLOAT32_DIGITS).range(widths, Answers(FLOAT32)).high)
         return Range(rows, rows * (1 + min(0.0, *(error.low for error in alike))), high)
 
-    def accuracy(self, widths: Widths, answers: Answers) -> Range:
-        """Error of measured shapes of such a size, of the output's deviation; sine of the angle for a span."""
-
-        def unit(measured: Answers) -> float:  # noise that stays the same decides the error
-            return measured.noise if measured.steady_noise else 1.0
-
-        known = [error.point for error in self.alike(widths, answers) if error.point.out]
-        usual = [float(point.out or 0) / unit(point.answers) for point in known]
-        most = [float(point.most_out or 0) / unit(point.answers) for point in known]
-        return Range(float(np.median(usual)), min(usual), max(most)).times(unit(answers))
-
 
 def _enough_networks(errors: Sequence[FitError]) -> int:
     """How many of them have enough networks together."""
@@ -288,6 +277,19 @@ def _nearest(widths: Widths, answers: Answers, fit: Fit) -> tuple[FitError, ...]
     return tuple(sorted(best.values(), key=distance)[:NEIGHBOURS])
 
 
+def _accuracy(answers: Answers, fit: Fit, nearest: Sequence[FitError]) -> Range:
+    """Error of the nearest measured shapes, of the output's deviation; sine of the angle for a span."""
+
+    def unit(measured: Answers) -> float:  # noise that stays the same decides the error
+        return measured.noise if measured.steady_noise else 1.0
+
+    kinds = {(error.point.widths, error.point.answers) for error in nearest}
+    known = [point for point in fit.points if (point.widths, point.answers) in kinds and point.out]
+    usual = [float(point.out or 0) / unit(point.answers) for point in known]
+    most = [float(point.most_out or 0) / unit(point.answers) for point in known]
+    return Range(float(np.median(usual)), min(usual), max(most)).times(unit(answers))
+
+
 # ---- the estimate
 
 
@@ -309,7 +311,7 @@ class Estimate:
         arithmetic: seconds of the target's own arithmetic, by what computes it.
         memory: GiB on our side, None where that was not measured.
         transcript: bytes on disk.
-        accuracy: largest error of measured shapes of such a size.
+        accuracy: largest error of the nearest measured shapes.
         recovered: of the measured networks of this kind, how many were, and of how many.
         trust: how far the shape lies from measured ones.
         neighbours: measured shapes nearest to it.
@@ -412,6 +414,7 @@ def estimate(
     except NotMeasured as reason:
         return replace(asked, reason=str(reason))
     rows, speeds = fit.range(widths, answers), measured_speeds() if flops is None else {GIVEN_SPEED: flops}
+    nearest = _nearest(widths, answers, fit)
     operations = OPERATIONS_A_WEIGHT * parameters(widths) * rows.expected
     return replace(
         asked,
@@ -424,10 +427,10 @@ def estimate(
         arithmetic={name: operations / speed for name, speed in speeds.items()},
         memory=_memory(fit, widths),
         transcript=transcript_bytes(rows.expected, answers.in_a_row(widths[-1])),
-        accuracy=fit.accuracy(widths, answers),
+        accuracy=_accuracy(answers, fit, nearest),
         recovered=(sum(point.ok for point in fit.points), sum(point.networks for point in fit.points)),
         trust=_trust(widths, answers, fit),
-        neighbours=_nearest(widths, answers, fit),
+        neighbours=nearest,
     )
 
 

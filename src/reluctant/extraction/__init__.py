@@ -1,10 +1,23 @@
 """Extraction: the exact network from answers."""
 
-from reluctant.extraction.any_depth import AnyDepth
+from reluctant.extraction.any_depth import AnyDepth, Completion, LayerLimits
 from reluctant.extraction.attempts import extract
+from reluctant.extraction.bounded import Bounded
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.method import Candidate, Method, StageFailed
 
-__all__ = ["AnyDepth", "Candidate", "DepthThree", "DepthTwo", "FewDigits", "Method", "StageFailed", "extract"]
+__all__ = [
+    "AnyDepth",
+    "Bounded",
+    "Candidate",
+    "Completion",
+    "DepthThree",
+    "DepthTwo",
+    "FewDigits",
+    "LayerLimits",
+    "Method",
+    "StageFailed",
+    "extract",
+]

@@ -14,18 +14,19 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.errors import BudgetExhausted, TargetError
 from reluctant.interface import Interface
-from reluctant.interface.diagnoses import NOISIEST_READ, RECAST, TOO_COARSE, coarse_behind, digits, what_is_left
+from reluctant.interface.diagnoses import NOISIEST_READ, digits_limit, unreadable_values, what_is_left
 from reluctant.interface.interface import FAR_ENOUGH
 from reluctant.interface.reach import clipped_range
+from reluctant.messages import Diagnosis, Remedy
+from reluctant.messages.catalogue import FLOAT64, SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
 from reluctant.oracles import Counting, Oracle
 from reluctant.results import Outcome
 from reluctant.verification.comparison import NOISE_FACTOR
 
 __all__ = [
-    "IN_A_BOX",
     "IN_STEPS",
-    "WITH_FEW_DIGITS",
     "answered_far_out",
+    "clipped_inputs",
     "enough_inside_bounds",
     "evidence_of_clipping",
     "exact_refusal",
@@ -42,13 +43,8 @@ __all__ = [
 EXACT_TOLERANCE = 1e-6  # of the output's deviation: an exact network must be verifiable to this
 NOTICED_NOISE = 1e-8  # of the output's deviation: from here on the method for few digits has the first attempt
 
-IN_A_BOX = "Far out its answers saturate: extract looks by itself inside a box in which they do not."
-WOULD_REFUSE = "Exact extraction would refuse this target."
-IN_STEPS = f"The answers behind the link change in steps: they are rounded. {TOO_COARSE}"
-WITH_FEW_DIGITS = (
-    "Too few digits for exact extraction: extract takes its method for few digits by itself, which recovers one hidden "
-    "layer as exactly as the answers are."
-)
+IN_STEPS = Diagnosis("link-in-steps", remedies=(TRAIN_WITHOUT_LINK, SPAN_FROM_LABELS))
+WOULD_REFUSE = Diagnosis("would-refuse")
 
 
 def exact_refusal(health: Interface) -> Outcome | None:
@@ -110,43 +106,43 @@ def shows_too_little(outcome: Outcome, health: Interface) -> bool:
     return nothing and not in_few_bits(health)
 
 
-def what_extraction_would_do(health: Interface, oracle: Oracle) -> str:
-    """A sentence where it would not look for exact weights: refuse the target, or do with few digits; else empty."""
+def what_extraction_would_do(health: Interface, oracle: Oracle) -> tuple[Diagnosis, ...]:
+    """Where it would not look for exact weights: that it refuses the target, and why, or does with few digits."""
     refusal = exact_refusal(health)
     if health.behind is not None and health.behind.too_coarse:
-        return WOULD_REFUSE  # why is said of the answers
+        return (WOULD_REFUSE,)  # the interface says why
     noisy = health.behind is not None and not health.deterministic and health.refusal is None
     if saturates(health, oracle) or noisy:  # noise far out leaves some probabilities that are not 0 or 1
         return _inside_a_box(health)
     if refusal is None or health.refusal is not None:
-        return ""
-    if refusal is Outcome.LOW_PRECISION and few_digits_are_enough(health, oracle):
-        return f"{WITH_FEW_DIGITS} {RECAST}" if health.more_digits else WITH_FEW_DIGITS
-    why = too_few_digits(health, tried=False) if refusal is Outcome.LOW_PRECISION else str(refusal)
-    return f"{WOULD_REFUSE} {why}"
+        return ()
+    if refusal is not Outcome.LOW_PRECISION:
+        return (WOULD_REFUSE, refusal.diagnosis)
+    if few_digits_are_enough(health, oracle):
+        return (Diagnosis("with-few-digits", remedies=_more_digits(health)),)
+    return (WOULD_REFUSE, too_few_digits(health, tried=False))
 
 
-def _inside_a_box(health: Interface) -> str:
+def _inside_a_box(health: Interface) -> tuple[Diagnosis, ...]:
     """Of probabilities that saturate far out: what extraction would do nearer to the origin."""
     assert health.behind is not None
     if health.behind.certain:
-        return ""
+        return ()
     if health.noise.absolute > NOISIEST_READ * health.spread:
-        return f"{WOULD_REFUSE} {too_few_digits(health, tried=False)}"
-    return f"{IN_A_BOX} {RECAST}" if health.more_digits else IN_A_BOX
+        return (WOULD_REFUSE, too_few_digits(health, tried=False))
+    return (Diagnosis("inside-a-box", remedies=_more_digits(health)),)
 
 
-def too_few_digits(health: Interface, *, tried: bool) -> str:
-    """Why a target ended with too few digits, whether the method for them was tried or not, and what can be done."""
+def _more_digits(health: Interface) -> tuple[Remedy, ...]:
+    return (FLOAT64,) if health.more_digits else ()
+
+
+def too_few_digits(health: Interface, *, tried: bool) -> Diagnosis:
+    """Why a target ended with too few digits; tried: the method for few digits did not succeed."""
     if health.behind is not None and health.behind.too_coarse:
-        return coarse_behind(health)
-    method = "the method for them, which recovers one hidden layer, did not succeed"
-    failed = method if tried else "for the method for few digits"
-    advice = RECAST if health.more_digits else what_is_left(health)
-    return f"{digits(health)}: too few digits for exact extraction, and {failed}. {advice}"
-
-
-HAPPENED = {Outcome.LOW_PRECISION: "The method for few digits did not succeed."}  # where it was tried
+        return unreadable_values(health)
+    fields = digits_limit(health) | {"tried": tried}
+    return Diagnosis("too-few-digits", fields, _more_digits(health) or what_is_left(health))
 
 
 def evidence_of_clipping(
@@ -168,20 +164,18 @@ def evidence_of_clipping(
         oracle.ledger.last_stage = ended_in
     if box is None:
         return {}
-    low, high = _range_text(box)
-    use = f"Use extract inside: domain=({low}, {high}) (reluctant extract --domain={low},{high})."
-    reason = f"{HAPPENED.get(outcome, outcome.happened)} {seems_clipped(box)} {use}"
-    return {"clipped": (float(box.low), float(box.high)), "reason": reason}
+    reason = clipped_inputs(box, outcome)
+    return {"clipped": (reason.fields["low"], reason.fields["high"]), "reason": reason}
+
+
+def clipped_inputs(box: Domain, outcome: Outcome | None = None) -> Diagnosis:
+    """Inputs that the target seems to clip: inside their bounds there is more to find."""
+    low, high = float(box.low), float(box.high)
+    ended = {} if outcome is None else {"outcome": outcome.slug}
+    inside = Remedy("inside-range", "extract", {"domain": (low, high)})
+    return Diagnosis("clipped-inputs", {"low": low, "high": high, **ended}, (inside,))
 
 
 def seems_clipped(box: Domain) -> str:
     """What a range that inputs seem to be clipped to means."""
-    low, high = _range_text(box)
-    return (
-        f"Inputs seem to be clipped to [{low}, {high}]: farther out nothing changes, and what bends at these bounds is "
-        "no neuron."
-    )
-
-
-def _range_text(box: Domain) -> tuple[str, str]:
-    return f"{float(box.low):.10g}", f"{float(box.high):.10g}"
+    return clipped_inputs(box).happened

@@ -13,6 +13,7 @@ from typing import Self
 import numpy as np
 
 from reluctant.errors import LinkMismatch
+from reluctant.messages.grammar import rounded_to
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import Kind, Oracle
 from reluctant.oracles.links import (
@@ -81,11 +82,6 @@ def on_decimals(values: FloatArray, decimals: int) -> bool:
 def _coarser(number_format: str, values: FloatArray, decimals: int) -> bool:
     """True if the number format leaves fewer digits than so many decimals: few bits are decimals in the end, too."""
     return bool(unit_roundoff(number_format) * np.abs(values).max() > 10.0**-decimals)
-
-
-def rounded_to(decimals: int) -> str:
-    """In words, of answers with so many digits after the point."""
-    return "rounded to whole numbers" if decimals == 0 else f"rounded to {decimals} decimal{'s' * (decimals != 1)}"
 
 
 def rounding_noise(values: FloatArray) -> float:

@@ -5,20 +5,19 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
 from reluctant._notebook import html_table
-from reluctant.interface import diagnoses as words
 from reluctant.interface.classification import Shape, Told
-from reluctant.interface.digits import Behind, rounded_to
+from reluctant.interface.diagnoses import FAR_ENOUGH, findings, hidden_structure, refusal_diagnosis
+from reluctant.interface.digits import Behind
 from reluctant.interface.probe import NoiseReading
 from reluctant.interface.whole_numbers import Whole
+from reluctant.messages import Diagnosis
 from reluctant.numerics import Noise
 from reluctant.oracles.base import Kind
 from reluctant.oracles.links import noun_behind
 from reluctant.results import Outcome
 
-__all__ = ["Interface"]
+__all__ = ["FAR_ENOUGH", "Interface"]
 
 REFUSALS = {
     Shape.CONSTANT: Outcome.CONSTANT,
@@ -98,9 +97,9 @@ class Interface:
         return REFUSALS.get(self.shape)
 
     @property
-    def reason(self) -> str:
-        """Why an exact method cannot work on this target, and what can be done; empty if it can."""
-        return words.why_refused(self)
+    def diagnosis(self) -> Diagnosis | None:
+        """Why an exact method cannot work on this target, and what to try; None if it can."""
+        return refusal_diagnosis(self)
 
     @property
     def more_digits(self) -> bool:
@@ -109,21 +108,18 @@ class Interface:
         number_format = self.number_format if self.behind is None else self.behind.number_format
         return self.recast and self.deterministic and not rounded and number_format != "float64"
 
-    def why(self, outcome: Outcome) -> str:
-        """What this says of a run that ended so; empty if it was not for what the interface gives."""
+    def why(self, outcome: Outcome) -> Diagnosis | None:
+        """What this says of a run that ended so; None if the interface was not the reason."""
         if outcome is Outcome.TOO_NOISY and self.refusal is None:  # too noisy for one method, and not for others
-            return words.too_noisy(self)
-        return self.reason if outcome is self.refusal else ""
+            return hidden_structure(self)
+        return self.diagnosis if outcome is self.refusal else None
 
-    def sentences(self) -> list[str]:
-        """The findings in words, most important first."""
-        hidden = self.curves_hidden or self.refusal is Outcome.TOO_NOISY
-        return [
-            self.reason if hidden else f"Looks {self.shape} at small scale. {self.reason}".rstrip(),
-            "Deterministic." if self.deterministic else f"Not deterministic: fresh noise of {self.fresh_noise:.1e}.",
-            *([] if self.answers is Kind.LABELS else self._sizes()),
-            *self._warnings(),
-        ]
+    def findings(self) -> list[Diagnosis]:
+        """All that was measured, most important first."""
+        return findings(self)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.findings()))
 
     @property
     def curves_hidden(self) -> bool:
@@ -161,52 +157,6 @@ class Interface:
         """The same, or curved inside a domain, where nothing is known of how they end."""
         return self.squashed or (self.shape is Shape.SMOOTH and self.largest_scale is None)
 
-    def _sizes(self) -> list[str]:
-        """Digits and noise, which labels do not have."""
-        if not np.isfinite(self.spread):
-            return []
-        said = (
-            f"Noise floor {self.noise.absolute:.1e} absolute, {self.noise.relative:.1e} relative; "
-            f"the answers spread by {self.spread:.2g}."
-        )
-        if self.behind is None:
-            rounded = "not rounded" if self.decimals is None else rounded_to(self.decimals)
-            return [f"Answers fit {self.number_format}, {rounded}.", said]
-        return [f"Values were read from {self.behind.noun} {self.behind.told}.", said]
-
-    def _warnings(self) -> list[str]:
-        found = []
-        if self.answers is not Kind.VALUES:
-            found.append(f"The answers look like {words.likeness(self)}.")
-        found += [words.beside_values(self.class_columns)] if self.class_columns else []
-        if self.whole is Whole.SCORES:
-            found.append(words.IN_ORDER)
-        if self.nonfinite:
-            why = self._why_nonfinite()
-            found.append(f"{self.nonfinite} of {self.queries} rows were answered with NaN or inf{why}.")
-        if self.largest_scale is not None and self.largest_scale < FAR_ENOUGH:
-            none = "are not answered" if self.behind is None else "have no values to read"
-            found.append(f"Inputs beyond scale {self.largest_scale:g} {none}.")
-        steps = self.in_steps or self.answers is Kind.LABELS  # which stay the same on most rays
-        if self.constant_beyond is not None and not steps:
-            found.append(f"Answers no longer change beyond scale {self.constant_beyond:g}: {self._why_constant()}.")
-        if self.like_sigmoids and self.may_be_sigmoids and self.refusal is None:
-            found.append(words.ends_at_0_and_1(self))
-        return found
-
-    def _why_nonfinite(self) -> str:
-        if self.behind is None:
-            return ""
-        told = "an answer" if self.behind.link == "tanh" else "a probability"
-        return f": {told} there is exactly {self.behind.ends()}, or not told"
-
-    def _why_constant(self) -> str:
-        if self.are_of_a_link and self.saturated:
-            return "they saturate"
-        unclear = (self.shape is Shape.SMOOTH or self.may_be_sigmoids) and not self.are_of_a_link
-        clipped = "inputs or answers are clipped (give the range of inputs: --domain LOW,HIGH)"
-        return f"they saturate, or {clipped}" if unclear else f"it may be that {clipped}"
-
     def _repr_html_(self) -> str:
         facts = {
             "answers": self.answers,
@@ -222,17 +172,13 @@ class Interface:
         return html_table(type(self).__name__, facts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        data = asdict(self)
-        refusal = self.refusal.slug if self.refusal else None
-        kept = {name: value for name, value in data.items() if name not in OF_WORDS_ALONE}
-        return kept | {"shape": str(self.shape), "answers": str(self.answers), "refusal": refusal}
-
-
-# What `to_dict` leaves out, for it shows in words and refusals.
-OF_WORDS_ALONE = (
-    "behind", "unit", "sigmoids", "like_sigmoids", "curved_odds", "saturated", "recast", "told", "percent", "tanh",
-    "whole", "in_steps", "class_columns", "others_far",
-)  # fmt: skip
-
-FAR_ENOUGH = 1e4  # exact methods look for creases out to here
+        """Plain data for JSON: every field, the outcome of a refusal, and its diagnosis."""
+        refusal, diagnosis = self.refusal, self.diagnosis
+        return asdict(self) | {
+            "shape": str(self.shape),
+            "answers": str(self.answers),
+            "whole": None if self.whole is None else str(self.whole),
+            "told": None if self.told is None else self.told._asdict(),
+            "refusal": None if refusal is None else refusal.slug,
+            "diagnosis": None if diagnosis is None else diagnosis.to_dict(),
+        }

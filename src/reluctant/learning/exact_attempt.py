@@ -19,10 +19,11 @@ from reluctant.extraction.method import StageFailed
 from reluctant.extraction.prospects import answered_far_out, exact_refusal, too_few_digits
 from reluctant.geometry import DistanceNoise
 from reluctant.interface import Interface
-from reluctant.interface.diagnoses import coarse_behind
+from reluctant.interface.diagnoses import unreadable_values
 from reluctant.interface.digits import narrowest_format
 from reluctant.interface.probe import measure_noise
 from reluctant.learning.models import oriented_network
+from reluctant.messages import Diagnosis, Remedy
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
 from reluctant.oracles import Counting
@@ -42,10 +43,7 @@ __all__ = [
     "working_noise",
 ]
 
-SATURATED_REASON = (
-    "Where learn looks, far out at the latest, answers saturate and no values can be read from them. Use "
-    "extract, which looks by itself inside a box in which they do not (reluctant extract --link)."
-)
+SATURATED = Diagnosis("saturates-in-space", remedies=(Remedy("use-extract", "extract"),))
 FLAT_OUTCOMES = {Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.TOO_NOISY}  # as a bump looks from outside
 
 
@@ -57,20 +55,20 @@ def refusal_of(health: Interface) -> Outcome | None:
     return Outcome.OUT_OF_REACH if exact_refusal(health) is Outcome.OUT_OF_REACH else None
 
 
-def unread_behind_link(health: Interface) -> tuple[Outcome, str] | None:
+def unread_behind_link(health: Interface) -> tuple[Outcome, Diagnosis] | None:
     """Why values that a link reads cannot be learned in all of space, or None."""
     if health.behind is not None and health.behind.too_coarse:
-        return Outcome.LOW_PRECISION, coarse_behind(health)
+        return Outcome.LOW_PRECISION, unreadable_values(health)
     certain = health.refusal is Outcome.NON_FINITE and health.behind is not None and not health.behind.certain
     if not certain and (health.behind is None or health.refusal is not None or answered_far_out(health)):
         return None
     return unreadable(health)
 
 
-def unreadable(health: Interface) -> tuple[Outcome, str]:
+def unreadable(health: Interface) -> tuple[Outcome, Diagnosis]:
     """Of values that a link cannot read everywhere: for noise, or because probabilities saturate."""
     if health.deterministic:
-        return Outcome.OUT_OF_REACH, SATURATED_REASON
+        return Outcome.OUT_OF_REACH, SATURATED
     return Outcome.LOW_PRECISION, too_few_digits(health, tried=False)
 
 

@@ -39,6 +39,7 @@ from reluctant.learning.exact_attempt import (
 from reluctant.learning.line_search import improve_by_lines
 from reluctant.learning.models import Model, closely_checked, fitted_model, model_of, oriented_model
 from reluctant.learning.theory import TheoremCost, asked_by_theorem
+from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, Rng, as_generator
 from reluctant.oracles import Counting, Rows
@@ -171,8 +172,8 @@ class Learner:
             model, drawn = self.by_lines(model, drawn, noise)
         return self.outcome(model, drawn, health, noise)
 
-    def refused(self, why: tuple[Outcome, str]) -> Outcome:
-        """The outcome; its reason is told."""
+    def refused(self, why: tuple[Outcome, Diagnosis]) -> Outcome:
+        """The outcome, with its reason in the evidence."""
         outcome, self.evidence["reason"] = why
         return outcome
 
@@ -375,8 +376,7 @@ def _learn(opened: Counting, eps: float, rng: Rng, narrowest: float) -> Result:
     if not opened.facts.domain.is_space:
         raise InvalidInput.about(
             "domain", got=opened.facts.domain.describe(), expected="all of space, where Gaussian inputs are",
-            fix="Inside a domain use extract (reluctant extract TARGET --domain LOW,HIGH); leave the domain out if the "
-            "target answers everywhere.",
+            fix="Inside a domain use extract. Leave the domain out if the target answers everywhere.",
         )  # fmt: skip
     run = Run[Model | None].begin(opened, "learn", rng, None)
     points = points_to_see(narrowest)

@@ -44,14 +44,14 @@ class Diagnosis:
 
     def text(self, write: Callable[[Remedy], str] | None = None) -> str:
         """What happened, then a sentence for each remedy, which `write` writes down (by default as a Python call)."""
-        from reluctant.messages.catalogue import render
+        from reluctant.messages.grammar import render
 
         return render(self, write or as_python)
 
     @property
     def happened(self) -> str:
         """What happened, without anything to try."""
-        from reluctant.messages.catalogue import happened
+        from reluctant.messages.grammar import happened
 
         return happened(self)
 

@@ -167,7 +167,7 @@ class Linked(Wrapper):
         if self.link == "sigmoid" and _is_softmax(p):
             raise LinkMismatch(
                 f"link: got {p.shape[1]} probabilities that sum to one, expected independent ones for link='sigmoid'. "
-                "Use link='softmax' (--link softmax)."
+                "Use link='softmax'."
             )
 
     def _other(self, p: FloatArray) -> str:
@@ -175,13 +175,13 @@ class Linked(Wrapper):
         if self.link == "tanh":
             return ADVICE_FOR_NOISE.format("answers") if np.all(np.abs(p) < 1 + NOISY_SLACK) else ADVICE_FOR_VALUES
         if self.link != "log-softmax" and in_percent(p, several=self.link == "softmax"):
-            return "If they are percentages, say so: percent=True (--percent) divides them by 100."
+            return "If they are percentages, say so: percent=True divides them by 100."
         if self.link in ("softmax", "top-k") and np.all((p >= 0) & (p <= 1)):
-            return "Use link='sigmoid' (--link sigmoid) if each output is a probability of its own."
+            return "Use link='sigmoid' if each output is a probability of its own."
         if self.link != "log-softmax" and np.all((p > -NOISY_SLACK) & (p < 1 + NOISY_SLACK)):
             return ADVICE_FOR_NOISE.format("probabilities")
         if self.link == "sigmoid" and np.all(np.abs(p) <= 1):
-            return f"Use link='tanh' (--link tanh) if each output is that of a tanh. {ADVICE_FOR_VALUES}"
+            return f"Use link='tanh' if each output is that of a tanh. {ADVICE_FOR_VALUES}"
         return ADVICE_FOR_VALUES
 
 

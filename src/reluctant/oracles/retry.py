@@ -17,6 +17,7 @@ from math import ceil, floor, inf, log10
 import numpy as np
 
 from reluctant.errors import TargetBusy, TargetError, TargetRefused, TargetUnavailable
+from reluctant.messages import Diagnosis, Remedy
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Oracle, Wrapper
 
@@ -185,27 +186,24 @@ class AnsweredSizes:
         known = "nothing was answered yet" if self.example is None else f"answered so far: up to {self.largest:.3g}"
         return f"{_row_phrase(len(rows))} with numbers up to {largest_size(rows):.3g} in size ({known})"
 
-    def _named(self) -> tuple[str, str]:
-        """Bounds that were answered, in few digits; by name alone where there is nothing between them."""
+    @property
+    def diagnosis(self) -> Diagnosis | None:
+        """The range to give where size tells failures from answers, in few digits; None where it does not."""
+        if not self.tell_apart:
+            return None
         low, high = _rounded_inwards(self.low, ceil), _rounded_inwards(self.high, floor)
-        return (f"{low:g}", f"{high:g}") if low < high else ("LOW", "HIGH")
+        inside = Remedy("answered-range", "open", {"domain": (low, high) if low < high else None})
+        fewer = [Remedy("fewer-rows", "open", {"batch": self.most_rows})] if self.failed_rows > self.most_rows else []
+        return Diagnosis("answered-range", {"failed": self.failed, "largest": self.largest}, (inside, *fewer))
 
     def advice(self) -> str:
-        """The range to give where size tells failures from answers; empty where it does not."""
-        if not self.tell_apart:
-            return ""
-        low, high = self._named()
-        more = f" They had more rows too: at most {self.most_rows} were answered at once (batch=, --batch)."
-        return (
-            f"All that failed have larger numbers (from {self.failed:.3g} in size) than all that was answered (up to "
-            f"{self.largest:.3g}). If it takes no larger ones, give a range that was answered: domain=({low}, {high}) "
-            f"(--domain={low},{high}).{more if self.failed_rows > self.most_rows else ''}"
-        )
+        """The same as text; empty where there is nothing to say."""
+        return "" if self.diagnosis is None else str(self.diagnosis)
 
 
 def _rounded_inwards(bound: float, rounded: Callable[[float], int]) -> float:
     unit = 10.0 ** (floor(log10(abs(bound))) - BOUND_DIGITS + 1) if bound else 1.0
-    return rounded(bound / unit) * unit
+    return float(f"{rounded(bound / unit) * unit:g}")
 
 
 def _row_phrase(rows: int) -> str:

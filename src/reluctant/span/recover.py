@@ -22,12 +22,13 @@ from reluctant.errors import InvalidInput, NonFiniteAnswer
 from reluctant.interface.digits import digits_noise
 from reluctant.interface.reach import FARTHEST, smaller, unsaturated_box
 from reluctant.messages import Diagnosis
+from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Rows
 from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.links import raw_answers
 from reluctant.oracles.open import Target, opened_target
-from reluctant.results import Ended, Outcome
+from reluctant.results import Ended, Outcome, split_reason
 from reluctant.run import Run
 from reluctant.span.first_look import Inputs
 from reluctant.span.labels import from_labels
@@ -126,12 +127,6 @@ def _least_change(here: FloatArray, again: FloatArray) -> float:
     clear_noise = 8.0  # times that of an answer
     fresh = float(np.abs(again - here).max())
     return max(clear_noise * max(fresh, digits_noise(here)), clear_change * float(here.std(axis=0).max()))
-
-
-BEYOND_THE_BOX = (
-    "Directions were looked for in {}, where answers can be read. There are more: at {:.0%} of typical inputs a "
-    "step along the others changes the answer. From labels (labels=True, span --labels) they can be found everywhere."
-)
 
 
 def recover_span(
@@ -255,10 +250,10 @@ class _Recovery:
         share = seen_from_typical_inputs(self.oracle, span.subspace, box, rng) if span.ok else None
         if not share:
             return replace(span, rows=self.run.spent())
-        reason = BEYOND_THE_BOX.format(box.describe(), share)
-        evidence = {**span.evidence, "seen at typical inputs": share, "reason": reason}
+        reason = Diagnosis("span-beyond-box", {"box": box.describe(), "share": share}, (SPAN_FROM_LABELS,))
+        evidence = {**span.evidence, "seen at typical inputs": share}
         rows = self.run.spent()
-        return replace(span, outcome=Outcome.SPAN_PARTIAL, rows=rows, evidence=evidence, angle=np.nan)
+        return replace(span, outcome=Outcome.SPAN_PARTIAL, rows=rows, evidence=evidence, angle=np.nan, reason=reason)
 
     def labels(self, rng: np.random.Generator, threshold: float | None) -> Span:
         ended = from_labels(self.oracle, self.inputs, rng, self.run.keep, threshold=threshold, reach=self.reach)
@@ -279,7 +274,19 @@ class _Recovery:
             margin, angle = 0.0, 0.0
         if outcome is Outcome.FULL_RANK:
             angle = 0.0
+        left, reason = split_reason(outcome, evidence)
+        reason = _of_labels(outcome, evidence) if reason is None else reason
         return Span(
-            outcome, Subspace(basis), spent, margin, angle, self.run.stage, evidence,
-            followed=self.reach * typical, domain=self.inputs.domain,
+            outcome, Subspace(basis), spent, margin, angle, self.run.stage, left,
+            followed=self.reach * typical, domain=self.inputs.domain, reason=reason,
         )  # fmt: skip
+
+
+def _of_labels(outcome: Outcome, evidence: Mapping[str, Any]) -> Diagnosis | None:
+    """Why no boundary between labels could be followed; None where that was not asked."""
+    changed = evidence.get("changed labels")
+    if outcome is not Outcome.TOO_NOISY or changed is None:
+        return None
+    if changed:
+        return Diagnosis("labels-changed", {"changed": changed}, (TRAIN,))
+    return Diagnosis("labels-flicker", remedies=(TRAIN,))

@@ -7,8 +7,7 @@ import pytest
 from sweeps import sweep
 
 import reluctant as rl
-from reluctant.extraction.any_depth import AnyDepth
-from reluctant.extraction.any_depth.layer import LayerLimits
+from reluctant.extraction import AnyDepth, LayerLimits
 from reluctant.testing import largest_true_error, planted
 
 # widths, most queries per parameter

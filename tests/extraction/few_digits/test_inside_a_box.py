@@ -113,8 +113,8 @@ def test_float32_next_to_1_is_a_number_format_and_no_rounding(bias: float, seed:
     write_onnx(near_one.before_link("sigmoid"), tmp_path / "near_one.onnx", "float32")
     result = rl.extract(rl.open_oracle(tmp_path / "near_one.onnx", link="sigmoid"), rng=seed)
     assert result.outcome is rl.Outcome.LOW_PRECISION
-    assert "are in float32" in result.evidence["reason"]
-    assert "precision='float64'" in result.evidence["reason"]
+    assert result.diagnosis.fields["number_format"] == "float32"
+    assert [remedy.options for remedy in result.diagnosis.remedies] == [{"precision": "float64"}]
     assert rl.extract(rl.open_oracle(tmp_path / "near_one.onnx", link="sigmoid", precision="float64"), rng=seed).ok
 
 
@@ -169,4 +169,5 @@ def test_what_is_not_told_ends_soon_and_says_what_is_left(names: tuple[str, ...]
         assert not result.ok
         assert result.network is None
         assert result.queries < 400
-    assert "labels=True" in str(rl.extract(rl.open_oracle(defended, link=link), rng=seed).outcome)
+    advised = rl.extract(rl.open_oracle(defended, link=link), rng=seed).diagnosis.remedies
+    assert {"labels": True} in [remedy.options for remedy in advised]

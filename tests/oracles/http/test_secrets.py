@@ -40,7 +40,7 @@ def test_the_credential_opens_the_door() -> None:
 
 
 def test_without_it_the_error_says_what_to_do() -> None:
-    with serve() as server, pytest.raises(TargetRefused, match=r"401.*auth_env= \(--auth-env\)"):
+    with serve() as server, pytest.raises(TargetRefused, match=r"401.*auth_env="):
         rl.open_oracle(server.url)
 
 
@@ -141,7 +141,7 @@ def certificate(tmp_path: Path) -> tuple[str, str]:
 
 
 def test_a_certificate_that_cannot_be_verified_is_refused(certificate: tuple[str, str]) -> None:
-    with serve(certificate=certificate) as server, pytest.raises(InvalidInput, match=r"certificate .*ca= \(--ca\)"):
+    with serve(certificate=certificate) as server, pytest.raises(InvalidInput, match=r"certificate .*ca="):
         rl.open_oracle(server.url, auth_env="MODEL_TOKEN")
 
 

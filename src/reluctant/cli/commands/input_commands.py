@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 import reluctant as rl
-from reluctant.cli.advice import advise, advise_next, answered_range, ending, spent
+from reluctant.cli.advice import advise, advise_next, answered_range, as_command, ending, spent
 from reluctant.cli.files import check_out, check_record_path, partial_name, print_result, read_array, writing
 from reluctant.cli.options import TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.run_record import Record
@@ -34,9 +34,9 @@ def health(target: TargetArgument, options: TargetOptions) -> int:
         found = rl.check_health(oracle, rng=options.seed)
         record = Record.of(oracle, "health", options.seed, found.refusal is None, health=found)
         extraction = what_extraction_would_do(found, oracle)
-    lines = [*found.sentences(), *([extraction] if extraction else []), *answered_range(record)]
-    print_result(record, options.json, [*lines, f"{record.queries} queries."])
-    advise_next(" ".join(lines), found.refusal, record, target, options)
+    lines = [each.text(as_command) for each in (*found.findings(), *extraction)]
+    print_result(record, options.json, [*lines, *answered_range(record), f"{record.queries} queries."])
+    advise_next(found.diagnosis, record, target, options)
     return 0 if record.ok else 1
 
 

@@ -1,5 +1,7 @@
 """Any depth, any width: creases of the next layer are followed across those of the known layers."""
 
+from reluctant.extraction.any_depth.completion import Completion
+from reluctant.extraction.any_depth.layer import LayerLimits
 from reluctant.extraction.any_depth.method import AnyDepth
 
-__all__ = ["AnyDepth"]
+__all__ = ["AnyDepth", "Completion", "LayerLimits"]

@@ -77,33 +77,31 @@ class _Covered:
     all_explained: bool = False
 
 
-ROOMY_POOL = 2000  # random points from which those far from every crease are taken
-ROOMY_SHARE = 0.2  # share of them that is looked at
-POINTS_SHARE = 1.25  # points for every neuron, where there is one output
-LEAST_SHARE = 0.5  # where there are many: each neuron is on at half of the points
-ROOM_STEP = 0.5  # of the room, in the steepest coordinate
-GRADIENT_RANK = 1e-3  # relative; what the gradients hardly say stays as it is
-
-
 def refine_first_weights(
     oracle: Counting, network: ReLUNetwork, noise: DistanceNoise, rng: np.random.Generator
 ) -> ReLUNetwork:
     """Weights of the first layer from gradients. Cost: about 1.25 (d + 2) rows a neuron, less with several outputs."""
-    points = rng.standard_normal((ROOMY_POOL, network.dim))
+    roomy_pool = 2000  # random points from which those far from every crease are taken
+    roomy_share = 0.2  # share of them that is looked at
+    points_share = 1.25  # points for every neuron, where there is one output
+    least_share = 0.5  # where there are many: each neuron is on at half of the points
+    room_step = 0.5  # of the room, in the steepest coordinate
+    gradient_rank = 1e-3  # relative; what the gradients hardly say stays as it is
+    points = rng.standard_normal((roomy_pool, network.dim))
     room = _room_of_coordinates(network, points)
-    roomy = np.argsort(-room)[: int(ROOMY_SHARE * ROOMY_POOL)]
+    roomy = np.argsort(-room)[: int(roomy_share * roomy_pool)]
     points, room = points[roomy], room[roomy]
     combinations = _by_first_layer(network, points)  # (n, m, h)
     h = network.widths[1]
-    chosen = _spanning(combinations, int(h * max(POINTS_SHARE / network.outputs, LEAST_SHARE)) + 1)
+    chosen = _spanning(combinations, int(h * max(points_share / network.outputs, least_share)) + 1)
     with oracle.stage("first weights", expected=len(chosen) * (network.dim + 2)):
-        found = gradients(oracle.query, points[chosen], None, ROOM_STEP * room[chosen], noise, rng)
+        found = gradients(oracle.query, points[chosen], None, room_step * room[chosen], noise, rng)
     if not found.good.any():
         return network
     left = combinations[chosen][found.good].reshape(-1, h)
     first = network.weights[0]
     rest = found.slope[found.good].reshape(len(left), -1) - left @ first
-    change = np.linalg.lstsq(left, rest, rcond=GRADIENT_RANK)[0]
+    change = np.linalg.lstsq(left, rest, rcond=gradient_rank)[0]
     return ReLUNetwork([first + change, *network.weights[1:]], network.biases)
 
 

@@ -32,11 +32,6 @@ from reluctant.oracles import Counting
 
 __all__ = ["DepthTwo", "directions_worth"]
 
-FEW_DIRECTIONS, MORE_DIRECTIONS, MOST_DIRECTIONS = 3, 5, 10
-MANY_INPUTS = 500  # from here on a direction costs less than 0.2 % of the main pass
-MOST_INPUTS = 2000  # from here on ten directions cost less than 0.5 % of it
-WIDE_LAYER = 500  # from here on there is little room between creases, and more directions have more of it
-
 
 @dataclass(frozen=True)
 class DepthTwo(Method):
@@ -170,9 +165,13 @@ class _ByBasePoints:
 
 def directions_worth(dim: int, outputs: int, neurons: int) -> int:
     """How many dimensions of the subspace are worth their rows, besides the line."""
-    worth_ten = outputs > 1 or neurons >= WIDE_LAYER or dim >= MOST_INPUTS
-    generous = MOST_DIRECTIONS if worth_ten else MORE_DIRECTIONS
-    return generous if dim >= MANY_INPUTS else FEW_DIRECTIONS
+    few_directions, more_directions, most_directions = 3, 5, 10
+    many_inputs = 500  # from here on a direction costs less than 0.2 % of the main pass
+    most_inputs = 2000  # from here on ten directions cost less than 0.5 % of it
+    wide_layer = 500  # from here on there is little room between creases, and more directions have more of it
+    worth_ten = outputs > 1 or neurons >= wide_layer or dim >= most_inputs
+    generous = most_directions if worth_ten else more_directions
+    return generous if dim >= many_inputs else few_directions
 
 
 def _check_random_inputs(network: ReLUNetwork, memory: Memory, largest: float) -> None:

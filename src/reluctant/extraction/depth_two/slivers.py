@@ -21,13 +21,7 @@ from reluctant.oracles import Counting
 
 __all__ = ["check_digits", "close_pairs", "refine_slivers"]
 
-SHARE, EXTRA = 1.25, 10  # answers for each unknown, and more
 CLEAR = 8.0  # deviations of a crease's place that a point keeps from it
-SHORTER = 8.0
-MOST_ROUNDS = 8
-AMPLIFIED = 8.0  # noise of a fit to few more answers than unknowns, over theirs
-UNEXPLAINED = 1e-2  # of the depth of the sliver: less is the error of the other neurons
-UNSEEN = 1e-10  # of the answers' deviation: a sliver that shallow may be anything
 
 
 def refine_slivers(
@@ -102,24 +96,30 @@ def _refined(
     rng: np.random.Generator,
 ) -> tuple[ReLUNetwork, float]:
     """Fit the first neuron's crease at points spread wider and wider."""
+    share, extra = 1.25, 10  # answers for each unknown, and more
+    shorter = 8.0
+    most_rounds = 8
+    amplified = 8.0  # noise of a fit to few more answers than unknowns, over theirs
+    unexplained = 1e-2  # of the depth of the sliver: less is the error of the other neurons
+    unseen = 1e-10  # of the answers' deviation: a sliver that shallow may be anything
     error, most = sliver.error, float(np.sqrt(network.dim))
-    count = int(SHARE * (network.dim + 1)) + EXTRA
+    count = int(share * (network.dim + 1)) + extra
     reach = _reach(network, sliver, error, most)
-    for _ in range(MOST_ROUNDS):
+    for _ in range(most_rounds):
         rows, half = _points_between(network, sliver, reach, error, count, rng)
         if len(rows) < count:
-            reach /= SHORTER
+            reach /= shorter
             continue
         answers = ask(rows)
         moved = _moved(network, sliver, *_fit(network, sliver, rows, half, answers, reach))
         left, depth = np.abs(answers - moved(rows)).max(), np.median(np.abs(half)) * sliver.length(network)
         sd = float(noise.at(np.linalg.norm(rows, axis=1)).max())
         if left > max(
-            UNEXPLAINED * depth, DOUBLE.in_line * sd, UNSEEN * answers.std()
+            unexplained * depth, DOUBLE.in_line * sd, unseen * answers.std()
         ):  # a point fell out of the sliver
-            reach /= SHORTER
+            reach /= shorter
             continue
-        network, error = moved, AMPLIFIED * max(left, sd) / reach
+        network, error = moved, amplified * max(left, sd) / reach
         if reach >= most:
             return network, error
         reach = _reach(network, sliver, error, most)

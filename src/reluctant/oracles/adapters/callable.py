@@ -62,8 +62,8 @@ def call_target(function: Callable[[Any], object], argument: Any) -> object:
     except Exception as error:
         raise TargetUnavailable(
             f"target: raised {type(error).__name__}: {error}. "
-            f"Check that it accepts {_shaped(argument)} (dim=, --dim). If it answers only in some range, open it with "
-            "domain= (--domain LOW,HIGH); if it takes only so many rows at once, with batch= (--batch); if it fails "
+            f"Check that it accepts {_shaped(argument)} (dim=). If it answers only in some range, open it with "
+            "domain=(low, high); if it takes only so many rows at once, with batch=N; if it fails "
             "now and then, with retries=3."
         ) from error
 

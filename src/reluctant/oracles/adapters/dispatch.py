@@ -140,7 +140,7 @@ def _refuse_recast(options: OpenOptions, what: str) -> None:
 def _adapt_callable(target: Any, options: OpenOptions) -> Oracle:
     if options.shape is None:
         raise InvalidInput.about(
-            "dim", got="None", expected="the number of inputs of the callable", fix="Give it: dim=N (--dim N)."
+            "dim", got="None", expected="the number of inputs of the callable", fix="Give it: dim=N."
         )
     _refuse_recast(options, "a callable")
     return CallableOracle(target, prod(options.shape), kind=options.kind)
@@ -163,7 +163,7 @@ def load_code_file(path: Path, trust_code: bool) -> Any:
     if not trust_code:
         raise UnsafeFile.about(
             "target", got=f"'{path}'", expected="a file that cannot run code (.onnx, .npz)",
-            fix="If you made it yourself, pass trust_code=True (--trust-code); better, export it to ONNX.",
+            fix="If you made it yourself, pass trust_code=True; better, export it to ONNX.",
         )  # fmt: skip
     try:
         return _load_trusted(path)

@@ -177,7 +177,7 @@ def _shape_of_first_layer(torch: Any, module: Any) -> tuple[int, ...]:
         return (int(layers[0].in_features),)
     raise InvalidInput.about(
         "dim", got="None", expected="the input size, since the module does not begin with a linear layer",
-        fix="Give it: dim=N (--dim N), or shape=(1, 28, 28) for images of that shape.",
+        fix="Give it: dim=N, or shape=(1, 28, 28) for images of that shape.",
     )  # fmt: skip
 
 

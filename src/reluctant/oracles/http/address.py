@@ -33,7 +33,7 @@ def open_served(
         raise UnknownTarget.about(
             "target", got=f"'{shown_url(url)}'", expected="http(s)://host:port/v2/models/NAME",
             fix="For a service of another kind say what to send and where the answers are: "
-            """request='{"instances": "$rows"}', reply='predictions' (--request, --reply).""",
+            """request='{"instances": "$rows"}', reply='predictions'.""",
         )  # fmt: skip
     if not plain and (urlsplit(url).query or urlsplit(url).fragment):
         raise InvalidInput.about("target", got=f"'{shown_url(url)}' with more after it", expected="one without")
@@ -79,5 +79,5 @@ def _check_address(url: str) -> None:
     if parts.username or parts.password:
         raise InvalidInput.about(
             "target", got="an address with credentials in it", expected="one without",
-            fix="Put them into an environment variable and name it: auth_env= (--auth-env).",
+            fix="Put them into an environment variable and name it: auth_env='NAME'.",
         )  # fmt: skip

@@ -161,7 +161,7 @@ def _input_tensor(described: TensorSpec | None, datatype: str | None, shape: tup
             "dim",
             got="None",
             expected="the number of inputs, since the server does not say",
-            fix="Give it: dim=N (--dim N).",
+            fix="Give it: dim=N.",
         )
     return check_datatype(tensor)
 
@@ -255,7 +255,7 @@ def check_output(tensor: TensorSpec | None, others: tuple[TensorSpec, ...]) -> T
     if tensor is None or tensor.datatype not in TEXT_DATATYPES:
         return tensor
     numbers = [other.name for other in others if other.datatype in DATATYPES]
-    named = f"Name one that holds numbers, {' or '.join(numbers)}: tensor= (--tensor)." if numbers else NUMBER_NAMES
+    named = f"Name one that holds numbers, {' or '.join(numbers)}: tensor='NAME'." if numbers else NUMBER_NAMES
     raise UnsupportedModel.about(
         "target", got=f"output '{tensor.name}' of type {tensor.datatype}", expected="numbers", fix=named
     )
@@ -299,7 +299,7 @@ def _undescribed_model(server: Server, reply: Reply, name: str) -> UnknownTarget
         "target", got=f"model '{name}', for which {said_by(reply, f'GET {server.shown}')}",
         expected="the name of a model that the server has",
         fix=f"{CHECK_NAME} The server does not say which it has. If it is right, give the number of inputs: "
-        "dim=N (--dim N).",
+        "dim=N.",
     )  # fmt: skip
     return server.scrubbed(error)
 
@@ -388,9 +388,7 @@ def decode(reply: Reply, wanted: str | None) -> tuple[dict[str, Any], dict[str, 
             return head, tensor, _tensor_numbers(tensor, tail[start : start + size] if size else None)
         start += size
     names = ", ".join(repr(tensor.get("name")) for tensor in outputs)
-    raise InvalidAnswer(
-        f"target: got outputs {names or 'none'}, expected {wanted or 'one'!r}. Give tensor= (--tensor)."
-    )
+    raise InvalidAnswer(f"target: got outputs {names or 'none'}, expected {wanted or 'one'!r}. Give tensor='NAME'.")
 
 
 def _tensor_numbers(tensor: dict[str, Any], data: memoryview | None) -> FloatArray:
@@ -398,7 +396,7 @@ def _tensor_numbers(tensor: dict[str, Any], data: memoryview | None) -> FloatArr
     if datatype not in DATATYPES:
         raise InvalidAnswer(
             f"target: got answers of type {datatype} in output '{tensor.get('name')}', expected numbers. If it has an "
-            f"output of numbers name it: tensor= (--tensor). {NUMBER_NAMES}"
+            f"output of numbers name it: tensor='NAME'. {NUMBER_NAMES}"
         )
     try:
         if data is None:

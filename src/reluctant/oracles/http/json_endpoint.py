@@ -33,9 +33,7 @@ class JsonEndpointOracle(Oracle):
         self, server: Server, options: Serving, shape: tuple[int, ...] | None, kind: Kind = Kind.VALUES
     ) -> None:
         if shape is None:
-            raise InvalidInput.about(
-                "dim", got="None", expected="the number of inputs", fix="Give it: dim=N (--dim N)."
-            )
+            raise InvalidInput.about("dim", got="None", expected="the number of inputs", fix="Give it: dim=N.")
         self._server, self._shape = server, shape
         self._template = RequestTemplate.of(options.request or "")
         self._path = ReplyPath.of(options.reply or "")

@@ -191,7 +191,7 @@ def _unreachable(where: str, problem: str) -> TargetBusy:
 def _untrusted(where: str, problem: str) -> InvalidInput:
     return InvalidInput.about(
         "target", got=f"a certificate of {where} that cannot be verified ({problem})", expected="one that can",
-        fix="For a private authority give its certificate: ca= (--ca).",
+        fix="For a private authority give its certificate: ca='FILE'.",
     )  # fmt: skip
 
 
@@ -250,7 +250,7 @@ def failure_of(reply: Reply, where: str, rows: int, auth_env: str | None) -> Tar
         fix = (
             f"Check the credential in {auth_env}, and auth_header."
             if auth_env
-            else "Name the environment variable that holds the credential: auth_env= (--auth-env)."
+            else "Name the environment variable that holds the credential: auth_env='NAME'."
         )
         return TargetRefused(f"target: {said}, expected to be let in. {fix}")
     if reply.status in TOO_MUCH_STATUSES and rows > 1:
@@ -267,7 +267,7 @@ def _refused(reply: Reply, said: str, rows: int) -> TargetRefused:
     """The same request would be refused again; whether it is these rows that are not taken, or any."""
     if reply.status == NOT_FOUND or not rows:
         return TargetRefused(f"target: {said}, expected an answer. Check the address, and the name of the model in it.")
-    ranges = ", and the range of inputs that it takes (domain=, --domain)" if reply.status in TOO_MUCH_STATUSES else ""
+    ranges = ", and the range of inputs that it takes (domain=)" if reply.status in TOO_MUCH_STATUSES else ""
     return TargetRefused(
         f"target: {said}, expected an answer. Check the address, dim, datatype and encoding{ranges}.",
         these_rows=reply.status in TOO_MUCH_STATUSES,

@@ -62,14 +62,14 @@ def check_mnist(folder: str | Path) -> None:
     missing = [name for name, _ in MNIST_FILES if not (Path(folder) / name).is_file()]
     if missing:
         expected = f"a folder with {', '.join(name for name, _ in MNIST_FILES)}"
-        raise InvalidInput.about("--mnist", got=f"'{folder}' without {', '.join(missing)}", expected=expected)
+        raise InvalidInput.about("mnist", got=f"'{folder}' without {', '.join(missing)}", expected=expected)
 
 
 def load_mnist(folder: str | Path) -> Images:
     """The four files of MNIST, 28 × 28, from a folder."""
     train_x, train_y, test_x, test_y = (_read_idx(Path(folder) / name, magic) for name, magic in MNIST_FILES)
     if (len(train_x), len(test_x)) != (len(train_y), len(test_y)):
-        raise InvalidInput.about("--mnist", got=f"'{folder}'", expected="as many labels as images")
+        raise InvalidInput.about("mnist", got=f"'{folder}'", expected="as many labels as images")
     return Images("MNIST", train_x / MNIST_MAX, train_y, test_x / MNIST_MAX, test_y)
 
 
@@ -81,12 +81,12 @@ def _read_idx(path: Path, magic: int) -> np.ndarray:
         found, count = struct.unpack(">II", data[:8])
     except (OSError, struct.error, EOFError, zlib.error) as error:
         expected = "a folder with MNIST's four .gz files"
-        raise InvalidInput.about("--mnist", got=f"'{path}' ({error})", expected=expected) from error
+        raise InvalidInput.about("mnist", got=f"'{path}' ({error})", expected=expected) from error
     if found != magic:
-        raise InvalidInput.about("--mnist", got=f"'{path}', which is something else", expected="an IDX file of MNIST")
+        raise InvalidInput.about("mnist", got=f"'{path}', which is something else", expected="an IDX file of MNIST")
     values = np.frombuffer(data, np.uint8, offset=min(8 if magic == LABELS_MAGIC else 16, len(data)))
     if not count or len(values) % count or len(values) < count:
-        raise InvalidInput.about("--mnist", got=f"'{path}' with {len(values)} bytes", expected=f"{count} entries")
+        raise InvalidInput.about("mnist", got=f"'{path}' with {len(values)} bytes", expected=f"{count} entries")
     return values.astype(int) if magic == LABELS_MAGIC else values.reshape(count, -1)
 
 

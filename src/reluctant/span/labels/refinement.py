@@ -26,12 +26,6 @@ LOCATED = 1e-2
 OFFSET, ASIDE, SILENT = 0.02, 2.0, 0.9  # a direction is silent if such a step leaves so many points within that
 MOVE = 1e-6  # inside the span, of a typical coordinate: what a long step may amount to there
 LONGEST = 30.0  # step, in typical coordinates
-FIRST_ERROR = 0.03  # of the span, before anything is known
-STALLED, MOST_STALLS = 0.5, 2  # a correction that leaves more of the one before; so many in a row end it
-CLOSE = 1.5  # times what cannot be corrected: no stage is worth its rows
-CAUTION = 8.0  # a stage may gain so much less than its bits
-MOST_STAGES = 10
-LARGEST = 10.0  # correction, as a tangent: more means that a direction is missing or is none
 
 
 @dataclass(frozen=True)
@@ -167,21 +161,27 @@ def _aligned(frame: NormalFrame) -> NormalFrame:
 
 def refine_from_labels(field: LabelField, frame: NormalFrame) -> RefinedSpan:
     """Stages until nothing is gained."""
+    first_error = 0.03  # of the span, before anything is known
+    stalled, most_stalls = 0.5, 2  # a correction that leaves more of the one before; so many in a row end it
+    close = 1.5  # times what cannot be corrected: no stage is worth its rows
+    caution = 8.0  # a stage may gain so much less than its bits
+    most_stages = 10
+    largest = 10.0  # correction, as a tangent: more means that a direction is missing or is none
     corrections: list[float] = []
-    error, stalls = FIRST_ERROR, 0
+    error, stalls = first_error, 0
     move = max(MOVE, float(np.sqrt(field.resolution * np.sqrt(field.dim) / field.scale))) * field.scale
     bits = float(np.log2(field.scale / move))
     floor = frame.condition * _floor(field)
-    while len(corrections) < MOST_STAGES and stalls < MOST_STALLS:
+    while len(corrections) < most_stages and stalls < most_stalls:
         step = float(np.clip(move / error, move, LONGEST * field.scale))
         stage = _stage(field, frame, step, bits, error)
-        if stage is None or stage[1] > LARGEST:
+        if stage is None or stage[1] > largest:
             return RefinedSpan(frame.basis, tuple(corrections), np.inf, frame.condition, good=False)
         frame, correction = stage
-        stalls = stalls + 1 if corrections and correction > STALLED * corrections[-1] else 0
+        stalls = stalls + 1 if corrections and correction > stalled * corrections[-1] else 0
         corrections.append(correction)
-        error = max(frame.condition * (CAUTION * correction * 2.0**-bits + field.resolution / step), floor)
-        if min(correction, error) <= CLOSE * floor:
+        error = max(frame.condition * (caution * correction * 2.0**-bits + field.resolution / step), floor)
+        if min(correction, error) <= close * floor:
             break
     return RefinedSpan(frame.basis, tuple(corrections), max(error, floor), frame.condition, len(corrections) > 1)
 
