@@ -55,7 +55,7 @@ def _findings(record: AuditRecord) -> Iterator[str]:
     elif level in (Level.EXACT, Level.APPROXIMATE):
         yield from _copy(record)
     elif level is Level.SPAN:
-        yield from [*_directions(record), _no_copy(record), *_part(record), *_trained(record)]
+        yield from [_directions(record), _no_copy(record), *_part(record), *_trained(record)]
     else:
         part = _part(record)
         open_ = f"The audit could not settle what {'else ' if part else ''}can be copied."
@@ -67,19 +67,21 @@ def _no_copy(record: AuditRecord) -> str:
 
 
 def _copy(record: AuditRecord) -> Iterator[str]:
+    """That there is a copy; then its shape, cost and error."""
     found = record.recovered
+    if found is not None and found.method is CopyMethod.TRAINING:
+        yield "Anyone who can query this interface can train a close copy of the network on its answers."
+    else:
+        whole = "the whole network" if record.verdict.level is Level.EXACT else "the network closely"
+        yield f"Anyone who can query this interface can copy {whole}."
     if found is None:
         return
     extra = ["a direct linear part"] * found.linear_part + [f"a {found.link}"] * (found.link != "identity")
     shape = shape_name(found.widths) + (f" with {listed(extra)}" if extra else "")
+    made = f"{shape}, {count(found.parameters)} parameters, and took {several(found.queries, 'query')}"
     if found.method is CopyMethod.TRAINING:
-        yield "Anyone who can query this interface can train a close copy of the network on its answers."
-        made = f"The copy is a network of its own, {shape}, trained on {count(found.queries)} answers"
-    else:
-        whole = "the whole network" if record.verdict.level is Level.EXACT else "the network closely"
-        yield f"Anyone who can query this interface can copy {whole}."
-        made = f"The copy is {shape}, {count(found.parameters)} parameters, and took {several(found.queries, 'query')}"
-    yield f"{made}. It {error_phrase(found.error)}."
+        made = f"a network of its own, {shape}, trained on {count(found.queries)} answers"
+    yield f"The copy is {made}. It {error_phrase(found.error)}."
 
 
 def _part(record: AuditRecord) -> list[str]:
@@ -103,15 +105,15 @@ def _trained(record: AuditRecord) -> list[str]:
     return [f"A network trained on {count(run.queries)} answers {error_phrase(held_out_error(run.held_out))}.{cut}"]
 
 
-def _directions(record: AuditRecord) -> list[str]:
+def _directions(record: AuditRecord) -> str:
     span = record.span
     if span is None:
-        return []
+        return "Anyone who can query this interface can find the directions of the input that the network looks at."
     seen = "its labels depend on" if span.from_labels else "the network looks at"
-    return [
+    return (
         f"Anyone who can query this interface can find the {count(span.rank)} of {count(span.inputs)} directions of "
         f"the input that {seen}, in {several(span.queries, 'query')}."
-    ]
+    )
 
 
 def _reasons(record: AuditRecord) -> Iterator[str]:
