@@ -16,9 +16,10 @@ import numpy as np
 
 import reluctant as rl
 from reluctant.audit import audit
-from reluctant.audit.leak import NO_METHOD
+from reluctant.audit.record import AuditRecord, DefenseRow
 from reluctant.bundled import digits_inputs, digits_model
 from reluctant.oracles.open import RunPrecision
+from reluctant.report import verdict_sentence
 
 PRECISIONS: tuple[RunPrecision, ...] = ("float64", "as-served")
 
@@ -33,48 +34,51 @@ def main() -> None:
             one(path, precision)
 
 
-def one(path: Path, precision: RunPrecision, **settings: Any) -> dict[str, Any]:
+def one(path: Path, precision: RunPrecision, **settings: Any) -> AuditRecord:
     start = time.process_time()
     with rl.open_oracle(path, precision=precision) as oracle:
         found = audit(oracle, file=path, precision=precision, **settings)
-    record, took = found.to_dict(), time.process_time() - start
+    record, took = found.record, time.process_time() - start
     if "AUDIT_RECORDS" in os.environ:
         found.write(Path(os.environ["AUDIT_RECORDS"]) / f"{path.stem}-{precision}.json")
-    verdict, truth = record["verdict"], record["truth"]
-    print(f"{path.stem} {precision}: {verdict['level']}, {', '.join(verdict['leaks']) or 'no leak'}")
-    print(f"  {record['queries']['total']} queries, {took:.0f} CPU s. {verdict['sentence']}")
-    methods = ("span", "extraction", "learning", "training")
-    ended = [(name, record[name]["outcome"], record[name]["queries"]) for name in methods if record[name]]
-    print("  " + "; ".join(f"{name} {outcome} {queries}" for name, outcome, queries in ended))
-    if record["part"]:
-        print(f"  part: {record['part']['confirmed']} of {record['part']['neurons']} neurons confirmed")
-    if truth:
-        error = "" if truth["largest error"] is None else f", error {truth['largest error']:.1e}"
-        print(f"  truth: {truth['neurons found']} of {truth['neurons']} neurons ({truth['neurons of']}){error}")
-    if record["defenses"]:
-        print(f"  {record['defenses']['sentence']}", flush=True)
+    verdict, truth = record.verdict, record.truth
+    print(f"{path.stem} {precision}: {verdict.level}, {', '.join(verdict.leaks) or 'no leak'}")
+    print(f"  {record.queries.total} queries, {took:.0f} CPU s. {verdict_sentence(record)}")
+    runs = {
+        "span": record.span,
+        "extraction": record.extraction,
+        "learning": record.learning,
+        "training": record.training,
+    }
+    print("  " + "; ".join(f"{name} {run.outcome} {run.queries}" for name, run in runs.items() if run is not None))
+    if record.part is not None:
+        print(f"  part: {record.part.confirmed} of {record.part.neurons} neurons confirmed")
+    if truth is not None:
+        error = "" if truth.largest_error is None else f", error {truth.largest_error:.1e}"
+        which = "all hidden neurons" if truth.all_layers else "first hidden layer"
+        print(f"  truth: {truth.neurons_found} of {truth.neurons} neurons ({which}){error}")
     return record
 
 
-def sweep_table(record: dict[str, Any]) -> None:
+def sweep_table(record: AuditRecord) -> None:
+    assert record.defenses is not None
     print("| defense | users: error | labels kept | span | copy | its error | queries | trained copy | its labels |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for row in record["defenses"]["rows"]:
-        honest, span, copy = row["honest"], row["span"], row["rebuilt"] or {}
-        seen = "" if not span else f"{span['rank']} ({span['queries']})" if span["ok"] else span["outcome"]
-        users = f"{number(honest['error rms']) or 'other answers'} | {honest['labels kept']:.0%}"
-        cost = f"{number(copy.get('error'))} | {copy.get('queries', '')}"
-        trained = row["trained"]
-        student = f"{number(trained['error'])} | {trained['labels kept']:.0%}" if trained else " | "
-        print(f"| `{row['defense']}` | {users} | {seen} | {how(row['stopped'], copy)} | {cost} | {student} |")
+    for row in record.defenses.rows:
+        honest, span, copy, trained = row.honest, row.span, row.rebuilt, row.trained
+        seen = "" if span is None else f"{span.rank} ({span.queries})" if span.ok else span.outcome
+        users = f"{number(honest.rms_error) or 'other answers'} | {honest.labels_kept:.0%}"
+        cost = " | " if copy is None else f"{number(copy.error)} | {copy.queries}"
+        student = " | " if trained is None else f"{number(trained.error)} | {trained.labels_kept:.0%}"
+        print(f"| `{row.defense}` | {users} | {seen} | {how(row)} | {cost} | {student} |")
 
 
-def how(stopped: bool | None, copy: dict[str, Any]) -> str:
+def how(row: DefenseRow) -> str:
     """How the attempts to rebuild ended."""
-    if not copy:
-        return f"stopped: {NO_METHOD}" if stopped else "not tried"
-    ended = f"{copy['method']} {copy['outcome']}"
-    return ended if stopped is False else f"{'stopped' if stopped else 'not decided'}: {ended}"
+    if row.rebuilt is None:
+        return "stopped: no exact method takes labels" if row.stopped else "not tried"
+    ended = f"{row.rebuilt.method} {row.rebuilt.outcome}"
+    return ended if row.stopped is False else f"{'stopped' if row.stopped else 'not decided'}: {ended}"
 
 
 def number(value: float | None) -> str:

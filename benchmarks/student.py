@@ -12,7 +12,7 @@ import time
 import numpy as np
 
 import reluctant as rl
-from reluctant.audit import Leak, leak
+from reluctant.audit import DefenseResult, try_defense
 from reluctant.bundled import digits_inputs, digits_model
 from reluctant.learning.student.student_error import HeldOutError
 
@@ -30,12 +30,13 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|")
     for names in DEFENSES:
         start = time.process_time()
-        found = leak(copy, names, inputs=images, methods=["train"])
-        row, took = found.to_dict()["trained"], time.process_time() - start
-        seen, below = f"{number(row['error'])} | {row['labels kept']:.1%}", "< " * is_bound(found)
-        held = f"{below}{number(row['held out error'])} | {row['held out labels']:.1%}"
+        found = try_defense(copy, names, inputs=images, methods=["train"])
+        row, took = found.facts(None).trained, time.process_time() - start
+        assert row is not None
+        seen, below = f"{number(row.error)} | {row.labels_kept:.1%}", "< " * is_bound(found)
+        held = f"{below}{number(row.held_out_error)} | {row.held_out_labels:.1%}"
         called = ", ".join(names) or "none"
-        print(f"| `{called}` | {seen} | {held} | {row['queries']:,} | {took:.1f} |", flush=True)
+        print(f"| `{called}` | {seen} | {held} | {row.queries:,} | {took:.1f} |", flush=True)
     print(
         "\n| queries | float16: error, random | top probability: same label | labels: same label |\n|---|---|---|---|"
     )
@@ -45,7 +46,7 @@ def main() -> None:
         print(f"| {rows:,} | {error} | {told[1].agreement:.1%} | {told[2].agreement:.1%} |", flush=True)
 
 
-def is_bound(found: Leak) -> bool:
+def is_bound(found: DefenseResult) -> bool:
     """True if the student's own error is known to be smaller, and not how large it is."""
     return found.trained is not None and bool(found.trained.result.evidence["accuracy"].is_bound)
 

@@ -22,8 +22,8 @@ import numpy as np
 
 import reluctant as rl
 from benchmarks.sweeping import Sweeping
-from reluctant.audit import leak
-from reluctant.audit.leak import Leak, Rebuilt
+from reluctant.audit import DefenseResult, try_defense
+from reluctant.audit.defense_result import Rebuilt
 from reluctant.bundled import digits_model
 from reluctant.learning.learner import EPS
 from reluctant.numerics import FloatArray
@@ -110,7 +110,7 @@ def main() -> None:
 
 def one(cell: tuple[Target, tuple[str, ...], int]) -> tuple[Cell, Cell | None, Cell | None]:
     target, defense, seed = cell
-    found = leak(
+    found = try_defense(
         rl.open_oracle(target.network), defense, inputs=target.inputs, budget=BUDGET, seconds=METHODS * SECONDS,
         every=True, rng=seed,
     )  # fmt: skip
@@ -126,7 +126,7 @@ def of_span(span: Span, target: Target) -> Cell:
     return Cell(span.outcome.slug, span.ok, angle, span.queries, wrong)
 
 
-def of_copy(copy: Rebuilt | None, found: Leak) -> Cell | None:
+def of_copy(copy: Rebuilt | None, found: DefenseResult) -> Cell | None:
     if copy is None:
         return None
     own = np.nan_to_num(found.honest.rms_error)

@@ -23,10 +23,10 @@ import reluctant as rl
 from benchmarks.interfaces import INTERFACES, Interface
 from benchmarks.sweeping import Sweeping
 from reluctant.adversarial import Flip
-from reluctant.audit import audit
-from reluctant.audit.closeness import CLOSE
-from reluctant.audit.known import Known
-from reluctant.audit.verdict import LEAKS, Verdict
+from reluctant.audit import LEAKS, audit
+from reluctant.audit.copies import CLOSE
+from reluctant.audit.findings import Findings
+from reluctant.audit.record import VerdictFacts
 from reluctant.numerics import FloatArray
 from reluctant.oracles import NetworkOracle
 from reluctant.oracles.links import PERCENT
@@ -90,14 +90,14 @@ def one_run(run: Run) -> tuple[dict[str, str], list[str]]:
     return states(found.verdict), faults
 
 
-def states(verdict: Verdict) -> dict[str, str]:
+def states(verdict: VerdictFacts) -> dict[str, str]:
     """Of each leak."""
     return {
         leak: "found" if leak in verdict.leaks else "open" if leak in verdict.unsettled else "absent" for leak in LEAKS
     }
 
 
-def of_copy(known: Known, true: rl.ReLUNetwork, interface: Interface) -> list[str]:
+def of_copy(known: Findings, true: rl.ReLUNetwork, interface: Interface) -> list[str]:
     """Whether the copy answers as the target does, but for the digits that it does not give."""
     run = known.copy
     if run is None:
@@ -117,7 +117,7 @@ def of_copy(known: Known, true: rl.ReLUNetwork, interface: Interface) -> list[st
     return [f"a copy that is {run.outcome.slug} and off by {error:.1e}"] if error > limit else []
 
 
-def as_shown(copied: FloatArray, answers: FloatArray, known: Known) -> FloatArray | None:
+def as_shown(copied: FloatArray, answers: FloatArray, known: Findings) -> FloatArray | None:
     """The copy's answers in the form of the target's: probabilities of which some are told, or in percent."""
     if copied.shape != answers.shape:
         return None
@@ -134,7 +134,7 @@ def of_labels(copied: FloatArray, answers: FloatArray, labels: FloatArray) -> li
     return [f"a copy of labels of which {share:.1%} are others"] if share > OF_LABELS else []
 
 
-def of_span(known: Known, true: rl.ReLUNetwork) -> list[str]:
+def of_span(known: Findings, true: rl.ReLUNetwork) -> list[str]:
     """Whether the directions are those that the first layer looks at."""
     span = known.span
     if span is None or not span.ok:

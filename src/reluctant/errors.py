@@ -80,12 +80,15 @@ class InvalidInput(ReluctantError, ValueError):
     """An argument is wrong; nothing was sent to the target."""
 
     slug = "invalid-input"
+    argument: str = ""
 
     @classmethod
     def about(cls, argument: str, *, got: object, expected: str, fix: str = "") -> Self:
         """Build the message from its four parts: argument, got, expected, what to do."""
         advice = f" {fix}" if fix else ""
-        return cls(f"{argument}: got {got}, expected {expected}.{advice}")
+        error = cls(f"{argument}: got {got}, expected {expected}.{advice}")
+        error.argument = argument
+        return error
 
 
 class InvalidRows(InvalidInput):

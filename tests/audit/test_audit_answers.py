@@ -6,15 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from audit_kit import step
+from audit_kit import fields, limits, reason, reasons, step
 from scipy.special import erf, expit, softmax
 
 from reluctant import check_health, open_oracle
-from reluctant.audit import audit, training
-from reluctant.audit.assumed import AMONG_NAN, IN_PERCENT
-from reluctant.audit.defending import _behind
-from reluctant.audit.known import Given, Known
-from reluctant.audit.looking import span_from_labels
+from reluctant.audit import audit
+from reluctant.audit.findings import Findings, Settings
+from reluctant.audit.record import TopClasses
+from reluctant.audit.steps import network_steps
+from reluctant.audit.steps.defense_step import _behind
+from reluctant.audit.steps.span_step import span_from_labels
 from reluctant.defenses import defend
 from reluctant.domains import Domain
 from reluctant.interface import Shape
@@ -42,10 +43,10 @@ def largest(x, k=1, network=NETWORK, untold=0.0):
 
 
 READABLE = {
-    "2 of 3": (lambda x: largest(x, 2), [6, 8, 3]),
-    "1 of 2": (lambda x: largest(x, 1, TWO), [6, 8, 2]),
-    "2 of 3, the other NaN": (lambda x: largest(x, 2, untold=np.nan), [6, 8, 3]),
-    "2 of 3 in percent": (lambda x: 100 * largest(x, 2), [6, 8, 3]),
+    "2 of 3": (lambda x: largest(x, 2), (6, 8, 3)),
+    "1 of 2": (lambda x: largest(x, 1, TWO), (6, 8, 2)),
+    "2 of 3, the other NaN": (lambda x: largest(x, 2, untold=np.nan), (6, 8, 3)),
+    "2 of 3 in percent": (lambda x: 100 * largest(x, 2), (6, 8, 3)),
 }
 
 
@@ -53,48 +54,47 @@ READABLE = {
 def test_all_but_one_probability_give_the_whole_network(record, name):
     target, widths = READABLE[name]
     found = record(target, 6, steps=EXACT)
-    assert (found["target"]["link"], found["target"]["link found"]) == ("top-k", True)
-    assert found["verdict"]["level"] == "exact"
-    assert (found["recovered"]["widths"], found["recovered"]["link"]) == (widths, "softmax")
+    assert (found.target.link, found.target.link_found) == ("top-k", True)
+    assert found.verdict.level == "exact"
+    assert (found.recovered.widths, found.recovered.link) == (widths, "softmax")
 
 
 def test_a_model_behind_the_defense_is_read_as_well(record):
     """It says itself that it answers probabilities, and not how many."""
     found = record(defend(open_oracle(classes, dim=6), "top=2"), steps=EXACT)
-    assert (found["target"]["link"], found["verdict"]["level"]) == ("top-k", "exact")
+    assert (found.target.link, found.verdict.level) == ("top-k", "exact")
 
 
 def test_the_largest_probability_alone_trains_a_copy(record, monkeypatch):
-    monkeypatch.setattr(training, "STEPS", 1500)  # enough for so small a network
+    monkeypatch.setattr(network_steps, "STEPS", 1500)  # enough for so small a network
     found = record(lambda x: largest(x, network=SMALL), 2, steps=["health", "extraction", "training"], budget=30_000)
-    assert found["training"]["evidence"]["link"] == "softmax"
-    assert found["training"]["evidence"]["accuracy"]["error"] < 1e-4
-    assert found["verdict"]["leaks"] == ["approximable"]
-    assert step(found, "extraction")["state"] == "skipped"
-    assert found["target"]["look like"].startswith("the largest probability of 3 classes")
+    assert found.training.link == "softmax"
+    assert found.training.held_out.error < 1e-4
+    assert list(found.verdict.leaks) == ["approximable"]
+    assert step(found, "extraction").state == "skipped"
+    assert found.interface.top_classes == TopClasses(1, 3)
 
 
 def test_nan_for_what_is_not_told_is_taken_as_0():
     with open_oracle(lambda x: largest(x, untold=np.nan), dim=6) as oracle:
         found = audit(oracle, steps=["health"])
     assert found.known.served.refusal is Outcome.NOT_PIECEWISE_LINEAR
-    assert "Probabilities that are not told are NaN; they were taken as 0." in found.to_dict()["limits"]
+    assert "among-nan" in limits(found.record)
 
 
 def test_percentages_among_nan_are_told_as_both():
     with open_oracle(lambda x: 100 * largest(x, 2, untold=np.nan), dim=6) as oracle:
-        limits = audit(oracle, steps=["health"]).to_dict()["limits"]
-    assert [limit for limit in limits if "percent" in limit or "NaN" in limit] == [IN_PERCENT, AMONG_NAN]
+        assert {"in-percent", "among-nan"} <= set(limits(audit(oracle, steps=["health"]).record))
 
 
 # ---- percentages
 
 
 PERCENT = {
-    "softmax": (lambda x: 100 * classes(x), "softmax", [6, 8, 3]),
-    "softmax in float32": (lambda x: (100 * classes(x)).astype(np.float32), "softmax", [6, 8, 3]),
-    "sigmoid": (lambda x: 100 * expit(ONE(x)), "sigmoid", [6, 8, 1]),
-    "sigmoids": (lambda x: 100 * expit(NETWORK(x)), "sigmoid", [6, 8, 3]),
+    "softmax": (lambda x: 100 * classes(x), "softmax", (6, 8, 3)),
+    "softmax in float32": (lambda x: (100 * classes(x)).astype(np.float32), "softmax", (6, 8, 3)),
+    "sigmoid": (lambda x: 100 * expit(ONE(x)), "sigmoid", (6, 8, 1)),
+    "sigmoids": (lambda x: 100 * expit(NETWORK(x)), "sigmoid", (6, 8, 3)),
 }
 
 
@@ -103,27 +103,27 @@ PERCENT = {
 def test_percentages_are_read_as_fractions(record, name, given):
     target, link, widths = PERCENT[name]
     found = record(target, 6, steps=EXACT, **({"link": link} if given else {}))
-    assert (found["target"]["link"], found["target"]["link found"]) == (link, not given)
-    assert (found["verdict"]["level"], found["recovered"]["widths"]) == ("exact", widths)
-    assert "in percent" in found["target"]["look like"]
-    assert sum("They were divided by 100" in said for said in found["limits"]) == 1
-    assert found["served"]["spread"] < 1
-    assert found["served"]["number_format"] == ("float32" if "float32" in name else "float64")
+    assert (found.target.link, found.target.link_found) == (link, not given)
+    assert (found.verdict.level, found.recovered.widths) == ("exact", widths)
+    assert found.target.percent
+    assert "in-percent" in limits(found)
+    assert found.served.spread < 1
+    assert found.served.number_format == ("float32" if "float32" in name else "float64")
 
 
 def test_a_target_that_is_opened_with_percent_is_looked_at_as_such(valid):
     with open_oracle(lambda x: 100 * classes(x), dim=6, percent=True) as oracle:
-        found = valid(audit(oracle, steps=EXACT).to_dict())
-    assert found["verdict"]["level"] == "exact"
-    assert not any("divided by 100" in said for said in found["limits"])
+        found = valid(audit(oracle, steps=EXACT).record)
+    assert found.verdict.level == "exact"
+    assert "in-percent" not in limits(found)
 
 
 def test_a_network_is_trained_on_rounded_percentages_as_probabilities(record, monkeypatch):
-    monkeypatch.setattr(training, "STEPS", 300)
+    monkeypatch.setattr(network_steps, "STEPS", 300)
     steps = ["health", "extraction", "training"]
     found = record(lambda x: np.round(100 * classes(x, SMALL), 1), 2, steps=steps, budget=30_000)
-    assert "rounded to 3 decimals" in step(found, "extraction")["why"]
-    assert found["training"]["evidence"]["link"] == "softmax"
+    assert fields(found, "extraction")["decimals"] == 3
+    assert found.training.link == "softmax"
 
 
 def test_percentages_in_a_range_are_asked_where_none_is_certain(record):
@@ -131,35 +131,35 @@ def test_percentages_in_a_range_are_asked_where_none_is_certain(record):
         p = softmax(60 * NETWORK(x), axis=1)
         return np.where(np.abs(x).max(axis=1, keepdims=True) <= 300, p, np.nan)
 
-    fractions = record(confident, 6, steps=["health"])["target"]
+    fractions = record(confident, 6, steps=["health"]).target
     found = record(lambda x: 100 * confident(x), 6, steps=EXACT)
-    assert found["target"]["link"] == "softmax"
-    assert found["target"]["answers only in"] == fractions["answers only in"]
-    assert found["verdict"]["level"] == "exact"
+    assert found.target.link == "softmax"
+    assert found.target.reach == fractions.reach
+    assert found.verdict.level == "exact"
 
 
 def test_a_file_that_answers_percentages_is_defended_as_fractions(tmp_path):
     NETWORK.save(tmp_path / "model.npz")
-    given = Given(np.zeros((1, 6)), file=tmp_path / "model.npz")
+    given = Settings(np.zeros((1, 6)), file=tmp_path / "model.npz")
     x = np.ones((1, 6))
-    for known in (Known(replace(given, percent=True)), Known(given, written=ProbabilityFormat(percent=True))):
+    for known in (Findings(replace(given, percent=True)), Findings(given, written=ProbabilityFormat(percent=True))):
         np.testing.assert_allclose(_behind(known, (), Domain()).query(x), NETWORK(x) / 100)
 
 
 def test_a_link_that_is_given_tells_percentages_from_values(record):
     found = record(lambda x: np.round(100 * expit(ONE(x)), 1), 6, steps=["health"], link="sigmoid")
-    assert step(found, "health")["state"] == "done"
-    assert any("divided by 100" in said for said in found["limits"])
+    assert step(found, "health").state == "done"
+    assert "in-percent" in limits(found)
 
 
 def test_what_may_be_percentages_is_not_divided_and_not_settled(record):
     target = lambda x: np.clip(np.round(50 + 10 * ONE(x), 1), 0, 100)  # noqa: E731
     found = record(target, 6, steps=["health", "extraction"], budget=3000)
-    assert not any("divided by 100" in said for said in found["limits"])
-    assert found["health"]["spread"] > 1
-    assert "extractable" in found["verdict"]["unsettled"]
-    assert "--percent --link sigmoid" in found["verdict"]["sentence"]
-    assert found["target"]["look like"] == "values between 0 and 100, which may be probabilities in percent"
+    assert "in-percent" not in limits(found)
+    assert found.interface.spread > 1
+    assert "extractable" in found.verdict.unsettled
+    assert reason(found.verdict, "unread-link")["try"] == [("read-link", {"link": "sigmoid", "percent": True})]
+    assert found.target.may_be_percent
 
 
 # ---- curves that nothing here explains
@@ -176,23 +176,23 @@ UNEXPLAINED = {
 @pytest.mark.parametrize("name", UNEXPLAINED)
 def test_curves_that_nobody_looked_behind_are_not_settled(record, name):
     found = record(UNEXPLAINED[name], 6, steps=["health", "extraction", "learning"])
-    assert {"extractable", "approximable"} <= set(found["verdict"]["unsettled"])
-    assert found["verdict"]["level"] == "unknown"
-    assert "as if something stood after the values" in found["verdict"]["sentence"]
-    assert "of a sigmoid" not in found["verdict"]["sentence"]
+    assert {"extractable", "approximable"} <= set(found.verdict.unsettled)
+    assert found.verdict.level == "unknown"
+    assert "squashed-far-out" in reasons(found.verdict)
+    assert "unread-link" not in reasons(found.verdict)
 
 
 def test_a_span_that_is_not_found_in_such_curves_is_not_settled():
     target = open_oracle(lambda x: erf(NETWORK(x)), dim=6)
     health, span = check_health(target), recover_span(target)
     assert span.outcome is Outcome.NOT_PIECEWISE_LINEAR
-    assert not Known(Given(np.zeros((1, 6))), served=health, health=health, span=span).settled("span")
+    assert not Findings(Settings(np.zeros((1, 6))), served=health, health=health, span=span).settled("span")
 
 
 def test_curves_that_do_not_end_are_no_probabilities(record):
     """Nothing squashes them: they are those of the network itself, and there are no creases to find."""
     found = record(lambda x: np.logaddexp(0, NETWORK(x)), 6, steps=["health", "extraction"])
-    assert "extractable" not in found["verdict"]["unsettled"]
+    assert "extractable" not in found.verdict.unsettled
 
 
 # ---- branches of the first look
@@ -221,5 +221,5 @@ def test_probabilities_that_a_link_cannot_read_give_the_span_from_labels(link, e
     served = check_health(open_oracle(classes, dim=6))
     unread = replace(served, nonfinite=1, shape=Shape.UNCLEAR)
     assert unread.refusal is Outcome.NON_FINITE
-    known = Known(Given(np.zeros((1, 6))), link=link, served=served, health=unread)
+    known = Findings(Settings(np.zeros((1, 6))), link=link, served=served, health=unread)
     assert span_from_labels(known, 3) is expected

@@ -6,11 +6,13 @@ import time
 from types import FunctionType
 
 import pytest
-from audit_kit import QUICK, Rows, step
+from audit_kit import QUICK, Rows, reasons, step
 
 from reluctant import open_oracle
-from reluctant.audit import STEPS, audit, driver, rebuilding
-from reluctant.audit.shares import FIRST, LOOKS, SHARES, reserve, share
+from reluctant.audit import STEPS, audit, auditor
+from reluctant.audit.budget import FIRST, LOOKS, SHARES, reserve, share
+from reluctant.audit.record import Stop
+from reluctant.audit.steps import network_steps
 from reluctant.errors import InvalidInput
 from reluctant.testing import planted
 
@@ -22,23 +24,23 @@ def test_no_more_is_asked_than_the_budget(budget, record):
     target = Rows(NETWORK)
     found = record(target, 12, budget=budget)
     assert target.seen <= budget + 1  # one row to open a callable
-    assert found["ok"]
-    assert found["budget"] == budget
-    assert sum(each["queries"] for each in found["steps"]) == target.seen - 1
-    assert all(each["queries"] <= each["allowed"] for each in found["steps"] if each["allowed"] is not None)
+    assert found.ok
+    assert found.budget == budget
+    assert sum(each.queries for each in found.steps) == target.seen - 1
+    assert all(each.queries <= each.allowed for each in found.steps if each.allowed is not None)
 
 
 def test_a_budget_that_is_too_small_leaves_it_unsettled(record):
     found = record(NETWORK, budget=200)
-    assert found["verdict"]["level"] == "unknown"
-    assert "budget" in found["verdict"]["sentence"]
+    assert found.verdict.level == "unknown"
+    assert "rows-ran-out" in reasons(found.verdict)
 
 
 def test_the_looks_at_the_end_keep_their_rows(record):
     """A span that needs all there is must not take what flips and pictures are kept."""
     found = record(planted((40, 40, 1)), budget=6000)
-    assert step(found, "flip")["state"] == "done"
-    assert found["pictures"]["line"] is not None
+    assert step(found, "flip").state == "done"
+    assert found.pictures.line is not None
 
 
 def test_shares():
@@ -55,14 +57,16 @@ def test_a_result_is_not_lost_on_its_way(monkeypatch):
     """The time ends after the method has returned, before its result is handed over."""
 
     def slowly_handed_over(oracle, known, seed):
-        found = rebuilding.extract_network(oracle, known, seed)
+        found = network_steps.extract_network(oracle, known, seed)
         end = time.process_time() + 2.2
         while time.process_time() < end:
             pass
         return found
 
-    handing = FunctionType(slowly_handed_over.__code__, vars(rebuilding) | {"time": time, "rebuilding": rebuilding})
-    monkeypatch.setattr(driver, "STEPS", {**STEPS, "extraction": handing})
+    handing = FunctionType(
+        slowly_handed_over.__code__, vars(network_steps) | {"time": time, "network_steps": network_steps}
+    )
+    monkeypatch.setattr(auditor, "STEPS", {**STEPS, "extraction": handing})
     with open_oracle(NETWORK) as oracle:
         found = audit(oracle, steps=["health", "extraction"], seconds=5)
     assert found.known.extraction is not None
@@ -82,12 +86,12 @@ def test_an_extraction_that_did_not_end_is_no_absence(why, record, monkeypatch):
         raise RuntimeError("broken")
 
     if why == "raises":
-        monkeypatch.setattr(driver, "STEPS", {**STEPS, "extraction": broken})
+        monkeypatch.setattr(auditor, "STEPS", {**STEPS, "extraction": broken})
     left = [name for name in ("health", "span", "extraction") if why != "left out" or name != "extraction"]
-    found = record(planted((4, 6, 1)), steps=left, seconds=1e-9 if why == "no time" else 60.0)["verdict"]
-    assert (found["level"], found["leaks"]) == ("unknown", [])
+    found = record(planted((4, 6, 1)), steps=left, seconds=1e-9 if why == "no time" else 60.0).verdict
+    assert (found.level, found.leaks) == ("unknown", ())
     span = ["span"] if why == "no time" else []
-    assert found["unsettled"] == ["extractable", "approximable", *span, "flippable"]
+    assert list(found.unsettled) == ["extractable", "approximable", *span, "flippable"]
 
 
 def test_ctrl_c_leaves_a_record(valid):
@@ -101,14 +105,14 @@ def test_ctrl_c_leaves_a_record(valid):
         return NETWORK(x)
 
     with open_oracle(stopped, dim=12) as oracle:
-        found = valid(audit(oracle).to_dict())
-    assert found["ok"] is False
-    assert found["health"] is not None
-    states = [each["state"] for each in found["steps"]]
+        found = valid(audit(oracle).record)
+    assert found.ok is False
+    assert found.interface is not None
+    states = [each.state for each in found.steps]
     assert states.count("stopped") == 1
     assert set(states[states.index("stopped") + 1 :]) == {"not begun"}
-    assert f"step {states.index('stopped') + 1} of 13" in found["stopped"]
-    assert "No transcript was kept" in found["stopped"]
+    at = states.index("stopped")
+    assert found.stopped == Stop(found.steps[at].step, at + 1, 13, recorded=False)
 
 
 def test_a_stopped_audit_goes_on_from_its_transcript(tmp_path):
@@ -130,13 +134,13 @@ def test_a_stopped_audit_goes_on_from_its_transcript(tmp_path):
     first, _ = run(stopped, tmp_path / "stopped")
     again, after = run(NETWORK.__call__, tmp_path / "stopped")
     assert not first.ok
-    assert "Run the same command again: the transcript goes on" in first.stopped
+    assert first.record.stopped.recorded
     assert again.ok
-    assert again.stopped is None
+    assert again.record.stopped is None
     assert stopping.seen + after <= paid + 9  # three opening questions, asked again
     same = [found.to_dict() for found in (whole, again)]
     for found in same:
-        for each in (*found["steps"], *found["queries"]["by stage"].values()):
+        for each in found["steps"]:
             for counted in ("seconds", "sent", "replayed", "queries"):
                 each.pop(counted, None)
         found.pop("queries"), found.pop("limits"), found.pop("target")

@@ -9,6 +9,7 @@ import pytest
 
 from reluctant import open_oracle
 from reluctant.audit import StandIn, sweep
+from reluctant.audit.record import StandsFor, as_plain
 from reluctant.defenses import defend
 from reluctant.oracles import NetworkOracle
 from reluctant.testing import planted
@@ -24,10 +25,10 @@ def test_a_sweep_on_a_cluster_gives_the_table_of_one_here(own: tuple[str, ...], 
     for engine in (None, client):
         copy = open_oracle(defend(NetworkOracle(NETWORK), *own))
         found = sweep(
-            StandIn(copy, "a copy", INPUTS, "drawn"), methods=["span", "extract"], seconds=600.0,
+            StandIn(copy, StandsFor.FILE, INPUTS), methods=["span", "extract"], seconds=600.0,
             watch=lambda done, of, _: watched.append((done, of)), engine=engine,
         )  # fmt: skip
-        tables.append(found.to_dict())
+        tables.append(as_plain(found.facts()))
         assert watched[-1] == (8, 8)  # all inputs have one label, which is no defense
     assert [row["defense"] for row in tables[1]["rows"]][:2] == ["none", "decimals=6"]
     np.testing.assert_equal(tables[1], tables[0])

@@ -37,10 +37,10 @@ def test_rounded_probabilities_give_their_span(link, decimals, seed):
 @pytest.mark.parametrize("decimals", [1, 2, 3, 5])
 def test_an_audit_never_settles_that_there_is_none(decimals, seed):
     target, _ = two_directions("sigmoid", decimals, seed)
-    record = audit(rl.open_oracle(target, dim=8), budget=20_000, seconds=5, steps=["health", "span"]).to_dict()
-    verdict = record["verdict"]
-    assert ("span" in verdict["leaks"]) != ("span" in verdict["unsettled"])
-    assert decimals < 5 or "span" in verdict["leaks"]
+    record = audit(rl.open_oracle(target, dim=8), budget=20_000, seconds=5, steps=["health", "span"]).record
+    verdict = record.verdict
+    assert ("span" in verdict.leaks) != ("span" in verdict.unsettled)
+    assert decimals < 5 or "span" in verdict.leaks
 
 
 @pytest.mark.parametrize("offset", [0.0, 100.0])
@@ -48,9 +48,9 @@ def test_the_span_of_one_curved_output_is_taken_from_its_sides(offset):
     rng = np.random.default_rng(0)
     w, a = rng.standard_normal((3, 8)), rng.standard_normal(3)
     oracle = rl.open_oracle(lambda x: offset + (np.tanh(x @ w.T) @ a)[:, None], dim=8)
-    record = audit(oracle, budget=60_000, seconds=20, steps=["health", "span"]).to_dict()
-    assert "span" in record["verdict"]["leaks"]
-    assert record["span"]["rank"] == 3
+    record = audit(oracle, budget=60_000, seconds=20, steps=["health", "span"]).record
+    assert "span" in record.verdict.leaks
+    assert record.span.rank == 3
 
 
 @pytest.mark.parametrize("noise", [1e-6, 1e-5])
@@ -58,9 +58,9 @@ def test_noisy_sigmoids_are_not_read_through_a_link_that_nobody_gave(noise):
     target, _ = two_directions("sigmoid", 12, 0)
     rng = np.random.default_rng(0)
     oracle = rl.open_oracle(lambda x: target(x) + noise * rng.standard_normal((len(x), 1)), dim=8)
-    record = audit(oracle, budget=20_000, seconds=5, steps=["health", "span"]).to_dict()
-    assert record["target"]["link"] == "identity"
-    assert not any("wrong-link" in str(step) for step in record["steps"])
+    record = audit(oracle, budget=20_000, seconds=5, steps=["health", "span"]).record
+    assert record.target.link == "identity"
+    assert not any("wrong-link" in str(step) for step in record.steps)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -72,11 +72,9 @@ def test_log_probabilities_are_read_through_their_link(dtype):
         values = values - values.max(axis=1, keepdims=True)
         return (values - np.log(np.exp(values).sum(axis=1, keepdims=True))).astype(dtype)
 
-    record = audit(
-        rl.open_oracle(log_softmax, dim=6), budget=20_000, seconds=5, steps=["health", "extraction"]
-    ).to_dict()
+    record = audit(rl.open_oracle(log_softmax, dim=6), budget=20_000, seconds=5, steps=["health", "extraction"]).record
     if dtype is np.float64:
-        assert record["target"]["link"] == "log-softmax"
-        assert record["verdict"]["level"] == "exact"
+        assert record.target.link == "log-softmax"
+        assert record.verdict.level == "exact"
     else:  # few digits: read or not, it does not pass for harmless
-        assert {"extractable"} & {*record["verdict"]["leaks"], *record["verdict"]["unsettled"]}
+        assert {"extractable"} & {*record.verdict.leaks, *record.verdict.unsettled}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from audit_kit import UNTRAINED, step
+from audit_kit import UNTRAINED, fields, reason, reasons, step, why
 from audit_targets import NETWORK
 
 from reluctant import open_oracle
 from reluctant.audit import audit
-from reluctant.audit.rare import FEW_ROWS
+from reluctant.audit.steps.health_step import FEW_ROWS
 from reluctant.testing import planted
 
 WIDE_INPUT = planted((12, 4, 2))
@@ -17,38 +17,34 @@ WIDE_INPUT = planted((12, 4, 2))
 
 def test_labels_alone_still_give_the_span(record):
     found = record(lambda x: WIDE_INPUT(x).argmax(axis=1), 12, steps=UNTRAINED)
-    assert found["verdict"]["level"] == "span"
-    assert found["verdict"]["leaks"] == ["span"]
-    assert found["span"]["rank"] == 4
-    assert found["extraction"] is None
-    assert step(found, "extraction")["why"] == step(found, "learning")["why"] == "Labels have no creases to find."
-    assert step(found, "flip")["why"] == "Labels have no gradient to follow."
-    assert "The answers are labels" in found["verdict"]["sentence"]
-    assert found["verdict"]["confidence"].startswith("High for the directions that labels depend on")
-    assert "Ask for" not in str(found["steps"])  # the model is the reader's own
-    assert found["flip"] is None
-    assert found["recovered"] is None
+    assert found.verdict.level == "span"
+    assert list(found.verdict.leaks) == ["span"]
+    assert found.span.rank == 4
+    assert found.extraction is None
+    for name, missing in (("extraction", "creases"), ("learning", "creases"), ("flip", "gradient")):
+        assert (why(found, name), fields(found, name)) == ("nothing-to-find", {"gives": "labels", "missing": missing})
+    assert reasons(found.verdict)[0] == "answers-are-labels"
+    assert found.verdict.confidence == "label-directions"
+    assert found.flip is None
+    assert found.recovered is None
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_one_hot_answers_are_labels_in_every_part(record, seed):
     """The reason of the verdict is that of the interface, whatever the few lines of a step look like."""
     found = record(lambda x: np.eye(3)[NETWORK(x).argmax(axis=1)], 6, rng=seed, steps=["health", "span", "extraction"])
-    assert (found["health"]["shape"], found["health"]["answers"]) == ("piecewise constant", "labels")
-    assert "do not change under small steps" in found["verdict"]["sentence"]
-    assert "curved" not in found["verdict"]["sentence"]
-    assert "the same answer everywhere" not in found["verdict"]["sentence"]
+    assert (found.interface.shape, found.interface.answers) == ("piecewise constant", "labels")
+    assert reasons(found.verdict)[0] == "answers-are-labels"
+    assert {"not-piecewise-linear", "all-the-same"}.isdisjoint(reasons(found.verdict))
 
 
 def test_a_target_that_was_constant_where_it_was_asked_is_not_settled(record):
     """A label that is rare, or inputs of another range, look the same to a first look."""
     found = record(lambda x: np.ones(len(x)), 4)
-    assert (found["verdict"]["level"], found["verdict"]["leaks"]) == ("unknown", [])
-    assert set(found["verdict"]["unsettled"]) == {"extractable", "approximable", "span", "flippable"}
-    assert "same answer everywhere" in found["verdict"]["sentence"]
-    assert "--domain" in found["verdict"]["sentence"]
-    assert "--inputs" not in str(found["steps"]) + found["verdict"]["sentence"]
-    assert step(found, "flip")["state"] == "skipped"
+    assert (found.verdict.level, found.verdict.leaks) == ("unknown", ())
+    assert set(found.verdict.unsettled) == {"extractable", "approximable", "span", "flippable"}
+    assert reason(found.verdict, "all-the-same")["try"] == [("give-domain", {"domain": None})]
+    assert step(found, "flip").state == "skipped"
 
 
 def rare(x):
@@ -58,26 +54,26 @@ def rare(x):
 
 def test_a_rare_label_of_honest_inputs_is_no_constant(record):
     inputs = np.random.default_rng(0).standard_normal((40, 4))
-    assert record(rare, 4, inputs=inputs, steps=["health"])["health"]["refusal"] == "constant"
+    assert record(rare, 4, inputs=inputs, steps=["health"]).interface.refusal == "constant"
     found = record(rare, 4, inputs=np.concatenate([inputs, np.ones((2, 4))]), steps=["health", "span"])
-    assert found["health"]["refusal"] == "piecewise-constant"
-    assert step(found, "health")["queries"] == 102 + 42 + FEW_ROWS
-    assert "The answers are labels" in found["verdict"]["sentence"]
-    assert "same answer everywhere" not in found["verdict"]["sentence"]
+    assert found.interface.refusal == "piecewise-constant"
+    assert step(found, "health").queries == 102 + 42 + FEW_ROWS
+    assert "answers-are-labels" in reasons(found.verdict)
+    assert "all-the-same" not in reasons(found.verdict)
 
 
 def test_a_second_look_is_not_asked_of_a_budget_that_is_too_small(record):
     found = record(rare, 4, budget=200, steps=["health"])
-    assert step(found, "health")["state"] == "done"
-    assert found["health"]["refusal"] == "constant"
+    assert step(found, "health").state == "done"
+    assert found.interface.refusal == "constant"
 
 
 def test_a_step_that_met_one_answer_alone_settles_nothing(record):
     """Labels that differ far out alone: training asks near the origin, and meets one."""
     found = record(lambda x: (x[:, 0] > 9).astype(float), 4, steps=["health", "training"])
-    assert found["health"]["refusal"] == "piecewise-constant"
-    assert "approximable" in found["verdict"]["unsettled"]
-    assert "others, if there are any, are rare or elsewhere" in step(found, "training")["why"]
+    assert found.interface.refusal == "piecewise-constant"
+    assert "approximable" in found.verdict.unsettled
+    assert why(found, "training") in ("constant", "one-label")
 
 
 def test_the_domain_is_what_helps_where_a_target_was_constant(valid):
@@ -89,7 +85,7 @@ def test_the_domain_is_what_helps_where_a_target_was_constant(valid):
 
     def seen(**domain):
         with open_oracle(target, dim=4, **domain) as oracle:
-            return valid(audit(oracle, inputs=near, steps=["health"]).to_dict())["health"]["refusal"]
+            return valid(audit(oracle, inputs=near, steps=["health"]).record).interface.refusal
 
     assert seen() == "constant"
     assert seen(domain=(46, 54)) is None

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from audit_kit import step
+from audit_kit import reason, reasons, step
 
 from reluctant import ReLUNetwork, open_oracle, recover_span
-from reluctant.audit import audit, defending
-from reluctant.audit.known import Given, Known
-from reluctant.audit.shares import ENOUGH, reserve, share, with_extraction
+from reluctant.audit import audit
+from reluctant.audit.budget import ENOUGH, reserve, share, with_extraction
+from reluctant.audit.findings import Findings, Settings
+from reluctant.audit.steps import defense_step
 from reluctant.audit.verdict import judge
 from reluctant.estimation import Range, estimate
 from reluctant.results import Outcome, Result
@@ -63,12 +63,11 @@ def test_the_first_look_may_take_all():
 @pytest.mark.parametrize("budget", [50, 300])
 def test_no_step_counts_its_share_as_the_budget(budget, record):
     found = record(planted(SHAPE), 20, budget=budget)
-    said = json.dumps(found)
-    assert "Raise the budget by" not in said
-    assert "The query budget ran out" not in found["verdict"]["sentence"]
-    assert all("The query budget ran out" not in each["why"] for each in found["steps"])
+    assert "out-of-budget" not in reasons(found.verdict)
     if budget == 300:
-        assert "The rows for span, extraction, learning and training ran out." in found["verdict"]["sentence"]
+        short = reason(found.verdict, "rows-ran-out")
+        assert short["steps"] == ("span", "extraction", "learning", "training")
+        assert short["try"] == [("more-budget", {"budget": None})]
 
 
 def test_a_budget_that_covers_extraction_is_used_for_it(file, valid):
@@ -76,10 +75,10 @@ def test_a_budget_that_covers_extraction_is_used_for_it(file, valid):
     expected = estimate(SHAPE, precision="float32").queries.expected
     budget = int(1.3 * expected)
     with open_oracle(file) as oracle:
-        found = valid(audit(oracle, file=file, budget=budget, steps=REBUILDING).to_dict())
-    assert found["verdict"]["level"] == "exact"
-    assert step(found, "extraction")["allowed"] > 0.75 * budget
-    assert found["queries"]["total"] <= budget
+        found = valid(audit(oracle, file=file, budget=budget, steps=REBUILDING).record)
+    assert found.verdict.level == "exact"
+    assert step(found, "extraction").allowed > 0.75 * budget
+    assert found.queries.total <= budget
 
 
 @pytest.mark.parametrize("local", [True, False])
@@ -87,13 +86,12 @@ def test_a_budget_that_is_too_small_tells_what_would_do(local, file, valid):
     target = file if local else in_float32(planted(SHAPE))
     with open_oracle(target, **({} if local else {"dim": 20})) as oracle:
         settings = {"file": file} if local else {}
-        found = valid(audit(oracle, budget=2000, steps=REBUILDING, **settings).to_dict())
-    rows = f"{estimate(SHAPE, precision='float32').queries.expected:,.0f} rows"
-    said = found["verdict"]["sentence"]
-    assert rows in said
-    assert ("Extraction of 20-16-3, the shape in the file, takes about" in said) == local
-    assert ("20-64-3" in said) != local
-    assert rows in step(found, "extraction")["why"]
+        found = valid(audit(oracle, budget=2000, steps=REBUILDING, **settings).record)
+    needed = found.rows_needed
+    assert (needed.of_file, needed.precision, needed.times) == (local, "float32", ENOUGH)
+    assert needed.shapes[0].queries.expected == estimate(SHAPE, precision="float32").queries.expected
+    shapes = [SHAPE] if local else [SHAPE, (20, 64, 3), (20, 256, 3)]
+    assert [shape.widths for shape in needed.shapes] == shapes
 
 
 def test_a_close_copy_does_not_hide_that_rows_ran_out():
@@ -105,7 +103,8 @@ def test_a_close_copy_does_not_hide_that_rows_ran_out():
     assert known.extraction.outcome is Outcome.OUT_OF_BUDGET
     verdict = judge(known)
     assert verdict.level == "approximate"
-    assert "Exact extraction ran out of rows. With such answers extraction takes about" in verdict.sentence
+    assert "rows-ran-out" in reasons(verdict)
+    assert known.needed_rows is not None
 
 
 def test_no_number_where_there_is_no_estimate(valid):
@@ -117,18 +116,18 @@ def test_no_number_where_there_is_no_estimate(valid):
         return values / values.sum(axis=1, keepdims=True)
 
     with open_oracle(probabilities, dim=6) as oracle:
-        found = valid(audit(oracle, budget=1000, steps=REBUILDING).to_dict())
-    assert found["extraction"]["outcome"] == "out-of-budget"
-    assert "takes about" not in found["verdict"]["sentence"]
+        found = valid(audit(oracle, budget=1000, steps=REBUILDING).record)
+    assert found.extraction.outcome == "out-of-budget"
+    assert found.rows_needed is None
 
 
 def test_rows_of_the_sweep_have_the_same_budget():
     """The audit's own run ended with its small budget: the first row is not that run, but one like the others."""
     extraction = Result(Outcome.LOW_PRECISION, None, {})
-    known = Known(Given(np.zeros((5, 20))), extraction=extraction)
-    assert defending._undefended(known).extracted.result is extraction
+    known = Findings(Settings(np.zeros((5, 20))), extraction=extraction)
+    assert defense_step._undefended(known).extracted.result is extraction
     span = recover_span(open_oracle(planted(SHAPE), budget=10))
     assert span.outcome is Outcome.OUT_OF_BUDGET
-    assert defending._undefended(replace(known, span=span)) is None
+    assert defense_step._undefended(replace(known, span=span)) is None
     for part in ("extraction", "learning"):
-        assert defending._undefended(replace(known, **{part: Result(Outcome.OUT_OF_BUDGET, None, {})})) is None
+        assert defense_step._undefended(replace(known, **{part: Result(Outcome.OUT_OF_BUDGET, None, {})})) is None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from audit_kit import step
+from audit_kit import fields, step, why
 
-from reluctant.audit import probing
+from reluctant.audit.steps import adversarial_steps
 from reluctant.errors import InvalidInput
 
 LOOKS = ("health", "flip", "linearity")
@@ -20,30 +20,29 @@ def noisy(seed):
 
 def test_flips_that_noise_decides_are_not_settled(record, seed):
     found = record(noisy(seed), 6, steps=LOOKS)
-    assert {one["outcome"] for one in found["flip"]["tries"]} <= {"too-noisy"}
-    assert "flippable" in found["verdict"]["unsettled"]
+    assert {one.outcome for one in found.flip.tries} <= {"too-noisy"}
+    assert "flippable" in found.verdict.unsettled
 
 
 def test_flips_by_exact_answers_are_settled(record):
     found = record(lambda x: np.where(x[:, 0] > 0, 1, -1) * (10 + np.abs(x[:, 1:]).sum(axis=1)), 6, steps=LOOKS)
-    assert {one["outcome"] for one in found["flip"]["tries"]} == {"not-flipped"}  # on both sides of 0
-    assert "flippable" not in found["verdict"]["unsettled"]
+    assert {one.outcome for one in found.flip.tries} == {"not-flipped"}  # on both sides of 0
+    assert "flippable" not in found.verdict.unsettled
 
 
 def test_a_place_without_a_gradient_is_told(record, seed):
     found = record(noisy(seed), 6, steps=LOOKS)
-    assert step(found, "linearity")["state"] == "skipped"
-    assert "flat or undecided" in step(found, "linearity")["why"]
+    assert step(found, "linearity").state == "skipped"
+    assert why(found, "linearity") == "flat-target"
 
 
 def test_another_error_is_not_taken_for_a_flat_place(record, monkeypatch):
     def broken(*_, **__):
         raise InvalidInput.about("x", got="something else", expected="what it was not")
 
-    monkeypatch.setattr(probing, "local_linearity", broken)
+    monkeypatch.setattr(adversarial_steps, "local_linearity", broken)
     found = record(lambda x: x.sum(axis=1), 6, steps=LOOKS)
-    assert "flat" not in step(found, "linearity")["why"]
-    assert "something else" in step(found, "linearity")["why"]
+    assert (why(found, "linearity"), fields(found, "linearity")["error"]) == ("step-failed", "invalid-input")
 
 
 @pytest.mark.parametrize("others", [0, 3])
@@ -51,5 +50,5 @@ def test_the_origin_is_no_flat_place(record, others, seed):
     """Distances are told in units of an input's norm: another input is taken."""
     inputs = np.concatenate([np.zeros((1, 6)), np.random.default_rng(seed).standard_normal((others, 6))])
     found = record(lambda x: x.sum(axis=1) + 1, 6, steps=LOOKS, inputs=inputs)
-    assert (found["linearity"] is not None) == (others > 0)
-    assert "flat" not in (step(found, "linearity")["why"] or "")
+    assert (found.linearity is not None) == (others > 0)
+    assert why(found, "linearity") == (None if others else "only-the-origin")

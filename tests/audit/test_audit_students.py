@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from audit_kit import reasons
 from verdict_kit import NETWORK, SETTLED, off_by
 
-from reluctant import open_oracle, recover_span
-from reluctant.audit.closeness import closeness
-from reluctant.audit.names import names
-from reluctant.audit.owner import told_of
-from reluctant.audit.recovered import best_copy
-from reluctant.audit.verdict import judge
+from reluctant import open_oracle
+from reluctant.audit.copies import best_copy, closeness, gives_labels
+from reluctant.audit.verdict import ending_of, judge
 from reluctant.learning.student import train_student
 from reluctant.learning.student.student_error import HeldOutError
 from reluctant.oracles import Rows
@@ -29,20 +27,13 @@ def trained(labels: float, *, error: float | None = None, hurried: bool = False)
     return Result(Outcome.NOT_ACCURATE, off_by(0.5), {"training": Rows(40_000, 40_000)}, evidence=evidence)
 
 
-def test_a_trained_network_is_told_before_that_no_closer_copy_was_made():
-    verdict = judge(replace(SETTLED, training=trained(0.97)))
-    assert verdict.sentence.startswith(
-        "A network trained on 40,000 answers gives the same label for 97.0% of 4,000 inputs that it was not trained on "
-        "(the commonest label alone: 60.0%). No closer copy was made."
-    )
-    span = recover_span(open_oracle(NETWORK))
-    seen = judge(replace(SETTLED, training=trained(0.97, error=0.04, hurried=True), span=span))
-    assert "comes to an error of 2.0e-01 of the answers' deviation, root mean square, and the same" in seen.sentence
-    assert "; its training was cut short. No closer copy was made." in seen.sentence
-    assert "no copy of the network was made" not in seen.sentence
-    assert "Measured for the trained network" in seen.confidence
-    findings = {entry["id"]: entry["finding"] for entry in names(replace(SETTLED, training=trained(0.97)), verdict)}
-    assert findings["AML.T0024.002"].endswith("A trained network gives 97.0% of labels.")
+def test_a_trained_network_that_is_no_copy_says_so_itself():
+    run = trained(0.97)
+    known = replace(SETTLED, training=run)
+    assert (judge(known).level, ending_of(run, known).slug) == ("nothing", "trained-no-copy")
+    assert all(reason.step != "training" for reason in judge(known).reasons)
+    assert gives_labels(run.evidence["accuracy"])
+    assert not gives_labels(trained(0.75).evidence["accuracy"])  # one label alone gives 60 %
 
 
 def test_a_student_that_may_be_too_far_off_is_no_copy() -> None:
@@ -63,18 +54,22 @@ def near_the_limit(**measured: float | None) -> Result:
 @pytest.mark.parametrize(
     ("measured", "settled", "lacks"),
     [
-        ({}, False, "as many as 1.2% of labels may differ, and 1% is asked"),
-        ({"agreement": 0.98, "differing": 0.03}, True, "as many as 3% of labels may differ, and 1% is asked"),
-        ({"error": 0.0089**2, "high": 0.01004**2}, False, "as large as 1.004% of the answers' deviation, and 1% is"),
-        ({"error": 0.012**2, "high": 0.014**2}, True, "as large as 1.4% of the answers' deviation, and 1% is asked"),
-        ({"agreement": 0.998, "differing": 0.0041, "commonest": 0.943}, True,
-         "as many as 0.4% of labels may differ, and 0.1% is asked, for one label alone is right for 94.3%"),
+        ({}, False, (0.012, 0.01, True, None)),
+        ({"agreement": 0.98, "differing": 0.03}, True, (0.03, 0.01, True, None)),
+        ({"error": 0.0089**2, "high": 0.01004**2}, False, (0.01004, 0.01, False, None)),
+        ({"error": 0.012**2, "high": 0.014**2}, True, (0.014, 0.01, False, None)),
+        ({"agreement": 0.998, "differing": 0.0041, "commonest": 0.943}, True, (0.0041, 0.00114, True, 0.943)),
     ],
 )  # fmt: skip
 def test_what_chance_alone_keeps_from_a_copy_is_not_settled(measured, settled, lacks) -> None:
     run = near_the_limit(**measured)
     verdict = judge(replace(SETTLED, training=run))
     assert (verdict.level, "approximable" not in verdict.unsettled) == ("nothing" if settled else "unknown", settled)
-    assert (lacks in verdict.sentence) == (not settled)
-    assert ("as measured" in told_of(run)) == (not settled)
-    assert lacks in closeness(run.evidence["accuracy"].to_dict()).lacks
+    perhaps = "trained-perhaps-a-copy"
+    assert (perhaps in reasons(verdict)) == (ending_of(run, SETTLED).slug == perhaps) == (not settled)
+    found = closeness(run.evidence["accuracy"])
+    assert (found.most, found.allowed, found.labels, found.alone) == (
+        pytest.approx(lacks[0]),
+        pytest.approx(lacks[1]),
+        *lacks[2:],
+    )

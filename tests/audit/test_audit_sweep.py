@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from audit_kit import Rows, step
 
 from reluctant import ReLUNetwork, open_oracle
-from reluctant.audit import audit, leak, sweep
-from reluctant.audit.leak import NO_METHOD, Leak, Rebuilt
-from reluctant.audit.sweep import Sweep
-from reluctant.audit.sweeping import StandIn, default_defenses
-from reluctant.audit.tidied import Tidied
-from reluctant.defenses import HonestCost
-from reluctant.defenses.registry import defense_words
+from reluctant.audit import audit, sweep, try_defense
+from reluctant.audit.defense_sweep import StandIn, default_defenses
+from reluctant.audit.record import StandsFor
+from reluctant.audit.view import Tidied
 from reluctant.oracles import Facts, Kind, NetworkOracle
 from reluctant.oracles.links import Linked
-from reluctant.results import Outcome, Result
+from reluctant.results import Outcome
 from reluctant.testing import planted
 
 NETWORK = planted((6, 5, 3))
@@ -39,40 +35,38 @@ def swept():
 
     with open_oracle(target, dim=6) as oracle:
         found = audit(oracle, watch=watch, steps=["health", "span", "extraction", "defenses"])
-    return found.to_dict(), begun, target.seen
+    return found.record, begun, target.seen
 
 
 def test_the_real_target_is_asked_nothing(swept):
     record, begun, end = swept
     assert len(begun) == 9  # the row without a defense too: what the audit found, and a network trained on a copy
     assert set(begun) == {end}
-    assert step(record, "defenses")["queries"] == 0
+    assert step(record, "defenses").queries == 0
 
 
 def test_the_first_row_is_what_the_audit_found(swept, valid):
     record = valid(swept[0])
-    first = record["defenses"]["rows"][0]
-    assert first["defense"] == "none"
-    assert first["rebuilt"]["queries"] == record["extraction"]["queries"]
-    assert first["stopped"] is False
-    assert record["defenses"]["on"] == "the recovered network"
+    first = record.defenses.rows[0]
+    assert first.defense == "none"
+    assert first.rebuilt.queries == record.extraction.queries
+    assert first.stopped is False
+    assert record.defenses.on is StandsFor.RECOVERED
 
 
 def test_the_cheapest_defense_stops_a_copy(swept):
-    defenses = swept[0]["defenses"]
-    rows = {row["defense"]: row for row in defenses["rows"]}
-    assert rows[defenses["cheapest"]]["stopped"] is True
-    assert defense_words(defenses["cheapest"]) in defenses["sentence"]
-    assert (rows["labels"]["stopped"], rows["labels"]["rebuilt"]) == (True, None)
-    assert "no exact method here takes labels" in defenses["sentence"]
-    assert rows["softmax"]["stopped"] is False  # a link undoes it
-    assert rows["labels"]["digits"] is None
-    digits = [rows[f"decimals={k}"]["digits"] for k in (6, 3, 2)]
+    defenses = swept[0].defenses
+    rows = {row.defense: row for row in defenses.rows}
+    assert rows[defenses.cheapest].stopped is True
+    assert (rows["labels"].stopped, rows["labels"].rebuilt, rows["labels"].no_method) == (True, None, True)
+    assert rows["softmax"].stopped is False  # a link undoes it
+    assert rows["labels"].digits is None
+    digits = [rows[f"decimals={k}"].digits for k in (6, 3, 2)]
     assert digits == sorted(digits, reverse=True)
 
 
 def test_leak_measures_a_copy_against_the_undefended_one():
-    found = leak(NetworkOracle(NETWORK), "decimals=4", inputs=INPUTS, methods=["extract"])
+    found = try_defense(NetworkOracle(NETWORK), "decimals=4", inputs=INPUTS, methods=["extract"])
     assert found.extracted is not None
     assert found.extracted.result.ok
     network = found.extracted.result.network
@@ -85,7 +79,7 @@ def test_leak_measures_a_copy_against_the_undefended_one():
 
 
 def test_leak_through_a_softmax_is_measured_in_log_ratios():
-    found = leak(NetworkOracle(NETWORK), "softmax", inputs=INPUTS, methods=["extract"])
+    found = try_defense(NetworkOracle(NETWORK), "softmax", inputs=INPUTS, methods=["extract"])
     assert found.extracted.error < 1e-10
     assert found.extracted.agreement == 1.0
     assert np.isnan(found.honest.rms_error)  # other answers, as labels are
@@ -104,35 +98,31 @@ def test_one_rule_for_what_users_lose():
         (probabilities, ("top=1",), False),  # one number instead of three
         (probabilities, ("labels",), False),
     ):
-        honest = leak(copy, defense, inputs=INPUTS, methods=[]).honest
+        honest = try_defense(copy, defense, inputs=INPUTS, methods=[]).honest
         assert np.isfinite(honest.rms_error) == told
 
 
 def test_leak_of_a_copy_that_answers_probabilities():
     copy = NetworkOracle(NETWORK.before_link("softmax"))
-    found = leak(copy, inputs=INPUTS, link="softmax", methods=["extract"])
+    found = try_defense(copy, inputs=INPUTS, link="softmax", methods=["extract"])
     assert found.extracted.error < 1e-10
 
 
 def test_labels_leave_the_span_alone():
     network = planted((12, 4, 2))
     inputs = np.random.default_rng(0).standard_normal((50, 12))
-    found = leak(NetworkOracle(network), "labels", inputs=inputs, methods=["span", "extract", "learn"])
+    found = try_defense(NetworkOracle(network), "labels", inputs=inputs, methods=["span", "extract", "learn"])
     assert (found.span.ok, found.span.rank) == (True, 4)
-    assert (found.stopped, found.ending) == (True, NO_METHOD)
-    bare = Leak("none", HonestCost(0.0, 0.0, 1.0, 10), None, Rebuilt("extract", Result(Outcome.RECOVERED, None, {})))
-    assert "It leaves the span: 4 of 12 directions" in Sweep("", (bare, found), 16.0, "").sentence
-    rounded = replace(found, defense="decimals=2")  # the same span, of answers that have values
-    assert (
-        "what labels show of the span: 4 of 12 directions; values may" in Sweep("", (bare, rounded), 16.0, "").sentence
-    )
-    spans = leak(NetworkOracle(network), "labels", inputs=inputs, methods=["span"])
+    assert (found.stopped, found.no_method) == (True, True)
+    span = found.facts(None).span
+    assert (span.rank, span.inputs, span.from_labels) == (4, 12, True)
+    spans = try_defense(NetworkOracle(network), "labels", inputs=inputs, methods=["span"])
     assert spans.stopped is None  # nobody asked for a copy
     assert np.isnan(found.honest.rms_error)
 
 
 def test_a_budget_for_each_method():
-    found = leak(NetworkOracle(NETWORK), "float32", inputs=INPUTS, budget=300)
+    found = try_defense(NetworkOracle(NETWORK), "float32", inputs=INPUTS, budget=300)
     for ended in (found.span, found.extracted.result, found.learned.result, found.trained.result):
         assert ended.queries <= 300
     assert found.extracted.result.outcome is Outcome.OUT_OF_BUDGET
@@ -140,7 +130,7 @@ def test_a_budget_for_each_method():
 
 
 def test_time_that_runs_out_decides_nothing():
-    found = leak(NetworkOracle(NETWORK), "float32", inputs=INPUTS, seconds=0.01, methods=["extract"])
+    found = try_defense(NetworkOracle(NETWORK), "float32", inputs=INPUTS, seconds=0.01, methods=["extract"])
     assert found.extracted.undecided
     assert found.stopped is None
 
@@ -165,10 +155,10 @@ def test_without_a_copy_only_the_span_is_tried(tmp_path, valid):
     planted((8, 4, 2)).save(tmp_path / "model.npz")
     steps = ["health", "extraction", "defenses"]
     with open_oracle(lambda x: planted((8, 4, 2))(x).argmax(axis=1), dim=8) as oracle:
-        found = valid(audit(oracle, file=tmp_path / "model.npz", steps=steps, seconds=10.0).to_dict())
-    assert found["defenses"]["on"] == "the local file"
-    assert found["defenses"]["cheapest"] is None
-    assert all(row["rebuilt"] is None for row in found["defenses"]["rows"][1:])
+        found = valid(audit(oracle, file=tmp_path / "model.npz", steps=steps, seconds=10.0).record)
+    assert found.defenses.on is StandsFor.FILE
+    assert found.defenses.cheapest is None
+    assert all(row.rebuilt is None for row in found.defenses.rows[1:])
 
 
 def test_one_defense_that_fails_does_not_cost_the_others():
@@ -184,8 +174,8 @@ def test_one_defense_that_fails_does_not_cost_the_others():
             return super().answer(rows)
 
     copy, tried = Strange(planted((3, 2, 1))), ("span", "extract", "learn")
-    found = sweep(StandIn(copy, "the local file", INPUTS[:, :3]), seconds=20, methods=tried)
-    assert found.failed[0][0] == "none"
+    found = sweep(StandIn(copy, StandsFor.FILE, INPUTS[:, :3]), seconds=20, methods=tried)
+    assert (found.failed[0].defense, found.failed[0].error) == ("none", "RuntimeError")
     assert len(found.rows) == 6
 
 
@@ -209,35 +199,35 @@ def test_an_audit_that_ran_out_of_time_has_an_undecided_first_row(tmp_path, vali
     NETWORK.save(tmp_path / "model.npz")
     with open_oracle(tmp_path / "model.npz") as oracle:
         steps = ["health", "extraction", "defenses"]
-        found = valid(audit(oracle, file=tmp_path / "model.npz", steps=steps, seconds=1e-9).to_dict())["defenses"]
-    assert found["rows"][0]["stopped"] is None
-    assert found["sentence"].startswith("Whether the network can be rebuilt without a defense is not settled")
+        found = valid(audit(oracle, file=tmp_path / "model.npz", steps=steps, seconds=1e-9).record).defenses
+    assert found.rows[0].stopped is None
+    assert found.open is None
 
 
 def test_the_sweep_keeps_to_its_time():
     """Rows that were not begun have their costs, and are not decided."""
     copy, start = NetworkOracle(planted((6, 8, 3))), time.process_time()
-    found = sweep(StandIn(copy, "the local file", INPUTS), seconds=1.0)
+    found = sweep(StandIn(copy, StandsFor.FILE, INPUTS), seconds=1.0)
     assert time.process_time() - start < 3.0
     assert found.rows[-1].defense == "labels"
     assert found.rows[-1].tried == [] or found.rows[-1].stopped is not None
-    late = sweep(StandIn(copy, "the local file", INPUTS), seconds=1e-9)
+    late = sweep(StandIn(copy, StandsFor.FILE, INPUTS), seconds=1e-9)
     assert [row.stopped for row in late.rows] == [None] * 8 + [True]  # labels need no time to be refused
     assert late.rows[1].honest.rms_error > 0
 
 
 def test_a_defense_has_one_clock_for_all_its_methods():
     start = time.process_time()
-    leak(NetworkOracle(planted((20, 40, 20, 3))), "softmax", inputs=np.zeros((5, 20)), seconds=1.0)
+    try_defense(NetworkOracle(planted((20, 40, 20, 3))), "softmax", inputs=np.zeros((5, 20)), seconds=1.0)
     assert time.process_time() - start < 2.0
 
 
 def test_a_student_is_not_taken_again_where_fewer_rows_are_answered() -> None:
     """A limit changes no answer, but how many there are."""
     settings = {"inputs": INPUTS, "methods": ("train",), "hidden": (8,), "budget": 2000, "seconds": 3.0}
-    first = leak(NetworkOracle(NETWORK), (), **settings).trained
-    again = leak(NetworkOracle(NETWORK), "digits=12", first=first, **settings).trained
-    limited = leak(NetworkOracle(NETWORK), "limit=500", first=first, **settings).trained
+    first = try_defense(NetworkOracle(NETWORK), (), **settings).trained
+    again = try_defense(NetworkOracle(NETWORK), "digits=12", first=first, **settings).trained
+    limited = try_defense(NetworkOracle(NETWORK), "limit=500", first=first, **settings).trained
     assert first is not None
     assert first.error is not None
     assert again is not None
@@ -251,7 +241,7 @@ def test_a_student_of_noisy_probabilities_is_held_beside_probabilities() -> None
     """Noise makes them look independent: a student then has no log-ratios to the first class."""
     network = ReLUNetwork([DRAWN.weights[0], 3 * DRAWN.weights[1]], DRAWN.biases, None, "softmax")
     settings = {"inputs": INPUTS, "link": "softmax", "methods": ("train",), "hidden": (16,), "budget": 4000}
-    trained = leak(NetworkOracle(network), ("gaussian=0.05",), seconds=4.0, **settings).trained
+    trained = try_defense(NetworkOracle(network), ("gaussian=0.05",), seconds=4.0, **settings).trained
     assert trained is not None
     assert trained.result.evidence["link"] == "sigmoid"
     assert trained.error is not None

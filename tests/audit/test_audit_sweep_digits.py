@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from audit_kit import row_of
 
 from reluctant import open_oracle
-from reluctant.audit import defending, leak
-from reluctant.audit.known import Given, Known, Skip
-from reluctant.audit.served import digits_given, digits_served, noise_served
-from reluctant.audit.sweep import Sweep
-from reluctant.audit.sweeping import default_defenses
+from reluctant.audit import try_defense
+from reluctant.audit.defense_sweep import default_defenses, digits_given, digits_served, noise_served
+from reluctant.audit.findings import Findings, Settings, Skip
+from reluctant.audit.steps import defense_step
 from reluctant.defenses import defend
 from reluctant.defenses.registry import FEWER_DIGITS, defense_words, split_last_defenses
 from reluctant.domains import Domain
@@ -46,8 +44,8 @@ def test_copies_are_held_against_all_digits():
     network = planted((6, 5, 3))
     plain = defend(NetworkOracle(network), "softmax")
     rounded_, settings = defend(plain, "decimals=2"), {"inputs": INPUTS, "link": "identity", "methods": ["train"]}
-    true = leak(rounded_, (), yardstick=plain, hidden=(32,), **settings).trained
-    beside = leak(rounded_, (), hidden=(32,), **settings).trained
+    true = try_defense(rounded_, (), yardstick=plain, hidden=(32,), **settings).trained
+    beside = try_defense(rounded_, (), hidden=(32,), **settings).trained
     assert true.error < beside.error
 
 
@@ -55,10 +53,10 @@ def test_a_copy_is_asked_inside_the_targets_domain(tmp_path):
     """The network and the file alike stand for the target where it may be asked."""
     network = planted((4, 3, 1))
     network.save(tmp_path / "model.npz")
-    given = Given(np.zeros((1, 4)), file=tmp_path / "model.npz")
-    recovered = Known(given, extraction=Result(Outcome.RECOVERED, network, {}))
-    for known in (recovered, Known(given)):
-        copy, yardstick, _, _ = defending._copy(known, Domain(-1.0, 1.0))
+    given = Settings(np.zeros((1, 4)), file=tmp_path / "model.npz")
+    recovered = Findings(given, extraction=Result(Outcome.RECOVERED, network, {}))
+    for known in (recovered, Findings(given)):
+        copy, yardstick, _, _ = defense_step._copy(known, Domain(-1.0, 1.0))
         assert copy.facts.domain == yardstick.facts.domain == Domain(-1.0, 1.0)
         with pytest.raises(InvalidRows):
             copy.query(np.full((1, 4), 2.0))
@@ -66,8 +64,8 @@ def test_a_copy_is_asked_inside_the_targets_domain(tmp_path):
 
 def test_a_file_stands_behind_the_defenses_of_its_target(tmp_path):
     NETWORK.save(tmp_path / "model.npz")
-    given = Given(INPUTS, file=tmp_path / "model.npz", defense=("decimals=2",), output=1)
-    copy, yardstick, last, _ = defending._copy(Known(given), Domain())
+    given = Settings(INPUTS, file=tmp_path / "model.npz", defense=("decimals=2",), output=1)
+    copy, yardstick, last, _ = defense_step._copy(Findings(given), Domain())
     np.testing.assert_allclose(defend(copy, *last).query(INPUTS), np.round(NETWORK(INPUTS)[:, 1:2], 2))
     np.testing.assert_allclose(yardstick.query(INPUTS), NETWORK(INPUTS)[:, 1:2])
 
@@ -75,8 +73,8 @@ def test_a_file_stands_behind_the_defenses_of_its_target(tmp_path):
 @pytest.mark.parametrize(("target", "last"), [(rounded(NETWORK, 3), "decimals=3"), (in_float32(NETWORK), "float32")])
 def test_a_recovered_network_has_its_digits_cut_last(target, last):
     health = check_health(open_oracle(target, dim=6))
-    known = Known(Given(INPUTS), served=health, extraction=Result(Outcome.RECOVERED, NETWORK, {}))
-    copy, yardstick, names, _ = defending._copy(known, Domain())
+    known = Findings(Settings(INPUTS), served=health, extraction=Result(Outcome.RECOVERED, NETWORK, {}))
+    copy, yardstick, names, _ = defense_step._copy(known, Domain())
     assert names == (last,)
     np.testing.assert_array_equal(copy.query(INPUTS), NETWORK(INPUTS))
     np.testing.assert_array_equal(yardstick.query(INPUTS), NETWORK(INPUTS))
@@ -99,18 +97,16 @@ def test_what_a_target_does_to_its_digits_last_stays_last(defense, before, last)
 def test_probabilities_are_made_of_values_with_all_their_digits(digits):
     """An owner who serves them rounds them, and not the values before: what is refused is told with its digits."""
     settings = {"inputs": INPUTS, "methods": ["extract"], "last": (f"decimals={digits}",)}
-    row = leak(NetworkOracle(NETWORK), "softmax", **settings)
+    row = try_defense(NetworkOracle(NETWORK), "softmax", **settings)
     assert row.defense == f"softmax, decimals={digits}"
     assert defense_words(row.defense) == f"probabilities of {digits} decimals"
     assert row.extracted.result.evidence["health"].behind.decimals == digits
-    told = Sweep("", (row_of("none", 0.0, True), row), 16.0, "").sentence
-    assert f"stopped exact recovery is probabilities of {digits} decimals (" in told
 
 
 def test_a_number_format_is_how_rounded_answers_are_written():
     """Rounded after that they would be no numbers of the format, and its range would be met as a fault."""
     settings = {"inputs": INPUTS, "methods": ["extract"], "last": ("decimals=2",)}
-    row = leak(NetworkOracle(NETWORK), "float16", **settings)
+    row = try_defense(NetworkOracle(NETWORK), "float16", **settings)
     assert row.extracted.result.evidence["health"].number_format == "float16"
     assert (row.defense, row.stopped) == ("float16", True)
 
@@ -119,7 +115,7 @@ def test_digits_are_told_of_other_numbers_alone():
     """Of the answers as they are an owner knows them, and labels have none."""
     settings = {"inputs": INPUTS, "methods": [], "last": ("float32",)}
     names = [("softmax", "top=1"), ("labels",), ("gaussian=0.1",), ()]
-    called = [leak(NetworkOracle(NETWORK), name, **settings).defense for name in names]
+    called = [try_defense(NetworkOracle(NETWORK), name, **settings).defense for name in names]
     assert called == ["softmax, top=1, float32", "labels", "gaussian=0.1", "none"]
 
 
@@ -142,15 +138,15 @@ def test_defenses_that_change_nothing_are_not_tried(last, tried):
 
 def test_noise_that_users_have_already_is_no_cost_of_a_defense():
     noisy_copy, settings = defend(NetworkOracle(NETWORK), "gaussian=0.5"), {"inputs": INPUTS, "methods": []}
-    row = leak(noisy_copy, "decimals=6", yardstick=NetworkOracle(NETWORK), **settings)
+    row = try_defense(noisy_copy, "decimals=6", yardstick=NetworkOracle(NETWORK), **settings)
     assert row.honest.rms_error < 1e-6
     assert row.honest.agreement == 1.0
 
 
 def test_one_output_behind_a_link_is_not_swept(tmp_path):
     NETWORK.save(tmp_path / "model.npz")
-    with pytest.raises(Skip, match="One output"):
-        defending._copy(Known(Given(INPUTS, file=tmp_path / "model.npz", output=1), link="softmax"), Domain())
+    with pytest.raises(Skip, match="output-behind-link"):
+        defense_step._copy(Findings(Settings(INPUTS, file=tmp_path / "model.npz", output=1), link="softmax"), Domain())
 
 
 @pytest.mark.parametrize(

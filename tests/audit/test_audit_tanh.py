@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
+from audit_kit import limits, reason, reasons
 from scipy.special import erf
 
 from reluctant import open_oracle
 from reluctant.audit import audit
-from reluctant.audit.comparing import Beside
-from reluctant.audit.leak import Rebuilt
-from reluctant.audit.sweeping import default_defenses
+from reluctant.audit.defense_result import Beside, Rebuilt
+from reluctant.audit.defense_sweep import default_defenses
 from reluctant.learning import train_student
 from reluctant.oracles import Kind, NetworkOracle
 from reluctant.oracles.base import Facts
@@ -25,11 +23,11 @@ STEPS = ["health", "span", "extraction", "flip"]
 @pytest.mark.parametrize("network", [ONE, NETWORK], ids=["one", "three"])
 def test_the_network_before_a_tanh_is_taken(record, network):
     found = record(lambda x: np.tanh(network(x)), 6, steps=STEPS)
-    assert (found["target"]["link"], found["target"]["link found"]) == ("tanh", True)
-    assert found["verdict"]["level"] == "exact"
-    assert (found["recovered"]["widths"], found["recovered"]["link"]) == (list(network.widths), "tanh")
-    assert any("The answers are those of a tanh; they were read back through their tanh." in s for s in found["limits"])
-    assert "probabilit" not in json.dumps(found)
+    assert (found.target.link, found.target.link_found) == ("tanh", True)
+    assert found.verdict.level == "exact"
+    assert (found.recovered.widths, found.recovered.link) == (tuple(network.widths), "tanh")
+    assert limits(found)["read-through-link"]["link"] == "tanh"
+    assert found.served.tanh
 
 
 def test_the_copy_answers_as_the_target_does():
@@ -42,8 +40,8 @@ def test_the_copy_answers_as_the_target_does():
 
 def test_one_answer_of_a_tanh_flips_where_its_sign_changes(record):
     found = record(lambda x: np.tanh(ONE(x) - ONE(x[:1] * 0)), 6, steps=["health", "extraction", "flip"])
-    assert found["flip"]["ok"]
-    assert found["flip"]["evidence"].get("threshold") != 0.5
+    assert found.flip.ok
+    assert found.flip.threshold is None
 
 
 def test_a_tanh_with_fresh_noise_is_named_and_left_open(record):
@@ -51,15 +49,15 @@ def test_a_tanh_with_fresh_noise_is_named_and_left_open(record):
     found = record(
         lambda x: np.tanh(NETWORK(x)) + 1e-11 * noise.standard_normal((len(x), 3)), 6, steps=["health", "extraction"]
     )
-    assert found["target"]["link"] == "identity"
-    assert "extractable" in found["verdict"]["unsettled"]
-    assert "The answers are those of a tanh: give --link tanh" in found["verdict"]["sentence"]
+    assert found.target.link == "identity"
+    assert "extractable" in found.verdict.unsettled
+    assert reason(found.verdict, "unread-link")["try"] == [("read-link", {"link": "tanh"})]
 
 
 def test_an_error_function_is_not_read_through_a_tanh(record):
     found = record(lambda x: erf(NETWORK(x)), 6, steps=["health", "extraction"])
-    assert found["target"]["link"] == "identity"
-    assert "as if something stood after the values" in found["verdict"]["sentence"]
+    assert found.target.link == "identity"
+    assert "squashed-far-out" in reasons(found.verdict)
 
 
 def test_a_tanh_is_offered_no_defense_for_classes():

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from audit_kit import step
+from audit_kit import limits, reasons, why
 
 from reluctant import ReLUNetwork, open_oracle
-from reluctant.audit import audit, leak, leaking
-from reluctant.audit.closeness import CLOSE, error_words, is_close
-from reluctant.audit.leak import Leak, Rebuilt
-from reluctant.audit.sweep import TRAINED, Sweep
-from reluctant.audit.trained import NOT_TRAINED, alone_words, trained_sentence, trained_words
-from reluctant.defenses import HonestCost, defend
-from reluctant.learning.student.student_error import HeldOutError
-from reluctant.learning.student.trainer import Training, train_student
+from reluctant.audit import audit, defense_trial, try_defense
+from reluctant.audit.copies import CLOSE
+from reluctant.audit.record import Confidence, CopyMethod
+from reluctant.defenses import defend
+from reluctant.learning.student.trainer import train_student
 from reluctant.oracles import NetworkOracle
-from reluctant.results import Outcome, Result
 from reluctant.testing import planted
 
 DRAWN = planted((6, 5, 3))
@@ -30,7 +25,7 @@ TRAINING = ["health", "training"]
 
 
 def trained(*defenses, **settings):
-    return leak(NetworkOracle(NETWORK), defenses, inputs=INPUTS, methods=["train"], hidden=(32,), **settings)
+    return try_defense(NetworkOracle(NETWORK), defenses, inputs=INPUTS, methods=["train"], hidden=(32,), **settings)
 
 
 @pytest.mark.parametrize("defenses", [("float16",), ("softmax", "decimals=6")])
@@ -39,8 +34,8 @@ def test_what_stops_exact_methods_leaves_a_trained_copy(defenses):
     assert found.trained.error < 0.05
     assert found.trained.agreement >= 0.98
     assert (found.tried, found.stopped) == ([], None)  # a trained copy decides nothing about exact recovery
-    row = found.to_dict()["trained"]
-    assert (row["method"], row["queries"], row["cut short"]) == ("train", 40_000, False)
+    row = found.facts(None).trained
+    assert (row.queries, row.cut_short) == (40_000, False)
     network = found.trained.result.network
     if defenses == ("float16",):
         true = NETWORK(INPUTS)
@@ -53,18 +48,16 @@ def test_labels_leave_labels():
     found = trained("labels", seconds=3.0)
     assert found.trained.error is None
     assert found.trained.agreement >= 0.9
-    assert found.to_dict()["trained"]["held out error"] is None
+    assert found.facts(None).trained.held_out_error is None
 
 
 def test_equal_labels_are_told_beside_the_commonest_one():
     rare = ReLUNetwork([np.eye(4)[:1], np.eye(1)], [np.zeros(1), np.array([-1.5])])  # positive for few inputs
     inputs = np.random.default_rng(1).standard_normal((500, 4))
-    found = leak(NetworkOracle(rare), "labels", inputs=inputs, methods=["train"], hidden=(8,), seconds=2.0)
+    found = try_defense(NetworkOracle(rare), "labels", inputs=inputs, methods=["train"], hidden=(8,), seconds=2.0)
     alone = float((inputs[:, 0] <= 1.5).mean())
-    assert found.to_dict()["trained"]["commonest label"] == pytest.approx(alone)
-    assert alone_words(found.student) == f"one label alone: {alone:.1%}"
-    assert trained_sentence((found,), None).count(f"(One label alone: {alone:.1%}.)") == 1
-    values = leak(NetworkOracle(rare), (), inputs=inputs, methods=["train"], hidden=(8,), seconds=2.0)
+    assert found.facts(None).trained.commonest == pytest.approx(alone)
+    values = try_defense(NetworkOracle(rare), (), inputs=inputs, methods=["train"], hidden=(8,), seconds=2.0)
     assert values.trained.commonest == pytest.approx(alone)
 
 
@@ -72,7 +65,7 @@ def test_equal_labels_are_told_beside_the_commonest_one():
 def test_probabilities_are_held_against_probabilities(kind):
     """The student gives values before the link, and nobody undid that of the copy."""
     copy = defend(NetworkOracle(NETWORK), kind, "decimals=3")
-    found = leak(copy, (), inputs=INPUTS, link="identity", methods=["train"], hidden=(32,))
+    found = try_defense(copy, (), inputs=INPUTS, link="identity", methods=["train"], hidden=(32,))
     assert found.trained.error < 0.05
     assert found.trained.agreement >= 0.98
 
@@ -83,7 +76,7 @@ def test_a_chance_that_was_learned_as_a_value_is_held_against_it():
     def chance(x):
         return 1 / (1 + np.exp(-NETWORK(x)[:, :1]))
 
-    found = leak(open_oracle(chance, dim=6), (), inputs=INPUTS, link="sigmoid", methods=["train"], hidden=(32,))
+    found = try_defense(open_oracle(chance, dim=6), (), inputs=INPUTS, link="sigmoid", methods=["train"], hidden=(32,))
     assert found.trained.result.evidence["answers"] == "values"
     assert found.trained.error < 0.05
     assert found.trained.agreement >= 0.95
@@ -96,9 +89,7 @@ def test_a_student_is_trained_once_for_answers_that_hardly_differ():
     again = trained("decimals=6", first=first).trained
     assert again.reused
     assert again.result is first.result
-    student = trained("decimals=6", first=first).student
-    assert student["as undefended"]
-    assert "as without the defense, whose answers hardly differ" in trained_words(student)
+    assert trained("decimals=6", first=first).facts(None).trained.as_undefended
     for other in ("decimals=1", "softmax", "labels"):
         assert not trained(other, first=first, seconds=0.5).trained.reused
 
@@ -107,10 +98,10 @@ def test_a_student_inside_a_span_is_not_taken_where_the_span_is_lost():
     """Rounding hides the span: without it training is harder, though answers hardly differ."""
     wide, inputs = NetworkOracle(planted((40, 3, 2))), np.random.default_rng(0).standard_normal((50, 40))
     settings = {"inputs": inputs, "methods": ["span", "train"], "hidden": (8,), "seconds": 4.0}
-    first = leak(wide, (), **settings)
+    first = try_defense(wide, (), **settings)
     assert first.trained.narrow
-    assert leak(wide, "decimals=12", first=first.trained, **settings).trained.reused
-    kept = leak(wide, "decimals=9", first=first.trained, **(settings | {"methods": ["train"]})).trained
+    assert try_defense(wide, "decimals=12", first=first.trained, **settings).trained.reused
+    kept = try_defense(wide, "decimals=9", first=first.trained, **(settings | {"methods": ["train"]})).trained
     assert (kept.reused, kept.narrow) == (False, False)
 
 
@@ -128,9 +119,9 @@ def test_half_of_the_time_is_kept_for_training(monkeypatch):
         return train_student(*arguments, seconds=seconds, **settings)
 
     monkeypatch.setattr(time, "process_time", lambda: clock[0])
-    monkeypatch.setattr(leaking, "train_student", train)
+    monkeypatch.setattr(defense_trial, "train_student", train)
     deep, inputs = Slow(planted((8, 20, 20, 20, 3))), np.random.default_rng(0).standard_normal((50, 8))
-    assert leak(deep, "decimals=3", inputs=inputs, hidden=(8,), seconds=20.0).trained is not None
+    assert try_defense(deep, "decimals=3", inputs=inputs, hidden=(8,), seconds=20.0).trained is not None
     assert given == [pytest.approx(10.0, abs=2.0)]  # a method is stopped between two of its batches
 
 
@@ -139,80 +130,20 @@ def test_without_time_nothing_is_trained():
     assert trained("float16", seconds=0.1).trained.cut
 
 
-def _row(name: str, *, error: float | None, ok: bool = False, agreement: float = 0.98) -> Leak:
-    """A row that stops exact methods, unless ok, and leaves such a trained copy."""
-    outcome = Outcome.RECOVERED if ok else Outcome.LOW_PRECISION
-    measured = HeldOutError(None if error is None else error**2, None, 0.91, 0.1, 0.5, 100)
-    evidence = {"accuracy": measured, "training": Training((8,), 100, 10)}
-    student = Rebuilt("train", Result(Outcome.LEARNED, None, {}, evidence=evidence), error, error, agreement)
-    rebuilt = Rebuilt("extract", Result(outcome, None, {}), 1.0)
-    return Leak(name, HonestCost(1e-3, 1e-3, 1.0, 10), None, rebuilt, trained=student)
-
-
-def test_the_sentence_tells_what_training_leaves_of_the_cheapest_defense():
-    bare = _row("none", error=1e-5, ok=True)
-    found = Sweep("", (bare, _row("float16", error=1e-4), _row("labels", error=None)), 16.0, "")
-    assert "The cheapest defense that stopped exact recovery is float16" in found.sentence
-    assert "That does not stop training: a network trained on" in found.sentence
-    assert "is within 1.0e-04 of the model and gives the same label for 98.0% of the inputs." in found.sentence
-    assert (
-        "behind 1 of 2 defenses; behind label alone it gives the same label for 98.0% of the inputs" in found.sentence
-    )
-    assert "(91.0% of random ones)" in found.sentence
-    assert "of random ones" not in replace(found, sampled=True).sentence  # the others are random ones too
-    assert NOT_TRAINED not in found.sentence
-
-
-def test_errors_are_told_of_what_stood_for_the_model():
-    """A trained network has an error of its own, which is not in those of the sweep on it."""
-    rows = (_row("none", error=1e-5), _row("float16", error=0.02))
-    on_a_copy = Sweep("the recovered network", rows, 16.0, "").sentence
-    on_a_student = Sweep(TRAINED, rows, 16.0, "").sentence
-    assert "within 1% of the model behind none of the defenses" in on_a_copy
-    assert "behind float16 it is within 2.0e-02 of the model" in on_a_copy
-    assert on_a_student.startswith("What each defense leaves of the span, and of a network trained on the answers")
-    told = on_a_copy[on_a_copy.index("A trained copy") :]
-    assert on_a_student.endswith(told.replace("of the model", "of the trained network"))
-
-
 def test_labels_of_one_kind_alone_tell_nothing():
     """The answers are positive everywhere: a student gives 100 % of labels, and so does one label alone."""
     copy = open_oracle(lambda x: 5 + np.tanh(NETWORK(x)[:, :1]), dim=6)
-    student = leak(copy, (), inputs=INPUTS, methods=["train"], hidden=(8,), seconds=2.0).student
-    assert (student["labels kept"], student["commonest label"]) == (None, None)
-    assert student["error"] < 1
-    assert trained_words(student).startswith(f"is within {student['error']:.1e} of the model")
-    assert "label" not in trained_words(student) + alone_words(student)
-
-
-def test_defenses_that_leave_the_same_copy_are_told_together():
-    rows = (_row("none", error=1e-5, ok=True), *(_row(f"decimals={k}", error=0.5) for k in (6, 3)))
-    said = trained_sentence(rows, None)
-    assert "behind none of the defenses; behind 6 decimals, 3 decimals it is within 5.0e-01 of the model" in said
-    assert said.count("5.0e-01") == 1
-
-
-def test_a_copy_that_is_far_off_is_not_called_one():
-    rows = (_row("none", error=1e-5, ok=True), _row("noise", error=0.5))
-    said = Sweep("", rows, 16.0, "").sentence
-    assert "Of training it leaves this: a network trained on" in said
-    assert f"A trained copy is within {CLOSE:.0%} of the model behind none of the defenses" in said
-
-
-def test_where_nothing_was_trained_that_is_said():
-    bare = Leak("none", HonestCost(0.0, 0.0, 1.0, 10), None, Rebuilt("extract", Result(Outcome.RECOVERED, None, {})))
-    assert trained_sentence((bare,), None) == NOT_TRAINED
-    with open_oracle(NETWORK, dim=6) as oracle:
-        limits = audit(oracle, steps=["health"]).to_dict()["limits"]
-    assert any("was not tried; it may give a close copy" in said for said in limits)
+    student = try_defense(copy, (), inputs=INPUTS, methods=["train"], hidden=(8,), seconds=2.0).facts(None).trained
+    assert (student.labels_kept, student.commonest) == (None, None)
+    assert student.error < 1
 
 
 def test_a_copy_needs_no_student(valid):
     with open_oracle(NETWORK, dim=6) as oracle:
-        record = valid(audit(oracle, steps=["health", "extraction", "training"]).to_dict())
-    assert step(record, "training")["why"] == "There is a copy already."
-    assert record["training"] is None
-    assert "approximable" in record["verdict"]["leaks"]
+        record = valid(audit(oracle, steps=["health", "extraction", "training"]).record)
+    assert why(record, "training") == "copy-exists"
+    assert record.training is None
+    assert "approximable" in record.verdict.leaks
 
 
 def test_a_smooth_model_is_approximated(valid):
@@ -220,32 +151,29 @@ def test_a_smooth_model_is_approximated(valid):
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((2, 2)) / 2, rng.standard_normal((2, 2))
     with open_oracle(lambda x: np.tanh(x @ a.T) @ b, dim=2) as oracle:
-        record = valid(audit(oracle, steps=["health", "extraction", "learning", "training", "errors"]).to_dict())
-    assert (record["verdict"]["level"], record["recovered"]["method"]) == ("approximate", "training on the answers")
-    assert record["training"]["ok"]
-    assert record["recovered"]["verified"] is False
-    assert "close enough to be called a copy" in step(record, "training")["why"]
-    assert record["recovered"]["queries per parameter"] is None  # its parameters are its own
-    assert record["verdict"]["sentence"].startswith("A close copy of the network can be trained on its answers")
-    assert "by a network of its own" in record["verdict"]["sentence"]
-    assert record["verdict"]["confidence"].startswith("Measured, not verified.")
-    assert "extractable" not in record["verdict"]["leaks"]
-    assert record["recovered"]["error"]["typical"] <= CLOSE
-    assert record["pictures"]["errors"][1]["largest"] < 0.2  # the copy stands for the target in later steps
-    assert any("trained, not verified" in said for said in record["limits"])
+        record = valid(audit(oracle, steps=["health", "extraction", "learning", "training", "errors"]).record)
+    assert (record.verdict.level, record.recovered.method) == ("approximate", CopyMethod.TRAINING)
+    assert record.training.ok
+    assert record.recovered.verified is False
+    assert why(record, "training") == "trained-copy"
+    assert record.recovered.queries_per_parameter is None  # its parameters are its own
+    assert record.verdict.confidence is Confidence.MEASURED
+    assert "extractable" not in record.verdict.leaks
+    assert record.recovered.error.typical <= CLOSE
+    assert record.pictures.errors[1].largest < 0.2  # the copy stands for the target in later steps
+    assert "method-limits" in limits(record)
 
 
 def test_a_student_of_labels_is_told_and_stands_apart(valid):
     with open_oracle(lambda x: NETWORK(x).argmax(axis=1), dim=6) as oracle:
         found = audit(oracle, steps=[*TRAINING, "extraction", "learning", "errors"])
-    record = valid(found.to_dict())
+    record = valid(found.record)
     assert found.known.network is None
-    accuracy = record["training"]["evidence"]["accuracy"]
-    assert accuracy["agreement"] > 0.95 > accuracy["commonest"] + 0.3
-    assert "with the same label for" in record["verdict"]["sentence"]
-    assert ("approximable" in record["verdict"]["leaks"]) == record["training"]["ok"]
-    assert record["pictures"]["errors"] is None
-    assert "as asked for" not in step(record, "training")["why"]
+    accuracy = record.training.held_out
+    assert accuracy.agreement > 0.95 > accuracy.commonest + 0.3
+    assert ("approximable" in record.verdict.leaks) == record.training.ok
+    assert record.pictures.errors == ()
+    assert why(record, "training").startswith("trained-")
 
 
 def test_a_span_makes_training_easier(valid):
@@ -256,7 +184,7 @@ def test_a_span_makes_training_easier(valid):
     basis = found.known.span.basis
     first = found.known.training.network.weights[0]
     assert np.allclose(first @ basis.T @ basis, first)
-    assert valid(found.to_dict())["verdict"]["level"] == "approximate"
+    assert valid(found.record).verdict.level == "approximate"
 
 
 def test_training_left_out_leaves_a_close_copy_open():
@@ -266,7 +194,7 @@ def test_training_left_out_leaves_a_close_copy_open():
     with open_oracle(smooth, dim=3) as oracle:
         verdict = audit(oracle, steps=["health", "extraction", "learning"]).verdict
     assert "approximable" in verdict.unsettled
-    assert "Training did not come to its end" in verdict.sentence or verdict.level == "unknown"
+    assert "step-not-ended" in reasons(verdict) or verdict.level == "unknown"
 
 
 @pytest.mark.parametrize("link", ["sigmoid", "log-softmax"])
@@ -283,15 +211,14 @@ def test_a_student_of_answers_is_not_taken_for_values_behind_a_link(valid, link)
 
     with open_oracle(target, dim=2) as oracle:
         found = audit(oracle, link=link, budget=30_000, steps=[*TRAINING, "errors"])
-    record, x = valid(found.to_dict()), rng.standard_normal((500, 2))
+    record, x = valid(found.record), rng.standard_normal((500, 2))
     copy, true = found.known.training.network, target(x)
     assert np.sqrt(np.mean(((copy(x) - true) / true.std(axis=0)) ** 2)) < 0.1  # of the answers as they are
     assert found.known.network is None
-    assert record["recovered"]["link"] == "identity"
-    assert record["recovered"]["widths"] == list(copy.widths)
-    assert link not in record["verdict"]["sentence"]
-    assert record["pictures"]["errors"] is None
-    assert "no copy" not in step(record, "errors")["why"]  # there is one
+    assert record.recovered.link == "identity"
+    assert record.recovered.widths == tuple(copy.widths)
+    assert record.pictures.errors == ()
+    assert why(record, "errors") == "copy-apart"
 
 
 def test_a_student_that_stands_apart_has_its_own_link(valid):
@@ -306,10 +233,9 @@ def test_a_student_that_stands_apart_has_its_own_link(valid):
     with open_oracle(target, dim=2) as oracle:
         found = audit(oracle, link="identity", budget=30_000, steps=TRAINING)
     assert found.known.apart
-    record = valid(found.to_dict())
-    assert record["recovered"]["link"] == "softmax"
-    assert record["recovered"]["widths"][-1] == 3
-    assert "with a softmax" in record["verdict"]["sentence"]
+    record = valid(found.record)
+    assert record.recovered.link == "softmax"
+    assert record.recovered.widths[-1] == 3
 
 
 def test_a_small_budget_is_trained_on():
@@ -318,12 +244,3 @@ def test_a_small_budget_is_trained_on():
     training = next(each for each in found.steps if each.step == "training")
     assert training.queries == training.allowed
     assert found.known.training.network is not None
-
-
-@pytest.mark.parametrize(
-    ("error", "words"), [(0.0101, "1.01e-02"), (0.01, "1.0e-02"), (0.0099, "9.9e-03"), (0.2, "2.0e-01")]
-)
-def test_an_error_is_told_on_the_side_of_what_is_asked_that_it_is_on(error, words) -> None:
-    """Of 1.0e-02 nobody would believe that it is more than 1 %."""
-    assert error_words(error) == words
-    assert is_close(float(words)) == is_close(error)

@@ -2,14 +2,15 @@
 
 import numpy as np
 import pytest
+from audit_kit import reasons
 
 import reluctant as rl
 from reluctant.audit import audit
-from reluctant.audit.sweeping import StandIn
+from reluctant.audit.defense_sweep import StandIn
+from reluctant.audit.record import StandsFor
 from reluctant.interface import check_health
 from reluctant.interface.whole_numbers import Whole
 from reluctant.oracles import Kind, NetworkOracle, open_oracle
-from reluctant.report.overview import three_figures
 from reluctant.testing import planted
 
 NETWORK = planted((8, 12, 1), 1)
@@ -51,7 +52,7 @@ def test_scores_that_were_seen_as_values_stay_so_where_the_rows_for_training_end
 def test_scores_do_not_pass_as_labels(target) -> None:
     found = audit(rl.open_oracle(target, dim=8), budget=4_000, seconds=2.0, steps=REBUILDING)
     assert {"extractable", "approximable"} <= {*found.verdict.leaks, *found.verdict.unsettled}
-    assert "label" not in found.verdict.sentence
+    assert "answers-are-labels" not in reasons(found.verdict)
     assert found.known.training.evidence["answers"] == "values"
 
 
@@ -69,7 +70,7 @@ def test_levels_of_a_score_leave_it_open_what_values_would_give(target, domain) 
     found = audit(rl.open_oracle(target, dim=8, domain=domain), budget=6_000, seconds=2.0, steps=REBUILDING)
     assert {"extractable", "approximable"} <= {*found.verdict.leaks, *found.verdict.unsettled}
     assert found.known.whole in (Whole.SCORES, Whole.UNTOLD)
-    assert "is left open" in found.verdict.sentence
+    assert {"rounded-numbers", "maybe-rounded-numbers"} & set(reasons(found.verdict))
 
 
 @pytest.mark.parametrize("classes", [2, 3, 20])
@@ -79,15 +80,15 @@ def test_numbers_of_classes_are_labels_however_many_they_are(classes: int) -> No
     found = audit(target, budget=6_000, seconds=2.0, steps=REBUILDING)
     assert found.known.whole in (None, Whole.LABELS)
     assert "extractable" not in found.verdict.unsettled
-    assert "rounded" not in found.verdict.sentence
+    assert {"rounded-numbers", "maybe-rounded-numbers"}.isdisjoint(reasons(found.verdict))
 
 
 def test_what_cannot_be_told_is_open_without_training() -> None:
     found = audit(rl.open_oracle(in_four_levels, dim=8), budget=6_000, steps=["health", "extraction"])
     assert found.known.whole is Whole.UNTOLD
     assert "extractable" in found.verdict.unsettled
-    assert "It cannot be told which." in found.verdict.sentence
-    assert "labels, or values rounded" in found.to_dict()["target"]["look like"]
+    assert "labels-or-numbers" in reasons(found.verdict)
+    assert found.record.target.may_be_numbers
 
 
 def test_a_student_of_rounded_values_is_told_apart_from_their_rounding() -> None:
@@ -111,16 +112,16 @@ def test_what_bends_at_bounds_is_no_part_also_when_rows_run_out() -> None:
     found = audit(rl.open_oracle(clipped, dim=8), budget=30_000, steps=["health", "extraction", "part"])
     assert found.known.extraction.outcome is rl.Outcome.OUT_OF_BUDGET
     assert found.known.part is None
-    assert not found.known.needed
-    assert "as if inputs or answers were clipped" in found.verdict.sentence
+    assert found.known.needed_rows is None
+    assert "may-be-clipped" in reasons(found.verdict)
 
 
 def test_a_label_that_is_always_the_same_is_no_defense() -> None:
     inputs = np.random.default_rng(0).standard_normal((30, 8))
     (w, a), (b, c) = NETWORK.weights, NETWORK.biases
     positive = NetworkOracle(rl.ReLUNetwork([w, a], [b, c + 100]))
-    assert not StandIn(positive, "a network", inputs).has_labels
-    assert StandIn(NetworkOracle(NETWORK), "a network", inputs).has_labels
+    assert not StandIn(positive, StandsFor.FILE, inputs).has_labels
+    assert StandIn(NetworkOracle(NETWORK), StandsFor.FILE, inputs).has_labels
 
 
 def test_a_rare_label_is_looked_for_inside_the_range_that_is_answered() -> None:
@@ -132,9 +133,3 @@ def test_a_rare_label_is_looked_for_inside_the_range_that_is_answered() -> None:
     found = audit(rl.open_oracle(strict, dim=4), budget=3_000, steps=["health"])
     assert found.steps[0].state.value == "done"
     assert found.known.reach is not None
-
-
-def test_a_page_does_not_call_a_label_what_may_be_none() -> None:
-    found = audit(rl.open_oracle(in_four_levels, dim=8), budget=6_000, steps=["health"])
-    figures = {figure.name: figure.value for figure in three_figures(found.record)}
-    assert figures["What an answer gives"] == "a whole number"

@@ -119,7 +119,8 @@ def test_an_audit_of_such_a_model_goes_on_inside(command, folder, short_pauses):
     with ModelServer(NETWORK, 6, outputs=2, accepts=(-9, 9), out_of_range=Fault.ERROR) as server:
         ended = command("audit", server.url, "--budget", 5000, "--skip", "defenses", "--json", "r.json")
     assert ended.status == 0
-    assert json.loads((folder / "r.json").read_text())["target"]["answers only in"] == "[-8, 8] in every coordinate"
+    reach = json.loads((folder / "r.json").read_text())["target"]["reach"]
+    assert (reach["low"], reach["high"]) == (-8, 8)
     assert "Try 2 of 9 failed, next in " in ended.err
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import reluctant as rl
 from reluctant.audit import audit
-from reluctant.audit.recovered import is_copy
+from reluctant.audit.copies import is_copy
 from reluctant.domains import Domain
 from reluctant.extraction import attempts
 from reluctant.extraction.candidate_check import CheckedNetwork
@@ -146,7 +146,7 @@ def test_one_that_errs_inside_its_box_is_held_against_typical_inputs_too(monkeyp
 def test_an_audit_does_not_call_it_a_copy() -> None:
     true = steep(7, 20)
     bare = rl.open_oracle(lambda x: LINK_FUNCTIONS["sigmoid"](true(x)), dim=5)
-    record = audit(bare, link="sigmoid", steps=["health", "extraction"], rng=7).to_dict()
-    assert record["extraction"]["outcome"] == "unverified"
-    assert record["verdict"]["level"] == "unknown"
-    assert record["recovered"] is None
+    record = audit(bare, link="sigmoid", steps=["health", "extraction"], rng=7).record
+    assert record.extraction.outcome == "unverified"
+    assert record.verdict.level == "unknown"
+    assert record.recovered is None

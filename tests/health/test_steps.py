@@ -82,9 +82,10 @@ def test_an_audit_of_trees_does_not_speak_of_a_part_or_clipped_inputs() -> None:
     target = open_oracle(forest(20, 4, 0), dim=DIM)
     found = audit(target, budget=6_000, seconds=2.0, steps=["health", "extraction", "part", "learning", "training"])
     assert {"extractable", "approximable"} <= set(found.verdict.unsettled)
-    assert "piecewise constant" in found.verdict.sentence
-    assert "clipped" not in found.verdict.sentence
-    assert "part of the network" not in found.verdict.sentence
+    reasons = {reason.diagnosis.slug for reason in found.verdict.reasons}
+    assert "answers-in-steps" in reasons
+    assert {"may-be-clipped", "clipped-inputs"}.isdisjoint(reasons)
+    assert found.known.part is None
     assert not rl.extract(target).ok
 
 

@@ -1,18 +1,21 @@
-"""Every error and every outcome has its heading on the page of messages."""
+"""Every error and every diagnosis has its heading on the page of messages, which is made from the catalogue."""
 
 from __future__ import annotations
 
 import inspect
+import runpy
 from pathlib import Path
 
 import pytest
 
 from reluctant import Outcome, errors
+from reluctant.messages import error_pages
+from reluctant.messages.catalogue import OUTCOMES, TEXTS
 
 PAGE = Path(__file__).parents[2] / "docs" / "messages.md"
 
 ERRORS = {getattr(errors, name).slug: getattr(errors, name) for name in errors.__all__}
-SLUGS = [*ERRORS, *(outcome.slug for outcome in Outcome)]
+SLUGS = [*ERRORS, *TEXTS]
 
 
 def test_slugs_are_unique():
@@ -28,6 +31,17 @@ def test_every_slug_has_a_heading(slug):
 def test_no_heading_is_left_over():
     headings = [line.removeprefix("## ") for line in PAGE.read_text("utf-8").splitlines() if line.startswith("## ")]
     assert set(headings) <= set(SLUGS)
+
+
+def test_every_outcome_and_every_error_has_its_text():
+    assert [outcome.slug for outcome in Outcome] == list(OUTCOMES)
+    assert set(error_pages.ERRORS) == set(ERRORS)
+
+
+def test_the_page_is_made_from_the_catalogue():
+    script = PAGE.parents[1] / "scripts" / "messages_page.py"
+    made = runpy.run_path(str(script))["page"]()
+    assert made == PAGE.read_text("utf-8"), "run scripts/messages_page.py"
 
 
 def test_every_error_is_in_the_list_and_in_the_tree():

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from page_kit import audited, slugs, states, words
 
-from reluctant.audit import looking, sweeping
+from reluctant.audit import defense_sweep
 from reluctant.audit.record import AuditRecord, CopyMethod, LeakKind, Level
+from reluctant.audit.steps import health_step
 from reluctant.learning.student import trainer
 from reluctant.report import audit_page, three_figures, verdict_sentence
 from reluctant.report.tables import interface_facts
@@ -126,7 +127,7 @@ def test_a_sigmoid_of_few_digits_is_read_or_settles_nothing():
 
 
 def test_a_sigmoid_that_nobody_looked_behind_settles_nothing(monkeypatch):
-    monkeypatch.setattr(looking, "_likely_link", lambda oracle, served, seed: None)
+    monkeypatch.setattr(health_step, "_likely_link", lambda oracle, served, seed: None)
     record = audited(chance, steps=(*REBUILDING, "flip", "linearity"))
     assert record.target.link == "identity"
     assert record.verdict.unsettled == (LeakKind.EXTRACTABLE, LeakKind.APPROXIMABLE, LeakKind.FLIPPABLE)
@@ -175,7 +176,7 @@ def test_noise_is_not_called_coarse():
 def test_rows_of_a_sweep_on_a_trained_network_are_all_of_it(monkeypatch):
     """Findings about the target itself do not stand among those about its stand-in."""
     monkeypatch.setattr(trainer, "STUDENT_SHAPES", ((64,),))
-    monkeypatch.setattr(sweeping, "default_defenses", lambda *_: [(), ("decimals=2",)])
+    monkeypatch.setattr(defense_sweep, "default_defenses", lambda *_: [(), ("decimals=2",)])
     steps = (*REBUILDING, "training", "defenses")
     record = audited(lambda x: softmax(x).round(3), link="softmax", seconds=ALL_STEPS, steps=steps)
     assert record.recovered.method is CopyMethod.TRAINING

@@ -12,12 +12,12 @@ import pytest
 from page_kit import states, typed, with_verdict
 
 from reluctant.audit.record import LeakKind, Level
-from reluctant.report import audit_page, three_figures
+from reluctant.report import audit_page, three_figures, verdict_sentence
 from reluctant.report.overview import level_words
 from reluctant.report.page import CONTENTS
 from reluctant.report.sweep_text import defense_table, label_alone
 from reluctant.report.tables import recovered_facts
-from reluctant.report.text import flip_sentence, verdict_sentence
+from reluctant.report.text import flip_sentence
 
 LOADING_ATTRIBUTES = {"src", "srcset", "data", "action", "poster", "background", "href", "xlink:href"}
 LOADING_TAGS = {"iframe", "object", "embed", "link", "img", "base", "form"}

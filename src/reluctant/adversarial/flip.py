@@ -36,7 +36,7 @@ from reluctant.interface.digits import (
     find_decimals,
     format_noise,
     in_unit,
-    is_one_hot,
+    look_like_labels,
     narrowest_format,
 )
 from reluctant.messages import Diagnosis, Remedy
@@ -55,7 +55,6 @@ __all__ = [
     "explain_unflipped",
     "flip_sign",
     "labels_reason",
-    "look_like_labels",
     "without_link_reason",
 ]
 
@@ -69,14 +68,6 @@ READ_SOFTMAX = Remedy("read-probabilities", "flip", {"link": "softmax"})
 WITHOUT_LINK = Remedy("no-link", "flip", {"link": "identity"})
 WITHOUT_LINK_AT_HALF = Remedy("no-link", "flip", {"link": "identity", "threshold": 0.5})
 CONSTANT_REASON = Diagnosis("constant-or-labels", remedies=(*Outcome.CONSTANT.diagnosis.remedies, ON_A_COPY))
-
-
-def look_like_labels(answers: FloatArray, kind: Kind, *, still: bool) -> bool:
-    """True of labels, and of whole numbers that look like them; still: they did not change under small steps."""
-    if kind is Kind.LABELS or is_one_hot(answers):
-        return True
-    whole = answers.shape[1] == 1 and np.array_equal(answers, np.round(answers)) and (answers.min() >= 0 or still)
-    return bool(whole and (still or find_decimals(answers) is None))
 
 
 def labels_reason(answers: FloatArray) -> Diagnosis:

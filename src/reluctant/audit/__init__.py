@@ -1,13 +1,25 @@
 """Audit: what can be taken from a model through its answers, step by step within a budget, as one record."""
 
 from reluctant._verb import callable_as
-from reluctant.audit.audit_value import LEAKS, Audit, schema
-from reluctant.audit.driver import STEPS, audit, not_opened
-from reluctant.audit.leak import Leak
-from reluctant.audit.leaking import leak
-from reluctant.audit.sweep import Sweep
-from reluctant.audit.sweeping import StandIn, sweep
+from reluctant.audit.auditor import STEPS, Audit, audit, not_opened
+from reluctant.audit.defense_result import DefenseResult
+from reluctant.audit.defense_sweep import StandIn, Sweep, sweep
+from reluctant.audit.defense_trial import try_defense
+from reluctant.audit.record import LEAKS, AuditRecord, schema
 
-__all__ = ["LEAKS", "STEPS", "Audit", "Leak", "StandIn", "Sweep", "audit", "leak", "not_opened", "schema", "sweep"]
+__all__ = [
+    "LEAKS",
+    "STEPS",
+    "Audit",
+    "AuditRecord",
+    "DefenseResult",
+    "StandIn",
+    "Sweep",
+    "audit",
+    "not_opened",
+    "schema",
+    "sweep",
+    "try_defense",
+]
 
 callable_as(__name__, audit)

@@ -52,11 +52,11 @@ from reluctant.audit.run_facts import (
     PrecisionFacts,
     RunFacts,
     SpanFacts,
+    State,
     TopClasses,
     TrainingFacts,
     VerificationFacts,
 )
-from reluctant.audit.states import State
 from reluctant.audit.sweep_facts import (
     DefenseRow,
     FailedDefense,
@@ -125,6 +125,7 @@ __all__ = [
     "SpanFacts",
     "StageRows",
     "StandsFor",
+    "State",
     "StepFacts",
     "Stop",
     "Student",

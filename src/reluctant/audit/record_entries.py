@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,24 +11,20 @@ import numpy as np
 from reluctant._version import __version__
 from reluctant.adversarial import Flip
 from reluctant.audit import record as rec
-from reluctant.audit.closeness import closeness
-from reluctant.audit.directions import MORE
-from reluctant.audit.endings import ending_of
-from reluctant.audit.expected import expected_cost
-from reluctant.audit.known import Known
-from reluctant.audit.leak import OF_LABELS, Leak, Rebuilt
-from reluctant.audit.leaking import BUDGET
-from reluctant.audit.leaks import smallest_flip
-from reluctant.audit.picture_data import ErrorHistogram, LinePicture, Pictures, PlanePicture, SearchPicture
-from reluctant.audit.pictures import first_layer_images, rounded
-from reluctant.audit.probing import GRADIENTS, gradient_from
-from reluctant.audit.rebuilding import ALL_NEURONS
-from reluctant.audit.recovered import accuracy_of, cost, is_trained, method_of
-from reluctant.audit.settling import is_unlucky
-from reluctant.audit.states import State
-from reluctant.audit.sweep import Sweep
-from reluctant.audit.trained import gives_labels
-from reluctant.audit.verdict import judge_facts
+from reluctant.audit.copies import (
+    COPY_DIRECTIONS,
+    closeness,
+    copy_error,
+    finite,
+    gives_labels,
+    is_trained,
+    method_of,
+)
+from reluctant.audit.expense import expected_cost, money
+from reluctant.audit.findings import Findings
+from reluctant.audit.steps.adversarial_steps import gradient_from
+from reluctant.audit.steps.picture_steps import first_layer, rounded
+from reluctant.audit.verdict import ending_of, judge, smallest_flip
 from reluctant.interface import Interface
 from reluctant.learning.student.student_error import HeldOutError
 from reluctant.messages import Diagnosis
@@ -37,7 +33,7 @@ from reluctant.oracles import Facts
 from reluctant.results import Ended, Outcome, Result
 from reluctant.span import Span
 
-__all__ = ["KNOWN_NAMES", "interface_facts", "make_record", "run_facts", "span_facts", "sweep_facts"]
+__all__ = ["KNOWN_NAMES", "interface_facts", "make_record"]
 
 SMALL_INPUT = 4096  # numbers of an input that is written into the record
 ATLAS, NIST, OWASP = "MITRE ATLAS", "NIST AI 100-2", "OWASP Machine Learning Security Top 10"
@@ -55,18 +51,13 @@ KNOWN_NAMES = (
 # Evidence that has fields of its own in the record, or pictures.
 TYPED = (
     "health", "verification", "precision", "accuracy", "certificate", "risk", "training", "inside", "answers", "link",
-    "own link", "limits", "reason", "error", "labels", "reach", MORE,
+    "own link", "limits", "reason", "error", "labels", "reach", COPY_DIRECTIONS,
 )  # fmt: skip
-
-
-def finite(value: Any) -> float | None:
-    """A number that JSON can hold."""
-    return None if value is None or not np.isfinite(value) else float(value)
 
 
 def make_record(audit: Any) -> rec.AuditRecord:
     """The record of an `Audit`."""
-    known: Known = audit.known
+    known: Findings = audit.known
     facts = audit.facts
     return rec.AuditRecord(
         seed=audit.seed,
@@ -77,11 +68,8 @@ def make_record(audit: Any) -> rec.AuditRecord:
             audit.queries, {name: rec.StageRows(row.asked, row.sent, row.replayed) for name, row in audit.rows.items()}
         ),
         budget=audit.budget,
-        verdict=judge_facts(known),
-        steps=tuple(
-            rec.StepFacts(step.step, step.state, step.diagnosis, step.queries, step.seconds, step.allowed)
-            for step in audit.steps
-        ),
+        verdict=judge(known),
+        steps=audit.steps,
         repeat=rec.Repeat(audit.repeat, audit.seed, audit.written.get("record"), audit.written.get("page")),
         price=_price(audit.price, audit.queries),
         stopped=_stop(audit.steps, audit.recorded),
@@ -95,19 +83,19 @@ def make_record(audit: Any) -> rec.AuditRecord:
         learning=run_facts(known.learning, known, "learning"),
         training=run_facts(known.training, known, "training"),
         flip=_flip(known),
-        linearity=_linearity(known.linearity),
+        linearity=known.linearity,
         recovered=_recovered(known, audit.outputs, audit.price, audit.rate),
         expected=None if facts is None else expected_cost(known, facts, audit.price, audit.rate),
         rows_needed=known.needed_rows,
-        truth=_truth(known.truth),
-        defenses=None if known.sweep is None else sweep_facts(known.sweep),
+        truth=known.truth,
+        defenses=None if known.sweep is None else known.sweep.facts(),
         pictures=_pictures(known),
         limits=tuple(_limits(known, facts, audit.queries, audit.budget)),
         names=KNOWN_NAMES,
     )
 
 
-def _target(known: Known, facts: Facts | None, name: str, classes: tuple[str, ...]) -> rec.Target:
+def _target(known: Findings, facts: Facts | None, name: str, classes: tuple[str, ...]) -> rec.Target:
     if facts is None:
         return rec.Target(name)
     written = known.written
@@ -127,11 +115,11 @@ def _target(known: Known, facts: Facts | None, name: str, classes: tuple[str, ..
 def _price(price: Mapping[str, Any] | None, queries: int) -> rec.Price | None:
     if price is None:
         return None
-    return rec.Price(float(price["per thousand"]), str(price.get("currency") or ""), cost(queries, dict(price)))
+    return rec.Price(float(price["per thousand"]), str(price.get("currency") or ""), money(queries, dict(price)))
 
 
-def _stop(steps: Any, recorded: bool) -> rec.Stop | None:
-    at = next((k for k, step in enumerate(steps) if step.state is State.STOPPED), None)
+def _stop(steps: Sequence[rec.StepFacts], recorded: bool) -> rec.Stop | None:
+    at = next((k for k, step in enumerate(steps) if step.state is rec.State.STOPPED), None)
     return None if at is None else rec.Stop(steps[at].step, at + 1, len(steps), recorded)
 
 
@@ -154,7 +142,7 @@ def interface_facts(health: Interface) -> rec.InterfaceFacts:
     )  # fmt: skip
 
 
-def _ending(run: Ended, known: Known) -> dict[str, Any]:
+def _ending(run: Ended, known: Findings) -> dict[str, Any]:
     rest = {
         name.replace(" ", "_"): value.to_dict() if hasattr(value, "to_dict") else value
         for name, value in run.evidence.items()
@@ -166,16 +154,16 @@ def _ending(run: Ended, known: Known) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def span_facts(span: Span, known: Known) -> rec.SpanFacts:
+def span_facts(span: Span, known: Findings) -> rec.SpanFacts:
     """What span recovery ended with."""
     return rec.SpanFacts(
         **_ending(span, known), rank=span.rank, inputs=span.subspace.dim,
         invisible_share=finite(span.subspace.invisible_share), margin=finite(span.margin), angle=finite(span.angle),
-        from_labels="labels" in span.evidence, of_the_copy=int(span.evidence.get(MORE, 0)),
+        from_labels="labels" in span.evidence, of_the_copy=int(span.evidence.get(COPY_DIRECTIONS, 0)),
     )  # fmt: skip
 
 
-def run_facts(run: Result | None, known: Known, step: str) -> rec.RunFacts | None:
+def run_facts(run: Result | None, known: Findings, step: str) -> rec.RunFacts | None:
     """How a run that looks for a network ended; None without one."""
     if run is None:
         return None
@@ -233,18 +221,16 @@ def _certificate(found: Any) -> rec.CertificateFacts | None:
 
 
 def _held_out(measured: HeldOutError) -> rec.HeldOut:
-    close, own, data = closeness(measured.to_dict()), measured.own, measured.to_dict()
+    close, own = closeness(measured), measured.own
     return rec.HeldOut(
         measured.points, finite(measured.error), finite(measured.high), measured.agreement, measured.differing,
         measured.commonest, None if own is None else rec.OwnErrorFacts(own.error, own.high, own.noise),
-        measured.repeated, measured.labelled, finite(measured.of_copy), measured.is_bound, gives_labels(data),
-        None if close is None else rec.Closeness(
-            close.seen, close.most, close.allowed, close.labels, close.is_open, close.alone
-        ),
+        measured.repeated, measured.labelled, finite(measured.of_copy), measured.is_bound, gives_labels(measured),
+        close,
     )  # fmt: skip
 
 
-def _flip(known: Known) -> rec.FlipFacts | None:
+def _flip(known: Findings) -> rec.FlipFacts | None:
     """The smallest flip, with its inputs where they are small; how every try went, and by what."""
     best = smallest_flip(known)
     if best is None:
@@ -268,28 +254,7 @@ def _try(flip: Flip) -> rec.FlipTry:
     return rec.FlipTry(flip.outcome.slug, flip.ok, finite(flip.relative_size), flip.classes, flip.queries)
 
 
-def _linearity(data: Mapping[str, Any] | None) -> rec.Linearity | None:
-    if data is None:
-        return None
-    curves = {name: tuple(finite(value) for value in data[name]) for name in ("random", "along")}
-    beside = data["random networks"]
-    return rec.Linearity(
-        tuple(data["radii"]), curves["random"], curves["along"], finite(data["floor"]), finite(data["linear radius"]),
-        finite(data["linear radius along"]), data["queries"], data["inputs"], GRADIENTS[data["by"]],
-        None if beside is None else tuple(beside),
-    )  # fmt: skip
-
-
-def _truth(data: Mapping[str, Any] | None) -> rec.Truth | None:
-    if data is None:
-        return None
-    return rec.Truth(
-        data["file"], tuple(data["widths"]), data["parameters"], data["neurons found"], data["neurons"],
-        data["neurons of"] == ALL_NEURONS, finite(data["largest error"]), finite(data["largest weight error"]),
-    )  # fmt: skip
-
-
-def _recovered(known: Known, outputs: int, price: Any, rate: float | None) -> rec.Recovered | None:
+def _recovered(known: Findings, outputs: int, price: Any, rate: float | None) -> rec.Recovered | None:
     """The copy with the link it is written with: a classifier has its classes back."""
     run = known.copy
     if run is None or run.network is None:
@@ -300,110 +265,23 @@ def _recovered(known: Known, outputs: int, price: Any, rate: float | None) -> re
         network.skip is not None, network.parameters, copy_error(run), run.queries,
         None if trained else run.queries / network.parameters,
         None if trained else run.queries * outputs / network.parameters,
-        cost(run.queries, price), None if rate is None else run.queries / rate,
+        money(run.queries, price), None if rate is None else run.queries / rate,
     )  # fmt: skip
 
 
-def copy_error(run: Result) -> rec.CopyError:
-    """How far off a network is, and what that is known by."""
-    found, accuracy = accuracy_of(run), run.evidence.get("accuracy")
-    fields: dict[str, Any] = {}
-    if run.evidence.get("precision") is not None and run.ok:
-        kind = rec.ErrorKind.EVERY_DIGIT
-    elif run.outcome is Outcome.RECOVERED and found["largest"] is not None:
-        kind = rec.ErrorKind.DIGITS
-        fields["digits"] = int(-np.log10(max(found["largest"], np.finfo(np.float64).eps)))
-    elif isinstance(accuracy, HeldOutError):
-        kind = rec.ErrorKind.HELD_OUT
-        labels = accuracy.of_copy is None or accuracy.tells_labels
-        fields = {"is_bound": accuracy.is_bound} | (
-            {"agreement": accuracy.agreement, "commonest": accuracy.commonest} if labels else {}
-        )
-    else:
-        kind = rec.ErrorKind.RMS if accuracy is not None else rec.ErrorKind.UNVERIFIED
-    largest, typical, own = (finite(found[name]) for name in ("largest", "typical", "own"))
-    return rec.CopyError(kind, largest, typical, found["inputs"], own, inside=found["inside"], **fields)
-
-
-def sweep_facts(sweep: Sweep) -> rec.SweepFacts:
-    """The defense sweep."""
-    return rec.SweepFacts(
-        rec.StandsFor(sweep.stands_for), BUDGET,
-        rec.SweepInputs(sweep.count, sweep.sampled, None if sweep.domain is None else rec.Bounds.of(sweep.domain)),
-        tuple(_row(row, sweep.digits(row)) for row in sweep.rows),
-        tuple(rec.FailedDefense(name, *_parted(why)) for name, why in sweep.failed), sweep.open,
-        None if sweep.cheapest is None else sweep.cheapest.defense,
-    )  # fmt: skip
-
-
-def _parted(why: str) -> tuple[str, str]:
-    error, _, message = why.partition(": ")
-    return error, message
-
-
-def _row(row: Leak, digits: float | None) -> rec.DefenseRow:
-    honest, span, best = row.honest, row.span, row.rebuilt
-    return rec.DefenseRow(
-        row.defense,
-        rec.HonestFacts(finite(honest.rms_error), finite(honest.max_error), finite(honest.agreement), honest.rows),
-        finite(digits),
-        None if span is None else rec.RowSpan(
-            span.outcome.slug, span.ok, span.rank, span.subspace.dim, finite(span.angle), span.queries,
-            bool(span.evidence.get(OF_LABELS)),
-        ),
-        tuple(_trial(each, each.result.queries) for each in row.tried),
-        None if best is None else _trial(best, row.queries),
-        _student(row), row.stopped, row.no_method, row.cut,
-    )  # fmt: skip
-
-
-def _trial(tried: Rebuilt, queries: int) -> rec.Trial:
-    return rec.Trial(
-        tried.method, tried.result.outcome.slug, tried.result.ok, finite(tried.error), finite(tried.largest),
-        finite(tried.agreement), queries, tried.copied, tried.settled, tried.undecided, tried.refused,
-        is_unlucky(tried.result),
-    )  # fmt: skip
-
-
-def _student(row: Leak) -> rec.Student | None:
-    trained, data = row.trained, row.student
-    if trained is None or data is None:
-        return None
-    return rec.Student(
-        trained.result.outcome.slug, trained.result.ok, finite(trained.error), finite(trained.largest),
-        finite(trained.agreement), finite(trained.commonest), finite(data["held out error"]),
-        finite(data["held out labels"]), data["queries"], trained.cut, trained.reused, trained.copied,
-    )  # fmt: skip
-
-
-def _pictures(known: Known) -> Pictures:
+def _pictures(known: Findings) -> rec.Pictures:
     search = None if known.extraction is None else known.extraction.evidence.get("line search")
-    line, plane = known.line, known.plane
-    return Pictures(
-        None if line is None else LinePicture(**_tuples(line)),
-        None if plane is None else PlanePicture(**_tuples(plane)),
-        first_layer_images(known.network, known.given.shape),
-        tuple(ErrorHistogram(**_tuples(each)) for each in known.errors),
-        None if search is None else _search(search.to_dict()),
+    return rec.Pictures(
+        known.line, known.plane, first_layer(known.network, known.given.shape), known.errors,
+        None if search is None else rec.SearchPicture(
+            search.scale, rounded(search.t), tuple(tuple(map(finite, rounded(row))) for row in search.answers),
+            tuple(search.round.tolist()), tuple(search.known.tolist()), rounded(search.creases),
+            tuple(search.found_in.tolist()),
+        ),
     )  # fmt: skip
 
 
-def _search(data: dict[str, Any]) -> SearchPicture:
-    drawn = {name: rounded(np.asarray(data[name])) for name in ("t", "answers", "creases")}
-    drawn["answers"] = [[finite(value) for value in row] for row in drawn["answers"]]
-    whole = {name: data[name] for name in ("round", "known")} | {"found_in_round": data["found in round"]}
-    return SearchPicture(scale=data["scale"], **_tuples(drawn | whole))
-
-
-def _tuples(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _tupled(value) for name, value in data.items()}
-
-
-def _tupled(value: Any) -> Any:
-    return tuple(_tupled(each) for each in value) if isinstance(value, list) else value
-
-
-def _limits(known: Known, facts: Facts | None, queries: int, budget: int) -> Iterator[Diagnosis]:
+def _limits(known: Findings, facts: Facts | None, queries: int, budget: int) -> Iterator[Diagnosis]:
     """What was assumed and what could be missed: how far the audit asked, how it read answers, what parts leave out."""
     if facts is None:
         yield Diagnosis("nothing-asked")
@@ -427,12 +305,12 @@ def _limits(known: Known, facts: Facts | None, queries: int, budget: int) -> Ite
     if known.flips:
         yield Diagnosis("one-gradient-step")
     if known.sweep is not None:
-        yield Diagnosis("sweep-inputs", {"sampled": known.sweep.sampled, "inputs": known.sweep.count})
+        yield Diagnosis("sweep-inputs", {"sampled": known.sweep.domain is not None, "inputs": known.sweep.inputs})
     if known.truth is not None:
         yield Diagnosis("truth-apart")
 
 
-def _limits_of_links(known: Known) -> Iterator[Diagnosis]:
+def _limits_of_links(known: Findings) -> Iterator[Diagnosis]:
     if known.written is not None and known.written.percent:
         yield Diagnosis("in-percent")
     if known.written is not None and known.written.among_nan:

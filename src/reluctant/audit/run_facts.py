@@ -31,10 +31,21 @@ __all__ = [
     "PrecisionFacts",
     "RunFacts",
     "SpanFacts",
+    "State",
     "TopClasses",
     "TrainingFacts",
     "VerificationFacts",
 ]
+
+
+class State(StrEnum):
+    """How a step ended. stopped: broken off from outside while it ran; not begun: the stop came before it."""
+
+    DONE = "done"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    NOT_BEGUN = "not begun"
 
 
 @dataclass(frozen=True)

@@ -1,129 +1,332 @@
-"""The verdict: what leaks, in one sentence, and how sure that is."""
+"""The verdict: what leaks, what is left open, and why there is no more to take, as facts.
+
+Reasons are diagnoses: slugs with fields and remedies. Remedies are for the one who audits: nobody is advised to ask for
+values instead of labels. The text of every slug is the report's.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from reluctant.audit.endings import copy_reasons
-from reluctant.audit.known import Known
-from reluctant.audit.leaks import LEAKS, LEVELS, NEEDS, found_leaks, open_leaks
-from reluctant.audit.reasons import elsewhere, no_exact_one, why_not
-from reluctant.audit.record import Confidence, LeakKind, Level, VerdictFacts
-from reluctant.audit.stopped import is_stopped
-from reluctant.audit.taken import copied, part_taken, span_confidence, trained_on, verified, where
+from reluctant.adversarial import Flip
+from reluctant.audit.copies import COPY_DIRECTIONS, closeness, copy_error, is_near, is_trained, is_unlucky
+from reluctant.audit.findings import OF_CREASES, Findings
+from reluctant.audit.record import LEAKS, Confidence, LeakKind, Level, Reason, State, VerdictFacts
+from reluctant.domains import Domain
+from reluctant.errors import ReluctantError
+from reluctant.interface import Interface
+from reluctant.interface.diagnoses import NOISIEST_READ
+from reluctant.interface.digits import ENOUGH_DECIMALS
+from reluctant.interface.whole_numbers import Whole
+from reluctant.messages import Diagnosis, Remedy
+from reluctant.oracles import Kind
+from reluctant.results import Ended, Outcome, Result
 
-__all__ = ["LEAKS", "NEEDS", "Verdict", "judge", "judge_facts"]
+__all__ = ["NEEDS", "SMALL_FLIP", "clipped_inputs", "ending_of", "error_diagnosis", "judge", "smallest_flip"]
 
-RAN_OUT = "Exact extraction ran out of rows."
-OF_THE_PART = "High for the part: the target was seen to bend on its creases, and not beside them. For the rest:"
-OF_THE_STUDENT = "Measured for the trained network, at inputs that it had not seen. For the rest:"
-UNSETTLED = "None: the audit could not look far enough. Mend what stopped it, or raise the budget, and run it again."
-CUT_SHORT = "None: the audit was stopped before it could look far enough."
-NO_PROOF = (
-    "Low: these methods did not succeed with this budget; that is no proof that others would not, or with more queries."
-)
+SMALL_FLIP = 0.1  # of the input's norm: a step this small that flips the target counts as a leak
 
+# The steps that must have come to their end before a leak that was not found may be called absent.
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    LeakKind.EXTRACTABLE: ("extraction",),
+    LeakKind.APPROXIMABLE: ("extraction", "learning", "training"),
+    LeakKind.SPAN: ("span",),
+    LeakKind.FLIPPABLE: ("flip",),
+}
 
-@dataclass(frozen=True)
-class Verdict:
-    """How much leaks: level "exact", "approximate", "span", "nothing" or "unknown".
-
-    leaks: those that were found; unsettled: those that were neither found nor looked for to the end.
-    """
-
-    level: str
-    sentence: str
-    confidence: str
-    leaks: tuple[str, ...]
-    unsettled: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "level": self.level,
-            "sentence": self.sentence,
-            "confidence": self.confidence,
-            "leaks": list(self.leaks),
-            "unsettled": list(self.unsettled),
-        }
+# What a leak makes of the level, the worst first.
+LEVELS = {LeakKind.EXTRACTABLE: Level.EXACT, LeakKind.APPROXIMABLE: Level.APPROXIMATE, LeakKind.SPAN: Level.SPAN}
 
 
-def judge(known: Known) -> Verdict:
-    """From what the steps found."""
-    leaks = found_leaks(known)
-    level = next((level for leak, level in LEVELS.items() if leak in leaks), None)
-    unsettled = open_leaks(known)
+def judge(known: Findings) -> VerdictFacts:
+    """What leaks, from what the steps found."""
+    copy, flip = known.copy, smallest_flip(known)
+    leaking = {
+        LeakKind.EXTRACTABLE: copy is not None and copy.outcome is Outcome.RECOVERED,
+        LeakKind.APPROXIMABLE: copy is not None,
+        LeakKind.SPAN: known.span is not None and known.span.outcome is Outcome.SPAN_RECOVERED,
+        LeakKind.FLIPPABLE: flip is not None and flip.ok and flip.relative_size <= SMALL_FLIP,
+    }
+    leaks = tuple(leak for leak in LEAKS if leaking[leak])
+    # With the number of a class left out, nothing was looked for to the end.
+    unsettled = tuple(leak for leak in LEAKS if not leaking[leak] and (known.without or _open_steps(known, leak)))
+    level = next((level for leak, level in LEVELS.items() if leaking[leak]), None)
     if level is None:
-        level = "unknown" if known.health is None or set(unsettled) & set(LEVELS) else "nothing"
-    return Verdict(level, _sentence(known, level), _confidence(known, level), leaks, unsettled)
+        level = Level.UNKNOWN if known.health is None or set(unsettled) & set(LEVELS) else Level.NOTHING
+    return VerdictFacts(level, _rests_on(known, level), leaks, unsettled, _copy_reasons(known, level))
 
 
-def judge_facts(known: Known) -> VerdictFacts:
-    """The same as facts: what leaks, what that rests on, why there is not more."""
-    found = judge(known)
-    level = Level(found.level)
-    leaks, unsettled = (tuple(map(LeakKind, names)) for names in (found.leaks, found.unsettled))
-    return VerdictFacts(level, _rests_on(known, level), leaks, unsettled, copy_reasons(known, level))
+def _open_steps(known: Findings, leak: LeakKind) -> list[str]:
+    """The steps that leave open whether this leaks."""
+    return [step for step in NEEDS[leak] if not known.settled(step) or (step == "flip" and _one_sided(known))]
 
 
-def _rests_on(known: Known, level: Level) -> Confidence:
+def _one_sided(known: Findings) -> bool:
+    """True if one output had the same sign at every input, and none flipped: another threshold may be what decides."""
+    return {flip.evidence.get("above") for flip in known.flips if not flip.ok} in ({True}, {False})
+
+
+def smallest_flip(known: Findings) -> Flip | None:
+    """The flip with the smallest step; one that failed if none succeeded."""
+    flips = [flip for flip in known.flips if flip.ok] or list(known.flips)
+    return min(flips, key=lambda flip: flip.relative_size if flip.ok else 0.0, default=None)
+
+
+def _rests_on(known: Findings, level: Level) -> Confidence:
     if level in (Level.EXACT, Level.APPROXIMATE):
-        assert known.copy is not None
-        checked = known.copy.evidence.get("verification")
+        checked = None if known.copy is None else known.copy.evidence.get("verification")
         if checked is None:
             return Confidence.MEASURED
         return Confidence.VERIFIED if checked.ok else Confidence.DISPUTED
-    if "open" in known.said:
+    if "open" in known.ended:
         return Confidence.NOT_OPENED
     if level is Level.SPAN:
-        assert known.span is not None
-        return Confidence.LABEL_DIRECTIONS if "labels" in known.span.evidence else Confidence.DIRECTIONS
+        of_labels = known.span is not None and "labels" in known.span.evidence
+        return Confidence.LABEL_DIRECTIONS if of_labels else Confidence.DIRECTIONS
     if level is Level.UNKNOWN:
-        return Confidence.STOPPED if is_stopped(known) else Confidence.UNSETTLED
+        return Confidence.STOPPED if State.STOPPED in known.states.values() else Confidence.UNSETTLED
     return Confidence.NO_PROOF
 
 
-def _sentence(known: Known, level: str) -> str:
-    if level == "exact":
-        return copied(known, "The whole network can be taken")
-    if level == "approximate":
-        trained = known.copy is known.training
-        said = copied(known, f"A close copy of the network can be {'trained on its answers' if trained else 'taken'}")
-        more = [*([f"{RAN_OUT} {known.needed}"] if known.needed else []), *no_exact_one(known), *elsewhere(known)]
-        return " ".join([said, *more])
-    if level == "span":
-        return _span_sentence(known)
-    if "open" in known.said:
-        return "The target could not be opened: nothing is known of it."
-    known_of_it = f"{part_taken(known)}{trained_on(known)}"
-    said = "No closer copy was made." if trained_on(known) else "No copy of the network was made."
-    if level == "unknown":
-        said = f"What {'else ' if known_of_it else ''}can be taken could not be settled."
-    return f"{known_of_it}{said} {why_not(known)}".strip() + where(known)
+LONGEST_QUOTE = 300  # characters of what a target says
+REBUILDING = ("health", "span", "extraction", "learning", "training")  # steps that say what can be taken
+STOPS = (State.STOPPED, State.NOT_BEGUN)
+OF_DIGITS = (Outcome.LOW_PRECISION, Outcome.RANK_UNCLEAR)  # outcomes that more digits would change
+
+SATURATING = (Outcome.OUT_OF_REACH, Outcome.NON_FINITE)  # where a link reads answers, it is their values that end
+
+ANOTHER_SEED = Remedy("another-seed", "audit", {"rng": None})
+GIVE_DOMAIN = Remedy("give-domain", "audit", {"domain": None})
+MORE_BUDGET = Remedy("more-budget", "audit", {"budget": None})
+READ_LINK = Remedy("read-link", "audit", {"link": None})
+MORE_DIGITS = Remedy("more-digits", "audit", {"precision": "float64"})
+
+REMEDIES: dict[Outcome, tuple[Remedy, ...]] = {
+    Outcome.OUT_OF_BUDGET: (MORE_BUDGET,),
+    Outcome.UNVERIFIED: (ANOTHER_SEED,),
+    Outcome.SPAN_PARTIAL: (ANOTHER_SEED, GIVE_DOMAIN),
+    Outcome.CONSTANT: (GIVE_DOMAIN,),
+    Outcome.ONE_LABEL: (GIVE_DOMAIN,),
+    Outcome.NON_FINITE: (GIVE_DOMAIN,),
+    Outcome.OUT_OF_REACH: (GIVE_DOMAIN,),
+    Outcome.NOT_PIECEWISE_LINEAR: (READ_LINK,),
+    Outcome.WRONG_LINK: (READ_LINK,),
+}
 
 
-def _span_sentence(known: Known) -> str:
-    assert known.span is not None
-    trained = trained_on(known)
-    no_copy = f". {trained}No closer copy was made." if trained else "; no copy of the network was made."
-    seen = "labels were seen to depend on" if "labels" in known.span.evidence else "the network looks at"
-    said = (
-        f"The {known.span.rank} of {known.span.subspace.dim} directions that {seen} can be taken in "
-        f"{known.span.queries:,} queries{no_copy} {part_taken(known)}{why_not(known)}"
+def ending_of(run: Ended, known: Findings) -> Diagnosis:
+    """How the method of a step ended, for the owner of the model."""
+    if is_trained(run):
+        return _of_training(run)
+    if COPY_DIRECTIONS in run.evidence:
+        return Diagnosis("span-with-copy", {"directions": int(run.evidence[COPY_DIRECTIONS])})
+    health = run.evidence.get("health")
+    said = _of_few_digits(run, known.health) or _of_outcome(run, known)
+    more_digits = run.outcome in OF_DIGITS and health is not None and health.more_digits
+    return Diagnosis(said.slug, said.fields, (*said.remedies, MORE_DIGITS)) if more_digits else said
+
+
+def _of_training(run: Ended) -> Diagnosis:
+    """Of a network that was trained on the answers: whether it is a copy."""
+    if run.outcome is Outcome.LEARNED:
+        return Diagnosis("trained-copy")
+    if run.outcome is Outcome.NOT_ACCURATE and is_near(run):
+        return Diagnosis("trained-perhaps-a-copy", _closeness_fields(run), (ANOTHER_SEED,))
+    if run.outcome is Outcome.NOT_ACCURATE:
+        return Diagnosis("trained-no-copy")
+    if run.outcome is Outcome.OUT_OF_BUDGET:
+        return Diagnosis("trained-on-fewer-rows", remedies=(MORE_BUDGET,))
+    return Diagnosis(run.outcome.slug)
+
+
+def _closeness_fields(run: Ended) -> dict[str, Any]:
+    found = closeness(run.evidence["accuracy"])
+    assert found is not None
+    return {"seen": found.seen, "most": found.most, "allowed": found.allowed, "labels": found.labels} | (
+        {} if found.alone is None else {"alone": found.alone}
     )
-    return said.strip() + where(known)
 
 
-def _confidence(known: Known, level: str) -> str:
-    if level in ("exact", "approximate"):
-        return verified(known)
-    if "open" in known.said:
-        return known.said["open"]
-    if level == "span":
-        return span_confidence(known)
-    if level == "unknown":
-        unsettled = CUT_SHORT if is_stopped(known) else UNSETTLED
-        first = OF_THE_PART if part_taken(known) else OF_THE_STUDENT if trained_on(known) else ""
-        return f"{first} {unsettled}".strip()
-    return NO_PROOF
+def _of_outcome(run: Ended, known: Findings) -> Diagnosis:
+    """The outcome itself, with what the target said or how far off the best network is."""
+    saturates = known.linked and run.outcome in SATURATING
+    fields: dict[str, Any] = {"saturates": True} if saturates else {}
+    typical = copy_error(run).typical if isinstance(run, Result) else None
+    if run.outcome is Outcome.NOT_ACCURATE and typical is not None:
+        fields["typical_error"] = typical
+    if run.outcome is Outcome.TARGET_FAILED and run.evidence.get("error"):
+        fields["message"] = str(run.evidence["error"])[:LONGEST_QUOTE]
+    return Diagnosis(run.outcome.slug, fields, () if saturates else REMEDIES.get(run.outcome, ()))
+
+
+def _of_few_digits(run: Ended, interface: Interface | None) -> Diagnosis | None:
+    """Why answers with few digits gave nothing, refused or tried; None where it was not that.
+
+    interface: its numbers are given where it is refused for the same, so that every step gives the same ones.
+    """
+    if is_unlucky(run):
+        return Diagnosis("few-digits-in-vain", remedies=(ANOTHER_SEED,))
+    health = run.evidence.get("health")
+    if run.outcome is Outcome.TOO_NOISY and health is not None:
+        refused = interface is not None and interface.refusal is Outcome.TOO_NOISY
+        return _too_much_noise(interface if interface is not None and refused else health)
+    if run.outcome is not Outcome.LOW_PRECISION or health is None:
+        return None
+    if health.behind is not None and health.behind.too_coarse:
+        return _unreadable(health.behind.link, health.behind.decimals, health.behind.number_format)
+    return Diagnosis("too-few-digits", _limit_of_digits(health) | _noise_inside_bounds(health))
+
+
+def _unreadable(link: str | None, decimals: int | None, number_format: str) -> Diagnosis:
+    return Diagnosis("values-unreadable", {"link": link, "decimals": decimals, "number_format": number_format})
+
+
+def _too_much_noise(health: Interface) -> Diagnosis | None:
+    """What hides the structure of answers: noise, or few decimals; None where it is neither."""
+    if not health.deterministic:
+        return Diagnosis("answers-too-noisy", {"noise": health.fresh_noise})
+    return None if health.decimals is None else Diagnosis("answers-too-coarse", {"decimals": health.decimals})
+
+
+def _limit_of_digits(health: Interface) -> dict[str, Any]:
+    """What limits the digits of the answers: decimals, noise or the number format, the coarsest of them."""
+    behind = health.behind
+    decimals, number_format = (
+        (health.decimals, health.number_format) if behind is None else (behind.decimals, behind.number_format)
+    )
+    fields: dict[str, Any] = {"link": None if behind is None else behind.link}
+    if decimals is None and not health.deterministic:
+        return fields | {"limit": "fresh-noise", "noise": health.fresh_noise}
+    if decimals is None and number_format == "float64":
+        return fields | {"limit": "noise", "noise": health.noise.absolute}
+    if decimals is None:
+        return fields | {"limit": "number-format", "number_format": number_format}
+    return fields | {"limit": "decimals", "decimals": decimals}
+
+
+def _noise_inside_bounds(health: Interface) -> dict[str, Any]:
+    """Inside bounds: how much noise lines are read with, and how much there is, both of the answers' deviation."""
+    noise = health.noise.at(health.spread) / health.spread if health.spread > 0 else 0.0
+    if health.largest_scale is not None or noise <= NOISIEST_READ:
+        return {}
+    return {"most_noise": NOISIEST_READ, "relative_noise": noise}
+
+
+def interface_reason(health: Interface, *, saturates: bool = False) -> Diagnosis | None:
+    """Why an interface is refused; None where it is not."""
+    refusal = health.refusal
+    if refusal is None:
+        return None
+    if refusal is Outcome.PIECEWISE_CONSTANT and health.answers is Kind.LABELS:
+        return Diagnosis("labels-or-numbers" if health.whole is Whole.UNTOLD else "answers-are-labels")
+    if health.in_steps:
+        return Diagnosis("answers-in-steps")
+    if refusal is Outcome.CONSTANT:
+        return Diagnosis("same-near") if health.others_far else Diagnosis("all-the-same", remedies=(GIVE_DOMAIN,))
+    of_a_link = refusal is Outcome.NOT_PIECEWISE_LINEAR and health.are_of_a_link
+    if of_a_link and health.decimals is not None and health.decimals < ENOUGH_DECIMALS:
+        return _unreadable("tanh" if health.tanh else None, health.decimals, health.number_format)
+    noisy = _too_much_noise(health) if refusal is Outcome.TOO_NOISY else None
+    return noisy or Diagnosis(refusal.slug, {"saturates": True} if saturates and refusal in SATURATING else {})
+
+
+def clipped_inputs(box: Domain) -> Diagnosis:
+    """Inputs that the target clips: inside their bounds there is more to find."""
+    low, high = float(box.low), float(box.high)
+    return Diagnosis(
+        "clipped-inputs", {"low": low, "high": high}, (Remedy("give-domain", "audit", {"domain": (low, high)}),)
+    )
+
+
+def error_diagnosis(error: Exception) -> Diagnosis:
+    """What a step failed with: the slug of an error of this package, or the type of any other, and what it says."""
+    slug = error.slug if isinstance(error, ReluctantError) else type(error).__name__
+    return Diagnosis("step-failed", {"error": slug, "message": str(error)})
+
+
+def _copy_reasons(known: Findings, level: Level) -> tuple[Reason, ...]:
+    """Why there is no copy; beside a close one, why there is no exact one."""
+    found: list[Reason] = []
+    if level is Level.EXACT or "open" in known.ended:
+        return ()
+    if level is Level.APPROXIMATE:
+        run = known.extraction
+        found += (
+            [Reason(Diagnosis("rows-ran-out", {"steps": ("extraction",)}), "extraction")] if known.needed_rows else []
+        )
+        few = None if run is None or run.outcome is not Outcome.LOW_PRECISION else _of_few_digits(run, None)
+        found += [] if few is None else [Reason(few, "extraction")]
+    else:
+        found += _why_not(known)
+    return tuple(_once([*found, *(Reason(each) for each in _elsewhere(known))]))
+
+
+def _once(reasons: list[Reason]) -> Iterator[Reason]:
+    """A reason that several steps have is given once."""
+    seen: list[Diagnosis] = []
+    for reason in reasons:
+        if reason.diagnosis not in seen:
+            seen.append(reason.diagnosis)
+            yield reason
+
+
+def _why_not(known: Findings) -> list[Reason]:
+    stopped = [
+        Reason(Diagnosis(slug, {"steps": steps}))
+        for slug, state in (("steps-broken-off", State.STOPPED), ("steps-not-begun", State.NOT_BEGUN))
+        if (steps := tuple(step for step in REBUILDING if known.states.get(step) is state))
+    ]
+    if known.health is None:
+        failed = known.ended.get("health")
+        return stopped or ([] if failed is None else [Reason(failed, "health")])
+    told = [step for step in REBUILDING if known.states.get(step) not in STOPS and step not in known.short_of_rows]
+    asked = ["extraction", "learning", "training", *_open_steps(known, LeakKind.SPAN)]
+    found = [Reason(said, step) for step in asked if step in told and (said := _how_it_ended(known, step)) is not None]
+    short = Diagnosis("rows-ran-out", {"steps": known.short_of_rows}, (MORE_BUDGET,))
+    return [*found, *([Reason(short)] if known.short_of_rows else []), *stopped]
+
+
+def _how_it_ended(known: Findings, step: str) -> Diagnosis | None:
+    run: Ended | None = {
+        "extraction": known.extraction, "learning": known.learning, "training": known.training, "span": known.span,
+    }[step]  # fmt: skip
+    if step == "training" and isinstance(run, Result) and run.network is not None and run is not known.copy:
+        perhaps = is_near(run)  # the rest is said of the network itself
+        return Diagnosis("trained-perhaps-a-copy", _closeness_fields(run), (ANOTHER_SEED,)) if perhaps else None
+    if known.clipped is not None and step in OF_CREASES:
+        return None  # for a reason that is given for all of them
+    if step in known.timed_out:
+        return Diagnosis("time-ran-out", {"step": step})
+    if run is not None:
+        part = known.part is not None and known.part.confirmed > 0
+        if run.outcome is Outcome.PARTIAL and part:
+            return None
+        return _of_few_digits(run, known.health) or _of_outcome(run, known)
+    if known.health is not None and known.refusal is not None:
+        if known.changes:
+            return Diagnosis("rare-labels", remedies=(ANOTHER_SEED, GIVE_DOMAIN))
+        return interface_reason(known.health, saturates=known.linked)
+    ended = known.ended.get(step)
+    if known.settled(step):
+        return ended if step == "extraction" else None
+    return Diagnosis("step-not-ended", {"step": step, "why": None if ended is None else ended.to_dict()})
+
+
+def _elsewhere(known: Findings) -> Iterator[Diagnosis]:
+    """Where more would be seen: inside the range of clipped inputs, behind a link that nobody gave."""
+    if known.clipped is not None:
+        yield clipped_inputs(known.clipped)
+    elif known.may_be_clipped:
+        yield Diagnosis("may-be-clipped", remedies=(GIVE_DOMAIN,))
+    if known.perhaps_numbers:
+        yield Diagnosis("rounded-numbers" if known.whole is Whole.SCORES else "maybe-rounded-numbers")
+    health = known.health
+    if known.unread:
+        percent = health is not None and health.percent and not known.before_a_tanh
+        options: dict[str, Any] = {"link": "tanh" if known.before_a_tanh else "sigmoid"}
+        options |= {"percent": True} if percent else {}
+        yield Diagnosis("unread-link", dict(options), (Remedy("read-link", "audit", options),))
+    elif known.unexplained:
+        ends = health is not None and health.constant_beyond is not None
+        yield Diagnosis("squashed-far-out" if ends else "curved-inside", remedies=(READ_LINK,) if ends else ())

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from reluctant.cli.options import TargetOptions, command_line
+from reluctant.cli.options import NAMES, TargetOptions, command_line
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.results import Ended, Outcome, Result
@@ -68,7 +68,6 @@ def advise(found: Ended, record: Record, target: str, options: TargetOptions) ->
 # ---- remedies as command lines
 
 COMMANDS = {"train": "audit"}  # `audit` trains a network, and no command of its own does
-NAMES = {"rng": "seed"}
 PLACEHOLDERS = {"domain": "LOW,HIGH", "inputs": "FILE", "network": "FILE", "output": "INDEX", "link": "NAME"}
 
 

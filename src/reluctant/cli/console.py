@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from reluctant.errors import ReluctantError
+from reluctant.errors import InvalidInput, ReluctantError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,8 +38,16 @@ def note(text: str) -> None:
 
 
 def say_error(error: ReluctantError) -> None:
-    """Say what went wrong, quiet or not, with the name under which the messages explain it."""
-    note(f"error: {error} [{error.slug}]")
+    """Say what went wrong, quiet or not, with the name under which the messages explain it.
+
+    An argument of the library that is an option here is named by its flag.
+    """
+    from reluctant.cli.options import flag_of
+
+    text, argument = str(error), error.argument if isinstance(error, InvalidInput) else ""
+    if argument and text.startswith(f"{argument}: "):
+        text = flag_of(argument) + text.removeprefix(argument)
+    note(f"error: {text} [{error.slug}]")
 
 
 class _Note(logging.Handler):

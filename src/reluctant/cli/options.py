@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from reluctant.oracles import Counting
     from reluctant.oracles.keywords import ServedKeywords
 
-__all__ = ["TargetArgument", "TargetOptions", "command_line", "opened_target", "with_target_options"]
+__all__ = ["TargetArgument", "TargetOptions", "command_line", "flag_of", "opened_target", "with_target_options"]
 
 TargetArgument = Annotated[
     str,
@@ -157,6 +157,15 @@ class TargetOptions:
         """A word for the person, unless quiet."""
         if not self.quiet:
             note(text)
+
+
+NAMES = {"rng": "seed"}  # arguments of the library that have another name here
+
+
+def flag_of(argument: str) -> str:
+    """The flag of an argument of the library; the argument itself where no option sets it."""
+    name = NAMES.get(argument, argument)
+    return f"--{name.replace('_', '-')}" if name in {each.name for each in fields(TargetOptions)} else argument
 
 
 def with_target_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -31,12 +31,14 @@ __all__ = [
     "Behind",
     "add_up_to_one",
     "answer_kind",
+    "are_labels",
     "digits_noise",
     "find_decimals",
     "format_noise",
     "format_of_whole",
     "in_unit",
     "is_one_hot",
+    "look_like_labels",
     "narrowest_format",
     "on_decimals",
     "refuse_labels",
@@ -158,6 +160,14 @@ def in_unit(values: FloatArray, noise: float = 0.0) -> bool:
 def are_labels(values: FloatArray) -> bool:
     """True if answers are labels, as numbers or as a 1 among 0s."""
     return is_one_hot(values) or answer_kind(values) is Kind.LABELS
+
+
+def look_like_labels(answers: FloatArray, kind: Kind, *, still: bool) -> bool:
+    """True of labels, and of whole numbers that look like them; still: they did not change under small steps."""
+    if kind is Kind.LABELS or is_one_hot(answers):
+        return True
+    whole = answers.shape[1] == 1 and np.array_equal(answers, np.round(answers)) and (answers.min() >= 0 or still)
+    return bool(whole and (still or find_decimals(answers) is None))
 
 
 def is_one_hot(values: FloatArray) -> bool:

@@ -13,10 +13,13 @@ from typing import Any
 from reluctant.messages.diagnosis import Diagnosis, Remedy
 
 __all__ = [
+    "FINDINGS",
     "FLOAT64",
     "GIVE_DOMAIN",
+    "INTERFACES",
     "OUTCOMES",
     "PURPOSES",
+    "RUNS",
     "SPAN_FROM_LABELS",
     "TEXTS",
     "TRAIN",

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from reluctant.audit.record import AuditRecord, CopyMethod, DefenseRow, InterfaceFacts, LeakKind, Level, Recovered
-from reluctant.audit.states import State
+from reluctant.audit.record import (
+    AuditRecord,
+    CopyMethod,
+    DefenseRow,
+    InterfaceFacts,
+    LeakKind,
+    Level,
+    Recovered,
+    State,
+)
 from reluctant.defenses.registry import defense_words
 from reluctant.oracles.links import noun_behind
 from reluctant.report.numbers import count, duration, money, percent, rounding, size

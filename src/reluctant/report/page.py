@@ -54,7 +54,6 @@ from reluctant.report.text import (
     absences,
     also_found,
     answers_labels,
-    confidence_sentence,
     flip_sentence,
     is_opened,
     limit_sentences,
@@ -62,8 +61,8 @@ from reluctant.report.text import (
     shown_classes,
     stop_sentence,
     target_name,
-    verdict_sentence,
 )
+from reluctant.report.verdict_text import confidence_sentence, verdict_parts
 
 __all__ = ["CONTENTS", "audit_page", "is_page_of_a_failure", "render", "report"]
 
@@ -183,7 +182,7 @@ def audit_page(record: AuditRecord) -> str:
         name=target_name(record),
         of_a_failure="" if opened else OF_A_FAILURE,
         level=level_words(record),
-        verdict=verdict_sentence(record),
+        verdict=verdict_parts(record),
         confidence=confidence_sentence(record),
         stopped=stop_sentence(record),
         figures=three_figures(record) if opened else [],

@@ -16,16 +16,15 @@ from reluctant.audit.record import (
     Price,
     RangeFacts,
     Recovered,
+    State,
     StepFacts,
     Truth,
 )
-from reluctant.audit.states import State
 from reluctant.defenses.registry import defense_words
 from reluctant.report.numbers import count, duration, money, percent, rounding, size
 from reluctant.report.phrases import outputs_named, shape_name
 from reluctant.report.text import (
     answers_labels,
-    error_phrase,
     has_part,
     is_linked,
     shape_words,
@@ -103,7 +102,6 @@ def recovered_facts(record: AuditRecord) -> Facts:
         return []
     error, inside = found.error, found.error.inside
     seen, own = _error(error.largest, inside), _error(error.own, inside)
-    words = error_phrase(error)
     seconds = found.seconds
     return _facts(
         ("Method", METHODS[found.method]),
@@ -116,7 +114,6 @@ def recovered_facts(record: AuditRecord) -> Facts:
             "Its own error, without the noise of the answers",
             own and f"at most {own}, root mean square, with 95% confidence",
         ),
-        ("In words", f"It {words}."),
         ("Queries", _queries(found)),
         ("Cost", _cost(found, record.price)),
         ("Time", None if seconds is None else f"{duration(seconds)} for these queries, at the rate given"),

@@ -14,9 +14,9 @@ import typer
 
 from reluctant.audit import LEAKS, STEPS, Audit, not_opened
 from reluctant.audit import audit as audit_target
-from reluctant.audit.given import check_rate
+from reluctant.audit.auditor import check_rate
+from reluctant.audit.budget import BUDGET, SECONDS
 from reluctant.audit.record import AuditRecord
-from reluctant.audit.shares import BUDGET, SECONDS
 from reluctant.audit.verdict import NEEDS
 from reluctant.bundled import digits_card, digits_inputs, digits_model
 from reluctant.cli.console import Stop, note, progress, say_error, show_waits, stoppable

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.audit.comparing import Beside
-from reluctant.audit.leak import NO_DEFENSE, OF_LABELS, Leak, Rebuilt, narrow_basis
-from reluctant.audit.tidied import Tidied
+from reluctant.audit.defense_result import NO_DEFENSE, OF_LABELS, Beside, DefenseResult, Rebuilt, narrow_basis
+from reluctant.audit.view import Tidied
 from reluctant.defenses import HonestCost, defend, honest_cost
 from reluctant.defenses.registry import LESS_TO_ASK, NUMBER_FORMATS, defense_kind, split_last_defenses
 from reluctant.extraction import extract
@@ -27,7 +26,7 @@ from reluctant.oracles.links import AnswerLink
 from reluctant.results import Result
 from reluctant.span import Span, recover_span
 
-__all__ = ["BUDGET", "METHODS", "SECONDS", "leak"]
+__all__ = ["BUDGET", "METHODS", "SECONDS", "try_defense"]
 
 METHODS = ("span", "extract", "learn", "train")
 FROM_LABELS = ("span", "train")  # what works where labels alone are left
@@ -46,7 +45,7 @@ OTHER_ANSWERS = ("log-softmax", "top")  # of the same kind or shape as before, a
 HARDLY = 0.1  # of a network's error: answers that differ by less lead to one with the same error
 
 
-def leak(
+def try_defense(
     oracle: Oracle,
     defense: str | Sequence[str] = (),
     *,
@@ -62,7 +61,7 @@ def leak(
     last: Sequence[str] = (),
     first: Rebuilt | None = None,
     rng: Rng = 0,
-) -> Leak:
+) -> DefenseResult:
     """Try what one defense leaves of a local copy.
 
     Arguments:
@@ -92,7 +91,7 @@ def leak(
     span = cell.span() if "span" in methods else span
     extracted, learned, cut = cell.rebuild_all(methods, every)
     trained = cell.train(hidden, span, whole.left, first) if "train" in methods else None
-    return Leak(cell.called, cell.honest(), span, extracted, learned, cut, trained, no_method)
+    return DefenseResult(cell.called, cell.honest(), span, extracted, learned, cut, trained, no_method)
 
 
 @dataclass(frozen=True)

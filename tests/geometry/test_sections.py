@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reluctant.audit.sections import Section, crossings, polylines
+from reluctant.geometry.sections import Section, crossings, polylines
 from reluctant.testing import planted
 
 

@@ -1,4 +1,4 @@
-"""What an audit knows: what it was given, and what its steps have found so far."""
+"""What an audit has to work with: its settings, and what its steps have found so far."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from reluctant.adversarial import Flip
-from reluctant.audit.copy_facts import RowsNeeded
-from reluctant.audit.owner import lacks, refused_interface
-from reluctant.audit.recovered import best_copy
-from reluctant.audit.settling import settles
-from reluctant.audit.states import State
-from reluctant.audit.sweep import Sweep
+from reluctant.audit.copies import best_copy, settles
+from reluctant.audit.copy_facts import RowsNeeded, Truth
+from reluctant.audit.defense_sweep import Sweep
+from reluctant.audit.picture_data import ErrorHistogram, LinePicture, PlanePicture
+from reluctant.audit.run_facts import Linearity, State
 from reluctant.domains import Domain
 from reluctant.engines import Engine
 from reluctant.estimation import Range
@@ -30,20 +29,15 @@ from reluctant.results import Ended, Outcome, Result
 from reluctant.span import Span
 from reluctant.verification.points import Bends
 
-__all__ = ["OF_CREASES", "Given", "Known", "Skip", "StepFunction", "as_given", "skip_where"]
+__all__ = ["OF_CREASES", "Findings", "Settings", "Skip", "StepFunction", "skip_where"]
 
 OF_CREASES = ("extraction", "learning")  # steps that take every bend for a neuron
 REBUILDING = ("extraction", "learning", "training")
 OF_VALUES = ("span", "extraction", "learning")  # steps that would look at other values behind a link
-NOTHING_TO_DO = "nothing that this step could work with"
-MISSING = {
-    NOTHING_TO_DO: "anything", "no creases to find": "creases", "no gradient to follow": "gradient",
-    "no directions to tell apart": "directions",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Given:
+class Settings:
     """What an audit is given besides its target.
 
     inputs: honest inputs (n, d); `sampled` if they were drawn from the domain. shape: of an input that is an image.
@@ -65,7 +59,7 @@ class Given:
     engine: Engine | None = None
     percent: bool = False
 
-    def inside(self, box: Domain, seed: int) -> Given:
+    def inside(self, box: Domain, seed: int) -> Settings:
         """The same with inputs that lie in a range: those given that do, or some drawn from it."""
         within = self.inputs[[box.contains(row) for row in self.inputs]]
         if len(within) and not self.sampled:
@@ -75,7 +69,7 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Known:
+class Findings:
     """Findings so far; None where a step has not run or has found nothing.
 
     link: how the answers are read, as given or as found. reach: the range in which the target answers, where it
@@ -86,7 +80,7 @@ class Known:
     others stand beside them that are not. looked_behind: a link that nobody gave was tried, and shows no values.
     """
 
-    given: Given
+    given: Settings
     link: AnswerLink = "identity"
     reach: Domain | None = None
     clipped: Domain | None = None
@@ -102,18 +96,16 @@ class Known:
     training: Result | None = None
     part: Bends | None = None
     flips: tuple[Flip, ...] = ()
-    linearity: Mapping[str, Any] | None = None
-    line: Mapping[str, Any] | None = None
-    plane: Mapping[str, Any] | None = None
-    errors: tuple[Mapping[str, Any], ...] = ()
+    linearity: Linearity | None = None
+    line: LinePicture | None = None
+    plane: PlanePicture | None = None
+    errors: tuple[ErrorHistogram, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)  # rows without a finite answer, by picture
-    truth: Mapping[str, Any] | None = None
+    truth: Truth | None = None
     sweep: Sweep | None = None
     rows_needed: Range | None = None  # by extraction, for the shape in the file
-    needed: str = ""  # the same in words, where the budget ran out
-    needed_rows: RowsNeeded | None = None  # and as data
-    said: Mapping[str, str] = field(default_factory=dict)  # why each step ended as it did
-    ended: Mapping[str, Diagnosis] = field(default_factory=dict)  # the same as data
+    needed_rows: RowsNeeded | None = None  # the same, or of shapes that it may have, where the budget ran out
+    ended: Mapping[str, Diagnosis] = field(default_factory=dict)  # why each step ended as it did
     states: Mapping[str, State] = field(default_factory=dict)  # and how
     timed_out: tuple[str, ...] = ()  # steps whose time was over before they ended
     without_rows: tuple[str, ...] = ()  # steps that no row of the budget was left for
@@ -225,7 +217,7 @@ class Known:
         return self.refusal is not None and self.refusal.settles and not open_
 
     @property
-    def as_answered(self) -> Known:
+    def as_answered(self) -> Findings:
         """What is known of the answers as they are, before any link reads them; of one output, of that."""
         return self if self.given.output is not None else replace(self, health=self.served, link="identity")
 
@@ -261,26 +253,35 @@ class Known:
 class Skip(Exception):
     """A step has nothing to do here; slug and fields say why. settles: more rows or time would change nothing."""
 
-    def __init__(self, slug: str, why: str = "", *, settles: bool = True, **fields: Any) -> None:
-        super().__init__(why)
+    def __init__(self, slug: str, *, settles: bool = True, **fields: Any) -> None:
+        super().__init__(slug)
         self.diagnosis = Diagnosis(slug, fields)
         self.settles = settles
 
 
-# (the target within the step's share of the budget, what is known, the seed) to what is new, under its name in Known.
-StepFunction = Callable[[Counting, Known, int], Mapping[str, Any]]
+# (the target within the step's share of the budget, what is known, the seed) to what is new, by its name in Findings.
+StepFunction = Callable[[Counting, Findings, int], Mapping[str, Any]]
 
 
-def skip_where(known: Known, *refusals: Outcome, missing: str = NOTHING_TO_DO) -> None:
-    """Skip the step where the interface has one of these faults; what the step misses is said in its own words."""
-    if known.health is not None and known.refusal is not None and known.refusal in refusals:
-        why = lacks(known.health, missing, saturates=known.linked, changes=known.changes)
-        fields = refused_interface(known.health, saturates=known.linked, changes=known.changes)
-        raise Skip("nothing-to-find", why, settles=known.refusal_settles, missing=MISSING[missing], **fields)
+def skip_where(known: Findings, *refusals: Outcome, missing: str = "anything") -> None:
+    """Skip the step where the interface has one of these faults; missing: what the step looks for in vain."""
+    if known.health is None or known.refusal is None or known.refusal not in refusals:
+        return
+    raise Skip(
+        "nothing-to-find", settles=known.refusal_settles, missing=missing, **_useless_answers(known, known.health)
+    )
 
 
-def as_given(known: Known, oracle: Counting) -> str:
-    """Where the honest inputs come from, in words."""
-    if not known.given.sampled:
-        return "the inputs given"
-    return f"random inputs of {oracle.facts.domain.describe()}"
+def _useless_answers(known: Findings, health: Interface) -> dict[str, Any]:
+    """What a refused interface gives, as fields: a slug under "gives", and its digits."""
+    if known.changes:
+        return {"gives": "alike"}
+    if known.linked and health.refusal is Outcome.NON_FINITE:
+        return {"gives": "certain"}
+    if health.answers is Kind.LABELS and health.refusal is not Outcome.CONSTANT:
+        return {"gives": "labels-or-numbers" if health.whole is Whole.UNTOLD else "labels"}
+    if health.refusal is Outcome.TOO_NOISY and health.deterministic:
+        return {"gives": "coarse", "decimals": health.decimals}
+    if health.refusal is Outcome.NOT_PIECEWISE_LINEAR and health.are_of_a_link and health.decimals is not None:
+        return {"gives": "rounded-link", "noun": health.noun, "decimals": health.decimals}
+    return {"gives": "nothing" if health.refusal is None else health.refusal.slug}

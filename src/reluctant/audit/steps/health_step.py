@@ -1,4 +1,4 @@
-"""The first steps: what the interface gives, and which directions of its input the target looks at."""
+"""The first step: what the interface gives, how its answers are read, and in which range the target answers."""
 
 from __future__ import annotations
 
@@ -8,41 +8,39 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.audit.known import Known, skip_where
-from reluctant.audit.needed import rows_needed
-from reluctant.audit.rare import FEW_ROWS, with_rare_labels
-from reluctant.audit.seeing import seen
-from reluctant.errors import ReluctantError, TargetError
+from reluctant.audit.expense import rows_needed
+from reluctant.audit.findings import Findings
+from reluctant.audit.view import seen
+from reluctant.errors import BudgetExhausted, ReluctantError, TargetError
 from reluctant.interface import Interface, check_health
-from reluctant.interface.digits import answer_kind
+from reluctant.interface.classification import Shape
+from reluctant.interface.digits import answer_kind, are_labels
 from reluctant.interface.interface import FAR_ENOUGH
 from reluctant.interface.probe import ask
 from reluctant.interface.reach import answered_box
-from reluctant.numerics import as_generator
+from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Kind
 from reluctant.oracles.links import AnswerLink, ProbabilityFormat
 from reluctant.results import Outcome
-from reluctant.span import recover_span
-from reluctant.span.values import values_refusal
 
-__all__ = ["look_at_health", "look_for_span", "span_from_labels"]
+__all__ = ["FEW_ROWS", "look_at_health"]
 
 SURELY = 5.0  # deviations of noise that hardly any of so few answers goes beyond
-FROM_LABELS = (Outcome.PIECEWISE_CONSTANT, Outcome.NOT_PIECEWISE_LINEAR, Outcome.OUT_OF_REACH)
+FEW_ROWS = 12  # asked to tell what kind of answers they are; all honest inputs may have the other label
 
 
-def look_at_health(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
+def look_at_health(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
     """Check the interface as it answers, then as it is looked at: behind a link, or one output. Cost: 102 or 204 rows.
 
     Where it does not answer far out, a range is looked for in which it does, and checked again: from then on nothing is
     asked outside. Cost: at most 240 rows more, and the check. Where all answers are the same, honest inputs are asked.
     """
-    found = with_rare_labels(oracle, known, _looked(oracle, known, seed), seed)
+    found = _with_rare_labels(oracle, known, _looked(oracle, known, seed), seed)
     rest = seen(oracle, "identity", None, without=found.get("without", ()))
     return found | {"rows_needed": rows_needed(rest, replace(known, **found), found["health"])}
 
 
-def _looked(oracle: Counting, known: Known, seed: int) -> dict[str, Any]:
+def _looked(oracle: Counting, known: Findings, seed: int) -> dict[str, Any]:
     try:
         found = _check(oracle, known, seed)
     except TargetError:
@@ -60,7 +58,7 @@ def _answers_near_alone(served: Interface) -> bool:
     return near or served.refusal is Outcome.NON_FINITE
 
 
-def _check_inside(oracle: Counting, known: Known, seed: int) -> dict[str, Any] | None:
+def _check_inside(oracle: Counting, known: Findings, seed: int) -> dict[str, Any] | None:
     """The check inside the range that is answered; None where there is none."""
     links: tuple[AnswerLink, ...] = ("identity", "softmax") if known.link == "identity" else (known.link,)
     found: dict[str, Any] | None = None
@@ -76,7 +74,7 @@ def _check_inside(oracle: Counting, known: Known, seed: int) -> dict[str, Any] |
     return found
 
 
-def _check(oracle: Counting, known: Known, seed: int) -> dict[str, Any]:
+def _check(oracle: Counting, known: Findings, seed: int) -> dict[str, Any]:
     """The answers as they are; percentages, and probabilities among NaN, as plain ones. Cost: a second check of these.
 
     What may be percentages and may be values is divided only where a link was given. Numbers of classes are left out
@@ -93,7 +91,7 @@ def _check(oracle: Counting, known: Known, seed: int) -> dict[str, Any]:
     return found | {"written": written}
 
 
-def _check_rest(oracle: Counting, known: Known, without: tuple[int, ...], seed: int) -> dict[str, Any]:
+def _check_rest(oracle: Counting, known: Findings, without: tuple[int, ...], seed: int) -> dict[str, Any]:
     """The check without these outputs, and those that are found among the others then."""
     kept = [k for k in range(oracle.outputs) if k not in without]
     found = _check(seen(oracle, "identity", None, without=without), known, seed)
@@ -107,7 +105,7 @@ def _writing(served: Interface) -> ProbabilityFormat | None:
     return ProbabilityFormat(served.percent, number_format, untold) if served.percent or untold else None
 
 
-def _read(oracle: Counting, known: Known, served: Interface, seed: int) -> dict[str, Any]:
+def _read(oracle: Counting, known: Findings, served: Interface, seed: int) -> dict[str, Any]:
     """Answers are read through their softmax, sigmoid or tanh also where nobody said so."""
     output = known.given.output
     noisy = _are_noisy_probabilities(oracle, known, served, seed)
@@ -146,14 +144,14 @@ def _are_log_probabilities(oracle: Counting, seed: int) -> bool:
 
 
 def _behind(oracle: Counting, link: AnswerLink, seed: int, noisy: bool) -> Interface | None:
-    """Health of the values behind probabilities, None where they cannot be read."""
+    """Interface of the values behind probabilities, None where they cannot be read."""
     try:
         return check_health(seen(oracle, link, None, noisy=noisy), rng=seed)
     except ReluctantError:
         return None
 
 
-def _are_noisy_probabilities(oracle: Counting, known: Known, served: Interface, seed: int) -> bool:
+def _are_noisy_probabilities(oracle: Counting, known: Findings, served: Interface, seed: int) -> bool:
     """True if answers are probabilities but for fresh noise: below 0 by no more than it, adding up to 1 in the mean.
 
     Cost: none where there is no noise, or it is too small to take one for anything else.
@@ -166,34 +164,27 @@ def _are_noisy_probabilities(oracle: Counting, known: Known, served: Interface, 
     return bool(np.all((answers >= -slack) & (answers <= 1 + slack)) and off <= slack)
 
 
-def span_from_labels(known: Known, outputs: int) -> bool:
-    """True if values do not give the span, and labels of so many outputs may, of the answers as they are.
+def _with_rare_labels(oracle: Counting, known: Findings, found: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """What was found of an interface; with other labels among honest inputs it does not count as constant.
 
-    Values are no pieces of linear functions, or rounding leaves nothing of them, or none can be read through a link.
+    Cost: none where it is not; else a row for each honest input, given or drawn, and a few.
     """
-    served, health = known.served, known.health
-    if served is None or health is None:
-        return False
-    refusal = values_refusal(health)
-    coarse = refusal is Outcome.TOO_NOISY and served.deterministic and (outputs > 1 or health.behind is None)
-    unread = known.linked and refusal is Outcome.NON_FINITE
-    readable = served.refusal not in (Outcome.CONSTANT, Outcome.NON_FINITE)
-    return refusal in FROM_LABELS or ((coarse or unread) and readable)
+    served = found["served"]
+    if served is not found["health"] or served.refusal is not Outcome.CONSTANT:
+        return dict(found)
+    written, given = found.get("written"), found.get("given", known.given)
+    inside = seen(oracle, "identity", None, found.get("reach"), written=written, without=found.get("without", ()))
+    answers = _of_honest_inputs(inside, given.inputs, seed)
+    if not are_labels(answers) or np.ptp(answers, axis=0).max() == 0:
+        return dict(found)
+    rare = replace(served, shape=Shape.PIECEWISE_CONSTANT)
+    return {**found, "served": rare, "health": rare}
 
 
-def look_for_span(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
-    """From values; from labels where these do not give it."""
-    labels = span_from_labels(known, oracle.outputs)
-    if not labels and (known.health is None or values_refusal(known.health) is not None):
-        skip_where(known, Outcome.CONSTANT, Outcome.NON_FINITE, missing="no directions to tell apart")
-    # Coarse directions of few digits do not pass verification, and finding them anew costs more.
-    few = known.health is not None and known.health.number_format != "float64"
-    threshold = _middle(oracle, known, seed) if labels else None
-    return {"span": recover_span(oracle, labels=labels, threshold=threshold, fine=few, rng=seed)}
-
-
-def _middle(oracle: Counting, known: Known, seed: int) -> float | None:
-    """An answer of one output that others are on both sides of, which is a label too; None where it answers labels."""
-    if oracle.outputs > 1 or known.health is None or known.health.answers is Kind.LABELS:
-        return None
-    return float(np.median(ask(oracle, oracle.facts.domain.sample(as_generator(seed), FEW_ROWS, oracle.dim))))
+def _of_honest_inputs(oracle: Counting, inputs: FloatArray, seed: int) -> FloatArray:
+    """Answers (n, m), none where the budget does not reach, or the target does not answer them."""
+    few = oracle.facts.domain.sample(as_generator(seed), FEW_ROWS, oracle.dim)
+    try:
+        return ask(oracle, np.concatenate([few, inputs]))
+    except (BudgetExhausted, TargetError):
+        return np.empty((0, oracle.outputs))

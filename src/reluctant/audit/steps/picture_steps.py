@@ -8,37 +8,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reluctant.audit.known import Known, Skip
-from reluctant.audit.picture_data import FirstLayer
-from reluctant.audit.sections import Section, crossings, polylines
+from reluctant.audit.budget import ERROR_POINTS, GRID, LINE_POINTS, SCALES
+from reluctant.audit.findings import Findings, Skip
+from reluctant.audit.picture_data import ErrorHistogram, FirstLayer, LinePicture, PlanePicture
+from reluctant.geometry.sections import Section, crossings, polylines
 from reluctant.interface.probe import ask
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting
 
-__all__ = ["ask_line", "ask_plane", "first_layer", "first_layer_images", "measure_errors", "rounded"]
+__all__ = ["ask_line", "ask_plane", "first_layer", "measure_errors", "rounded"]
 
-LINE_POINTS = 201
-GRID = 31  # points a side
-SCALES = (0.1, 1.0, 10.0)
-ERROR_POINTS = 100  # at each scale
 ERROR_EDGES = 10.0 ** np.arange(-18.0, 2.0)
 BEYOND = 1.0  # how far a line goes on beyond its two inputs, in units of their distance
 MOST_IMAGES = 32
 FEWEST_TOLD = 2  # rows that make a picture
-APART = "The copy gives answers as they are served, and not the values read here: its error is that of its training."
 OTHER_POINTS = 1_000_003  # added to the seed: errors are measured at points that no method has seen
 DIGITS = 6  # of a number that is drawn
 
 
 def rounded(values: FloatArray, digits: int = DIGITS) -> Any:
-    """Numbers with the digits that a picture shows, as lists."""
+    """Numbers with the digits that a picture shows, as tuples."""
     if values.ndim > 1:
-        return [rounded(row, digits) for row in values]
-    return [float(f"{value:.{digits}g}") for value in values.tolist()]
+        return tuple(rounded(row, digits) for row in values)
+    return tuple(float(f"{value:.{digits}g}") for value in values.tolist())
 
 
-def ask_line(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
+def ask_line(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
     """The target on the line through two inputs, and where the copy has creases on it."""
     a, b = _distinct(known.given.inputs, 2)
     length = float(np.linalg.norm(b - a))
@@ -52,17 +48,14 @@ def ask_line(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     t, answers = t[told], answers[told]
     creases = None if known.network is None else crossings(section.of(known.network), low, high)
     return {
-        "line": {
-            "positions": rounded(t / length),
-            "answers": rounded(answers),
-            "creases": None if creases is None else rounded(creases / length),
-            "length": length,
-        },
+        "line": LinePicture(
+            rounded(t / length), rounded(answers), None if creases is None else rounded(creases / length), length
+        ),
         **_left_out(known, "line", told),
     }
 
 
-def ask_plane(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
+def ask_plane(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
     """The target on a square of the plane through three inputs, and the copy's creases in it."""
     section, size = _plane(oracle, known, seed)
     axis = np.linspace(-size, size, GRID)
@@ -77,27 +70,23 @@ def ask_plane(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
     values = scores.max(axis=1) if several else answers[:, 0]
     creases = [] if known.network is None else polylines(section.of(known.network), size)
     return {
-        "plane": {
-            "low": [-size, -size],
-            "high": [size, size],
-            "values": rounded(values.reshape(GRID, GRID)),
-            "classes": scores.argmax(axis=1).reshape(GRID, GRID).tolist() if several else None,
-            "creases": [rounded(points) for _, points in creases],
-            "layers": [layer + 1 for layer, _ in creases],
-        },
+        "plane": PlanePicture(
+            (-size, -size),
+            (size, size),
+            rounded(values.reshape(GRID, GRID)),
+            tuple(map(tuple, scores.argmax(axis=1).reshape(GRID, GRID).tolist())) if several else None,
+            tuple(rounded(points) for _, points in creases),
+            tuple(layer + 1 for layer, _ in creases),
+        ),
         **_left_out(known, "plane", told),
     }
 
 
-def measure_errors(oracle: Counting, known: Known, seed: int) -> Mapping[str, Any]:
+def measure_errors(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
     """How far the copy is from the target, at random inputs of three scales."""
     network = known.network
     if network is None:
-        raise (
-            Skip("copy-apart", APART)
-            if known.apart
-            else Skip("no-copy", "There is no copy to compare with the target.")
-        )
+        raise Skip("copy-apart" if known.apart else "no-copy")
     rng, domain = as_generator(seed + OTHER_POINTS), oracle.facts.domain
     scales = SCALES[:2] if domain.is_box else SCALES
     groups = [domain.sample(rng, ERROR_POINTS, oracle.dim, scale) for scale in scales]
@@ -115,32 +104,25 @@ def _told(answers: FloatArray) -> NDArray[np.bool_]:
     """Rows with finite answers: the log-ratio of a class that is certain to the last digit is infinite."""
     told = np.asarray(np.isfinite(answers).all(axis=1))
     if told.sum() < FEWEST_TOLD:
-        raise Skip(
-            "no-finite-answers", "The target answers NaN or inf almost everywhere here; its answers may be certain."
-        )
+        raise Skip("no-finite-answers")
     return told
 
 
-def _left_out(known: Known, picture: str, told: NDArray[np.bool_]) -> dict[str, Any]:
+def _left_out(known: Findings, picture: str, told: NDArray[np.bool_]) -> dict[str, Any]:
     """How many rows a picture does without."""
     return {} if told.all() else {"left_out": {**known.left_out, picture: int((~told).sum())}}
 
 
-def _histogram(scale: float, found: FloatArray, true: FloatArray) -> dict[str, Any]:
+def _histogram(scale: float, found: FloatArray, true: FloatArray) -> ErrorHistogram:
     """Errors relative to the deviation of the answers at this scale, counted by their power of ten."""
     spread = true.std(axis=0)
     errors = (np.abs(found - true) / np.where(spread > 0, spread, 1.0)).max(axis=1)
     counts, _ = np.histogram(np.clip(errors, ERROR_EDGES[0], ERROR_EDGES[-1]), ERROR_EDGES)
-    return {
-        "scale": scale,
-        "edges": ERROR_EDGES.tolist(),
-        "counts": counts.tolist(),
-        "largest": float(errors.max()),
-        "points": len(errors),
-    }
+    edges = tuple(ERROR_EDGES.tolist())
+    return ErrorHistogram(scale, edges, tuple(counts.tolist()), float(errors.max()), len(errors))
 
 
-def first_layer(network: ReLUNetwork | None, shape: tuple[int, int] | None) -> dict[str, Any] | None:
+def first_layer(network: ReLUNetwork | None, shape: tuple[int, int] | None) -> FirstLayer | None:
     """Unit weights of the first neurons as images, where inputs are images."""
     if network is None or network.depth < 2:
         return None
@@ -153,31 +135,22 @@ def first_layer(network: ReLUNetwork | None, shape: tuple[int, int] | None) -> d
     strength = np.linalg.norm(network.weights[1], axis=0) * np.linalg.norm(network.weights[0], axis=1)
     normals, strength = normals[live], strength[live]
     order = np.argsort(-strength, kind="stable")[:MOST_IMAGES]
-    images = [rounded(normals[k], 3) for k in order]
-    return {"height": height, "width": width, "images": images, "shown": len(images), "of": len(normals)}
-
-
-def first_layer_images(network: ReLUNetwork | None, shape: tuple[int, int] | None) -> FirstLayer | None:
-    """The same, typed."""
-    found = first_layer(network, shape)
-    if found is None:
-        return None
-    return FirstLayer(found["height"], found["width"], tuple(map(tuple, found["images"])), found["of"])
+    return FirstLayer(height, width, tuple(rounded(normals[k], 3) for k in order), len(normals))
 
 
 def _distinct(inputs: FloatArray, count: int) -> FloatArray:
     """The first inputs that differ from each other."""
     found = np.unique(inputs, axis=0, return_index=True)[1]
     if len(found) < count:
-        raise Skip("few-inputs", f"It takes {count} different inputs.", inputs=count)
+        raise Skip("few-inputs", inputs=count)
     return inputs[np.sort(found)[:count]]
 
 
-def _plane(oracle: Counting, known: Known, seed: int) -> tuple[Section, float]:
+def _plane(oracle: Counting, known: Findings, seed: int) -> tuple[Section, float]:
     """The plane of three inputs (of two, and any direction, where there are two coordinates), and its half width."""
     domain = oracle.facts.domain
     if oracle.dim < 2:
-        raise Skip("one-input", "One input has no plane.")
+        raise Skip("one-input")
     a, b, c = _distinct(known.given.inputs, 3)
     origin = a if domain.is_space else domain.interior(as_generator(seed), 1, oracle.dim)[0]
     directions = np.linalg.qr(np.column_stack([b - a, c - a]))[0].T

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from reluctant.adversarial.flip import MOST_FLIP_ROWS as FLIP_ROWS
-from reluctant.audit.pictures import ERROR_POINTS, GRID, LINE_POINTS, SCALES
-from reluctant.audit.probing import INPUTS
 from reluctant.estimation import Range
 
 __all__ = [
     "BUDGET",
     "ENOUGH",
+    "ERROR_POINTS",
+    "FLIP_INPUTS",
+    "GRID",
+    "LINE_POINTS",
+    "SCALES",
     "SECONDS",
     "SHARES",
     "STUDENTS",
@@ -22,6 +25,11 @@ __all__ = [
 ]
 
 BUDGET = 300_000
+FLIP_INPUTS = 5  # that one gradient step is tried at
+LINE_POINTS = 201
+GRID = 31  # points a side
+SCALES = (0.1, 1.0, 10.0)  # at which errors of a copy are measured
+ERROR_POINTS = 100  # at each scale
 SECONDS = 180.0  # of processor time
 MOST_RESERVED = 0.3  # of the budget
 LINEARITY_ROWS = 1730  # besides one for each input, as its method says
@@ -53,7 +61,7 @@ FIRST = "health"  # without it no other step can work
 
 def reserve(budget: int, dim: int) -> int:
     """Rows kept for the looks at the end."""
-    flips, pictures = INPUTS * (dim + FLIP_ROWS), LINE_POINTS + GRID**2 + len(SCALES) * ERROR_POINTS
+    flips, pictures = FLIP_INPUTS * (dim + FLIP_ROWS), LINE_POINTS + GRID**2 + len(SCALES) * ERROR_POINTS
     return int(min(MOST_RESERVED * budget, flips + LINEARITY_ROWS + dim + pictures))
 
 

@@ -1,0 +1,213 @@
+"""What counts as a copy: how far off a network is, how close is close enough, whether a run settles the question.
+
+One rule serves the verdict and the rows of the defense sweep.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from reluctant.audit.copy_facts import CopyError, CopyMethod, ErrorKind
+from reluctant.audit.run_facts import Closeness
+from reluctant.domains import Domain
+from reluctant.learning.student.student_error import HeldOutError, labels_allowed
+from reluctant.learning.student.trainer import DIFFERING
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+from reluctant.results import Ended, Outcome, Result
+from reluctant.span import Span, Subspace
+
+__all__ = [
+    "CLOSE",
+    "COPY_DIRECTIONS",
+    "best_copy",
+    "clipped_to",
+    "closeness",
+    "copy_error",
+    "finite",
+    "gives_labels",
+    "is_close",
+    "is_copy",
+    "is_near",
+    "is_trained",
+    "is_unlucky",
+    "method_of",
+    "settles",
+    "with_directions_of",
+]
+
+CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good is one, verified or not
+TELLING = (
+    0.5  # of the labels that the commonest one alone gets wrong: a network that gives so many has learned something
+)
+
+
+def finite(value: Any) -> float | None:
+    """A number that JSON can hold; None where it is infinite or unknown."""
+    return None if value is None or not np.isfinite(value) else float(value)
+
+
+def copy_error(run: Result) -> CopyError:
+    """How far off a run's network is, and what that is known by.
+
+    Errors are those of its verification, which have the noise of the answers in them.
+    """
+    verification, precision = run.evidence.get("verification"), run.evidence.get("precision")
+    accuracy = run.evidence.get("accuracy")
+    largest, rms = (None, None) if verification is None else (verification.max_error, verification.rms_error)
+    found = CopyError(
+        ErrorKind.UNVERIFIED, finite(largest), finite(rms), None if verification is None else verification.points,
+        None if precision is None else finite(precision.error), inside=run.evidence.get("inside"),
+    )  # fmt: skip
+    if precision is not None and run.ok:
+        return replace(found, kind=ErrorKind.EVERY_DIGIT)
+    if run.outcome is Outcome.RECOVERED and largest is not None:
+        digits = int(-np.log10(max(largest, np.finfo(np.float64).eps)))
+        return replace(found, kind=ErrorKind.DIGITS, digits=digits)
+    if isinstance(accuracy, HeldOutError):
+        return _student_error(found, accuracy)
+    if accuracy is not None:
+        return replace(found, kind=ErrorKind.RMS, typical=finite(np.sqrt(accuracy.error)))
+    return found
+
+
+def _student_error(found: CopyError, measured: HeldOutError) -> CopyError:
+    """Of a network trained on the answers: its error where they have a size, and how often its label is theirs."""
+    typical = None if measured.of_copy is None else finite(np.sqrt(measured.of_copy))
+    labels = measured.of_copy is None or measured.tells_labels
+    return replace(
+        found, kind=ErrorKind.HELD_OUT, typical=typical, inputs=measured.points, is_bound=measured.is_bound,
+        agreement=measured.agreement if labels else None, commonest=measured.commonest if labels else None,
+    )  # fmt: skip
+
+
+def method_of(run: Result) -> CopyMethod:
+    """How a network was found."""
+    if is_trained(run):
+        return CopyMethod.TRAINING
+    if "eps" in run.evidence:
+        return CopyMethod.LEARNING
+    return CopyMethod.FEW_DIGITS if run.evidence.get("precision") is not None else CopyMethod.EXACT
+
+
+def is_trained(run: Ended) -> bool:
+    """True of a network that was trained on the answers: its parameters are its own, and none of the target's."""
+    return "training" in run.evidence
+
+
+def best_copy(runs: Iterable[Result | None]) -> Result | None:
+    """The run that gave the best copy: verified, as accurate as asked for, or measured to be close."""
+    copies = [run for run in runs if run is not None and run.network is not None and is_copy(run)]
+    return min(copies, key=_badness, default=None)
+
+
+def _badness(run: Result) -> tuple[bool, bool, float]:
+    """An exact one before any other, then by error."""
+    typical = copy_error(run).typical
+    return not run.ok, run.outcome is not Outcome.RECOVERED, np.inf if typical is None else typical
+
+
+def is_copy(run: Result) -> bool:
+    """True if its network is as good as a copy; a trained one by the upper end of its error, which its outcome has."""
+    student = isinstance(run.evidence.get("accuracy"), HeldOutError)
+    checked = run.evidence.get("verification")
+    holds_at_use = checked is None or checked.at_use is None or bool(checked.at_use.ok)
+    return run.ok or (holds_at_use and not student and is_close(copy_error(run).typical))
+
+
+def is_close(error: float | None) -> bool:
+    """True if a copy with this error is one, verified or not."""
+    return error is not None and error <= CLOSE
+
+
+def closeness(measured: HeldOutError) -> Closeness | None:
+    """What is asked of a trained network: of its own error where answers have a size, else of its labels."""
+    error, high = (measured.error, measured.high) if measured.own is None else (measured.own.error, measured.own.high)
+    if error is not None and high is not None:
+        seen, most, alone = math.sqrt(error), math.sqrt(high), None
+        allowed, labels = CLOSE, False
+    else:
+        seen, most, labels = 1 - measured.agreement, measured.differing, True
+        allowed = labels_allowed(measured.commonest, DIFFERING)
+        alone = measured.commonest if allowed < DIFFERING else None
+    return Closeness(seen, most, allowed, labels, seen <= allowed < most, alone)
+
+
+def is_near(run: Ended) -> bool:
+    """True if only chance keeps a trained network from being called a copy: another run may settle it."""
+    measured = run.evidence.get("accuracy") if is_trained(run) else None
+    found = None if measured is None or run.outcome is not Outcome.NOT_ACCURATE else closeness(measured)
+    return found is not None and found.open
+
+
+def gives_labels(measured: HeldOutError) -> bool:
+    """True if a network surely gives many more labels than one label alone. One number has no label."""
+    alone = measured.commonest
+    return bool(measured.labelled and alone < 1 and 1 - measured.differing - alone >= TELLING * (1 - alone))
+
+
+def settles(run: Ended) -> bool:
+    """True if it came to its end here: it found what it looks for, or the answers give it nothing to find that in.
+
+    False where it was cut short, went part of the way, or could not see: more rows, time or digits may find more. Nor
+    does one settle anything that chance may have kept from its end, where another seed may reach it.
+    """
+    # Noise hides all inside the box that a link leaves: there far less of it is refused, with any seed.
+    far_too_noisy = run.outcome is Outcome.TOO_NOISY and "inside" in run.evidence
+    return (run.outcome.settles or far_too_noisy) and not (is_unlucky(run) or is_near(run))
+
+
+def is_unlucky(run: Ended) -> bool:
+    """True if the method for few digits was tried and did not succeed: with another seed it may."""
+    return run.outcome is Outcome.LOW_PRECISION and bool(run.evidence.get("failures"))
+
+
+def clipped_to(run: Result) -> Domain | None:
+    """The range that inputs seem to be clipped to, where extraction failed for that; else None."""
+    found = run.evidence.get("clipped")
+    return None if found is None else Domain(*found)
+
+
+COPY_DIRECTIONS = "directions of the copy"  # evidence of a span: how many are known from the copy alone
+CLEARLY = 0.1  # of a weight vector: so much of it lies outside a span by no error of either
+
+
+def with_directions_of(network: ReLUNetwork, span: Span | None) -> Span | None:
+    """The span with the directions that a verified copy looks at besides; None where there are none.
+
+    Random inputs may miss a direction that matters on few of them, where the search for creases met its neuron. One
+    from labels that has more than the network can look at is unclear: stairs of rounded answers make up directions.
+    """
+    if span is None or not span.ok or network.depth < 2:
+        return None
+    if "labels" in span.evidence and span.rank > _most_directions(network):
+        return replace(span, outcome=Outcome.RANK_UNCLEAR)
+    outside = _outside(network, span.basis)
+    if not len(outside):
+        return None
+    more = Subspace.spanned_by(outside, tol=CLEARLY)
+    both = Subspace.spanned_by(np.concatenate([span.basis, more.basis]))
+    outcome = Outcome.FULL_RANK if both.rank == both.dim else span.outcome
+    angle = 0.0 if outcome is Outcome.FULL_RANK else float("nan")  # of the others' accuracy the copy says nothing
+    evidence = {**span.evidence, COPY_DIRECTIONS: more.rank}
+    return replace(span, outcome=outcome, subspace=both, angle=angle, evidence=evidence)
+
+
+def _most_directions(network: ReLUNetwork) -> int:
+    """Directions that a network of this shape can look at, whatever the errors of its weights."""
+    skip = np.empty((0, network.dim)) if network.skip is None else network.skip
+    return int(np.linalg.matrix_rank(np.concatenate([network.weights[0], skip])))
+
+
+def _outside(network: ReLUNetwork, basis: FloatArray) -> FloatArray:
+    """Unit rows of the first layer, less what lies in the span, where that leaves enough of them."""
+    rows = network.weights[0]
+    sizes = np.linalg.norm(rows, axis=1, keepdims=True)
+    units = rows[sizes[:, 0] > 0] / sizes[sizes[:, 0] > 0]
+    left = units - units @ basis.T @ basis
+    return left[np.linalg.norm(left, axis=1) > CLEARLY]

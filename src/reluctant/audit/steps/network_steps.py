@@ -1,0 +1,205 @@
+"""Steps that look for the network: extraction, a part, learning, training; and the copy beside the truth of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from reluctant.audit.budget import TRAINING
+from reluctant.audit.copies import clipped_to, finite, with_directions_of
+from reluctant.audit.copy_facts import Truth
+from reluctant.audit.defense_result import TO_REFERENCE, narrow_basis
+from reluctant.audit.expense import needed_rows
+from reluctant.audit.findings import Findings, Skip, skip_where
+from reluctant.errors import ReluctantError
+from reluctant.extraction import extract
+from reluctant.interface import Interface
+from reluctant.interface.whole_numbers import Whole
+from reluctant.learning import learn
+from reluctant.learning.student import ROWS, STEPS, rows_like, train_student
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray, as_generator
+from reluctant.oracles import Counting, Kind
+from reluctant.results import Outcome, Result
+from reluctant.verification.alignment import compare
+from reluctant.verification.points import look_for_bends
+
+__all__ = ["compare_with_truth", "confirm_part", "extract_network", "learn_network", "train_network"]
+
+LONGER = 2  # steps of training, times those in the sweep, where there is one for each defense
+FOUND = 1e-3  # of a unit weight vector: a neuron this close to the true one is taken for it
+
+
+def extract_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
+    """Exact extraction with its own verification."""
+    refused = (Outcome.NOT_PIECEWISE_LINEAR, Outcome.PIECEWISE_CONSTANT, Outcome.CONSTANT)
+    skip_where(known, *refused, missing="creases")
+    found = extract(oracle, rng=seed).with_log_ratios()  # as other steps read the target
+    ran_out = found.outcome is Outcome.OUT_OF_BUDGET
+    wider = with_directions_of(found.network, known.span) if found.ok and found.network is not None else None
+    short = ran_out and not known.may_be_clipped
+    return {
+        "extraction": found,
+        **({} if wider is None else {"span": wider}),
+        "needed_rows": needed_rows(oracle, known) if short else None,
+        "clipped": clipped_to(found),
+    }
+
+
+def learn_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
+    """Learning, where exact extraction gave nothing and one hidden layer is still possible."""
+    if known.extraction is not None and known.extraction.ok:
+        raise Skip("recovered-exactly")
+    if known.health is None:
+        raise Skip("interface-unknown", settles=False)
+    if known.refusal is not None:
+        skip_where(known, known.refusal, missing="creases")
+    if not oracle.facts.domain.is_space:
+        place = oracle.facts.domain.describe()
+        raise Skip("bounded-domain", domain=place)
+    if known.reach is not None:
+        place = known.reach.describe()
+        raise Skip("bounded-reach", domain=place)
+    if known.clipped is not None:
+        raise Skip("clipped-inputs", settles=False)
+    layers = None if known.extraction is None else known.extraction.evidence.get("layers")
+    if layers is not None and not layers.mostly_straight:
+        raise Skip("several-layers", **layers.to_dict())
+    found = learn(oracle, rng=seed).with_log_ratios()
+    clipped = clipped_to(found)  # what bends there is no neuron of a part either
+    return {"learning": found} | ({} if clipped is None else {"clipped": clipped, "part": None})
+
+
+def confirm_part(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
+    """Of a network that extraction found in part: the neurons of its first layer whose creases the target shows."""
+    if known.copy is not None:
+        raise Skip("copy-exists")
+    if known.clipped is not None:
+        raise Skip("clipped-inputs")
+    if known.may_be_clipped:
+        raise Skip("may-be-clipped")
+    network = None if known.extraction is None else known.extraction.network
+    if network is None or known.health is None or network.depth < 2:
+        raise Skip("no-part")
+    own = as_generator(seed).spawn(1)[0]
+    return {"part": look_for_bends(oracle, network, own, noise=known.health.noise, spread=known.health.spread)}
+
+
+def train_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
+    """A student on the answers as they are, where there is no copy."""
+    if known.copy is not None:
+        raise Skip("copy-exists")
+    if known.health is None:
+        raise Skip("interface-unknown", settles=False)
+    skip_where(known.as_answered, Outcome.CONSTANT, Outcome.NON_FINITE)
+    rows = rows_like(known.given.inputs, oracle.facts.domain, ROWS, as_generator(seed).spawn(1)[0])
+    seconds = TRAINING * known.given.seconds
+    basis = narrow_basis(known.span)
+    result = train_student(
+        oracle, inputs=rows, span=basis, steps=LONGER * STEPS, seconds=seconds,
+        whole=_whole(known.as_answered.health), rng=seed,
+    )  # fmt: skip
+    found = {"training": _student_as_seen(result, known)}
+    hurried = "training" in result.evidence and result.evidence["training"].hurried
+    return found | ({"timed_out": (*known.timed_out, "training")} if hurried and not result.ok else {})
+
+
+def _whole(answered: Interface | None) -> Whole | None:
+    """What whole numbers are; those that were seen to be values, among few answers, are so among many."""
+    if answered is None:
+        return None
+    return Whole.SCORES if answered.answers is Kind.VALUES and answered.decimals == 0 else answered.whole
+
+
+def _student_as_seen(result: Result, known: Findings) -> Result:
+    """The student as other steps see the target: log-ratios behind a softmax; apart where they see no values."""
+    reads = result.evidence.get("answers")
+    as_they_are = known.link == "identity" or known.given.output is not None
+    if result.network is None or (reads == Kind.VALUES.value and as_they_are):
+        return result
+    softmax = result.evidence.get("link") in TO_REFERENCE
+    if reads == Kind.PROBABILITIES.value and known.link in TO_REFERENCE and softmax:
+        return replace(result, network=result.network.log_ratios())
+    if reads == Kind.PROBABILITIES.value and known.link == "sigmoid":
+        return result
+    own = result.evidence["link"] if reads == Kind.PROBABILITIES.value else "identity"
+    return replace(result, evidence={**result.evidence, "own link": own})
+
+
+def compare_with_truth(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
+    """The recovered network beside the weights in the file. No queries."""
+    found = _best_network(known)
+    if known.given.file is None:
+        raise Skip("not-a-file")
+    if found is None:
+        raise Skip("no-network")
+    try:
+        whole = ReLUNetwork.load(known.given.file)
+        true = _as_seen(whole, known, oracle)
+    except ReluctantError as error:
+        raise Skip("unreadable-file", error=error.slug, message=str(error)) from error
+    if (true.dim, true.outputs) != (found.dim, found.outputs):
+        raise Skip("file-differs")
+    compared = _beside(found, true, seed, whole=known.copy is not None)
+    return {"truth": Truth(known.given.file.name, tuple(whole.widths), whole.parameters, **compared)}
+
+
+def _best_network(known: Findings) -> ReLUNetwork | None:
+    """The copy, or the part that there is."""
+    parts = [run.network for run in (known.extraction, known.learning) if run is not None]
+    return next((network for network in (known.network, *parts) if network is not None), None)
+
+
+def _as_seen(true: ReLUNetwork, known: Findings, oracle: Counting) -> ReLUNetwork:
+    """The true network as the interface shows it: log-ratios behind a softmax, one output of many."""
+    if oracle.facts.reference and true.outputs == oracle.outputs + 1:
+        true = true.log_ratios()
+    k = known.given.output
+    if k is None:
+        return true
+    skip = None if true.skip is None else true.skip[[k]]
+    return ReLUNetwork([*true.weights[:-1], true.weights[-1][[k]]], [*true.biases[:-1], true.biases[-1][[k]]], skip)
+
+
+def _beside(found: ReLUNetwork, true: ReLUNetwork, seed: int, *, whole: bool) -> dict[str, Any]:
+    """Neurons and weights compared; a part gives no answers to compare."""
+    aligned = compare(found, true, rng=seed)
+    all_layers = bool(aligned.neuron_errors)
+    if all_layers:
+        near = sum(int((errors <= FOUND).sum()) for errors in aligned.neuron_errors)
+        of = sum(len(errors) for errors in aligned.neuron_errors)
+    else:
+        near, of = _first_layer_found(found, true), true.widths[1] if true.depth > 1 else 0
+    return {
+        "neurons_found": near,
+        "neurons": of,
+        "all_layers": all_layers,
+        "largest_error": finite(aligned.output_error) if whole else None,
+        "largest_weight_error": finite(aligned.parameter_error),
+    }
+
+
+def _first_layer_found(found: ReLUNetwork, true: ReLUNetwork) -> int:
+    """How many true first-layer creases the network has too, on whichever side its neurons are active."""
+    if found.depth < 2 or true.depth < 2:
+        return 0
+    mine, theirs = (_unit_rows(network) for network in (found, true))
+    if not len(mine) or not len(theirs):
+        return 0
+    distance = np.minimum(_distances(mine, theirs), _distances(-mine, theirs))
+    return int((distance.min(axis=0) <= FOUND).sum())
+
+
+def _unit_rows(network: ReLUNetwork) -> FloatArray:
+    normals, offsets = network.hyperplanes()
+    live = np.isfinite(normals).all(axis=1)
+    return np.column_stack([normals[live], np.arctan(offsets[live])])  # an angle: a far crease must not drown the rest
+
+
+def _distances(a: FloatArray, b: FloatArray) -> FloatArray:
+    from scipy.spatial.distance import cdist
+
+    return np.asarray(cdist(a, b))
