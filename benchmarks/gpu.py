@@ -29,8 +29,8 @@ import numpy as np
 
 import reluctant as rl
 from benchmarks.results import Results
-from reluctant.arrays import TorchArrays
 from reluctant.networks.network import evaluate
+from reluctant.numerics import TorchArrays
 from reluctant.testing import planted
 
 SHAPES = "3072-2048-1,784-8192-1,3072-16384-1"

@@ -59,13 +59,12 @@ def table(folder: Path) -> list[str]:
 def modules() -> str:
     """Every module with its first sentence, a table for each package."""
     top = [f"| `{file.name}` | {sentence(file)} |" for file in sorted(SOURCE.glob("*.py")) if "__" not in file.name]
-    parts = [("The root", "", top)]
-    for folder in sorted(SOURCE.iterdir()):
-        if (folder / "__init__.py").exists():
-            parts.append((f"`{folder.name}/`", f"{sentence(folder / '__init__.py')}.\n\n", table(folder)))
+    folders = [folder for folder in sorted(SOURCE.iterdir()) if (folder / "__init__.py").exists()]
+    said = [(f"`{folder.name}/`", f"{sentence(folder / '__init__.py')}.\n\n", table(folder)) for folder in folders]
+    parts = [("The root", "", top), *said]
     return "\n".join(
-        f"### {name}\n\n{said}| module | what is in it |\n|---|---|\n" + "\n".join(rows) + "\n"
-        for name, said, rows in parts
+        f"### {name}\n\n{words}| module | what is in it |\n|---|---|\n" + "\n".join(rows) + "\n"
+        for name, words, rows in parts
         if rows
     )
 

@@ -8,7 +8,7 @@ from reluctant.audit.steps import defense_step
 from reluctant.defenses import defend
 from reluctant.domains import Domain
 from reluctant.oracles import CallableOracle, open_oracle
-from reluctant.oracles.adapters.callable import LINK_FUNCTIONS
+from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
 from reluctant.oracles.links import ProbabilityFormat
 from reluctant.testing import planted
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import reluctant as rl
-from reluctant.extraction.depth_two.line import Regions, neurons_on_a_line
-from reluctant.extraction.depth_two.scaffold import grow_scaffold
+from reluctant.extraction.depth_two.scaffold import Regions, grow_scaffold, neurons_on_a_line
 from reluctant.geometry import DistanceNoise, FramedNetwork, Lines
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted

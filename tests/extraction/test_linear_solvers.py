@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reluctant.arrays import HOST, Arrays, TorchArrays
 from reluctant.extraction.linear import normal_solver, solve_weighted
+from reluctant.numerics import HOST, Arrays, TorchArrays
 
 
 @pytest.fixture(params=["host", "torch"])

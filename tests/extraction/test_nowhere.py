@@ -12,7 +12,7 @@ import reluctant as rl
 from reluctant.errors import OutsideDomain
 from reluctant.extraction.any_depth.kinks import KinkStore
 from reluctant.extraction.attempts import Extraction
-from reluctant.extraction.depth_two.line import _unresolved, neurons_on_a_line
+from reluctant.extraction.depth_two.scaffold import _unresolved, neurons_on_a_line
 from reluctant.extraction.few_digits.view import look_from
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise

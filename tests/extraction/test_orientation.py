@@ -13,7 +13,7 @@ import reluctant as rl
 from reluctant.errors import TimeExhausted
 from reluctant.extraction.orientation import orient
 from reluctant.networks import ReLUNetwork
-from reluctant.oracles.limits import Limit
+from reluctant.oracles.ledger import Limit
 from reluctant.testing import planted
 
 

@@ -11,10 +11,9 @@ from scipy.spatial import cKDTree
 from sweeps import sweep
 
 import reluctant as rl
-from reluctant.extraction.depth_two.base_points import choose_base_points
-from reluctant.extraction.depth_two.line import Regions
-from reluctant.extraction.depth_two.main_pass import measure_gradients
+from reluctant.extraction.depth_two.main_pass import choose_base_points, measure_gradients
 from reluctant.extraction.depth_two.other_line import seen_from_another_line
+from reluctant.extraction.depth_two.scaffold import Regions
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.networks import ReLUNetwork

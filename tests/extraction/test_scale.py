@@ -7,10 +7,10 @@ import pytest
 from sweeps import sweep
 
 import reluctant as rl
-from reluctant.arrays import HOST, TorchArrays
-from reluctant.extraction.depth_two.base_points import _Candidates, _showing_all
-from reluctant.extraction.depth_two.line import neurons_on_a_line
+from reluctant.extraction.depth_two.main_pass import _Candidates, _showing_all
+from reluctant.extraction.depth_two.scaffold import neurons_on_a_line
 from reluctant.geometry import DistanceNoise, Lines, scan_lines
+from reluctant.numerics import HOST, TorchArrays
 from reluctant.testing import planted
 
 NOISE = 1e-15

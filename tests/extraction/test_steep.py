@@ -10,7 +10,7 @@ from reluctant.extraction.bounded.anchor import AnchorModel, BoundedTarget
 from reluctant.extraction.bounded.exploration import _PointBatch
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
-from reluctant.oracles.adapters.callable import LINK_FUNCTIONS
+from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
 from reluctant.results import Outcome
 from reluctant.testing import planted
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.oracles.limits import Limit
+from reluctant.oracles.ledger import Limit
 from reluctant.results import Outcome
 from reluctant.testing import in_float32, planted
 

@@ -8,7 +8,7 @@ import pytest
 from reluctant.errors import TimeExhausted
 from reluctant.fitting.least_squares import Damping, End, Linearisation, Parts, StepRules, least_squares
 from reluctant.numerics import FloatArray
-from reluctant.oracles.limits import Limit
+from reluctant.oracles.ledger import Limit
 
 T = np.linspace(0, 1, 30)
 TRUE = np.array([1.5, -2.0])

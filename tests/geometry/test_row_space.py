@@ -8,7 +8,7 @@ import pytest
 import reluctant as rl
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.row_space import orthogonal_moves, row_space
-from reluctant.interface.health_check import examine
+from reluctant.interface.health import examine
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
 from reluctant.testing import planted

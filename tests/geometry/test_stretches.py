@@ -9,9 +9,8 @@ import pytest
 
 from reluctant.geometry import DistanceNoise, Lines, Scan, scan_lines
 from reluctant.geometry import scan as scanning
-from reluctant.geometry.crease_search import CreaseSearch, UsualBend, WantedSamples, start_with_pairs
-from reluctant.geometry.rounds import next_round
-from reluctant.geometry.samples import NO_NUMBER
+from reluctant.geometry.crease_search import CreaseSearch, UsualBend, WantedSamples, next_round, start_with_pairs
+from reluctant.geometry.lines import NO_NUMBER
 from reluctant.geometry.scan import Stretches
 from reluctant.testing import planted
 

@@ -10,7 +10,7 @@ import numpy as np
 import reluctant as rl
 from reluctant.adversarial.ray import RayLooks
 from reluctant.geometry.creases import intersect
-from reluctant.geometry.samples import Samples, find_pieces
+from reluctant.geometry.lines import Samples, find_pieces
 from reluctant.interface.digits import find_decimals
 
 HUGE = 1e200

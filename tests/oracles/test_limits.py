@@ -11,7 +11,7 @@ import pytest
 
 from reluctant import open_oracle
 from reluctant.errors import BudgetExhausted, TimeExhausted
-from reluctant.oracles.limits import Clock, Limit, ShareExhausted, add_time_apart, check_time, processor_time, time_left
+from reluctant.oracles.ledger import Clock, Limit, ShareExhausted, add_time_apart, check_time, processor_time, time_left
 from reluctant.testing import planted
 
 NETWORK = planted((12, 4, 2))

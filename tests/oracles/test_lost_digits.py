@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.oracles.adapters.callable import LINK_FUNCTIONS
+from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
 from reluctant.oracles.links import lost_digits, on_a_grid
 
 MOST = 30.0  # times: a bound is no more than that above what was met, on the whole

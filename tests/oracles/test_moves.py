@@ -9,10 +9,10 @@ import pytest
 from oracle_models import torch_module
 
 import reluctant as rl
-from reluctant.arrays import HOST, TorchArrays
 from reluctant.errors import BudgetExhausted, InvalidAnswer, InvalidRows, TargetUnavailable
+from reluctant.numerics import HOST, TorchArrays
 from reluctant.oracles.adapters.torch import PARTS_AHEAD, TorchOracle
-from reluctant.oracles.moves import Fans, Moves, Steps
+from reluctant.oracles.base import Fans, Moves, Steps
 from reluctant.testing import planted, single_precision
 
 torch = pytest.importorskip("torch")

@@ -17,9 +17,8 @@ from reluctant.errors import (
     TimeExhausted,
 )
 from reluctant.oracles import Rows
-from reluctant.oracles.limits import Limit
-from reluctant.results import Outcome
-from reluctant.run import Run, outcome_of
+from reluctant.oracles.ledger import Limit
+from reluctant.results import Outcome, Run, outcome_of
 from reluctant.testing import planted
 
 NETWORK = planted((6, 4, 1), 0)

@@ -7,7 +7,7 @@ import pytest
 
 from reluctant import ReLUNetwork, check_health, open_oracle
 from reluctant.testing import in_float32, planted
-from reluctant.verification.points import look_for_bends
+from reluctant.verification.comparison import look_for_bends
 
 DEEP = planted((5, 12, 12, 3))
 

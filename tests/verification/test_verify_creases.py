@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from reluctant import Domain, ReLUNetwork, open_oracle, verify
-from reluctant.arrays import HOST, TorchArrays
+from reluctant.numerics import HOST, TorchArrays
 from reluctant.testing import planted
 from reluctant.testing.families import near_parallel
-from reluctant.verification.points import FARTHEST_BESIDE, OUT_OF_USE, crease_points, points_beside
+from reluctant.verification.comparison import FARTHEST_BESIDE, OUT_OF_USE, crease_points, points_beside
 
 
 def merged(network: ReLUNetwork) -> ReLUNetwork:

@@ -46,8 +46,7 @@ from reluctant.oracles import Counting, Facts, Kind, Oracle
 from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.links import link_of
 from reluctant.oracles.open import Target, opened_target
-from reluctant.results import Outcome
-from reluctant.run import Run
+from reluctant.results import Outcome, Run
 
 __all__ = [
     "CONSTANT_REASON",

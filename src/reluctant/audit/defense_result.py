@@ -19,7 +19,7 @@ from reluctant.learning.student import commonest_share
 from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Kind, Oracle
-from reluctant.oracles.adapters.callable import LINK_FUNCTIONS
+from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
 from reluctant.oracles.links import AnswerLink, Linked
 from reluctant.results import Outcome, Result
 from reluctant.span import Span

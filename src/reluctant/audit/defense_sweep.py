@@ -27,7 +27,7 @@ from reluctant.interface import Interface
 from reluctant.interface.digits import UNIFORM_SD
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Facts, Kind, Oracle
-from reluctant.oracles.limits import Clock
+from reluctant.oracles.ledger import Clock
 from reluctant.oracles.links import AnswerLink
 
 __all__ = [

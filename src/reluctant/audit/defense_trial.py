@@ -21,7 +21,7 @@ from reluctant.learning import learn
 from reluctant.learning.student import FEWEST, ROWS, rows_like, train_student
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Kind, Oracle, open_oracle
-from reluctant.oracles.limits import Clock, Limit
+from reluctant.oracles.ledger import Clock, Limit
 from reluctant.oracles.links import AnswerLink
 from reluctant.results import Result
 from reluctant.span import Span, recover_span

@@ -27,7 +27,7 @@ from reluctant.oracles.links import AnswerLink, ProbabilityFormat, written_link
 from reluctant.oracles.open import RunPrecision
 from reluctant.results import Ended, Outcome, Result
 from reluctant.span import Span
-from reluctant.verification.points import Bends
+from reluctant.verification.comparison import Bends
 
 __all__ = ["OF_CREASES", "Findings", "Settings", "Skip", "StepFunction", "skip_where"]
 

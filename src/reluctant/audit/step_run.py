@@ -16,7 +16,7 @@ from reluctant.audit.view import seen
 from reluctant.errors import InvalidAnswer, TranscriptMismatch
 from reluctant.messages import Diagnosis
 from reluctant.oracles import Counting
-from reluctant.oracles.limits import Limit
+from reluctant.oracles.ledger import Limit
 from reluctant.results import Ended, Outcome
 
 __all__ = ["StepRun", "Watch"]

@@ -21,7 +21,7 @@ from scipy.special import ndtri
 
 from reluctant.errors import InvalidAnswer, InvalidInput, TargetRefused
 from reluctant.numerics import FloatArray
-from reluctant.oracles.adapters.callable import LINK_FUNCTIONS
+from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, Wrapper
 from reluctant.oracles.links import ROUNDED_PROBABILITY_SLACK
 

@@ -28,16 +28,15 @@ from reluctant.estimation.measurements import (
 )
 from reluctant.extraction.any_depth import AnyDepth
 from reluctant.extraction.any_depth.completion import Completion
-from reluctant.extraction.attempts import HEALTH_LINES
+from reluctant.extraction.attempts import FAR_POINTS, FEW_NEURONS, HEALTH_LINES, POINTS_FOR_DEEP, points_worth
 from reluctant.extraction.bounded import Bounded
-from reluctant.extraction.candidate_check import FAR_POINTS, FEW_NEURONS, POINTS_FOR_DEEP, points_worth
 from reluctant.extraction.depth_two.assembly import refit_rows
-from reluctant.extraction.depth_two.base_points import points_needed
+from reluctant.extraction.depth_two.main_pass import points_needed
 from reluctant.extraction.depth_two.method import DepthTwo, directions_worth
 from reluctant.extraction.depth_two.scaffold import stretch_of_regions
 from reluctant.extraction.few_digits import FewDigits, noisy_line, view
 from reluctant.extraction.few_digits.extension import starting_points
-from reluctant.interface.health_check import ROWS_PER_LINE
+from reluctant.interface.health import ROWS_PER_LINE
 from reluctant.numerics import unit_roundoff
 from reluctant.verification.comparison import SCALES
 from reluctant.verification.precision import rows_held_out

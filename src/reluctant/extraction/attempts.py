@@ -1,15 +1,15 @@
-"""`extract`: check the target, run methods in turn, verify what they find; hard luck gets another attempt.
+"""`extract`: which methods are tried in turn, where they look, and whether what they find verifies.
 
-`Extraction` is the search of one call: it reads the target's health, chooses where to look and which methods to try,
-and holds each candidate network against the target before it counts as recovered. Probabilities that saturate far out
-are looked at inside a box. A network that was recovered there is compared at typical inputs too; if it fails, wider
-boxes are tried, for a share of the rows spent so far. Failed stages become outcomes with the partial network.
+One call looks at the interface, picks the cheapest method that its digits and its range allow, and runs it. A
+network
+counts as recovered only after verification on and beside its creases; otherwise the next attempt takes other random
+choices or the next method. Behind a link that saturates, everything happens inside a box.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, TypeAlias, Unpack
 
@@ -18,13 +18,12 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, InvalidRows, NonFiniteAnswer, OutsideDomain
 from reluctant.extraction.any_depth import AnyDepth
-from reluctant.extraction.candidate_check import CheckedNetwork, check_candidate
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
-from reluctant.extraction.depth_two.line import CROWD
 from reluctant.extraction.depth_two.main_pass import MAIN_PASS, WITNESS_CHECK
+from reluctant.extraction.depth_two.scaffold import CROWD
 from reluctant.extraction.few_digits import FewDigits
-from reluctant.extraction.method import Method, PartialNetwork, StageFailed, lifted
+from reluctant.extraction.method import Candidate, Method, PartialNetwork, StageFailed, lifted
 from reluctant.extraction.orientation import orient
 from reluctant.extraction.prospects import (
     IN_STEPS,
@@ -42,19 +41,31 @@ from reluctant.extraction.straight_creases import look_for_layers
 from reluctant.geometry import DistanceNoise
 from reluctant.interface import Interface
 from reluctant.interface.digits import refuse_labels
-from reluctant.interface.health_check import examine as examine_health
+from reluctant.interface.health import examine as examine_health
 from reluctant.interface.reach import larger, readable_box, smaller, told_in_steps, unsaturated_box
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import Rng, as_generator
-from reluctant.oracles import Counting
+from reluctant.numerics import Noise, Rng, as_generator
+from reluctant.oracles import Counting, Rows
 from reluctant.oracles.keywords import OpeningKeywords
-from reluctant.oracles.limits import Limit
+from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
-from reluctant.results import Outcome, Result
-from reluctant.run import Run
-from reluctant.verification.comparison import look_at_use
+from reluctant.results import Outcome, Result, Run
+from reluctant.verification.agreement import Verification, examine
+from reluctant.verification.comparison import MOST_TOLERANCE, AtUse, look_at_use
+from reluctant.verification.precision import Precision, PrecisionCheck, examine_precision
 
-__all__ = ["HEALTH_LINES", "Extraction", "extract"]
+__all__ = [
+    "FAR_POINTS",
+    "FEW_DIGITS_TOLERANCE",
+    "FEW_NEURONS",
+    "HEALTH_LINES",
+    "POINTS_FOR_DEEP",
+    "CheckedNetwork",
+    "Extraction",
+    "check_candidate",
+    "extract",
+    "points_worth",
+]
 
 ATTEMPTS = 4
 
@@ -354,3 +365,74 @@ class Extraction:
 
 def _too_many_rows(wanted: int, most: float) -> StageFailed:
     return StageFailed("wider box", "many more rows than all before", number=wanted, limit=most)
+
+
+VERIFICATION_SHARE = 5e-4  # random points at each scale, of the rows spent; creases are looked at besides
+FEWEST_POINTS, MOST_POINTS = 20, 64
+FEW_ROWS, POINTS_FOR_FEW_ROWS = 5000, 36  # a small network can afford more than its share
+FEW_NEURONS, FAR_POINTS = 32, 48  # parts of a few deeper neurons may look like one layer where random points are
+POINTS_FOR_DEEP = 160  # deeper neurons are active in parts of space that few points meet
+FEW_DIGITS_TOLERANCE = 0.1  # of the output's deviation: held-out answers have already been compared with the noise
+
+
+@dataclass(frozen=True)
+class CheckedNetwork:
+    """A whole network with its checks: the candidate of a method, put the right way round."""
+
+    network: ReLUNetwork
+    candidate: Candidate
+    verification: Verification
+    precision: PrecisionCheck | None = None
+
+    @property
+    def doubt(self) -> Verification | PrecisionCheck | None:
+        """The first check that did not pass."""
+        checks = (self.verification, self.precision)
+        return next((check for check in checks if check is not None and not check.ok), None)
+
+    def beside(self, at_use: AtUse | None) -> CheckedNetwork:
+        """With a comparison at typical inputs, where there is one."""
+        return replace(self, verification=self.verification.beside(at_use))
+
+    def evidence(self) -> dict[str, Any]:
+        """What speaks for the network, and against it."""
+        found: dict[str, Any] = {"limits": self.candidate.limits} if self.candidate.limits else {}
+        found |= {} if self.precision is None else {"precision": self.precision}
+        return found | {"verification": self.verification, "certificate": self.candidate.certificate}
+
+
+def check_candidate(
+    oracle: Counting, network: ReLUNetwork, candidate: Candidate, noise: Noise, spent: Rows, rng: np.random.Generator
+) -> CheckedNetwork:
+    """Target against network, after so many rows.
+
+    `network` is the candidate's, put the right way round; `noise` the target's, as its health check has measured it.
+    """
+    one_layer, most, precision = network.depth == 2, MOST_TOLERANCE, None
+    if candidate.precision is not None:
+        precision = examine_precision(oracle, network, candidate.precision, rng, spent.queries)
+        noise, most = _measured_noise(candidate.precision, noise, oracle), FEW_DIGITS_TOLERANCE
+    verification = examine(
+        oracle, network, rng,
+        noise=noise,
+        # Rows asked, not sent: a retry must not change what is asked.
+        points=points_worth(spent.asked) if network.depth <= 2 else POINTS_FOR_DEEP,
+        per_neuron=0,
+        held_out=candidate.held_out,
+        far=FAR_POINTS if one_layer and network.widths[1] <= FEW_NEURONS else 0,
+        most_tolerance=most,
+    )  # fmt: skip
+    return CheckedNetwork(network, candidate, verification, precision)
+
+
+def _measured_noise(precision: Precision, noise: Noise, oracle: Counting) -> Noise:
+    """The noise as the method for few digits has measured it."""
+    near = float(precision.near.max())
+    return Noise(near if oracle.facts.domain.is_space else max(near, noise.absolute), noise.relative)
+
+
+def points_worth(spent: int) -> int:
+    """Random points at each scale that a network is verified at, after so many rows."""
+    if spent < FEW_ROWS:
+        return POINTS_FOR_FEW_ROWS
+    return int(np.clip(VERIFICATION_SHARE * spent, FEWEST_POINTS, MOST_POINTS))

@@ -19,12 +19,11 @@ import time
 import numpy as np
 from scipy.optimize import linprog
 
-from reluctant.arrays import HOST, Arrays
 from reluctant.extraction.linear import MANY_NEURONS, normal_solver
-from reluctant.geometry.samples import BoolArray
+from reluctant.geometry.lines import BoolArray
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import DOUBLE, FloatArray
-from reluctant.oracles.limits import add_time_apart, check_time, time_left
+from reluctant.numerics import DOUBLE, HOST, Arrays, FloatArray
+from reluctant.oracles.ledger import add_time_apart, check_time, time_left
 
 __all__ = ["always_active", "find_turned", "orient"]
 

@@ -15,7 +15,7 @@ from reluctant.domains import Domain
 from reluctant.errors import BudgetExhausted, TargetError
 from reluctant.interface import Interface
 from reluctant.interface.diagnoses import NOISIEST_READ, digits_limit, unreadable_values, what_is_left
-from reluctant.interface.interface import FAR_ENOUGH
+from reluctant.interface.health import FAR_ENOUGH
 from reluctant.interface.reach import clipped_range
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.catalogue import FLOAT64, SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK

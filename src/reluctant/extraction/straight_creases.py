@@ -16,7 +16,7 @@ import numpy as np
 
 from reluctant.geometry import DistanceNoise, Frame, Lines, gradients, scan_lines
 from reluctant.geometry.gradients import cross
-from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 

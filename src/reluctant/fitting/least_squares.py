@@ -16,7 +16,7 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from reluctant.oracles.limits import check_time
+from reluctant.oracles.ledger import check_time
 
 __all__ = [
     "WHOLE_STEPS",

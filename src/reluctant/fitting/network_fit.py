@@ -15,7 +15,7 @@ import scipy.linalg
 
 from reluctant.fitting.least_squares import Linearisation, StepRules, least_squares
 from reluctant.geometry import DistanceNoise
-from reluctant.geometry.samples import BoolArray
+from reluctant.geometry.lines import BoolArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
-from reluctant.oracles.limits import processor_time
+from reluctant.oracles.ledger import processor_time
 
 __all__ = ["TrainingPace", "fit_network"]
 

@@ -2,10 +2,8 @@
 
 from reluctant.geometry.creases import Creases, Scan
 from reluctant.geometry.gradients import Gradients, gradients
-from reluctant.geometry.history import LineSearch
-from reluctant.geometry.lines import Frame, FramedNetwork, Lines
-from reluctant.geometry.samples import DistanceNoise, Pieces, Samples
-from reluctant.geometry.scan import scan_lines
+from reluctant.geometry.lines import DistanceNoise, Frame, FramedNetwork, Lines, Pieces, Samples
+from reluctant.geometry.scan import LineSearch, scan_lines
 
 __all__ = [
     "Creases",

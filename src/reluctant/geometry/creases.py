@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.geometry.samples import BoolArray, IntArray, Pieces, Samples
+from reluctant.geometry.lines import BoolArray, IntArray, Pieces, Samples
 from reluctant.numerics import DOUBLE, FloatArray
 
 __all__ = [

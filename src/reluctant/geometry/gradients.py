@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.geometry.samples import BoolArray, DistanceNoise, ExtraNoise, answer_roundings
+from reluctant.geometry.lines import BoolArray, DistanceNoise, ExtraNoise, answer_roundings
 from reluctant.numerics import DOUBLE, FloatArray
 
 __all__ = ["GRADIENT_ROWS", "Crossings", "Gradients", "cross", "gradients", "row_batches"]

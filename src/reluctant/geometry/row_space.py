@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reluctant.geometry.gradients import gradients
-from reluctant.geometry.lines import Frame
-from reluctant.geometry.samples import DistanceNoise
+from reluctant.geometry.lines import DistanceNoise, Frame
 from reluctant.numerics import DOUBLE, FloatArray
 
 __all__ = ["RowSpace", "orthogonal_moves", "row_space", "value_changes"]

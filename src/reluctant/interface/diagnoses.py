@@ -25,7 +25,7 @@ from reluctant.oracles.links import PERCENT, AnswerLink
 from reluctant.results import Outcome
 
 if TYPE_CHECKING:
-    from reluctant.interface.interface import Interface
+    from reluctant.interface.health import Interface
 
 __all__ = [
     "FAR_ENOUGH",

@@ -20,7 +20,7 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.errors import TargetError
 from reluctant.interface.classification import NOISE_FACTOR
-from reluctant.interface.interface import Interface
+from reluctant.interface.health import Interface
 from reluctant.interface.probe import ask
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.ledger import Counting

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.geometry import DistanceNoise
-from reluctant.geometry.samples import IntArray, answer_roundings
+from reluctant.geometry.lines import IntArray, answer_roundings
 from reluctant.learning.crease_planes import CreasePlanes
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff

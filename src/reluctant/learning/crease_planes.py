@@ -16,10 +16,10 @@ import numpy as np
 
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.gradients import EXTRAPOLATION_NOISE, SMALLEST_CROSSED_BEND, Crossings, cross
-from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
-from reluctant.oracles.limits import check_time
+from reluctant.oracles.ledger import check_time
 
 __all__ = ["CreasePlanes", "follow_planes"]
 

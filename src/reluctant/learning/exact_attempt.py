@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reluctant.extraction.candidate_check import FEW_DIGITS_TOLERANCE
+from reluctant.extraction.attempts import FEW_DIGITS_TOLERANCE
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.method import StageFailed
@@ -28,7 +28,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
 from reluctant.oracles import Counting
 from reluctant.oracles.base import Kind
-from reluctant.oracles.limits import Limit
+from reluctant.oracles.ledger import Limit
 from reluctant.results import Outcome
 from reluctant.verification.agreement import Verification, examine
 from reluctant.verification.comparison import MOST_TOLERANCE

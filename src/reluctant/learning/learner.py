@@ -18,7 +18,7 @@ from reluctant.errors import InvalidInput
 from reluctant.extraction.prospects import evidence_of_clipping, exact_refusal, few_digits_are_enough
 from reluctant.geometry import DistanceNoise
 from reluctant.interface import Interface
-from reluctant.interface.health_check import examine as examine_health
+from reluctant.interface.health import examine as examine_health
 from reluctant.learning.accuracy import (
     DrawnPoints,
     check_network,
@@ -44,10 +44,9 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, Rng, as_generator
 from reluctant.oracles import Counting, Rows
 from reluctant.oracles.keywords import OpeningKeywords
-from reluctant.oracles.limits import Limit
+from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
-from reluctant.results import Outcome, Result
-from reluctant.run import Run
+from reluctant.results import Outcome, Result, Run
 from reluctant.verification.agreement import examine as examine_network
 from reluctant.verification.comparison import EXACT_TOLERANCE
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.extraction.memory import Memory, remember
+from reluctant.extraction.linear import Memory, remember
 from reluctant.fitting.network_fit import MOST_PARAMETERS, polish
 from reluctant.geometry import Creases, DistanceNoise, Gradients, Lines, Scan, gradients, scan_lines
-from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.learning.accuracy import DrawnPoints, check_network
 from reluctant.learning.crease_planes import CreasePlanes, follow_planes
 from reluctant.learning.models import Model, fitted_model

@@ -18,13 +18,13 @@ import scipy.linalg
 from reluctant.errors import InvalidInput
 from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
-from reluctant.geometry.samples import BoolArray
+from reluctant.geometry.lines import BoolArray
 from reluctant.learning.accuracy import DrawnPoints, NetworkCheck, check_closely, check_network
 from reluctant.learning.crease_planes import CreasePlanes
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting
-from reluctant.oracles.limits import check_time
+from reluctant.oracles.ledger import check_time
 
 __all__ = [
     "Model",

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reluctant._notebook import html_table
-from reluctant.arrays import HOST, Arrays
 from reluctant.errors import InvalidInput, InvalidRows, UnsupportedModel
-from reluctant.numerics import FloatArray, all_finite
+from reluctant.numerics import HOST, Arrays, FloatArray, all_finite
 
 __all__ = [
     "ELEMENTWISE_LINKS",

@@ -1,10 +1,9 @@
 """Oracles: one verb, `query(X)`. Adapters stand before a target, wrappers are oracles around oracles."""
 
-from reluctant.oracles.adapters.callable import CallableOracle, NetworkOracle
+from reluctant.oracles.adapters.dispatch import CallableOracle, NetworkOracle
 from reluctant.oracles.base import Facts, Kind, Oracle, Wrapper
 from reluctant.oracles.keywords import Reading, Recording, Serving
-from reluctant.oracles.ledger import Counting, Ledger, Rows
-from reluctant.oracles.limits import Metered, Timed
+from reluctant.oracles.ledger import Counting, Ledger, Metered, Rows, Timed
 from reluctant.oracles.links import Linked
 from reluctant.oracles.open import Target, open_oracle
 from reluctant.oracles.retry import Retrying

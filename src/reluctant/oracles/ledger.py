@@ -1,23 +1,42 @@
-"""What was asked and what was paid, by stage: the ledger of an opened target, and `Counting`, the oracle that keeps
-it.
+"""Accounts of an opened target: rows by stage, the budget, limits on rows and processor time.
 
-`Counting` is the outermost oracle, which `open_oracle` returns: every row that a method asks for passes through it.
-Rows sent to the target are entered next to the target, by `Metered`. There is one ledger for each opened target.
+Every row passes here. `Counting` is the oracle that a user holds; `Metered` counts each attempt next to the target
+and
+refuses what would pass the budget before it is sent; `Limit` bounds one part of a run in rows and in processor
+time. A
+limit is checked between questions, never by a signal.
 """
 
 from __future__ import annotations
 
+import queue
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from reluctant.domains import Domain
+from reluctant.errors import BudgetExhausted, ReluctantError, TargetBusy, TargetRefused, TargetTimeout, TimeExhausted
 from reluctant.numerics import FloatArray, Rng, seed_signature
-from reluctant.oracles.base import Facts, Oracle, Wrapper
-from reluctant.oracles.moves import Moves
+from reluctant.oracles.base import Facts, Moves, Oracle, Wrapper
 
-__all__ = ["Counting", "Ledger", "Rows"]
+__all__ = [
+    "Clock",
+    "Counting",
+    "Ledger",
+    "Limit",
+    "Metered",
+    "Rows",
+    "ShareExhausted",
+    "Timed",
+    "add_time_apart",
+    "check_time",
+    "processor_time",
+    "time_left",
+]
 
 
 @dataclass(frozen=True)
@@ -137,3 +156,260 @@ class Counting(Wrapper):
         """Tell the stack which run starts; a transcript refuses one made with another seed."""
         self.ledger.views.clear()
         self.bind(verb, seed_signature(rng))
+
+
+class Metered(Wrapper):
+    """Enters each row in the ledger as it goes out, every attempt of a retry included.
+
+    Rows that come back without having been looked at (too busy, too many) are taken off again, and so is what an
+    opened target below this one, behind a defense, did not send for its own budget.
+    The budget covers what was paid in earlier sittings of a transcript too, so that a resumed run ends where an
+    undisturbed one would. Several threads may ask at once.
+    """
+
+    transparent = True
+
+    def __init__(self, inner: Oracle, ledger: Ledger, budget: int | None = None) -> None:
+        super().__init__(inner)
+        self.ledger = ledger
+        self.budget = budget
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy, on another machine perhaps, has a lock of its own."""
+        return {**vars(self), "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Refuse or count, then send."""
+        return self._send(len(rows), lambda: self.inner.answer(rows))
+
+    def answer_moves(self, moves: Moves) -> FloatArray:
+        """Refuse or count, then send."""
+        return self._send(len(moves), lambda: self.inner.answer_moves(moves))
+
+    def _send(self, count: int, send: Callable[[], FloatArray]) -> FloatArray:
+        with self._lock:
+            spent = self.ledger.total.queries
+            if self.budget is not None and spent + count > self.budget:
+                raise BudgetExhausted(budget=self.budget, spent=spent, asked=count)
+            self.ledger.enter(Rows(sent=count))
+            before = _rows_below(self.inner)
+        try:
+            return send()
+        except (TargetBusy, TargetRefused):
+            with self._lock:
+                self.ledger.enter(Rows(sent=-count))
+            raise
+        except BudgetExhausted:
+            with self._lock:
+                self.ledger.enter(Rows(sent=_rows_below(self.inner) - before - count))
+            raise
+
+
+def _rows_below(oracle: Oracle | None) -> int:
+    """Rows that reached the target by the count of an opened one below, 0 if there is none."""
+    while oracle is not None:
+        queries = getattr(oracle, "queries", None)
+        if queries is not None:
+            return int(queries)
+        oracle = getattr(oracle, "inner", None)
+    return 0
+
+
+class ShareExhausted(BudgetExhausted):
+    """The next rows would pass what one part of a run may ask, which is not the budget that its user gave."""
+
+    def __init__(self, *, share: int, spent: int, asked: int, part: str = "this part") -> None:
+        ReluctantError.__init__(
+            self,
+            f"The share of the budget for {part} is {share:,} rows, {spent:,} of them spent: {asked:,} more were not "
+            "sent. Raise the budget, which all parts share.",
+        )
+        self.budget, self.spent, self.asked = share, spent, asked
+
+
+_seconds_apart = 0.0  # processor time of this library's own child processes
+
+
+def processor_time() -> float:
+    """Seconds of processor time of this process and of the work it has had done apart."""
+    return time.process_time() + _seconds_apart
+
+
+def add_time_apart(seconds: float) -> None:
+    """Count what a child process took."""
+    global _seconds_apart
+    _seconds_apart += seconds
+
+
+# Makes what is raised of the rows wanted so far and the most allowed.
+Refusal: TypeAlias = Callable[[int, float], Exception]
+
+
+@dataclass
+class Limit:
+    """At most so many rows, and so many seconds of processor time; None is no limit. Checked between questions.
+
+    Arguments:
+        rows: the most rows, or a function that gives it, where it may grow.
+        seconds: from the beginning of `with limit.running():`. No question under way is cut: the next one is refused.
+            A computation that asks nothing for long calls `check_time`.
+        part: whose limit it is, in words.
+        stage: count the rows of this stage alone. They count as they are asked for, sent or not: a stage that has
+            asked too much gets no more.
+        refusal: what to raise where rows run out; `ShareExhausted` if not given.
+
+    passed: rows let through, those of an answer from a transcript included, so that a replayed run stops where the
+    first one did. answered: those of them that came to an answer. time_up: the time ended the work.
+    """
+
+    rows: float | Callable[[], float] | None = None
+    seconds: float | None = None
+    part: str = "this part"
+    stage: str = ""
+    refusal: Refusal | None = None
+    passed: int = field(default=0, init=False)
+    answered: int = field(default=0, init=False)
+    time_up: bool = field(default=False, init=False)
+    _deadline: float = field(default=float("inf"), init=False)
+
+    def of(self, oracle: Counting) -> Counting:
+        """The same target and the same ledger, within this limit."""
+        return Counting(_Limited(oracle.inner, oracle.ledger, self), oracle.ledger, oracle.facts.domain)
+
+    def admit(self, asked: int, stage: str) -> None:
+        """Count the next rows; raise if they are more than allowed, or come too late."""
+        counted = not self.stage or stage == self.stage
+        if counted:
+            self._check_rows(asked)
+        self.check_time(asked)
+        self.passed += asked if counted else 0
+
+    def _check_rows(self, asked: int) -> None:
+        most, wanted = self.rows() if callable(self.rows) else self.rows, self.passed + asked
+        if most is None or wanted <= most:
+            return
+        spent, self.passed = self.passed, wanted if self.stage else self.passed
+        if self.refusal is not None:
+            raise self.refusal(wanted, most)
+        raise ShareExhausted(share=int(most), spent=spent, asked=asked, part=self.part)
+
+    @property
+    def in_vain(self) -> bool:
+        """True if questions were asked, and not one was answered."""
+        return self.passed > 0 and not self.answered
+
+    @property
+    def left(self) -> float:
+        """Seconds until the end."""
+        return max(0.0, self._deadline - processor_time())
+
+    def check_time(self, asked: int = 0) -> None:
+        """Raise `TimeExhausted` if the time is over."""
+        if processor_time() > self._deadline:
+            self.time_up = True
+            raise TimeExhausted(seconds=self.seconds or 0.0, spent=self.passed, asked=asked)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Start the clock; inside the block `check_time` looks at it."""
+        if self.seconds is not None:
+            self._deadline = processor_time() + self.seconds
+        token = _RUNNING.set((*_RUNNING.get(), self))
+        try:
+            yield
+        finally:
+            _RUNNING.reset(token)
+
+
+_RUNNING: ContextVar[tuple[Limit, ...]] = ContextVar("running limits", default=())
+
+
+def check_time() -> None:
+    """Raise `TimeExhausted` if the time of a limit around this call is over: for loops that ask nothing for long."""
+    for limit in _RUNNING.get():
+        limit.check_time()
+
+
+def time_left() -> float | None:
+    """Seconds of processor time that the limits around this call leave; None without a limit."""
+    left = min((limit.left for limit in _RUNNING.get()), default=float("inf"))
+    return left if left < float("inf") else None
+
+
+class _Limited(Wrapper):
+    """Asks its limit first."""
+
+    transparent = True
+
+    def __init__(self, inner: Oracle, ledger: Ledger, limit: Limit) -> None:
+        super().__init__(inner)
+        self.ledger, self.limit = ledger, limit
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on, unless the limit refuses."""
+        self.limit.admit(len(rows), self.ledger.stage)
+        answers = self.inner.answer(rows)
+        self.limit.answered += len(rows)
+        return answers
+
+
+class Clock:
+    """Processor time that several parts share: each gets its part of what is left, so that all keep to the whole."""
+
+    def __init__(self, seconds: float | None, parts: int = 1) -> None:
+        self.deadline = None if seconds is None else processor_time() + seconds
+        self.parts = max(parts, 1)
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the end, None without one."""
+        return None if self.deadline is None else max(0.0, self.deadline - processor_time())
+
+    def share(self, most: float = 1.0) -> float | None:
+        """Seconds of the next part, `most` times its equal share where that much is left."""
+        left, parts = self.left, self.parts
+        self.parts = max(parts - 1, 1)
+        return None if left is None else min(left, most * left / parts)
+
+    def fraction(self, of_left: float) -> float | None:
+        """This fraction of what is left, None without an end."""
+        return None if self.left is None else of_left * self.left
+
+
+class Timed(Wrapper):
+    """Waits at most `seconds` for each call.
+
+    The call runs in a thread that cannot be stopped from outside; a hung one is left behind and does
+    not keep the program from ending.
+    """
+
+    transparent = True
+
+    def __init__(self, inner: Oracle, seconds: float) -> None:
+        super().__init__(inner)
+        self.seconds = seconds
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on in a thread of its own; raise what it raises."""
+        outbox: queue.SimpleQueue[FloatArray | BaseException] = queue.SimpleQueue()
+        threading.Thread(target=self._answer_into, args=(outbox, rows), daemon=True).start()
+        try:
+            outcome = outbox.get(timeout=min(self.seconds, threading.TIMEOUT_MAX))
+        except queue.Empty:
+            raise TargetTimeout(
+                f"target: no answer to {len(rows)} rows within {self.seconds:g} s. "
+                "Raise timeout, ask smaller batches, or check that the target is alive."
+            ) from None
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    def _answer_into(self, outbox: queue.SimpleQueue[FloatArray | BaseException], rows: FloatArray) -> None:
+        try:
+            outbox.put(self.inner.answer(rows))
+        except BaseException as error:  # handed to the caller's thread, whatever it is
+            outbox.put(error)

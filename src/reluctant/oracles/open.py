@@ -41,8 +41,7 @@ from reluctant.oracles.keywords import (
     row_shape,
     served_options,
 )
-from reluctant.oracles.ledger import Counting, Ledger
-from reluctant.oracles.limits import Metered, Timed
+from reluctant.oracles.ledger import Counting, Ledger, Metered, Timed
 from reluctant.oracles.links import ANSWER_LINKS, AnswerLink, Linked, PlainProbabilities, ProbabilityFormat
 from reluctant.oracles.parallel import Parallel
 from reluctant.oracles.retry import Retrying

@@ -14,8 +14,7 @@ import numpy as np
 
 from reluctant.errors import InvalidInput, TargetChanged
 from reluctant.numerics import FloatArray, unit_roundoff
-from reluctant.oracles.base import Facts, Oracle, Wrapper
-from reluctant.oracles.moves import Moves
+from reluctant.oracles.base import Facts, Moves, Oracle, Wrapper
 
 __all__ = ["Batched", "Borrowed", "Selected", "Watched"]
 

@@ -35,8 +35,7 @@ import scipy.linalg
 import scipy.optimize
 
 from reluctant.errors import InvalidInput
-from reluctant.geometry.lines import Lines
-from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.geometry.lines import BoolArray, IntArray, Lines
 from reluctant.learning import theory
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff

@@ -9,7 +9,7 @@ import numpy as np
 from reluctant.errors import InvalidInput, InvalidRows
 from reluctant.geometry import DistanceNoise, Gradients, gradients
 from reluctant.geometry.gradients import MOST_GRADIENT_ROUNDS
-from reluctant.interface.health_check import examine
+from reluctant.interface.health import examine
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Oracle
 from reluctant.oracles.open import as_opened

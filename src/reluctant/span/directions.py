@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reluctant.geometry.gradients import gradients
-from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.interface.probe import SECOND_DIFFERENCE_GAIN
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.span.first_look import Ask, FirstLook, Ground, LivePoints, moves_outside

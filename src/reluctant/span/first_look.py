@@ -19,10 +19,10 @@ from numpy.typing import ArrayLike
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
 from reluctant.geometry import DistanceNoise
+from reluctant.geometry.lines import BoolArray
 from reluctant.geometry.row_space import orthogonal_moves
-from reluctant.geometry.samples import BoolArray
 from reluctant.interface import Interface
-from reluctant.interface.health_check import examine
+from reluctant.interface.health import examine
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 

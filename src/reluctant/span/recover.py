@@ -28,8 +28,7 @@ from reluctant.oracles import Counting, Rows
 from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.links import raw_answers
 from reluctant.oracles.open import Target, opened_target
-from reluctant.results import Ended, Outcome, split_reason
-from reluctant.run import Run
+from reluctant.results import Ended, Outcome, Run, split_reason
 from reluctant.span.first_look import Inputs
 from reluctant.span.labels import from_labels
 from reluctant.span.subspace import Subspace

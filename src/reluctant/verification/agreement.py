@@ -26,8 +26,16 @@ from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.ledger import Counting
 from reluctant.oracles.links import raw_answers
 from reluctant.oracles.open import Target, opened_target
-from reluctant.verification.comparison import MOST_TOLERANCE, SCALES, AtUse, compare_answers, look_at_use
-from reluctant.verification.points import crease_points, far_along_creases, points_beside
+from reluctant.verification.comparison import (
+    MOST_TOLERANCE,
+    SCALES,
+    AtUse,
+    compare_answers,
+    crease_points,
+    far_along_creases,
+    look_at_use,
+    points_beside,
+)
 
 __all__ = ["GroupError", "HeldOutRows", "Verification", "examine", "verify"]
 

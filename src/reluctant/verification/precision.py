@@ -16,7 +16,7 @@ from reluctant.domains import Domain
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles.ledger import Counting
-from reluctant.verification.points import crease_points
+from reluctant.verification.comparison import crease_points
 
 __all__ = ["NoiseRatio", "Precision", "PrecisionCheck", "examine_precision", "rows_held_out"]
 

@@ -9,7 +9,7 @@ from reluctant.extraction.any_depth.crease_equations import Crease
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
 from reluctant.extraction.any_depth.kinks import Asker, KinkStore
 from reluctant.geometry import DistanceNoise
-from reluctant.interface.health_check import examine
+from reluctant.interface.health import examine
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 
 from reluctant.extraction.any_depth.last_digits import polish_to_all
-from reluctant.extraction.memory import Memory
+from reluctant.extraction.linear import Memory
 from reluctant.geometry import DistanceNoise
-from reluctant.interface.health_check import examine
+from reluctant.interface.health import examine
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles.open import open_oracle
 from reluctant.testing import planted

@@ -7,7 +7,7 @@ import numpy as np
 import reluctant as rl
 from reluctant.extraction.depth_three.first_layer import FirstLayer
 from reluctant.geometry import DistanceNoise
-from reluctant.interface.health_check import examine
+from reluctant.interface.health import examine
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
 

@@ -16,7 +16,7 @@ from reluctant.defenses import HonestCost, defend
 from reluctant.defenses.registry import FEWER_DIGITS, split_last_defenses
 from reluctant.domains import Domain
 from reluctant.oracles import Counting, NetworkOracle, Oracle, open_oracle
-from reluctant.oracles.adapters.callable import LINK_FUNCTIONS
+from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
 from reluctant.oracles.links import AnswerLink, PlainProbabilities
 from reluctant.results import Outcome, Result
 

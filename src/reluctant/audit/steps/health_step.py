@@ -15,7 +15,7 @@ from reluctant.errors import BudgetExhausted, ReluctantError, TargetError
 from reluctant.interface import Interface, check_health
 from reluctant.interface.classification import Shape
 from reluctant.interface.digits import answer_kind, are_labels
-from reluctant.interface.interface import FAR_ENOUGH
+from reluctant.interface.health import FAR_ENOUGH
 from reluctant.interface.probe import ask
 from reluctant.interface.reach import answered_box
 from reluctant.numerics import FloatArray, as_generator

@@ -25,7 +25,7 @@ from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Kind
 from reluctant.results import Outcome, Result
 from reluctant.verification.alignment import compare
-from reluctant.verification.points import look_for_bends
+from reluctant.verification.comparison import look_for_bends
 
 __all__ = ["compare_with_truth", "confirm_part", "extract_network", "learn_network", "train_network"]
 

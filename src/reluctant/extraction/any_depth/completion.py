@@ -24,12 +24,12 @@ from reluctant.extraction.any_depth.readout import (
     readout_deviations,
     rows_for_fit,
 )
-from reluctant.extraction.memory import Memory
+from reluctant.extraction.linear import Memory
 from reluctant.extraction.method import StageFailed, check_settings
 from reluctant.geometry import Lines
-from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import DOUBLE, FloatArray
-from reluctant.oracles.limits import check_time
+from reluctant.oracles.ledger import check_time
 
 __all__ = ["Completion", "check_points", "complete", "mostly_explained", "suspected_points", "undetermined_points"]
 

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 
 from reluctant.extraction.any_depth.features import FeaturesAround, KnownLayers
-from reluctant.geometry.samples import BoolArray
+from reluctant.geometry.lines import BoolArray
 from reluctant.numerics import DOUBLE, FloatArray
 
 __all__ = ["Crease", "IncomingWeights", "close_from_kinks", "joined_creases", "same_neuron", "solve_crease"]

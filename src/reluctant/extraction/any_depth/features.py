@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 
 __all__ = ["FeatureSlopes", "FeaturesAround", "KnownLayers", "Layer", "LocalMap"]

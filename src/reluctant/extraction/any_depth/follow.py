@@ -16,7 +16,7 @@ import numpy as np
 from reluctant.extraction.any_depth.crease_equations import Crease, IncomingWeights, solve_crease
 from reluctant.extraction.any_depth.features import FeaturesAround, KnownLayers
 from reluctant.extraction.any_depth.kinks import Asker
-from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 
 __all__ = ["INCONSISTENT", "Walls", "cross_walls", "find_walls", "follow_crease", "is_there", "tangents"]

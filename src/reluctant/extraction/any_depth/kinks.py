@@ -18,7 +18,7 @@ from reluctant.extraction.any_depth.features import FeatureSlopes, KnownLayers
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, Lines, Scan, gradients, scan_lines
 from reluctant.geometry.gradients import cross
-from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import DOUBLE, FloatArray
 
 __all__ = ["Asker", "CreaseSeen", "KinkStore", "Kinks", "LineScore", "line_score", "passes_kinks", "relative_distance"]

@@ -18,12 +18,12 @@ from reluctant.extraction.any_depth.completion import CHECK_DISTANCES
 from reluctant.extraction.any_depth.features import KnownLayers
 from reluctant.extraction.any_depth.kinks import Asker
 from reluctant.extraction.any_depth.readout import FITTED_DISTANCE
-from reluctant.extraction.memory import Memory
+from reluctant.extraction.linear import Memory
 from reluctant.extraction.method import Certificate
 from reluctant.fitting.least_squares import Linearisation, StepRules, least_squares
 from reluctant.fitting.network_fit import neuron_errors, polish
 from reluctant.geometry import DistanceNoise, gradients
-from reluctant.geometry.samples import IntArray
+from reluctant.geometry.lines import IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting

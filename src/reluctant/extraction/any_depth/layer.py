@@ -25,7 +25,7 @@ from reluctant.extraction.any_depth.follow import follow_crease, is_there
 from reluctant.extraction.any_depth.kinks import Asker, KinkStore, line_score, passes_kinks
 from reluctant.extraction.any_depth.sides import find_sides, settle_open
 from reluctant.extraction.method import StageFailed, check_settings
-from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 

@@ -20,8 +20,7 @@ from reluctant.extraction.any_depth.readout import (
     rows_on_rare_sides,
     without_outputs,
 )
-from reluctant.extraction.linear import affine_map
-from reluctant.extraction.memory import Memory
+from reluctant.extraction.linear import Memory, affine_map
 from reluctant.extraction.method import Candidate, Method, StageFailed, check_settings
 from reluctant.geometry import DistanceNoise, Frame
 from reluctant.geometry.row_space import row_space

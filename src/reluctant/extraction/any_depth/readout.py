@@ -13,9 +13,9 @@ import numpy as np
 import scipy.linalg
 
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
-from reluctant.extraction.memory import Memory
+from reluctant.extraction.linear import Memory
 from reluctant.extraction.orientation import always_active, find_turned
-from reluctant.geometry.samples import BoolArray
+from reluctant.geometry.lines import BoolArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 

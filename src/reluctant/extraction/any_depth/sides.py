@@ -18,7 +18,7 @@ from scipy.optimize import linprog
 
 from reluctant.extraction.any_depth.crease_equations import OPEN_SHARE, IncomingWeights
 from reluctant.extraction.any_depth.features import KnownLayers
-from reluctant.geometry.samples import BoolArray
+from reluctant.geometry.lines import BoolArray
 from reluctant.numerics import FloatArray
 
 __all__ = ["SettledWeights", "find_sides", "settle_open"]

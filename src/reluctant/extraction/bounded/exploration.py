@@ -23,7 +23,7 @@ from reluctant.extraction.bounded.anchor import (
 from reluctant.extraction.bounded.rays import BEFORE, CreaseGroup, Factors, Ray, factorise, plan_groups
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import Gradients, Lines, scan_lines
-from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 

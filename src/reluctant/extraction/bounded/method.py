@@ -14,12 +14,12 @@ import numpy as np
 from reluctant.extraction.bounded.anchor import AnchorModel, Bounded, BoundedTarget
 from reluctant.extraction.bounded.exploration import explore, neurons_on_a_ray
 from reluctant.extraction.bounded.rays import Ray, halves
-from reluctant.extraction.memory import remember
+from reluctant.extraction.linear import remember
 from reluctant.extraction.method import Candidate, Certificate, StageFailed
 from reluctant.fitting.network_fit import MOST_PARAMETERS, polish
 from reluctant.geometry import DistanceNoise, Lines, scan_lines
 from reluctant.geometry.gradients import cross
-from reluctant.geometry.samples import answer_roundings
+from reluctant.geometry.lines import answer_roundings
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting

@@ -13,7 +13,7 @@ import numpy as np
 
 from reluctant.extraction.linear import solve_weighted
 from reluctant.geometry import Scan
-from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 
 __all__ = ["BEFORE", "CreaseGroup", "Factors", "Ray", "directions_of_bends", "factorise", "halves", "plan_groups"]

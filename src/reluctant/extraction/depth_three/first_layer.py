@@ -24,7 +24,7 @@ from reluctant.extraction.depth_three.rows import (
 )
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, gradients
-from reluctant.geometry.samples import IntArray
+from reluctant.geometry.lines import IntArray
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 

@@ -18,8 +18,8 @@ from reluctant.extraction.method import StageFailed
 from reluctant.extraction.straight_creases import LineInPlane, look_along
 from reluctant.geometry import DistanceNoise, Frame, Lines, gradients
 from reluctant.geometry.gradients import cross
+from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.geometry.row_space import orthogonal_moves, value_changes
-from reluctant.geometry.samples import BoolArray, IntArray
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 

@@ -12,7 +12,7 @@ from reluctant.extraction.bounded import Bounded
 from reluctant.extraction.depth_three.first_layer import WORST_ROW, FirstLayer, find_first_layer
 from reluctant.extraction.depth_three.rows_again import remeasure_rows
 from reluctant.extraction.depth_three.top import compose, fit_above, recover_top
-from reluctant.extraction.memory import remember
+from reluctant.extraction.linear import remember
 from reluctant.extraction.method import Candidate, Certificate, Method, StageFailed, check_settings
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork

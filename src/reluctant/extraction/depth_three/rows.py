@@ -18,7 +18,7 @@ from reluctant.extraction.depth_three.hyperplanes import FramedHyperplanes
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, Frame, Gradients, gradients
 from reluctant.geometry.gradients import cross
-from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 

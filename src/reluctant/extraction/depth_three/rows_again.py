@@ -12,7 +12,7 @@ import numpy as np
 
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, Gradients, gradients
-from reluctant.geometry.samples import IntArray
+from reluctant.geometry.lines import IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting

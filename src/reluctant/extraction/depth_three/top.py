@@ -16,7 +16,7 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.extraction.bounded import Bounded, recover_inside
 from reluctant.extraction.depth_three.first_layer import FirstLayer
-from reluctant.extraction.memory import Memory
+from reluctant.extraction.linear import Memory
 from reluctant.extraction.method import Candidate
 from reluctant.extraction.orientation import always_active, orient
 from reluctant.fitting.network_fit import MOST_PARAMETERS, polish

@@ -16,13 +16,12 @@ from math import perm
 
 import numpy as np
 
-from reluctant.arrays import Arrays
 from reluctant.geometry import DistanceNoise, FramedNetwork, Lines, Scan, scan_lines
-from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import DOUBLE, FloatArray
+from reluctant.numerics import DOUBLE, Arrays, FloatArray
 from reluctant.oracles import Counting
-from reluctant.oracles.moves import Fans
+from reluctant.oracles.base import Fans
 
 __all__ = [
     "SIDE_STEP",

@@ -12,16 +12,32 @@ from functools import partial
 import numpy as np
 
 from reluctant.extraction.bounded import Bounded, recover_inside
-from reluctant.extraction.depth_two.assembly import assemble, refine_outputs, refit_biases
-from reluctant.extraction.depth_two.base_points import choose_base_points, reach_of
+from reluctant.extraction.depth_two.assembly import (
+    assemble,
+    check_digits,
+    close_pairs,
+    refine_outputs,
+    refine_slivers,
+    refit_biases,
+)
 from reluctant.extraction.depth_two.crowd import look_again, tell_close_creases_apart
-from reluctant.extraction.depth_two.line import CROWD, NoCrease, Regions, neurons_on_a_line
-from reluctant.extraction.depth_two.main_pass import MAIN_PASS, BaseGradients, measure_gradients
+from reluctant.extraction.depth_two.main_pass import (
+    MAIN_PASS,
+    BaseGradients,
+    choose_base_points,
+    measure_gradients,
+    reach_of,
+)
 from reluctant.extraction.depth_two.other_line import seen_from_another_line
-from reluctant.extraction.depth_two.scaffold import grow_scaffold, probe_subspace
-from reluctant.extraction.depth_two.slivers import check_digits, close_pairs, refine_slivers
-from reluctant.extraction.linear import affine_map
-from reluctant.extraction.memory import Memory, remember
+from reluctant.extraction.depth_two.scaffold import (
+    CROWD,
+    NoCrease,
+    Regions,
+    grow_scaffold,
+    neurons_on_a_line,
+    probe_subspace,
+)
+from reluctant.extraction.linear import Memory, affine_map, remember
 from reluctant.extraction.method import Candidate, Certificate, Keep, Method, StageFailed, check_settings
 from reluctant.fitting.network_fit import polish
 from reluctant.geometry import DistanceNoise, FramedNetwork

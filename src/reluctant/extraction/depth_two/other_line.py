@@ -15,12 +15,12 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from reluctant.extraction.depth_two.base_points import reach_of
 from reluctant.extraction.depth_two.crowd import SIDE_STEP, STEEPER, frame_gradients, kept_along, sure_room
-from reluctant.extraction.depth_two.line import NoCrease, Regions, neurons_on_a_line
+from reluctant.extraction.depth_two.main_pass import reach_of
+from reluctant.extraction.depth_two.scaffold import NoCrease, Regions, neurons_on_a_line
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, FramedNetwork
-from reluctant.geometry.samples import NO_NUMBER, BoolArray, IntArray
+from reluctant.geometry.lines import NO_NUMBER, BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting

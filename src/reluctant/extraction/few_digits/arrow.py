@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from reluctant.extraction.few_digits.extension import Extension
 from reluctant.extraction.few_digits.subspace_fit import Points
-from reluctant.geometry.samples import IntArray
+from reluctant.geometry.lines import IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 

@@ -21,7 +21,7 @@ from reluctant.extraction.few_digits.subspace_fit import Points, fit_to_points, 
 from reluctant.extraction.few_digits.view import View, short_line_noise
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, Frame
-from reluctant.geometry.samples import IntArray
+from reluctant.geometry.lines import IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting

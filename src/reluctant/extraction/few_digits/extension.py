@@ -14,11 +14,11 @@ from itertools import pairwise
 import numpy as np
 import scipy.linalg
 
-from reluctant.extraction.depth_two.base_points import climb
+from reluctant.extraction.depth_two.main_pass import climb
 from reluctant.extraction.few_digits.view import View
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import Frame, FramedNetwork
-from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 

@@ -18,7 +18,7 @@ import scipy.linalg
 import scipy.sparse
 
 from reluctant.fitting.least_squares import Damping, Linearisation, StepRules, least_squares
-from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
 
 __all__ = [

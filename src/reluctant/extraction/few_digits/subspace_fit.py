@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 
 from reluctant.fitting.least_squares import Damping, Linearisation, StepRules, least_squares
-from reluctant.geometry.samples import BoolArray, IntArray
+from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 

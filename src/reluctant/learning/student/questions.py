@@ -13,10 +13,10 @@ import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.errors import BudgetExhausted, TargetError, TargetRefused, TargetUnavailable, TimeExhausted
-from reluctant.geometry.samples import IntArray
+from reluctant.geometry.lines import IntArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
-from reluctant.oracles.limits import processor_time
+from reluctant.oracles.ledger import processor_time
 
 __all__ = ["FEWEST", "HELD_OUT", "TrainingData", "ask_training_data", "draw_rows", "rows_like"]
 

@@ -27,10 +27,9 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator, one_blas_thread
 from reluctant.oracles import Counting, Kind
 from reluctant.oracles.keywords import OpeningKeywords
-from reluctant.oracles.limits import Clock
+from reluctant.oracles.ledger import Clock
 from reluctant.oracles.open import Target, opened_target
-from reluctant.results import Outcome, Result
-from reluctant.run import Run
+from reluctant.results import Outcome, Result, Run
 from reluctant.span import Subspace
 
 __all__ = ["EPS", "ROWS", "Coordinates", "Training", "train_student"]

@@ -27,10 +27,9 @@ from reluctant._optional import require
 from reluctant.engines import Cluster, Engine
 from reluctant.errors import MissingDependency, ReluctantError, TargetUnavailable, UnknownTarget, UnusableEngine
 from reluctant.numerics import FLOAT_BYTES, FloatArray
-from reluctant.oracles.adapters.callable import call_target
+from reluctant.oracles.adapters.dispatch import call_target
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Oracle, Wrapper
-from reluctant.oracles.ledger import Counting
-from reluctant.oracles.limits import Timed
+from reluctant.oracles.ledger import Counting, Timed
 from reluctant.oracles.parallel import Parallel
 
 __all__ = [

@@ -17,7 +17,7 @@ from reluctant._optional import require
 from reluctant.errors import UnsupportedModel
 from reluctant.networks.onnx import load_onnx_model
 from reluctant.numerics import FloatArray
-from reluctant.oracles.adapters.callable import call_target
+from reluctant.oracles.adapters.dispatch import call_target
 from reluctant.oracles.base import Facts, Kind, Oracle, as_answers
 
 __all__ = ["OnnxOracle", "recast_to_double"]

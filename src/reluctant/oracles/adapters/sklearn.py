@@ -11,7 +11,7 @@ import numpy as np
 from reluctant._optional import require
 from reluctant.errors import InvalidInput
 from reluctant.numerics import FloatArray
-from reluctant.oracles.adapters.callable import call_target
+from reluctant.oracles.adapters.dispatch import call_target
 from reluctant.oracles.base import Facts, Kind, Oracle, as_answers
 
 __all__ = ["SklearnOracle"]

@@ -15,12 +15,10 @@ from typing import Any, Literal
 import numpy as np
 
 from reluctant._optional import require
-from reluctant.arrays import HOST, Arrays, TorchArrays
 from reluctant.errors import InvalidInput, TargetUnavailable
-from reluctant.numerics import FloatArray
-from reluctant.oracles.adapters.callable import call_target
-from reluctant.oracles.base import Facts, Kind, Oracle, as_answers
-from reluctant.oracles.moves import Moves, whole_units
+from reluctant.numerics import HOST, Arrays, FloatArray, TorchArrays
+from reluctant.oracles.adapters.dispatch import call_target
+from reluctant.oracles.base import Facts, Kind, Moves, Oracle, as_answers, whole_units
 
 __all__ = ["TorchOracle"]
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.geometry.samples import BoolArray
+from reluctant.geometry.lines import BoolArray
 from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
 from reluctant.oracles import Counting, Facts, Kind, Oracle, Wrapper
 from reluctant.span.first_look import WITHIN_BOUNDS, Inputs
