@@ -46,6 +46,15 @@ def seed(request: pytest.FixtureRequest) -> int:
     return request.param
 
 
+@pytest.fixture
+def short_training() -> Iterator[None]:
+    """Students of few steps, for audits in which how good they are is not the point."""
+    from short_students import short_training
+
+    with short_training():
+        yield
+
+
 PATIENCE_SECONDS = 180.0  # a cluster on a busy machine: to start, to connect, to be whole again after a kill
 
 

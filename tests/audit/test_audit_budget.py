@@ -20,6 +20,7 @@ NETWORK = planted((12, 4, 2))
 
 
 @pytest.mark.parametrize("budget", [1, 50, 150, 400, 1000, 3000])
+@pytest.mark.usefixtures("short_training")
 def test_no_more_is_asked_than_the_budget(budget, record):
     target = Rows(NETWORK)
     found = record(target, 12, budget=budget)
@@ -30,12 +31,14 @@ def test_no_more_is_asked_than_the_budget(budget, record):
     assert all(each.queries <= each.allowed for each in found.steps if each.allowed is not None)
 
 
+@pytest.mark.usefixtures("short_training")
 def test_a_budget_that_is_too_small_leaves_it_unsettled(record):
     found = record(NETWORK, budget=200)
     assert found.verdict.level == "unknown"
     assert "rows-ran-out" in reasons(found.verdict)
 
 
+@pytest.mark.usefixtures("short_training")
 def test_the_looks_at_the_end_keep_their_rows(record):
     """A span that needs all there is must not take what flips and pictures are kept."""
     found = record(planted((40, 40, 1)), budget=6000)

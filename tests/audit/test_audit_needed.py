@@ -61,6 +61,7 @@ def test_the_first_look_may_take_all():
 
 
 @pytest.mark.parametrize("budget", [50, 300])
+@pytest.mark.usefixtures("short_training")
 def test_no_step_counts_its_share_as_the_budget(budget, record):
     found = record(planted(SHAPE), 20, budget=budget)
     assert "out-of-budget" not in reasons(found.verdict)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 from audit_kit import Rows, step
+from short_students import short_training
 
 from reluctant import ReLUNetwork, open_oracle
 from reluctant.audit import audit, sweep, try_defense
@@ -23,9 +25,12 @@ DRAWN = planted((6, 5, 3), rng=1)
 INPUTS = np.random.default_rng(3).standard_normal((200, 6))
 
 
-@pytest.fixture(scope="module")
-def swept():
-    """An audit with the sweep, and how many rows its target had answered when the sweep began and ended."""
+@pytest.fixture(scope="module", params=["short", pytest.param("all steps", marks=pytest.mark.slow)])
+def swept(request):
+    """An audit with the sweep, and how many rows its target had answered when the sweep began and ended.
+
+    How good the students are is not looked at: a few steps of training make the same table.
+    """
     target = Rows(NETWORK)
     begun = []
 
@@ -33,7 +38,8 @@ def swept():
         if what == "defenses" and doing:
             begun.append(target.seen)
 
-    with open_oracle(target, dim=6) as oracle:
+    training = short_training() if request.param == "short" else nullcontext()
+    with training, open_oracle(target, dim=6) as oracle:
         found = audit(oracle, watch=watch, steps=["health", "span", "extraction", "defenses"])
     return found.record, begun, target.seen
 
@@ -121,6 +127,7 @@ def test_labels_leave_the_span_alone():
     assert np.isnan(found.honest.rms_error)
 
 
+@pytest.mark.usefixtures("short_training")
 def test_a_budget_for_each_method():
     found = try_defense(NetworkOracle(NETWORK), "float32", inputs=INPUTS, budget=300)
     for ended in (found.span, found.extracted.result, found.learned.result, found.trained.result):
@@ -150,6 +157,7 @@ def test_the_defenses_fit_the_answers(facts, names):
     assert tried - {"", "decimals=6", "decimals=3", "decimals=2", "float16", "gaussian=0.002"} == names
 
 
+@pytest.mark.usefixtures("short_training")
 def test_without_a_copy_only_the_span_is_tried(tmp_path, valid):
     """A file whose network is not recovered stands for itself, and no time goes into copies that do not exist."""
     planted((8, 4, 2)).save(tmp_path / "model.npz")

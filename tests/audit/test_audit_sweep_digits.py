@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from short_students import short_training
 
 from reluctant import open_oracle
 from reluctant.audit import try_defense
@@ -44,8 +45,9 @@ def test_copies_are_held_against_all_digits():
     network = planted((6, 5, 3))
     plain = defend(NetworkOracle(network), "softmax")
     rounded_, settings = defend(plain, "decimals=2"), {"inputs": INPUTS, "link": "identity", "methods": ["train"]}
-    true = try_defense(rounded_, (), yardstick=plain, hidden=(32,), **settings).trained
-    beside = try_defense(rounded_, (), hidden=(32,), **settings).trained
+    with short_training(swept=2_000):
+        true = try_defense(rounded_, (), yardstick=plain, hidden=(32,), **settings).trained
+        beside = try_defense(rounded_, (), hidden=(32,), **settings).trained
     assert true.error < beside.error
 
 

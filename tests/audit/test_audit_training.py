@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 from audit_kit import limits, reasons, why
+from short_students import short_training
 
 from reluctant import ReLUNetwork, open_oracle
 from reluctant.audit import audit, defense_trial, try_defense
@@ -51,6 +52,7 @@ def test_labels_leave_labels():
     assert found.facts(None).trained.held_out_error is None
 
 
+@pytest.mark.usefixtures("short_training")
 def test_equal_labels_are_told_beside_the_commonest_one():
     rare = ReLUNetwork([np.eye(4)[:1], np.eye(1)], [np.zeros(1), np.array([-1.5])])  # positive for few inputs
     inputs = np.random.default_rng(1).standard_normal((500, 4))
@@ -84,6 +86,7 @@ def test_a_chance_that_was_learned_as_a_value_is_held_against_it():
     assert found.trained.commonest == pytest.approx(max(likely, 1 - likely))
 
 
+@pytest.mark.usefixtures("short_training")
 def test_a_student_is_trained_once_for_answers_that_hardly_differ():
     first = trained().trained
     again = trained("decimals=6", first=first).trained
@@ -94,6 +97,7 @@ def test_a_student_is_trained_once_for_answers_that_hardly_differ():
         assert not trained(other, first=first, seconds=0.5).trained.reused
 
 
+@pytest.mark.usefixtures("short_training")
 def test_a_student_inside_a_span_is_not_taken_where_the_span_is_lost():
     """Rounding hides the span: without it training is harder, though answers hardly differ."""
     wide, inputs = NetworkOracle(planted((40, 3, 2))), np.random.default_rng(0).standard_normal((50, 40))
@@ -130,6 +134,7 @@ def test_without_time_nothing_is_trained():
     assert trained("float16", seconds=0.1).trained.cut
 
 
+@pytest.mark.usefixtures("short_training")
 def test_labels_of_one_kind_alone_tell_nothing():
     """The answers are positive everywhere: a student gives 100 % of labels, and so does one label alone."""
     copy = open_oracle(lambda x: 5 + np.tanh(NETWORK(x)[:, :1]), dim=6)
@@ -165,7 +170,7 @@ def test_a_smooth_model_is_approximated(valid):
 
 
 def test_a_student_of_labels_is_told_and_stands_apart(valid):
-    with open_oracle(lambda x: NETWORK(x).argmax(axis=1), dim=6) as oracle:
+    with short_training((64,), 3_000), open_oracle(lambda x: NETWORK(x).argmax(axis=1), dim=6) as oracle:
         found = audit(oracle, steps=[*TRAINING, "extraction", "learning", "errors"])
     record = valid(found.record)
     assert found.known.network is None
@@ -178,7 +183,7 @@ def test_a_student_of_labels_is_told_and_stands_apart(valid):
 
 def test_a_span_makes_training_easier(valid):
     wide = planted((80, 3, 2))
-    with open_oracle(lambda x: wide(x).astype(np.float32), dim=80) as oracle:
+    with short_training((64,), 4_000), open_oracle(lambda x: wide(x).astype(np.float32), dim=80) as oracle:
         found = audit(oracle, steps=["health", "span", "training"])
     assert found.known.span.rank == 3
     basis = found.known.span.basis
@@ -209,7 +214,7 @@ def test_a_student_of_answers_is_not_taken_for_values_behind_a_link(valid, link)
             return 1 / (1 + np.exp(-values[:, :1]))
         return values - np.log(np.exp(values).sum(axis=1, keepdims=True))
 
-    with open_oracle(target, dim=2) as oracle:
+    with short_training((32, 32), 12_000), open_oracle(target, dim=2) as oracle:
         found = audit(oracle, link=link, budget=30_000, steps=[*TRAINING, "errors"])
     record, x = valid(found.record), rng.standard_normal((500, 2))
     copy, true = found.known.training.network, target(x)
@@ -230,7 +235,7 @@ def test_a_student_that_stands_apart_has_its_own_link(valid):
         values = np.exp(np.tanh(x @ a.T) @ b)
         return values / values.sum(axis=1, keepdims=True)
 
-    with open_oracle(target, dim=2) as oracle:
+    with short_training((32, 32), 12_000), open_oracle(target, dim=2) as oracle:
         found = audit(oracle, link="identity", budget=30_000, steps=TRAINING)
     assert found.known.apart
     record = valid(found.record)
@@ -239,7 +244,7 @@ def test_a_student_that_stands_apart_has_its_own_link(valid):
 
 
 def test_a_small_budget_is_trained_on():
-    with open_oracle(lambda x: np.tanh(x @ np.ones((3, 1))), dim=3) as oracle:
+    with short_training(), open_oracle(lambda x: np.tanh(x @ np.ones((3, 1))), dim=3) as oracle:
         found = audit(oracle, budget=5000, steps=TRAINING)
     training = next(each for each in found.steps if each.step == "training")
     assert training.queries == training.allowed

@@ -24,6 +24,7 @@ def read(path) -> dict:
     return AuditRecord.load(path).to_dict()
 
 
+@pytest.mark.usefixtures("short_training")
 def test_a_file_with_inputs_and_classes(command, npz, folder):
     """The one whole audit here, defenses included."""
     np.save(folder / "x.npy", np.random.default_rng(0).uniform(0, 1, (30, 5)))

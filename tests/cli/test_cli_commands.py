@@ -8,6 +8,7 @@ import pickle
 import pytest
 
 from reluctant import ReLUNetwork
+from reluctant.audit import defense_sweep
 from reluctant.audit.record import AuditRecord
 from reluctant.bundled import digits_model
 from reluctant.cli.commands.audit_commands import DEMO
@@ -18,8 +19,10 @@ RELU = "import numpy as np\nW = np.random.default_rng(0).standard_normal((8, 5))
 TARGET = f"{RELU}def target(x): return np.maximum(x @ W.T + 0.3, 0).sum(axis=1)\n"
 
 
+@pytest.mark.usefixtures("short_training")
 def test_the_demo_writes_a_report_and_a_record(command, folder, monkeypatch):
     monkeypatch.setitem(DEMO, "seconds", 5.0)
+    monkeypatch.setattr(defense_sweep, "default_defenses", lambda *_: [(), ("decimals=2",)])
     ended = command("demo")
     assert ended.status == 0
     out = folder / "reluctant-demo"

@@ -16,7 +16,10 @@ from reluctant.testing.server import ModelServer
 
 SHOWN = [page for page in PAGES if python_examples(page)]
 SCHEDULER = "scheduler:8786"
-SMALL = ("audit.md",)  # pages for which any model will do: a whole audit of a small one takes seconds
+SMALL = (
+    "audit.md",
+    "student.md",
+)  # pages for which any model will do, and any student: a whole audit then takes a second
 SERVED = ("http://host:8080/v2/models/mlp", "https://host/v2/models/mlp")
 
 
@@ -57,6 +60,7 @@ def _classifier() -> Any:
 @pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_examples_run(page: Path, names: dict[str, Any], served: ModelServer, request: pytest.FixtureRequest) -> None:
     if page.name in SMALL:
+        request.getfixturevalue("short_training")
         planted((8, 6, 1), 1).save("model.onnx")
     for number, example in enumerate(python_examples(page)):
         for address in SERVED:

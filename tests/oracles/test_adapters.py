@@ -25,6 +25,7 @@ from oracle_models import (
     softmax,
     torch_module,
 )
+from sweeps import sweep
 
 from reluctant.errors import InvalidAnswer, InvalidInput, TargetUnavailable, UnsupportedModel
 from reluctant.networks import ReLUNetwork
@@ -328,10 +329,11 @@ def test_onnx_without_float_rows_and_answers_is_refused(tmp_path: Path, text: st
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
-def test_onnx_of_torchs_own_exporter(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dynamo", sweep([False, True], fast=[False]), ids=["torchscript", "dynamo"])
+def test_onnx_of_torchs_own_exporter(dynamo: bool, tmp_path: Path) -> None:
     path, module = tmp_path / "exported.onnx", torch_module(NETWORK)
-    batch = torch.export.Dim("batch")
-    torch.onnx.export(module, (torch.zeros(2, 6),), path, dynamo=True, verbose=False, dynamic_shapes=({0: batch},))
+    batch = {"dynamic_shapes": ({0: torch.export.Dim("batch")},)} if dynamo else {"dynamic_axes": {"x": {0: "batch"}}}
+    torch.onnx.export(module, (torch.zeros(2, 6),), str(path), input_names=["x"], dynamo=dynamo, verbose=False, **batch)
     assert_double_is_real(lambda precision: open_oracle(path, precision=precision), NETWORK(ROWS), ROWS)
     np.testing.assert_allclose(ReLUNetwork.load(path)(ROWS), NETWORK(ROWS), rtol=1e-5, atol=1e-5)  # read as float32
 

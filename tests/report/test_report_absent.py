@@ -83,6 +83,7 @@ def test_a_refused_target(name):
 
 
 @pytest.mark.parametrize("widths", [(1, 3, 1), (3, 4, 1), (4, 0, 2), (2, 3, 3, 1)])
+@pytest.mark.usefixtures("short_training")
 def test_small_targets_of_any_shape(widths):
     target = planted(widths) if 0 not in widths else (lambda x: x @ np.ones((4, 2)) + 1.0)
     record = audited(target, dim=widths[0], budget=6000, steps=QUICK)
@@ -90,6 +91,7 @@ def test_small_targets_of_any_shape(widths):
     assert "<svg" in section(audit_page(record), "function")
 
 
+@pytest.mark.usefixtures("short_training")
 def test_a_target_whose_budget_ran_out():
     record = audited(planted((20, 30, 2)), dim=20, budget=120, steps=QUICK)
     assert record.verdict.level is Level.UNKNOWN

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from page_kit import audited, slugs, states, words
+from short_students import short_training
 
 from reluctant.audit import defense_sweep
 from reluctant.audit.record import AuditRecord, CopyMethod, LeakKind, Level
 from reluctant.audit.steps import health_step
-from reluctant.learning.student import trainer
 from reluctant.report import audit_page, three_figures, verdict_sentence
 from reluctant.report.tables import interface_facts
 from reluctant.report.text import also_found, flip_sentence, line_sentence, student_of, student_shape
@@ -43,6 +43,7 @@ def reasons(record: AuditRecord) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.usefixtures("short_training")
 def test_a_handful_of_labels_is_no_finding(seed):
     """Of two or three inputs that were held out, all may have the label of the network, and the same one."""
     record = audited(SEVERAL, budget=300, rng=seed, steps=TRAINED)
@@ -53,6 +54,7 @@ def test_a_handful_of_labels_is_no_finding(seed):
     assert all("same label" not in figure.name for figure in three_figures(record))
 
 
+@pytest.mark.usefixtures("short_training")
 def test_one_number_has_no_label():
     """A probability is positive everywhere; its sign says nothing, and is no label."""
     record = audited(curved, budget=10_000, steps=("health", "span", "training"))
@@ -83,6 +85,7 @@ def test_labels_give_the_span_that_a_link_cannot_read(rounded):
     assert states(rounded)["Directions it looks at"] == "yes"
 
 
+@pytest.mark.usefixtures("short_training")
 def test_probabilities_that_a_link_cannot_read_are_trained_on():
     steps = ("health", "extraction", "training")
     record = audited(lambda x: softmax(x).round(3), link="softmax", budget=5000, steps=steps)
@@ -175,16 +178,17 @@ def test_noise_is_not_called_coarse():
 
 def test_rows_of_a_sweep_on_a_trained_network_are_all_of_it(monkeypatch):
     """Findings about the target itself do not stand among those about its stand-in."""
-    monkeypatch.setattr(trainer, "STUDENT_SHAPES", ((64,),))
     monkeypatch.setattr(defense_sweep, "default_defenses", lambda *_: [(), ("decimals=2",)])
     steps = (*REBUILDING, "training", "defenses")
-    record = audited(lambda x: softmax(x).round(3), link="softmax", seconds=ALL_STEPS, steps=steps)
+    with short_training((64,), 12_000):
+        record = audited(lambda x: softmax(x).round(3), link="softmax", seconds=ALL_STEPS, steps=steps)
     assert record.recovered.method is CopyMethod.TRAINING
     bare = record.defenses.rows[0]
     assert (bare.defense, bare.rebuilt) == ("none", None)
     assert bare.span.queries != record.span.queries  # another span, that of the trained network
 
 
+@pytest.mark.usefixtures("short_training")
 def test_a_trained_network_has_the_classes_of_the_model():
     record = audited(softmax, budget=1500, steps=("health", "training"))
     assert record.training.network.widths[-1] == 2  # log-ratios, as other steps see it
