@@ -64,7 +64,7 @@ STEPS: Mapping[str, StepFunction] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Audit:
     """What an audit found. `ok`: it ran to its end. recorded: there is a transcript of it.
 
@@ -90,6 +90,12 @@ class Audit:
     def verdict(self) -> VerdictFacts:
         """What leaks."""
         return judge(self.known)
+
+    def __repr__(self) -> str:
+        verdict = self.verdict
+        leaks = f"leaks: {', '.join(verdict.leaks) or 'none found'}"
+        unsettled = [f"not settled: {', '.join(verdict.unsettled)}"] if verdict.unsettled else []
+        return f"Audit({'; '.join([verdict.level, leaks, *unsettled, f'queries={self.queries}'])})"
 
     def _repr_html_(self) -> str:
         verdict = self.verdict

@@ -253,8 +253,8 @@ INTERFACES: Mapping[str, Entry] = {
         "The answers behind the link change in steps: they are rounded. The values before the link cannot be read.",
     ),
     "clipped-inputs": Entry(
-        "{ended}Inputs seem to be clipped to [{low:.10g}, {high:.10g}]: farther out nothing changes, and what bends at "
-        "these bounds is no neuron.",
+        "{ended}Inputs seem to be clipped{clipped_to}: farther out nothing changes, and what bends at these bounds is "
+        "no neuron.",
         example={"low": 0.0, "high": 1.0},
     ),
 }

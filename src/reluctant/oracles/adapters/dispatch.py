@@ -86,12 +86,14 @@ def call_target(function: Callable[[Any], object], argument: Any) -> object:
     except ReluctantError:
         raise
     except Exception as error:
-        raise TargetUnavailable(
-            f"target: raised {type(error).__name__}: {error}. "
+        fix = (
             f"Check that it accepts {_shaped(argument)} (dim=). If it answers only in some range, open it with "
             "domain=(low, high); if it takes only so many rows at once, with batch=N; if it fails "
             "now and then, with retries=3."
-        ) from error
+        )
+        failed = TargetUnavailable(f"target: raised {type(error).__name__}: {error}. {fix}")
+        failed.fix = fix
+        raise failed from error
 
 
 def _shaped(argument: Any) -> str:
