@@ -20,8 +20,8 @@ def happened(diagnosis: Diagnosis) -> str:
 def render(diagnosis: Diagnosis, write: Callable[[Remedy], str]) -> str:
     """What happened, what no call expresses, then a sentence for each remedy."""
     tried = [PURPOSES[remedy.purpose].format(call=write(remedy)) for remedy in diagnosis.remedies]
-    entry = TEXTS.get(diagnosis.slug)
-    return " ".join(filter(None, [happened(diagnosis), entry and entry.hint, *tried]))
+    hint = TEXTS[diagnosis.slug].hint if diagnosis.slug in TEXTS else ""
+    return " ".join(filter(None, [happened(diagnosis), hint, *tried]))
 
 
 def _read_out(diagnosis: Diagnosis) -> str:
