@@ -1,4 +1,4 @@
-"""`audit`: the verb, its list of steps, and the value it gives: what was found, the verdict, the record."""
+"""`audit`: the verb, the list of its steps, and `Audit`, its result."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from reluctant.audit.steps.network_steps import (
 )
 from reluctant.audit.steps.picture_steps import ask_line, ask_plane, measure_errors
 from reluctant.audit.steps.span_step import look_for_span
+from reluctant.audit.target_view import seen
 from reluctant.audit.verdict import error_diagnosis, judge
-from reluctant.audit.view import seen
 from reluctant.engines import Engine
 from reluctant.errors import InvalidInput, InvalidRows, ReluctantError
 from reluctant.messages import Diagnosis

@@ -1,4 +1,4 @@
-"""What commands end with: the outcome, what was spent, and the command to run next, whole."""
+"""The last lines of a command: outcome, rows spent, and the command to run next."""
 
 from __future__ import annotations
 

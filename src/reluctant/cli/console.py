@@ -1,4 +1,4 @@
-"""The terminal: words and progress on standard error, and requests to end (Ctrl-C, SIGTERM).
+"""The terminal: messages and progress on standard error, and Ctrl-C or SIGTERM.
 
 Results alone go to standard output. A SIGTERM, as a scheduler or container sends it, counts as Ctrl-C: a command keeps
 what it knows. Rich is imported where a picture or a bar is shown.

@@ -1,4 +1,4 @@
-"""The options that every command with a TARGET shares, the target they open, and the command line they make again."""
+"""Flags that every command with a TARGET shares, and the oracle that they open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one catalogue of text: what each diagnosis says, and what each remedy is for.
+"""The catalogue of text: one entry for each outcome, diagnosis and remedy.
 
 Entries are plain English, active voice, one idea a sentence. A text is a template over the fields of its diagnosis.
 The text of a remedy has `{call}`, which the edge fills with a Python call, a command line or a form for the page.

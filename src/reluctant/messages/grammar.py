@@ -1,4 +1,4 @@
-"""Text from the catalogue: templates filled with the fields of a diagnosis, and phrases that several fields make."""
+"""`render`: text from the catalogue, its templates filled with the fields of a diagnosis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The adapter for a target: callables and networks stand here, other kinds are imported when they are met.
+"""The choice of the adapter for a target, and the adapters for callables and networks.
 
 A target is a callable, a `ReLUNetwork`, a path, a module, an estimator, a name `module:attribute` or an address.
 """
