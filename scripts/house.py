@@ -52,11 +52,13 @@ def entered(call: Callable[[], Any]) -> list[str]:
 
 
 def extract_once() -> None:
-    import reluctant as rl
-    from reluctant.testing import planted
+    import numpy as np
 
-    network = planted((784, 32, 1), 0)
-    rl.extract(rl.open_oracle(lambda x: network(x), dim=784), rng=0)
+    import reluctant as rl
+
+    rng = np.random.default_rng(0)
+    weights, biases, outputs = rng.standard_normal((784, 32)) / 28, rng.standard_normal(32), rng.standard_normal(32)
+    rl.extract(lambda x: np.maximum(x @ weights + biases, 0) @ outputs, dim=784, rng=0)
 
 
 def audit_once() -> None:

@@ -1,4 +1,4 @@
-"""Values in a notebook: a small table of their facts, without any library.
+"""HTML tables that notebooks show for results, made without any library.
 
 A class that wants one gives `_repr_html_`, which notebooks look for, and makes it with `html_table`. Everything is
 escaped: names and errors come from targets.

@@ -1,4 +1,4 @@
-"""Optional libraries, imported where they are used.
+"""Import of optional libraries, inside the function that uses them.
 
 A missing one gives an error with the pip line that installs it.
 """

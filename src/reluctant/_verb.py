@@ -1,4 +1,4 @@
-"""A package that has the name of its verb can be called like it.
+"""Packages that can be called like the verb they are named after.
 
 `rl.audit` is the package `reluctant.audit` and the verb `audit` at once, whichever of the two was imported first.
 """

@@ -1,3 +1,3 @@
-"""The version, in the one place that the build reads it from."""
+"""The version number; the build reads it from here."""
 
 __version__ = "0.1.0"

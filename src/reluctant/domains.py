@@ -1,4 +1,4 @@
-"""Where a target may be asked: all of space, a box, or an orthant, all as one pair of bounds."""
+"""`Domain`: the inputs that a target may be asked at, as bounds (all of space, a box, an orthant)."""
 
 from __future__ import annotations
 

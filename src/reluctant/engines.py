@@ -1,4 +1,4 @@
-"""Work outside this process: a dask cluster, and sweeps over processes or over the workers of a cluster.
+"""Work outside this process: a dask cluster, and sweeps over processes or cluster workers.
 
 A cluster is reached by the address of its scheduler or through a caller's own Client. Before anything is sent it is
 checked: somebody answers, there are workers, and this library has the same version there as here. What was opened

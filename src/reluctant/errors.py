@@ -74,6 +74,7 @@ class ReluctantError(Exception):
     """Base of everything this library raises on purpose."""
 
     slug: ClassVar[str] = "error"
+    fix: str = ""  # what to do, the end of the message: the library's own words, in which keywords are those of Python
 
 
 class InvalidInput(ReluctantError, ValueError):
@@ -87,7 +88,7 @@ class InvalidInput(ReluctantError, ValueError):
         """Build the message from its four parts: argument, got, expected, what to do."""
         advice = f" {fix}" if fix else ""
         error = cls(f"{argument}: got {got}, expected {expected}.{advice}")
-        error.argument = argument
+        error.argument, error.fix = argument, fix
         return error
 
 

@@ -1,10 +1,8 @@
-"""Numbers: array types, number formats, noise, tolerances, randomness, threads, and where large arrays live.
+"""Array types, number formats, noise, tolerances, random generators, threads, and arrays on a device.
 
 `Noise` is a model of what a target adds to its values; `Tolerances` holds the thresholds that follow from number
-format,
-noise and scale, each with its inequality. Large arrays stay on the host with numpy, or beside a target on a device
-with
-torch: code that handles them uses the names that both share.
+format, noise and scale, each with its inequality. Large arrays stay on the host with numpy, or beside a target on a
+device with torch: code that handles them uses the names that both share.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Shares in words: nearly all is not all."""
+"""Shares as percentages in text; a share below one is never written as 100%."""
 
 from __future__ import annotations
 

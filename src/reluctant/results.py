@@ -1,7 +1,6 @@
-"""What a run gives back, and the run itself: outcome, value, rows by stage, evidence, diagnosis.
+"""`Outcome`, `Result` and `Run`: how a run ends, what it found, rows by stage, evidence, diagnosis.
 
-One `Run` serves every verb. It knows what was spent and what is known so far, and turns errors of the target, an
-empty
+One `Run` serves every verb. It knows what was spent and what is known so far, and turns errors of the target, an empty
 budget and an ended time into outcomes, with the partial result.
 """
 

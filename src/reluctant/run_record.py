@@ -1,7 +1,4 @@
-"""The record of a run:
-
-what was done, on which target, with which seed, at what cost, as plain data that a report or another program can read.
-"""
+"""`Record`: one run as JSON (target, seed, findings, cost) for a report or another program."""
 
 from __future__ import annotations
 

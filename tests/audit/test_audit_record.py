@@ -204,3 +204,14 @@ def test_wrong_inputs_are_told_apart():
         rows[1, 2] = np.nan
         with pytest.raises(InvalidRows, match="got NaN or inf in 1 of 3 rows, expected finite numbers"):
             audit(oracle, inputs=rows)
+
+
+def test_an_audit_prints_as_one_line(digits):
+    assert repr(digits) == f"Audit(exact; leaks: extractable, approximable, span, flippable; queries={digits.queries})"
+
+
+def test_every_diagnosis_prints(digits):
+    record = digits.record
+    found = [*record.limits, *(each.diagnosis for each in record.steps if each.diagnosis)]
+    assert len(found) > 10
+    assert all(str(each).endswith(".") for each in found)

@@ -14,7 +14,7 @@ from reluctant import ReLUNetwork, open_oracle
 from reluctant.audit import audit, sweep, try_defense
 from reluctant.audit.defense_sweep import StandIn, default_defenses
 from reluctant.audit.record import StandsFor
-from reluctant.audit.view import Tidied
+from reluctant.audit.target_view import Tidied
 from reluctant.oracles import Facts, Kind, NetworkOracle
 from reluctant.oracles.links import Linked
 from reluctant.results import Outcome

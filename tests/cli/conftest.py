@@ -57,7 +57,9 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def main() -> list[str]:
     """What starts the command line in a process of its own."""
-    return [sys.executable, "-c", "from reluctant.cli import main; main()"]
+    # A run in the background of a script inherits an ignored Ctrl-C; a terminal's does not.
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    return [sys.executable, "-c", f"{heard}; from reluctant.cli import main; main()"]
 
 
 @pytest.fixture

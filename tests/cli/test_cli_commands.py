@@ -110,7 +110,7 @@ def test_a_file_that_can_run_code_needs_trust(command, network, folder):
     (folder / "model.pkl").write_bytes(pickle.dumps(network))
     refused = command("health", folder / "model.pkl")
     assert refused.status == 2
-    assert "trust_code=True" in refused.err
+    assert "pass --trust-code;" in refused.err
     assert "[unsafe-file]" in refused.err
     assert command("health", folder / "model.pkl", "--trust-code").status == 0
 

@@ -84,6 +84,11 @@ def test_options_that_were_given_stay(said_next):
     assert said_next("extract", "rounded", *SOFTMAX) == ["audit"]  # it is to be trained on without the link
 
 
+def test_a_budget_that_ran_out_is_raised_for_the_same_command(said_next):
+    assert said_next("learn", "one", "--budget", 100) == ["learn", "--budget", "BUDGET"]
+    assert said_next("extract", "one", "--budget", 100) == ["extract", "--budget", "BUDGET"]
+
+
 def test_a_link_behind_which_answers_are_curved_is_left_out(said_next):
     assert said_next("extract", "values", "--percent", *SIGMOID) == ["audit"]
 
@@ -113,5 +118,5 @@ def test_quiet_says_nothing_of_it(module, command):
 
 def test_a_wrong_dim_and_a_wrong_name_say_what_to_check(module, command):
     name = module("import numpy as np\ndef f(x): return x @ np.ones(8)\n")
-    assert "accepts (n, 5) float arrays (dim=)" in command("extract", f"{name}:f", "--dim", 5).err
+    assert "accepts (n, 5) float arrays (--dim)" in command("extract", f"{name}:f", "--dim", 5).err
     assert "Check both names" in command("extract", f"{name}:g", "--dim", 5).err

@@ -12,6 +12,7 @@ from reluctant.testing import planted
 TANH = "import numpy as np\ndef target(x): return np.tanh(x).sum(axis=1)\n"
 NAN = "import numpy as np\ndef target(x): return np.full(len(x), np.nan)\n"
 RAISING = "def target(x): raise RuntimeError('no answer today')\n"
+WITH_KEYWORDS = "def target(x): raise ValueError('bad batch=7')\n"
 WRONG_SHAPE = "def target(x): return x[:1]\n"
 BROKEN = "import a_module_that_does_not_exist\n"
 FAILING_ON_IMPORT = "raise ValueError('not configured')\n"
@@ -189,3 +190,10 @@ def test_the_process_has_the_same_status(arguments, status, process, npz):
     ended = process(*arguments)
     assert ended.status == status
     assert "Traceback" not in ended.err
+
+
+def test_what_to_do_names_flags_and_the_target_s_own_words_stay(command, module):
+    said = command("health", f"{module(WITH_KEYWORDS)}:target", "--dim", 5).err
+    assert "ValueError: bad batch=7." in said
+    assert all(flag in said for flag in ("(--dim)", "--domain LOW,HIGH;", "--batch N;", "--retries 3."))
+    assert "Give it: --dim N." in command("health", f"{module(RAISING)}:target").err

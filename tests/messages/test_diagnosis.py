@@ -9,6 +9,7 @@ import pytest
 from reluctant.cli.advice import as_command
 from reluctant.messages import Diagnosis, Remedy, as_python
 from reluctant.messages.catalogue import PURPOSES, TEXTS
+from reluctant.results import Outcome
 
 READ = Diagnosis("non-finite", remedies=(Remedy("read-link", "open", {"link": "softmax", "percent": True}),))
 
@@ -46,3 +47,14 @@ def test_every_entry_renders_with_its_example(slug):
 @pytest.mark.parametrize("purpose", PURPOSES)
 def test_every_purpose_has_room_for_the_call(purpose):
     assert "{call}" in PURPOSES[purpose]
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_every_outcome_renders_without_fields(outcome):
+    assert Diagnosis(outcome.slug).happened == outcome.happened
+
+
+def test_what_only_a_page_has_a_sentence_for_is_read_out():
+    assert str(Diagnosis("left-out")) == "Left out."
+    assert str(Diagnosis("rows-ran-out", {"steps": ["span", "flip"]})) == "Rows ran out (steps: span, flip)."
+    assert "clipped:" in str(Diagnosis("clipped-inputs"))

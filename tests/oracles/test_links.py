@@ -104,7 +104,7 @@ def test_values_of_a_network_are_refused(link: str) -> None:
 def test_a_sigmoid_is_not_taken_for_a_softmax() -> None:
     oracle = CallableOracle(lambda x: softmax(NETWORK(x)), 4)
     oracle.query(ROWS[:1])
-    with pytest.raises(LinkMismatch, match=r"^link: got 3 probabilities that sum to one.*--link softmax"):
+    with pytest.raises(LinkMismatch, match=r"^link: got 3 probabilities that sum to one.*link='softmax'"):
         Linked(oracle, "sigmoid").query(ROWS)
 
 

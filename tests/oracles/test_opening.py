@@ -602,7 +602,7 @@ def test_a_batch_that_failed_is_repeated_alone() -> None:
 
 
 def test_a_target_that_takes_few_rows_says_what_to_do() -> None:
-    with open_oracle(few(10, []), dim=NETWORK.dim) as oracle, pytest.raises(TargetUnavailable, match="--batch"):
+    with open_oracle(few(10, []), dim=NETWORK.dim) as oracle, pytest.raises(TargetUnavailable, match="batch=N"):
         oracle.query(np.zeros((25, NETWORK.dim)))
 
 

@@ -1,4 +1,4 @@
-"""Adversarial probes: the small change of an input that flips a network, and how nearly linear it is there."""
+"""Adversarial probes: the small change of an input that flips a network, and how nearly linear a network is."""
 
 from reluctant.adversarial.flip import flip_sign
 from reluctant.adversarial.flip_search import Flip

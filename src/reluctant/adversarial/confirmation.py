@@ -1,4 +1,4 @@
-"""A flip counts only where the target itself has changed side, by more than rounding and noise make.
+"""Confirmation of a flip on the target itself, beyond its rounding and noise.
 
 A flip that was found by questions is asked again. One that was found on a network is tried on the target, and
 farther along the same step where the target asks for it; labels have no margin, and have to stay where they are

@@ -1,5 +1,4 @@
-"""Which side of a decision answers are on, in the units of the target and of a network that stands for it, and how
-sure.
+"""Sides of a decision: sign, winning class or label, and the margin that makes a side sure.
 
 What has to change sign is one output, the margin of the winning class over each other one, or the label. A target
 that answers probabilities changes side at one half, one that answers labels where the label is another; a network

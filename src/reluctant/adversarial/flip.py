@@ -1,5 +1,4 @@
-"""`flip_sign`: one gradient step that changes the sign of a network, or the class it chooses; and why nothing
-flipped.
+"""`flip_sign`: one gradient step that changes the sign or the class of a network, and why none was found.
 
 Theorem 1.1 of "Adversarial Examples in Multi-Layer Random ReLU Networks" (Bartlett, Bubeck and Cherapanamjeri,
 2021): around an input such a network is so nearly linear that a single step along its gradient flips its sign, of

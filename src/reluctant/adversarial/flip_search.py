@@ -1,4 +1,4 @@
-"""The search for a flip, whatever the gradients come from, and the `Flip` it gives back.
+"""The search for a flip from any source of gradients, and `Flip`, its result.
 
 Take a gradient, search the ray along it, and go again from where it led. A `Flip` holds the flipped input, how
 small the change was, and what it cost.

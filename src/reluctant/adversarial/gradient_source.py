@@ -1,5 +1,4 @@
-"""Where margins and gradients come from: questions to a target, a known span that saves most of them, or a
-network.
+"""Sources of margins and gradients: queries to a target, a known span that saves most of them, or a network.
 
 A source answers rows and gives gradients at one point; what it costs is counted where the target is asked. What a
 user gives, the input, the span and the number of steps, is checked here before anything is asked.

@@ -1,5 +1,4 @@
-"""What is asked along a ray from one input: how noisy the target is, how long a step a gradient wants, where it
-first flips.
+"""Queries along a ray from one input: its noise, the step for a gradient, and the first flip.
 
 The probe takes three points on a ray into the domain, at steps from long to short: the second difference bounds
 both what noise and what a crease does to a slope. The shortest step at which noise is small beside the slope is

@@ -1,4 +1,4 @@
-"""Audit: what can be taken from a model through its answers, step by step within a budget, as one record."""
+"""Audit: everything that a model's answers leak, measured step by step within a budget, as one record."""
 
 from reluctant._verb import callable_as
 from reluctant.audit.auditor import STEPS, Audit, audit, not_opened

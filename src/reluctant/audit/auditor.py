@@ -1,4 +1,4 @@
-"""`audit`: the verb, its list of steps, and the value it gives: what was found, the verdict, the record."""
+"""`audit`: the verb, the list of its steps, and `Audit`, its result."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from reluctant.audit.steps.network_steps import (
 )
 from reluctant.audit.steps.picture_steps import ask_line, ask_plane, measure_errors
 from reluctant.audit.steps.span_step import look_for_span
+from reluctant.audit.target_view import seen
 from reluctant.audit.verdict import error_diagnosis, judge
-from reluctant.audit.view import seen
 from reluctant.engines import Engine
 from reluctant.errors import InvalidInput, InvalidRows, ReluctantError
 from reluctant.messages import Diagnosis
@@ -64,7 +64,7 @@ STEPS: Mapping[str, StepFunction] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Audit:
     """What an audit found. `ok`: it ran to its end. recorded: there is a transcript of it.
 
@@ -90,6 +90,12 @@ class Audit:
     def verdict(self) -> VerdictFacts:
         """What leaks."""
         return judge(self.known)
+
+    def __repr__(self) -> str:
+        verdict = self.verdict
+        leaks = f"leaks: {', '.join(verdict.leaks) or 'none found'}"
+        unsettled = [f"not settled: {', '.join(verdict.unsettled)}"] if verdict.unsettled else []
+        return f"Audit({'; '.join([verdict.level, leaks, *unsettled, f'queries={self.queries}'])})"
 
     def _repr_html_(self) -> str:
         verdict = self.verdict

@@ -1,4 +1,4 @@
-"""How an audit shares its budget: cheap looks are kept a part, the rest goes to what rebuilds the network."""
+"""The budget of an audit: the share of rows and of processor time for each step."""
 
 from __future__ import annotations
 

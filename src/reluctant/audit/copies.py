@@ -1,4 +1,4 @@
-"""What counts as a copy: how far off a network is, how close is close enough, whether a run settles the question.
+"""Criteria for a copy: its error, how close is close enough, and which run settles the question.
 
 One rule serves the verdict and the rows of the defense sweep.
 """

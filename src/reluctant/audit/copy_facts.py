@@ -1,4 +1,4 @@
-"""Facts of the record about the copy: its error, what it cost and is expected to cost, the truth; and ranges."""
+"""Record types for the copy: its error, its cost, the expected cost, the truth, and the range of inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one defense leaves to those who ask: the span, networks rebuilt from the answers, a trained one.
+"""`DefenseResult`: the span, the rebuilt networks and the trained network that one defense leaves.
 
 Networks are held against the model with all its digits, at honest inputs.
 """
@@ -12,7 +12,7 @@ import numpy as np
 
 from reluctant.audit.copies import finite, is_close, is_unlucky, settles
 from reluctant.audit.sweep_facts import DefenseRow, HonestFacts, RowSpan, Student, Trial
-from reluctant.audit.view import Tidied
+from reluctant.audit.target_view import Tidied
 from reluctant.defenses import HonestCost
 from reluctant.defenses.defense import labels_of
 from reluctant.learning.student import commonest_share

@@ -1,4 +1,4 @@
-"""Try every default defense on a local copy, and see what it leaves and what it costs honest users.
+"""The sweep: every default defense on a local copy, with its cost to honest users.
 
 The copy stands for the model: the recovered network answering in the same digits, or the local file. The real target
 is asked nothing. A defense is put where an owner would put it: on the values of the model as they are computed. The

@@ -1,4 +1,4 @@
-"""Try what one defense leaves of an undefended local copy: the span, and the network rebuilt.
+"""The trial of one defense on a local copy: recover its span and rebuild its network.
 
 The copy stands for the model, so nothing here asks a real target. One who asks knows which defense there is: they undo
 a softmax by its link, and where labels alone are left they recover the span from labels. Digits that the model does not
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reluctant.audit.defense_result import NO_DEFENSE, OF_LABELS, Beside, DefenseResult, Rebuilt, narrow_basis
-from reluctant.audit.view import Tidied
+from reluctant.audit.target_view import Tidied
 from reluctant.defenses import HonestCost, defend, honest_cost
 from reluctant.defenses.registry import LESS_TO_ASK, NUMBER_FORMATS, defense_kind, split_last_defenses
 from reluctant.extraction import extract

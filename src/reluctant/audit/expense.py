@@ -1,4 +1,4 @@
-"""What an attack costs: the copy at a price and a rate, what such a shape is expected to take, rows that were missing.
+"""The cost of an attack: money and time at a price and a rate, rows expected for a shape, rows missing.
 
 The shape in the owner's file decides over how the budget is shared; no method sees it.
 """

@@ -1,4 +1,4 @@
-"""What an audit has to work with: its settings, and what its steps have found so far."""
+"""`Settings` and `Findings`: the options of an audit, and the findings of its steps so far."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pictures of a report are drawn from, as typed data, with as many digits as a picture shows."""
+"""Record types for pictures: the data each one is drawn from, to the digits a picture shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of an audit as typed data: facts under a versioned schema, from which a report is made.
+"""`AuditRecord`: the record of an audit as typed facts, with its JSON schema.
 
 Nothing here is a sentence. Where an audit has something to say, the record holds a `Diagnosis`: a slug, the numbers it
 speaks of, what to try. Errors are relative to the standard deviation of the output unless a field says otherwise.

@@ -1,4 +1,4 @@
-"""The record made from what an audit knows: each part of it from the findings of its steps."""
+"""`make_record`: the record, part by part, from the findings of an audit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts of the record about the interface and about the methods: how each ended, what speaks for what it found."""
+"""Record types for the interface and for each method: its ending, its result and the evidence for it."""
 
 from __future__ import annotations
 

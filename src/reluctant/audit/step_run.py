@@ -1,4 +1,4 @@
-"""Steps one after the other, each within its share of the budget; one that fails never ends the rest."""
+"""`StepRun`: the steps in order, each within its share of the budget; a step that fails never ends the audit."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from reluctant.audit.budget import SHARES, reserve, seconds_for, share, with_ext
 from reluctant.audit.findings import Findings, Skip, StepFunction
 from reluctant.audit.record import State, StepFacts
 from reluctant.audit.steps.span_step import span_from_labels
+from reluctant.audit.target_view import seen
 from reluctant.audit.verdict import clipped_inputs, ending_of, error_diagnosis
-from reluctant.audit.view import seen
 from reluctant.errors import InvalidAnswer, TranscriptMismatch
 from reluctant.messages import Diagnosis
 from reluctant.oracles import Counting

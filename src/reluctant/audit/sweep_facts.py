@@ -1,4 +1,4 @@
-"""Facts of the record about defenses: what each would leave of the model, and what it costs honest users."""
+"""Record types for defenses: what each leaves of the model and costs honest users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verdict: what leaks, what is left open, and why there is no more to take, as facts.
+"""The verdict as facts: which leaks there are, what stays open, and why.
 
 Reasons are diagnoses: slugs with fields and remedies. Remedies are for the one who audits: nobody is advised to ask for
 values instead of labels. The text of every slug is the report's.

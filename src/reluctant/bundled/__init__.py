@@ -1,4 +1,4 @@
-"""The model that ships with the package: a small digits classifier, trained by scripts/train_digits.py."""
+"""The bundled model: a small digits classifier, trained by scripts/train_digits.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Command line: thin commands; the one place where errors become text and an exit status."""
+"""Command line: thin commands, and the one place where an error becomes text and an exit status."""
 
 from __future__ import annotations
 

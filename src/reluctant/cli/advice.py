@@ -1,4 +1,4 @@
-"""What commands end with: the outcome, what was spent, and the command to run next, whole."""
+"""The last lines of a command: outcome, rows spent, and the command to run next."""
 
 from __future__ import annotations
 
@@ -88,11 +88,17 @@ def next_command(diagnosis: Diagnosis, command: str, target: str, options: Targe
     if not remedies or "flip" in (command, remedies[0].verb):
         return None
     remedy, shared = remedies[0], {each.name for each in fields(TargetOptions)}
-    verb = ("span" if command == "span" else "extract") if remedy.verb == "open" else remedy.verb
+    verb = _opening_verb(command, remedy) if remedy.verb == "open" else remedy.verb
     chosen = {NAMES.get(name, name): _typed(name, value) for name, value in remedy.options.items()}
     changed = replace(options, json=None, **{name: value for name, value in chosen.items() if name in shared})
     flags = [_flag(name, value) for name, value in remedy.options.items() if NAMES.get(name, name) not in shared]
     return " ".join([command_line(COMMANDS.get(verb, verb), target, changed), *flags])
+
+
+def _opening_verb(command: str, remedy: Remedy) -> str:
+    """The command that opens its target in another way: `learn` takes no domain, and behind a link seldom succeeds."""
+    again = command == "span" or (command == "learn" and not remedy.options.keys() & {"domain", "link"})
+    return command if again else "extract"
 
 
 def _flag(name: str, value: Any) -> str:

@@ -1,4 +1,4 @@
-"""The application: a table of commands, each imported when it runs; errors caught once, exit status returned.
+"""The application: its table of commands, the handling of errors, and the exit status.
 
 Exit status: 0 done and verified, 1 not recovered or a check failed, 2 bad usage or bad input, 130 stopped
 by the user (Ctrl-C), 143 by SIGTERM.

@@ -1,4 +1,4 @@
-"""The terminal: words and progress on standard error, and requests to end (Ctrl-C, SIGTERM).
+"""The terminal: messages and progress on standard error, and Ctrl-C or SIGTERM.
 
 Results alone go to standard output. A SIGTERM, as a scheduler or container sends it, counts as Ctrl-C: a command keeps
 what it knows. Rich is imported where a picture or a bar is shown.
@@ -40,13 +40,15 @@ def note(text: str) -> None:
 def say_error(error: ReluctantError) -> None:
     """Say what went wrong, quiet or not, with the name under which the messages explain it.
 
-    An argument of the library that is an option here is named by its flag.
+    An argument of the library that is an option here is named by its flag, also in what to do.
     """
-    from reluctant.cli.options import flag_of
+    from reluctant.cli.options import flag_of, with_flags
 
     text, argument = str(error), error.argument if isinstance(error, InvalidInput) else ""
     if argument and text.startswith(f"{argument}: "):
         text = flag_of(argument) + text.removeprefix(argument)
+    if error.fix and text.endswith(error.fix):
+        text = text.removesuffix(error.fix) + with_flags(error.fix)
     note(f"error: {text} [{error.slug}]")
 
 

@@ -1,4 +1,4 @@
-"""Files that commands read and write: arrays, networks, spans, pages, records.
+"""Files of the commands: arrays, networks, spans, pages and records, checked before the first query.
 
 A command checks the names of its files before the first query, so that no run is lost to a mistyped one.
 """

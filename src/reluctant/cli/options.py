@@ -1,8 +1,9 @@
-"""The options that every command with a TARGET shares, the target they open, and the command line they make again."""
+"""Flags that every command with a TARGET shares, and the oracle that they open."""
 
 from __future__ import annotations
 
 import inspect
+import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +21,15 @@ if TYPE_CHECKING:
     from reluctant.oracles import Counting
     from reluctant.oracles.keywords import ServedKeywords
 
-__all__ = ["TargetArgument", "TargetOptions", "command_line", "flag_of", "opened_target", "with_target_options"]
+__all__ = [
+    "TargetArgument",
+    "TargetOptions",
+    "command_line",
+    "flag_of",
+    "opened_target",
+    "with_flags",
+    "with_target_options",
+]
 
 TargetArgument = Annotated[
     str,
@@ -166,6 +175,22 @@ def flag_of(argument: str) -> str:
     """The flag of an argument of the library; the argument itself where no option sets it."""
     name = NAMES.get(argument, argument)
     return f"--{name.replace('_', '-')}" if name in {each.name for each in fields(TargetOptions)} else argument
+
+
+KEYWORD = re.compile(r"\b(\w+)=(\([^()]*\)|'[^']*'|\w+)?")
+
+
+def with_flags(text: str) -> str:
+    """A message of the library with the keywords in it as flags: `retries=3` becomes `--retries 3`."""
+    return KEYWORD.sub(_as_flag, text)
+
+
+def _as_flag(found: re.Match[str]) -> str:
+    flag, value = flag_of(found[1]), found[2] or ""
+    if not flag.startswith("--"):
+        return found[0]
+    typed = value.strip("()'").replace(", ", ",")
+    return flag if typed in ("", "True") else f"{flag} {typed.upper() if value.startswith('(low') else typed}"
 
 
 def with_target_options(command: Callable[..., Any]) -> Callable[..., Any]:

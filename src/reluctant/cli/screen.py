@@ -1,4 +1,4 @@
-"""The screen of a running command: a bar for each stage, and the search for creases as a picture above them."""
+"""The screen of a running command: a progress bar for each stage, below a live picture of the search for creases."""
 
 from __future__ import annotations
 

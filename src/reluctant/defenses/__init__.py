@@ -1,4 +1,4 @@
-"""Defenses: what an owner may put before a model, as oracles around oracles, each with its cost to honest users."""
+"""Defenses: oracles around a model that give less away, each with its cost to honest users."""
 
 from reluctant.defenses.defense import (
     ClippedInputs,

@@ -1,4 +1,4 @@
-"""Defenses as oracles around oracles: less of the answer, fewer digits, noise, or less to ask.
+"""The defenses: labels or probabilities only, rounding, noise, query limits, clipped inputs.
 
 A defense is a wrapper with a title; one that always answers the same has an identity as well. Less of the answer:
 probabilities instead of values, the largest few of them, or the label alone. Fewer digits: rounding to decimals, to

@@ -1,4 +1,4 @@
-"""Defenses by name: `defend(oracle, "decimals=3", "gaussian=1e-4,fixed")`, and how an owner calls each of them.
+"""Defenses by name, as in `defend(oracle, "decimals=3")`, and their names in a report.
 
 A new defense is one more entry in `DEFENSES`, and one in `DEFENSE_NAMES` for reports.
 """

@@ -1,4 +1,4 @@
-"""What a defense costs those who ask honestly: how far off their answers are, how often their label changes."""
+"""The cost of a defense to honest users: the error of their answers and the labels that change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an attack would cost, for a shape that nobody has run: a formula a method, fitted to measured runs."""
+"""Estimation: the expected cost of an attack on a shape, by formulas fitted to measured runs."""
 
 from reluctant.estimation.cost import Estimate, Range, Trust, estimate
 

@@ -1,4 +1,4 @@
-"""`estimate`: what an attack on a shape would cost, by formulas whose open terms are fitted to measured runs.
+"""`estimate`: the expected queries, time and money for a shape, with a range and its trust.
 
 A range holds the errors that the fit makes on measured shapes of such a size, seen and unseen. Measured runs stand
 beside the number, and `Trust` says how far the shape lies from them: a number is worth what was measured around it.

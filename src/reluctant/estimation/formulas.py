@@ -1,4 +1,4 @@
-"""One formula a method: rows that its own settings fix, and what the rest of its rows grows with.
+"""The cost formula of each method: rows fixed by its settings, and the terms that grow with the shape.
 
 The settings come from the methods, so that a formula changes with them. What they leave open is a few terms, each a
 count of a shape (neurons, weights, creases) times a size that `reluctant.estimation.cost` fits to measured runs.

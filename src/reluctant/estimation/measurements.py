@@ -1,4 +1,4 @@
-"""Measured runs: shapes as they are written (784-128-1), how much an answer tells, and the rows that a shape took.
+"""The measured runs that formulas are fitted to, by shape (784-128-1) and kind of answers.
 
 The points are part of the package: `scripts/measured_points.py` writes measured.json from benchmarks/results.
 """

@@ -1,4 +1,4 @@
-"""Extraction: the exact network from answers."""
+"""Extraction: the exact weights of a network from its answers."""
 
 from reluctant.extraction.any_depth import AnyDepth, Completion, LayerLimits
 from reluctant.extraction.attempts import extract

@@ -1,7 +1,6 @@
-"""`extract`: which methods are tried in turn, where they look, and whether what they find verifies.
+"""`extract`: the number and order of attempts, the domain of each, and the verification of its network.
 
-One call looks at the interface, picks the cheapest method that its digits and its range allow, and runs it. A
-network
+One call looks at the interface, picks the cheapest method that its digits and its range allow, and runs it. A network
 counts as recovered only after verification on and beside its creases; otherwise the next attempt takes other random
 choices or the next method. Behind a link that saturates, everything happens inside a box.
 """

@@ -1,7 +1,4 @@
-"""Linear algebra that the methods share:
-
-systems with column scales, the affine rest, and the memory that chunks may take.
-"""
+"""Linear systems that methods share, and `Memory`, which keeps rows and answers for later fits."""
 
 from __future__ import annotations
 

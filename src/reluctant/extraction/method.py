@@ -1,4 +1,4 @@
-"""What `extract` asks of a method, and what it gets back.
+"""`Method`, the base class of extraction methods, and the `Candidate` that a method returns.
 
 A `Method` runs one attempt. It returns a `Candidate`, a network that has still to be verified, with a `Certificate`
 of its errors and limits; or it raises `StageFailed`, which names the stage, the number and its limit. On the way it

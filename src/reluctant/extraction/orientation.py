@@ -1,4 +1,4 @@
-"""Which side of its hyperplane each neuron is on: neurons are turned round until the affine remainder is gone.
+"""Signs of neurons: the active side of each hyperplane, by least squares, linear programme or lattice reduction.
 
 a max(z, 0) = a max(-z, 0) + a z, so the skip term is a sum over the neurons that are the wrong way round. With no
 more neurons than equations least squares finds them, with up to about twice as many a linear programme, beyond that

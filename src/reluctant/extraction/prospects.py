@@ -1,5 +1,4 @@
-"""What the health of a target allows: exact weights, few digits, a box in which probabilities do not saturate,
-nothing.
+"""The prospects of extraction from the health of a target: exact weights, few digits, inside a box, or none.
 
 These decisions ask nothing. The one exception is a look for the range that a target clips its inputs to, after a
 run in all of space did not recover it: up to 1002 rows.

@@ -1,4 +1,4 @@
-"""Which creases of a line belong to the first layer, and whether there is one hidden layer or more.
+"""First-layer creases told from deeper ones: only first-layer creases are straight in a plane.
 
 In a plane a first-layer neuron's crease is a whole straight line. One of a deeper neuron bends where it meets a
 crease below it, so it lies in one convex cell and cannot be there far away on both sides. A derivative on each side

@@ -1,3 +1,3 @@
-"""Fits: one damped least-squares loop, the fit of a whole network to answers, and training by mini-batches."""
+"""Fits: one damped least-squares loop, the fit of a whole network, and training by mini-batches."""
 
 __all__: list[str] = []

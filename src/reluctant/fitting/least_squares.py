@@ -1,4 +1,4 @@
-"""One loop for every nonlinear least-squares fit: Gauss–Newton and Levenberg–Marquardt (Nocedal and Wright, ch. 10).
+"""The loop of every nonlinear least-squares fit: Gauss–Newton or Levenberg–Marquardt, with its damping rules.
 
 A fit brings its own equations, and the loop owns steps, damping and the end. From each state the fit gives a
 `Linearisation`: what the state leaves, a `solve` from damping to step, and a `move` from step to state. So an arrow,

@@ -1,4 +1,4 @@
-"""The fit of all parameters of a network, of any depth, to answers that were paid for.
+"""`polish`: the Gauss–Newton fit of all parameters of a network to its answers.
 
 `polish` weighs each answer by its noise, so the residuals after the fit say whether the network explains everything
 that was seen. It is Gauss–Newton, needs a network that is close, and asks nothing.

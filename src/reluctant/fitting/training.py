@@ -1,4 +1,4 @@
-"""Training: a ReLU network fitted to answers by mini-batches and Adam (Kingma and Ba, 2015), in single precision.
+"""Training of a ReLU network by mini-batches and Adam (Kingma and Ba, 2015), in single precision.
 
 The step size follows half a wave of a cosine down to nothing. Where the time is too short for all steps the wave
 is shorter, so a fit that has to stop early stops settled. With time to spare all depends on the random numbers alone.

@@ -1,4 +1,4 @@
-"""The search for creases on many lines at once: how it begins, what a round asks, where two pieces meet.
+"""The search for creases on many lines at once: its start, its rounds, and where two pieces meet.
 
 All lines advance together, and every stretch has a status of its own: open, settled, or too close to tell apart.
 """

@@ -1,4 +1,4 @@
-"""Creases of a piecewise linear function on lines, as values: where neighbouring pieces meet, and how they bend.
+"""`Creases`: points where neighbouring pieces of a line meet, and their bends.
 
 Where samples stand close together every one of them is in line with its neighbours, whatever the function does, and
 such a cluster joins what lies on its two sides. So a run must follow the line through its ends too; one that does

@@ -1,4 +1,4 @@
-"""Finite differences at many points at once: gradients, checked and repaired, and bends across expected creases.
+"""Gradients by finite differences at many points, checked and repaired, and bends across expected creases.
 
 For a gradient one step is taken from each point along every direction. One more row, at a random combination of the
 steps, must be what they predict; if it is not, a step crossed a crease and all are made shorter. For a crease that

@@ -1,4 +1,4 @@
-"""Lines, frames and samples along lines, batched; the error of a crease's place that noise causes."""
+"""`Lines`, `Frame` and `Samples`, batched, and the error that noise causes in a crease's position."""
 
 from __future__ import annotations
 

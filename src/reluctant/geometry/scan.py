@@ -1,4 +1,4 @@
-"""`scan_lines`: every crease on lines, round by round, and the history of that search for those who watch it."""
+"""`scan_lines`: every crease on a batch of lines, and the history of that search."""
 
 from __future__ import annotations
 

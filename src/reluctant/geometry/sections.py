@@ -1,4 +1,4 @@
-"""Lines and planes through input space, and where a network's creases cross them. Nothing here asks anything."""
+"""Lines and planes through input space, and where the creases of a network cross them."""
 
 from __future__ import annotations
 

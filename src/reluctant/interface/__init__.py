@@ -1,4 +1,4 @@
-"""The interface of a target: what its answers are like, measured once before any method relies on it."""
+"""The interface of a target: the kind, digits, noise and range of its answers, measured once."""
 
 from reluctant.interface.classification import Shape
 from reluctant.interface.health import Interface, check_health

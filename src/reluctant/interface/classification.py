@@ -1,4 +1,4 @@
-"""The kind of answers: piecewise linear or smooth, values, labels, probabilities of a softmax, a sigmoid or a tanh.
+"""The kind of answers: values or labels, probabilities (also in percent), sigmoid or tanh, piecewise linear or smooth.
 
 Shape: on a smooth function second differences shrink with the square of the step; on a linear piece they are noise,
 whatever the step. A step as long as the input itself tells a function with creases from an affine one.

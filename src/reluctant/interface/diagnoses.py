@@ -1,4 +1,4 @@
-"""Why a target is refused: one table from what was measured of its interface to a diagnosis with remedies."""
+"""The diagnosis for each interface: why a target is refused, and the remedies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The digits of answers: decimals, number format, and what they leave behind a link.
+"""The digits of answers: decimals, number format, and the noise they cause behind a link.
 
 Log-ratios of rounded probabilities change in steps that short lines do not see, so they seem exact. `Behind` therefore
 reads the digits of the probabilities themselves. Labels written as probabilities hold nothing that a link could read.

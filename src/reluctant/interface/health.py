@@ -1,9 +1,7 @@
-"""`check_health` and what it finds: the `Interface` of a target, one frozen value that every verb uses.
+"""`check_health`, and the `Interface` it returns to every verb.
 
-Short lines at the scale of use show noise, rounding and shape; the same centres asked again show whether answers
-are
-deterministic; a look far out shows where they end. The kind of answers, their digits and their link follow from
-these.
+Short lines at the scale of use show noise, rounding and shape; the same centres asked again show whether answers are
+deterministic; a look far out shows where they end. The kind of answers, their digits and their link follow from these.
 """
 
 from __future__ import annotations

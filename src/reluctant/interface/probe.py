@@ -1,4 +1,4 @@
-"""Short lines around a few inputs: answers to both sides, ways between inputs, and the noise they show.
+"""Short lines around a few inputs, and the noise of the answers on them.
 
 On a linear piece f(c-s) - 2 f(c) + f(c+s) is noise alone, √6 times that of one answer. A step of 3e-4 of the input is
 long enough that rounding errors of float32 are independent, and short enough that few steps meet a crease. Lines whose

@@ -1,4 +1,4 @@
-"""Where a target can be asked: the box that it answers, the box in which it does not saturate, the range it clips to.
+"""The range of inputs: where a target answers, where it does not saturate, where it clips.
 
 An interface that checks the range of its inputs gives NaN, an error or a refusal beyond it. Boxes are tried from the
 smallest, so that at most one question of each kind goes unanswered: a served model repeats those, and waits.

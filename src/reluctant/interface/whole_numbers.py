@@ -1,4 +1,4 @@
-"""Whole numbers and steps: classes, rounded values, or the levels of a tree?
+"""Whole-number answers: class labels, rounded values, or the steps of a tree.
 
 Between two inputs a continuous function takes every value between its own, so a rounded one takes every whole number
 between. Classes have no such order: on the way from the third to the first there need be no second. Each way is halved,

@@ -1,4 +1,4 @@
-"""Learning: any network with one hidden layer to a given accuracy, without general position; students of any target."""
+"""Learning: any network with one hidden layer to a given accuracy, and students trained on answers."""
 
 from reluctant.learning.learner import learn
 from reluctant.learning.student import train_student

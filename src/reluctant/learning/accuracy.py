@@ -1,4 +1,4 @@
-"""How wrong a network is under the Gaussian, with samples where errors hide, and what no question has met.
+"""The error of a network under the Gaussian, sampled near its creases, and the risk of a missed bump.
 
 Plain Gaussian samples are blind: a wrong neuron in a cluster errs within 1e-9 of a crease, where none of them is.
 So some samples lie near the creases of the network, at distances spread over twelve orders of magnitude, and every

@@ -1,5 +1,4 @@
-"""Hyperplanes along which a target bends: what is known of each, how well, and how each is followed to its last
-digit.
+"""Hyperplanes along which a target bends, followed along their creases to the last digit.
 
 A normal read from two gradients has few digits where neurons lie close together, for steps between them are short.
 But along a crease there is room. Four answers across the place where it is expected tell where it is; places

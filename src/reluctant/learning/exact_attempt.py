@@ -1,5 +1,4 @@
-"""The first try of `learn`: what a health check refuses, the noise to work with, and one attempt of the exact
-method.
+"""The first attempt of `learn`: refusals, working noise, and one run of the exact method.
 
 The exact method is the cheapest where it works. Noise is measured on more lines than a health check takes, and
 never below the number format: a target that is flat nearly everywhere rounds to exact zeros there, and what it

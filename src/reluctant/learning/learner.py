@@ -1,4 +1,4 @@
-"""`learn`: any one-hidden-layer network, to a given accuracy; general position is not assumed.
+"""`learn`: a one-hidden-layer network to a given accuracy, without general position.
 
 Random points are asked first, then the exact method gets one attempt. Where its network is not verified or does
 not explain the points, lines are laid through what is not explained, the hyperplanes of their creases are

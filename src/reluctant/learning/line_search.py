@@ -1,4 +1,4 @@
-"""Lines through what a network does not explain, and the hyperplanes they meet, until it explains enough.
+"""Lines through points that the network does not explain, and the hyperplanes on them.
 
 GETNEURONS of the learning paper compares gradients on the intervals of a fine grid. Here the line is searched by
 adaptive subdivision, so that only pieces beside a crease are measured; gradients on its two sides give the

@@ -1,4 +1,4 @@
-"""A network under study: output weights fitted to given hyperplanes, superfluous ones left out, and its check.
+"""A candidate network: output weights fitted to known hyperplanes, superfluous neurons pruned, errors checked.
 
 The fit is least squares over one ReLU for each hyperplane, x and 1 (LEARNFROMQUERIES of the paper). Gaussian
 samples say nothing of a neuron that none of them activates, so there are samples in a strip around each

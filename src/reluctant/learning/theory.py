@@ -1,5 +1,7 @@
-"""What the theorem asks for, beside what is really spent: the parameters of "Efficiently Learning Any One Hidden
-Layer ReLU Network From Queries" (Chen, Klivans and Meka, 2021) for given k, R, B, ε, δ, d.
+"""The parameters and query counts that the learning theorem asks for (Chen, Klivans and Meka, 2021).
+
+The paper is "Efficiently Learning Any One Hidden Layer ReLU Network From Queries"; its parameters are k, R, B, ε, δ and
+d.
 
 Every number is the paper's own formula; each row of the table names its lemma. A theorem may ask for 10^600
 queries and floats end at 10^308, so a `Magnitude` keeps the logarithm. What the paper leaves open:

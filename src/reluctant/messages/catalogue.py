@@ -1,4 +1,4 @@
-"""The one catalogue of text: what each diagnosis says, and what each remedy is for.
+"""The catalogue of text: one entry for each outcome, diagnosis and remedy.
 
 Entries are plain English, active voice, one idea a sentence. A text is a template over the fields of its diagnosis.
 The text of a remedy has `{call}`, which the edge fills with a Python call, a command line or a form for the page.
@@ -253,8 +253,8 @@ INTERFACES: Mapping[str, Entry] = {
         "The answers behind the link change in steps: they are rounded. The values before the link cannot be read.",
     ),
     "clipped-inputs": Entry(
-        "{ended}Inputs seem to be clipped to [{low:.10g}, {high:.10g}]: farther out nothing changes, and what bends at "
-        "these bounds is no neuron.",
+        "{ended}Inputs seem to be clipped{clipped_to}: farther out nothing changes, and what bends at these bounds is "
+        "no neuron.",
         example={"low": 0.0, "high": 1.0},
     ),
 }

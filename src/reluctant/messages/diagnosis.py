@@ -1,4 +1,4 @@
-"""What happened and what to try, as facts: a slug with fields, and remedies that are verbs with options.
+"""`Diagnosis` and `Remedy`: a slug with fields, and a verb with options.
 
 Every layer passes diagnoses on, and no layer decides by their text. `reluctant.messages.catalogue` holds the text. An
 edge (Python, the command line, the page of an audit) renders it and writes each remedy in its own way.

@@ -1,4 +1,4 @@
-"""What the page of messages says about each error: its cause and what to do, by slug."""
+"""Causes and fixes of each error, for the page of messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text from the catalogue: templates filled with the fields of a diagnosis, and phrases that several fields make."""
+"""`render`: text from the catalogue, its templates filled with the fields of a diagnosis."""
 
 from __future__ import annotations
 
@@ -12,14 +12,27 @@ __all__ = ["happened", "render", "rounded_to"]
 
 
 def happened(diagnosis: Diagnosis) -> str:
-    """What happened."""
-    return TEXTS[diagnosis.slug].says.format_map(_Words(diagnosis.fields))
+    """What happened; a slug that only the page of an audit has a sentence for is read out with its fields."""
+    entry = TEXTS.get(diagnosis.slug)
+    return _read_out(diagnosis) if entry is None else entry.says.format_map(_Words(diagnosis.fields))
 
 
 def render(diagnosis: Diagnosis, write: Callable[[Remedy], str]) -> str:
     """What happened, what no call expresses, then a sentence for each remedy."""
     tried = [PURPOSES[remedy.purpose].format(call=write(remedy)) for remedy in diagnosis.remedies]
-    return " ".join(filter(None, [happened(diagnosis), TEXTS[diagnosis.slug].hint, *tried]))
+    hint = TEXTS[diagnosis.slug].hint if diagnosis.slug in TEXTS else ""
+    return " ".join(filter(None, [happened(diagnosis), hint, *tried]))
+
+
+def _read_out(diagnosis: Diagnosis) -> str:
+    fields = ", ".join(f"{name}: {_plain(value)}" for name, value in diagnosis.fields.items())
+    return diagnosis.slug.replace("-", " ").capitalize() + (f" ({fields})." if fields else ".")
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping) and "slug" in value:
+        return str(value["slug"])
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 # ---- phrases that several fields make together
@@ -106,6 +119,10 @@ def _on_the_copy(fields: Fields) -> str:
     return happened(Diagnosis(fields["outcome"], {"what": "network"}))
 
 
+def _clipped_to(fields: Fields) -> str:
+    return f" to [{fields['low']:.10g}, {fields['high']:.10g}]" if "low" in fields else ""
+
+
 WHY_CONSTANT = {
     "saturated": "they saturate",
     "clipped": "inputs or answers may be clipped",
@@ -113,6 +130,8 @@ WHY_CONSTANT = {
 }
 
 PHRASES: Mapping[str, Callable[[Fields], str]] = {
+    "what": lambda _: "target",
+    "clipped_to": _clipped_to,
     "digits": _digits,
     "likeness": _likeness,
     "in_percent": _in_percent,

@@ -1,4 +1,4 @@
-"""`ReLUNetwork`: fully connected, any depth, ReLU between layers, an optional affine skip term; and its files.
+"""`ReLUNetwork`: dense layers with ReLU between them, an optional affine skip term, and its files.
 
     h_0 = x,   h_k = max(W_k h_{k-1} + b_k, 0),   net(x) = W_L h_{L-1} + b_L + S x
 

@@ -1,4 +1,4 @@
-"""ONNX files of dense layers and ReLUs: read one as a `ReLUNetwork`, or write one.
+"""ONNX files of dense layers and ReLUs: import and export of a `ReLUNetwork`.
 
 Reading runs the graph symbolically. Every tensor is an affine function of the input and of the hidden layers so
 far, and there is one small function for each operator. A Relu starts a new hidden layer; what is left at the output

@@ -1,8 +1,7 @@
-"""What weights leave open: order and scale of neurons; a canonical form and matching across it.
+"""Symmetries of a network: order and scale of its neurons, a canonical form, and matching.
 
-Multiplying a neuron's incoming weights by s > 0 and its outgoing ones by 1/s changes nothing, nor does
-reordering. With a skip term and one hidden layer the side of a neuron is open too:
-max(z, 0) = max(-z, 0) + z, and z goes into the skip.
+Multiplying a neuron's incoming weights by s > 0 and its outgoing ones by 1/s changes nothing, nor does reordering. With
+a skip term and one hidden layer the side of a neuron is open too: max(z, 0) = max(-z, 0) + z, and z goes into the skip.
 """
 
 from __future__ import annotations

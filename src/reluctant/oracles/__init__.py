@@ -1,4 +1,4 @@
-"""Oracles: one verb, `query(X)`. Adapters stand before a target, wrappers are oracles around oracles."""
+"""Oracles: one verb, `query(X)`; adapters connect targets, and wrappers are oracles around oracles."""
 
 from reluctant.oracles.adapters.dispatch import CallableOracle, NetworkOracle
 from reluctant.oracles.base import Facts, Kind, Oracle, Wrapper

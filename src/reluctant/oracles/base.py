@@ -1,7 +1,6 @@
-"""The boundary to a target: `Oracle`, its facts, its wrappers, and rows that travel as a description.
+"""`Oracle` and `Wrapper`: the boundary to a target, its facts, and rows sent as a description.
 
-An oracle has one method of its own, `answer`. Rows are checked once on the way in and answers once on the way out.
-Rows
+An oracle has one method of its own, `answer`. Rows are checked once on the way in and answers once on the way out. Rows
 that are one step from a known point travel as `Moves`, so that a target on a device can write them out itself.
 """
 

@@ -1,4 +1,4 @@
-"""An append-only log of framed blocks that survives a kill of its process.
+"""The frame log: an append-only file of hashed blocks that survives a killed process.
 
 A frame is: magic, kind, payload size, a 128-bit hash of these and the payload, then the payload. A process killed
 while it writes leaves a torn last frame; its hash shows that, and the next opening cuts it off. Damage before a

@@ -1,4 +1,4 @@
-"""The keywords of `open_oracle`: what each of them may be, one by one and in groups.
+"""The keywords of `open_oracle`, and their checks.
 
 `OpeningKeywords` has them all, for verbs that open a target themselves. `Serving`, `Reading` and `Recording` are
 the same settings as values: how a served model is asked, how answers are read, what is kept on disk. Everything is

@@ -1,9 +1,7 @@
-"""Accounts of an opened target: rows by stage, the budget, limits on rows and processor time.
+"""Accounts of an opened target: rows by stage, the budget, and limits on rows and processor time.
 
-Every row passes here. `Counting` is the oracle that a user holds; `Metered` counts each attempt next to the target
-and
-refuses what would pass the budget before it is sent; `Limit` bounds one part of a run in rows and in processor
-time. A
+Every row passes here. `Counting` is the oracle that a user holds; `Metered` counts each attempt next to the target and
+refuses what would pass the budget before it is sent; `Limit` bounds one part of a run in rows and in processor time. A
 limit is checked between questions, never by a signal.
 """
 

@@ -1,4 +1,4 @@
-"""Undo the last step of a model, so that its answers are piecewise linear again; and the digits that are lost there.
+"""Links (softmax, sigmoid, tanh, top-k) undone, so that answers are piecewise linear; and the digits lost by it.
 
 softmax: log-ratios to the first class, log(p_k / p_0), k ≥ 1: one output less than there are classes. log-softmax:
 the same from log-probabilities. sigmoid: the logit log(p / (1 - p)) of every output. tanh: artanh(t) of every

@@ -1,4 +1,4 @@
-"""`open_oracle`: find the adapter for a target and put the wrappers around it in their one right order.
+"""`open_oracle`: the adapter for a target, and the wrappers around it in their order.
 
     method → Counting → Selected → Linked → PlainProbabilities → Transcript → Batched → Retrying → Metered → Timed
            → adapter → target

@@ -1,4 +1,4 @@
-"""Several requests in flight at once, each of a size the target takes; the order of rows is kept.
+"""`Parallel`: several requests in flight at once, in batches the target accepts, in the order of the rows.
 
 Every worker is a thread that asks the inner oracle for one batch after the other. What comes back is handed on as
 soon as it is there, so that a transcript can write it down; no more is in flight or not yet written than one batch a

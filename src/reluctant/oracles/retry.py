@@ -1,4 +1,4 @@
-"""Ask again when the target drops a call: with growing pauses, and not before the time that the target names.
+"""`Retrying`: failed calls asked again, after growing pauses or the wait the server names (429, 503).
 
 The logger of this module reports every wait, from the second failure of a call on. A target that answers other rows
 meanwhile is not down, so long pauses gain nothing. `AnsweredSizes` keeps how large the inputs of answered and of

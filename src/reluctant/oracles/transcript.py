@@ -1,4 +1,4 @@
-"""Every answer on disk before it is used; a stopped run goes on where it stopped.
+"""`Transcript`: every answer on disk before it is used, and replayed when a run is resumed.
 
 A method is deterministic given its seed and the answers, so resuming is replaying: run it again on the
 same folder, and rows that were answered before come from disk. New rows go out in parts, and each answered part is

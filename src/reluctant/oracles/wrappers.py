@@ -1,4 +1,4 @@
-"""Small oracles around oracles: some of the outputs, a few rows at once, a check for a model that was swapped, a loan.
+"""Small wrappers: `Selected` outputs, `Batched` rows, `Watched` models, `Borrowed` oracles.
 
 `Selected` keeps some outputs, in a chosen order. `Batched` sends no more rows in one call than a target takes.
 `Watched` asks a few old rows again from time to time, and raises if another model answers them. `Borrowed` leaves the

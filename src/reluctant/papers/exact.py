@@ -1,5 +1,7 @@
-"""The algorithms and conditions of "An exact poly-time membership-queries algorithm for extracting a three-layer
-ReLU network" (Daniely and Granot, ICLR 2023), one function each, in the paper's terms.
+"""Algorithms and conditions of the extraction paper, one function each (Daniely and Granot, ICLR 2023).
+
+The paper is "An exact poly-time membership-queries algorithm for extracting a three-layer ReLU network". Names are
+those of the paper.
 
 They are here to be read beside the paper and used on their own: `DepthTwo` and `DepthThree` find the same networks
 with far fewer queries and fewer conditions. `ask` is any function of an (n, d) array with one output, such as

@@ -1,5 +1,6 @@
-"""The algorithms of "Efficiently Learning Any One Hidden Layer ReLU Network From Queries" (Chen, Klivans and Meka,
-2021), one function each, in the paper's terms, and the corner case that no search on a line tells apart.
+"""Algorithms of the learning paper, one function each, and its corner case (Chen, Klivans and Meka, 2021).
+
+The paper is "Efficiently Learning Any One Hidden Layer ReLU Network From Queries". Names are those of the paper.
 
 They are here to be read beside the paper and used on their own on small problems; the grid is the one given, not
 the theorem's (`theory.theorem`), which floats cannot hold. `ask` is any function of an (n, d) array with one

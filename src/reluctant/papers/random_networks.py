@@ -1,5 +1,6 @@
-"""Instruments of "Adversarial Examples in Multi-Layer Random ReLU Networks" (Bartlett, Bubeck and Cherapanamjeri,
-2021), for networks that are known.
+"""Quantities of the adversarial-examples paper, for known networks (Bartlett, Bubeck and Cherapanamjeri, 2021).
+
+The paper is "Adversarial Examples in Multi-Layer Random ReLU Networks".
 
 - NN-DEF: random networks without biases, in which every layer halves the square of its input.
 - GD-DECOMP: ∇f(x) - ∇f(y) is a sum with one term a hidden layer, in which only that layer's pattern differs;

@@ -1,5 +1,6 @@
-"""The algorithms of "Span Recovery for Deep Neural Networks with Applications to Input Obfuscation" (Jayaram,
-Woodruff and Zhang, ICLR 2020) by name and in its own terms.
+"""Algorithms of the span paper, by their names there (Jayaram, Woodruff and Zhang, ICLR 2020).
+
+The paper is "Span Recovery for Deep Neural Networks with Applications to Input Obfuscation".
 
 Here to be read beside the paper and compared with: `recover_span` needs neither k nor a step, and far fewer
 queries. Where the paper takes steps of 2^-N for a polynomial N, these take what float64 can carry.

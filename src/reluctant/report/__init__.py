@@ -1,4 +1,4 @@
-"""Report: the record of an audit becomes a page: one HTML file, no network, light and dark."""
+"""Report: the page of an audit, one HTML file made from its record alone."""
 
 from reluctant._verb import callable_as
 from reluctant.report.film import search_svg

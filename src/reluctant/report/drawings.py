@@ -1,4 +1,4 @@
-"""Drawings of the page: each takes one part of the record and gives a picture with its words, or None without data."""
+"""Drawings of the page: one function for each picture, from one part of the record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures as inline SVG with words for those who do not see them.
+"""Figures as inline SVG, with a text alternative.
 
 Text stays text and takes the colour of the page; the same data gives the same file.
 """

@@ -1,4 +1,4 @@
-"""A search for creases as a picture that moves, round by round: as SVG in a page, as braille dots in a terminal.
+"""The film of a search for creases: SVG in the page, braille dots in a terminal.
 
 Across goes the angle arctan(t / scale); up goes the answer less its trend, divided by the distance from the middle.
 Straight pieces become gentle arcs that stay in sight however far out they are, and every crease is a kink. Without

@@ -1,4 +1,4 @@
-"""The gallery: experiments as one page, each with its claim, its measurement, picture, table and checks.
+"""The gallery: one page of experiments, each with claim, picture, table and checks.
 
 A picture from a file stands in the page as it is, so one that could run or load anything is left out.
 """

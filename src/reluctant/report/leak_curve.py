@@ -1,4 +1,4 @@
-"""The leak curve: digits that honest users, a rebuilt copy and a trained copy have right, by what answers give."""
+"""The leak curve: correct digits of honest users, rebuilt copies and trained copies, by defense."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers as people read them; a dash stands for what is not known."""
+"""Numbers as readers expect them, with a dash for unknown ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first screen of a report: the level in a few words, which leaks were found, the three figures that say most."""
+"""The first screen of the page: level, leaks found, and three key figures."""
 
 from __future__ import annotations
 

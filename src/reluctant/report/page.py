@@ -1,4 +1,4 @@
-"""An audit's record as a page: one HTML file that holds everything it shows and loads nothing.
+"""`report`: the HTML page of an audit, from its record and the templates.
 
 The page is a function of the record alone. Templates escape everything but pictures made here; style and script stand
 inside the page. A page extends `base.html` and draws tables and figures with the macros of `parts.html`.

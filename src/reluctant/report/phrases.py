@@ -1,4 +1,4 @@
-"""Diagnoses of an audit as sentences for the owner of the target: how steps ended, why, what to try.
+"""Text of an audit's diagnoses: how steps ended, why, and what to try.
 
 The record holds slugs with fields. Here each slug gets its text; an outcome without one speaks as the catalogue of
 messages does. Remedies are written as settings of an audit, such as `link="softmax"`.

@@ -1,4 +1,4 @@
-"""What defenses leave of the model: the sentence under the leak curve, and the table of what each costs and stops."""
+"""The section on defenses: the table of defenses (its columns and cells) and the sentence below the leak curve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of a page: captions, columns, cells with their sort keys, and the parts of a record as rows."""
+"""Tables of the page (`Table`, `Column`, `Cell`), and those for queries, steps, interface and truth."""
 
 from __future__ import annotations
 

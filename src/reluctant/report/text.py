@@ -1,4 +1,4 @@
-"""What an audit says to the owner of its target, from the facts of the record.
+"""Sentences of the page: target, error of the copy, other findings, flips, limits, empty sections.
 
 Words for the target, the error of a copy, other findings, flips, limits, and why a section is empty.
 

@@ -1,4 +1,4 @@
-"""The verdict of an audit for the owner of its target, and how sure it is.
+"""Sentences of the verdict, and of its confidence.
 
 The page and the command line say the same sentences.
 """

@@ -1,4 +1,4 @@
-"""Span: the directions of input space that a target looks at, and what is invisible to it."""
+"""Span: the directions of input space that a target depends on, and those invisible to it."""
 
 from reluctant.span.cheap_gradients import SpanGradients
 from reluctant.span.obfuscation import Obfuscation, check_obfuscation, obfuscate

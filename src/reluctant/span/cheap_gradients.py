@@ -1,4 +1,4 @@
-"""Gradients at the price of the span: a target that looks at k directions has its gradients among them."""
+"""Gradients within a known span of k directions: k + 2 rows a point, whatever the number of inputs."""
 
 from __future__ import annotations
 

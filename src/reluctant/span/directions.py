@@ -1,4 +1,4 @@
-"""Directions one by one, from answers with all their digits: the query-saving search.
+"""Directions one by one, from answers with all digits: the search that saves queries.
 
 A candidate is a point with room around it. It costs three rows: its value, and a step to both sides that shows
 whether the function is straight there. As the span grows one more row tells whether it still has news: a slope

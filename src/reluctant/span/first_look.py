@@ -1,5 +1,4 @@
-"""The first look at a target: which inputs are asked, where it is alive, at which scale, and how healthy its
-answers are.
+"""The first look of a span search: its inputs, its scale, its noise, and live points.
 
 A neuron may sleep on all inputs drawn at random and work on every photograph. Inside a box several kinds of rows
 are drawn, so that brightness, sparseness and smoothness vary; inputs of the user's own are better than any of

@@ -1,4 +1,4 @@
-"""Long steps orthogonal to a span: is anything left outside it, and how far are its directions off?
+"""Long steps orthogonal to a span: they test for missing directions and correct the known ones.
 
 Orthogonal to the true span nothing changes, however long the step. Where something does, the part of the step
 along which the answers change most is worth a gradient. Orthogonal to a rough span the function hardly moves, so

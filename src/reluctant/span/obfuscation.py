@@ -1,4 +1,4 @@
-"""Input obfuscation: noise that a model cannot see, and a check that it cannot (Figure 3 of the span paper).
+"""Input obfuscation: noise that a model cannot see, and a check of it (Figure 3 of the span paper).
 
 Noise in the null space of the span changes an input beyond recognition and the answers not at all. The check is made at
 the norm that is claimed: a neuron that is dead on the data may wake up far out.

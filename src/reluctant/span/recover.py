@@ -1,5 +1,4 @@
-"""`recover_span`: which directions of its input a target looks at, from values or from labels alone, and the
-`Span` that says how it ended, what it cost and how clear its rank is.
+"""`recover_span`, from values or from labels, and `Span`, its result.
 
 Where probabilities saturate, a span is recovered inside a box around the origin. A neuron that is never active
 there has directions that nothing inside shows, so the answers as the target gives them are compared at typical

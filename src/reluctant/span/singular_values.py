@@ -1,5 +1,4 @@
-"""All directions together, from answers with few digits (float32, rounded, noisy): the rank is read off singular
-values.
+"""All directions together, from answers with few digits: the rank is a gap of singular values.
 
 Taken one at a time, directions of few digits spoil each other. So more gradients than directions are measured by
 central differences, with long steps that are shortened only where they meet a crease: a crease shows in the second

@@ -1,4 +1,4 @@
-"""A linear subspace of input space: what a target looks at, and what is invisible to it.
+"""`Subspace`: a linear subspace of input space, its complement, projections, angles and file.
 
 `Subspace` is the finished value, with projections, angles and a file format. `Complement` is the same under
 construction: directions found so far and an orthonormal basis of everything else, kept up to date together.

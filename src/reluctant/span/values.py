@@ -1,4 +1,4 @@
-"""The span from values: a look, the search that suits the digits of the answers, one long-step stage, verification."""
+"""The span from values: the choice of search, refinement, verification, and whether the rank is clear."""
 
 from __future__ import annotations
 

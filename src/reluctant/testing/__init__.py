@@ -1,4 +1,4 @@
-"""Testing kit: planted networks with known answers, targets that misbehave, a contract every oracle keeps.
+"""Testing kit: planted networks, targets that misbehave, and the contract of every oracle.
 
 `planted` and `faults` need numpy alone, `contract` needs pytest, `strategies` needs hypothesis.
 """

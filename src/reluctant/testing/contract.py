@@ -1,4 +1,4 @@
-"""The contract every oracle keeps, as a pytest class: subclass it and give `make_oracle`.
+"""`OracleContract`: the tests that every oracle passes, as a pytest class with `make_oracle` to give.
 
 class TestMyOracle(OracleContract):
     def make_oracle(self):

@@ -1,5 +1,6 @@
-"""Families of planted networks without general position. Every family is a function of a Generator and gives a
-ReLUNetwork whose creases are known.
+"""Families of planted networks without general position.
+
+Every family is a function of a Generator and gives a ReLUNetwork whose creases are known.
 
 `DEGENERATE` breaks general position a little, in the first neurons of a generic 64-40-1 network. `WORST_CASE`
 makes exact methods fail outright: bumps, cancelling clusters, duplicates and stairs, with one hidden layer and 12

@@ -1,4 +1,4 @@
-"""Targets that misbehave, each around a good function: what a tool must survive or refuse."""
+"""Targets that misbehave: noise, rounding, hangs, crashes and other faults around a good function."""
 
 from __future__ import annotations
 

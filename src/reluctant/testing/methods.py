@@ -1,4 +1,4 @@
-"""Every method that asks an oracle, by name; what is registered here is tested against the wall.
+"""The list of methods that query an oracle; each is tested behind a bare closure.
 
 A method must give the same result and the same count on a network's own oracle and behind a bare closure. A new
 method adds one line.

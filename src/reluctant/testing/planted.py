@@ -1,4 +1,4 @@
-"""Planted networks, whose creases are known, and how wrong a recovered network is with the true one in hand.
+"""Planted networks with known creases, and the true error of a recovered network.
 
 Tests and benchmarks share them: random networks of any widths, networks of any activation and number format with
 0/1 labels at a threshold, and the digits classifiers, bundled or trained anew. Errors are looked for where they

@@ -1,4 +1,4 @@
-"""A small server of the Open Inference Protocol v2, with faults to order: for tests, and to try a client on.
+"""A small server of the Open Inference Protocol v2 with faults on demand.
 
     with ModelServer(network, dim=4) as server:
         oracle = rl.open_oracle(server.url)

@@ -1,4 +1,4 @@
-"""Verification: a target against a network by questions; network against network is in `alignment`."""
+"""Verification: a network compared with a target by queries, or with another network by weights."""
 
 from reluctant.verification.agreement import GroupError, HeldOutRows, Verification, verify
 

@@ -1,4 +1,4 @@
-"""`verify`: ask a target where a network could be wrong, compare, and say what was found.
+"""`verify`: a network compared with a target; the number of points at each scale and crease.
 
 A target and a network are compared at three scales, on the creases of every hidden neuron, and beside them.
 `examine` is the same as a stage of a larger run. Network against network, weights in hand, is in

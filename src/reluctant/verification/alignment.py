@@ -1,4 +1,4 @@
-"""Network against network, weights in hand: besides the testing kit the one place that sees true weights."""
+"""`compare`: network against network by weights; only this module and `testing` see true weights."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Where a target and a network are compared, and how far apart they may be.
+"""Positions of the compared points (scales, distances beside a crease), and tolerances.
 
-Points lie at three scales, on every crease and beside it at distances over eight orders of magnitude; bends are
-checked
+Points lie at three scales, on every crease and beside it at distances over eight orders of magnitude; bends are checked
 where only a part of a network is known. Tolerances follow from the measured noise.
 """
 

@@ -1,4 +1,4 @@
-"""Verification at the precision a target has: held-out residuals against its measured noise.
+"""Verification for few digits: held-out residuals against the measured noise.
 
 A network recovered from few digits is right if it leaves nothing but noise: at several scales, on the network's own
 creases and beside them, in the mean and at every single point. A missing neuron, two taken for one or one the wrong

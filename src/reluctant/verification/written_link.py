@@ -1,4 +1,4 @@
-"""A target held against a network that was written with a link: both in a form in which they can be compared.
+"""Verification of a network with a link: target and network in a comparable form.
 
 The target may answer probabilities behind that link, the largest few of them, or the values before it. A few questions
 tell which; labels and probabilities that noise has moved are refused, for no network can be held against them.

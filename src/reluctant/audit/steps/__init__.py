@@ -1,3 +1,3 @@
-"""The steps of an audit: each takes the target and what is known, and gives what is new."""
+"""The steps of an audit: functions from the target and the findings so far to new findings."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""The adversarial steps: how small a change flips the target, and how nearly linear it is around an input."""
+"""The adversarial steps: the smallest flip of some inputs, and local linearity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last step: the defense sweep on a local copy."""
+"""The last step: the sweep of defenses on a local copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first step: what the interface gives, how its answers are read, and in which range the target answers."""
+"""The first step: the interface of the target, the link of its answers, and the range of its inputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from reluctant.audit.expense import rows_needed
 from reluctant.audit.findings import Findings
-from reluctant.audit.view import seen
+from reluctant.audit.target_view import seen
 from reluctant.errors import BudgetExhausted, ReluctantError, TargetError
 from reluctant.interface import Interface, check_health
 from reluctant.interface.classification import Shape

@@ -1,4 +1,4 @@
-"""Steps that look for the network: extraction, a part, learning, training; and the copy beside the truth of a file."""
+"""Steps for the network: extraction, confirmation of a part, learning, training, comparison with the true one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pictures of a report are drawn from: the target along a line, on a plane, and its errors by scale."""
+"""Steps for the pictures: the target along a line and on a plane, and the copy's errors by scale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The span: which directions of its input the target looks at, from values, or from labels."""
+"""The span step: the span of the target from values or from labels."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""The verbs of the command line; `reluctant.cli.app` knows which module holds which, and imports it when it runs."""
+"""The commands; `reluctant.cli.app` imports each when it runs."""
 
 __all__: list[str] = []

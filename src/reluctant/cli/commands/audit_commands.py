@@ -1,4 +1,4 @@
-"""`reluctant audit`: what a model's answers give away, as a page and a record; `demo` and `report` beside it."""
+"""`reluctant audit`, `demo` and `report`: the page and the record of an audit."""
 
 from __future__ import annotations
 

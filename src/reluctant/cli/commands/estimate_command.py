@@ -1,4 +1,4 @@
-"""`reluctant estimate`: what an attack on a shape would cost. Nothing is asked."""
+"""`reluctant estimate`: the expected cost of an attack on a shape, without a query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands about what a target does with its input: `health`, `span` and `flip`."""
+"""`reluctant health`, `span` and `flip`: the commands about the inputs of a target."""
 
 from __future__ import annotations
 

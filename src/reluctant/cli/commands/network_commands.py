@@ -1,4 +1,4 @@
-"""Commands about a network: `extract` recovers it, `learn` learns it, `verify` holds one in a file against a target."""
+"""`reluctant extract`, `learn` and `verify`: the commands about a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `reproduce`: the papers' experiments, measured, drawn, checked and put on one page."""
+"""`reluctant reproduce`: the experiments of the papers, measured, drawn and checked on one page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any depth, any width: creases of the next layer are followed across those of the known layers."""
+"""Any depth and width: creases of the next layer are followed across those of the known layers."""
 
 from reluctant.extraction.any_depth.completion import Completion
 from reluctant.extraction.any_depth.layer import LayerLimits

@@ -1,4 +1,4 @@
-"""The end of a search: every answer there is must be explained, fresh ones too; else a neuron is missing.
+"""The completion test: the network must explain all answers, fresh ones too, or a neuron is missing.
 
 Fresh points are random, or extreme in some hidden layer: a neuron that hardly ever switches does so where the layer
 before it takes unusual values, and points climb there without a query. Where a coefficient is open, the points at

@@ -1,4 +1,4 @@
-"""One crease, and the incoming weights of its neuron: one linear system in positions alone.
+"""The incoming weights of one neuron, from a linear system in points on its crease.
 
 The value before the ReLU is y·φ(x) + c in the features φ of the known layers. At the start p the crease has the
 normal Jφ(p)ᵀ y, and y·(φ(q) - φ(p)) = 0 at every other point q of it. What the equations leave open stays as a null

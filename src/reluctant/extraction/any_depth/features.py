@@ -1,4 +1,4 @@
-"""The layers known so far, and what they make of a point: features, their slopes, and where the known creases are.
+"""Known layers as a feature map: its values, its slopes, and the creases of its neurons.
 
 While it is open on which side of its crease each neuron of the last layer is active, max(z, 0) may stand for
 max(-z, 0) = max(z, 0) - z. The difference is linear in the layer before, so that layer stays among the features. A

@@ -1,4 +1,4 @@
-"""A crease is followed until every incoming weight of its neuron is determined, or nothing more can be reached.
+"""Walks along a crease, until every incoming weight of its neuron is determined.
 
 Walks go over the part of the crease that is already known, without queries, to its walls: hinges behind which it
 bends by one unknown number. That number is found on a short line close behind the hinge and parallel to it, short

@@ -1,4 +1,4 @@
-"""What a search of any depth asks and keeps: tests for a crease at a place, and kinks on lines.
+"""Kinks on lines, stored for all layers, and tests for a crease at a point.
 
 `Asker` holds the target, its noise and the sizes of things. Lines are scanned once and their kinks serve every
 layer; those that known neurons explain drop out. A neuron's crossings of the stored lines must be kinks: between

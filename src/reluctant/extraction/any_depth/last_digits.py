@@ -1,4 +1,4 @@
-"""The last digits of a network of any depth, and its certificate.
+"""The final fit to the last digits, and the certificate of its errors.
 
 All parameters are fitted to some of the answers, then to those as well that this did not serve. Where the search
 went on in a row space, which has few digits, the first-layer weights are measured once more, coordinate by

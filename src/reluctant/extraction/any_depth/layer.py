@@ -1,4 +1,4 @@
-"""Layer upon layer: unexplained kinks are followed one after the other until no neuron of a layer is left.
+"""The search for one layer after another: unexplained kinks are followed until no neuron is left.
 
 `Neuron` is a crease that was followed, that its equations agree on and that stored lines show often enough.
 `LayerSearch` finds one layer and settles the sides of the one below on its way. `Ladder` holds the searches of all

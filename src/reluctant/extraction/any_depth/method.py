@@ -1,4 +1,4 @@
-"""AnyDepth: row space, lines, layer upon layer, completion, output layer, polish."""
+"""`AnyDepth`: row space, lines, layers one by one, completion, output layer, last digits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The output layer: one linear least squares on the last hidden layer and the one before it.
+"""The output layer, by linear least squares on the last two hidden layers.
 
 While the sides of the last layer are open, outputs are u·max(z, 0) + v·h with h the layer before. If the neurons
 that are the wrong way round can be told from v, they are turned and v is gone. Else v stays, as always-active

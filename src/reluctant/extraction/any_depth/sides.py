@@ -1,4 +1,4 @@
-"""What following leaves open in a layer: the sides of its neurons, and coefficients that no crease shows.
+"""The active sides of the neurons of a layer, and the coefficients that no crease shows.
 
 With features [max(z, 0), h] a neuron of the next layer has coefficients a of max(z, 0) and t of h. A neuron j that
 is the wrong way round enters as a_j max(-z_j, 0) = a_j max(z_j, 0) - a_j z_j, so t = -Σ_j f_j a_j w_j with f_j = 1

@@ -1,5 +1,4 @@
-"""A target inside its domain, and what is known of it: an affine map around an anchor, and neurons that are off
-there.
+"""The model around an anchor point inside the domain: an affine map, and neurons that are inactive there.
 
 `BoundedTarget` asks inside the domain alone and knows how noisy answers are; the functions beside it say where to
 look and how far a ray may go. Every neuron of `AnchorModel` is off at the anchor, so what is still unknown is off

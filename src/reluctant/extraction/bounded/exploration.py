@@ -1,4 +1,4 @@
-"""The search of a domain for what the model misses, and the neurons on the rays that it leads to.
+"""The search of the domain for points that the model does not explain, and the neurons found from them.
 
 Points where target and model differ have an unknown crease before them. The difference is searched along the ray
 from the anchor, and gradients between its creases give the neurons, where they are precise. Points that the model

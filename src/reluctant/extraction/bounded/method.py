@@ -1,4 +1,4 @@
-"""Depth two inside a domain: first line and anchor, straightness, exploration, fit.
+"""`recover_inside`: depth two on a bounded domain (first line and anchor, exploration, fit).
 
 Neurons that do not bend the target inside are left out. Some of the first creases are looked for elsewhere in the
 domain: those of deeper layers bend, and no such model fits them.

@@ -1,4 +1,4 @@
-"""Rays from the anchor: their creases, the pieces worth a gradient, and the neurons these give.
+"""Rays from the anchor: their creases, and neurons from the gradients between them.
 
 From one piece to a later one the gradient changes by Σ a_j w_jᵀ over the neurons between. With m outputs one change
 serves several neurons if their outputs a_j are known from the bends on the ray; from gradients alone they could not

@@ -1,4 +1,4 @@
-"""Third stage of depth three: rows and biases of the first layer in all of input space, to the last digits.
+"""Third stage of depth three: weights and biases of the first layer in input space.
 
 Rows are measured where the neuron is active alone, or in groups: with r neurons active the gradients of m ≥ r
 outputs are m combinations of their r rows, which the subspace tells, so one gradient gives all r. The bias follows

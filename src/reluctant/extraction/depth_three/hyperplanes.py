@@ -1,4 +1,4 @@
-"""First stages of depth three: the hyperplanes of the first layer in a random subspace, and their active sides.
+"""First stages of depth three: first-layer hyperplanes in a random subspace, and their active sides.
 
 A line tells how many there are; gradients on the two sides of each crease, along the directions of the subspace
 alone, give its normal there. All is found when a long step orthogonal to every normal changes nothing. Every

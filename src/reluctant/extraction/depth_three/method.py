@@ -1,4 +1,4 @@
-"""DepthThree: first layer, top layers, rows again, fit; each stage is tried again by itself."""
+"""`DepthThree`: first layer, top layers, rows again, fit; each stage may be repeated."""
 
 from __future__ import annotations
 

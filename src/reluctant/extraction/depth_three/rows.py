@@ -1,4 +1,4 @@
-"""Rows of single first-layer neurons, to the last digits.
+"""Weights of one first-layer neuron, from gradients where the other neurons do not change.
 
 Where one neuron alone is active the gradient is a multiple of its weights, whatever the layers above do, over long
 steps. Points with every neuron in a given state come from least distance programming, without queries. A neuron

@@ -1,4 +1,4 @@
-"""The rows that were hard to see, once more: with all layers known, the network itself says where to look.
+"""Weak rows of the first layer, measured again where the whole network shows them best.
 
 Of many random states of the other neurons the one is taken in which this neuron is seen over the longest steps,
 with the same second-layer neurons active on both sides of its hyperplane: there the gradients differ by its row.

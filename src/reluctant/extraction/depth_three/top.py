@@ -1,4 +1,4 @@
-"""The layers above a known first layer: asked through its right inverse, recovered, and fitted once more.
+"""The layers above a known first layer: queried through its right inverse, recovered, then fitted.
 
 The hidden values y ≥ 0 are those of the input x = W⁺(y - b), for W has a right inverse W⁺ (Section 3.5.4 of the
 extraction paper). So the layers above are a target of their own on the positive orthant, in the same account, and

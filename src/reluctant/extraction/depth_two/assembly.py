@@ -1,7 +1,4 @@
-"""The last stages:
-
-outputs and biases to the last digit, and neurons whose two creases leave a sliver between them.
-"""
+"""Last stages of depth two: output weights, biases, and neurons whose creases nearly touch."""
 
 from __future__ import annotations
 

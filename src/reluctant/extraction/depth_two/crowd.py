@@ -1,4 +1,4 @@
-"""Neurons that a crowded line shows badly, measured again beside it.
+"""Close creases on a crowded line, measured again on short lines beside it.
 
 Between two creases that are closer than a step can use nothing can be measured, and only what the two neurons give
 together is known; a weak neuron may be lost between others in the same way. Short lines a little beside the line

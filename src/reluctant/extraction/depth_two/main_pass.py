@@ -1,4 +1,4 @@
-"""The main pass: one step along every coordinate at base points far from every crease gives all input weights.
+"""The main pass of depth two: base points far from creases, and one step along every coordinate from each.
 
 Base points are climbed to, so that a step crosses no crease and each neuron is active at some point and inactive at
 another. Elimination picks the points; one row a coordinate and point is the whole cost.

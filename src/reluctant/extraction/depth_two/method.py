@@ -1,4 +1,4 @@
-"""DepthTwo: the stages of one hidden layer in order.
+"""`DepthTwo`: the stages for one hidden layer, in order.
 
 Line, scaffold, probe, base points, main pass, outputs, slivers, biases. A network of up to 1300 parameters measures
 all directions on the line and is then fitted to every answer; a bounded domain goes to `bounded`.

@@ -1,4 +1,4 @@
-"""Neurons that a crowded line hides, seen from another line of the same frame.
+"""Neurons that a crowded line hides, found on a second line of the same frame.
 
 Of thousands of creases on a line some all but meet: two neurons pass for one, or a weak one is lost beside a strong
 one. On another line through the same few directions the same neurons are in another order, and what is hidden there

@@ -1,8 +1,7 @@
-"""The first stages: every crease on one line, then neurons in a frame of a few directions, then a probe.
+"""First stages of depth two: creases on one line, neurons in a frame of few directions, and a probe.
 
-The line shows one crease of each neuron. Short lines in other directions give each neuron's weights along the
-frame. The
-probe asks a few fresh points and stops early where the network in the frame is wrong.
+The line shows one crease of each neuron. Short lines in other directions give each neuron's weights along the frame.
+The probe asks a few fresh points and stops early where the network in the frame is wrong.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One hidden layer from answers of few digits: float32, rounding, noise."""
+"""Few digits: one hidden layer from float32, rounded or noisy answers."""
 
 from reluctant.extraction.few_digits.method import FewDigits
 

@@ -1,4 +1,4 @@
-"""Normal equations of all parameters for answers in a subspace and one step off it.
+"""Normal equations of the joint fit, as an arrow-shaped block matrix.
 
 Such an answer depends on the core, which is the network in the subspace, and on the weights of its own direction
 alone. So the equations are an arrow: one block for each direction, and a border for the core. `Layout` says which

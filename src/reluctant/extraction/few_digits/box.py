@@ -1,5 +1,4 @@
-"""Few digits inside a box: a view from -1 to 1, a star of lines in place of one line, and its growth into a
-subspace.
+"""Few digits inside a box: a star of lines replaces the one line, and grows into a subspace.
 
 A line that is bounded does not meet every crease, but of several lines through one point nearly always one does. A
 neuron a max(w·y + b, 0) with outputs of norm one bends a line through the origin at t = -b / w·u by a |w·u|: bend

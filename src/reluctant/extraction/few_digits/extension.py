@@ -1,4 +1,4 @@
-"""Fourth stage of few digits: all remaining directions, each by a small nonlinear least-squares problem of its own.
+"""Fourth stage of few digits: weights along every other direction, each by a small least-squares fit.
 
 In a new direction a neuron has one weight, and each output one: h + m unknowns. Short steps start where no crease
 is near, in places whose activation patterns tell all neurons apart, and find these weights without crossing a

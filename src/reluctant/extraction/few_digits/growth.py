@@ -1,4 +1,4 @@
-"""Second and third stage of few digits: from the line into planes, and these into one subspace.
+"""Second and third stage of few digits: the line grows into planes, and planes join to a subspace.
 
 Points go a little farther from the line with every pass. After each pass everything is fitted anew; a pass that the
 fit does not explain is undone and the next one goes half as far. A line that missed a neuron, or took two for one,

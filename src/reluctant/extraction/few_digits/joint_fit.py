@@ -1,4 +1,4 @@
-"""Last stage of few digits: Gauss–Newton on all parameters at once, with every answer that was paid for.
+"""Last stage of few digits: damped Gauss–Newton on all parameters and all answers at once.
 
 The answers of the subspace and of the extension give exact equations in the form of an arrow; those at random
 inputs give products with their Jacobian alone. Conjugate gradients solve for each step; the arrow, with the random

@@ -1,4 +1,4 @@
-"""FewDigits: the stages of one hidden layer from answers of few digits, in order.
+"""`FewDigits`: the stages for one hidden layer and answers of few digits, in order.
 
 Noise, line or star, growth, subspace, extension, sides, polish; or, where noise does not grow with the answers, the
 exact method from afar.

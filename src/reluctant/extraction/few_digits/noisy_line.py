@@ -1,4 +1,4 @@
-"""First stage of few digits: every neuron on one line, as the knots of a spline, and which lines are worth growing.
+"""First stage of few digits: neurons on one line as knots of a spline, and the choice of lines.
 
 Samples are spread like the creases of random neurons, doubled until every straight run has a dozen; then knots and
 samples take turns: fit, add and drop knots, ask around each, until nothing changes. On a crowded line a neuron is

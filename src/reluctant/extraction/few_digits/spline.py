@@ -1,4 +1,4 @@
-"""A continuous piecewise linear function of one variable whose knots are free, fitted to noisy values.
+"""Piecewise linear splines with free knots, fitted to noisy values.
 
 Levenberg–Marquardt on knot positions and values. A sample between knots i and i + 1 depends on these two alone, and
 by its slope on their positions, so the normal equations are block tridiagonal. The first knots lie between the

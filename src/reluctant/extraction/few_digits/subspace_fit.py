@@ -1,4 +1,4 @@
-"""Fit of a network with one hidden layer to noisy values in few dimensions: variable projection.
+"""Fit of one hidden layer to noisy values in few dimensions, by variable projection.
 
 Output weights and the affine term are linear, so they are eliminated by an orthogonal factorisation at every step;
 the step itself moves weights and biases of the neurons (Kaufman's Gauss–Newton), in units in which every column has

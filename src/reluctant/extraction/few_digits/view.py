@@ -1,4 +1,4 @@
-"""The target as a method for few digits sees it: from a chosen distance, its outputs in units of their noise.
+"""The target seen from a chosen distance, with its outputs in units of their noise.
 
 Rows are rounded to float32 before they are asked, and the rounded row is the one that counts: a float32 target
 would round it anyway. Noise is what straight lines leave of answers at eight points each, near and far, for each

@@ -1,4 +1,4 @@
-"""Students: networks trained on a target's answers, and measured on answers that they were not trained on."""
+"""Students: networks trained on a target's answers, and their error on held-out answers."""
 
 from reluctant.learning.student.questions import FEWEST, rows_like
 from reluctant.learning.student.student_error import commonest_share

@@ -1,4 +1,4 @@
-"""What a network is trained to say, by what the answers are: values, probabilities of classes, chances, labels.
+"""Losses of a student by kind of answer: values, class probabilities, chances, labels.
 
 A reading turns answers into targets, gives the slope of its loss, and turns what was trained into the network that
 is given back: values in the units of the answers, or the values before a softmax or sigmoid.

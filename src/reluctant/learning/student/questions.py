@@ -1,4 +1,4 @@
-"""What a student is trained on: inputs at the scale of use, asked in blocks, as many as budget and time allow.
+"""Training data of a student: random inputs and their answers, within the budget and the time.
 
 A target that answers the same row in two ways is asked held-out rows twice, so that its noise can be told from
 errors.

@@ -1,4 +1,4 @@
-"""How well a trained network does on answers that it was not trained on, and how much of the error is its own.
+"""The held-out error of a student, apart from the noise of the answers.
 
 Held-out answers differ from the network by its own error and by their noise. Two answers to a row have different
 noise, so the product of what the network is off by each of them is, in the mean, its own error alone. What

@@ -1,4 +1,4 @@
-"""`train_student`: a network trained on answers, as anyone would do it who knows nothing of how targets are built.
+"""`train_student`: a network trained on answers alone, with no assumption about the target.
 
 Random inputs are asked at the scale of use; a few shapes of network are tried for a short while, and the best one
 is trained, in coordinates with mean 0 and deviation 1, or those of a span where one is known. It works from

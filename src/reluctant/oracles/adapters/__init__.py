@@ -1,3 +1,3 @@
-"""Adapters: the oracles that stand next to a target. `dispatch` finds the one for a target."""
+"""Adapters: the oracles next to a target; `dispatch` chooses the one for it."""
 
 __all__: list[str] = []

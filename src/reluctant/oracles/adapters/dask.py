@@ -1,4 +1,4 @@
-"""Adapter for a target that lives on the workers of a dask cluster (extra `dask`).
+"""Adapter for a target on the workers of a dask cluster (extra `dask`).
 
 One call of `answer` is one task, on one worker. `Parallel` above it cuts a question into such calls and keeps
 several under way, so that each is counted, repeated and recorded by itself. The cut depends on the number of rows

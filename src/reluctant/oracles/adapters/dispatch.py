@@ -1,4 +1,4 @@
-"""The adapter for a target: callables and networks stand here, other kinds are imported when they are met.
+"""The choice of the adapter for a target, and the adapters for callables and networks.
 
 A target is a callable, a `ReLUNetwork`, a path, a module, an estimator, a name `module:attribute` or an address.
 """
@@ -86,12 +86,14 @@ def call_target(function: Callable[[Any], object], argument: Any) -> object:
     except ReluctantError:
         raise
     except Exception as error:
-        raise TargetUnavailable(
-            f"target: raised {type(error).__name__}: {error}. "
+        fix = (
             f"Check that it accepts {_shaped(argument)} (dim=). If it answers only in some range, open it with "
             "domain=(low, high); if it takes only so many rows at once, with batch=N; if it fails "
             "now and then, with retries=3."
-        ) from error
+        )
+        failed = TargetUnavailable(f"target: raised {type(error).__name__}: {error}. {fix}")
+        failed.fix = fix
+        raise failed from error
 
 
 def _shaped(argument: Any) -> str:

@@ -1,4 +1,4 @@
-"""From an address to the adapter for it, and to the size of the first batches.
+"""The adapter for an address, and the size of its first batches.
 
 An address with credentials in it is refused. A server that is not there is noticed at once, before any row is sent.
 """

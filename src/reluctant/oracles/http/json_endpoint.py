@@ -1,4 +1,4 @@
-"""Adapter for any service that takes JSON and answers JSON.
+"""Adapter for any JSON service: a template for the request, a path to the answers in the reply.
 
 A template says where the rows go in a request, and a path says where the answers are in a reply.
 """

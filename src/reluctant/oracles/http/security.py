@@ -1,4 +1,4 @@
-"""A credential that goes into one header and nowhere else, and what may be shown of how a served model is asked.
+"""Credentials, sent in one header and hidden everywhere else.
 
 The credential comes from an environment variable. An address is shown without its query and a request without its
 values, since a key may stand in either. What is hidden here stays hidden in names, records, reports and errors.

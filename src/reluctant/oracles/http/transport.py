@@ -1,4 +1,4 @@
-"""Requests to one server and its replies: kept-open connections, a rate limit, exact JSON, and what a status means.
+"""Requests to one server: connections, rate limit, exact JSON, and the error for each HTTP status.
 
 A connection is a transport of httpx without the client around it: no cookies, redirects or compression are wanted,
 and each request costs half as much. A connection that is out of step is thrown away. A status says: wait, ask less

@@ -1,4 +1,4 @@
-"""Experiments of the papers, each a function that gives a `Finding`: claim, measurement, table, picture, checks."""
+"""Experiments of the papers: functions that return a `Finding` (claim, measurement, table, picture, checks)."""
 
 from reluctant.papers.experiments.experiment import Check, Experiment, Finding
 from reluctant.papers.experiments.reproduction import EXPERIMENTS

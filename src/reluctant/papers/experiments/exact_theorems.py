@@ -1,5 +1,4 @@
-"""Theorems 1 to 3 of the extraction paper: networks recovered exactly, beside the number of queries that is
-proved.
+"""Theorems 1 to 3 of the extraction paper: exact recovery, and queries beside the proved number.
 
 The theorems count up to a constant. Each table divides what was asked by the theorem's expression: the quotient
 must stay below a small number, however large the network (with two layers queries are bounded by parameters

@@ -1,5 +1,4 @@
-"""An experiment and its finding: which claim of which of the four papers is measured, how, in which two sizes, and
-what came out as a table, a picture and checks against what the paper says.
+"""`Experiment` and `Finding`: a claim of a paper, its measurement in two sizes, and its checks.
 
 Pictures have colours that are seen on white and on black, and numbers on axes as plain text: a page may show them
 in any font.

@@ -1,5 +1,6 @@
-"""Theorem 1.1 of the paper on adversarial examples, and the question it leaves open: the size of the one gradient
-step that flips a random network, against the number of inputs, and whether trained networks are as nearly linear
+"""Theorem 1.1 on adversarial examples: the size of the flipping step; and flips and linearity after training.
+
+The step is measured against the number of inputs. The paper leaves open whether trained networks are as nearly linear
 as random ones.
 
 The step a linear function would need, |f| / ‖∇f‖, has a known law: over ‖x‖ it is the cosine between a fixed and a

@@ -1,4 +1,4 @@
-"""Images to train on, and classifiers before and after training, with the same start.
+"""Image data (digits, MNIST), and classifiers before and after training from the same start.
 
 Images are scikit-learn's digits, or the MNIST files if a folder with them is given.
 """

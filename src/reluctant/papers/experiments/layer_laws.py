@@ -1,8 +1,8 @@
-"""Laws of random layers in the paper on adversarial examples:
+"""Laws of random layers: local linearity, bottlenecks, the smallest hiding change, and depth.
 
-how nearly linear random networks are around an input and what a bottleneck changes (Lemma 2.8, GD-DECOMP, NN-DECOMP),
-the smallest change that hides an input from a layer (Figure 1), and why deep random networks are nearly constant
-(Section 3).
+All are from the paper on adversarial examples: Lemma 2.8 with GD-DECOMP and NN-DECOMP for linearity and bottlenecks,
+Figure 1 for the smallest change that hides an input from a layer, and Section 3 for why deep random networks are nearly
+constant.
 """
 
 from __future__ import annotations

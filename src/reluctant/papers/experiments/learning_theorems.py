@@ -1,7 +1,6 @@
-"""The learning paper:
+"""Claims of the learning paper: its bump, its clusters, and the cost of its theorem.
 
-its bump, its clusters, and what its theorem asks beside what its own algorithms use on a grid that a computer can
-hold.
+The last one compares what the theorem asks with what the paper's own algorithms use on a grid that a computer can hold.
 """
 
 from __future__ import annotations

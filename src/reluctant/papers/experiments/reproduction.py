@@ -1,5 +1,4 @@
-"""All experiments by name, paper by paper, as `reluctant reproduce` runs them: one by one into a folder, files for
-each as soon as it ends, and one page over all that are there.
+"""The list of experiments, and their run into a folder with one page (`reluctant reproduce`).
 
 A finding is kept as a record (NAME.json) with its picture and its text beside it. An experiment that fails has a
 record too, with its error, and the others go on. The page is made from the records of a folder alone, so an

@@ -1,5 +1,4 @@
-"""Figures 1 to 3 of the span paper: the rank of gradients against their number, and noise that the network does
-not see.
+"""Figures 1 to 3 of the span paper: the rank of gradients, and noise that a network does not see.
 
 Figures 1 and 2 take gradients of the first output at Gaussian inputs, and the paper's rank: singular values above
 1e-5 of the largest. The gradients are taken twice at the same inputs, from the weights and from answers alone.

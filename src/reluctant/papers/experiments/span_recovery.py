@@ -1,4 +1,4 @@
-"""Algorithms 1 and 2 of the span paper: the whole span, by values and by labels alone, with the queries it took."""
+"""Algorithms 1 and 2 of the span paper: spans from values and from labels, with their queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run of a method on a planted network, with the truth beside it: shared by experiments and benchmarks.
+"""One run of a method on a planted network beside the truth, for experiments and benchmarks.
 
 `exact_run` runs `extract` on a known network, `learn_run` runs `learn` on families where general position fails,
 with the exact method alone beside it (`extract_run`). `paper_run` runs the learning paper's own algorithms on its

@@ -1,5 +1,4 @@
-"""Stage 1 from labels alone: a wall that lets nothing but labels pass, points of the decision boundary, and its
-resolution.
+"""Stage 1 from labels: points of the decision boundary by bisection, and its resolution.
 
 Between two inputs with different labels lies a boundary point. All lines are searched together: gallop away from a
 guess, then bisect, one bit a row. A crossing of size `scale` costs about 2.4 + log2(scale / tolerance) rows,

@@ -1,4 +1,4 @@
-"""The span from labels alone: boundary points, normals, long-step stages, and stage 5, verification.
+"""The span from labels: the stages in order, and stage 5, verification.
 
 Verification asks at boundary points between inputs that nothing was found with. A long step outside the span must
 leave every crossing where it is; a step along every direction inside must move some. What is still moved has a

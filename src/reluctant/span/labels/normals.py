@@ -1,4 +1,4 @@
-"""Stage 2 from labels alone: normals of the decision boundary, and a new direction from each that has news.
+"""Stage 2 from labels: normals of the decision boundary, and the new direction of each.
 
 A normal is measured direction by direction: how far the crossing moves when its line moves aside. At a boundary
 point that a step orthogonal to all known directions moves off the boundary, the normal has a part that is new. It

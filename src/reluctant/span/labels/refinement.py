@@ -1,4 +1,4 @@
-"""Stages 3 and 4 from labels alone: normals at k well-chosen boundary points tell how the span is off.
+"""Stages 3 and 4 from labels: the span corrected by normals at k chosen boundary points.
 
 With V the rough basis, W the rest and c the normal inside V, the true span is V + E W with E c = normal along W.
 Its components along W come from crossings moved aside by H; inside the span that is a move of H·|E| only, so H

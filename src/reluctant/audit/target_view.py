@@ -1,4 +1,4 @@
-"""A target as the steps of an audit see it: written plainly, read through a link, one output of many, in a range."""
+"""The target as the steps see it: outputs selected, probabilities cleaned, link undone, inputs bounded."""
 
 from __future__ import annotations
 
