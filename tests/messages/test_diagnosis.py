@@ -55,6 +55,6 @@ def test_every_outcome_renders_without_fields(outcome):
 
 
 def test_what_only_a_page_has_a_sentence_for_is_read_out():
-    assert str(Diagnosis("left-out")) == "Left out."
+    assert str(Diagnosis("left-out")) == "The settings of the audit leave this step out."
     assert str(Diagnosis("rows-ran-out", {"steps": ["span", "flip"]})) == "Rows ran out (steps: span, flip)."
     assert "clipped:" in str(Diagnosis("clipped-inputs"))

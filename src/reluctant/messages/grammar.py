@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from reluctant.messages.audit_sentences import AUDIT_SENTENCES
 from reluctant.messages.catalogue import OUTCOMES, PURPOSES, TEXTS
 from reluctant.messages.diagnosis import Diagnosis, Remedy
 
-__all__ = ["happened", "render", "rounded_to"]
+__all__ = ["KnownFields", "happened", "render", "rounded_to"]
 
 
 def happened(diagnosis: Diagnosis) -> str:
     """What happened; a slug that only the page of an audit has a sentence for is read out with its fields."""
-    entry = TEXTS.get(diagnosis.slug)
-    return _read_out(diagnosis) if entry is None else entry.says.format_map(_Words(diagnosis.fields))
+    slug, fields = diagnosis.slug, diagnosis.fields
+    if slug in TEXTS:
+        return TEXTS[slug].says.format_map(_Words(fields))
+    return AUDIT_SENTENCES[slug].format_map(KnownFields(fields)) if slug in AUDIT_SENTENCES else _read_out(diagnosis)
 
 
 def render(diagnosis: Diagnosis, write: Callable[[Remedy], str]) -> str:
@@ -22,6 +25,13 @@ def render(diagnosis: Diagnosis, write: Callable[[Remedy], str]) -> str:
     tried = [PURPOSES[remedy.purpose].format(call=write(remedy)) for remedy in diagnosis.remedies]
     hint = TEXTS[diagnosis.slug].hint if diagnosis.slug in TEXTS else ""
     return " ".join(filter(None, [happened(diagnosis), hint, *tried]))
+
+
+class KnownFields(dict[str, Any]):
+    """Fields of a template, with a dash for one that a record does not have."""
+
+    def __missing__(self, name: str) -> str:
+        return "–"
 
 
 def _read_out(diagnosis: Diagnosis) -> str:
