@@ -42,8 +42,8 @@ def sentence(file: Path) -> str:
 
 def purpose(name: str) -> str:
     """What a package or module is for, without its own name."""
-    folder = SOURCE / name
-    said = sentence(folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py"))
+    package = SOURCE / name / "__init__.py"
+    said = sentence(package if package.exists() else SOURCE / f"{name}.py")
     own, colon, rest = said.partition(": ")
     return rest if colon and len(own) < len(name) + 6 else said
 
