@@ -18,7 +18,7 @@ import reluctant as rl
 from reluctant.audit import audit
 from reluctant.audit.record import AuditRecord, DefenseRow
 from reluctant.bundled import digits_inputs, digits_model
-from reluctant.oracles.open import RunPrecision
+from reluctant.oracles.keywords import RunPrecision
 from reluctant.report import verdict_sentence
 
 PRECISIONS: tuple[RunPrecision, ...] = ("float64", "as-served")

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
-__all__ = ["html_table"]
-
 LONGEST = 600  # characters of a cell
 
 

@@ -10,8 +10,6 @@ from typing import Any
 
 from reluctant.errors import MissingDependency
 
-__all__ = ["require"]
-
 
 def require(module: str, *, purpose: str, extra: str | None = None) -> Any:
     """Import `module`, or say how to install it: the extra of this package, else the library itself."""

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-__all__ = ["callable_as"]
-
 
 def callable_as(package: str, verb: Callable[..., Any]) -> None:
     """Let a call of this package be one of the verb; `help` and `inspect.signature` show the verb's arguments."""

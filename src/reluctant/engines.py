@@ -24,8 +24,6 @@ from reluctant._optional import require
 from reluctant._version import __version__
 from reluctant.errors import UnusableEngine
 
-__all__ = ["Cluster", "Engine", "as_they_end", "check_engine", "in_order", "spread"]
-
 Engine: TypeAlias = Any  # "dask://host:port", an address as a scheduler prints it, or a distributed.Client
 
 

@@ -22,26 +22,6 @@ from numpy.typing import NDArray
 from reluctant._optional import require
 from reluctant.errors import InvalidInput
 
-__all__ = [
-    "DOUBLE",
-    "FLOAT_BYTES",
-    "HOST",
-    "Array",
-    "Arrays",
-    "FloatArray",
-    "Noise",
-    "Rng",
-    "Tolerances",
-    "TorchArrays",
-    "all_finite",
-    "as_generator",
-    "joined",
-    "one_blas_thread",
-    "quotient",
-    "seed_signature",
-    "unit_roundoff",
-]
-
 FloatArray: TypeAlias = NDArray[np.float64]
 Rng: TypeAlias = "int | np.random.Generator | None"
 

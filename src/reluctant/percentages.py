@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["percentage", "told_apart"]
-
 MOST_DECIMALS = 6
 NEARLY_ALL = 0.999  # the largest share that is written as less than all
 

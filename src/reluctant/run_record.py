@@ -16,8 +16,6 @@ from reluctant.messages import Diagnosis
 from reluctant.oracles import Counting, Facts, Rows
 from reluctant.oracles.retry import answered_sizes
 
-__all__ = ["ANSWERED", "SCHEMA_VERSION", "Record", "jsonable"]
-
 # 1: command, seed, versions, target, queries by stage, findings.
 SCHEMA_VERSION = 1
 ANSWERED = "answered range"  # a finding where a target fails on larger inputs than it answers

@@ -25,8 +25,6 @@ from reluctant.oracles.links import raw_answers
 from reluctant.results import Outcome
 from reluctant.verification.comparison import EXACT_TOLERANCE
 
-__all__ = ["BEYOND_THE_STEP", "TargetAnswers", "asked_again", "on_target"]
-
 BEYOND_THE_STEP = np.append(
     10.0 ** np.arange(-7.0, 0.0), [0.3, 1.0]
 )  # of the step: how much further the target may ask to go

@@ -23,23 +23,6 @@ from reluctant.oracles import Oracle
 from reluctant.oracles.base import Facts, Kind
 from reluctant.oracles.links import UNDO_LINK, answer_ends, link_of
 
-__all__ = [
-    "ANSWER_ROUNDINGS",
-    "DECIDED",
-    "HALF_PROBABILITY",
-    "LEAST_EXACT",
-    "OWN_ROUNDINGS",
-    "Margins",
-    "NetworkCopy",
-    "SameLabel",
-    "SideLimit",
-    "Sides",
-    "Toward",
-    "checked_threshold",
-    "crossed_threshold",
-    "own_threshold",
-]
-
 ANSWER_ROUNDINGS = 2.0  # an answer is a sum of a few numbers of its size
 OWN_ROUNDINGS = 8.0  # of all that a network computes on the way to an answer, in units of its size
 DECIDED = 8.0  # times the noise: smaller margins say nothing about a side

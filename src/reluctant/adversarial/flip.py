@@ -47,15 +47,6 @@ from reluctant.oracles.links import link_of
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Run
 
-__all__ = [
-    "CONSTANT_REASON",
-    "MOST_FLIP_ROWS",
-    "explain_unflipped",
-    "flip_sign",
-    "labels_reason",
-    "without_link_reason",
-]
-
 CERTAIN_MARGIN = 1e-3  # a probability that far from 0 or 1 is one of a class that is certain
 ON_A_COPY = Remedy("on-a-copy", "flip", {"network": None})
 IF_NUMBERS = Remedy("if-numbers", "flip", {"threshold": None})

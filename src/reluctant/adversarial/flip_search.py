@@ -21,8 +21,6 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Rows
 from reluctant.results import Ended, Outcome
 
-__all__ = ["LEAST_SLOPE", "TYPICAL", "Flip", "FlipSearch", "follow_gradients", "unflipped"]
-
 TYPICAL = 0.6745  # median of |N(0, 1)|: the step of a random linear function, times √d
 
 

@@ -26,16 +26,6 @@ from reluctant.oracles.links import link_of, raw_answers
 from reluctant.span.cheap_gradients import INSIDE, SpanGradients
 from reluctant.span.subspace import Subspace
 
-__all__ = [
-    "GradientSource",
-    "HasBasis",
-    "KnownNetwork",
-    "QueriedTarget",
-    "checked_basis",
-    "checked_input",
-    "checked_steps",
-]
-
 
 class HasBasis(Protocol):
     """A subspace: anything with an orthonormal `basis` (k, d)."""

@@ -27,8 +27,6 @@ from reluctant.oracles import Counting
 from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.open import Target, opened_target
 
-__all__ = ["LocalLinearity", "local_linearity", "predicted_change"]
-
 # points (n, d) to slopes (n, k) of one margin, and the norm of what noise puts on a difference of two of them
 MarginSlopes: TypeAlias = Callable[[FloatArray], tuple[FloatArray, float]]
 

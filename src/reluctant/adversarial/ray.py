@@ -21,20 +21,6 @@ from reluctant.interface.digits import UNIFORM_SD, digits_noise, narrowest_forma
 from reluctant.interface.probe import SECOND_DIFFERENCE_GAIN
 from reluctant.numerics import FloatArray, unit_roundoff
 
-__all__ = [
-    "ASKED_AGAIN",
-    "PROBE_ROWS",
-    "RAY_ROWS",
-    "Probe",
-    "RayLooks",
-    "RayPoint",
-    "answer_noise",
-    "probe_input",
-    "search_ray",
-    "typical_size",
-    "walk",
-]
-
 # Looked at together, in units of the distance of a linear function: dense around it first, further out if need be.
 NEAR_LENGTHS = np.array([0.25, 0.5, 0.7, 0.85, 0.95, 1.01, 1.1, 1.25, 1.5, 1.75, 2.0])
 FAR_LENGTHS = np.array([2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 16.0])

@@ -37,12 +37,10 @@ from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Facts, Oracle, Rows, Wrapper
 from reluctant.oracles.http.security import shown_target
-from reluctant.oracles.keywords import OpeningKeywords, ReachingKeywords
+from reluctant.oracles.keywords import OpeningKeywords, ReachingKeywords, RunPrecision
 from reluctant.oracles.links import AnswerLink
-from reluctant.oracles.open import RunPrecision, Target, opened_target
+from reluctant.oracles.open import Target, opened_target
 from reluctant.oracles.transcript import Transcript
-
-__all__ = ["HONEST_INPUTS", "STEPS", "Audit", "Watch", "audit", "check_rate", "not_opened", "own_file"]
 
 MODEL_FILES = (".onnx", ".npz")
 HONEST_INPUTS = 1000  # drawn from the domain where none are given

@@ -5,25 +5,6 @@ from __future__ import annotations
 from reluctant.adversarial.flip import MOST_FLIP_ROWS as FLIP_ROWS
 from reluctant.estimation import Range
 
-__all__ = [
-    "BUDGET",
-    "ENOUGH",
-    "ERROR_POINTS",
-    "FLIP_INPUTS",
-    "GRID",
-    "LINE_POINTS",
-    "SCALES",
-    "SECONDS",
-    "SHARES",
-    "STUDENTS",
-    "TIMES",
-    "TRAINING",
-    "reserve",
-    "seconds_for",
-    "share",
-    "with_extraction",
-]
-
 BUDGET = 300_000
 FLIP_INPUTS = 5  # that one gradient step is tried at
 LINE_POINTS = 201

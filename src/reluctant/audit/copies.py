@@ -22,25 +22,6 @@ from reluctant.numerics import FloatArray
 from reluctant.results import Ended, Outcome, Result
 from reluctant.span import Span, Subspace
 
-__all__ = [
-    "CLOSE",
-    "COPY_DIRECTIONS",
-    "best_copy",
-    "clipped_to",
-    "closeness",
-    "copy_error",
-    "finite",
-    "gives_labels",
-    "is_close",
-    "is_copy",
-    "is_near",
-    "is_trained",
-    "is_unlucky",
-    "method_of",
-    "settles",
-    "with_directions_of",
-]
-
 CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good is one, verified or not
 TELLING = (
     0.5  # of the labels that the commonest one alone gets wrong: a network that gives so many has learned something

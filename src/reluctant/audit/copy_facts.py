@@ -10,19 +10,6 @@ import numpy as np
 
 from reluctant.domains import Domain
 
-__all__ = [
-    "Bounds",
-    "CopyError",
-    "CopyMethod",
-    "ErrorKind",
-    "ExpectedCost",
-    "RangeFacts",
-    "Recovered",
-    "RowsNeeded",
-    "ShapeRows",
-    "Truth",
-]
-
 
 @dataclass(frozen=True)
 class Bounds:

@@ -24,8 +24,6 @@ from reluctant.oracles.links import AnswerLink, Linked
 from reluctant.results import Outcome, Result
 from reluctant.span import Span
 
-__all__ = ["NO_DEFENSE", "OF_LABELS", "TO_REFERENCE", "Beside", "DefenseResult", "Rebuilt", "narrow_basis"]
-
 BY_MISSING = (Outcome.OUT_OF_REACH, Outcome.NON_FINITE)  # where a link has nothing to read: 0, 1, or not told
 NARROW = 0.25  # of the inputs: training in so few directions of a span pays for finding them
 NO_DEFENSE = "none"

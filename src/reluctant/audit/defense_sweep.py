@@ -30,17 +30,6 @@ from reluctant.oracles import Facts, Kind, Oracle
 from reluctant.oracles.ledger import Clock
 from reluctant.oracles.links import AnswerLink
 
-__all__ = [
-    "StandIn",
-    "Sweep",
-    "default_defenses",
-    "digits_given",
-    "digits_served",
-    "format_served",
-    "noise_served",
-    "sweep",
-]
-
 DefenseNames: TypeAlias = tuple[str, ...]  # the first next to the model
 Cell: TypeAlias = DefenseResult | FailedDefense
 TryOne: TypeAlias = Callable[..., DefenseResult]

@@ -26,8 +26,6 @@ from reluctant.oracles.links import AnswerLink
 from reluctant.results import Result
 from reluctant.span import Span, recover_span
 
-__all__ = ["BUDGET", "METHODS", "SECONDS", "try_defense"]
-
 METHODS = ("span", "extract", "learn", "train")
 FROM_LABELS = ("span", "train")  # what works where labels alone are left
 BUDGET = 200_000  # rows for each method: labels take 60 to 150 for each input of each direction

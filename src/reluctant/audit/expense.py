@@ -30,8 +30,6 @@ from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting, Facts
 from reluctant.results import Outcome
 
-__all__ = ["PriceGiven", "answers_of", "expected_cost", "money", "needed_rows", "rows_needed"]
-
 PriceGiven = dict[str, Any]  # "per thousand" queries, and the "currency"
 EXAMPLES = (16, 64, 256)  # neurons of one hidden layer
 

@@ -23,13 +23,11 @@ from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Kind
+from reluctant.oracles.keywords import RunPrecision
 from reluctant.oracles.links import AnswerLink, ProbabilityFormat, written_link
-from reluctant.oracles.open import RunPrecision
 from reluctant.results import Ended, Outcome, Result
 from reluctant.span import Span
 from reluctant.verification.comparison import Bends
-
-__all__ = ["OF_CREASES", "Findings", "Settings", "Skip", "StepFunction", "skip_where"]
 
 OF_CREASES = ("extraction", "learning")  # steps that take every bend for a neuron
 REBUILDING = ("extraction", "learning", "training")

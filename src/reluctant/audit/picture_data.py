@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ErrorHistogram", "FirstLayer", "LinePicture", "Pictures", "PlanePicture", "SearchPicture"]
-
 
 @dataclass(frozen=True)
 class LinePicture:

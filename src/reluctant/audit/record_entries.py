@@ -33,8 +33,6 @@ from reluctant.oracles import Facts
 from reluctant.results import Ended, Outcome, Result
 from reluctant.span import Span
 
-__all__ = ["KNOWN_NAMES", "interface_facts", "make_record"]
-
 SMALL_INPUT = 4096  # numbers of an input that is written into the record
 ATLAS, NIST, OWASP = "MITRE ATLAS", "NIST AI 100-2", "OWASP Machine Learning Security Top 10"
 

@@ -9,34 +9,6 @@ from typing import Any
 
 from reluctant.messages import Diagnosis
 
-__all__ = [
-    "AtUse",
-    "Behind",
-    "CertificateFacts",
-    "Closeness",
-    "Ending",
-    "FlipFacts",
-    "FlipTry",
-    "GradientFrom",
-    "HeldOut",
-    "InterfaceFacts",
-    "LearnedAccuracy",
-    "Linearity",
-    "MissedBump",
-    "NetworkShape",
-    "NoiseFacts",
-    "NoiseReadingFacts",
-    "OwnErrorFacts",
-    "PartFacts",
-    "PrecisionFacts",
-    "RunFacts",
-    "SpanFacts",
-    "State",
-    "TopClasses",
-    "TrainingFacts",
-    "VerificationFacts",
-]
-
 
 class State(StrEnum):
     """How a step ended. stopped: broken off from outside while it ran; not begun: the stop came before it."""

@@ -19,8 +19,6 @@ from reluctant.oracles import Counting
 from reluctant.oracles.ledger import Limit
 from reluctant.results import Ended, Outcome
 
-__all__ = ["StepRun", "Watch"]
-
 AS_ANSWERED = ("training",)  # steps that take probabilities as they are; the span does where labels give it
 
 # Called with what begins: "audit" or "defenses", how many parts are done, of how many, and the name of the next one.

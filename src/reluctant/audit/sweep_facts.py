@@ -7,18 +7,6 @@ from enum import StrEnum
 
 from reluctant.audit.copy_facts import Bounds
 
-__all__ = [
-    "DefenseRow",
-    "FailedDefense",
-    "HonestFacts",
-    "RowSpan",
-    "StandsFor",
-    "Student",
-    "SweepFacts",
-    "SweepInputs",
-    "Trial",
-]
-
 
 class StandsFor(StrEnum):
     """What stands for the model in the sweep of defenses."""

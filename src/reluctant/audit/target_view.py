@@ -12,8 +12,6 @@ from reluctant.oracles import Counting, Linked, Oracle, Selected
 from reluctant.oracles.base import Wrapper
 from reluctant.oracles.links import ROUNDED_PROBABILITY_SLACK, AnswerLink, PlainProbabilities, ProbabilityFormat
 
-__all__ = ["Tidied", "seen"]
-
 
 class Tidied(Wrapper):
     """Noisy probabilities, put right so that this link can read them.

@@ -23,8 +23,6 @@ from reluctant.messages import Diagnosis, Remedy
 from reluctant.oracles import Kind
 from reluctant.results import Ended, Outcome, Result
 
-__all__ = ["NEEDS", "SMALL_FLIP", "clipped_inputs", "ending_of", "error_diagnosis", "judge", "smallest_flip"]
-
 SMALL_FLIP = 0.1  # of the input's norm: a step this small that flips the target counts as a leak
 
 # The steps that must have come to their end before a leak that was not found may be called absent.

@@ -12,8 +12,6 @@ from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.results import Ended, Outcome, Result
 from reluctant.run_record import Record
 
-__all__ = ["advise", "advise_next", "answered_range", "as_command", "ending", "next_command", "shown_network", "spent"]
-
 KEPT_WITH_A_TRANSCRIPT = {Outcome.OUT_OF_BUDGET, Outcome.TARGET_FAILED}
 
 

@@ -19,8 +19,6 @@ import typer.main
 from reluctant._version import __version__
 from reluctant.errors import InvalidInput, MissingDependency, ReluctantError, TranscriptError
 
-__all__ = ["COMMANDS", "load", "run"]
-
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 BAD_INPUT_ERRORS = (InvalidInput, MissingDependency, TranscriptError)
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from reluctant.oracles import Counting
 
-__all__ = ["INTERRUPTED", "TERMINATED", "Stop", "Watch", "note", "progress", "say_error", "show_waits", "stoppable"]
-
 # The name of a longer run, how many parts of it are done, of how many, and which one begins.
 Watch = Callable[[str, int, int, str], None]
 

@@ -20,23 +20,6 @@ if TYPE_CHECKING:
     from reluctant.numerics import FloatArray
     from reluctant.results import Result
 
-__all__ = [
-    "NetworkOut",
-    "Written",
-    "check_network_path",
-    "check_out",
-    "check_page_path",
-    "check_record_path",
-    "make_folder",
-    "partial_name",
-    "print_result",
-    "read_array",
-    "write_network",
-    "write_page",
-    "write_record",
-    "writing",
-]
-
 NetworkOut = Annotated[
     Path | None, typer.Option("--out", "-o", help="Write the network: .onnx or .npz.", show_default=False)
 ]

@@ -21,16 +21,6 @@ if TYPE_CHECKING:
     from reluctant.oracles import Counting
     from reluctant.oracles.keywords import ServedKeywords
 
-__all__ = [
-    "TargetArgument",
-    "TargetOptions",
-    "command_line",
-    "flag_of",
-    "opened_target",
-    "with_flags",
-    "with_target_options",
-]
-
 TargetArgument = Annotated[
     str,
     typer.Argument(

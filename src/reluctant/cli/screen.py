@@ -21,8 +21,6 @@ from reluctant.geometry import LineSearch
 from reluctant.oracles import Ledger, Rows
 from reluctant.report.film import TerminalFilm
 
-__all__ = ["Screen"]
-
 COLUMNS = (
     TextColumn("{task.description:<14}"),
     BarColumn(),

@@ -25,21 +25,6 @@ from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, Wrapper
 from reluctant.oracles.links import ROUNDED_PROBABILITY_SLACK
 
-__all__ = [
-    "ClippedInputs",
-    "Decimals",
-    "Defense",
-    "Digits",
-    "GaussianNoise",
-    "LabelsOnly",
-    "LaplaceNoise",
-    "NumberFormat",
-    "Probabilities",
-    "QueryLimit",
-    "TopProbabilities",
-    "labels_of",
-]
-
 
 class Defense(Wrapper):
     """An oracle around an oracle that gives less away.

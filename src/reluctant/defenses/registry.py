@@ -29,18 +29,6 @@ from reluctant.defenses.defense import (
 from reluctant.errors import InvalidInput
 from reluctant.oracles.base import Oracle
 
-__all__ = [
-    "DEFENSES",
-    "FEWER_DIGITS",
-    "LESS_TO_ASK",
-    "NUMBER_FORMATS",
-    "DefenseEntry",
-    "defend",
-    "defense_kind",
-    "defense_words",
-    "split_last_defenses",
-]
-
 Maker = Callable[..., Defense]
 NOISE_SETTINGS: Mapping[str, Callable[[str], Any]] = {"fixed": lambda text: text != "no", "seed": int}
 

@@ -13,8 +13,6 @@ from reluctant.errors import InvalidInput
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Kind, Oracle
 
-__all__ = ["HonestCost", "honest_cost"]
-
 
 @dataclass(frozen=True)
 class HonestCost:

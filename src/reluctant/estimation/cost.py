@@ -40,8 +40,6 @@ from reluctant.numerics import FLOAT_BYTES, FloatArray
 from reluctant.oracles.links import ANSWER_LINKS
 from reluctant.oracles.transcript import KEY_BYTES
 
-__all__ = ["PER_PRICE", "Estimate", "Fit", "FitError", "Range", "Trust", "estimate", "fitted", "transcript_bytes"]
-
 PER_PRICE = 1000  # queries that a price is for
 OPERATIONS_A_WEIGHT = 2  # a product and a sum
 GIVEN_SPEED = "the speed given"

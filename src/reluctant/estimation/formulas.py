@@ -41,19 +41,6 @@ from reluctant.numerics import unit_roundoff
 from reluctant.verification.comparison import SCALES
 from reluctant.verification.precision import rows_held_out
 
-__all__ = [
-    "ANY_DEPTH",
-    "DEPTH_THREE",
-    "DEPTH_TWO",
-    "FLOAT32_DIGITS",
-    "LABELS_ONLY",
-    "ROUNDED_FLOAT32",
-    "STEADY_NOISE",
-    "CostFormula",
-    "NotMeasured",
-    "formula_for",
-]
-
 Rows = dict[str, float]
 
 HEALTH_ROWS = float(ROWS_PER_LINE * HEALTH_LINES)

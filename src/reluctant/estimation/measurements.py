@@ -17,19 +17,6 @@ from typing import Any
 from reluctant.errors import InvalidInput
 from reluctant.interface.digits import UNIFORM_SD
 
-__all__ = [
-    "KINDS",
-    "Answers",
-    "MeasuredPoint",
-    "Widths",
-    "answers_per_parameter",
-    "as_widths",
-    "measured_points",
-    "measured_speeds",
-    "parameters",
-    "shape_name",
-]
-
 Widths = tuple[int, ...]
 
 FEWEST_LAYERS = 3  # inputs, hidden neurons, outputs

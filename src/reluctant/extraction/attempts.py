@@ -53,19 +53,6 @@ from reluctant.verification.agreement import Verification, examine
 from reluctant.verification.comparison import MOST_TOLERANCE, AtUse, look_at_use
 from reluctant.verification.precision import Precision, PrecisionCheck, examine_precision
 
-__all__ = [
-    "FAR_POINTS",
-    "FEW_DIGITS_TOLERANCE",
-    "FEW_NEURONS",
-    "HEALTH_LINES",
-    "POINTS_FOR_DEEP",
-    "CheckedNetwork",
-    "Extraction",
-    "check_candidate",
-    "extract",
-    "points_worth",
-]
-
 ATTEMPTS = 4
 
 

@@ -11,17 +11,6 @@ from reluctant.numerics import HOST, Array, Arrays, FloatArray
 from reluctant.oracles import Counting, Oracle, Wrapper
 from reluctant.oracles.base import Moves
 
-__all__ = [
-    "MANY_NEURONS",
-    "Design",
-    "Memory",
-    "affine_map",
-    "design_matrix",
-    "normal_solver",
-    "remember",
-    "solve_weighted",
-]
-
 MANY_NEURONS = 600  # from here on a factorisation that looks at every pivot takes a noticeable part of the time
 
 

@@ -22,18 +22,6 @@ from reluctant.oracles import Counting
 from reluctant.verification import HeldOutRows
 from reluctant.verification.precision import Precision
 
-__all__ = [
-    "BADLY_CONDITIONED",
-    "Candidate",
-    "Certificate",
-    "Keep",
-    "Method",
-    "PartialNetwork",
-    "StageFailed",
-    "check_settings",
-    "lifted",
-]
-
 PartialNetwork: TypeAlias = ReLUNetwork | FramedNetwork
 Keep: TypeAlias = Callable[[PartialNetwork], None]  # is told what is known so far
 

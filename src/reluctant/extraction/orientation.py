@@ -25,8 +25,6 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, HOST, Arrays, FloatArray
 from reluctant.oracles.ledger import add_time_apart, check_time, time_left
 
-__all__ = ["always_active", "find_turned", "orient"]
-
 LATTICE_BITS = 30  # of each equation: as many as extraction is sure of
 SKIP_GONE = 1e-8  # of the largest term: what may be left of the skip
 

@@ -13,31 +13,13 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.errors import BudgetExhausted, TargetError
 from reluctant.interface import Interface
-from reluctant.interface.diagnoses import NOISIEST_READ, digits_limit, unreadable_values, what_is_left
-from reluctant.interface.health import FAR_ENOUGH
+from reluctant.interface.diagnoses import FAR_ENOUGH, NOISIEST_READ, digits_limit, unreadable_values, what_is_left
 from reluctant.interface.reach import clipped_range
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.catalogue import FLOAT64, SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
 from reluctant.oracles import Counting, Oracle
 from reluctant.results import Outcome
 from reluctant.verification.comparison import NOISE_FACTOR
-
-__all__ = [
-    "IN_STEPS",
-    "answered_far_out",
-    "clipped_inputs",
-    "enough_inside_bounds",
-    "evidence_of_clipping",
-    "exact_refusal",
-    "few_digits_are_enough",
-    "has_noticeable_noise",
-    "in_few_bits",
-    "saturates",
-    "seems_clipped",
-    "shows_too_little",
-    "too_few_digits",
-    "what_extraction_would_do",
-]
 
 EXACT_TOLERANCE = 1e-6  # of the output's deviation: an exact network must be verifiable to this
 NOTICED_NOISE = 1e-8  # of the output's deviation: from here on the method for few digits has the first attempt

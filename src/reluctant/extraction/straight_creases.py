@@ -20,8 +20,6 @@ from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
-__all__ = ["CreaseKinds", "LineInPlane", "look_along", "look_for_layers"]
-
 Ask = Callable[[FloatArray], FloatArray]
 
 

@@ -18,18 +18,6 @@ import numpy as np
 
 from reluctant.oracles.ledger import check_time
 
-__all__ = [
-    "WHOLE_STEPS",
-    "Damping",
-    "End",
-    "Linearisation",
-    "Parts",
-    "Solution",
-    "StepPolicy",
-    "StepRules",
-    "least_squares",
-]
-
 State = TypeVar("State")
 Step = TypeVar("Step")
 

@@ -19,8 +19,6 @@ from reluctant.geometry.lines import BoolArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["MOST_PARAMETERS", "neuron_errors", "polish"]
-
 MOST_PARAMETERS = 2600  # a dense least-squares problem of this size takes seconds
 POLISH_STEPS = 8
 

@@ -18,8 +18,6 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles.ledger import processor_time
 
-__all__ = ["TrainingPace", "fit_network"]
-
 Single: TypeAlias = NDArray[np.float32]
 # Derivative (n, m) of the loss by the network's values (n, m), for targets of the same rows.
 Slope: TypeAlias = Callable[[Any, Any], Any]

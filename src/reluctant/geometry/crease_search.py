@@ -37,25 +37,6 @@ from reluctant.geometry.lines import (
 )
 from reluctant.numerics import DOUBLE, FloatArray
 
-__all__ = [
-    "CHECK_SIDE",
-    "CROWDED",
-    "PAIR_WIDTH",
-    "AskAt",
-    "CreaseSearch",
-    "LinePlaces",
-    "LostAt",
-    "Meetings",
-    "SearchRound",
-    "UsualBend",
-    "WantedSamples",
-    "next_round",
-    "sample_at",
-    "start_afresh",
-    "start_with_few",
-    "start_with_pairs",
-]
-
 AskAt: TypeAlias = Callable[[IntArray, FloatArray], FloatArray]  # positions on lines of these indices to answers
 LostAt: TypeAlias = Callable[[IntArray, FloatArray, FloatArray], FloatArray]  # the same and answers to their noise
 

@@ -17,22 +17,6 @@ import numpy as np
 from reluctant.geometry.lines import BoolArray, IntArray, Pieces, Samples
 from reluctant.numerics import DOUBLE, FloatArray
 
-__all__ = [
-    "Creases",
-    "Scan",
-    "before_creases",
-    "bends",
-    "bent_runs",
-    "creases_after",
-    "intersect",
-    "lines_apart",
-    "merge_equal",
-    "merge_slivers",
-    "split_bent",
-    "wide_beside",
-    "without_bridges",
-]
-
 
 @dataclass(frozen=True)
 class Creases:

@@ -17,8 +17,6 @@ from reluctant.domains import Domain
 from reluctant.geometry.lines import BoolArray, DistanceNoise, ExtraNoise, answer_roundings
 from reluctant.numerics import DOUBLE, FloatArray
 
-__all__ = ["GRADIENT_ROWS", "Crossings", "Gradients", "cross", "gradients", "row_batches"]
-
 GRADIENT_ROWS = 2  # besides one for each direction: the point itself, and the check
 MOST_GRADIENT_ROUNDS = 6
 CHECK_SHARE = (0.5, 1.0)  # of each step in the check, before it is divided among them

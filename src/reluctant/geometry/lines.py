@@ -13,22 +13,6 @@ from reluctant.interface import Interface
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, HOST, Array, Arrays, FloatArray
 
-__all__ = [
-    "FAR_END",
-    "NO_NUMBER",
-    "BoolArray",
-    "DistanceNoise",
-    "ExtraNoise",
-    "Frame",
-    "FramedNetwork",
-    "IntArray",
-    "Lines",
-    "Pieces",
-    "Samples",
-    "answer_roundings",
-    "find_pieces",
-]
-
 FAR_END = 1e6  # whole lines end here, in units of the scale: creases beyond are not found
 
 

@@ -15,8 +15,6 @@ from reluctant.geometry.gradients import gradients
 from reluctant.geometry.lines import DistanceNoise, Frame
 from reluctant.numerics import DOUBLE, FloatArray
 
-__all__ = ["RowSpace", "orthogonal_moves", "row_space", "value_changes"]
-
 Ask = Callable[[FloatArray], FloatArray]
 
 QUIET = 3  # rounds without any change that end the search

@@ -26,8 +26,6 @@ from reluctant.geometry.creases import Scan, before_creases, bends, creases_afte
 from reluctant.geometry.lines import BoolArray, DistanceNoise, ExtraNoise, IntArray, Lines, Pieces, Samples
 from reluctant.numerics import FloatArray
 
-__all__ = ["LineSearch", "Stretches", "little_is_open", "scan_lines"]
-
 Ask: TypeAlias = Callable[[FloatArray], FloatArray]
 Watch: TypeAlias = Callable[[Scan], None]
 Show: TypeAlias = Callable[[Samples], None]

@@ -9,8 +9,6 @@ import numpy as np
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["Section", "crossings", "polylines"]
-
 FINE = 121  # points a side of the grid on which deeper creases are followed
 ON_A_LINE = 4001  # points on which changes of side are looked for: more than a page has across
 STRAIGHT = 1e-3  # sine of the angle below which a crease has not bent

@@ -28,21 +28,6 @@ from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import Kind
 from reluctant.oracles.links import PERCENT
 
-__all__ = [
-    "STEPS",
-    "Likeness",
-    "Shape",
-    "Told",
-    "are_sigmoids",
-    "are_surely_sigmoids",
-    "classify_shape",
-    "curved_as_odds",
-    "falls_with_the_square",
-    "largest_told",
-    "may_be_sigmoids",
-    "saturated",
-]
-
 
 class Shape(StrEnum):
     """What the answers look like along short lines."""

@@ -27,18 +27,6 @@ from reluctant.results import Outcome
 if TYPE_CHECKING:
     from reluctant.interface.health import Interface
 
-__all__ = [
-    "FAR_ENOUGH",
-    "NOISIEST_READ",
-    "digits_limit",
-    "findings",
-    "hidden_structure",
-    "likeness_fields",
-    "refusal_diagnosis",
-    "unreadable_values",
-    "what_is_left",
-]
-
 PERCENT_DECIMALS = 2  # that a percentage has fewer than the fraction
 NOISIEST_READ = 1e-6  # of the output's deviation: more noise hides what lines inside a box show
 

@@ -25,27 +25,6 @@ from reluctant.oracles.links import (
     on_a_grid,
 )
 
-__all__ = [
-    "ENOUGH_DECIMALS",
-    "UNIFORM_SD",
-    "Behind",
-    "add_up_to_one",
-    "answer_kind",
-    "are_labels",
-    "digits_noise",
-    "find_decimals",
-    "format_noise",
-    "format_of_whole",
-    "in_unit",
-    "is_one_hot",
-    "look_like_labels",
-    "narrowest_format",
-    "on_decimals",
-    "refuse_labels",
-    "rounded_to",
-    "rounding_noise",
-]
-
 MOST_DECIMALS = 12
 FEWEST_VALUES = 5  # below this many different answers a grid could be chance
 

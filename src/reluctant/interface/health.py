@@ -15,7 +15,7 @@ import numpy as np
 from reluctant._notebook import html_table
 from reluctant.errors import InvalidInput, TargetError
 from reluctant.interface.classification import NOISE_FACTOR, STEPS, Likeness, Shape, Told, classify_shape
-from reluctant.interface.diagnoses import FAR_ENOUGH, findings, hidden_structure, refusal_diagnosis
+from reluctant.interface.diagnoses import findings, hidden_structure, refusal_diagnosis
 from reluctant.interface.digits import (
     UNIFORM_SD,
     Behind,
@@ -53,8 +53,6 @@ from reluctant.oracles.ledger import Counting
 from reluctant.oracles.links import PERCENT, link_of, noun_behind, raw_answers
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome
-
-__all__ = ["FAR_ENOUGH", "Interface", "check_health", "examine"]
 
 REFUSALS = {
     Shape.CONSTANT: Outcome.CONSTANT,

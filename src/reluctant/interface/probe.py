@@ -18,22 +18,6 @@ from reluctant.domains import Domain
 from reluctant.numerics import FloatArray, Noise, unit_roundoff
 from reluctant.oracles.base import Oracle, as_answers, check_rows
 
-__all__ = [
-    "FINER_STEPS",
-    "NOISE_FALL",
-    "SECOND_DIFFERENCE_GAIN",
-    "STEP_RATIO",
-    "Ask",
-    "NoiseReading",
-    "ShortLines",
-    "Ways",
-    "ask",
-    "finite_ends",
-    "measure_noise",
-    "noise_model",
-    "read_noise",
-]
-
 # Steps are relative to the size of the input. Asked one after the other while second differences still
 # fall: then creases or curvature are in the way of the noise.
 FINER_STEPS = (3e-5, 3e-6, 3e-7)

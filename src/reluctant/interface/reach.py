@@ -26,17 +26,6 @@ from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.ledger import Counting
 from reluctant.oracles.links import lost_digits
 
-__all__ = [
-    "FARTHEST",
-    "answered_box",
-    "clipped_range",
-    "larger",
-    "readable_box",
-    "smaller",
-    "told_in_steps",
-    "unsaturated_box",
-]
-
 WIDTHS = tuple(2.0**k for k in range(-4, 11))  # 1/16 to 1024: beyond that methods look as far as in all of space
 BOX_CORNERS = 8  # asked of each box, all coordinates at their bounds
 

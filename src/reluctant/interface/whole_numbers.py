@@ -27,19 +27,6 @@ from reluctant.interface.probe import Ask, ShortLines, Ways, ask, finite_ends
 from reluctant.numerics import FloatArray
 from reluctant.oracles.ledger import Counting
 
-__all__ = [
-    "FEWEST_LEVELS",
-    "Whole",
-    "all_whole",
-    "are_whole",
-    "change_in_steps",
-    "class_columns",
-    "grow",
-    "off_grid",
-    "tell_beside",
-    "tell_whole",
-]
-
 Indices = NDArray[np.intp]
 
 WAYS = 8

@@ -22,24 +22,6 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
 from reluctant.oracles import Counting
 
-__all__ = [
-    "Accuracy",
-    "BumpRisk",
-    "CreaseSamples",
-    "DrawnPoints",
-    "NetworkCheck",
-    "check_closely",
-    "check_network",
-    "draw_points",
-    "even_chances",
-    "likely_chances",
-    "measure_accuracy",
-    "near_creases",
-    "output_units",
-    "points_to_see",
-    "remaining_risk",
-]
-
 BUMP_CONFIDENCE = 0.999
 NEAR_BUMP = 1.0  # distance from the origin, in deviations of an input
 FAR_BUMP = 3.0  # distance at which the width is stated too

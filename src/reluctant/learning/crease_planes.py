@@ -20,8 +20,6 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
 from reluctant.oracles.ledger import check_time
 
-__all__ = ["CreasePlanes", "follow_planes"]
-
 PLANE_ROUNDINGS = 64.0  # of a network's own hyperplanes, in units of one
 CLOSE_DEVIATIONS = 3.0  # deviations
 

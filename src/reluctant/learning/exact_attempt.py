@@ -32,16 +32,6 @@ from reluctant.results import Outcome
 from reluctant.verification.agreement import Verification, examine
 from reluctant.verification.comparison import MOST_TOLERANCE
 
-__all__ = [
-    "VERIFICATION_POINTS",
-    "ExactTry",
-    "refusal_of",
-    "try_exact",
-    "unread_behind_link",
-    "unreadable",
-    "working_noise",
-]
-
 SATURATED = Diagnosis("saturates-in-space", remedies=(Remedy("use-extract", "extract"),))
 FLAT_OUTCOMES = {Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.TOO_NOISY}  # as a bump looks from outside
 

@@ -50,19 +50,6 @@ from reluctant.results import Outcome, Result, Run
 from reluctant.verification.agreement import examine as examine_network
 from reluctant.verification.comparison import EXACT_TOLERANCE
 
-__all__ = [
-    "EPS",
-    "NARROWEST",
-    "NEAR_FLOOR",
-    "EnoughAsked",
-    "Learner",
-    "learn",
-    "limits_in_words",
-    "most_rows",
-    "stands_out",
-    "steepest",
-]
-
 MOST_SEARCHES = 20  # times the points of one search
 MOST_ROWS_A_NEURON = 100  # times d + 5: the hardest targets that are learned take half of it
 FEWEST_NEURONS = 100

@@ -25,8 +25,6 @@ from reluctant.learning.models import Model, fitted_model
 from reluctant.numerics import DOUBLE, FloatArray, quotient, unit_roundoff
 from reluctant.oracles import Counting
 
-__all__ = ["LineLook", "improve_by_lines", "line_through", "look_along_line", "look_for_gate"]
-
 AskRows = Callable[[FloatArray], FloatArray]
 
 FARTHEST_PLANE = 6.0  # from the origin may a hyperplane be that Gaussian inputs meet

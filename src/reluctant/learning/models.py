@@ -26,22 +26,6 @@ from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting
 from reluctant.oracles.ledger import check_time
 
-__all__ = [
-    "Model",
-    "OutputSample",
-    "are_close",
-    "closely_checked",
-    "draw_sample",
-    "fit_outputs",
-    "fitted_model",
-    "model_of",
-    "oriented_model",
-    "oriented_network",
-    "pair_offsets",
-    "pair_sines",
-    "prune",
-]
-
 AskRows = Callable[[FloatArray], FloatArray]
 
 SAMPLES_AN_UNKNOWN, EXTRA_SAMPLES = 1.5, 20  # Gaussian samples for each unknown, and more

@@ -33,25 +33,6 @@ from reluctant.errors import InvalidInput
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import unit_roundoff
 
-__all__ = [
-    "Constants",
-    "Magnitude",
-    "Row",
-    "TheoremCost",
-    "TheoremParameters",
-    "affine_error",
-    "asked_by_theorem",
-    "beside",
-    "gradient_step",
-    "merged_error",
-    "norm_bound",
-    "polynomial",
-    "radius",
-    "rows_per_interval",
-    "table",
-    "theorem",
-]
-
 PLAIN_POWERS = (-4.0, 9.0)  # log10 of what is written out; everything else is written as a power of ten
 LARGEST_POWER = math.log10(2) * 1023
 SMALLEST_POWER = -LARGEST_POWER

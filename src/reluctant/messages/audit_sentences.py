@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["AUDIT_SENTENCES"]
-
 STRAIGHT_ON = "{straight} of {creases} creases on a line go straight on, so there is more than one hidden layer."
 
 AUDIT_SENTENCES: Mapping[str, str] = {

@@ -12,23 +12,6 @@ from typing import Any
 
 from reluctant.messages.diagnosis import Diagnosis, Remedy
 
-__all__ = [
-    "FINDINGS",
-    "FLOAT64",
-    "GIVE_DOMAIN",
-    "INTERFACES",
-    "OUTCOMES",
-    "PURPOSES",
-    "RUNS",
-    "SPAN_FROM_LABELS",
-    "TEXTS",
-    "TRAIN",
-    "TRAIN_AS_ANSWERED",
-    "TRAIN_WITHOUT_LINK",
-    "Entry",
-    "of_outcome",
-]
-
 
 @dataclass(frozen=True)
 class Entry:

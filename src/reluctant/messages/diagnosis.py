@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Self
 
-__all__ = ["Diagnosis", "Remedy", "as_python"]
-
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 

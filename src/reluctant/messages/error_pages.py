@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["ERRORS"]
-
 ERRORS: Mapping[str, str] = {
     "invalid-input": (
         "An argument is wrong. The message gives the argument, what was got, what was expected. Nothing was sent "

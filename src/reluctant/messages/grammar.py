@@ -9,8 +9,6 @@ from reluctant.messages.audit_sentences import AUDIT_SENTENCES
 from reluctant.messages.catalogue import OUTCOMES, PURPOSES, TEXTS
 from reluctant.messages.diagnosis import Diagnosis, Remedy
 
-__all__ = ["KnownFields", "happened", "render", "rounded_to"]
-
 
 def happened(diagnosis: Diagnosis) -> str:
     """What happened; a slug that only the page of an audit has a sentence for is read out with its fields."""

@@ -22,19 +22,6 @@ from reluctant._notebook import html_table
 from reluctant.errors import InvalidInput, InvalidRows, UnsupportedModel
 from reluctant.numerics import HOST, Arrays, FloatArray, all_finite
 
-__all__ = [
-    "ELEMENTWISE_LINKS",
-    "LINKS",
-    "Link",
-    "LocalMaps",
-    "ReLUNetwork",
-    "check_layers",
-    "evaluate",
-    "frozen_array",
-    "load_network",
-    "save_network",
-]
-
 Link: TypeAlias = Literal["identity", "softmax", "sigmoid", "log-softmax", "tanh"]
 LINKS: tuple[Link, ...] = ("identity", "softmax", "sigmoid", "log-softmax", "tanh")
 ELEMENTWISE_LINKS = ("identity", "sigmoid", "tanh")  # links that make an answer of each value by itself

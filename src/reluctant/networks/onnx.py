@@ -24,20 +24,6 @@ from reluctant.errors import UnsupportedModel
 from reluctant.networks.network import Link, ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = [
-    "HANDLERS",
-    "IDENTITY_TERM",
-    "INPUT_BASIS",
-    "SHAPE_ONLY",
-    "Affine",
-    "GraphReading",
-    "dense_term",
-    "load_onnx_model",
-    "read_onnx",
-    "unsupported_node",
-    "write_onnx",
-]
-
 
 def load_onnx_model(path: Path) -> Any:
     """Parse the file, with a clear error if it is no ONNX."""

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from reluctant.networks.network import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
 
-__all__ = ["Matching", "canonical", "equivalent", "match"]
-
 # Rounding of a canonical form: a norm over the row, one division, one product. Generous for any width.
 EQUALITY_ROUNDINGS = 2**10
 

@@ -20,22 +20,6 @@ from reluctant.domains import Domain
 from reluctant.errors import InvalidAnswer, InvalidRows, NonFiniteAnswer, OutsideDomain
 from reluctant.numerics import FLOAT_BYTES, HOST, Array, Arrays, FloatArray, all_finite, joined
 
-__all__ = [
-    "UNKNOWN_OUTPUTS",
-    "Facts",
-    "Fans",
-    "Kind",
-    "Moves",
-    "Oracle",
-    "Steps",
-    "Wrapper",
-    "as_answers",
-    "check_finite",
-    "check_moves",
-    "check_rows",
-    "whole_units",
-]
-
 
 def whole_units(rows: int, unit: int) -> int:
     """At most so many rows, whole units if one fits."""

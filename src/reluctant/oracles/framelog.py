@@ -19,8 +19,6 @@ from reluctant._optional import require
 from reluctant.errors import TranscriptCorrupt, TranscriptError, TranscriptInUse, TranscriptMismatch
 from reluctant.numerics import FloatArray
 
-__all__ = ["FrameLog", "LogFrame", "hash128", "row_keys"]
-
 FRAME_MAGIC = b"RLTR"
 FRAME_HEAD = struct.Struct("<4sIQ16s")  # magic, kind, payload size, hash
 

@@ -22,24 +22,6 @@ from reluctant.errors import InvalidInput
 from reluctant.oracles.base import Kind
 from reluctant.oracles.links import AnswerLink
 
-__all__ = [
-    "Encoding",
-    "OpenOptions",
-    "OpeningKeywords",
-    "ReachingKeywords",
-    "Reading",
-    "Recording",
-    "RunPrecision",
-    "ServedKeywords",
-    "Serving",
-    "check_numbers",
-    "is_url",
-    "merged",
-    "one_of",
-    "row_shape",
-    "served_options",
-]
-
 RunPrecision = Literal["as-served", "float64"]
 
 

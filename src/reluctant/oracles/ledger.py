@@ -21,21 +21,6 @@ from reluctant.errors import BudgetExhausted, ReluctantError, TargetBusy, Target
 from reluctant.numerics import FloatArray, Rng, seed_signature
 from reluctant.oracles.base import Facts, Moves, Oracle, Wrapper
 
-__all__ = [
-    "Clock",
-    "Counting",
-    "Ledger",
-    "Limit",
-    "Metered",
-    "Rows",
-    "ShareExhausted",
-    "Timed",
-    "add_time_apart",
-    "check_time",
-    "processor_time",
-    "time_left",
-]
-
 
 @dataclass(frozen=True)
 class Rows:

@@ -26,32 +26,6 @@ from reluctant.networks.network import ELEMENTWISE_LINKS, LINKS, Link
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, Wrapper
 
-__all__ = [
-    "ADVICE_FOR_NOISE",
-    "ADVICE_FOR_VALUES",
-    "ANSWER_LINKS",
-    "EXPECTED_ANSWERS",
-    "NOISY_SLACK",
-    "PERCENT",
-    "ROUNDED_PROBABILITY_SLACK",
-    "UNDO_LINK",
-    "AnswerLink",
-    "Linked",
-    "PlainProbabilities",
-    "ProbabilityFormat",
-    "ToFirst",
-    "answer_ends",
-    "in_percent",
-    "last_raw_answers",
-    "link_of",
-    "lost_digits",
-    "noun_behind",
-    "on_a_grid",
-    "raw_answers",
-    "rounding_of",
-    "written_link",
-]
-
 ADVICE_FOR_VALUES = "Leave the link out (link='identity') if the target answers values."
 ADVICE_FOR_NOISE = "No link reads {} that noise has moved: leave the link out (link='identity')."
 EXPECTED_ANSWERS = {"log-softmax": "log-probabilities", "tanh": "numbers between -1 and 1"}  # else probabilities

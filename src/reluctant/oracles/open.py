@@ -48,8 +48,6 @@ from reluctant.oracles.retry import Retrying
 from reluctant.oracles.transcript import Transcript, open_log
 from reluctant.oracles.wrappers import Batched, Borrowed, Selected, Watched
 
-__all__ = ["RunPrecision", "Target", "as_opened", "open_oracle", "opened_target"]
-
 OPENING_SEED = 0  # the opening question is the same for every target of a dimension
 SERVED_RETRIES = 8  # of a served model, if not said: about a minute and a half of patience
 OPENING_ROWS = 3  # one answer may be the same for two targets by chance: a label, a zero

@@ -20,8 +20,6 @@ from reluctant.errors import BatchRefused
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Oracle, Wrapper
 
-__all__ = ["Parallel"]
-
 # A question is spread over the connections, but not into pieces so small that each costs more than its rows.
 SMALLEST_SHARE = 32
 

@@ -21,8 +21,6 @@ from reluctant.messages import Diagnosis, Remedy
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Oracle, Wrapper
 
-__all__ = ["LOG", "AnsweredSizes", "Retrying", "answered_sizes", "largest_size"]
-
 LOG = logging.getLogger(__name__)
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 30.0

@@ -25,8 +25,6 @@ from reluctant.oracles.base import Oracle, Wrapper
 from reluctant.oracles.framelog import FrameLog, row_keys
 from reluctant.oracles.ledger import Ledger, Rows
 
-__all__ = ["Transcript", "open_log"]
-
 FORMAT = 1
 HEADER, NOTE, ANSWERS, ANSWERS_AND_ROWS = range(4)
 KEY_BYTES = 16

@@ -16,8 +16,6 @@ from reluctant.errors import InvalidInput, TargetChanged
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import Facts, Moves, Oracle, Wrapper
 
-__all__ = ["Batched", "Borrowed", "Selected", "Watched"]
-
 
 class Selected(Wrapper):
     """Keeps the named outputs, in the named order; the target is asked for all of them all the same."""

@@ -25,28 +25,6 @@ from reluctant.errors import InvalidInput
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 
-__all__ = [
-    "WIDE_ENOUGH",
-    "AffineMap",
-    "CriticalPoint",
-    "Regularity",
-    "ThreeLayerConditions",
-    "affine",
-    "find_critical_point",
-    "find_critical_points",
-    "find_hyperplane",
-    "is_convex",
-    "is_first_layer",
-    "is_general",
-    "neuron_sign",
-    "recover_depth_two",
-    "recover_first_layer",
-    "regularity",
-    "separation",
-    "three_layer_conditions",
-    "through_right_inverse",
-]
-
 Ask: TypeAlias = Callable[[FloatArray], FloatArray]
 
 

@@ -42,20 +42,6 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.papers.exact import AffineMap, Ask
 
-__all__ = [
-    "Grid",
-    "NeuronList",
-    "bounded_least_squares",
-    "cluster_orientation",
-    "corner_case",
-    "get_bias",
-    "get_gradient",
-    "get_neurons",
-    "learn_from_queries",
-    "representative",
-    "spent",
-]
-
 
 def cluster_orientation(v: FloatArray) -> BoolArray:
     """Definition 3.10: which neurons (n,) of a cluster are in S₁, turned like the first; the others are in S₂."""

@@ -16,8 +16,6 @@ from reluctant.errors import InvalidInput
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.span.subspace import Subspace
 
-__all__ = ["RANK_RULE", "algorithm_1", "algorithm_2", "compute_gradient", "samples"]
-
 RANK_RULE = 1e-5  # singular values above this part of the largest count (Section 5 of the paper)
 EPSILON = 1e-4  # of Lemma 3.2: a ball in which a ReLU network is linear, most of the time
 EPSILON_0 = 1e-4  # of Lemma 4.2: how far above the threshold the point of a gradient lies, of its norm

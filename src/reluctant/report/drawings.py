@@ -12,17 +12,6 @@ from reluctant.numerics import FloatArray
 from reluctant.report.figures import COLOURS, CREASE, HALF, Drawing, legend_above, log_axis, new_figure, plain
 from reluctant.report.numbers import count, percent, size
 
-__all__ = [
-    "WEIGHTS",
-    "draw_errors",
-    "draw_first_layer",
-    "draw_flip",
-    "draw_line",
-    "draw_linearity",
-    "draw_plane",
-    "draw_stages",
-]
-
 
 def draw_errors(errors: Sequence[ErrorHistogram]) -> Drawing | None:
     """A histogram for each scale: counts between edges."""

@@ -15,20 +15,6 @@ from typing import Any
 from reluctant._optional import require
 from reluctant.report.numbers import superscript
 
-__all__ = [
-    "COLOURS",
-    "CREASE",
-    "HALF",
-    "SIZE",
-    "Drawing",
-    "figure_markup",
-    "figure_svg",
-    "legend_above",
-    "log_axis",
-    "new_figure",
-    "plain",
-]
-
 SIZE = (7.2, 3.2)  # inches: as wide as the page
 HALF = (4.7, 3.1)  # two beside each other, one on a phone, where its text is still read
 SALT = "reluctant"  # of element names, so that they do not change from run to run

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.text import Text
 
-__all__ = ["Heights", "TerminalFilm", "search_summary", "search_svg"]
-
 
 @dataclass(frozen=True)
 class Heights:

@@ -16,8 +16,6 @@ from reluctant.report.numbers import UNKNOWN, count, duration, size
 from reluctant.report.page import render
 from reluctant.report.tables import Cell, Column, Table
 
-__all__ = ["gallery_page", "is_only_drawn"]
-
 DIGITS = 3  # of a number in a table
 CHECK_COLUMNS = (
     Column("what was asked"), Column("value", True), Column("from", True), Column("to", True), Column("result"),

@@ -13,8 +13,6 @@ from reluctant.report.figures import COLOURS, HALF, Drawing, legend_above, log_a
 from reluctant.report.numbers import count
 from reluctant.report.sweep_text import is_open
 
-__all__ = ["Point", "draw_leak", "draw_leak_queries", "leak_points"]
-
 MOST_DIGITS = 17.0  # of a copy without any error
 
 # Defenses that only take digits away, and their names below the curve.

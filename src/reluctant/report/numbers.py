@@ -6,22 +6,6 @@ import math
 import re
 from typing import Any
 
-__all__ = [
-    "NO_BREAK",
-    "UNKNOWN",
-    "bytes_",
-    "count",
-    "distinct_percents",
-    "duration",
-    "money",
-    "percent",
-    "powers",
-    "rounding",
-    "size",
-    "size_beside",
-    "superscript",
-]
-
 UNKNOWN = "–"
 NO_BREAK = "\N{NO-BREAK SPACE}"
 SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")

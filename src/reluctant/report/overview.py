@@ -22,8 +22,6 @@ from reluctant.report.sweep_text import is_close, is_open, trained_note
 from reluctant.report.text import has_part, is_linked, is_opened, shape_words, student_of, student_shape
 from reluctant.results import UNSETTLED, Outcome
 
-__all__ = ["Figure", "LeakFound", "LevelWords", "found_leaks", "level_words", "three_figures"]
-
 SHOWN = 3
 DEFENSE = "Cheapest defense that stopped exact recovery"
 UNTRIED = "training a copy on the answers was not tried, and may succeed"

@@ -64,8 +64,6 @@ from reluctant.report.text import (
 )
 from reluctant.report.verdict_text import confidence_sentence, verdict_parts
 
-__all__ = ["CONTENTS", "audit_page", "is_page_of_a_failure", "render", "report"]
-
 LONGEST_FILM = 800_000  # characters: of a page of 1.5 MB
 
 OF_A_FAILURE = '<meta name="reluctant-target" content="not opened">'  # stands in the page of one that was not opened

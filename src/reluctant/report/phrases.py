@@ -17,20 +17,6 @@ from reluctant.oracles.links import noun_behind
 from reluctant.report.numbers import count, distinct_percents, percent, rounding, size
 from reluctant.results import Outcome
 
-__all__ = [
-    "advice",
-    "as_diagnosis",
-    "lacks",
-    "listed",
-    "outputs_named",
-    "remedy_sentence",
-    "said",
-    "sentence",
-    "setting",
-    "several",
-    "shape_name",
-]
-
 Fields = Mapping[str, Any]
 
 OUTCOMES = {outcome.slug: outcome for outcome in Outcome}

@@ -21,19 +21,6 @@ from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.text import answers_labels
 from reluctant.results import UNSETTLED, Outcome
 
-__all__ = [
-    "CLOSE",
-    "defense_table",
-    "failure_words",
-    "is_close",
-    "is_open",
-    "label_alone",
-    "one_label",
-    "stand_in",
-    "sweep_sentence",
-    "trained_note",
-]
-
 CLOSE = 0.01  # of the answers' deviation, root mean square: a copy this good counts as one, verified or not
 EXACT_COPY = 1e-8  # relative error of a copy that has half the digits of float64 or more
 MOST_NAMED = 2  # in a sentence, of defenses that leave different copies

@@ -32,9 +32,6 @@ from reluctant.report.text import (
     student_of,
 )
 
-__all__ = ["Cell", "Column", "Table", "interface_facts", "name_table", "query_table", "recovered_facts", "step_table",
-           "truth_facts"]  # fmt: skip
-
 Facts = list[tuple[str, str]]
 
 METHODS = {

@@ -31,31 +31,6 @@ from reluctant.report.numbers import count, percent, size
 from reluctant.report.phrases import lacks, said, sentence, several, shape_name
 from reluctant.results import Outcome
 
-__all__ = [
-    "absences",
-    "also_found",
-    "answers_labels",
-    "copy_run",
-    "error_phrase",
-    "flip_sentence",
-    "has_part",
-    "held_out_error",
-    "is_curved",
-    "is_cut",
-    "is_linked",
-    "is_opened",
-    "limit_sentences",
-    "line_sentence",
-    "risk_sentence",
-    "shape_words",
-    "shown_classes",
-    "step_sentence",
-    "stop_sentence",
-    "student_of",
-    "student_shape",
-    "target_name",
-]
-
 SAME_SIZE = 0.8, 1.25  # times what random networks need: hardly another size
 BY = {
     GradientFrom.RECOVERED: "the recovered network",

@@ -20,8 +20,6 @@ from reluctant.report.text import (
     student_of,
 )
 
-__all__ = ["confidence_sentence", "verdict_parts", "verdict_sentence"]
-
 NO_COPY_PROOF = "That no copy was made is no proof that none can be."
 CLOSER_PROOF = (
     "Measured for the trained network, at inputs new to it. That no closer copy was made is no proof that none can be."

@@ -16,8 +16,6 @@ from reluctant.oracles.open import as_opened
 from reluctant.span.recover import Span
 from reluctant.span.subspace import Subspace
 
-__all__ = ["SpanGradients"]
-
 STEP = 2.0**-8  # of a typical coordinate; shortened where it meets a crease
 INSIDE = 2.0  # steps away from the bounds, where directions of a span are followed
 

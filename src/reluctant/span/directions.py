@@ -22,8 +22,6 @@ from reluctant.span.first_look import Ask, FirstLook, Ground, LivePoints, moves_
 from reluctant.span.long_steps import LEAST_NEW, FoundSpan, loud_places
 from reluctant.span.subspace import Complement
 
-__all__ = ["Pool", "search_directions", "tested_candidates"]
-
 
 @dataclass(frozen=True)
 class Pool:

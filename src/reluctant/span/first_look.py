@@ -25,19 +25,6 @@ from reluctant.interface.health import examine
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
-__all__ = [
-    "BOX_KINDS",
-    "Ask",
-    "FirstLook",
-    "Ground",
-    "Inputs",
-    "LivePoints",
-    "as_long_as_allowed",
-    "asked_inside",
-    "first_look",
-    "moves_outside",
-]
-
 Ask = Callable[[FloatArray], FloatArray]
 
 TO_CORNERS = 0.4  # both parameters of a beta distribution: most of its mass lies beside the bounds

@@ -18,21 +18,6 @@ from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.span.first_look import Ground, as_long_as_allowed, moves_outside
 from reluctant.span.subspace import Subspace
 
-__all__ = [
-    "LEAST_NEW",
-    "FoundSpan",
-    "Heard",
-    "SlopesInside",
-    "leak_slopes",
-    "long_steps",
-    "loud_places",
-    "refine_basis",
-    "slopes_along",
-    "slopes_inside",
-    "span_tilt",
-    "without_rest",
-]
-
 
 @dataclass(frozen=True)
 class FoundSpan:

@@ -21,8 +21,6 @@ from reluctant.span.labels.boundary import are_whole_numbers, as_labels
 from reluctant.span.recover import Span
 from reluctant.span.subspace import Subspace
 
-__all__ = ["Obfuscation", "check_obfuscation", "obfuscate"]
-
 
 def obfuscate(span: Span | Subspace, x: ArrayLike, scale: float | None = None, rng: Rng = 0) -> FloatArray:
     """Add noise that a model with this span cannot see.

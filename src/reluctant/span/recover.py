@@ -33,8 +33,6 @@ from reluctant.span.labels import from_labels
 from reluctant.span.subspace import Subspace
 from reluctant.span.values import from_values
 
-__all__ = ["Span", "recover_span", "seen_from_typical_inputs"]
-
 GOOD_OUTCOMES = (Outcome.SPAN_RECOVERED, Outcome.FULL_RANK)
 
 

@@ -32,8 +32,6 @@ from reluctant.span.long_steps import (
     without_rest,
 )
 
-__all__ = ["CentralSlopes", "central_slopes", "oversampled_span"]
-
 
 @dataclass(frozen=True)
 class CentralSlopes:

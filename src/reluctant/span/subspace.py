@@ -18,8 +18,6 @@ from numpy.typing import ArrayLike
 from reluctant.errors import InvalidInput, UnsupportedModel
 from reluctant.numerics import DOUBLE, FloatArray
 
-__all__ = ["Complement", "Subspace"]
-
 NPZ_FORMAT = 1
 
 

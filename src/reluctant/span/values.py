@@ -28,8 +28,6 @@ from reluctant.span.long_steps import (
 )
 from reluctant.span.singular_values import oversampled_span
 
-__all__ = ["FromValues", "from_values", "values_refusal"]
-
 ATTEMPTS = 3  # times that fresh inputs may show more
 LEAST_WEAK = 1e-9  # part of a gradient outside a fine span that may be a direction
 

@@ -17,8 +17,6 @@ import pytest
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Facts, Kind, Oracle
 
-__all__ = ["OracleContract"]
-
 # Answers of one target in batches of different sizes may differ by this many roundings.
 BATCH_ROUNDINGS = 2**12
 

@@ -17,8 +17,6 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.testing.planted import Family, planted
 
-__all__ = ["DEGENERATE", "DEGENERATE_WIDTHS", "WORST_CASE", "WORST_CASE_DIM"]
-
 DEGENERATE_WIDTHS = (64, 40, 1)
 SEVERAL_OUTPUTS = 5
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["FAULTS", "Dying", "hanging", "in_float32", "noisy", "rounded", "single_precision"]
-
 Target = Callable[[FloatArray], Any]
 
 

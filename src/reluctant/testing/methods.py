@@ -22,8 +22,6 @@ from reluctant.results import Result
 from reluctant.span import Span, recover_span
 from reluctant.verification import verify
 
-__all__ = ["METHODS", "MethodCase"]
-
 
 @dataclass(frozen=True)
 class MethodCase:

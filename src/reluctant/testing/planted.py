@@ -19,18 +19,6 @@ from reluctant.bundled import digits_model
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 
-__all__ = [
-    "ACTIVATIONS",
-    "Family",
-    "Labelled",
-    "labelled",
-    "largest_true_error",
-    "planted",
-    "relative_square_error",
-    "train_digits",
-    "trained_digits",
-]
-
 Family: TypeAlias = Callable[[Rng], ReLUNetwork]
 
 

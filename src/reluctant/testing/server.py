@@ -27,25 +27,6 @@ import numpy as np
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = [
-    "HEADER_LENGTH",
-    "TENSOR_FORMATS",
-    "Fault",
-    "Handler",
-    "Listener",
-    "ModelServer",
-    "Refusal",
-    "Reply",
-    "Schedule",
-    "at",
-    "encoded",
-    "every",
-    "rows_of",
-    "shortened",
-    "shut",
-    "with_nan",
-]
-
 
 class Fault(StrEnum):
     """What can go wrong with one question."""

@@ -9,8 +9,6 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.testing.planted import planted
 
-__all__ = ["networks", "rows_for", "symmetric_copies"]
-
 SEEDS = st.integers(0, 2**32 - 1)
 
 

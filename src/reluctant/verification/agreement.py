@@ -37,8 +37,6 @@ from reluctant.verification.comparison import (
     points_beside,
 )
 
-__all__ = ["GroupError", "HeldOutRows", "Verification", "examine", "verify"]
-
 WHERE_FEWER_DIGITS = ", more where answers have fewer digits"
 MAY_BE_MISSING = "Neurons whose creases lie farther out may be missing."
 

@@ -23,25 +23,6 @@ from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
 from reluctant.oracles.ledger import Counting
 from reluctant.oracles.links import AnswerLink, link_of, lost_digits, raw_answers
 
-__all__ = [
-    "EXACT_TOLERANCE",
-    "MOST_TOLERANCE",
-    "NOISE_FACTOR",
-    "SCALES",
-    "USE_SCALE_INDEX",
-    "AtUse",
-    "Bends",
-    "ComparedAnswers",
-    "CreasePoints",
-    "compare_answers",
-    "crease_points",
-    "far_along_creases",
-    "look_at_use",
-    "look_for_bends",
-    "lost_behind",
-    "points_beside",
-]
-
 CREASE_DRAWS = 8  # random points or lines tried for each neuron
 LINE_SAMPLES = 17  # points on a line in which a sign change is looked for
 BISECTIONS = 60  # more than float64 has bits

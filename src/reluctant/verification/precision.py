@@ -18,8 +18,6 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles.ledger import Counting
 from reluctant.verification.comparison import crease_points
 
-__all__ = ["NoiseRatio", "Precision", "PrecisionCheck", "examine_precision", "rows_held_out"]
-
 POINTS_BY_SCALE = {0.1: 64, 1.0: 128, 10.0: 64}  # at each scale
 FARTHEST_SCALE, FAR_POINTS = (
     100.0,

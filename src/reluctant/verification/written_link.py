@@ -21,8 +21,6 @@ from reluctant.oracles import Counting, Kind, Linked
 from reluctant.oracles.links import NOISY_SLACK, ToFirst, answer_ends, in_percent, last_raw_answers, noun_behind
 from reluctant.verification.agreement import Verification, verify
 
-__all__ = ["ComparedForm", "verify_as_written"]
-
 LINK_ROWS = 3  # asked to see what the target answers
 LARGEST_ROWS = 12  # asked to see how many of its probabilities it tells
 FAR = 100.0  # scale at which values are hardly between 0 and 1 by chance

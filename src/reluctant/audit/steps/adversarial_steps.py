@@ -19,8 +19,6 @@ from reluctant.oracles import Counting
 from reluctant.results import Outcome
 from reluctant.span import Span
 
-__all__ = ["flip_inputs", "gradient_from", "look_at_linearity"]
-
 
 def flip_inputs(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
     """One gradient step at a few inputs: on the copy where there is one, else with the span, else by questions."""

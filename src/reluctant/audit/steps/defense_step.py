@@ -20,8 +20,6 @@ from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
 from reluctant.oracles.links import AnswerLink, PlainProbabilities
 from reluctant.results import Outcome, Result
 
-__all__ = ["try_defenses"]
-
 ONE_HIDDEN = 2  # layers of weights
 
 

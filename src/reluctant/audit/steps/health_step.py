@@ -14,16 +14,14 @@ from reluctant.audit.target_view import seen
 from reluctant.errors import BudgetExhausted, ReluctantError, TargetError
 from reluctant.interface import Interface, check_health
 from reluctant.interface.classification import Shape
+from reluctant.interface.diagnoses import FAR_ENOUGH
 from reluctant.interface.digits import answer_kind, are_labels
-from reluctant.interface.health import FAR_ENOUGH
 from reluctant.interface.probe import ask
 from reluctant.interface.reach import answered_box
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Kind
 from reluctant.oracles.links import AnswerLink, ProbabilityFormat
 from reluctant.results import Outcome
-
-__all__ = ["FEW_ROWS", "look_at_health"]
 
 SURELY = 5.0  # deviations of noise that hardly any of so few answers goes beyond
 FEW_ROWS = 12  # asked to tell what kind of answers they are; all honest inputs may have the other label

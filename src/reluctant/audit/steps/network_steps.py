@@ -27,8 +27,6 @@ from reluctant.results import Outcome, Result
 from reluctant.verification.alignment import compare
 from reluctant.verification.comparison import look_for_bends
 
-__all__ = ["compare_with_truth", "confirm_part", "extract_network", "learn_network", "train_network"]
-
 LONGER = 2  # steps of training, times those in the sweep, where there is one for each defense
 FOUND = 1e-3  # of a unit weight vector: a neuron this close to the true one is taken for it
 

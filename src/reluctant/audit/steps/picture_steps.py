@@ -17,8 +17,6 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting
 
-__all__ = ["ask_line", "ask_plane", "first_layer", "measure_errors", "rounded"]
-
 ERROR_EDGES = 10.0 ** np.arange(-18.0, 2.0)
 BEYOND = 1.0  # how far a line goes on beyond its two inputs, in units of their distance
 MOST_IMAGES = 32

@@ -16,8 +16,6 @@ from reluctant.results import Outcome
 from reluctant.span import recover_span
 from reluctant.span.values import values_refusal
 
-__all__ = ["look_for_span", "span_from_labels"]
-
 FROM_LABELS = (Outcome.PIECEWISE_CONSTANT, Outcome.NOT_PIECEWISE_LINEAR, Outcome.OUT_OF_REACH)
 
 

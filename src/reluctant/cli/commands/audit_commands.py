@@ -32,13 +32,10 @@ from reluctant.cli.files import (
 from reluctant.cli.options import TargetArgument, TargetOptions, command_line, with_target_options
 from reluctant.errors import InvalidInput, MissingDependency, TargetError, UnknownTarget, UnsafeFile, UnsupportedModel
 from reluctant.oracles import open_oracle
-from reluctant.oracles.keywords import is_url
+from reluctant.oracles.keywords import RunPrecision, is_url
 from reluctant.oracles.links import AnswerLink
-from reluctant.oracles.open import RunPrecision
 from reluctant.report import is_page_of_a_failure, three_figures, verdict_sentence
 from reluctant.report.text import stop_sentence
-
-__all__ = ["DEMO", "audit", "demo", "report"]
 
 # What keeps a target from being opened: a report says so. Any other bad argument is a mistake at the keyboard.
 NOT_OPENED = (TargetError, UnknownTarget, UnsafeFile, UnsupportedModel, MissingDependency)

@@ -18,8 +18,6 @@ from reluctant.estimation.cost import FitError
 from reluctant.estimation.measurements import KINDS
 from reluctant.report.numbers import UNKNOWN, bytes_, count, duration, money
 
-__all__ = ["SCHEMA", "estimate"]
-
 SCHEMA = "reluctant-estimate/1"
 LABEL = 28  # characters of a line's name, at least
 NO_DECIMALS_FROM = 100.0  # from here on decimals say nothing

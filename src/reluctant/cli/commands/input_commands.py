@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from reluctant.adversarial import Flip
     from reluctant.span import Span
 
-__all__ = ["flip", "health", "span"]
-
 
 @with_target_options
 def health(target: TargetArgument, options: TargetOptions) -> int:

@@ -21,8 +21,6 @@ from reluctant.results import Result
 from reluctant.run_record import Record
 from reluctant.verification.written_link import ComparedForm, verify_as_written
 
-__all__ = ["extract", "learn", "verify"]
-
 
 @with_target_options
 def extract(

@@ -17,8 +17,6 @@ from reluctant.numerics import as_generator
 from reluctant.papers.experiments.image_classifiers import check_mnist
 from reluctant.papers.experiments.reproduction import EXPERIMENTS, GALLERY_PAGE, ReproductionPlan, run_experiments
 
-__all__ = ["reproduce"]
-
 EVERYTHING, LIST = "all", "list"
 
 

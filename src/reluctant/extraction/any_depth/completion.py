@@ -31,8 +31,6 @@ from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles.ledger import check_time
 
-__all__ = ["Completion", "check_points", "complete", "mostly_explained", "suspected_points", "undetermined_points"]
-
 CHECK_POOL = 10_000  # random points they are taken from
 CHECK_DISTANCES = (0.3, 1.0, 3.0, 10.0)  # of extreme points from the origin, in units of the scale of use
 

@@ -20,8 +20,6 @@ from reluctant.extraction.any_depth.features import FeaturesAround, KnownLayers
 from reluctant.geometry.lines import BoolArray
 from reluctant.numerics import DOUBLE, FloatArray
 
-__all__ = ["Crease", "IncomingWeights", "close_from_kinks", "joined_creases", "same_neuron", "solve_crease"]
-
 SHORT_ROW = 0.05  # distances in feature space below this are not scaled up: their digits are few
 PROBES = 2  # random combinations of open directions: if none of them matters, none does
 OPEN_SHARE = 1e-6  # share of a unit step in an open direction that counts as open

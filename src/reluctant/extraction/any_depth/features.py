@@ -16,8 +16,6 @@ import numpy as np
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 
-__all__ = ["FeatureSlopes", "FeaturesAround", "KnownLayers", "Layer", "LocalMap"]
-
 
 @dataclass(frozen=True)
 class Layer:

@@ -19,8 +19,6 @@ from reluctant.extraction.any_depth.kinks import Asker
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 
-__all__ = ["INCONSISTENT", "Walls", "cross_walls", "find_walls", "follow_crease", "is_there", "tangents"]
-
 
 @dataclass(frozen=True)
 class Walls:

@@ -21,8 +21,6 @@ from reluctant.geometry.gradients import cross
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import DOUBLE, FloatArray
 
-__all__ = ["Asker", "CreaseSeen", "KinkStore", "Kinks", "LineScore", "line_score", "passes_kinks", "relative_distance"]
-
 
 @dataclass(frozen=True)
 class CreaseSeen:

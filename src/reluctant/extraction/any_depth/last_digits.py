@@ -28,8 +28,6 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 
-__all__ = ["certify", "polish_to_all", "refine_first_weights"]
-
 FEW_PARAMETERS = 2000  # beyond, a thorough fit takes minutes
 
 

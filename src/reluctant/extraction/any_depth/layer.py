@@ -29,17 +29,6 @@ from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
-__all__ = [
-    "SEEN_SHARE",
-    "Ladder",
-    "LayerLimits",
-    "LayerSearch",
-    "Neuron",
-    "accepted_neuron",
-    "as_layer",
-    "is_confirmed",
-]
-
 SEEN_SHARE = 0.7  # share of a neuron's crossings that must be kinks
 
 

@@ -27,8 +27,6 @@ from reluctant.geometry.row_space import row_space
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
 
-__all__ = ["AnyDepth"]
-
 LIMITS = (
     "Layers after the first are known where their creases were met. Answers were checked out to ten times the scale of "
     "use; farther out, or on a few inputs in a thousand, a neuron may be missing. Neurons that no answer tells apart "

@@ -19,19 +19,6 @@ from reluctant.geometry.lines import BoolArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = [
-    "FITTED_DISTANCE",
-    "Readout",
-    "fit_most",
-    "fit_readout",
-    "leftovers",
-    "oriented_network",
-    "readout_deviations",
-    "rows_for_fit",
-    "rows_on_rare_sides",
-    "without_outputs",
-]
-
 FITTED_DISTANCE = 30.0  # in units of the scale
 
 

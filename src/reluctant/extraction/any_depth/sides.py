@@ -21,8 +21,6 @@ from reluctant.extraction.any_depth.features import KnownLayers
 from reluctant.geometry.lines import BoolArray
 from reluctant.numerics import FloatArray
 
-__all__ = ["SettledWeights", "find_sides", "settle_open"]
-
 SIDES_RANK = 1e-6  # relative
 
 

@@ -20,17 +20,6 @@ from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.links import lost_digits
 
-__all__ = [
-    "AnchorModel",
-    "Bounded",
-    "BoundedTarget",
-    "axis_points",
-    "domain_scale",
-    "end_of_ray",
-    "exploration_points",
-    "far_corners",
-]
-
 TAILS = (1.0, 2.0, 4.0)  # powers of a Gaussian: from even coordinates to a few large ones
 
 

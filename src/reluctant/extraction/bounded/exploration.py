@@ -27,8 +27,6 @@ from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 
-__all__ = ["explore", "neurons_on_a_ray", "new_creases"]
-
 SHORT_STEP = 0.02  # of a stretch without creases: a step that hardly ever leaves it
 
 

@@ -24,8 +24,6 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 
-__all__ = ["check_straight", "recover_inside"]
-
 
 def recover_inside(
     oracle: Counting,

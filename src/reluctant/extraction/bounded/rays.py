@@ -16,8 +16,6 @@ from reluctant.geometry import Scan
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 
-__all__ = ["BEFORE", "CreaseGroup", "Factors", "Ray", "directions_of_bends", "factorise", "halves", "plan_groups"]
-
 
 @dataclass(frozen=True)
 class Ray:

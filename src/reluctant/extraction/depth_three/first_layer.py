@@ -28,18 +28,6 @@ from reluctant.geometry.lines import IntArray
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 
-__all__ = [
-    "WORST_ROW",
-    "FirstLayer",
-    "NeuronGroup",
-    "RefinedRows",
-    "choose_groups",
-    "find_first_layer",
-    "group_rows",
-    "groups_are_worth_it",
-    "refine_rows",
-]
-
 GROUP_ROOM, ROOMIER = 32.0, 3.0  # of all neurons from their hyperplanes, in typical inputs of one coordinate, and up to
 
 

@@ -23,15 +23,6 @@ from reluctant.geometry.row_space import orthogonal_moves, value_changes
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 
-__all__ = [
-    "LARGEST_MARGIN",
-    "FramedHyperplanes",
-    "find_hyperplanes",
-    "orient_hyperplanes",
-    "side_sizes",
-    "sign_margins",
-]
-
 ONE_EACH = ("normals", "offsets", "errors", "sides", "on")  # arrays with a row for each hyperplane
 
 

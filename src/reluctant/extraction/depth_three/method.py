@@ -18,8 +18,6 @@ from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
 
-__all__ = ["DepthThree"]
-
 T = TypeVar("T")
 
 

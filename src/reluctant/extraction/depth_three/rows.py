@@ -22,22 +22,6 @@ from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 
-__all__ = [
-    "NORMAL_AGREEMENT",
-    "ROW_STEP",
-    "WELL_SEEN",
-    "HyperplaneViews",
-    "MixedGradients",
-    "RowPlaces",
-    "measure_rows",
-    "places_of",
-    "points_in_states",
-    "quiet_points",
-    "solve_mixed",
-    "view_each",
-    "view_more",
-]
-
 NNLS_STEPS = 10  # of the search for a point, for each neuron
 
 

@@ -17,8 +17,6 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
-__all__ = ["best_places", "remeasure_rows"]
-
 CHANGES, NEARBY = np.geomspace(0.5, 0.05, 12), 64  # of the values, in a search around the best; so many each time
 ROW_AGREEMENT = 1e-6  # with the row that was known
 

@@ -25,8 +25,6 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting, Facts, Oracle, Wrapper
 
-__all__ = ["LEAST_HIDDEN", "Peeled", "compose", "fit_above", "peel", "recover_top"]
-
 LEAST_HIDDEN = 1e-6  # hidden value: on a hyperplane itself nobody could say on which side rounding puts an input
 
 

@@ -19,8 +19,6 @@ from reluctant.numerics import DOUBLE, Array, Arrays, FloatArray
 from reluctant.oracles import Counting
 from reluctant.verification import HeldOutRows
 
-__all__ = ["assemble", "check_digits", "close_pairs", "refine_outputs", "refine_slivers", "refit_biases", "refit_rows"]
-
 
 def assemble(
     known: FramedNetwork, measured: BaseGradients, outputs: FloatArray | None = None

@@ -23,17 +23,6 @@ from reluctant.numerics import DOUBLE, Arrays, FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.base import Fans
 
-__all__ = [
-    "SIDE_STEP",
-    "STEEPER",
-    "frame_gradients",
-    "kept_along",
-    "look_again",
-    "sure_room",
-    "tell_close_creases_apart",
-    "with_new_weights",
-]
-
 HALF_LENGTH = 0.5  # of a short line, in that room
 
 

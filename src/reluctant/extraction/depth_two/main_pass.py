@@ -25,19 +25,6 @@ from reluctant.oracles import Counting
 from reluctant.oracles.base import Fans
 from reluctant.oracles.ledger import check_time
 
-__all__ = [
-    "MAIN_PASS",
-    "WITNESS_CHECK",
-    "BaseGradients",
-    "BasePoints",
-    "choose_base_points",
-    "climb",
-    "measure_gradients",
-    "points_needed",
-    "reach_of",
-    "weight_sizes",
-]
-
 SOFTNESS = 0.5  # of the margin: creases this much farther than the nearest still push
 COOLING = 2.5  # strides are full at first and shorten over the last 1/COOLING of the steps
 

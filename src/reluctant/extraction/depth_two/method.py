@@ -46,8 +46,6 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 
-__all__ = ["DepthTwo", "directions_worth"]
-
 
 @dataclass(frozen=True)
 class DepthTwo(Method):

@@ -25,18 +25,6 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
-__all__ = [
-    "AGREE_WITHIN",
-    "UNSURE",
-    "FrameLine",
-    "Marks",
-    "OtherLine",
-    "SeenNeurons",
-    "put_together",
-    "same_creases",
-    "seen_from_another_line",
-]
-
 AGREE_WITHIN = 5.0  # errors, in place and in bend, within which two creases may be the same
 UNSURE = 1e-3  # error of a neuron's weights, of their length, and of its values where base points are
 

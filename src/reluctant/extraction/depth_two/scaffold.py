@@ -20,8 +20,6 @@ from reluctant.numerics import DOUBLE, Arrays, FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.base import Fans, Steps
 
-__all__ = ["CROWD", "NoCrease", "Regions", "grow_scaffold", "neurons_on_a_line", "probe_subspace", "stretch_of_regions"]
-
 # Two creases this close are of neurons that are nearly parallel: of the scale, and of what a neuron adds there.
 CROWD = 1000  # creases on a line: some are likely to be too close to each other
 

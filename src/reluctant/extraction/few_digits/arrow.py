@@ -21,17 +21,6 @@ from reluctant.geometry.lines import IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 
-__all__ = [
-    "AnyFloats",
-    "Arrow",
-    "Layout",
-    "ParameterStep",
-    "Unknowns",
-    "answer_sets",
-    "arrow_equations",
-    "core_features",
-]
-
 AnyFloats: TypeAlias = NDArray[np.floating[Any]]
 ParameterStep: TypeAlias = tuple[FloatArray, FloatArray]  # of the core (p,), of every direction (D, q)
 

@@ -26,8 +26,6 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.verification.precision import Precision
 
-__all__ = ["BoxView", "Star", "grow_star", "look_inside", "read_star"]
-
 CUBE = Domain(-1.0, 1.0)
 LONGEST_STEP = 0.98  # of the way to a wall: room for the rounding of sums
 

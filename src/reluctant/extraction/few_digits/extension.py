@@ -22,8 +22,6 @@ from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 
-__all__ = ["Extension", "StepBases", "choose_bases", "extend", "starting_points"]
-
 
 @dataclass(frozen=True)
 class StepBases:

@@ -31,18 +31,6 @@ from reluctant.geometry import Frame, FramedNetwork
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = [
-    "KnownSubspace",
-    "ask_in",
-    "grow_plane",
-    "grow_planes",
-    "grow_subspace",
-    "in_frame",
-    "line_points",
-    "questioned",
-    "random_points",
-]
-
 FIRST_OFFSET, LAST_OFFSET, FASTER = 0.004, 12.0, 2.0  # offsets from the line, in distances to the nearest crease
 PASSES_ANYWHERE, BACK_A_PASS = 5.0, -0.5  # and how far back one goes that was not explained
 PER_PIECE, PASS_PER_UNKNOWN = 2, 2  # points

@@ -34,8 +34,6 @@ from reluctant.geometry import Frame
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["JointFit", "Linearised", "RandomAnswers", "ask_anywhere", "polish_all", "turned_fit"]
-
 SingleArray: TypeAlias = NDArray[np.float32]
 
 

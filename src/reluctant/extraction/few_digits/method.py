@@ -25,8 +25,6 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, one_blas_thread
 from reluctant.oracles import Counting
 
-__all__ = ["FewDigits"]
-
 
 @dataclass(frozen=True)
 class FewDigits(Method):

@@ -28,8 +28,6 @@ from reluctant.interface.probe import MEDIAN_OF_ABS_NORMAL
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["OnLine", "promising_lines", "read_line", "read_stretch"]
-
 PER_RUN = 14  # samples of a straight run before knots are looked for
 MOST_COARSE_SAMPLES, MOST_SAMPLES = 20_000, 60_000
 SETTLE_ROUNDS, KNOT_TURNS = 30, 12

@@ -21,17 +21,6 @@ from reluctant.fitting.least_squares import Damping, Linearisation, StepRules, l
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
 
-__all__ = [
-    "LineData",
-    "Spline",
-    "first_knots",
-    "fit_spline",
-    "more_knots",
-    "only_clear_knots",
-    "samples_wanted",
-    "straight_runs",
-]
-
 
 @dataclass(frozen=True)
 class LineData:

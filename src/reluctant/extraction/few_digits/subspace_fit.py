@@ -21,21 +21,6 @@ from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 
-__all__ = [
-    "COLUMN_RANK",
-    "HUBER",
-    "MOST_DEVIATIONS",
-    "WORTH_A_NEURON",
-    "Points",
-    "bounded_square",
-    "fit_to_points",
-    "linear_columns",
-    "misfit",
-    "settled_fit",
-    "with_missing_neurons",
-    "without_idle_neurons",
-]
-
 HUBER = 5.0  # usual misfits, from which on a point counts less
 MOST_DEVIATIONS = 20.0  # deviations that a point counts at most, where neurons are judged
 COLUMN_RANK = 1e-11  # of a column of norm one: below, a neuron is not told from the others

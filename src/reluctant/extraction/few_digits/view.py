@@ -25,23 +25,6 @@ from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting, Oracle, Wrapper
 from reluctant.verification.precision import Precision
 
-__all__ = [
-    "FARTHER_LOOKS",
-    "FARTHEST_CREASE",
-    "NEAR_AND_FAR",
-    "NOISE_FAR_OUT",
-    "Distance",
-    "View",
-    "choose_distance",
-    "exact_distance",
-    "exactly_from_afar",
-    "look_from",
-    "nearby_shares",
-    "refitted_nearby",
-    "rounded_distance",
-    "short_line_noise",
-]
-
 FARTHEST_CREASE = 3e4  # in units of the size of an input: creases beyond are not looked for
 
 

@@ -21,8 +21,6 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Kind
 from reluctant.oracles.links import ROUNDED_PROBABILITY_SLACK
 
-__all__ = ["AnswerReading", "Chances", "Classes", "Labels", "OneHot", "Values", "reading_of"]
-
 COARSEST_STEPS = 2.0  # steps of the rounding in the deviation of an output: then its errors are as good as even
 NEARLY_ALL = 0.9  # of the rows
 SMALLEST_SHARE = np.finfo(np.float32).tiny

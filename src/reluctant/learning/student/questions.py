@@ -18,8 +18,6 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.ledger import processor_time
 
-__all__ = ["FEWEST", "HELD_OUT", "TrainingData", "ask_training_data", "draw_rows", "rows_like"]
-
 FEWEST = 20  # rows: below, there is nothing to train on
 HELD_OUT = 10  # one of so many that were answered
 OFF_SCALE = 4.0  # times the size of a standard Gaussian input, or of its inverse

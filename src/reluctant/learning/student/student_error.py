@@ -19,19 +19,6 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Kind
 from reluctant.percentages import percentage
 
-__all__ = [
-    "HeldOutError",
-    "OwnError",
-    "apart_from_noise",
-    "apart_from_rounding",
-    "commonest_share",
-    "labels_allowed",
-    "measure_student",
-    "row_misfits",
-    "spread_of",
-    "upper_end",
-]
-
 SEEN_SHARE = 0.5  # of the upper end: a smaller error may be chance
 AS_ROUNDED = 0.8  # of the rounding that steps would make: rounded answers are off by at least that
 LEAST_SIGNAL = 0.5  # of the answers' variance: with less, noise is most of what there is to learn

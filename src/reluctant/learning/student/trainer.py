@@ -32,8 +32,6 @@ from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, Run
 from reluctant.span import Subspace
 
-__all__ = ["EPS", "ROWS", "Coordinates", "Training", "train_student"]
-
 
 @dataclass(frozen=True)
 class Coordinates:

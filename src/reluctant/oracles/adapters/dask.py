@@ -32,21 +32,6 @@ from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Oracle, Wrapper
 from reluctant.oracles.ledger import Counting, Timed
 from reluctant.oracles.parallel import Parallel
 
-__all__ = [
-    "SHARDS",
-    "TASKS_IN_FLIGHT",
-    "DaskOracle",
-    "RemoteError",
-    "SealedTarget",
-    "answer_rows",
-    "as_sent",
-    "describe_target",
-    "in_shards",
-    "open_on_engine",
-    "seal_target",
-    "shard_rows",
-]
-
 SHARDS = 16  # into so many parts a question is cut, if they do not become too small or too large
 SHARD_BYTES = 2**22  # of rows, at most, in one task: the scheduler keeps them all
 TASKS_IN_FLIGHT = 32  # tasks that are given to the scheduler at a time

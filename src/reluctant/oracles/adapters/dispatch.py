@@ -34,18 +34,6 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, as_answers
 from reluctant.oracles.keywords import OpenOptions
 
-__all__ = [
-    "ADAPTERS",
-    "CODE_SUFFIXES",
-    "CallableOracle",
-    "NetworkOracle",
-    "adapt",
-    "adapt_on_engine",
-    "call_target",
-    "import_target",
-    "load_code_file",
-]
-
 
 class CallableOracle(Oracle):
     """Asks a Python function.

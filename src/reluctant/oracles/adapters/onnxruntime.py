@@ -20,8 +20,6 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles.adapters.dispatch import call_target
 from reluctant.oracles.base import Facts, Kind, Oracle, as_answers
 
-__all__ = ["OnnxOracle", "recast_to_double"]
-
 FLOAT_TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
 ERRORS_ONLY = 3  # onnxruntime's severity for errors only
 

@@ -14,8 +14,6 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles.adapters.dispatch import call_target
 from reluctant.oracles.base import Facts, Kind, Oracle, as_answers
 
-__all__ = ["SklearnOracle"]
-
 
 class SklearnOracle(Oracle):
     """Asks a fitted multi-layer perceptron through scikit-learn's own prediction.

@@ -20,8 +20,6 @@ from reluctant.numerics import HOST, Arrays, FloatArray, TorchArrays
 from reluctant.oracles.adapters.dispatch import call_target
 from reluctant.oracles.base import Facts, Kind, Moves, Oracle, as_answers, whole_units
 
-__all__ = ["TorchOracle"]
-
 DEVICE_SHARE = 0.1  # of a device's free memory that rows and what a module makes of them may take
 DEVICE_BYTES = 2**33  # and at most: more makes nothing faster
 TENSORS_PER_LAYER = 3  # of a layer's width, alive at once

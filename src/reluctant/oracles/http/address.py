@@ -15,8 +15,6 @@ from reluctant.oracles.http.security import shown_url
 from reluctant.oracles.http.transport import Server
 from reluctant.oracles.keywords import Serving
 
-__all__ = ["first_batch", "modest_rows", "open_served"]
-
 # The first batches: a body of a size that servers and the proxies before them take by default.
 FIRST_BODY_BYTES = 2**20
 BYTES_A_NUMBER = 8

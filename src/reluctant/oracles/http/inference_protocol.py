@@ -32,23 +32,6 @@ from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, as_answ
 from reluctant.oracles.http.transport import NOT_FOUND, Reply, Server, number_list, said_by
 from reluctant.oracles.keywords import Encoding, Serving
 
-__all__ = [
-    "DATATYPES",
-    "HEADER_LENGTH",
-    "MODEL_PATH",
-    "NUMBER_NAMES",
-    "InferenceRequest",
-    "ModelMetadata",
-    "OpenInferenceOracle",
-    "TensorSpec",
-    "check_datatype",
-    "check_output",
-    "decode",
-    "encode_binary",
-    "encode_json",
-    "read_metadata",
-]
-
 USUAL_INPUT = "input-0"  # what servers take that do not describe their model
 NOT_BINARY_STATUSES = {400, 415, 422, 500}  # what servers without the binary extension say to it
 

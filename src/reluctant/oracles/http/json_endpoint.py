@@ -23,8 +23,6 @@ from reluctant.oracles.http.security import shown_request
 from reluctant.oracles.http.transport import Server, number_list
 from reluctant.oracles.keywords import Serving
 
-__all__ = ["JsonEndpointOracle", "ReplyPath", "RequestTemplate"]
-
 
 class JsonEndpointOracle(Oracle):
     """Asks a JSON endpoint; one call of `answer` is one request. `dim` or `shape` must be given."""

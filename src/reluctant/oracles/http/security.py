@@ -15,17 +15,6 @@ from urllib.parse import unquote_plus, urlsplit
 from reluctant.errors import InvalidInput
 from reluctant.oracles.keywords import is_url
 
-__all__ = [
-    "HIDDEN",
-    "Secret",
-    "hidden_values",
-    "scrub",
-    "shown_command_target",
-    "shown_request",
-    "shown_target",
-    "shown_url",
-]
-
 HIDDEN = "[hidden]"
 
 

@@ -40,8 +40,6 @@ from reluctant.errors import (
 from reluctant.oracles.http.security import Secret, hidden_values, scrub, shown_url
 from reluctant.oracles.keywords import Serving
 
-__all__ = ["NOT_FOUND", "RateLimit", "Reply", "Server", "failure_of", "number_list", "read_json", "said_by"]
-
 E = TypeVar("E", bound=ReluctantError)
 
 TIMEOUT_SECONDS = 30.0

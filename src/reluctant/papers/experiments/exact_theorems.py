@@ -24,20 +24,6 @@ from reluctant.papers.experiments.trials import WRONG_ERROR, ExactRun, exact_run
 from reluctant.report.numbers import size
 from reluctant.testing import planted
 
-__all__ = [
-    "EXACT_COLUMNS",
-    "ONE_LAYER",
-    "ORTHANT",
-    "TWO_LAYERS",
-    "ExactCell",
-    "Shapes",
-    "draw_cells",
-    "exact_one_layer",
-    "exact_orthant",
-    "exact_two_layers",
-    "measured_cells",
-]
-
 Shapes = Mapping[tuple[int, ...], int]
 
 EXACT_COLUMNS = ("network", "P", "networks", "recovered", "wrong", "queries", "queries / P", "log 1/δ", "theorem",

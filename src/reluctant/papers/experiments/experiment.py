@@ -22,24 +22,6 @@ from reluctant.numerics import Rng
 from reluctant.report.figures import COLOURS, figure_svg, log_axis, new_figure
 from reluctant.report.numbers import UNKNOWN, size
 
-__all__ = [
-    "ADVERSARIAL_PAPER",
-    "EXTRACTION_PAPER",
-    "LEARNING_PAPER",
-    "PAPERS",
-    "SIZES",
-    "SPAN_PAPER",
-    "Check",
-    "Experiment",
-    "Finding",
-    "Paper",
-    "Size",
-    "cell_text",
-    "page_colours",
-    "plain_axes",
-    "write_files",
-]
-
 
 @dataclass(frozen=True)
 class Paper:

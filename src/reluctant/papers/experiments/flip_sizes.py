@@ -26,8 +26,6 @@ from reluctant.papers.experiments.experiment import ADVERSARIAL_PAPER, Check, Ex
 from reluctant.papers.experiments.image_classifiers import Images, before_and_after, hit_rate, load_digits, load_mnist
 from reluctant.papers.random_networks import random_network
 
-__all__ = ["FLIPS", "TRAINED", "flip_steps", "trained_linearity"]
-
 FLIP_NETWORKS = {100: 200, 200: 200, 500: 200, 1000: 200, 2000: 100, 4000: 40}  # inputs: networks of each depth
 FLIP_DEPTHS = (2, 3, 4, 5, 6)  # layers of weights
 ASKED_NETWORKS = 3  # networks of each cell that are also flipped by questions alone,

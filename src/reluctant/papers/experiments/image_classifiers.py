@@ -19,8 +19,6 @@ from reluctant.errors import InvalidInput
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-__all__ = ["Images", "before_and_after", "check_mnist", "hit_rate", "load_digits", "load_mnist", "train_classifier"]
-
 DIGITS_MAX, MNIST_MAX = 16.0, 255.0
 HELD_OUT_SHARE = 0.3
 SPLIT_SEED = 0

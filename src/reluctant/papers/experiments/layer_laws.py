@@ -27,17 +27,6 @@ from reluctant.papers.random_networks import (
 )
 from reluctant.report.numbers import size
 
-__all__ = [
-    "BOTTLENECKS",
-    "DEPTH",
-    "LAW",
-    "SMALLEST",
-    "bottleneck_study",
-    "depth_study",
-    "linearity_law",
-    "smallest_perturbation",
-]
-
 LAW_DIM = 1000
 LAW_HIDDEN = (1, 2, 3, 4, 5)
 LAW_RADII = (1e-2, 3e-2, 1e-1)

@@ -31,8 +31,6 @@ from reluctant.papers.experiments.trials import (
 from reluctant.report.numbers import size
 from reluctant.testing.families import bump
 
-__all__ = ["BUMP", "CLUSTERS", "THEOREM", "learn_bump", "learn_clusters", "learn_theorem"]
-
 BUMP_WIDTHS = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)
 CLUSTER_FAMILIES = ("clusters 0.001", "clusters 1e-05", "clusters 1e-07", "clusters 1e-09", "duplicates", "stairs",
             "linear dependence", "tiny norms", "far thresholds")  # fmt: skip

@@ -28,16 +28,6 @@ from reluctant.papers.experiments.span_figures import MODERATE_FIGURE, NOISE_FIG
 from reluctant.papers.experiments.span_recovery import SPAN_LABELS, SPAN_VALUES
 from reluctant.report.gallery import gallery_page
 
-__all__ = [
-    "EXPERIMENTS",
-    "FINDING_SCHEMA",
-    "GALLERY_PAGE",
-    "ReproductionPlan",
-    "read_records",
-    "run_experiments",
-    "write_gallery",
-]
-
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
     for experiment in (

@@ -24,8 +24,6 @@ from reluctant.span import Subspace, check_obfuscation, obfuscate, recover_span
 from reluctant.span.obfuscation import Obfuscation
 from reluctant.testing import planted
 
-__all__ = ["MODERATE_FIGURE", "NOISE_FIGURE", "THIN_FIGURE", "span_moderate", "span_noise", "span_thin"]
-
 RANK_INPUTS, RANK_NEURONS = 784, 80
 THIN_SHAPES = ((6, 3), (6, 5, 4, 3), (4, 3, 2), (3, 3, 3), (2, 2, 2))
 MODERATE_SHAPES = ((40,), (40, 30), (40, 30, 20), (40, 30, 20, 10))

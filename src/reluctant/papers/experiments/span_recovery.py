@@ -13,8 +13,6 @@ from reluctant.papers.experiments.experiment import SPAN_PAPER, Check, Experimen
 from reluctant.papers.experiments.trials import SPAN_DIM, SPAN_RANK, SpanRun, label_network, paper_network
 from reluctant.report.numbers import size
 
-__all__ = ["SPAN_LABELS", "SPAN_VALUES", "span_labels", "span_values"]
-
 HIDDEN = ((40, 30, 20, 10), (6, 3), (3, 3, 3))
 ACTIVATIONS = ("tanh", "softplus", "relu")
 NETWORKS = 10

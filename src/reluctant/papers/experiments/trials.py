@@ -31,32 +31,6 @@ from reluctant.span import Subspace, recover_span
 from reluctant.testing import WORST_CASE, in_float32, labelled, largest_true_error, planted, relative_square_error
 from reluctant.verification.alignment import compare
 
-__all__ = [
-    "CLOSE",
-    "EXACT",
-    "FOUND",
-    "INTERVALS_PER_BUMP",
-    "SPAN_DIM",
-    "SPAN_RANK",
-    "WRONG_ERROR",
-    "ExactRun",
-    "LearnCase",
-    "LearnRun",
-    "PaperRun",
-    "SpanRun",
-    "TimedTarget",
-    "exact_run",
-    "extract_run",
-    "family_case",
-    "flat_bump",
-    "label_network",
-    "learn_run",
-    "paper_network",
-    "paper_run",
-    "span_run",
-    "worst",
-]
-
 
 @dataclass
 class TimedTarget:

@@ -20,23 +20,6 @@ from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
 from reluctant.oracles import Counting, Facts, Kind, Oracle, Wrapper
 from reluctant.span.first_look import WITHIN_BOUNDS, Inputs
 
-__all__ = [
-    "FARTHEST_FLICKER",
-    "FLICKER_POINTS",
-    "Boundary",
-    "LabelField",
-    "LabelLines",
-    "LabelWall",
-    "LabelledPoints",
-    "are_whole_numbers",
-    "as_labels",
-    "boundary_resolution",
-    "changed_labels",
-    "label_crossings",
-    "label_points",
-    "only_labels",
-]
-
 
 class LabelWall(Wrapper):
     """Answers with one label a row.

@@ -40,8 +40,6 @@ from reluctant.span.labels.normals import find_directions
 from reluctant.span.labels.refinement import choose_normals, normals_inside, refine_from_labels
 from reluctant.span.subspace import Complement
 
-__all__ = ["FromLabels", "SpanCheck", "from_labels", "verify_labels"]
-
 CHECKED_POINTS = 64  # boundary points
 CHECK_ASIDE, CHECK_OFFSET = (
     2.0,

@@ -19,8 +19,6 @@ from reluctant.span.first_look import WITHIN_BOUNDS, moves_outside
 from reluctant.span.labels.boundary import FAR_CROSSING, Boundary, LabelField, LabelledPoints, LabelLines
 from reluctant.span.subspace import Complement
 
-__all__ = ["boundary_slopes", "find_directions", "unmoved"]
-
 
 def boundary_slopes(
     field: LabelField,

@@ -19,8 +19,6 @@ from reluctant.span.labels.boundary import Boundary, LabelField, LabelledPoints
 from reluctant.span.labels.normals import boundary_slopes
 from reluctant.span.subspace import Subspace
 
-__all__ = ["NormalFrame", "RefinedSpan", "choose_normals", "normals_inside", "refine_from_labels"]
-
 STEP, FINE_STEP = 1e-3, 1e-6  # aside, for a first normal inside the span and for the last
 LOCATED = 1e-2
 OFFSET, ASIDE, SILENT = 0.02, 2.0, 0.9  # a direction is silent if such a step leaves so many points within that
