@@ -21,8 +21,8 @@ from reluctant.verification.points import PointGroup, crease_points, random_grou
 POINTS_BY_SCALE = {0.1: 64, 1.0: 128, 10.0: 64}  # at each scale
 # Creases that far out bend nothing at the scale of use, and may have been missed.
 FARTHEST_SCALE, FAR_POINTS = 100.0, 64
-# Two creases merged into one are wrong in between alone. The error grows with their distance, and from LEAST on, that of
-# the noise over the bend, a ladder of steps across the crease meets it where it shows.
+# Two creases merged into one are wrong in between alone. The error grows with their distance, and from LEAST on, that
+# of the noise over the bend, a ladder of steps across the crease meets it where it shows.
 LEAST_STEP, LONGER_STEP, LADDER_STEPS = 60.0, 4.0, 4
 LARGEST_RATIO = 3.0  # of what is left to the noise, root mean square; noise of float32 differs from place to place
 LARGEST_DEVIATION = 15.0  # of one answer, in deviations of its noise
