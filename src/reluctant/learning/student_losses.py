@@ -21,12 +21,12 @@ from reluctant.interface.classification import largest_told
 from reluctant.interface.digits import UNIFORM_SD, answer_kind, is_one_hot, rounding_noise
 from reluctant.interface.whole_numbers import Whole
 from reluctant.learning.accuracy import DEVIATIONS, UNMET_TERMS
+from reluctant.messages.diagnosis import percentage
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Kind
 from reluctant.oracles.links import ROUNDED_PROBABILITY_SLACK
-from reluctant.percentages import percentage
 
 COARSEST_STEPS = 2.0  # steps of the rounding in the deviation of an output: then its errors are as good as even
 NEARLY_ALL = 0.9  # of the rows
