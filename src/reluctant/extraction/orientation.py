@@ -19,7 +19,7 @@ import time
 import numpy as np
 from scipy.optimize import linprog
 
-from reluctant.extraction.linear import MANY_NEURONS, normal_solver
+from reluctant.fitting.least_squares import MANY_NEURONS, normal_solver
 from reluctant.geometry.lines import BoolArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, HOST, Arrays, FloatArray

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reluctant.extraction.attempts import FEW_DIGITS_TOLERANCE
+from reluctant.extraction.attempts import FEW_DIGITS_TOLERANCE, answered_far_out, exact_refusal, too_few_digits
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.method import StageFailed
-from reluctant.extraction.prospects import answered_far_out, exact_refusal, too_few_digits
 from reluctant.geometry import DistanceNoise
 from reluctant.interface import Interface
 from reluctant.interface.diagnoses import unreadable_values

@@ -15,7 +15,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from reluctant.errors import InvalidInput
-from reluctant.extraction.prospects import evidence_of_clipping, exact_refusal, few_digits_are_enough
+from reluctant.extraction.attempts import evidence_of_clipping, exact_refusal, few_digits_are_enough
 from reluctant.geometry import DistanceNoise
 from reluctant.interface import Interface
 from reluctant.interface.health import examine as examine_health

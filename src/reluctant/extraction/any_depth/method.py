@@ -8,20 +8,21 @@ from typing import ClassVar
 
 import numpy as np
 
-from reluctant.extraction.any_depth.completion import Completion, complete, mostly_explained
+from reluctant.extraction.any_depth.completion import CHECK_DISTANCES, Completion, complete, mostly_explained
 from reluctant.extraction.any_depth.features import KnownLayers
 from reluctant.extraction.any_depth.kinks import Asker, KinkStore
-from reluctant.extraction.any_depth.last_digits import certify, polish_to_all, refine_first_weights
 from reluctant.extraction.any_depth.layer import Ladder, LayerLimits
 from reluctant.extraction.any_depth.readout import (
+    certify,
     fit_readout,
     oriented_network,
+    polish_to_all,
+    refine_first_weights,
     rows_for_fit,
     rows_on_rare_sides,
     without_outputs,
 )
-from reluctant.extraction.linear import Memory, affine_map
-from reluctant.extraction.method import Candidate, Method, StageFailed, check_settings
+from reluctant.extraction.method import Candidate, Memory, Method, StageFailed, affine_map, check_settings
 from reluctant.geometry import DistanceNoise, Frame
 from reluctant.geometry.row_space import row_space
 from reluctant.networks import ReLUNetwork
@@ -83,7 +84,7 @@ class AnyDepth(Method):
         rows, answers = rows_for_fit(known, memory, rng)
         network = oriented_network(known, fit_readout(known, rows, answers), rows, answers)
         network = polish_to_all(network, rows, answers, memory, noise, self.fit_rounds)
-        certificate = certify(network, known, rows, ladder.asker)
+        certificate = certify(network, known, rows, ladder.asker, CHECK_DISTANCES[-1] * store.scale)
         network = _lifted_network(network, frame)
         if len(frame.basis) < oracle.dim and network.skip is None:
             network = refine_first_weights(oracle, network, noise, rng)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy.special import erfcinv, gammaincinv
 
 from reluctant.extraction.depth_two.scaffold import CROWD, Regions
-from reluctant.extraction.linear import MANY_NEURONS, Design, design_matrix
 from reluctant.extraction.method import StageFailed
+from reluctant.fitting.least_squares import MANY_NEURONS, Design, design_matrix
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import DOUBLE, HOST, Array, Arrays, FloatArray

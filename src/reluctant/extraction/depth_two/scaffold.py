@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reluctant.extraction.linear import design_matrix, solve_weighted
 from reluctant.extraction.method import StageFailed
+from reluctant.fitting.least_squares import design_matrix, solve_weighted
 from reluctant.geometry import DistanceNoise, Frame, FramedNetwork, Lines, LineSearch, Scan, scan_lines
 from reluctant.geometry.creases import merge_slivers
 from reluctant.geometry.lines import IntArray
