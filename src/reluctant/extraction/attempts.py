@@ -44,7 +44,7 @@ from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, Run
 from reluctant.verification.agreement import Verification, examine
 from reluctant.verification.comparison import MOST_TOLERANCE, NOISE_FACTOR, AtUse, look_at_use
-from reluctant.verification.precision import Precision, PrecisionCheck, examine_precision
+from reluctant.verification.precision import PrecisionCheck, examine_precision
 
 ATTEMPTS = 4
 
@@ -69,19 +69,6 @@ def extract(
     Cost: about as many answers as the network has parameters, verification included; a row brings one answer for
     each output.
     """
-    _check_call(method, attempts)
-    with opened_target(oracle, opening) as opened:
-        return _extract(opened, method, rng, attempts).with_classes(opened)
-
-
-def _extract(opened: Counting, method: Method | None, rng: Rng, attempts: int) -> Result:
-    _check_domain(opened, method)
-    run = Run[PartialNetwork | None].begin(opened, "extract", rng, None)
-    search = Extraction(run, method, as_generator(rng))
-    return search.result(*run.finish(lambda: search.go(attempts), lambda outcome: (outcome, search.partial)))
-
-
-def _check_call(method: Method | None, attempts: int) -> None:
     if attempts < 1:
         raise InvalidInput.about("attempts", got=attempts, expected="at least 1")
     if method is not None and not isinstance(method, Method):
@@ -89,22 +76,20 @@ def _check_call(method: Method | None, attempts: int) -> None:
             "method", got=repr(method), expected="a method object",
             fix="Pass rl.DepthTwo(), or an object of your own subclass of rl.Method.",
         )  # fmt: skip
-
-
-def _check_domain(oracle: Counting, method: Method | None) -> None:
-    if method is not None and method.needs_space and not oracle.facts.domain.is_space:
-        raise InvalidInput.about(
-            "domain", got=oracle.facts.domain.describe(), expected=f"all of space for {type(method).__name__}",
-            fix="Use rl.DepthTwo(), which stays inside, or leave the domain out if the target answers everywhere.",
-        )  # fmt: skip
+    with opened_target(oracle, opening) as opened:
+        domain = opened.facts.domain
+        if method is not None and method.needs_space and not domain.is_space:
+            raise InvalidInput.about(
+                "domain", got=domain.describe(), expected=f"all of space for {type(method).__name__}",
+                fix="Use rl.DepthTwo(), which stays inside, or leave the domain out if the target answers everywhere.",
+            )  # fmt: skip
+        run = Run[PartialNetwork | None].begin(opened, "extract", rng, None)
+        search = Extraction(run, method, as_generator(rng))
+        ending = run.finish(lambda: search.go(attempts), lambda outcome: (outcome, search.partial))
+        return search.result(*ending).with_classes(opened)
 
 
 HEALTH_LINES = 4
-MOST_BOXES = 3  # each smaller than the one before, until no probability saturates
-MORE_DIRECTIONS = (3, 6, 12)  # of the attempts inside a box: more lines meet more creases
-
-
-WIDER_BOXES = (2.0, 4.0)  # times the box whose network does not hold at typical inputs
 WIDER_BOX_ROWS = 2.0  # times what was asked before: few digits next to the corners can make a search endless
 
 Ending: TypeAlias = tuple[Outcome, ReLUNetwork | None]
@@ -171,8 +156,9 @@ class Extraction:
 
     def go_inside(self, space: Place, box: Domain | None, attempts: int) -> Ending:
         """Inside a box in which no probability saturates; a smaller one where some do, a larger one that shows more."""
+        most_boxes = 3  # each smaller than the one before, until no probability saturates
         health, evidence = space.health, self.run.evidence
-        for boxes_left in reversed(range(MOST_BOXES)):
+        for boxes_left in reversed(range(most_boxes)):
             if box is None:
                 break
             place = self.inside(space.oracle, box)
@@ -242,13 +228,14 @@ class Extraction:
 
     def methods(self, place: Place, few_digits: bool) -> Iterator[Method]:
         """The method that was asked for, again and again; else a ladder, by what the creases look like."""
+        more_directions = (3, 6, 12)  # of the attempts inside a box: more lines meet more creases
         in_space = place.oracle.facts.domain.is_space
         if self.method is not None:
             yield from repeat(self.method)
         if has_noticeable_noise(place.health) and self.may_use_few_digits(place):
             yield FewDigits()
         if few_digits:
-            yield from repeat(FewDigits()) if in_space else map(FewDigits, MORE_DIRECTIONS)
+            yield from repeat(FewDigits()) if in_space else map(FewDigits, more_directions)
             return
         yield DepthTwo()
         part = self.part
@@ -299,8 +286,13 @@ class Extraction:
 
     def from_wider_boxes(self, space: Counting, box: Domain) -> tuple[Place, CheckedNetwork] | None:
         """One attempt inside each; None if none gives a network that holds at typical inputs."""
-        within = Limit(WIDER_BOX_ROWS * space.ledger.total.asked, refusal=_too_many_rows).of(space)
-        for times in WIDER_BOXES:
+        wider_boxes = (2.0, 4.0)  # times the box whose network does not hold at typical inputs
+
+        def refusal(wanted: int, most: float) -> StageFailed:
+            return StageFailed("wider box", "many more rows than all before", number=wanted, limit=most)
+
+        within = Limit(WIDER_BOX_ROWS * space.ledger.total.asked, refusal=refusal).of(space)
+        for times in wider_boxes:
             wider = Domain(times * np.asarray(box.low), times * np.asarray(box.high))
             try:
                 place = self.inside(within, wider)
@@ -342,13 +334,6 @@ class Extraction:
         return self.run.result(outcome, network, views)
 
 
-def _too_many_rows(wanted: int, most: float) -> StageFailed:
-    return StageFailed("wider box", "many more rows than all before", number=wanted, limit=most)
-
-
-VERIFICATION_SHARE = 5e-4  # random points at each scale, of the rows spent; creases are looked at besides
-FEWEST_POINTS, MOST_POINTS = 20, 64
-FEW_ROWS, POINTS_FOR_FEW_ROWS = 5000, 36  # a small network can afford more than its share
 FEW_NEURONS, FAR_POINTS = 32, 48  # parts of a few deeper neurons may look like one layer where random points are
 POINTS_FOR_DEEP = 160  # deeper neurons are active in parts of space that few points meet
 FEW_DIGITS_TOLERANCE = 0.1  # of the output's deviation: held-out answers have already been compared with the noise
@@ -390,7 +375,9 @@ def check_candidate(
     one_layer, most, precision = network.depth == 2, MOST_TOLERANCE, None
     if candidate.precision is not None:
         precision = examine_precision(oracle, network, candidate.precision, rng, spent.queries)
-        noise, most = _measured_noise(candidate.precision, noise, oracle), FEW_DIGITS_TOLERANCE
+        near = float(candidate.precision.near.max())  # as the method for few digits has measured it
+        near = near if oracle.facts.domain.is_space else max(near, noise.absolute)
+        noise, most = Noise(near, noise.relative), FEW_DIGITS_TOLERANCE
     verification = examine(
         oracle, network, rng,
         noise=noise,
@@ -404,21 +391,17 @@ def check_candidate(
     return CheckedNetwork(network, candidate, verification, precision)
 
 
-def _measured_noise(precision: Precision, noise: Noise, oracle: Counting) -> Noise:
-    """The noise as the method for few digits has measured it."""
-    near = float(precision.near.max())
-    return Noise(near if oracle.facts.domain.is_space else max(near, noise.absolute), noise.relative)
-
-
 def points_worth(spent: int) -> int:
     """Random points at each scale that a network is verified at, after so many rows."""
-    if spent < FEW_ROWS:
-        return POINTS_FOR_FEW_ROWS
-    return int(np.clip(VERIFICATION_SHARE * spent, FEWEST_POINTS, MOST_POINTS))
+    few_rows, points_for_few_rows = 5000, 36  # a small network can afford more than its share
+    fewest_points, most_points = 20, 64
+    verification_share = 5e-4  # random points at each scale, of the rows spent; creases are looked at besides
+    if spent < few_rows:
+        return points_for_few_rows
+    return int(np.clip(verification_share * spent, fewest_points, most_points))
 
 
 EXACT_TOLERANCE = 1e-6  # of the output's deviation: an exact network must be verifiable to this
-NOTICED_NOISE = 1e-8  # of the output's deviation: from here on the method for few digits has the first attempt
 
 IN_STEPS = Diagnosis("link-in-steps", remedies=(TRAIN_WITHOUT_LINK, SPAN_FROM_LABELS))
 WOULD_REFUSE = Diagnosis("would-refuse")
@@ -438,8 +421,9 @@ def exact_refusal(health: Interface) -> Outcome | None:
 
 def has_noticeable_noise(health: Interface) -> bool:
     """True if there is noise that exact methods would be told of, but are not made for."""
+    noticed_noise = 1e-8  # of the output's deviation: from here on the method for few digits has the first attempt
     return (
-        exact_refusal(health) is None and NOISE_FACTOR * health.noise.at(health.spread) > NOTICED_NOISE * health.spread
+        exact_refusal(health) is None and NOISE_FACTOR * health.noise.at(health.spread) > noticed_noise * health.spread
     )
 
 
@@ -541,18 +525,7 @@ def evidence_of_clipping(
         oracle.ledger.last_stage = ended_in
     if box is None:
         return {}
-    reason = clipped_inputs(box, outcome)
-    return {"clipped": (reason.fields["low"], reason.fields["high"]), "reason": reason}
-
-
-def clipped_inputs(box: Domain, outcome: Outcome | None = None) -> Diagnosis:
-    """Inputs that the target seems to clip: inside their bounds there is more to find."""
     low, high = float(box.low), float(box.high)
-    ended = {} if outcome is None else {"outcome": outcome.slug}
-    inside = Remedy("inside-range", "extract", {"domain": (low, high)})
-    return Diagnosis("clipped-inputs", {"low": low, "high": high, **ended}, (inside,))
-
-
-def seems_clipped(box: Domain) -> str:
-    """What a range that inputs seem to be clipped to means."""
-    return clipped_inputs(box).happened
+    inside = Remedy("inside-range", "extract", {"domain": (low, high)})  # inside their bounds there is more to find
+    reason = Diagnosis("clipped-inputs", {"low": low, "high": high, "outcome": outcome.slug}, (inside,))
+    return {"clipped": (low, high), "reason": reason}

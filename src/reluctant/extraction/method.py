@@ -60,9 +60,6 @@ class StageFailed(Exception):
         self.stage, self.reason, self.number, self.limit, self.partial = stage, reason, number, limit, partial
 
 
-BADLY_CONDITIONED = 1e3  # from here on a condition number is worth a word
-
-
 @dataclass(frozen=True)
 class Certificate:
     """Standard errors and limits of a recovered network.
@@ -119,10 +116,11 @@ class Certificate:
         ) + self._of_two_layers()
 
     def _of_two_layers(self) -> str:
+        badly_conditioned = 1e3  # from here on a condition number is worth a word
         sums, limits = "", ""
         if self.sums:
             sums = f" {self.sums} more units are the sum of neurons that are always active; which ones no answer tells."
-        if self.condition is not None and self.condition > BADLY_CONDITIONED:
+        if self.condition is not None and self.condition > badly_conditioned:
             limits = f" The first layer's weights have condition number {self.condition:.1e}, which limits the digits."
         return sums + limits
 

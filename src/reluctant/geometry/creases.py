@@ -290,7 +290,6 @@ class UsualBend:
 
 
 CHECK_SIDE = 4.0  # blurs, or spacings of numbers, from an expected crease to each side of its check, at least
-WIDEST_CHECK = 8 * CHECK_SIDE  # blurs between the two sides of a check; twice SIDE is asked for
 
 
 @dataclass(frozen=True)
@@ -334,6 +333,7 @@ class Meetings:
 
         What creases are usually like follows from these, unless it is given.
         """
+        widest_check = 8 * CHECK_SIDE  # blurs between the two sides of a check; twice SIDE is asked for
         loose_check = 1e-3  # of the pieces beside it: a check wider than that, and than blur asks for, is made again
         i = p.last[left]
         gap = s.t[i + 1] - s.t[i]
@@ -347,7 +347,7 @@ class Meetings:
         shortest = np.minimum(p.length[left], p.length[left + 1])
         # What was blurred when it was checked may be sharp by now: then the check was too wide to tell.
         sharp = np.maximum.reduce(
-            [WIDEST_CHECK * blur, loose_check * share * shortest, WIDEST_CHECK * DOUBLE.spacing * end]
+            [widest_check * blur, loose_check * share * shortest, widest_check * DOUBLE.spacing * end]
         )
         checked = (s.check[i] == s.check[i + 1]) & (s.check[i] != NO_NUMBER) & (~both | (gap < sharp))
         seen = checked & (x > 0) & (x < gap)

@@ -33,6 +33,7 @@ from reluctant.geometry.creases import (
 )
 from reluctant.geometry.lines import (
     NO_NUMBER,
+    Batch,
     BoolArray,
     DistanceNoise,
     ExtraNoise,
@@ -53,17 +54,11 @@ Show: TypeAlias = Callable[[Samples], None]
 
 
 @dataclass(frozen=True)
-class LinePlaces:
+class LinePlaces(Batch):
     """Positions on lines."""
 
     line: IntArray
     t: FloatArray
-
-    def __add__(self, other: LinePlaces) -> LinePlaces:
-        return LinePlaces(np.concatenate([self.line, other.line]), np.concatenate([self.t, other.t]))
-
-    def __len__(self) -> int:
-        return len(self.t)
 
 
 @dataclass
@@ -249,9 +244,6 @@ def _sorted_samples(s: Samples) -> Samples:
     return s + s.without_any()
 
 
-ROOM_FOR_ONE = 1e4 * DOUBLE.spacing  # of an interval, relatively: it may be cut in halves once
-
-
 @dataclass(frozen=True)
 class SearchRound:
     """The samples with what is newly asked about them and their pieces, what to ask next, intervals still open."""
@@ -333,8 +325,9 @@ def _straighten(search: CreaseSearch, s: Samples, pieces: Pieces, wanted: Wanted
 
 def _test_runs(search: CreaseSearch, s: Samples, pieces: Pieces, runs: IntArray, wanted: WantedSamples) -> IntArray:
     """One more sample inside each of these runs that has room for it; returns them."""
+    room_for_one = 1e4 * DOUBLE.spacing  # of an interval, relatively: it may be cut in halves once
     here = widest_inside(s, pieces, runs)
-    wide = search.is_wide(s, here, ROOM_FOR_ONE)
+    wide = search.is_wide(s, here, room_for_one)
     _ask_inside(search, s, here[wide], wanted)
     return runs[wide]
 

@@ -25,6 +25,7 @@ import scipy.linalg
 from scipy.optimize import linprog
 
 from reluctant.extraction.any_depth.features import FeaturesAround, KnownLayers
+from reluctant.extraction.orientation import clear_choice
 from reluctant.geometry.lines import BoolArray
 from reluctant.numerics import DOUBLE, FloatArray
 
@@ -263,10 +264,10 @@ def find_sides(known: KnownLayers, incomings: Sequence[IncomingWeights], *, fina
         return None
     sides = np.zeros(len(seen))
     sides[seen], _, rank, _ = np.linalg.lstsq(matrix[:, seen], right, rcond=SIDES_RANK)
-    rounded = np.round(sides)
-    clear = np.abs(sides - rounded).max(initial=0) < clear_side and set(np.unique(rounded)) <= {0.0, 1.0}
-    off = np.linalg.norm(matrix @ rounded - right)
-    if rank < seen.sum() or not clear or off > sides_agree * np.sqrt(len(equations)):
+    rounded = clear_choice(sides, clear_side)
+    if rank < seen.sum() or rounded is None:
+        return None
+    if np.linalg.norm(matrix @ rounded - right) > sides_agree * np.sqrt(len(equations)):
         return None
     left = np.max([np.abs(e.open_parts(rounded)) for e in equations], axis=0) > present_weight
     wrong = np.zeros(len(known.layers[-1]), dtype=bool)

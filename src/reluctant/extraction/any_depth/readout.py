@@ -21,7 +21,7 @@ import scipy.linalg
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
 from reluctant.extraction.any_depth.kinks import Asker
 from reluctant.extraction.method import Certificate, Memory
-from reluctant.extraction.orientation import always_active, find_turned
+from reluctant.extraction.orientation import always_active, find_turned, turn_terms
 from reluctant.fitting.least_squares import Linearisation, StepRules, least_squares
 from reluctant.fitting.network_fit import neuron_errors, polish
 from reluctant.geometry import DistanceNoise, gradients
@@ -184,8 +184,7 @@ def leftovers(known: KnownLayers, readout: Readout, most: int, rng: np.random.Ge
 def _turn_terms(known: KnownLayers, readout: Readout) -> tuple[FloatArray, FloatArray]:
     """What each neuron of the last layer would add to the layer before, all outputs (m·k, h), and what is there."""
     h = len(known.layers[-1])
-    terms = (readout.weights[:, None, :h] * known.layers[-1].weights.T[None]).reshape(-1, h)
-    return terms, readout.weights[:, h:].reshape(-1)
+    return turn_terms(known.layers[-1].weights, readout.weights[:, :h]), readout.weights[:, h:].reshape(-1)
 
 
 def oriented_network(known: KnownLayers, readout: Readout, rows: FloatArray, answers: FloatArray) -> ReLUNetwork:

@@ -153,9 +153,6 @@ def _of_rank_one(change: FloatArray, sd: float, rough: FloatArray) -> tuple[Floa
     return outputs, 0.0 if len(rough) == 1 else sd / float(sizes[0])
 
 
-TAILS = (1.0, 2.0, 4.0)  # powers of a Gaussian: from even coordinates to a few large ones
-
-
 def domain_scale(domain: Domain, dim: int) -> float:
     """Typical length in the domain."""
     low, high = np.broadcast_to(domain.low, dim), np.broadcast_to(domain.high, dim)
@@ -167,25 +164,22 @@ def domain_scale(domain: Domain, dim: int) -> float:
 def exploration_points(domain: Domain, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
     """Random points from the middle of the domain to its corners, even and uneven ones."""
     loudness = (0.2, 5.0)  # sizes of points where a coordinate is unbounded
+    powers = (1.0, 2.0, 4.0)  # of a Gaussian: from even coordinates to a few large ones
     low, high = np.broadcast_to(domain.low, dim), np.broadcast_to(domain.high, dim)
     bounded = np.isfinite(low) & np.isfinite(high)
-    share = _shares(rng, n, dim)
+    # Of the way from one wall to the other: inside, or in a corner with more or fewer coordinates high.
+    inside = rng.uniform(size=(n, dim))
+    corner = (rng.uniform(size=(n, dim)) < rng.uniform(size=(n, 1))).astype(float)
+    share = np.where(rng.uniform(size=(n, 1)) < 1 / 2, inside, corner)
     quietest, loudest = np.log(loudness)
     loud = np.exp(rng.uniform(quietest, loudest, (n, 1)))
-    tails = np.abs(rng.standard_normal((n, dim))) ** rng.choice(TAILS, (n, 1))
+    tails = np.abs(rng.standard_normal((n, dim))) ** rng.choice(powers, (n, 1))
     away = loud * tails / tails.mean(axis=1, keepdims=True)
     signs = rng.choice([-1.0, 1.0], (n, dim))
     with np.errstate(invalid="ignore"):  # infinite bounds are not chosen
         choices = [low + share * (high - low), low + away, high - away]
     points = np.select([bounded, np.isfinite(low), np.isfinite(high)], choices, signs * away)
     return np.clip(points, low, high)
-
-
-def _shares(rng: np.random.Generator, n: int, dim: int) -> FloatArray:
-    """Of the way from one wall to the other: inside, or in a corner with more or fewer coordinates high."""
-    inside = rng.uniform(size=(n, dim))
-    corner = (rng.uniform(size=(n, dim)) < rng.uniform(size=(n, 1))).astype(float)
-    return np.where(rng.uniform(size=(n, 1)) < 1 / 2, inside, corner)
 
 
 def axis_points(domain: Domain, dim: int) -> FloatArray:

@@ -98,7 +98,6 @@ def first_line(inside: BoundedTarget) -> tuple[BoundedTarget, AnchorModel, list[
 def check_straight(inside: BoundedTarget, known: AnchorModel) -> None:
     """Look for some neurons' creases elsewhere in the domain; raises StageFailed. Cost: 32 rows."""
     crossing_reach = 1e-4  # of a crossing, in lengths of the domain
-    meeting_share = 0.05  # of the reach: how far a crease may be from where it is expected
     chosen = inside.rng.permutation(known.neurons)[: inside.settings.tested_neurons]
     places = [_place_on_hyperplane(inside, known, neuron) for neuron in chosen]
     neurons = [neuron for neuron, place in zip(chosen, places, strict=True) if place is not None]
@@ -108,7 +107,7 @@ def check_straight(inside: BoundedTarget, known: AnchorModel) -> None:
     normals = known.weights[neurons] / np.linalg.norm(known.weights[neurons], axis=1, keepdims=True)
     reach = np.full(len(points), crossing_reach * inside.scale)
     with inside.oracle.stage("straight", expected=4 * len(points)):
-        seen = cross(inside.ask, points, normals, reach, meeting_share * reach, inside.noise)
+        seen = cross(inside.ask, points, normals, reach, inside.noise)
     missing = int((~seen.critical).sum())
     if missing > inside.settings.missing:
         raise StageFailed(

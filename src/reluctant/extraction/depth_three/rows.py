@@ -11,7 +11,7 @@ neurons active on both sides of its hyperplane.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.optimize
@@ -20,7 +20,7 @@ from reluctant.extraction.depth_three.hyperplanes import FramedHyperplanes
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, Frame, Gradients, gradients
 from reluctant.geometry.gradients import cross
-from reluctant.geometry.lines import BoolArray, IntArray
+from reluctant.geometry.lines import Batch, BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
@@ -70,7 +70,7 @@ def _nearest_point(rows: FloatArray, least: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class HyperplaneViews:
+class HyperplaneViews(Batch):
     """Which neuron was crossed, where, over which reach, and what was seen."""
 
     neuron: IntArray
@@ -93,9 +93,6 @@ class HyperplaneViews:
         chosen = np.full(n, -1)
         chosen[self.neuron[usable]] = usable
         return chosen
-
-    def __add__(self, other: HyperplaneViews) -> HyperplaneViews:
-        return HyperplaneViews(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
 
 
 def view_each(
@@ -146,7 +143,7 @@ def _cross_all(
     reach, normals = np.repeat(reaches, len(neurons)), planes.normals[which]
     away = np.linalg.norm(points - planes.on[which], axis=1)
     within = off_course * planes.errors[which] * away + uncertain * planes.scale
-    seen = cross(lambda y: oracle.query(planes.frame.points(y)), points, normals, reach, within, noise)
+    seen = cross(lambda y: oracle.query(planes.frame.points(y)), points, normals, reach, noise, within)
     on = points + np.where(seen.critical, seen.position, 0.0)[:, None] * normals
     return HyperplaneViews(which, on, reach, seen.size, seen.sd, seen.critical)
 
@@ -191,11 +188,8 @@ def _combination(slope: FloatArray, normals: FloatArray, active: BoolArray) -> t
     return parts, float(np.linalg.norm(inverse))
 
 
-ALONE_PLACES = np.array([0.5, 1.0, 1.5])  # of the reach: in between there is no crease of the layers above
 ROW_STEP = 0.06  # of a gradient, in reaches: a coordinate weighs about 1/√k, and five times that is rare
 SHORTER_STEP = 0.3  # of that, where others are on and so more creases around
-BEND_NOISE = np.sqrt(6.0)  # of a second difference, in deviations of an answer
-SEEN_ALONE = 1e3 * DOUBLE.in_line  # change over a reach, in deviations, of a neuron that is seen
 WELL_SEEN = 1e12  # and of one for which nothing better is looked for
 GOOD_ENOUGH = 1e-9  # error of a row that was found with the help of the subspace
 NORMAL_AGREEMENT = 1e-4  # with the normal that was known in the subspace
@@ -249,23 +243,26 @@ def _seen_alone(
 
     Of several reaches the one that gives the most digits; 0 where it is not seen alone.
     """
+    seen_alone = 1e3 * DOUBLE.in_line  # change over a reach, in deviations, of a neuron that is seen
+    bend_noise = np.sqrt(6.0)  # of a second difference, in deviations of an answer
+    alone_places = np.array([0.5, 1.0, 1.5])  # of the reach: in between there is no crease of the layers above
     alone_reaches = (256.0, 32.0, 4.0, 0.5)  # how far inside a neuron is activated, in typical inputs of one coordinate
     others_room = 2.0  # of the reach: how far the other neurons are from becoming active
     n, count = len(planes), len(alone_reaches)
     off, each = np.zeros((n, n), dtype=bool), np.arange(n)
     reach = np.repeat(alone_reaches, n).reshape(count, n)
     starts = np.stack([quiet_points(planes.normals, planes.offsets, each, off, others_room * row) for row in reach])
-    moves = (reach[:, :, None] * ALONE_PLACES)[..., None] * planes.normals[None, :, None]
+    moves = (reach[:, :, None] * alone_places)[..., None] * planes.normals[None, :, None]
     rows = planes.frame.points((starts[:, :, None] + moves).reshape(-1, moves.shape[-1]))
-    answers = oracle.query(rows).reshape(count, n, len(ALONE_PLACES), -1)
-    sd = noise.at(np.linalg.norm(rows, axis=1).reshape(count, n, len(ALONE_PLACES)).max(axis=2))
+    answers = oracle.query(rows).reshape(count, n, len(alone_places), -1)
+    sd = noise.at(np.linalg.norm(rows, axis=1).reshape(count, n, len(alone_places)).max(axis=2))
     bend = np.abs(answers[:, :, 0] - 2 * answers[:, :, 1] + answers[:, :, 2]).max(axis=2)
     change = np.abs(answers[:, :, 2] - answers[:, :, 0]).max(axis=2)
     rounding = DOUBLE.rounding * np.abs(answers).max(axis=(2, 3))
     shown = np.minimum(
-        sd, DOUBLE.safety * np.maximum(bend / BEND_NOISE, rounding)
+        sd, DOUBLE.safety * np.maximum(bend / bend_noise, rounding)
     )  # few are active: less than most answers
-    digits = np.where((bend <= DOUBLE.in_line * sd) & (change > SEEN_ALONE * sd), change / shown, 0.0)
+    digits = np.where((bend <= DOUBLE.in_line * sd) & (change > seen_alone * sd), change / shown, 0.0)
     best = np.argmax(digits, axis=0)
     points = starts[best, each] + reach[best, each, None] * planes.normals
     return points, reach[best, each], digits[best, each]
@@ -374,12 +371,11 @@ def _row_directions(
     return signs[:, None] * rows, sd * np.sqrt(slope.shape[2]) / sizes[:, 0]
 
 
-CHANGES, NEARBY = np.geomspace(0.5, 0.05, 12), 64  # of the values, in a search around the best; so many each time
 ROW_AGREEMENT = 1e-6  # with the row that was known
 
 
 @dataclass(frozen=True)
-class TwoSidedPlaces:
+class TwoSidedPlaces(Batch):
     """Points on both sides of neurons' hyperplanes, steps of gradients there, and errors of rows to be expected."""
 
     neurons: IntArray
@@ -387,12 +383,6 @@ class TwoSidedPlaces:
     outside: FloatArray  # (n, d)
     steps: FloatArray  # (n,)
     errors: FloatArray  # (n,)
-
-    def chosen(self, which: IntArray) -> TwoSidedPlaces:
-        """Some of them."""
-        return TwoSidedPlaces(
-            self.neurons[which], self.inside[which], self.outside[which], self.steps[which], self.errors[which]
-        )
 
 
 def remeasure_rows(
@@ -460,9 +450,10 @@ class _PlaceSearch:
 
     def best(self) -> tuple[FloatArray, FloatArray, float, float]:
         """Points inside and outside, the step and the error at the best place."""
+        changes = np.geomspace(0.5, 0.05, 12)  # of the values, in a search around the best
         values = self.anywhere()
         best = values[np.argmin(self.judge(values)[3])]
-        for change in CHANGES:
+        for change in changes:
             values = self.around(best, change)
             best = values[np.argmin(self.judge(values)[3])]
         inside, outside, steps, errors = self.judge(best[None])
@@ -483,7 +474,8 @@ class _PlaceSearch:
 
     def around(self, values: FloatArray, change: float) -> FloatArray:
         """These values first, then others nearby."""
-        factors = np.exp(change * self.rng.standard_normal((NEARBY, len(values))))
+        nearby = 64
+        factors = np.exp(change * self.rng.standard_normal((nearby, len(values))))
         flipped = self.rng.random(factors.shape) < 1 / len(values)
         flipped[:, self.neuron] = False
         return np.concatenate([values[None], np.where(flipped, -1, 1) * factors * values])

@@ -38,11 +38,7 @@ from reluctant.geometry.lines import IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-FIRST_OFFSET, LAST_OFFSET, FASTER = 0.004, 12.0, 2.0  # offsets from the line, in distances to the nearest crease
-PASSES_ANYWHERE, BACK_A_PASS = 5.0, -0.5  # and how far back one goes that was not explained
-PER_PIECE, PASS_PER_UNKNOWN = 2, 2  # points
 MISFIT, MISFITS = 6.0, 0.03  # deviations, and share of the points of a pass that may have more
-MOST_ADDED_IN_PASS, MORE_POINTS = 4, 3  # neurons in one pass, and how many times as many points are asked to find them
 
 
 def ask_in(view: View, frame: Frame, y: FloatArray) -> Points:
@@ -68,21 +64,24 @@ class _GrowthState:
 class _Pace:
     """How far the next pass goes: beside the line in distances to the nearest crease, then so many passes anywhere."""
 
-    offset: float = FIRST_OFFSET
+    offset: float = 0.004
     anywhere: float = 0.0
 
     @property
     def near(self) -> bool:
-        return self.offset < LAST_OFFSET
+        last_offset = 12.0
+        return self.offset < last_offset
 
     @property
     def done(self) -> bool:
-        return self.anywhere >= PASSES_ANYWHERE
+        passes_anywhere = 5.0
+        return self.anywhere >= passes_anywhere
 
     def after(self, good: bool) -> _Pace:
+        faster, back = 2.0, -0.5  # the factor of the next offset, and how far back a pass goes that was not explained
         if self.near:
-            return _Pace(self.offset * (FASTER if good else 1 / FASTER))
-        return _Pace(self.offset, self.anywhere + (1.0 if good else BACK_A_PASS))
+            return _Pace(self.offset * (faster if good else 1 / faster))
+        return _Pace(self.offset, self.anywhere + (1.0 if good else back))
 
 
 def grow_plane(
@@ -94,7 +93,8 @@ def grow_plane(
     neuron, more where some are missing.
     """
     most_bad_passes, most_bad_in_all = 3, 10  # in a row, and in all
-    trusted_passes = 1  # bad passes that are taken for too long a step; the next is taken for a missing neuron
+    trusted_passes = 1  # bad passes that count as too long a step; the next one counts as a missing neuron
+    more_points = 3  # times as many points are asked to find it
     state, pace, bad = _GrowthState(_beside_line(start), _kept_on_line(line, start, rng)), _Pace(), [0, 0]
     kept, fewest = len(state.points), start.widths[1]
     frame = Frame(line.origin, np.stack([line.direction, direction]))
@@ -102,7 +102,7 @@ def grow_plane(
         new = _ask_pass(line.view, frame, state.network, pace, 1, rng)
         after, misfits = _with_pass(state, new, kept)
         if misfits >= 1 and bad[1] >= trusted_passes:
-            new += _ask_pass(line.view, frame, state.network, pace, MORE_POINTS, rng)
+            new += _ask_pass(line.view, frame, state.network, pace, more_points, rng)
             after, misfits = _with_neurons(after, new, fewest, rng)
         good = misfits < 1
         state, bad = (after, [0, bad[1]]) if good else (state, [bad[0] + 1, bad[1] + 1])
@@ -156,8 +156,9 @@ def _with_neurons(
     state: _GrowthState, new: Points, fewest: int, rng: np.random.Generator
 ) -> tuple[_GrowthState, float]:
     """The same with more points, and with neurons that explain what is left of them."""
+    most_added = 4  # neurons in one pass
     points = state.points + new
-    network = with_missing_neurons(state.network, points, MOST_ADDED_IN_PASS, rng)
+    network = with_missing_neurons(state.network, points, most_added, rng)
     state = _GrowthState(_without_needless(_GrowthState(network, points), fewest), points)
     return state, _misfits(state.network, new)
 
@@ -180,13 +181,14 @@ def _beside(column: FloatArray) -> FloatArray:
 
 def _points_near_line(network: ReLUNetwork, offset: float, view: View, rng: np.random.Generator) -> FloatArray:
     """Points in every piece of the line, beside it by a share of the distance to the nearest crease."""
+    per_piece = 2  # points
     largest_offset = 0.5  # of the distance from the origin
     inside_piece = 0.1  # of a piece: points keep this far from its ends
     outermost = 2.0  # how far beyond the outermost crease, in its distance or the size of an input
     t = np.sort(-network.biases[0] / network.weights[0][:, 0])
     first, last = (outermost * (view.size + abs(end)) for end in (t[0], t[-1]))
     ends = np.concatenate([[t[0] - first], t, [t[-1] + last]])
-    low, gap = np.repeat(ends[:-1], PER_PIECE), np.repeat(np.diff(ends), PER_PIECE)
+    low, gap = np.repeat(ends[:-1], per_piece), np.repeat(np.diff(ends), per_piece)
     share = rng.uniform(inside_piece, 1 - inside_piece, len(low))
     along = low + share * gap
     room = np.minimum(share, 1 - share) * gap
@@ -198,7 +200,8 @@ def _points_near_line(network: ReLUNetwork, offset: float, view: View, rng: np.r
 def _points_anywhere(h: int, passes: float, view: View, rng: np.random.Generator) -> FloatArray:
     offset_anywhere, faster_anywhere = 0.02, 2.8  # offsets whatever the creases, of the size of an input
     steepest_angle = 1.45  # of points along the line
-    offset, n = offset_anywhere * faster_anywhere**passes, PASS_PER_UNKNOWN * (h + view.outputs)
+    per_unknown = 2  # points
+    offset, n = offset_anywhere * faster_anywhere**passes, per_unknown * (h + view.outputs)
     along = view.size * np.tan(rng.uniform(-steepest_angle, steepest_angle, n))
     return np.column_stack([along, offset * np.hypot(view.size, along) * rng.standard_normal(n)])
 
@@ -392,11 +395,11 @@ class Star:
     @property
     def points(self) -> Points:
         """All samples of the lines, in coordinates of the frame."""
-        parts = [_on_axis(line, axis, len(self.frame.basis)) for axis, line in enumerate(self.lines)]
-        points = parts[0]
-        for part in parts[1:]:
-            points += part
-        return Points(points.y, points.f, 1 / self.view.noise.at(np.linalg.norm(points.y, axis=1)))
+        y = np.zeros((sum(len(line.data) for line in self.lines), len(self.lines)))
+        axis = np.repeat(np.arange(len(self.lines)), [len(line.data) for line in self.lines])
+        y[np.arange(len(y)), axis] = np.concatenate([line.data.t for line in self.lines])
+        answers = np.concatenate([line.data.f for line in self.lines])
+        return Points(y, answers, 1 / self.view.noise.at(np.linalg.norm(y, axis=1)))
 
 
 def read_star(view: BoxView, directions: int, rng: np.random.Generator) -> Star:
@@ -412,12 +415,6 @@ def _long_directions(dim: int, count: int, rng: np.random.Generator) -> FloatArr
     """Orthonormal directions (count, d), nearly towards corners: there a box is longest."""
     corners = rng.choice([-1.0, 1.0], (dim, count)) + 0.1 * rng.standard_normal((dim, count))
     return np.asarray(np.linalg.qr(corners)[0].T)
-
-
-def _on_axis(line: OnLine, axis: int, k: int) -> Points:
-    y = np.zeros((len(line.data), k))
-    y[:, axis] = line.data.t
-    return Points(y, line.data.f, line.data.weight)
 
 
 @dataclass(frozen=True)

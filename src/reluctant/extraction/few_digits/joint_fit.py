@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from reluctant.extraction.few_digits.extension import Extension
 from reluctant.extraction.few_digits.subspace_fit import Points
 from reluctant.extraction.few_digits.view import View
-from reluctant.extraction.orientation import find_turned
+from reluctant.extraction.orientation import find_turned, turn_terms, without_skip
 from reluctant.fitting.least_squares import Linearisation, Parts, StepRules, least_squares
 from reluctant.geometry import Frame
 from reluctant.geometry.lines import IntArray
@@ -492,16 +492,13 @@ def _weight_errors(arrow: Arrow, layout: Layout) -> FloatArray:
 def turned_fit(fit: JointFit) -> JointFit:
     """The same fit without a skip term where the sides can be found, else as it is."""
     skip_gone = 1e-2  # of the largest term: what few digits may leave of the skip; the last fit tells if it was wrong
-    (w, a), (b, c), skip = fit.core.weights, fit.core.biases, fit.core.skip
-    own = fit.extension
+    (w, a), skip, own = fit.core.weights, fit.core.skip, fit.extension
     if skip is None:
         return fit
-    weights = np.concatenate([w, own.weights.T], axis=1)
+    terms = turn_terms(np.concatenate([w, own.weights.T], axis=1), a)
     missing = -np.concatenate([skip, own.skip.T], axis=1)
-    terms = (a[:, None, :] * weights.T[None]).reshape(-1, len(w))
     flip = find_turned(terms, missing.reshape(-1), gone=skip_gone)
     if flip is None:
         return fit
-    sign = np.where(flip, -1.0, 1.0)
-    core = ReLUNetwork([sign[:, None] * w, a], [sign * b, c + a[:, flip] @ b[flip]])
-    return replace(fit, core=core, extension=replace(own, weights=sign * own.weights, skip=np.zeros_like(own.skip)))
+    extension = replace(own, weights=np.where(flip, -1.0, 1.0) * own.weights, skip=np.zeros_like(own.skip))
+    return replace(fit, core=without_skip(fit.core, flip), extension=extension)

@@ -359,8 +359,6 @@ def samples_wanted(spline: Spline, data: LineData, sd: FloatArray, size: float, 
 
 
 PER_RUN = 14  # samples of a straight run before knots are looked for
-MOST_COARSE_SAMPLES, MOST_SAMPLES = 20_000, 60_000
-SETTLE_ROUNDS, KNOT_TURNS = 30, 12
 
 
 @dataclass(frozen=True)
@@ -449,6 +447,7 @@ class _LineTarget:
 def _coarse_samples(line: _LineTarget, rng: np.random.Generator) -> tuple[_LineTarget, LineData]:
     """Enough samples for every straight run, and the line with its noise if that has turned out to be larger."""
     many_samples, falls_apart, noisier = 2000, 1.6, 1.5  # runs that grow in number like samples are made of noise
+    most_samples = 20_000
     data = line.ask(line.first_places(rng))
     before, runs = 0, len(straight_runs(data))
     while len(data) <= PER_RUN * runs:
@@ -458,7 +457,7 @@ def _coarse_samples(line: _LineTarget, rng: np.random.Generator) -> tuple[_LineT
         else:
             data = line.ask(line.places(len(data), rng), data)
         before, runs = runs, len(straight_runs(data))
-        if len(data) > line.share * MOST_COARSE_SAMPLES:
+        if len(data) > line.share * most_samples:
             raise StageFailed("line", "no straight runs of samples", number=runs, limit=len(data) / PER_RUN)
     return line, data
 
@@ -469,8 +468,9 @@ def _settle_line(
     """Fit, change knots, ask more, until neither knots nor samples are missing."""
     clear_knot = 5.5  # deviations a new knot must explain
     recalibrate = (2, 4)  # rounds after which the noise is read from what the fit leaves
+    rounds, most_samples = 30, 60_000
     clear = clear_knot
-    for turn in range(SETTLE_ROUNDS):
+    for turn in range(rounds):
         spline, residual, added, clear = _settle_knots(knots, data, clear)
         if turn in recalibrate:
             line, data = _recalibrated(line, data, residual)
@@ -479,7 +479,7 @@ def _settle_line(
         wanted = samples_wanted(spline, data, line.view.noise.at(inner), line.view.size, rng)
         if not added and not len(wanted):
             return line, data, spline, residual
-        if len(data) + len(wanted) > line.share * MOST_SAMPLES:
+        if len(data) + len(wanted) > line.share * most_samples:
             break
         knots, data = spline.knots, line.ask(wanted, data) if len(wanted) else data
     raise StageFailed("line", "knots that do not settle", number=len(knots) - 2, limit=len(data) / PER_RUN)
@@ -487,8 +487,8 @@ def _settle_line(
 
 def _settle_knots(knots: FloatArray, data: LineData, clear: float) -> tuple[Spline, FloatArray, int, float]:
     cycle_turn, more_evidence = 6, 1.1  # from this turn on a knot that came and went has to explain more
-    added = 0
-    for turn in range(KNOT_TURNS):
+    turns, added = 12, 0
+    for turn in range(turns):
         spline, residual = fit_spline(knots, data)
         fewer = only_clear_knots(spline, data, residual)
         dropped = len(fewer) < len(spline.knots)

@@ -104,7 +104,6 @@ class View:
 
 NOISE_LINES, NOISE_POINTS = 24, 8
 NEAR_AND_FAR = 2  # looks at short lines that a view takes
-NOISE_FAR_OUT = 1e3  # where noise that grows with the answers is all there is
 LEAST_NOISE = (
     float(np.finfo(np.float64).tiny) ** 0.25
 )  # where there is none: its inverse can be squared twice and added up
@@ -112,11 +111,12 @@ LEAST_NOISE = (
 
 def look_from(oracle: Counting, scale: float, rng: np.random.Generator) -> View:
     """The view from this scale, with its noise measured. Cost: 384 rows."""
+    noise_far_out = 1e3  # where noise that grows with the answers is all there is
     plain = View(oracle, scale, np.ones(oracle.outputs), DistanceNoise(0.0, 0.0))
     with oracle.stage("noise", expected=NEAR_AND_FAR * NOISE_LINES * NOISE_POINTS):
-        near, far = short_line_noise(plain, 1.0, rng), short_line_noise(plain, NOISE_FAR_OUT, rng)
+        near, far = short_line_noise(plain, 1.0, rng), short_line_noise(plain, noise_far_out, rng)
     units = near / near.mean()
-    growth = float(np.mean(far / units)) / (NOISE_FAR_OUT * plain.size)
+    growth = float(np.mean(far / units)) / (noise_far_out * plain.size)
     return View(oracle, scale, units, DistanceNoise(float(near.mean()), growth))
 
 
