@@ -17,7 +17,7 @@ from reluctant.adversarial.decision import DECIDED, LEAST_EXACT, NetworkCopy, Sa
 from reluctant.adversarial.flip_search import FlipSearch, unflipped
 from reluctant.adversarial.gradient_source import QueriedTarget
 from reluctant.adversarial.ray import ASKED_AGAIN, RayPoint, answer_noise, walk
-from reluctant.interface.digits import is_one_hot, narrowest_format
+from reluctant.interface.noise import is_one_hot, narrowest_format
 from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting

@@ -30,7 +30,7 @@ from reluctant.adversarial.ray import ASKED_AGAIN, PROBE_ROWS, RAY_ROWS
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
 from reluctant.geometry.gradients import GRADIENT_ROWS
-from reluctant.interface.digits import (
+from reluctant.interface.noise import (
     answer_kind,
     find_decimals,
     format_noise,

@@ -20,7 +20,7 @@ from reluctant.adversarial.gradient_source import GradientSource, KnownNetwork, 
 from reluctant.adversarial.ray import walk
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, NoGradient
-from reluctant.interface.probe import MEDIAN_OF_ABS_NORMAL
+from reluctant.interface.noise import MEDIAN_OF_ABS_NORMAL
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting

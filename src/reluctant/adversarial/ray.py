@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from reluctant.adversarial.decision import ANSWER_ROUNDINGS, OWN_ROUNDINGS, Margins, SideLimit
 from reluctant.domains import Domain
-from reluctant.interface.digits import UNIFORM_SD, digits_noise, narrowest_format, rounding_noise
-from reluctant.interface.probe import SECOND_DIFFERENCE_GAIN
+from reluctant.interface.noise import SECOND_DIFFERENCE_GAIN, UNIFORM_SD, digits_noise, narrowest_format, rounding_noise
 from reluctant.numerics import FloatArray, unit_roundoff
 
 # Looked at together, in units of the distance of a linear function: dense around it first, further out if need be.

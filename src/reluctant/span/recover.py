@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, NonFiniteAnswer
-from reluctant.interface.digits import digits_noise
+from reluctant.interface.noise import digits_noise
 from reluctant.interface.reach import FARTHEST, smaller, unsaturated_box
 from reluctant.messages import Diagnosis
 from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reluctant.interface import Interface
-from reluctant.interface.classification import Shape
+from reluctant.interface.kinds import Shape
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting, Kind
 from reluctant.results import Outcome
@@ -93,7 +93,7 @@ def values_refusal(health: Interface) -> Outcome | None:
     if health.shape is Shape.CONSTANT:
         return Outcome.PIECEWISE_CONSTANT
     hidden = health.curves_hidden and health.answers is Kind.VALUES
-    coarse = health.behind is not None and health.behind.too_coarse and np.isfinite(health.spread)
+    coarse = health.raw is not None and health.raw.too_coarse and np.isfinite(health.spread)
     refusal = None if hidden or coarse else health.refusal
     return Outcome.TOO_NOISY if refusal is None and _noise_share(health) > too_few_digits else refusal
 

@@ -16,9 +16,8 @@ import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, NonFiniteAnswer
-from reluctant.interface.classification import USABLE_NOISE
-from reluctant.interface.digits import Behind, format_noise, refuse_labels, rounding_noise
-from reluctant.interface.probe import measure_noise, noise_model
+from reluctant.interface.kinds import USABLE_NOISE
+from reluctant.interface.noise import RawDigits, format_noise, measure_noise, noise_model, refuse_labels, rounding_noise
 from reluctant.interface.reach import FARTHEST, smaller, unsaturated_box
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
@@ -198,16 +197,16 @@ def _where_it_can_be_read(oracle: Counting, rng: np.random.Generator, told: list
     box = unsaturated_box(oracle, rng)
     if box is None:
         refuse_labels(oracle)
-        _refuse_coarse(Behind.last_of(oracle, told))
+        _refuse_coarse(RawDigits.last_of(oracle, told))
         return None
     return box if np.max(box.high) < FARTHEST * SCALES[-1] else None
 
 
-def _refuse_coarse(behind: Behind | None) -> None:
+def _refuse_coarse(behind: RawDigits | None) -> None:
     """Raise `InvalidInput` of probabilities so coarse that some are 0 wherever they are asked."""
     if behind is not None and behind.too_coarse:
         raise InvalidInput.about(
-            "oracle", got=f"{behind.noun} {behind.told}, some of which are certain everywhere",
+            "oracle", got=f"{behind.noun} {behind.digits_text}, some of which are certain everywhere",
             expected="digits that a link can read",
             fix="How close a network comes to such answers, train_student and audit measure.",
         )  # fmt: skip
@@ -258,7 +257,7 @@ def _measure_noise(
     noise = Noise(0.0, 0.0) if near is None else noise_model(near, far)
     if far is not None and noise.relative > USABLE_NOISE:  # answers that are nothing but noise are no measure of it
         noise = Noise(max(noise.absolute, far.sd), 0.0)
-    behind = Behind.last_of(oracle, told)
+    behind = RawDigits.last_of(oracle, told)
     rounding = max(rounding_noise(answers), 0.0 if behind is None else behind.noise)
     return Noise(max(noise.absolute, rounding), max(noise.relative, format_noise(answers)))
 

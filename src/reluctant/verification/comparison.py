@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluctant.domains import Domain
-from reluctant.interface.digits import Behind
+from reluctant.interface.noise import RawDigits
 from reluctant.interface.reach import FARTHEST
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import ELEMENTWISE_LINKS, evaluate
@@ -282,12 +282,12 @@ def compare_answers(
     predicted = evaluate(network, np.concatenate([rows for _, rows in named]), oracle.arrays)
     groups = np.repeat(np.arange(len(named)), [len(rows) for _, rows in named])
     unit = _units(answers, groups)
-    behind = Behind.of(np.concatenate(told), link_of(oracle), ratios=oracle.facts.reference) if len(told) else None
+    behind = RawDigits.of(np.concatenate(told), link_of(oracle), ratios=oracle.facts.reference) if len(told) else None
     errors, lost = np.abs(answers - predicted) / unit, lost_behind(answers, oracle, behind)
     return ComparedAnswers(answers, unit, errors, groups, [name for name, _ in named], lost)
 
 
-def lost_behind(values: FloatArray, oracle: Counting, behind: Behind | None) -> FloatArray:
+def lost_behind(values: FloatArray, oracle: Counting, behind: RawDigits | None) -> FloatArray:
     """What (n, m) is not known of values, by the digits in which their probabilities were told."""
     if behind is None:
         return lost_digits(values, oracle)
@@ -386,7 +386,7 @@ def _accepted_errors(
     Next to 1 log-odds are known to so much less than elsewhere; behind rounding or noise next to 0 as well. Ratios of
     probabilities with all the digits of a number format are not.
     """
-    behind = Behind.of(told, link_of(oracle), ratios=oracle.facts.reference) if len(told) else None
+    behind = RawDigits.of(told, link_of(oracle), ratios=oracle.facts.reference) if len(told) else None
     size = _log_odds_size(np.where(np.isfinite(values), values, np.inf), ratios=oracle.facts.reference)
     odds = 2 * size if link_of(oracle) == "tanh" else size  # of (1 + t) / 2
     coarser = np.exp(np.minimum(odds, LARGEST_POWER))
@@ -405,7 +405,7 @@ def _log_odds_size(values: FloatArray, *, ratios: bool) -> FloatArray:
     return np.asarray(np.ptp(np.column_stack([np.zeros(len(values)), values]), axis=1, keepdims=True))
 
 
-def _has_full_digits(behind: Behind, tol: float) -> bool:
+def _has_full_digits(behind: RawDigits, tol: float) -> bool:
     """True if nothing but a number format limits the digits of probabilities."""
     return behind.decimals is None and (tol <= EXACT_TOLERANCE or behind.number_format != "float64")
 

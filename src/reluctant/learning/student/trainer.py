@@ -17,9 +17,9 @@ import numpy as np
 
 from reluctant.errors import InvalidInput, InvalidRows
 from reluctant.fitting.training import TrainingPace, fit_network
-from reluctant.interface.digits import answer_kind
-from reluctant.interface.probe import ask as ask_rows
-from reluctant.interface.whole_numbers import Whole, tell_whole
+from reluctant.interface.kinds import IntegerKind, classify_integers
+from reluctant.interface.noise import answer_kind
+from reluctant.interface.noise import ask as ask_rows
 from reluctant.learning.student.losses import AnswerReading, Labels, reading_of
 from reluctant.learning.student.questions import FEWEST, TrainingData, ask_training_data, draw_rows
 from reluctant.learning.student.student_error import measure_student, row_misfits
@@ -106,7 +106,7 @@ def train_student(
     eps: float = EPS,
     steps: int = STEPS,
     seconds: float | None = None,
-    whole: Whole | None = None,
+    whole: IntegerKind | None = None,
     rng: Rng = 0,
     **opening: Unpack[OpeningKeywords],
 ) -> Result:
@@ -153,7 +153,7 @@ class _Trainer:
     eps: float
     steps: int
     rng: np.random.Generator
-    known: Whole | None = None
+    known: IntegerKind | None = None
 
     @property
     def oracle(self) -> Counting:
@@ -195,16 +195,16 @@ class _Trainer:
             **({"error": asked.short} if asked.failed else {}),
         )  # fmt: skip
 
-    def whole(self, asked: TrainingData) -> Whole | None:
+    def whole(self, asked: TrainingData) -> IntegerKind | None:
         """What whole numbers are where the target does not say it; those that differ each time do not tell."""
         if self.oracle.facts.kind is not Kind.VALUES or answer_kind(asked.answers) is not Kind.LABELS:
             return None
-        if self.known in (Whole.LABELS, Whole.SCORES):
+        if self.known in (IntegerKind.LABELS, IntegerKind.SCORES):
             return self.known
         if asked.again is not None:
-            return Whole.UNTOLD if np.unique(asked.answers).size > 2 else None
+            return IntegerKind.UNDECIDED if np.unique(asked.answers).size > 2 else None
         with self.oracle.stage("training"):
-            return tell_whole(partial(ask_rows, self.oracle), asked.rows, asked.answers, self.rng)
+            return classify_integers(partial(ask_rows, self.oracle), asked.rows, asked.answers, self.rng)
 
     def result(self, outcome: Outcome, network: ReLUNetwork | None = None, **evidence: Any) -> Result:
         return self.run.result(outcome, network, {"eps": self.eps, **evidence})
