@@ -45,7 +45,7 @@ from reluctant.extraction.few_digits.method import (
 )
 from reluctant.interface.health import ROWS_PER_LINE
 from reluctant.numerics import unit_roundoff
-from reluctant.verification.comparison import SCALES
+from reluctant.verification.points import SCALES
 from reluctant.verification.precision import rows_held_out
 
 Rows = dict[str, float]

@@ -30,9 +30,9 @@ from reluctant.extraction.straight_creases import look_for_layers
 from reluctant.geometry import DistanceNoise
 from reluctant.interface import Interface
 from reluctant.interface.diagnoses import FAR_ENOUGH, NOISIEST_READ, digits_limit, unreadable_values, what_is_left
-from reluctant.interface.digits import refuse_labels
 from reluctant.interface.health import examine as examine_health
-from reluctant.interface.reach import clipped_range, larger, readable_box, smaller, told_in_steps, unsaturated_box
+from reluctant.interface.noise import refuse_labels
+from reluctant.interface.reach import clipped_range, is_rounded_inside, larger, readable_box, smaller, unsaturated_box
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.catalogue import FLOAT64, SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
 from reluctant.networks import ReLUNetwork
@@ -43,7 +43,7 @@ from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, Run
 from reluctant.verification.agreement import Verification, examine
-from reluctant.verification.comparison import MOST_TOLERANCE, NOISE_FACTOR, AtUse, look_at_use
+from reluctant.verification.comparison import MOST_TOLERANCE, NOISE_FACTOR, AtUse, compare_at_use
 from reluctant.verification.precision import PrecisionCheck, examine_precision
 
 ATTEMPTS = 4
@@ -135,7 +135,7 @@ class Extraction:
         place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng, HEALTH_LINES))
         self.run.evidence |= place.evidence()
         refusal = exact_refusal(place.health)
-        if place.health.behind is not None and place.health.behind.too_coarse:
+        if place.health.raw is not None and place.health.raw.too_coarse:
             return Outcome.LOW_PRECISION, None
         if saturates(place.health, place.oracle) and not (self.method is not None and self.method.needs_space):
             find_box = unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box
@@ -184,7 +184,7 @@ class Extraction:
 
     def look_inside(self, place: Place, attempts: int) -> Ending:
         """Refuse, or try what the digits allow; those of values behind a link may be fewer than lines show."""
-        if not told_in_steps(place.oracle, self.rng):
+        if not is_rounded_inside(place.oracle, self.rng):
             return self.go_on(place, attempts)
         self.run.evidence |= {} if in_few_bits(place.health) else {"reason": IN_STEPS}
         return Outcome.LOW_PRECISION, None
@@ -312,7 +312,7 @@ class Extraction:
         """The same, compared at typical inputs too. One that erred inside its box is held against that error."""
         checked = found.verification
         tol = checked.tol if checked.ok else checked.bound
-        return found.beside(look_at_use(space, found.network, box, tol, self.rng))
+        return found.beside(compare_at_use(space, found.network, box, tol, self.rng))
 
     @property
     def part(self) -> ReLUNetwork | None:
@@ -456,12 +456,12 @@ def enough_inside_bounds(health: Interface) -> bool:
 
 def in_few_bits(health: Interface) -> bool:
     """True if probabilities behind a link have no more digits than a number format below float64 holds."""
-    return health.behind is not None and health.behind.number_format != "float64"
+    return health.raw is not None and health.raw.number_format != "float64"
 
 
 def shows_too_little(outcome: Outcome, health: Interface) -> bool:
     """True if a box shows nothing for its place: next to certainty probabilities with all their digits lose them."""
-    if health.behind is None or health.behind.decimals is not None or not health.deterministic:
+    if health.raw is None or health.raw.decimals is not None or not health.deterministic:
         return False
     nothing = outcome in (Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.LOW_PRECISION)
     return nothing and not in_few_bits(health)
@@ -470,9 +470,9 @@ def shows_too_little(outcome: Outcome, health: Interface) -> bool:
 def what_extraction_would_do(health: Interface, oracle: Oracle) -> tuple[Diagnosis, ...]:
     """Where it would not look for exact weights: that it refuses the target, and why, or does with few digits."""
     refusal = exact_refusal(health)
-    if health.behind is not None and health.behind.too_coarse:
+    if health.raw is not None and health.raw.too_coarse:
         return (WOULD_REFUSE,)  # the interface says why
-    noisy = health.behind is not None and not health.deterministic and health.refusal is None
+    noisy = health.raw is not None and not health.deterministic and health.refusal is None
     if saturates(health, oracle) or noisy:  # noise far out leaves some probabilities that are not 0 or 1
         return _inside_a_box(health)
     if refusal is None or health.refusal is not None:
@@ -486,8 +486,8 @@ def what_extraction_would_do(health: Interface, oracle: Oracle) -> tuple[Diagnos
 
 def _inside_a_box(health: Interface) -> tuple[Diagnosis, ...]:
     """Of probabilities that saturate far out: what extraction would do nearer to the origin."""
-    assert health.behind is not None
-    if health.behind.certain:
+    assert health.raw is not None
+    if health.raw.certain:
         return ()
     if health.noise.absolute > NOISIEST_READ * health.spread:
         return (WOULD_REFUSE, too_few_digits(health, tried=False))
@@ -500,7 +500,7 @@ def _more_digits(health: Interface) -> tuple[Remedy, ...]:
 
 def too_few_digits(health: Interface, *, tried: bool) -> Diagnosis:
     """Why a target ended with too few digits; tried: the method for few digits did not succeed."""
-    if health.behind is not None and health.behind.too_coarse:
+    if health.raw is not None and health.raw.too_coarse:
         return unreadable_values(health)
     fields = digits_limit(health) | {"tried": tried}
     return Diagnosis("too-few-digits", fields, _more_digits(health) or what_is_left(health))

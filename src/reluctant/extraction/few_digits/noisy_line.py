@@ -26,7 +26,7 @@ from reluctant.extraction.few_digits.view import FARTHEST_CREASE, View
 from reluctant.extraction.method import StageFailed
 from reluctant.fitting.least_squares import Damping, Linearisation, StepRules, least_squares
 from reluctant.geometry.lines import BoolArray, IntArray
-from reluctant.interface.probe import MEDIAN_OF_ABS_NORMAL
+from reluctant.interface.noise import MEDIAN_OF_ABS_NORMAL
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
 

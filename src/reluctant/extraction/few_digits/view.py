@@ -15,7 +15,7 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, Frame
-from reluctant.interface.digits import rounding_noise
+from reluctant.interface.noise import rounding_noise
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
