@@ -55,9 +55,9 @@ class LabelVerification:
             else f"labels beside the boundary are wrong at {self.wrong} of {self.points} points"
         )
         return (
-            f"The network {verdict} with the target's labels: {within}, and {self.wrong_inputs} of {self.inputs} random "
-            f"inputs have another label. With {self.confidence:.0%} confidence less than {self.share:.1%} of the boundary "
-            f"is off by more.{untested}"
+            f"The network {verdict} with the target's labels: {within}, and {self.wrong_inputs} of {self.inputs} "
+            f"random inputs have another label. With {self.confidence:.0%} confidence less than {self.share:.1%} of "
+            f"the boundary is off by more.{untested}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -211,7 +211,7 @@ def _clear_of_boundary(network: ReLUNetwork, rows: FloatArray, step: float) -> n
 def _wrong_beside(
     oracle: Counting, boundary: PredictedBoundary, step: float, label_of: Callable[[FloatArray], np.ndarray]
 ) -> np.ndarray:
-    """Which points have another label than predicted a step to one side; rows too near another boundary do not count."""
+    """Which points have another label than predicted a step to one side; rows near another boundary do not count."""
     wrong = np.zeros(len(boundary), dtype=bool)
     for side in (step, -step):
         rows = boundary.points + side * boundary.normals

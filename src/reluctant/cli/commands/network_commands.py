@@ -12,7 +12,7 @@ from reluctant.cli.advice import advise, ending, shown_network, spent
 from reluctant.cli.files import NetworkOut, check_network_path, check_record_path, print_result, write_network
 from reluctant.cli.options import TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.errors import BudgetExhausted, InvalidInput
-from reluctant.interface.digits import answer_kind, in_unit, is_one_hot
+from reluctant.interface.noise import answer_kind, in_unit, is_one_hot
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import as_generator
 from reluctant.oracles import Counting, Kind
@@ -27,6 +27,9 @@ def extract(
     target: TargetArgument,
     options: TargetOptions,
     out: NetworkOut = None,
+    labels: Annotated[
+        bool, typer.Option("--labels", help="Use labels alone: the sign of one output, or the largest of several.")
+    ] = False,
     attempts: Annotated[int, typer.Option(help="How often to start again on another line.")] = 4,
 ) -> int:
     """Recover the network behind a target exactly, and verify it.
@@ -34,9 +37,9 @@ def extract(
     Works for any number of layers and outputs, from answers in float64, and finds the number of layers itself. A large
     network with one hidden layer costs about one answer per parameter, verification included; a query brings one answer
     for each output. A small network costs a few times as many. Two hidden layers cost 1.3 queries per parameter with
-    many inputs, 15 and more with few. With --domain it asks nothing outside, and recovers one hidden layer only. Exit
-    status 1 if the network was not recovered: the outcome is printed, and a partial network is written as
-    NAME.partial.onnx.
+    many inputs, 15 and more with few. With --domain it asks nothing outside, and recovers one hidden layer only. From
+    two labels alone it recovers one hidden layer, for 50 to 120 labels a parameter. Exit status 1 if the network was
+    not recovered: the outcome is printed, and a partial network is written as NAME.partial.onnx.
 
     Example: reluctant extract model.onnx -o copy.onnx --precision float64 --transcript answers
 
@@ -45,7 +48,7 @@ def extract(
     check_network_path(out)
     check_record_path(options.json)
     with opened_target(options, target) as oracle:
-        found = rl.extract(oracle, rng=options.seed, attempts=attempts)
+        found = rl.extract(oracle, labels=labels, rng=options.seed, attempts=attempts)
         record = Record.of(oracle, "extract", options.seed, found.ok, extraction=found)
     written = write_network(found, out, options.written_link)
     print_result(record, options.json, _extracted_lines(found, record, options.written_link, written))

@@ -25,7 +25,7 @@ def row_norms(rows: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class BoundaryPoints:
-    """Points (n, r) of a decision boundary, with unit directions (n, r) across it, from the lower label to the upper."""
+    """Points (n, r) of a decision boundary, with unit directions (n, r) across it, towards the upper label."""
 
     points: FloatArray
     across: FloatArray
@@ -96,7 +96,7 @@ class BentModel:
     # ---- other models
 
     def with_terms(self, terms: FloatArray, levels: FloatArray, beyond: FloatArray) -> Self:
-        """With neurons that add terms[i]·y + levels[i] on one side, the one of beyond[i] (r,), and nothing on the other."""
+        """With neurons that add terms[i]·y + levels[i] on the side of beyond[i] (r,), and nothing on the other."""
         size = row_norms(terms)
         side = np.sign((terms * beyond).sum(axis=1) + levels)
         return replace(

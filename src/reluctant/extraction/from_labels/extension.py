@@ -39,7 +39,8 @@ class Extension:
         """With random directions outside."""
         dim = len(flat.origin)
         random = flat.rng.standard_normal((dim, dim - flat.dim))
-        outside = np.linalg.qr(np.concatenate([flat.basis.T, random], axis=1))[0][:, flat.dim :].T
+        inside = flat.along(np.eye(flat.dim)).T
+        outside = np.linalg.qr(np.concatenate([inside, random], axis=1))[0][:, flat.dim :].T
         return cls(flat, model, outside, np.zeros((len(outside), model.width + 1)))
 
     def run(self) -> BentModel:
@@ -47,8 +48,8 @@ class Extension:
         self.short_steps()
         self.long_steps()
         model, flat = self.model, self.flat
-        directions = model.directions @ flat.basis + self.slopes[:, :-1].T @ self.outside
-        slope = model.slope @ flat.basis + self.slopes[:, -1] @ self.outside
+        directions = flat.along(model.directions) + self.slopes[:, :-1].T @ self.outside
+        slope = flat.along(model.slope) + self.slopes[:, -1] @ self.outside
         length = row_norms(directions)
         offsets = model.offsets - directions @ flat.origin
         level = model.level - float(slope @ flat.origin)
@@ -63,7 +64,7 @@ class Extension:
         rows = self.rows(model, points.points)
         use = self.choice(rows * step[:, None])
         points, rows, step = points[use], rows[use], step[use]
-        base, across = self.flat.rows(points.points), points.across @ self.flat.basis
+        base, across = self.flat.rows(points.points), self.flat.along(points.across)
         todo, part, steep = np.arange(len(self.outside)), np.ones(len(self.outside)), 1.0
         for _ in range(tries):
             again = []
@@ -106,7 +107,7 @@ class Extension:
                 across = near.gradients(y)[:, :-1]
                 length = row_norms(across)
                 starts = self.flat.rows(y[:, :-1]) + y[:, -1:] * self.outside[e]
-                lines.append((starts, (across / length[:, None]) @ self.flat.basis))
+                lines.append((starts, self.flat.along(across / length[:, None])))
                 equations.append((rows, -near(y) / length))
             starts, across = (np.stack(part) for part in zip(*lines, strict=True))
             moved = self.crossings(starts, across, max(shift, 2 * finest), finest, 0.3 * size)
@@ -124,7 +125,7 @@ class Extension:
             raise StageFailed("extension", "directions whose equations do not agree", number=unsolved, limit=0)
 
     def beside(self, e: int, points: FloatArray, clear: float) -> tuple[BentModel, FloatArray]:
-        """The model of flat and one direction, and boundary points (n, r + 1) of it a long step away, clear of creases."""
+        """The model of flat and one direction, and boundary points (n, r + 1) a long step away, clear of creases."""
         model, steps, rng = self.model, 12, self.flat.rng
         count = min(6 * (model.width + 1 + SPARE), len(points))
         near = BentModel(
@@ -164,10 +165,19 @@ class Extension:
         """Directions whose lines are searched together; few at first, which say how far crossings move."""
         check_time()
         together = int(np.clip(ROWS_TOGETHER // (lines * len(self.flat.origin)), 1, 64))
-        return [part for part in (directions[:2], *np.split(directions[2:], range(together, len(directions), together))) if len(part)]
+        return [
+            part
+            for part in (directions[:2], *np.split(directions[2:], range(together, len(directions), together)))
+            if len(part)
+        ]
 
     def crossings(
-        self, starts: FloatArray, across: FloatArray, scale: FloatArray | float, tol: FloatArray | float, limit: FloatArray | float
+        self,
+        starts: FloatArray,
+        across: FloatArray,
+        scale: FloatArray | float,
+        tol: FloatArray | float,
+        limit: FloatArray | float,
     ) -> FloatArray:
         """Positions (l, n) of the boundary along lines from starts (l, n, d)."""
         shape = starts.shape

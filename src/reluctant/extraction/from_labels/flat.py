@@ -54,6 +54,10 @@ class Flat:
         """Inputs (n, d) of points (n, r)."""
         return y if self.basis is None else self.origin + y @ self.basis
 
+    def along(self, directions: FloatArray) -> FloatArray:
+        """Directions (n, d) of input space of those (n, r) of the flat."""
+        return directions if self.basis is None else directions @ self.basis
+
     def labels(self, y: FloatArray) -> FloatArray:
         """Labels (n,) of points (n, r). Cost: a row each."""
         return self.ask(self.rows(y))[:, 0] if len(y) else np.empty(0)
@@ -76,8 +80,7 @@ class Flat:
         """Positions (n,) of the boundary along lines across it, NaN where there is none within the limit."""
         if not len(lines):
             return np.empty(0)
-        across = lines.across if self.basis is None else lines.across @ self.basis
-        whole = LabelLines(self.rows(lines.points), across, np.zeros(len(lines)))
+        whole = LabelLines(self.rows(lines.points), self.along(lines.across), np.zeros(len(lines)))
         return label_crossings(self.ask, whole, guess, scale, np.maximum(tol, self.finest), limit)
 
     def holds(self, lines: BoundaryPoints, offset: FloatArray | float) -> BoolArray:

@@ -147,7 +147,7 @@ class Certainty:
         fixed = _scale_rows(model) / located.tol.min()
         # A number that no point shows has no error without this: it counts as known to one in its own unit.
         least = np.eye(rows.shape[1])
-        return cls(model, np.linalg.qr(np.concatenate([rows, fixed, least]), mode="r"))
+        return cls(model, np.asarray(np.linalg.qr(np.concatenate([rows, fixed, least]), mode="r")))
 
     def whitened(self, y: FloatArray) -> FloatArray:
         """Rows (n, p) whose norms are the standard errors of the model's boundary at points (n, r)."""

@@ -113,9 +113,9 @@ def _without_weak(model: BentModel, located: LocatedPoints) -> BentModel:
         worst = int(errors.argmax())
         if errors[worst] <= WEAK:
             break
-        side = np.median(np.sign(model.preactivations(located.points)[:, worst]))
-        kept = located.points[np.sign(model.preactivations(located.points)[:, worst]) == side]
-        model = model.without(worst, kept[0])
+        side = model.preactivations(located.points)[:, worst] > 0
+        kept = located[side == (2 * side.sum() > len(side))]
+        model, located = model.without(worst, kept.points[0]), kept
     return model
 
 

@@ -12,7 +12,7 @@ gives both numbers. Then boundary points far apart give all digits of t.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 from scipy.linalg import qr
@@ -52,7 +52,7 @@ class Brackets:
     def apart_from(self, model: BentModel, first: int, near: float) -> Brackets:
         """Those that do not lie on a crease of the neurons from `first` on."""
         distance = np.abs(model.preactivations(self.before)[:, first:])
-        return self[(distance > near).all(axis=1)]
+        return self[np.flatnonzero((distance > near).all(axis=1))]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,8 @@ class NewFacets:
     @classmethod
     def none(cls, dim: int) -> NewFacets:
         """No facets."""
-        return cls(*np.empty((4, 0, dim)), np.empty(0), np.empty((0, dim, dim)), np.empty((0, dim)))
+        rows = np.empty((0, dim))
+        return cls(rows, rows, rows, rows, np.empty(0), np.empty((0, dim, dim)), rows)
 
     def __len__(self) -> int:
         return len(self.crease)
@@ -164,7 +165,7 @@ class Peeling:
                 model = self.without(model, int(crossed[wrong[0]].argmax()), brackets.before[wrong[0]])
                 idle += 1
                 continue
-            grown = self.with_neurons(model, brackets[~crossed.any(axis=1)])
+            grown = self.with_neurons(model, brackets[np.flatnonzero(~crossed.any(axis=1))])
             idle = 0 if grown.width > model.width else idle + 1
             model = grown
         raise StageFailed("creases", "the boundary bends where no neuron explains it", number=left, limit=0.0)
@@ -242,7 +243,9 @@ class Peeling:
         grown = self.with_facets(model, facets[known], scale[known], corners)
         if grown.width == model.width and len(known) > 1:
             for one in known:
-                grown = self.with_facets(grown, facets[[one]], scale[[one]], LocatedPoints.none(model.dim))
+                grown = self.with_facets(
+                    grown, facets[one : one + 1], scale[one : one + 1], LocatedPoints.none(model.dim)
+                )
         return self.later(grown, facets[np.isnan(scale)])
 
     def _explained(self, model: BentModel, facets: NewFacets) -> BoolArray:
@@ -452,9 +455,7 @@ class Peeling:
 
     # ---- all digits
 
-    def with_facets(
-        self, model: BentModel, facets: NewFacets, scale: FloatArray, corners: LocatedPoints
-    ) -> BentModel:
+    def with_facets(self, model: BentModel, facets: NewFacets, scale: FloatArray, corners: LocatedPoints) -> BentModel:
         """The model with a neuron for each crease of these facets, fitted to boundary points far apart.
 
         The model as it was if the points do not fit. Cost: about (r + 4)·36 rows a neuron.
@@ -541,7 +542,6 @@ def first_facet(flat: Flat) -> tuple[BentModel, LocatedPoints]:
                 slope = slope[0] / np.linalg.norm(slope[0])
                 return BentModel.affine(slope, float(-slope @ point[0])), LocatedPoints(beside[0], tol[0])
     raise StageFailed("facet", "no flat piece of the boundary was found", number=0.0, limit=1.0)
-
 
 
 def sharpened(search: Peeling, model: BentModel, wanted: float, rounds: int = 3) -> BentModel:
