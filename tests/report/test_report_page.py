@@ -163,7 +163,7 @@ def test_numbers_are_written_for_people(page):
 def test_a_flip_stands_beside_that_of_a_random_network(page, record):
     assert "√" not in page.text
     typical = 0.6745 / 64**0.5
-    for times, words in ((3.0, "3.0 times that"), (1.1, "about that"), (0.25, "4.0 times smaller")):
+    for times, words in ((3.0, "3.0 times that"), (1.1, "1.1 times that"), (0.25, "0.25 times that")):
         record["flip"]["relative_size"] = times * typical
         assert words in flip_sentence(typed(record))
 
