@@ -489,7 +489,9 @@ def _answer(record: AuditRecord) -> Figure | None:
     if record.served is not None and is_linked(record):
         seen, note = record.served, f"of {noun_behind(link)}, read through their {link}"
     elif seen.shape == "piecewise constant":
-        given = "a few levels" if seen.answers == "values" else "a label"
+        served = record.served or seen
+        steps = seen.answers == "values" or served.in_steps
+        given = "a few levels" if steps else "a whole number" if served.whole == "undecided" else "a label"
         return Figure("An answer gives", given, "no change under small steps")
     elif seen.shape == "constant":
         return Figure("An answer gives", "nothing new", "it was the same wherever a first look asked")

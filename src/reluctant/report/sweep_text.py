@@ -62,7 +62,7 @@ def sweep_sentence(sweep: SweepFacts) -> str:
     )
     too = f" Others that stopped it: {others}." if others else ""
     note = trained_note(row)
-    trained = f" But {note}." if note else ""
+    trained = f" {note[0].upper()}{note[1:]}." if note else ""
     return (
         f"The cheapest defense that stopped exact recovery is {_by_ending([row])}. {_users(row)}.{_span_left(row)}"
         f"{trained} {_training(sweep)}{too}{open_}"
@@ -117,8 +117,12 @@ def _training(sweep: SweepFacts) -> str:
     if not behind:
         return NOT_TRAINED
     model = ON[StandsFor.TRAINED] if sweep.on is StandsFor.TRAINED else "the model"
-    close = sum(map(is_close, behind))
-    return f"A trained copy is within {CLOSE:.0%} of {model} behind {close or 'none'} of {len(behind)} defenses."
+    made = [student for student in behind if student.error is not None or student.labels_kept is not None]
+    missing = f" Behind {len(behind) - len(made)} more, training made none." if len(made) < len(behind) else ""
+    if not made:
+        return f"Training made no copy behind any of {len(behind)} defenses."
+    close = sum(map(is_close, made))
+    return f"A trained copy is within {CLOSE:.0%} of {model} behind {close or 'none'} of {len(made)} defenses.{missing}"
 
 
 def trained_note(row: DefenseRow) -> str:
@@ -130,7 +134,8 @@ def trained_note(row: DefenseRow) -> str:
     off = [] if error is None else [f"is within {size_beside(error, CLOSE)} of the model"]
     same = [] if labels is None else [f"gives the same label for {percent(labels)} of the inputs"]
     beside = f" ({alone})" if alone else ""
-    return f"a network trained on its answers {' and '.join([*off, *same])}{beside}"
+    cut = "; its training was cut short" if student.cut_short else ""
+    return f"a network trained on its answers {' and '.join([*off, *same])}{beside}{cut}"
 
 
 def _alone(student: Student) -> str:
