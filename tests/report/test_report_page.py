@@ -292,7 +292,7 @@ def test_defenses_that_are_not_decided_are_not_counted_as_useless(record):
 def test_a_copy_that_was_not_verified_is_said_to_be_so(record):
     record["recovered"]["verified"] = False
     assert three_figures(typed(record))[0].note.endswith(", not verified")
-    assert ("Verified", "no: measured to be close") in recovered_facts(typed(record))
+    assert ("Verified", "no: measured") in recovered_facts(typed(record))
     record["recovered"]["method"] = "learning"
     assert three_figures(typed(record))[0].note.endswith(", measured")
     assert ("Verified", "no: measured") in recovered_facts(typed(record))
