@@ -19,17 +19,17 @@ from typing import Any, Unpack
 import numpy as np
 
 from reluctant.errors import InvalidInput
-from reluctant.extraction.attempts import FEW_DIGITS_TOLERANCE
-from reluctant.extraction.depth_two import DepthTwo
-from reluctant.extraction.few_digits import FewDigits
-from reluctant.extraction.method import StageFailed
-from reluctant.extraction.prospects import (
+from reluctant.extraction.attempts import (
+    FEW_DIGITS_TOLERANCE,
     answered_far_out,
     evidence_of_clipping,
     exact_refusal,
     few_digits_are_enough,
     too_few_digits,
 )
+from reluctant.extraction.depth_two import DepthTwo
+from reluctant.extraction.few_digits import FewDigits
+from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise
 from reluctant.interface import Interface
 from reluctant.interface.diagnoses import unreadable_values
