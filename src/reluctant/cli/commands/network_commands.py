@@ -54,7 +54,7 @@ def extract(
     print_result(record, options.json, _extracted_lines(found, record, options.written_link, written))
     for failure in found.evidence.get("failures", []):
         options.say(f"{'tried first' if found.ok else 'attempt failed'}: {failure}")
-    advise(found, record, target, options)
+    advise(found, record, target, options, out)
     return 0 if found.ok else 1
 
 
@@ -112,7 +112,7 @@ def learn(
         record = Record.of(oracle, "learn", options.seed, found.ok, learning=found)
     written = write_network(found, out, options.written_link)
     print_result(record, options.json, _learned_lines(found, record, options.written_link, written))
-    advise(found, record, target, options)
+    advise(found, record, target, options, out)
     return 0 if found.ok else 1
 
 
