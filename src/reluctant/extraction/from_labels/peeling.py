@@ -27,6 +27,7 @@ from reluctant.oracles.ledger import check_time
 from reluctant.results import Outcome
 
 ROUNDS, ROUNDS_A_NEURON = 10, 2  # of peeling, at most
+LONELY = 5  # rounds after which a first crease is taken to meet no other
 NEAR = 0.01  # of a typical input: two boundary points of one bracket
 CLEAR = 1e-4  # of a typical input: points nearer to a crease are not located
 DOUBTS = 8.0  # standard errors that a point of the model's boundary may be off
@@ -115,6 +116,31 @@ class NewFacets:
         """slope·(y − point) of each facet at one point (q,)."""
         return np.asarray((self.slope * (y - self.point)).sum(axis=1))
 
+    def of_one_neuron(self, size: float) -> FloatArray:
+        """λ (q,) of facets of one neuron behind different pieces of the model: t(y) is the same; NaN of all others."""
+        alike, levels = 1e-4, (self.normal * self.crease).sum(axis=1) / size
+        planes = np.column_stack([self.slope, -(self.slope * self.point).sum(axis=1) / size])
+        pieces = np.column_stack([self.normal, -levels])
+        scale = np.full(len(self), np.nan)
+        for i in range(len(self)):
+            for j in range(i):
+                difference = pieces[i] - pieces[j]
+                rows = np.stack([planes[i], -planes[j]], axis=1)
+                found = np.linalg.lstsq(rows, difference, rcond=None)[0]
+                left, apart = np.linalg.norm(rows @ found - difference), np.linalg.norm(difference)
+                if (found > 0).all() and left < alike * apart and apart > alike:
+                    scale[[i, j]] = found
+        return scale
+
+    def meet(self, model: BentModel, y: FloatArray, near: float) -> BoolArray:
+        """Which boundary points (n, r) of the model lie on the crease of one of these, on the same affine piece."""
+        gradients = model.gradients(y)
+        met = np.zeros(len(y), dtype=bool)
+        for normal, slope, point in zip(self.normal, self.slope, self.point, strict=True):
+            same = np.linalg.norm(gradients - normal, axis=1) < 1e-6 * np.linalg.norm(normal)
+            met |= same & (np.abs((y - point) @ slope) < near)
+        return met
+
     def terms(self, scale: FloatArray) -> Terms:
         """t(y) for λ (q,)."""
         slopes = scale[:, None] * self.slope - self.normal
@@ -135,7 +161,7 @@ class Peeling:
     good: FloatArray  # boundary points (n, r) where the first model was right
     offset: float = 1e-6
     whole: bool = True
-    together: int = 3  # creases that are crossed at the same time
+    together: int = 2  # creases that are crossed at the same time
     known: Certainty | None = None
     waiting: NewFacets | None = None  # facets whose scale no corner has shown yet
 
@@ -168,12 +194,16 @@ class Peeling:
                 model = self.without(model, int(crossed[wrong[0]].argmax()), brackets.before[wrong[0]])
                 continue
             model = self.with_neurons(model, brackets[np.flatnonzero(~crossed.any(axis=1))])
+            if not model.width and rounds == LONELY and self.waiting:
+                # A crease that meets no other leaves λ open: every value gives the same labels.
+                one = self.waiting[:1]
+                model = self.with_facets(model, one, row_norms(one.normal), LocatedPoints.none(model.dim))
             most_rounds = max(most_rounds, ROUNDS + ROUNDS_A_NEURON * model.width)
         raise StageFailed("creases", "the boundary bends where no neuron explains it", number=left, limit=0.0)
 
     def tested(self, model: BentModel) -> tuple[BoundaryPoints, BoolArray]:
         """Points of the model's boundary, and whether they hold; more of them, and beside creases, if the first do."""
-        first, more, beside = 32, 64, 8
+        first, more, beside = 24, 40, 5
         points = self.clear_points(model, model.boundary_points(self.flat.draw, 2 * first))[:first]
         held = self.flat.holds(points, self.offsets(model, points.points))
         if held.all():
@@ -232,9 +262,11 @@ class Peeling:
     def with_neurons(self, model: BentModel, brackets: Brackets) -> BentModel:
         """The model with the neurons behind these brackets, a few at a time."""
         while len(brackets):
+            waiting = self.waiting or NewFacets.none(model.dim)
+            brackets = brackets[~waiting.meet(model, brackets.before, CLEAR * self.size)]
             some, first = brackets[: self.together], model.width
             brackets = brackets[self.together :]
-            facets = self.facets(model, some) + (self.waiting or NewFacets.none(model.dim))
+            facets = self.facets(model, some) + waiting
             self.waiting = None
             if not model.width and len(facets) > 1:
                 model, facets = self.with_two(model, facets)
@@ -245,7 +277,9 @@ class Peeling:
     def with_scaled(self, model: BentModel, facets: NewFacets) -> BentModel:
         """The model with the neurons of those facets whose scale a corner shows; the others wait."""
         facets = facets[~self._explained(model, facets)]
-        scale, corners = self.scales(model, facets)
+        scale, corners = facets.of_one_neuron(self.size), LocatedPoints.none(model.dim)
+        open_ = np.isnan(scale)
+        scale[open_], corners = self.scales(model, facets[open_])
         known = np.flatnonzero(np.isfinite(scale))
         grown = self.with_facets(model, facets[known], scale[known], corners)
         if grown.width == model.width and len(known) > 1:
@@ -302,7 +336,7 @@ class Peeling:
             start = BoundaryPoints(before + far[:, None] * way[open_], unit[open_])
             t = self.flat.crossings(start, far / 8, self.flat.finest, 4 * far)
             points = start.points + np.nan_to_num(t)[:, None] * start.across
-            slope, beside, tol, flat = self.slopes(points, unit[open_], far / 4, np.isfinite(t))
+            slope, beside, tol, flat = self.slopes(points, unit[open_], far / 8, np.isfinite(t))
             # Both facets must meet inside the bracket, or before it where labels do not tell them apart; else a short
             # facet lies between them.
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -364,7 +398,7 @@ class Peeling:
 
         Cost: about 40 rows a corner.
         """
-        wanted, alike = 3, 1e-3
+        wanted, alike = 2, 1e-3
         owner, parts = [], []
         for i in range(len(facets)):
             rays = self._corners(model, facets, i)
@@ -487,7 +521,7 @@ class Peeling:
 
     def far_points(self, model: BentModel, terms: Terms, reach: FloatArray) -> tuple[LocatedPoints, np.ndarray]:
         """Boundary points behind new creases, near and far, that fix their terms best; also how many (q,) for each."""
-        scales, candidates, tested, spare, rough = (0.5, 1.0, 4.0, 16.0, 64.0), 16, 2, 2, 1e-4
+        scales, candidates, tested, spare, rough = (0.5, 1.0, 4.0, 16.0, 64.0), 16, 2, 1, 1e-4
         r, farthest = model.dim, 6 * self.size
         grown = terms.added_to(model)
         some, owner, offset = BoundaryPoints(*np.empty((2, 0, r))), [], []
