@@ -14,7 +14,7 @@ from reluctant.numerics import as_generator
 from reluctant.oracles import Counting, Kind
 from reluctant.results import Outcome
 from reluctant.span import recover_span
-from reluctant.span.values import values_refusal
+from reluctant.span.recover import values_refusal
 
 FROM_LABELS = (Outcome.PIECEWISE_CONSTANT, Outcome.NOT_PIECEWISE_LINEAR, Outcome.OUT_OF_REACH)
 
