@@ -38,7 +38,8 @@ from reluctant.messages.catalogue import FLOAT64, SPAN_FROM_LABELS, TRAIN_WITHOU
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
 from reluctant.oracles import Counting, Oracle, Rows
-from reluctant.oracles.keywords import OpeningKeywords
+from reluctant.oracles.input_units import in_units
+from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, Run
@@ -55,7 +56,7 @@ def extract(
     *,
     rng: Rng = 0,
     attempts: int = ATTEMPTS,
-    **opening: Unpack[OpeningKeywords],
+    **opening: Unpack[InputsKeywords],
 ) -> Result:
     """Recover the network behind an oracle exactly, or say by which outcome it was not recovered.
 
@@ -83,10 +84,11 @@ def extract(
                 "domain", got=domain.describe(), expected=f"all of space for {type(method).__name__}",
                 fix="Use rl.DepthTwo(), which stays inside, or leave the domain out if the target answers everywhere.",
             )  # fmt: skip
-        run = Run[PartialNetwork | None].begin(opened, "extract", rng, None)
+        target, units = in_units(opened)
+        run = Run[PartialNetwork | None].begin(target, "extract", rng, None)
         search = Extraction(run, method, as_generator(rng))
         ending = run.finish(lambda: search.go(attempts), lambda outcome: (outcome, search.partial))
-        return search.result(*ending).with_classes(opened)
+        return search.result(*ending).with_classes(opened).in_inputs_of(units)
 
 
 HEALTH_LINES = 4
