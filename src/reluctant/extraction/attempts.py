@@ -395,7 +395,7 @@ def points_worth(spent: int) -> int:
     """Random points at each scale that a network is verified at, after so many rows."""
     few_rows, points_for_few_rows = 5000, 36  # a small network can afford more than its share
     fewest_points, most_points = 20, 64
-    verification_share = 5e-4  # random points at each scale, of the rows spent; creases are looked at besides
+    verification_share = 5e-4  # random points at each scale, of the rows spent; creases are compared besides
     if spent < few_rows:
         return points_for_few_rows
     return int(np.clip(verification_share * spent, fewest_points, most_points))
@@ -420,7 +420,7 @@ def exact_refusal(health: Interface) -> Outcome | None:
 
 
 def has_noticeable_noise(health: Interface) -> bool:
-    """True if there is noise that exact methods would be told of, but are not made for."""
+    """True if there is noise that exact methods can work with, but are not made for."""
     noticed_noise = 1e-8  # of the output's deviation: from here on the method for few digits has the first attempt
     return (
         exact_refusal(health) is None and NOISE_FACTOR * health.noise.at(health.spread) > noticed_noise * health.spread

@@ -25,7 +25,7 @@ from reluctant.verification import HeldOutRows
 from reluctant.verification.precision import Precision
 
 PartialNetwork: TypeAlias = ReLUNetwork | FramedNetwork
-Keep: TypeAlias = Callable[[PartialNetwork], None]  # is told what is known so far
+Keep: TypeAlias = Callable[[PartialNetwork], None]  # receives the part that is known so far
 
 
 def lifted(known: PartialNetwork) -> ReLUNetwork:
