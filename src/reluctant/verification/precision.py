@@ -51,6 +51,48 @@ class Precision:
 
 
 @dataclass(frozen=True)
+class CarriedPrecision(Precision):
+    """Noise that roundings inside a network carry to its outputs, beside noise by distance.
+
+    factor: of the roundings, one for each output or for all.
+    """
+
+    network: ReLUNetwork | None = None
+    factor: FloatArray | float = 0.0
+
+    def at(self, rows: FloatArray) -> FloatArray:
+        """Standard deviations (n, m) of answers there."""
+        return np.hypot(super().at(rows), self._carried(rows))
+
+    def least_at(self, rows: FloatArray) -> FloatArray:
+        """The same: what is carried is not too large."""
+        return self.at(rows)
+
+    def _carried(self, rows: FloatArray) -> FloatArray:
+        quietest = 0.05  # of the median: outputs that are 0 have no noise, and their neighbours have
+        assert self.network is not None
+        sizes = self.factor * rounding_sizes(self.network, rows)
+        return np.maximum(sizes, quietest * np.median(sizes, axis=0))
+
+
+def rounding_sizes(network: ReLUNetwork, rows: FloatArray) -> FloatArray:
+    """How large roundings of every sum and product are at the outputs (n, m), up to a factor.
+
+    Variances of independent relative errors are carried from layer to layer; those of a neuron that is off end there.
+    """
+    values, variances = rows, (rows**2).mean(axis=1, keepdims=True) * np.ones(network.dim)
+    for depth, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
+        squares = w**2
+        sums = values @ w.T + b
+        inside = variances @ squares.T if depth == 0 else (variances + values**2) @ squares.T
+        variances, values = inside + sums**2, sums
+        if depth < network.depth - 1:
+            on = sums > 0
+            variances, values = variances * on, sums * on
+    return np.asarray(np.sqrt(variances))
+
+
+@dataclass(frozen=True)
 class NoiseRatio:
     """What one group of points leaves, in deviations of the noise: root mean square and largest."""
 
