@@ -16,9 +16,8 @@ from reluctant.audit.record import (
 )
 from reluctant.defenses.registry import defense_words
 from reluctant.report.numbers import UNKNOWN, count, percent, size, size_beside
-from reluctant.report.phrases import several
 from reluctant.report.tables import Cell, Column, Table
-from reluctant.report.text import answers_labels
+from reluctant.report.text import answers_labels, several
 from reluctant.results import UNSETTLED, Outcome
 
 CLOSE = 0.01  # of the answers' deviation, root mean square: a copy this good counts as one, verified or not

@@ -21,12 +21,13 @@ from reluctant.audit.record import (
     Truth,
 )
 from reluctant.defenses.registry import defense_words
-from reluctant.report.numbers import count, duration, money, percent, rounding, size
-from reluctant.report.phrases import outputs_named, shape_name
+from reluctant.messages.diagnosis import listed, rounded_to
+from reluctant.report.numbers import count, duration, money, percent, size
 from reluctant.report.text import (
     answers_labels,
     has_part,
     is_linked,
+    shape_name,
     shape_words,
     step_sentence,
     student_of,
@@ -388,8 +389,9 @@ def _likeness(record: AuditRecord) -> str:
     if target.may_be_percent:
         return "values between 0 and 100, which may be probabilities in percent"
     if target.outputs_left_out:
-        which = outputs_named(target.outputs_left_out).partition(" gi")[0].lower()
-        return f"whole numbers, as a class or a count is ({which}), beside answers of another kind"
+        which = listed(target.outputs_left_out)
+        outputs = "output" if len(target.outputs_left_out) == 1 else "outputs"
+        return f"whole numbers, as a class or a count is ({outputs} {which}), beside answers of another kind"
     if served is None:
         return ""
     if served.in_steps:
@@ -408,7 +410,7 @@ def _likeness(record: AuditRecord) -> str:
 def _measured(seen: InterfaceFacts, labels: bool) -> list[tuple[str, str | None]]:
     """Of answers: whether they repeat, their digits, noise and spread (labels have none), how far they go."""
     fresh, far, constant = size(seen.fresh_noise), seen.largest_scale, seen.constant_beyond
-    rounded = "not rounded" if seen.decimals is None else rounding(seen.decimals)
+    rounded = "not rounded" if seen.decimals is None else rounded_to(seen.decimals)
     noise = f"{size(seen.noise.absolute)} absolute, {size(seen.noise.relative)} relative"
     return [
         ("The same every time", "yes" if seen.deterministic else f"no: fresh noise of {fresh}"),
