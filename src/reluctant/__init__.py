@@ -32,7 +32,17 @@ if TYPE_CHECKING:
     from reluctant.domains import Domain
     from reluctant.errors import ReluctantError
     from reluctant.estimation import Estimate, estimate
-    from reluctant.extraction import AnyDepth, Candidate, DepthThree, DepthTwo, FewDigits, Method, StageFailed, extract
+    from reluctant.extraction import (
+        AnyDepth,
+        Candidate,
+        DepthThree,
+        DepthTwo,
+        FewDigits,
+        FewDigitsDeep,
+        Method,
+        StageFailed,
+        extract,
+    )
     from reluctant.interface import Interface, check_health
     from reluctant.learning import learn, train_student
     from reluctant.networks import ReLUNetwork, equivalent
@@ -58,6 +68,7 @@ __all__ = [
     "Estimate",
     "Facts",
     "FewDigits",
+    "FewDigitsDeep",
     "Flip",
     "GaussianNoise",
     "HonestCost",
@@ -120,6 +131,7 @@ _HOMES = {
     "Estimate": "estimation",
     "Facts": "oracles",
     "FewDigits": "extraction",
+    "FewDigitsDeep": "extraction",
     "Flip": "adversarial",
     "GaussianNoise": "defenses",
     "Interface": "interface",

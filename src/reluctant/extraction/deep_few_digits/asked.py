@@ -77,8 +77,8 @@ class Asked:
             inside = (off < beside * np.linalg.norm(rows, axis=1)) | whole
             self._framed.append((inside, y[inside]))
         answers = [f[inside] for f, (inside, _) in zip(self._answers, self._framed, strict=True)]
-        rows = [x[inside] for x, (inside, _) in zip(self._rows, self._framed, strict=True)]
-        return np.concatenate([y for _, y in self._framed]), np.concatenate(answers) / self.unit, np.concatenate(rows)
+        asked = [rows[inside] for rows, (inside, _) in zip(self._rows, self._framed, strict=True)]
+        return np.concatenate([y for _, y in self._framed]), np.concatenate(answers) / self.unit, np.concatenate(asked)
 
     def calibrate(self, squares: list[FloatArray]) -> FloatArray:
         """Noise over the length of a piece, from mean squares (m,) that straight runs leave; returns its factors.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.extraction.deep_few_digits.asked import Asked, central_gradients
-from reluctant.extraction.deep_few_digits.incomplete_lines import LineReading, rank_one, read_incomplete_line
+from reluctant.extraction.few_digits.incomplete_lines import LineReading, rank_one, read_incomplete_line
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import Frame
 from reluctant.numerics import FloatArray
@@ -95,7 +95,8 @@ class SmallFrame:
     def find(self) -> list[Hyperplane]:
         """Read lines until two more add no hyperplane and each has three kinks. Cost: 15 to 25 rows a kink."""
         enough_kinks, still_enough = 3, 2
-        found, still = [], 0
+        found: list[Hyperplane] = []
+        still = 0
         with self.asked.view.oracle.stage("first layer"):
             for lines in range(1, MOST_LINES + 1):
                 self.read_line()
@@ -141,9 +142,7 @@ class SmallFrame:
             if not sd < NORMAL_ERROR * size or left > 6 * sd:
                 continue
             y = line.at(np.array([kink.t]))[0]
-            found.append(
-                NormalKink(number, normal, sd / size, y, kink.sd * line.size, middles[pair], lengths[pair])
-            )
+            found.append(NormalKink(number, normal, sd / size, y, kink.sd * line.size, middles[pair], lengths[pair]))
         return found
 
     def hyperplanes(self) -> list[Hyperplane]:
@@ -236,7 +235,7 @@ def find_first_layer(asked: Asked, small: SmallFrame, planes: list[Hyperplane]) 
         normal = normal * np.sign(normal[:k] @ plane.normal) / np.linalg.norm(normal[:k])
         normal[:k] = plane.normal  # the small frame's part is known better
         w[j], b[j] = normal / np.linalg.norm(normal), plane.offset / np.linalg.norm(normal)
-    measured = np.isfinite(sds).all(axis=1)
+    measured = np.asarray(np.isfinite(sds).all(axis=1))
     known = [j for j in range(len(planes)) if measured[2 * j : 2 * j + 2].all()]
     if len(known) > size:
         raise StageFailed("sides", "more neurons than directions", number=len(known), limit=size)

@@ -57,7 +57,7 @@ def measured_noise(asked: Asked, frame: Frame, network: TwoLayers, calibration: 
     with asked.view.oracle.stage("noise"):
         rows, answers = asked.fresh(frame.points(y))
     y = ((rows - frame.origin) @ frame.basis.T).reshape(lines, points, k)
-    t = ((y - centres[:, None]) @ ways[:, :, None] / (ways**2).sum(axis=1)[:, None, None])
+    t = (y - centres[:, None]) @ ways[:, :, None] / (ways**2).sum(axis=1)[:, None, None]
     f = (answers / asked.unit).reshape(lines, points, -1)
     t, f = t - t.mean(axis=1, keepdims=True), f - f.mean(axis=1, keepdims=True)
     left = f - t * (t * f).sum(axis=1, keepdims=True) / (t**2).sum(axis=1, keepdims=True)

@@ -85,9 +85,7 @@ def _of_target(asked: Asked, fitted: FittedFrame) -> ReLUNetwork:
     (w, v, a), (b, c, e) = network.weights, network.biases
     w, units = w @ frame.basis, asked.unit * view.units
     b = b - w @ frame.origin
-    return ReLUNetwork(
-        [w, v, units[:, None] * a], [view.scale * b, view.scale * c, view.scale * units * e]
-    )
+    return ReLUNetwork([w, v, units[:, None] * a], [view.scale * b, view.scale * c, view.scale * units * e])
 
 
 def _of_first_layer(asked: Asked, layer: FirstLayer) -> ReLUNetwork:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reluctant.extraction.deep_few_digits.asked import Asked, central_gradients
-from reluctant.extraction.deep_few_digits.incomplete_lines import LineReading, rank_one, read_incomplete_line
 from reluctant.extraction.deep_few_digits.two_layers import TwoLayers, Weighed
+from reluctant.extraction.few_digits.incomplete_lines import LineReading, rank_one, read_incomplete_line
 from reluctant.geometry import Frame
 from reluctant.geometry.lines import BoolArray
 from reluctant.numerics import FloatArray
@@ -78,9 +78,7 @@ def find_missing(asked: Asked, frame: Frame, network: TwoLayers, answers: Weighe
         return _with_normals(residual, kinks)
 
 
-def _near_explained(
-    y: FloatArray, good: np.ndarray, stop: FloatArray, rng: np.random.Generator
-) -> FloatArray:
+def _near_explained(y: FloatArray, good: np.ndarray, stop: FloatArray, rng: np.random.Generator) -> FloatArray:
     """One of the three nearest of some explained points, relative to the sizes of both."""
     among, nearest = 400, 3
     some = y[rng.permutation(good)[:among]]
@@ -186,9 +184,7 @@ def _group_weights(group: list[MissingKink]) -> FloatArray:
     return weights
 
 
-def _with_second(
-    added: TwoLayers, network: TwoLayers, group: list[MissingKink], explained: FloatArray
-) -> TwoLayers:
+def _with_second(added: TwoLayers, network: TwoLayers, group: list[MissingKink], explained: FloatArray) -> TwoLayers:
     """One more neuron of the second layer. Weights that no kink shows keep it off where nothing is missing."""
     often = 0.02  # of explained answers: a neuron that is on for more of them cannot be right
     v = _group_weights(group)

@@ -12,7 +12,7 @@ import numpy as np
 
 from reluctant.extraction.deep_few_digits.asked import Asked, central_gradients
 from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer
-from reluctant.extraction.deep_few_digits.incomplete_lines import Kink, LineReading, rank_one, read_incomplete_line
+from reluctant.extraction.few_digits.incomplete_lines import Kink, LineReading, rank_one, read_incomplete_line
 from reluctant.numerics import FloatArray
 
 SEGMENT_SAMPLES = 25
@@ -95,9 +95,7 @@ class Orthant:
         def ask(t: FloatArray) -> tuple[FloatArray, FloatArray]:
             return self.asked.ask(self._points(start + t[:, None] * (stop - start)))
 
-        segment = Segment(
-            start, stop, read_incomplete_line(ask, np.linspace(0, 1, SEGMENT_SAMPLES), least_gap=1e-4)
-        )
+        segment = Segment(start, stop, read_incomplete_line(ask, np.linspace(0, 1, SEGMENT_SAMPLES), least_gap=1e-4))
         self.segments.append(segment)
         unknown = [kink for kink in segment.reading.kinks if not self._is_known(segment, kink)]
         return bool(unknown) and self._add_rows(segment, unknown)

@@ -95,9 +95,10 @@ def _column(
     base, weight = network(y), np.repeat(1 / sd, f.shape[1])
     matrix = (network.sensitivities(z0, z20) * steps[:, None, None]).reshape(-1, len(network.b)) * weight[:, None]
     right = (f - base).ravel() * weight
-    w, share = np.zeros(len(network.b)), np.ones(len(right))
+    share: FloatArray = np.ones(len(right))
+    w: FloatArray = np.zeros(len(network.b))
     for _ in range(rounds):
-        w = np.linalg.lstsq(matrix * share[:, None], right * share, rcond=1e-9)[0]
+        w = np.asarray(np.linalg.lstsq(matrix * share[:, None], right * share, rcond=1e-9)[0], dtype=np.float64)
         left = np.abs(matrix @ w - right)
         share = np.sqrt(np.minimum(1.0, close * max(1.0, 1.5 * np.median(left)) / np.maximum(left, 1e-9)))
     chi = np.inf
@@ -125,7 +126,7 @@ CHECK_POINTS = 600  # in each group
 
 def fit_everywhere(asked: Asked, fitted: FittedFrame, share: float) -> FittedFrame:
     """All parameters, all directions. Cost: `share` rows a parameter, and 3600 in every round that had a surprise."""
-    frame, rng, d = fitted.frame, asked.rng, asked.view.dim
+    frame, rng = fitted.frame, asked.rng
     n = int(share * fitted.network.parameters / asked.outputs) + 500
     with asked.view.oracle.stage("last fit"):
         asked.ask(asked.view.sample(rng, n) * np.exp(0.4 * rng.standard_normal((n, 1))))
@@ -155,7 +156,7 @@ def fit_everywhere(asked: Asked, fitted: FittedFrame, share: float) -> FittedFra
 def _check(asked: Asked, fitted: FittedFrame) -> tuple[int, bool]:
     """Ask at four scales and across creases; how many rows joined the answers, and whether any was a surprise."""
     most_rms = 2.0
-    frame, rng, d = fitted.frame, asked.rng, asked.view.dim
+    frame, rng = fitted.frame, asked.rng
     groups = [scale * asked.view.sample(rng, CHECK_POINTS // 2) for scale in (0.5, 1.0, 2.0, 30.0)]
     for layer in (0, 1):
         scales = rng.choice([1.0, 1.0, 3.0, 30.0], (CHECK_POINTS, 1))

@@ -20,7 +20,7 @@ from reluctant.fitting.least_squares import Damping, Linearisation, StepRules, l
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-AnyFloats: TypeAlias = NDArray[np.float32] | FloatArray
+Singles: TypeAlias = NDArray[np.float32]
 
 MOST_DENSE = 4200  # parameters up to which JᵀJ is factored as a whole
 
@@ -191,17 +191,18 @@ class _Fit:
         solved = preconditioner.solve(left)
         direction, square = solved.copy(), float(left @ solved)
         first = square
-        for count in range(most):
+        count = 0
+        while count < most:
             product = jacobian.back(jacobian.forward(direction)) + ridge * direction
             length = square / float(direction @ product)
             x += length * direction
             left -= length * product
             solved = preconditioner.solve(left)
-            square, before = float(left @ solved), square
+            square, before, count = float(left @ solved), square, count + 1
             if not square >= enough * first:
                 break
             direction = solved + square / before * direction
-        if count >= too_many:
+        if count > too_many:
             self.preconditioner = None
         return x
 
@@ -210,19 +211,24 @@ class _Jacobian:
     """Products with the weighted Jacobian; in single precision for many parameters, where steps need no more."""
 
     def __init__(self, network: TwoLayers, y: FloatArray, weight: FloatArray) -> None:
-        self.dtype = np.float32 if network.parameters > MOST_DENSE else np.float64
+        self.dtype: type = np.float32 if network.parameters > MOST_DENSE else np.float64
         self.network, self.weight = network, weight
-        self.w, self.b, self.v, self.c, self.a, _, *s = (part.astype(self.dtype) for part in network.parts)
-        self.s = s[0] if s else None
-        self.y, self.typed_weight = y.astype(self.dtype), weight.astype(self.dtype)
+        self.w, self.b, self.v, self.c, self.a = (
+            self._typed(part) for part in (network.w, network.b, network.v, network.c, network.a)
+        )
+        self.s = None if network.s is None else self._typed(network.s)
+        self.y, self.typed_weight = self._typed(y), self._typed(weight)
         z = self.y @ self.w.T + self.b
         self.first_on, self.first = z > 0, np.maximum(z, 0)
         z2 = self.first @ self.v.T + self.c
         self.second_on, self.second = z2 > 0, np.maximum(z2, 0)
 
-    def forward(self, step: FloatArray) -> AnyFloats:
+    def _typed(self, values: FloatArray) -> FloatArray:
+        return np.asarray(values, dtype=self.dtype)  # of whatever precision: steps need no more
+
+    def forward(self, step: FloatArray) -> FloatArray:
         """Change (n, m) of the weighted answers by a step."""
-        change = self.network.shaped(step.astype(self.dtype))
+        change = self.network.shaped(self._typed(step))
         first = (self.y @ change.w.T + change.b) * self.first_on
         second = (self.first @ change.v.T + change.c + first @ self.v.T) * self.second_on
         f = self.second @ change.a.T + change.e + second @ self.a.T
@@ -230,9 +236,9 @@ class _Jacobian:
             f += self.first @ change.s.T + first @ self.s.T
         return np.asarray(f * self.typed_weight)
 
-    def back(self, residual: AnyFloats) -> FloatArray:
+    def back(self, residual: FloatArray) -> FloatArray:
         """The transposed Jacobian times weighted residuals (n, m)."""
-        r = (residual * self.typed_weight).astype(self.dtype)
+        r = self._typed(residual * self.typed_weight)
         second = (r @ self.a) * self.second_on
         first = second @ self.v
         if self.s is not None:
@@ -275,18 +281,18 @@ def _upper_parameters(network: TwoLayers) -> int:
 class _Derivatives:
     """Weighted derivatives of outputs, in single precision: by both layers' values, and the values themselves."""
 
-    first: NDArray[np.float32]  # (n, m, h)
-    second: NDArray[np.float32]  # (n, m, g)
-    outputs: NDArray[np.float32]  # (n, m, m)
-    first_values: NDArray[np.float32]  # (n, h)
-    second_values: NDArray[np.float32]  # (n, g)
+    first: Singles  # (n, m, h)
+    second: Singles  # (n, m, g)
+    outputs: Singles  # (n, m, m)
+    first_values: Singles  # (n, h)
+    second_values: Singles  # (n, g)
     past: bool
 
-    def columns(self, y: FloatArray) -> list[NDArray[np.float32]]:
+    def columns(self, y: FloatArray) -> list[Singles]:
         """Columns (n·m, …) of the Jacobian, in the order of the parameters."""
         return [_products(self.first, y.astype(np.float32)), *self.upper()]
 
-    def upper(self) -> list[NDArray[np.float32]]:
+    def upper(self) -> list[Singles]:
         """All columns but those of W."""
         flat = [part.reshape(-1, part.shape[2]) for part in (self.first, self.second, self.outputs)]
         columns = [flat[0], _products(self.second, self.first_values), flat[1]]
@@ -294,22 +300,23 @@ class _Derivatives:
         return [*columns, _products(self.outputs, self.first_values)] if self.past else columns
 
 
-def _products(by: NDArray[np.float32], values: NDArray[np.float32]) -> NDArray[np.float32]:
+def _products(by: Singles, values: Singles) -> Singles:
     """Columns (n·m, o·i) of products of derivatives (n, m, o) with values (n, i)."""
     return (by[:, :, :, None] * values[:, None, None, :]).reshape(by.shape[0] * by.shape[1], -1)
 
 
 def _derivatives(network: TwoLayers, y: FloatArray, weight: FloatArray) -> _Derivatives:
     z, z2 = network.states(y)
-    weight = weight[:, :, None].astype(np.float32)
-    outputs = weight * np.eye(network.outputs, dtype=np.float32)
-    second = weight * (network.a[None] * (z2 > 0)[:, None, :]).astype(np.float32)
-    first = weight * network.sensitivities(z, z2).astype(np.float32)
-    values = (np.maximum(part, 0).astype(np.float32) for part in (z, z2))
-    return _Derivatives(first, second, outputs, *values, network.s is not None)
+    weights = weight[:, :, None]
+    second = network.a[None] * (z2 > 0)[:, None, :]
+    parts = (weights * network.sensitivities(z, z2), weights * second, weights * np.eye(network.outputs))
+    first_by, second_by, outputs, hidden, hidden2 = (
+        np.asarray(part, dtype=np.float32) for part in (*parts, np.maximum(z, 0), np.maximum(z2, 0))
+    )
+    return _Derivatives(first_by, second_by, outputs, hidden, hidden2, network.s is not None)
 
 
-def _gram(columns: NDArray[np.float32]) -> FloatArray:
+def _gram(columns: Singles) -> FloatArray:
     half = scipy.linalg.blas.ssyrk(1.0, columns.T)  # the upper triangle
     return np.asarray(np.triu(half) + np.triu(half, 1).T, dtype=np.float64)
 
@@ -338,9 +345,7 @@ def _factored(normal: FloatArray, damping: float) -> tuple[Callable[[FloatArray]
     return solve, scale
 
 
-def _by_blocks(
-    network: TwoLayers, y: FloatArray, parts: _Derivatives, times: float, damping: float
-) -> _Preconditioner:
+def _by_blocks(network: TwoLayers, y: FloatArray, parts: _Derivatives, times: float, damping: float) -> _Preconditioner:
     """(Σ g gᵀ) ⊗ diag(y²) for W, a dense block for the rest."""
     h, k = network.w.shape
     squares = (y * y).mean(axis=1)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from reluctant.extraction.few_digits.incomplete_lines import bent_share
 from reluctant.extraction.few_digits.noisy_line import OnLine
 from reluctant.extraction.few_digits.subspace_fit import (
     HUBER,
@@ -94,6 +95,8 @@ def grow_plane(
     while not pace.done:
         new = _ask_pass(line.view, frame, state.network, pace, 1, rng)
         after, misfits = _with_pass(state, new, kept)
+        if misfits >= 1 and bad[1] == trusted_passes:
+            refuse_bent_creases(line, direction)
         if misfits >= 1 and bad[1] >= trusted_passes:
             new += _ask_pass(line.view, frame, state.network, pace, MORE_POINTS, rng)
             after, misfits = _with_neurons(after, new, fewest, rng)
@@ -103,6 +106,21 @@ def grow_plane(
             raise StageFailed("growth", "points off the line are not explained", number=misfits, limit=1)
         pace = pace.after(good)
     return _without_needless(state, fewest), state.points.chosen(slice(kept, None))
+
+
+LAYERS = "layers"
+BENT_SHARE = 0.22  # of the creases: with one hidden layer up to 0.2 of few look bent, with two a quarter and more
+
+
+def refuse_bent_creases(line: OnLine, direction: FloatArray) -> None:
+    """Raise StageFailed if creases beside the line bend as those of a second hidden layer do.
+
+    Cost: three lines of about 7 rows a crease.
+    """
+    with line.view.oracle.stage(LAYERS):
+        share = bent_share(line.view, line.origin, line.direction, direction)
+    if share > BENT_SHARE:
+        raise StageFailed(LAYERS, "creases bend: one hidden layer is not enough", number=share, limit=BENT_SHARE)
 
 
 def _ask_pass(

@@ -15,7 +15,7 @@ import numpy as np
 
 from reluctant.extraction.few_digits.box import BoxView, grow_star, look_inside
 from reluctant.extraction.few_digits.extension import Extension, extend
-from reluctant.extraction.few_digits.growth import KnownSubspace, grow_subspace
+from reluctant.extraction.few_digits.growth import LAYERS, KnownSubspace, grow_subspace
 from reluctant.extraction.few_digits.joint_fit import JointFit, ask_anywhere, polish_all, turned_fit
 from reluctant.extraction.few_digits.noisy_line import promising_lines
 from reluctant.extraction.few_digits.view import View, choose_distance, exactly_from_afar, look_from, refitted_nearby
@@ -98,6 +98,8 @@ class FewDigits(Method):
             try:
                 return line.view, grow_subspace(line, min(self.directions, view.dim - 1), rng)
             except StageFailed as stuck:
+                if stuck.stage == LAYERS:
+                    raise
                 failure = stuck
         raise failure
 
