@@ -14,7 +14,7 @@ import numpy as np
 import reluctant as rl
 from reluctant.audit import DefenseResult, try_defense
 from reluctant.bundled import digits_inputs, digits_model
-from reluctant.learning.student.student_error import HeldOutError
+from reluctant.learning.student_losses import HeldOutError
 
 DEFENSES: tuple[tuple[str, ...], ...] = (
     (), ("decimals=3",), ("decimals=2",), ("float16",), ("gaussian=0.01",), ("gaussian=0.1",), ("softmax",),

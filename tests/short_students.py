@@ -10,7 +10,7 @@ import pytest
 
 from reluctant.audit import defense_trial
 from reluctant.audit.steps import network_steps
-from reluctant.learning.student import train_student, trainer
+from reluctant.learning import student
 
 __all__ = ["short_training"]
 
@@ -19,7 +19,7 @@ __all__ = ["short_training"]
 def short_training(hidden: tuple[int, ...] = (16,), steps: int = 400, *, swept: int = 400) -> Iterator[None]:
     """Students of this one shape: of so many steps in the audit, and of `swept` ones behind each defense of a sweep."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trainer, "STUDENT_SHAPES", (hidden,))
+        patch.setattr(student, "STUDENT_SHAPES", (hidden,))
         patch.setattr(network_steps, "STEPS", steps // network_steps.LONGER)
-        patch.setattr(defense_trial, "train_student", partial(train_student, steps=swept))
+        patch.setattr(defense_trial, "train_student", partial(student.train_student, steps=swept))
         yield

@@ -14,7 +14,7 @@ from reluctant.audit import audit, defense_trial, try_defense
 from reluctant.audit.copies import CLOSE
 from reluctant.audit.record import Confidence, CopyMethod
 from reluctant.defenses import defend
-from reluctant.learning.student.trainer import train_student
+from reluctant.learning.student import train_student
 from reluctant.oracles import NetworkOracle
 from reluctant.testing import planted
 

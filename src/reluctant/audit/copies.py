@@ -15,8 +15,8 @@ import numpy as np
 from reluctant.audit.copy_facts import CopyError, CopyMethod, ErrorKind
 from reluctant.audit.run_facts import Closeness
 from reluctant.domains import Domain
-from reluctant.learning.student.student_error import HeldOutError, labels_allowed
-from reluctant.learning.student.trainer import DIFFERING
+from reluctant.learning.student import DIFFERING
+from reluctant.learning.student_losses import HeldOutError, labels_allowed
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.results import Ended, Outcome, Result

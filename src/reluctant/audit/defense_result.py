@@ -15,7 +15,7 @@ from reluctant.audit.sweep_facts import DefenseRow, HonestFacts, RowSpan, Studen
 from reluctant.audit.target_view import Tidied
 from reluctant.defenses import HonestCost
 from reluctant.defenses.defense import labels_of
-from reluctant.learning.student import commonest_share
+from reluctant.learning.student_losses import commonest_share
 from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Kind, Oracle

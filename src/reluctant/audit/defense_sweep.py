@@ -24,7 +24,7 @@ from reluctant.defenses.defense import MOST_DIGITS, labels_of
 from reluctant.domains import Domain
 from reluctant.engines import Engine, as_they_end, in_order
 from reluctant.interface import Interface
-from reluctant.interface.digits import UNIFORM_SD
+from reluctant.interface.noise import UNIFORM_SD
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Facts, Kind, Oracle
 from reluctant.oracles.ledger import Clock

@@ -26,7 +26,7 @@ from reluctant.audit.steps.adversarial_steps import gradient_from
 from reluctant.audit.steps.picture_steps import first_layer, rounded
 from reluctant.audit.verdict import ending_of, judge, smallest_flip
 from reluctant.interface import Interface
-from reluctant.learning.student.student_error import HeldOutError
+from reluctant.learning.student_losses import HeldOutError
 from reluctant.messages import Diagnosis
 from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.oracles import Facts
@@ -123,7 +123,7 @@ def _stop(steps: Sequence[rec.StepFacts], recorded: bool) -> rec.Stop | None:
 
 def interface_facts(health: Interface) -> rec.InterfaceFacts:
     """What was measured of an interface."""
-    behind, told = health.behind, health.told
+    behind, told = health.raw, health.top_k
     return rec.InterfaceFacts(
         str(health.shape), health.deterministic, finite(health.fresh_noise),
         rec.NoiseFacts(finite(health.noise.absolute), finite(health.noise.relative)),
@@ -135,8 +135,8 @@ def interface_facts(health: Interface) -> rec.InterfaceFacts:
             behind.link, behind.decimals, behind.number_format, behind.certain, behind.too_coarse
         ),
         None if told is None else rec.TopClasses(told.largest, told.classes),
-        health.percent, health.tanh, None if health.whole is None else str(health.whole), health.in_steps,
-        tuple(health.class_columns), health.others_far, health.saturated, health.are_of_a_link, health.more_digits,
+        health.percent, health.tanh, None if health.integers is None else str(health.integers), health.step_function,
+        tuple(health.class_columns), health.varies_far_out, health.saturated, health.are_of_a_link, health.more_digits,
     )  # fmt: skip
 
 

@@ -38,7 +38,7 @@ from reluctant.extraction.few_digits import FewDigits, noisy_line, view
 from reluctant.extraction.few_digits.extension import starting_points
 from reluctant.interface.health import ROWS_PER_LINE
 from reluctant.numerics import unit_roundoff
-from reluctant.verification.comparison import SCALES
+from reluctant.verification.points import SCALES
 from reluctant.verification.precision import rows_held_out
 
 Rows = dict[str, float]

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from reluctant.errors import InvalidInput
-from reluctant.interface.digits import UNIFORM_SD
+from reluctant.interface.noise import UNIFORM_SD
 
 Widths = tuple[int, ...]
 

@@ -41,9 +41,9 @@ from reluctant.extraction.prospects import (
 from reluctant.extraction.straight_creases import look_for_layers
 from reluctant.geometry import DistanceNoise
 from reluctant.interface import Interface
-from reluctant.interface.digits import refuse_labels
 from reluctant.interface.health import examine as examine_health
-from reluctant.interface.reach import larger, readable_box, smaller, told_in_steps, unsaturated_box
+from reluctant.interface.noise import refuse_labels
+from reluctant.interface.reach import is_rounded_inside, larger, readable_box, smaller, unsaturated_box
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
 from reluctant.oracles import Counting, Rows
@@ -52,7 +52,7 @@ from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, Run
 from reluctant.verification.agreement import Verification, examine
-from reluctant.verification.comparison import MOST_TOLERANCE, AtUse, look_at_use
+from reluctant.verification.comparison import MOST_TOLERANCE, AtUse, compare_at_use
 from reluctant.verification.precision import Precision, PrecisionCheck, examine_precision
 
 ATTEMPTS = 4
@@ -159,7 +159,7 @@ class Extraction:
         place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng, HEALTH_LINES))
         self.run.evidence |= place.evidence()
         refusal = exact_refusal(place.health)
-        if place.health.behind is not None and place.health.behind.too_coarse:
+        if place.health.raw is not None and place.health.raw.too_coarse:
             return Outcome.LOW_PRECISION, None
         if saturates(place.health, place.oracle) and not (self.method is not None and self.method.needs_space):
             find_box = unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box
@@ -207,7 +207,7 @@ class Extraction:
 
     def look_inside(self, place: Place, attempts: int) -> Ending:
         """Refuse, or try what the digits allow; those of values behind a link may be fewer than lines show."""
-        if not told_in_steps(place.oracle, self.rng):
+        if not is_rounded_inside(place.oracle, self.rng):
             return self.go_on(place, attempts)
         self.run.evidence |= {} if in_few_bits(place.health) else {"reason": IN_STEPS}
         return Outcome.LOW_PRECISION, None
@@ -335,7 +335,7 @@ class Extraction:
         """The same, compared at typical inputs too. One that erred inside its box is held against that error."""
         checked = found.verification
         tol = checked.tol if checked.ok else checked.bound
-        return found.beside(look_at_use(space, found.network, box, tol, self.rng))
+        return found.beside(compare_at_use(space, found.network, box, tol, self.rng))
 
     @property
     def part(self) -> ReLUNetwork | None:

@@ -76,12 +76,12 @@ def enough_inside_bounds(health: Interface) -> bool:
 
 def in_few_bits(health: Interface) -> bool:
     """True if probabilities behind a link have no more digits than a number format below float64 holds."""
-    return health.behind is not None and health.behind.number_format != "float64"
+    return health.raw is not None and health.raw.number_format != "float64"
 
 
 def shows_too_little(outcome: Outcome, health: Interface) -> bool:
     """True if a box shows nothing for its place: next to certainty probabilities with all their digits lose them."""
-    if health.behind is None or health.behind.decimals is not None or not health.deterministic:
+    if health.raw is None or health.raw.decimals is not None or not health.deterministic:
         return False
     nothing = outcome in (Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.LOW_PRECISION)
     return nothing and not in_few_bits(health)
@@ -90,9 +90,9 @@ def shows_too_little(outcome: Outcome, health: Interface) -> bool:
 def what_extraction_would_do(health: Interface, oracle: Oracle) -> tuple[Diagnosis, ...]:
     """Where it would not look for exact weights: that it refuses the target, and why, or does with few digits."""
     refusal = exact_refusal(health)
-    if health.behind is not None and health.behind.too_coarse:
+    if health.raw is not None and health.raw.too_coarse:
         return (WOULD_REFUSE,)  # the interface says why
-    noisy = health.behind is not None and not health.deterministic and health.refusal is None
+    noisy = health.raw is not None and not health.deterministic and health.refusal is None
     if saturates(health, oracle) or noisy:  # noise far out leaves some probabilities that are not 0 or 1
         return _inside_a_box(health)
     if refusal is None or health.refusal is not None:
@@ -106,8 +106,8 @@ def what_extraction_would_do(health: Interface, oracle: Oracle) -> tuple[Diagnos
 
 def _inside_a_box(health: Interface) -> tuple[Diagnosis, ...]:
     """Of probabilities that saturate far out: what extraction would do nearer to the origin."""
-    assert health.behind is not None
-    if health.behind.certain:
+    assert health.raw is not None
+    if health.raw.certain:
         return ()
     if health.noise.absolute > NOISIEST_READ * health.spread:
         return (WOULD_REFUSE, too_few_digits(health, tried=False))
@@ -120,7 +120,7 @@ def _more_digits(health: Interface) -> tuple[Remedy, ...]:
 
 def too_few_digits(health: Interface, *, tried: bool) -> Diagnosis:
     """Why a target ended with too few digits; tried: the method for few digits did not succeed."""
-    if health.behind is not None and health.behind.too_coarse:
+    if health.raw is not None and health.raw.too_coarse:
         return unreadable_values(health)
     fields = digits_limit(health) | {"tried": tried}
     return Diagnosis("too-few-digits", fields, _more_digits(health) or what_is_left(health))

@@ -521,7 +521,7 @@ def _answer(record: AuditRecord) -> Figure | None:
 def _step_of(interface: InterfaceFacts, served: InterfaceFacts) -> str:
     if interface.answers == "values":
         return "a few levels"
-    return "a level" if served.in_steps else "a whole number" if served.whole == "untold" else "a label"
+    return "a level" if served.in_steps else "a whole number" if served.whole == "undecided" else "a label"
 
 
 def _digits(interface: InterfaceFacts, note: str) -> Figure:

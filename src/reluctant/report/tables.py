@@ -396,7 +396,7 @@ def _likeness(record: AuditRecord) -> str:
         return ""
     if served.in_steps:
         return f"{served.answers} that change in steps"
-    if served.answers == "labels" and served.whole == "untold":
+    if served.answers == "labels" and served.whole == "undecided":
         return "labels, or values rounded to whole numbers"
     unit = " in percent" if target.percent else ""
     top = served.top_classes

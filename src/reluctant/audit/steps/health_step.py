@@ -13,10 +13,9 @@ from reluctant.audit.findings import Findings
 from reluctant.audit.target_view import seen
 from reluctant.errors import BudgetExhausted, ReluctantError, TargetError
 from reluctant.interface import Interface, check_health
-from reluctant.interface.classification import Shape
 from reluctant.interface.diagnoses import FAR_ENOUGH
-from reluctant.interface.digits import answer_kind, are_labels
-from reluctant.interface.probe import ask
+from reluctant.interface.kinds import Shape
+from reluctant.interface.noise import answer_kind, are_labels, ask
 from reluctant.interface.reach import answered_box
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Kind
@@ -98,7 +97,7 @@ def _check_rest(oracle: Counting, known: Findings, without: tuple[int, ...], see
 
 def _writing(served: Interface) -> ProbabilityFormat | None:
     """How probabilities are written, None of plain ones and of other answers."""
-    untold = served.told is not None and served.refusal is Outcome.NON_FINITE
+    untold = served.top_k is not None and served.refusal is Outcome.NON_FINITE
     number_format = served.number_format if served.decimals is None else None
     return ProbabilityFormat(served.percent, number_format, untold) if served.percent or untold else None
 
@@ -119,8 +118,8 @@ def _read(oracle: Counting, known: Findings, served: Interface, seed: int) -> di
 
 def _likely_link(oracle: Counting, served: Interface, seed: int) -> AnswerLink | None:
     """What may stand after the values: straight pieces behind it, where the answers are curved, prove it."""
-    if served.told is not None:
-        return "top-k" if served.told.all_but_one else None
+    if served.top_k is not None:
+        return "top-k" if served.top_k.all_but_one else None
     if served.answers is Kind.PROBABILITIES:
         return "softmax"
     if served.tanh:

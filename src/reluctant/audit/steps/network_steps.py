@@ -17,7 +17,7 @@ from reluctant.audit.findings import Findings, Skip, skip_where
 from reluctant.errors import ReluctantError
 from reluctant.extraction import extract
 from reluctant.interface import Interface
-from reluctant.interface.whole_numbers import Whole
+from reluctant.interface.kinds import IntegerKind
 from reluctant.learning import learn
 from reluctant.learning.student import ROWS, STEPS, rows_like, train_student
 from reluctant.networks import ReLUNetwork
@@ -25,7 +25,7 @@ from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Kind
 from reluctant.results import Outcome, Result
 from reluctant.verification.alignment import compare
-from reluctant.verification.comparison import look_for_bends
+from reluctant.verification.comparison import confirm_creases
 
 LONGER = 2  # steps of training, times those in the sweep, where there is one for each defense
 FOUND = 1e-3  # of a unit weight vector: a neuron this close to the true one is taken for it
@@ -83,7 +83,7 @@ def confirm_part(oracle: Counting, known: Findings, seed: int) -> Mapping[str, A
     if network is None or known.health is None or network.depth < 2:
         raise Skip("no-part")
     own = as_generator(seed).spawn(1)[0]
-    return {"part": look_for_bends(oracle, network, own, noise=known.health.noise, spread=known.health.spread)}
+    return {"part": confirm_creases(oracle, network, own, noise=known.health.noise, spread=known.health.spread)}
 
 
 def train_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
@@ -105,11 +105,11 @@ def train_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, 
     return found | ({"timed_out": (*known.timed_out, "training")} if hurried and not result.ok else {})
 
 
-def _whole(answered: Interface | None) -> Whole | None:
+def _whole(answered: Interface | None) -> IntegerKind | None:
     """What whole numbers are; those that were seen to be values, among few answers, are so among many."""
     if answered is None:
         return None
-    return Whole.SCORES if answered.answers is Kind.VALUES and answered.decimals == 0 else answered.whole
+    return IntegerKind.SCORES if answered.answers is Kind.VALUES and answered.decimals == 0 else answered.integers
 
 
 def _student_as_seen(result: Result, known: Findings) -> Result:

@@ -12,7 +12,7 @@ from reluctant.audit.budget import ERROR_POINTS, GRID, LINE_POINTS, SCALES
 from reluctant.audit.findings import Findings, Skip
 from reluctant.audit.picture_data import ErrorHistogram, FirstLayer, LinePicture, PlanePicture
 from reluctant.geometry.sections import Section, crossings, polylines
-from reluctant.interface.probe import ask
+from reluctant.interface.noise import ask
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting

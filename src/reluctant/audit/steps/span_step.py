@@ -9,12 +9,12 @@ import numpy as np
 
 from reluctant.audit.findings import Findings, skip_where
 from reluctant.audit.steps.health_step import FEW_ROWS
-from reluctant.interface.probe import ask
+from reluctant.interface.noise import ask
 from reluctant.numerics import as_generator
 from reluctant.oracles import Counting, Kind
 from reluctant.results import Outcome
 from reluctant.span import recover_span
-from reluctant.span.values import values_refusal
+from reluctant.span.recover import values_refusal
 
 FROM_LABELS = (Outcome.PIECEWISE_CONSTANT, Outcome.NOT_PIECEWISE_LINEAR, Outcome.OUT_OF_REACH)
 
@@ -28,7 +28,7 @@ def span_from_labels(known: Findings, outputs: int) -> bool:
     if served is None or health is None:
         return False
     refusal = values_refusal(health)
-    coarse = refusal is Outcome.TOO_NOISY and served.deterministic and (outputs > 1 or health.behind is None)
+    coarse = refusal is Outcome.TOO_NOISY and served.deterministic and (outputs > 1 or health.raw is None)
     unread = known.linked and refusal is Outcome.NON_FINITE
     readable = served.refusal not in (Outcome.CONSTANT, Outcome.NON_FINITE)
     return refusal in FROM_LABELS or ((coarse or unread) and readable)

@@ -24,7 +24,7 @@ from reluctant.extraction.few_digits.spline import (
 )
 from reluctant.extraction.few_digits.view import FARTHEST_CREASE, View
 from reluctant.extraction.method import StageFailed
-from reluctant.interface.probe import MEDIAN_OF_ABS_NORMAL
+from reluctant.interface.noise import MEDIAN_OF_ABS_NORMAL
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 

@@ -19,7 +19,7 @@ from reluctant.extraction.depth_two.assembly import refit_biases
 from reluctant.extraction.method import Candidate, StageFailed, lifted
 from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise, Frame
-from reluctant.interface.digits import rounding_noise
+from reluctant.interface.noise import rounding_noise
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting, Oracle, Wrapper
