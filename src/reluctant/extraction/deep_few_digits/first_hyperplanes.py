@@ -43,7 +43,7 @@ class CrossedLine:
 
 @dataclass(frozen=True)
 class NormalKink:
-    """A kink with its unit normal n ± error at the point y ± sd; middles (2,) and lengths (2,) of the runs beside it."""
+    """A kink with unit normal n ± error at the point y ± sd; middles (2,) and lengths (2,) of the runs beside it."""
 
     line: int
     normal: FloatArray

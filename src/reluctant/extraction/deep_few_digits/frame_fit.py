@@ -35,6 +35,10 @@ class CarriedNoise:
 
     factor: float | None = None
 
+    def times(self, more: float) -> CarriedNoise:
+        """So many times what is carried, where answers have shown more of it than short lines."""
+        return self if self.factor is None else CarriedNoise(self.factor * max(more, 1.0))
+
     def at(self, asked: Asked, network: TwoLayers, y: FloatArray, rows: FloatArray) -> FloatArray:
         """Deviations (n, m) of answers at coordinates y, which are these rows."""
         quietest = 0.05  # of the median
@@ -115,7 +119,7 @@ def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibra
     frame, rng, m = layer.frame, asked.rng, asked.outputs
     with asked.view.oracle.stage("frame"):
         parameters = layer.w.size + len(rows) * (len(layer.b) + m)
-        random = int(1.5 * parameters / m) + 400
+        random = int(1.5 * parameters / m) + 200
         asked.ask(frame.points(random_coordinates(asked, frame, random)))
     fitted = FittedFrame(frame, _with_outputs(asked, layer, rows), CarriedNoise())
     chi = np.inf
@@ -177,12 +181,13 @@ def _some(n: int, newest: int, most: int, rng: np.random.Generator) -> np.ndarra
 
 
 def _surprises(asked: Asked, fitted: FittedFrame) -> int:
-    """How many of 1000 fresh answers in the frame, half of them across creases, are off by too much."""
+    """How many fresh answers in the frame, half of them across creases, are off by too much. Cost: up to 1000 rows."""
     frame, before = fitted.frame, len(asked.in_frame(fitted.frame)[0])
+    count = int(np.clip(fitted.network.parameters / asked.outputs, 400, 1000))
     with asked.view.oracle.stage("frame"):
-        asked.ask(frame.points(random_coordinates(asked, frame, 500, 0.7)))
+        asked.ask(frame.points(random_coordinates(asked, frame, count // 2, 0.7)))
         for layer in (0, 1):
-            y = random_coordinates(asked, frame, 250)
+            y = random_coordinates(asked, frame, count // 4)
             asked.ask(frame.points(across_creases(asked, fitted.network, y, layer)))
     answers = fitted.answers(asked)
     fresh = answers.chosen(np.arange(before, len(answers)))
