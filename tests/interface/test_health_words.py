@@ -9,7 +9,7 @@ import pytest
 
 from reluctant import DepthTwo, ReLUNetwork, check_health, extract, learn, open_oracle
 from reluctant.defenses import defend
-from reluctant.extraction.prospects import too_few_digits, what_extraction_would_do
+from reluctant.extraction.attempts import too_few_digits, what_extraction_would_do
 from reluctant.interface import Shape
 from reluctant.interface.diagnoses import hidden_structure
 from reluctant.interface.noise import UNIFORM_SD, RawDigits

@@ -24,7 +24,7 @@ from reluctant.estimation.measurements import (
     UNMEASURED_DECIMALS,
     Widths,
 )
-from reluctant.extraction.prospects import exact_refusal
+from reluctant.extraction.attempts import exact_refusal
 from reluctant.interface import Interface
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting, Facts

@@ -17,12 +17,11 @@ from reluctant.audit.record import (
 from reluctant.defenses.registry import defense_words
 from reluctant.report.numbers import UNKNOWN, count, percent, size, size_beside
 from reluctant.report.tables import Cell, Column, Table
-from reluctant.report.text import answers_labels, several
-from reluctant.results import UNSETTLED, Outcome
+from reluctant.report.text import answers_labels
+from reluctant.results import Outcome
 
 CLOSE = 0.01  # of the answers' deviation, root mean square: a copy this good counts as one, verified or not
 EXACT_COPY = 1e-8  # relative error of a copy that has half the digits of float64 or more
-MOST_NAMED = 2  # in a sentence, of defenses that leave different copies
 NO_METHOD = "no exact method here takes labels"
 NOT_TRAINED = "Training a copy on the answers was not tried, and may well succeed."
 METHODS = {"extract": "extraction", "learn": "learning", "train": "training"}
@@ -48,68 +47,50 @@ def is_open(row: DefenseRow) -> bool:
 
 
 def sweep_sentence(sweep: SweepFacts) -> str:
-    """What follows from the sweep."""
+    """What follows from the sweep: the cheapest defense that stops a copy, its cost to users, what it leaves."""
     if not sweep.rows:
         return "No defense could be tried."
     if sweep.open is not True:
-        return _nothing_to_stop(sweep)
+        return f"{_nothing_to_stop(sweep)} {_training(sweep)}"
     undecided = _by_ending(row for row in sweep.rows if row.stopped is None)
     open_ = f" Not decided: {undecided}." if undecided else ""
     row = next((row for row in sweep.rows if row.defense == sweep.cheapest), None)
     if row is None:
-        return f"None of the defenses tried is known to stop exact recovery.{open_} {_training(sweep, None)}"
+        return f"None of the defenses tried is known to stop exact recovery.{open_} {_training(sweep)}"
     others = _by_ending(
         each for each in sweep.rows if each.stopped and each.defense != "none" and each.defense != row.defense
     )
     too = f" Others that stopped it: {others}." if others else ""
-    ending = NO_METHOD if row.no_method else "; ".join(_ending_in_full(each) for each in row.tried)
+    note = trained_note(row)
+    trained = f" {note[0].upper()}{note[1:]}." if note else ""
     return (
-        f"The cheapest defense that stopped exact recovery is {defense_words(row.defense)} ({ending}). {_users(row)}."
-        f"{_span_left(row)} {_training(sweep, row)}{too}{open_}"
+        f"The cheapest defense that stopped exact recovery is {_by_ending([row])}. {_users(row)}.{_span_left(row)}"
+        f"{trained} {_training(sweep)}{too}{open_}"
     )
 
 
 def _nothing_to_stop(sweep: SweepFacts) -> str:
     """Without a copy no defense can be seen to stop one."""
     if sweep.on is StandsFor.TRAINED:
-        first = (
-            "The audit tried on the trained network what each defense leaves of the span, and of another network "
-            "trained on the answers. What stops exact recovery cannot be seen there."
-        )
-        return f"{first} {_training(sweep, None)}"
-    first = "Nothing was rebuilt even without a defense"
+        return "A trained network was defended here: what stops exact recovery cannot be seen on it."
     if sweep.open is None:
-        first = "Whether the network can be rebuilt without a defense is not settled"
-    defended = [row for row in sweep.rows if row.defense != "none"]
-    if any(row.tried for row in defended):
-        return f"{first}, so no defense can be said to stop that. {_training(sweep, None)}"
-    also = ", and of a network trained on the answers," if any(row.trained for row in defended) else ""
-    return f"{first}. Only what each leaves of the span{also} was tried. {_training(sweep, None)}"
+        return "Whether the network can be rebuilt without a defense is not settled."
+    return "Nothing was rebuilt even without a defense, so none can be said to stop that."
 
 
 def _by_ending(rows: Iterable[DefenseRow]) -> str:
     """Defenses, those that ended alike together."""
     alike: dict[str, list[str]] = {}
     for row in rows:
-        alike.setdefault(_row_ending(row), []).append(defense_words(row.defense))
+        ending = ", ".join([*map(_ending, row.tried), *(["not all was tried to its end"] if row.cut else [])])
+        alike.setdefault(NO_METHOD if row.no_method else ending or "not tried", []).append(defense_words(row.defense))
     return "; ".join(f"{', '.join(names)} ({ending})" for ending, names in alike.items())
-
-
-def _row_ending(row: DefenseRow) -> str:
-    if row.no_method:
-        return NO_METHOD
-    return ", ".join([*map(_ending, row.tried), *(["not all was tried to its end"] if row.cut else [])]) or "not tried"
 
 
 def _ending(trial: Trial) -> str:
     ended = "time over" if trial.undecided else trial.outcome.replace("-", " ")
     vain = " (few digits tried in vain)" if trial.in_vain and not trial.undecided else ""
     return f"{METHODS.get(trial.method, trial.method)}: {ended}{vain}"
-
-
-def _ending_in_full(trial: Trial) -> str:
-    after = "refused after a look at" if trial.refused else "after"
-    return f"{_ending(trial)}, {after} {several(trial.queries, 'answer')}"
 
 
 def _users(row: DefenseRow) -> str:
@@ -126,60 +107,22 @@ def _span_left(row: DefenseRow) -> str:
     span = row.span
     if span is None or not span.ok or span.rank >= span.inputs:
         return ""
-    directions = f"{count(span.rank)} of {count(span.inputs)} directions"
-    if span.from_labels and "labels" not in row.defense:
-        return f" It leaves what labels show of the span: {directions}. Values may show more."
-    return f" It leaves the span: {directions} are all that count."
+    shown = "its labels show" if span.from_labels else "it leaves"
+    return f" Of the span {shown} {count(span.rank)} of {count(span.inputs)} directions."
 
 
-def _training(sweep: SweepFacts, cheapest: DefenseRow | None) -> str:
-    """What training reaches behind the cheapest defense, and behind all of them."""
-    behind = [
-        (defense_words(row.defense), row.trained)
-        for row in sweep.rows
-        if row.defense != "none" and row.trained is not None
-    ]
+def _training(sweep: SweepFacts) -> str:
+    """What training reaches behind the defenses."""
+    behind = [row.trained for row in sweep.rows if row.defense != "none" and row.trained is not None]
     if not behind:
         return NOT_TRAINED
-    first = "" if cheapest is None or cheapest.trained is None else f"{_despite(cheapest.trained, sweep)} "
-    far = [(name, _student_words(student, sweep)) for name, student in behind if not is_close(student)]
-    close = f"{len(behind) - len(far)} of {len(behind)} defenses" if len(far) < len(behind) else "none of the defenses"
-    alike = {text: ", ".join(name for name, other in far if other == text) for _, text in far}
-    named = "".join(f" Behind {names} it {text}." for text, names in list(alike.items())[:MOST_NAMED])
-    rest = " The table has the others." if len(alike) > MOST_NAMED else ""
-    alone = next((f" ({text.capitalize()}.)" for _, student in behind if (text := _alone(student))), "")
-    return f"{first}A trained copy is within {CLOSE:.0%} of {_model(sweep)} behind {close}.{named}{rest}{alone}"
-
-
-def _model(sweep: SweepFacts) -> str:
-    return ON[StandsFor.TRAINED] if sweep.on is StandsFor.TRAINED else "the model"
-
-
-def _despite(student: Student, sweep: SweepFacts) -> str:
-    stops = "That does not stop training" if is_close(student) else "It leaves this to training"
-    return f"{stops}: a network trained on {count(student.queries)} of its answers {_student_words(student, sweep)}."
-
-
-def _student_words(student: Student, sweep: SweepFacts | None = None) -> str:
-    """How far off it is, how often it gives the same label, and whether it might have done better."""
-    error, labels, drawn = student.error, student.labels_kept, student.held_out_labels
-    if error is None and labels is None:
-        open_ = student.outcome in UNSETTLED
-        return "was not made: rows or time ran out" if open_ else f"was not made ({student.outcome})"
-    model = "the model" if sweep is None else _model(sweep)
-    given = sweep is not None and not sweep.inputs.sampled
-    off = "" if error is None else f"is within {size_beside(error, CLOSE)} of {model}"
-    beside = f" ({percent(drawn)} of random ones)" if given and error is None and drawn is not None else ""
-    same = "" if labels is None else f"gives the same label for {percent(labels)} of the inputs{beside}"
-    cut = "; its training was cut short" if student.cut_short else ""
-    reused = ", as without the defense, whose answers hardly differ" if student.as_undefended else ""
-    return f"{' and '.join(part for part in (off, same) if part)}{reused}{cut}"
-
-
-def _alone(student: Student) -> str:
-    """To read beside equal labels: the share of the commonest one; empty without labels."""
-    hidden = student.commonest is None or student.labels_kept is None
-    return "" if hidden else f"one label alone: {percent(student.commonest)}"
+    model = ON[StandsFor.TRAINED] if sweep.on is StandsFor.TRAINED else "the model"
+    made = [student for student in behind if student.error is not None or student.labels_kept is not None]
+    missing = f" Behind {len(behind) - len(made)} more, training made none." if len(made) < len(behind) else ""
+    if not made:
+        return f"Training made no copy behind any of {len(behind)} defenses."
+    close = sum(map(is_close, made))
+    return f"A trained copy is within {CLOSE:.0%} of {model} behind {close or 'none'} of {len(made)} defenses.{missing}"
 
 
 def trained_note(row: DefenseRow) -> str:
@@ -187,8 +130,18 @@ def trained_note(row: DefenseRow) -> str:
     student = row.trained
     if student is None or (student.error is None and student.labels_kept is None):
         return ""
-    alone = _alone(student)
-    return f"a network trained on its answers {_student_words(student)}{f' ({alone})' if alone else ''}"
+    error, labels, alone = student.error, student.labels_kept, _alone(student)
+    off = [] if error is None else [f"is within {size_beside(error, CLOSE)} of the model"]
+    same = [] if labels is None else [f"gives the same label for {percent(labels)} of the inputs"]
+    beside = f" ({alone})" if alone else ""
+    cut = "; its training was cut short" if student.cut_short else ""
+    return f"a network trained on its answers {' and '.join([*off, *same])}{beside}{cut}"
+
+
+def _alone(student: Student) -> str:
+    """To read beside equal labels: the share of the commonest one; empty without labels."""
+    hidden = student.commonest is None or student.labels_kept is None
+    return "" if hidden else f"one label alone: {percent(student.commonest)}"
 
 
 def label_alone(sweep: SweepFacts | None) -> str:
@@ -202,11 +155,8 @@ def stand_in(record: AuditRecord) -> str:
     if record.defenses is None or record.defenses.on is not StandsFor.TRAINED:
         return ""
     off = None if record.recovered is None else record.recovered.error.typical
-    own = "" if off is None else f" That network is itself off by {size(off)} of the answers' deviation."
-    return (
-        "The network trained on the answers stands for the model here: errors and labels are those of copies beside "
-        f"it, not beside the model.{own}"
-    )
+    own = "" if off is None else f" It is itself off by {size(off)} of the answers' deviation."
+    return f"The network trained on the answers stands for the model here: errors and labels are beside it.{own}"
 
 
 def one_label(record: AuditRecord) -> str:
