@@ -1,25 +1,22 @@
-"""Students of few steps: for audits and sweeps in which a network is trained, and how good it is is not the point."""
+"""Students of few steps: for audits in which a network is trained, and its quality is not the point."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 
 import pytest
 
-from reluctant.audit import defense_trial
 from reluctant.audit.steps import network_steps
-from reluctant.learning.student import train_student, trainer
+from reluctant.learning.student import trainer
 
 __all__ = ["short_training"]
 
 
 @contextmanager
-def short_training(hidden: tuple[int, ...] = (16,), steps: int = 400, *, swept: int = 400) -> Iterator[None]:
-    """Students of this one shape: of so many steps in the audit, and of `swept` ones behind each defense of a sweep."""
+def short_training(hidden: tuple[int, ...] = (16,), steps: int = 400) -> Iterator[None]:
+    """Students of this one shape and of so many steps."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trainer, "STUDENT_SHAPES", (hidden,))
         patch.setattr(network_steps, "STEPS", steps // network_steps.LONGER)
-        patch.setattr(defense_trial, "train_student", partial(train_student, steps=swept))
         yield

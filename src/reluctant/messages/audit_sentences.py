@@ -96,5 +96,28 @@ AUDIT_SENTENCES: Mapping[str, str] = {
         "Beyond {domain} the target does not answer every question. The audit found that range itself, and the "
         "findings hold inside it. If you know the true range, give it."
     ),
+    # Why there is no estimate of the cost.
+    "link-not-measured": (
+        "Not measured: answers behind a {link}. Where they saturate, values are read inside a box, which takes some "
+        "times as many rows. Without a link there are numbers for the values."
+    ),
+    "decimals-not-measured": (
+        "Not measured: answers rounded to {decimals} decimals. Attempts on them fail at times. There are numbers for "
+        "fewer decimals, and for answers that are not rounded."
+    ),
+    "float16-refused": "float16 has three digits: extraction refuses such answers (low-precision).",
+    "depth-not-measured": (
+        "Not measured: {hidden} hidden layers. Extraction tries any depth, but no measured network has more than "
+        "{most}."
+    ),
+    "deep-few-digits-refused": (
+        "With {hidden} hidden layers and few digits extraction refuses (low-precision): only one hidden layer has been "
+        "recovered from such answers."
+    ),
+    "range-not-measured": "There is no estimate: costs inside a range of inputs were measured for few shapes.",
+    "range-behind-link-not-measured": (
+        "There is no estimate: behind a link answers show values inside a range alone, and costs there were measured "
+        "for few shapes."
+    ),
     "rows-left-out": 'The picture "{picture}" leaves out {rows} rows without a finite answer.',
 }

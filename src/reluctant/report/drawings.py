@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.audit.record import ErrorHistogram, FirstLayer, Linearity, LinePicture, PlanePicture, StageRows
+from reluctant.audit.facts import Linearity
+from reluctant.audit.record import ErrorHistogram, FirstLayer, LinePicture, PlanePicture, StageRows
 from reluctant.numerics import FloatArray
 from reluctant.report.figures import COLOURS, CREASE, HALF, Drawing, legend_above, log_axis, new_figure, plain
 from reluctant.report.numbers import count, percent, size

@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from reluctant.audit.record import (
-    AuditRecord,
-    CopyMethod,
-    DefenseRow,
-    InterfaceFacts,
-    LeakKind,
-    Level,
-    Recovered,
-    State,
-)
+from reluctant.audit.facts import CopyMethod, InterfaceFacts, Recovered, State
+from reluctant.audit.record import AuditRecord, DefenseRow, LeakKind, Level
 from reluctant.defenses.registry import defense_words
 from reluctant.oracles.links import noun_behind
 from reluctant.report.numbers import count, duration, money, percent, rounding, size
-from reluctant.report.sweep_text import is_close, is_open, trained_note
+from reluctant.report.sweep_text import is_close, is_open
 from reluctant.report.text import has_part, is_linked, is_opened, shape_words, student_of, student_shape
 from reluctant.results import UNSETTLED, Outcome
 
@@ -224,7 +216,7 @@ def _cheapest(record: AuditRecord) -> Figure | None:
     notes = [f"keeps {percent(kept)} of labels"] if kept is not None else []
     if is_close(row.rebuilt):
         notes.append("a close copy was made all the same, not verified")
-    return Figure(DEFENSE, defense_words(row.defense), "; ".join([*notes, trained_note(row) or UNTRIED]))
+    return Figure(DEFENSE, defense_words(row.defense), "; ".join([*notes, UNTRIED]))
 
 
 def _no_defense(rows: Sequence[DefenseRow]) -> Figure:

@@ -17,7 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from reluctant._optional import require
-from reluctant.audit.record import AuditRecord, CopyMethod, SearchPicture
+from reluctant.audit.facts import CopyMethod
+from reluctant.audit.record import AuditRecord, SearchPicture
 from reluctant.errors import InvalidInput, ReluctantError
 from reluctant.geometry import LineSearch
 from reluctant.report import numbers
@@ -37,9 +38,7 @@ from reluctant.report.overview import found_leaks, level_words, three_figures
 from reluctant.report.sweep_text import (
     defense_table,
     failure_words,
-    label_alone,
     one_label,
-    stand_in,
     sweep_sentence,
 )
 from reluctant.report.tables import (
@@ -195,8 +194,6 @@ def audit_page(record: AuditRecord) -> str:
         film=_film(record.pictures.search),
         sweep="" if sweep is None else sweep_sentence(sweep),
         failed=[] if sweep is None else [failure_words(each) for each in sweep.failed],
-        alone=label_alone(sweep),
-        stand_in=stand_in(record),
         one_label=one_label(record),
         trained=record.recovered is not None and record.recovered.method is CopyMethod.TRAINING,
         drawings=_drawings(record),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from reluctant.audit.record import (
     AuditRecord,
@@ -10,31 +10,28 @@ from reluctant.audit.record import (
     FailedDefense,
     RowSpan,
     StandsFor,
-    Student,
     SweepFacts,
     Trial,
 )
 from reluctant.defenses.registry import defense_words
-from reluctant.report.numbers import UNKNOWN, count, percent, size, size_beside
+from reluctant.report.numbers import UNKNOWN, count, percent, size
 from reluctant.report.phrases import several
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.text import answers_labels
-from reluctant.results import UNSETTLED, Outcome
+from reluctant.results import Outcome
 
 CLOSE = 0.01  # of the answers' deviation, root mean square: a copy this good counts as one, verified or not
 EXACT_COPY = 1e-8  # relative error of a copy that has half the digits of float64 or more
-MOST_NAMED = 2  # in a sentence, of defenses that leave different copies
 NO_METHOD = "no exact method here takes labels"
-NOT_TRAINED = "Training a copy on the answers was not tried, and may well succeed."
-METHODS = {"extract": "extraction", "learn": "learning", "train": "training"}
+NOT_TRAINED = "Training a copy on the defended answers was not tried, and may well succeed."
+METHODS = {"extract": "extraction", "learn": "learning"}
 ON = {
     StandsFor.RECOVERED: "the recovered network",
-    StandsFor.TRAINED: "the trained network",
     StandsFor.FILE: "the model in the file",
 }
 
 
-def is_close(trial: Trial | Student | None) -> bool:
+def is_close(trial: Trial | None) -> bool:
     """True if a copy was measured to be close, verified or not."""
     return trial is not None and trial.error is not None and trial.error <= CLOSE
 
@@ -58,7 +55,7 @@ def sweep_sentence(sweep: SweepFacts) -> str:
     open_ = f" Not decided: {undecided}." if undecided else ""
     row = next((row for row in sweep.rows if row.defense == sweep.cheapest), None)
     if row is None:
-        return f"None of the defenses tried is known to stop exact recovery.{open_} {_training(sweep, None)}"
+        return f"None of the defenses tried is known to stop exact recovery.{open_} {NOT_TRAINED}"
     others = _by_ending(
         each for each in sweep.rows if each.stopped and each.defense != "none" and each.defense != row.defense
     )
@@ -66,26 +63,19 @@ def sweep_sentence(sweep: SweepFacts) -> str:
     ending = NO_METHOD if row.no_method else "; ".join(_ending_in_full(each) for each in row.tried)
     return (
         f"The cheapest defense that stopped exact recovery is {defense_words(row.defense)} ({ending}). {_users(row)}."
-        f"{_span_left(row)} {_training(sweep, row)}{too}{open_}"
+        f"{_span_left(row)} {NOT_TRAINED}{too}{open_}"
     )
 
 
 def _nothing_to_stop(sweep: SweepFacts) -> str:
     """Without a copy no defense can be seen to stop one."""
-    if sweep.on is StandsFor.TRAINED:
-        first = (
-            "The audit tried on the trained network what each defense leaves of the span, and of another network "
-            "trained on the answers. What stops exact recovery cannot be seen there."
-        )
-        return f"{first} {_training(sweep, None)}"
     first = "Nothing was rebuilt even without a defense"
     if sweep.open is None:
         first = "Whether the network can be rebuilt without a defense is not settled"
     defended = [row for row in sweep.rows if row.defense != "none"]
     if any(row.tried for row in defended):
-        return f"{first}, so no defense can be said to stop that. {_training(sweep, None)}"
-    also = ", and of a network trained on the answers," if any(row.trained for row in defended) else ""
-    return f"{first}. Only what each leaves of the span{also} was tried. {_training(sweep, None)}"
+        return f"{first}, so no defense can be said to stop that. {NOT_TRAINED}"
+    return f"{first}. Only what each leaves of the span was tried. {NOT_TRAINED}"
 
 
 def _by_ending(rows: Iterable[DefenseRow]) -> str:
@@ -133,83 +123,6 @@ def _span_left(row: DefenseRow) -> str:
     return f" It leaves the span: {directions} are all that count."
 
 
-def _training(sweep: SweepFacts, cheapest: DefenseRow | None) -> str:
-    """What training reaches behind the cheapest defense, and behind all of them."""
-    behind = [
-        (defense_words(row.defense), row.trained)
-        for row in sweep.rows
-        if row.defense != "none" and row.trained is not None
-    ]
-    if not behind:
-        return NOT_TRAINED
-    first = "" if cheapest is None or cheapest.trained is None else f"{_despite(cheapest.trained, sweep)} "
-    far = [(name, _student_words(student, sweep)) for name, student in behind if not is_close(student)]
-    close = f"{len(behind) - len(far)} of {len(behind)} defenses" if len(far) < len(behind) else "none of the defenses"
-    alike = {text: ", ".join(name for name, other in far if other == text) for _, text in far}
-    named = "".join(f" Behind {names} it {text}." for text, names in list(alike.items())[:MOST_NAMED])
-    rest = " The table has the others." if len(alike) > MOST_NAMED else ""
-    alone = next((f" ({text.capitalize()}.)" for _, student in behind if (text := _alone(student))), "")
-    return f"{first}A trained copy is within {CLOSE:.0%} of {_model(sweep)} behind {close}.{named}{rest}{alone}"
-
-
-def _model(sweep: SweepFacts) -> str:
-    return ON[StandsFor.TRAINED] if sweep.on is StandsFor.TRAINED else "the model"
-
-
-def _despite(student: Student, sweep: SweepFacts) -> str:
-    stops = "That does not stop training" if is_close(student) else "It leaves this to training"
-    return f"{stops}: a network trained on {count(student.queries)} of its answers {_student_words(student, sweep)}."
-
-
-def _student_words(student: Student, sweep: SweepFacts | None = None) -> str:
-    """How far off it is, how often it gives the same label, and whether it might have done better."""
-    error, labels, drawn = student.error, student.labels_kept, student.held_out_labels
-    if error is None and labels is None:
-        open_ = student.outcome in UNSETTLED
-        return "was not made: rows or time ran out" if open_ else f"was not made ({student.outcome})"
-    model = "the model" if sweep is None else _model(sweep)
-    given = sweep is not None and not sweep.inputs.sampled
-    off = "" if error is None else f"is within {size_beside(error, CLOSE)} of {model}"
-    beside = f" ({percent(drawn)} of random ones)" if given and error is None and drawn is not None else ""
-    same = "" if labels is None else f"gives the same label for {percent(labels)} of the inputs{beside}"
-    cut = "; its training was cut short" if student.cut_short else ""
-    reused = ", as without the defense, whose answers hardly differ" if student.as_undefended else ""
-    return f"{' and '.join(part for part in (off, same) if part)}{reused}{cut}"
-
-
-def _alone(student: Student) -> str:
-    """To read beside equal labels: the share of the commonest one; empty without labels."""
-    hidden = student.commonest is None or student.labels_kept is None
-    return "" if hidden else f"one label alone: {percent(student.commonest)}"
-
-
-def trained_note(row: DefenseRow) -> str:
-    """What training on the defended answers reaches, in a few words; empty where it was not tried."""
-    student = row.trained
-    if student is None or (student.error is None and student.labels_kept is None):
-        return ""
-    alone = _alone(student)
-    return f"a network trained on its answers {_student_words(student)}{f' ({alone})' if alone else ''}"
-
-
-def label_alone(sweep: SweepFacts | None) -> str:
-    """To read beside the labels of all trained networks: that of one label alone, once for all rows."""
-    rows: Sequence[DefenseRow] = () if sweep is None else sweep.rows
-    return next((text for row in rows if row.trained is not None and (text := _alone(row.trained))), "")
-
-
-def stand_in(record: AuditRecord) -> str:
-    """Against what errors are measured where a trained network stands for the model."""
-    if record.defenses is None or record.defenses.on is not StandsFor.TRAINED:
-        return ""
-    off = None if record.recovered is None else record.recovered.error.typical
-    own = "" if off is None else f" That network is itself off by {size(off)} of the answers' deviation."
-    return (
-        "The network trained on the answers stands for the model here: errors and labels are those of copies beside "
-        f"it, not beside the model.{own}"
-    )
-
-
 def one_label(record: AuditRecord) -> str:
     """What the label of one output is; empty where there are several, or labels."""
     target = record.target
@@ -234,8 +147,6 @@ COLUMNS = (
     Column("copy"),
     Column("copy's error", numeric=True),
     Column("queries", numeric=True),
-    Column("trained copy's error", numeric=True),
-    Column("its labels", numeric=True),
 )
 NONE = Cell(UNKNOWN, "")
 
@@ -258,7 +169,6 @@ def _cells(row: DefenseRow) -> list[Cell]:
         _copy(row),
         NONE if rebuilt is None or rebuilt.error is None else Cell(size(rebuilt.error), rebuilt.error),
         NONE if rebuilt is None else Cell(count(rebuilt.queries), rebuilt.queries),
-        *_trained(row.trained),
     ]
 
 
@@ -290,15 +200,3 @@ def _verified(rebuilt: Trial) -> Cell:
         return Cell("close", "2", "bad")
     exact = error is not None and error <= EXACT_COPY
     return Cell("exact", "0", "bad") if exact else Cell("every digit given", "1", "bad")
-
-
-def _trained(student: Student | None) -> list[Cell]:
-    """Error and equal labels of a network trained on the answers, and how far the training went."""
-    if student is None:
-        return [NONE, NONE]
-    error, labels, tone = student.error, student.labels_kept, "bad" if is_close(student) else ""
-    note = f"{', as without it' if student.as_undefended else ''}{', cut short' if student.cut_short else ''}"
-    return [
-        NONE if error is None else Cell(size(error), error, tone),
-        NONE if labels is None else Cell(percent(labels) + note, labels, tone),
-    ]

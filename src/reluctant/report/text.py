@@ -11,8 +11,7 @@ from pathlib import PurePath
 
 from reluctant.adversarial.decision import HALF_PROBABILITY
 from reluctant.adversarial.flip_search import TYPICAL
-from reluctant.audit.record import (
-    AuditRecord,
+from reluctant.audit.facts import (
     CopyError,
     CopyMethod,
     ErrorKind,
@@ -20,12 +19,11 @@ from reluctant.audit.record import (
     GradientFrom,
     HeldOut,
     InterfaceFacts,
-    Level,
     RunFacts,
     SpanFacts,
     State,
-    StepFacts,
 )
+from reluctant.audit.record import AuditRecord, Level, StepFacts
 from reluctant.messages import Diagnosis
 from reluctant.report.numbers import count, percent, size
 from reluctant.report.phrases import lacks, said, sentence, several, shape_name

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reluctant.audit.record import AuditRecord, Confidence, CopyMethod, Level, VerificationFacts
+from reluctant.audit.facts import CopyMethod, VerificationFacts
+from reluctant.audit.record import AuditRecord, Confidence, Level
 from reluctant.report.numbers import count, percent, size
 from reluctant.report.phrases import advice, listed, outputs_named, said, sentence, several, shape_name
 from reluctant.report.text import (
