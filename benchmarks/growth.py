@@ -24,7 +24,7 @@ from benchmarks.depth_two import one
 from benchmarks.results import Results, read_results
 from reluctant.estimation import estimate
 from reluctant.estimation.formulas import parameters, shape_name
-from reluctant.report.figures import COLOURS
+from reluctant.report.drawings import COLOURS
 
 FAMILIES: dict[str, tuple[tuple[int, int, int], ...]] = {
     "784 inputs": tuple((784, h, 1) for h in (2, 8, 32, 128, 512, 700, 1024, 8192)),

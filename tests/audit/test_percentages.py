@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reluctant.learning.student.student_error import HeldOutError
-from reluctant.percentages import percentage
+from reluctant.messages.diagnosis import percentage
 
 
 @pytest.mark.parametrize(("part", "said"), [(0.0, "0.0%"), (0.55, "55.0%"), (0.9996, "99.9%"), (1.0, "100.0%")])

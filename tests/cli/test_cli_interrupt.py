@@ -76,3 +76,56 @@ def test_sigterm_is_treated_like_ctrl_c(health, main, folder):
     assert (status, out) == (143, "")
     assert "run the same command again to go on." in err
     assert "Traceback" not in err
+
+
+# Ctrl-C arrives in a finalizer, in a weak reference's callback (as those of import locks) or in a callback from C (as
+# those of threadpoolctl): Python prints what is raised there and goes on.
+SWALLOWING = """
+import ctypes, os, signal, time, weakref
+from pathlib import Path
+import numpy as np
+
+calls = 0
+
+def interrupt(*_):
+    os.kill(os.getpid(), signal.{signal})
+    time.sleep(0.01)
+    return 0
+
+class Finalized:
+    __del__ = interrupt
+
+class Referred:
+    pass
+
+def met_by_finalizer():
+    Finalized()
+
+def met_by_weak_reference():
+    there = Referred()
+    kept = weakref.ref(there, interrupt)
+    del there
+
+def met_by_callback():
+    ctypes.CFUNCTYPE(ctypes.c_int)(interrupt)()
+
+def target(x):
+    global calls
+    calls += 1
+    if calls == 5:
+        {meeting}()
+        Path("went-on").touch()
+        time.sleep(60)
+    return np.maximum(x, 0).sum(axis=1)
+"""
+
+
+@pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
+@pytest.mark.parametrize("meeting", ["met_by_finalizer", "met_by_weak_reference", "met_by_callback"])
+def test_a_signal_that_python_swallows_ends_the_command(meeting, name, status, folder, process):
+    (folder / "slow.py").write_text(SWALLOWING.format(meeting=meeting, signal=name))
+    ended = process("health", "slow:target", "--dim", "3")
+    assert ended.status == status
+    assert "Stopped after" in ended.err
+    assert "Traceback" not in ended.err
+    assert (folder / "went-on").exists()

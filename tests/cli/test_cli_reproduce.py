@@ -94,18 +94,8 @@ def test_ctrl_c_leaves_what_was_finished(main, folder):
         if finished.exists() and "learn-theorem" in finished.read_text():
             break
         time.sleep(0.1)
-    _interrupt(running)
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=60)
     assert running.returncode == 130
     assert "The check holds" in finished.read_text()
     assert not (folder / "figures" / "span-thin.json").exists()
-
-
-def _interrupt(running: subprocess.Popen[str]) -> None:
-    """Ctrl-C, again where it is lost: Python drops one that meets the lock of an import."""
-    for _ in range(20):
-        running.send_signal(signal.SIGINT)
-        try:
-            running.communicate(timeout=3)
-        except subprocess.TimeoutExpired:
-            continue
-        return

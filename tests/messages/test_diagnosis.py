@@ -54,7 +54,18 @@ def test_every_outcome_renders_without_fields(outcome):
     assert Diagnosis(outcome.slug).happened == outcome.happened
 
 
-def test_what_only_a_page_has_a_sentence_for_is_read_out():
+def test_what_an_audit_says_is_in_the_catalogue_too():
     assert str(Diagnosis("left-out")) == "The settings of the audit leave this step out."
-    assert str(Diagnosis("rows-ran-out", {"steps": ["span", "flip"]})) == "Rows ran out (steps: span, flip)."
-    assert "clipped:" in str(Diagnosis("clipped-inputs"))
+    assert str(Diagnosis("rows-ran-out", {"steps": ["span", "flip"]})) == "The rows for span and flip ran out."
+    why = Diagnosis("time-over").to_dict()
+    assert Diagnosis("step-not-ended", {"step": "span", "why": why}).happened.endswith(
+        Diagnosis.from_dict(why).happened
+    )
+
+
+def test_a_slug_without_an_entry_is_read_out():
+    assert str(Diagnosis("something-new", {"rows": 3})) == "Something new (rows: 3)."
+
+
+def test_a_field_that_is_missing_leaves_a_dash():
+    assert "–" in Diagnosis("unusable-answers").happened

@@ -98,7 +98,7 @@ import reluctant
 from reluctant.errors import MissingDependency
 from reluctant.audit.record import AuditRecord
 from reluctant.report import render
-from reluctant.report.figures import new_figure
+from reluctant.report.drawings import new_figure
 from reluctant.testing import planted
 MODEL, FOLDER = {str(digits_model())!r}, {str(tmp_path_factory.mktemp("calls"))!r}
 said = {{}}

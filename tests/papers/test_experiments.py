@@ -14,6 +14,7 @@ import pytest
 from reluctant.errors import InvalidInput
 from reluctant.papers.experiments import exact_theorems, learning_theorems
 from reluctant.papers.experiments.experiment import PAPERS, Check, Finding
+from reluctant.papers.experiments.gallery import is_only_drawn
 from reluctant.papers.experiments.image_classifiers import (
     before_and_after,
     check_mnist,
@@ -23,7 +24,6 @@ from reluctant.papers.experiments.image_classifiers import (
 )
 from reluctant.papers.experiments.reproduction import EXPERIMENTS
 from reluctant.papers.experiments.trials import exact_run
-from reluctant.report.gallery import is_only_drawn
 from reluctant.testing import planted
 
 SMALL = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reluctant.report.gallery import gallery_page
+from reluctant.papers.experiments.gallery import gallery_page
 
 HOSTILE = "<script>document.title='ran'</script>"
 SVG = '<svg viewBox="0 0 9 9" xmlns="http://www.w3.org/2000/svg"><path d="M0 0L9 9" stroke="currentColor"/></svg>'

@@ -12,7 +12,7 @@ from page_kit import audited, slugs, typed, words
 from reluctant.audit import STEPS
 from reluctant.audit.record import Level
 from reluctant.report import audit_page, three_figures
-from reluctant.report.phrases import said
+from reluctant.report.text import said
 from reluctant.testing import planted
 
 PARTS = ("interface", "span", "extraction", "learning", "flip", "linearity", "recovered", "truth", "defenses", "price")

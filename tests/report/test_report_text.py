@@ -6,7 +6,6 @@ import ast
 import re
 from dataclasses import replace
 from pathlib import Path
-from string import Formatter
 from typing import Any
 
 import numpy as np
@@ -18,14 +17,14 @@ from reluctant.audit import STEPS
 from reluctant.audit.facts import Closeness, HeldOut, NetworkShape, RunFacts, State, TrainingFacts
 from reluctant.audit.record import AuditRecord, Confidence, LeakKind, Level
 from reluctant.messages import Diagnosis, Remedy
+from reluctant.messages.catalogue import AUDITS, PURPOSES
+from reluctant.messages.diagnosis import NOT_THERE, USELESS_ANSWERS
 from reluctant.report import audit_page, three_figures, verdict_sentence
 from reluctant.report.numbers import size
-from reluctant.report.overview import found_leaks, level_words
-from reluctant.report.phrases import GIVES, MISSING, PURPOSES, SATURATED, SENTENCES, WRITTEN, said, sentence
+from reluctant.report.overview import confidence_sentence, found_leaks, level_words
 from reluctant.report.sweep_text import one_label, sweep_sentence
 from reluctant.report.tables import interface_facts, recovered_facts
-from reluctant.report.text import also_found, flip_sentence, line_sentence, stop_sentence
-from reluctant.report.verdict_text import confidence_sentence
+from reluctant.report.text import also_found, flip_sentence, line_sentence, said, sentence, stop_sentence
 from reluctant.results import Outcome
 from reluctant.testing import in_float32, planted
 
@@ -55,7 +54,7 @@ FIELDS: dict[str, list[dict[str, Any]]] = {
     "step-not-ended": [{"step": "span", "why": None}, {"step": "span", "why": {"slug": "left-out"}}],
     "unread-link": [{"link": "tanh"}, {"link": "sigmoid"}, {"link": "sigmoid", "percent": True}],
     "nothing-to-find": [
-        *({"missing": missing, "gives": gives} for missing in MISSING for gives in GIVES),
+        *({"missing": missing, "gives": gives} for missing in NOT_THERE for gives in USELESS_ANSWERS),
         {"missing": "creases", "gives": "rounded-link", "noun": "probabilities", "decimals": 2},
     ],
     "asked": [{"queries": 9, "budget": 10, "domain": "all of space", "inside": inside} for inside in (None, "a box")],
@@ -69,12 +68,10 @@ FIELDS: dict[str, list[dict[str, Any]]] = {
 
 def every_text() -> dict[str, str]:
     """What is said of each slug, with fields as an audit gives them."""
-    texts = {slug: said(Diagnosis(slug, {"saturates": True})) for slug in SATURATED}
-    for slug, template in SENTENCES.items():
-        names = [name for _, name, _, _ in Formatter().parse(template) if name]
-        texts[slug] = said(Diagnosis(slug, dict.fromkeys(names, 7)))
-    for slug in WRITTEN:
-        texts |= {f"{slug} {k}": said(Diagnosis(slug, fields)) for k, fields in enumerate(FIELDS[slug])}
+    texts = {slug: said(Diagnosis(slug, {"saturates": True})) for slug in ("out-of-reach", "non-finite")}
+    texts |= {slug: said(Diagnosis(slug, entry.example or {})) for slug, entry in AUDITS.items()}
+    for slug, cases in FIELDS.items():
+        texts |= {f"{slug} {k}": said(Diagnosis(slug, fields)) for k, fields in enumerate(cases)}
     return texts
 
 
@@ -102,8 +99,7 @@ def test_remedies_are_settings():
         text = sentence(Diagnosis("no-copy", {}, (Remedy(purpose, "audit", options),)))
         assert len(text) > len(said(Diagnosis("no-copy")))
         assert not OPTION.search(text)
-        if "{settings}" in PURPOSES[purpose]:
-            assert 'domain=(0, 1), link="softmax", percent=True' in text
+        assert 'domain=(0, 1), link="softmax", percent=True' in text
 
 
 def test_no_option_of_a_command_is_named_in_the_sources():
@@ -139,7 +135,11 @@ def test_each_confidence_has_words(record, confidence):
 
 
 def test_a_reason_and_its_remedy_stand_once(record):
-    why = {"slug": "rare-labels", "fields": {}, "remedies": [{"purpose": "another-seed", "verb": "audit"}]}
+    why = {
+        "slug": "rare-labels",
+        "fields": {},
+        "remedies": [{"purpose": "another-seed", "verb": "audit", "options": {"rng": None}}],
+    }
     other = why | {"slug": "may-be-clipped"}
     record["verdict"] |= {
         "level": "nothing",
@@ -147,7 +147,7 @@ def test_a_reason_and_its_remedy_stand_once(record):
     }
     text = verdict_sentence(typed(record))
     assert text.count(said(Diagnosis("rare-labels"))) == 1
-    assert text.count(PURPOSES["another-seed"]) == 1
+    assert text.count("Try another seed") == 1
     assert said(Diagnosis("may-be-clipped")) in text
 
 

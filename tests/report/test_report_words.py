@@ -22,24 +22,29 @@ from reluctant.audit.record import (
     Trial,
 )
 from reluctant.defenses.registry import defense_words
+from reluctant.messages.diagnosis import distinct_percentages
 from reluctant.report import render, three_figures
 from reluctant.report.drawings import (
+    MOST_DIGITS,
+    Drawing,
     _finer,
     _mosaic,
     draw_errors,
     draw_first_layer,
     draw_flip,
+    draw_leak,
+    draw_leak_queries,
     draw_line,
     draw_plane,
     draw_stages,
+    figure_svg,
+    leak_points,
+    new_figure,
 )
-from reluctant.report.figures import Drawing, figure_svg, new_figure
-from reluctant.report.leak_curve import MOST_DIGITS, draw_leak, draw_leak_queries, leak_points
 from reluctant.report.numbers import (
     NO_BREAK,
     bytes_,
     count,
-    distinct_percents,
     duration,
     money,
     percent,
@@ -77,8 +82,8 @@ def test_counts_times_and_money():
 
 
 def test_numbers_beside_others_show_the_difference():
-    assert distinct_percents(0.0102, 0.01) == ("1.02%", "1%")
-    assert distinct_percents(0.5, 0.01) == ("50%", "1%")
+    assert distinct_percentages(0.0102, 0.01) == ("1.02%", "1%")
+    assert distinct_percentages(0.5, 0.01) == ("50%", "1%")
     assert [size_beside(value, 0.01) for value in (0.00999, 0.01, 0.0102, 0.5)] == ["0.010", "0.010", "0.0102", "0.50"]
 
 

@@ -7,8 +7,8 @@ import pytest
 
 import reluctant as rl
 from reluctant.errors import InvalidInput
+from reluctant.geometry.boundary import LabelLines, label_crossings, only_labels
 from reluctant.papers import span_algorithms
-from reluctant.span.labels.boundary import LabelLines, label_crossings, only_labels
 from reluctant.testing import labelled, planted
 
 KN = 50 * 8

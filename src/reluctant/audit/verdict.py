@@ -222,7 +222,11 @@ def interface_reason(health: Interface, *, saturates: bool = False) -> Diagnosis
     if health.in_steps:
         return Diagnosis("answers-in-steps")
     if refusal is Outcome.CONSTANT:
-        return Diagnosis("same-near") if health.others_far else Diagnosis("all-the-same", remedies=(GIVE_DOMAIN,))
+        return (
+            Diagnosis("same-near", remedies=(GIVE_DOMAIN,))
+            if health.others_far
+            else Diagnosis("all-the-same", remedies=(GIVE_DOMAIN,))
+        )
     of_a_link = refusal is Outcome.NOT_PIECEWISE_LINEAR and health.are_of_a_link
     if of_a_link and health.decimals is not None and health.decimals < ENOUGH_DECIMALS:
         return _unreadable("tanh" if health.tanh else None, health.decimals, health.number_format)
@@ -309,7 +313,8 @@ def _how_it_ended(known: Findings, step: str) -> Diagnosis | None:
     ended = known.ended.get(step)
     if known.settled(step):
         return ended if step == "extraction" else None
-    return Diagnosis("step-not-ended", {"step": step, "why": None if ended is None else ended.to_dict()})
+    why, remedies = (None, ()) if ended is None else (ended.to_dict(), ended.remedies)
+    return Diagnosis("step-not-ended", {"step": step, "why": why}, remedies)
 
 
 def _elsewhere(known: Findings) -> Iterator[Diagnosis]:

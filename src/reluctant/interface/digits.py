@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 
 from reluctant.errors import LinkMismatch
-from reluctant.messages.grammar import rounded_to
+from reluctant.messages.diagnosis import rounded_to
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import Kind, Oracle
 from reluctant.oracles.links import (

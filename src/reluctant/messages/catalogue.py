@@ -40,7 +40,7 @@ OUTCOMES: Mapping[str, Entry] = {
     "recovered": Entry("The network was recovered and passed verification."),
     "learned": Entry("A network was learned to the accuracy asked for."),
     "not-accurate-enough": Entry(
-        "No network reached the accuracy asked for. The best one is kept, with its error.",
+        "No network reached the accuracy asked for.{best_error}",
         "More rows may help. More digits may help where the target answers values or probabilities.",
         "Of labels, one in a hundred may differ: the share of equal labels is all that can be measured.",
         (Remedy("larger-error", "learn", {"eps": None}),),
@@ -115,7 +115,7 @@ OUTCOMES: Mapping[str, Entry] = {
         remedies=(FLOAT64,),
     ),
     "out-of-reach": Entry(
-        "The method looks far from the origin, and there the target gives no answers that it can read.",
+        "The method looks far from the origin, and there the target gives no answers that it can read{saturation}.",
         "The range of its inputs may end before, its answers may saturate, or it may leave some out.",
         "Behind a link, `extract` looks inside a box in which answers do not saturate, if they have all their digits.",
         (TRAIN_WITHOUT_LINK, GIVE_DOMAIN, SPAN_FROM_LABELS),
@@ -125,12 +125,12 @@ OUTCOMES: Mapping[str, Entry] = {
         "Average repeated answers if they are noisy. Answer with more digits if they are rounded.",
     ),
     "non-finite": Entry(
-        "The target answered NaN or inf.",
+        "The target answered NaN or inf{saturation}.",
         remedies=(GIVE_DOMAIN,),
     ),
     "out-of-budget": Entry("The query budget ran out.", remedies=(Remedy("more-budget", "open", {"budget": None}),)),
     "target-failed": Entry(
-        "The target stopped answering properly.",
+        "The target stopped answering properly.{reported}",
         "The evidence has its error. With a transcript, another run goes on where this one stopped.",
         remedies=(GIVE_DOMAIN, Remedy("fewer-rows", "open", {"batch": None})),
     ),
@@ -230,7 +230,8 @@ INTERFACES: Mapping[str, Entry] = {
         "{digits}. Against a spread of {spread:.2g} that hides all structure.", example=ROUNDED | {"spread": 0.01}
     ),
     "too-few-digits": Entry(
-        "{digits}: too few digits for exact extraction, and {few_digits_failed}.", example=ROUNDED | {"tried": True}
+        "{digits}: too few digits for exact extraction, and {few_digits_failed}.{inside_bounds}",
+        example=ROUNDED | {"tried": True},
     ),
     "link-in-steps": Entry(
         "The answers behind the link change in steps: they are rounded. The values before the link cannot be read.",
@@ -336,7 +337,184 @@ RUNS: Mapping[str, Entry] = {
     ),
 }
 
-TEXTS: Mapping[str, Entry] = {**OUTCOMES, **INTERFACES, **FINDINGS, **RUNS}
+IN_A_BOX = {"domain": "[-2, 2]"}
+
+AUDITS: Mapping[str, Entry] = {
+    # How a step ended.
+    "trained-copy": Entry("A network trained on the answers is close enough to count as a copy."),
+    "trained-no-copy": Entry("A network trained on the answers is not close enough to count as a copy."),
+    "trained-perhaps-a-copy": Entry(
+        "The network trained on the answers may be close enough to count as a copy: {beside_a_copy}.",
+        example={"most": 0.012, "allowed": 0.01, "labels": True, "alone": 0.9},
+    ),
+    "trained-on-fewer-rows": Entry(
+        "The rows for training ran out. The network trained on the answers so far is not close enough to count as a "
+        "copy."
+    ),
+    "few-digits-in-vain": Entry(
+        "The answers have too few digits for exact extraction, and the method for few digits did not succeed."
+    ),
+    "span-with-copy": Entry(
+        "Random inputs showed all directions but {directions:,}. The recovered network has these; few inputs show "
+        "them.",
+        example={"directions": 2},
+    ),
+    "step-failed": Entry("{error_message}", example={"message": "The target raised KeyError."}),
+    "rows-ran-out": Entry("The rows for {step_list} ran out.", example={"steps": ("span", "extraction")}),
+    "time-ran-out": Entry("The time for {step} ran out.", example={"step": "extraction"}),
+    "steps-broken-off": Entry("The audit was stopped during {step_list}.", example={"steps": ("span",)}),
+    "steps-not-begun": Entry("The audit was stopped before {step_list}.", example={"steps": ("training",)}),
+    "step-not-ended": Entry(
+        "{step_name} did not come to its end: {because}", example={"step": "span", "why": {"slug": "time-over"}}
+    ),
+    # What the answers are like.
+    "all-the-same": Entry(
+        "The first questions all got the same answer. Other answers, if there are any, are rare or elsewhere."
+    ),
+    "rare-labels": Entry("The first questions all got the same answer. Other answers are rare, and came later."),
+    "may-be-clipped": Entry("Far out the answers no longer change, as if the target clipped its inputs or answers."),
+    "answers-too-noisy": Entry(
+        "The answers have noise of {noise:.1e}: too much against their spread to show structure.",
+        example={"noise": 1e-3},
+    ),
+    "answers-too-coarse": Entry(
+        "The answers are {rounding}: too coarse against their spread to show structure.", example={"decimals": 1}
+    ),
+    "rounded-numbers": Entry(
+        "The answers are whole numbers that change in order, as rounded values or levels of a score do. More digits "
+        "may show more to methods for values."
+    ),
+    "maybe-rounded-numbers": Entry(
+        "The answers are whole numbers: classes, or perhaps rounded values. More digits may show more to methods for "
+        "values."
+    ),
+    "unread-link": Entry("The answers look like {behind_link}{in_percent}.", example={"link": "sigmoid"}),
+    "squashed-far-out": Entry(
+        "The answers end far out, as if something came after the values that no link here undoes. If they are "
+        "probabilities in another form, audit them as numbers between 0 and 1, one for each class."
+    ),
+    "curved-inside": Entry(
+        "The answers are curved in this range: the neurons are smooth, or something after the values bends them that "
+        "no link here undoes. Audit the values before it, if you have them."
+    ),
+    # Why a step had nothing to do.
+    "nothing-to-find": Entry("{useless_answers} have {not_there}.", example={"gives": "labels", "missing": "gradient"}),
+    "left-out": Entry("The settings of the audit leave this step out."),
+    "no-rows-left": Entry("No rows of the budget were left for this step."),
+    "unusable-answers": Entry("No step can use the answers: see the step {step}.", example={"step": "health"}),
+    "time-over": Entry("The time for this step ran out."),
+    "target-not-open": Entry("The target is not open."),
+    "outputs-left-out": Entry("Some outputs were left out, and defenses act on the answers with all of them."),
+    "output-behind-link": Entry("The audit read one output behind a link, and defenses act on all outputs."),
+    "no-local-copy": Entry("There is no local copy: the network was not recovered, and the target is not a file."),
+    "copy-apart": Entry("The trained network answers in another form than the target was read in."),
+    "no-copy": Entry("There is no copy to compare with the target."),
+    "no-finite-answers": Entry("The target answers NaN or inf almost everywhere here. Its answers may be certain."),
+    "few-inputs": Entry("This step needs {inputs} different inputs.", example={"inputs": 2}),
+    "one-input": Entry("The target has one input, so there is no plane."),
+    "no-sign": Entry("One answer that may be a probability has no sign that could flip."),
+    "only-the-origin": Entry("Every input is the origin, and distances are in units of an input's norm."),
+    "flat-target": Entry("The target is flat or undecided around the input tried."),
+    "flat-network": Entry("The network is flat around every input tried."),
+    "recovered-exactly": Entry("The network was recovered exactly."),
+    "copy-exists": Entry("There is a copy of the whole network."),
+    "interface-unknown": Entry("Nothing is known about the interface."),
+    "bounded-domain": Entry("Learning needs Gaussian inputs, and the domain is {domain}.", example=IN_A_BOX),
+    "bounded-reach": Entry(
+        "Learning needs Gaussian inputs, and the target answers only in {domain}.", example=IN_A_BOX
+    ),
+    "several-layers": Entry(
+        "Learning is for one hidden layer. {straight} of {creases} creases on a line go straight on: there are more.",
+        example={"straight": 5, "creases": 12},
+    ),
+    "no-part": Entry("No part of a network was found."),
+    "not-a-file": Entry("The target is not a file, so its weights are unknown here."),
+    "no-network": Entry("There is no network to compare."),
+    "unreadable-file": Entry(
+        "The weights in the file cannot be read ({error}).", example={"error": "unsupported-model"}
+    ),
+    "file-differs": Entry("The file and the target differ in inputs or outputs."),
+    # What an audit assumed, and what it could miss.
+    "nothing-asked": Entry("The audit asked nothing: the target could not be opened."),
+    "asked": Entry(
+        "The audit asked {queries:,} rows of a budget of {budget:,}, in {domain}.{kept_inside}",
+        example={"queries": 90_000, "budget": 100_000, "domain": "all of space"},
+    ),
+    "relu-methods": Entry("The methods are for fully connected ReLU networks. Other models may leak to other methods."),
+    "one-recipe": Entry(
+        "The audit trained networks by one recipe: small ones, for seconds. Larger networks, longer training or inputs "
+        "like those of real users may do better."
+    ),
+    "training-not-tried": Entry(
+        "The audit did not train a network on the answers. Training may give a close copy where these methods do not."
+    ),
+    "no-proof": Entry("A method that failed here may succeed with a larger budget, another seed or more digits."),
+    "class-outputs-left-out": Entry(
+        "{outputs_are} whole numbers, as the number of a class is, or a count, beside answers of another kind. The "
+        "audit left them out.",
+        example={"outputs": (3,)},
+    ),
+    "range-found": Entry(
+        "Beyond {domain} the target does not answer every question. The audit found that range itself, and the "
+        "findings hold inside it. If you know the true range, give it.",
+        example=IN_A_BOX,
+    ),
+    "in-percent": Entry(
+        "The answers are probabilities in percent. The audit divided them by 100: digits, errors and the copy are "
+        "those of numbers between 0 and 1."
+    ),
+    "among-nan": Entry("Missing probabilities are NaN. The audit took them as 0."),
+    "read-through-link": Entry(
+        "The audit read {read_values} before the {read_link} of the answers.{noise_removed}",
+        example={"link": "softmax", "all": True, "noisy": False},
+    ),
+    "first-class-zero": Entry(
+        "Probabilities do not show a value that is added to every class alike, so the copy gives the first class 0."
+    ),
+    "method-limits": Entry("The step {step} has limits of its own.", example={"step": "extraction"}),
+    "method-certificate": Entry("The step {step} has a certificate of its network.", example={"step": "extraction"}),
+    "method-risk": Entry("The step {step} can miss a narrow bump.", example={"step": "learning"}),
+    # Why there is no estimate of the cost.
+    "link-not-measured": Entry(
+        "Not measured: answers behind a {link}. Where they saturate, values are read inside a box, which takes some "
+        "times as many rows. Without a link there are numbers for the values.",
+        example={"link": "softmax"},
+    ),
+    "decimals-not-measured": Entry(
+        "Not measured: answers rounded to {decimals} decimals. Attempts on them fail at times. There are numbers for "
+        "fewer decimals, and for answers that are not rounded.",
+        example={"decimals": 11},
+    ),
+    "float16-refused": Entry("float16 has three digits: extraction refuses such answers (low-precision)."),
+    "depth-not-measured": Entry(
+        "Not measured: {hidden} hidden layers. Extraction tries any depth; no measured network has more than {most}.",
+        example={"hidden": 4, "most": 3},
+    ),
+    "deep-few-digits-refused": Entry(
+        "With {hidden} hidden layers and few digits extraction refuses (low-precision): only one hidden layer has been "
+        "recovered from such answers.",
+        example={"hidden": 2},
+    ),
+    "range-not-measured": Entry("There is no estimate: costs inside a range of inputs were measured for few shapes."),
+    "range-behind-link-not-measured": Entry(
+        "There is no estimate: behind a link answers show values inside a range alone, and costs there were measured "
+        "for few shapes."
+    ),
+    "rows-left-out": Entry(
+        'The picture "{picture}" leaves out {rows} rows without a finite answer.',
+        example={"picture": "line", "rows": 3},
+    ),
+    "one-gradient-step": Entry(
+        "Flips are steps along one gradient, and smaller ones may exist. Sizes are Euclidean norms."
+    ),
+    "sweep-inputs": Entry(
+        "Costs to users and errors behind defenses are over {inputs:,} {sweep_inputs}.",
+        example={"inputs": 1000, "sampled": True},
+    ),
+    "truth-apart": Entry("The comparison with the file is for the owner alone. No method has seen the file."),
+}
+
+TEXTS: Mapping[str, Entry] = {**OUTCOMES, **INTERFACES, **FINDINGS, **RUNS, **AUDITS}
 
 PURPOSES: Mapping[str, str] = {
     "read-link": "Read the answers through their link: {call}.",

@@ -1,17 +1,19 @@
-"""`Diagnosis` and `Remedy`: a slug with fields, and a verb with options.
+"""`Diagnosis` and `Remedy`: a slug with fields, a verb with options, and their text from the catalogue.
 
-Every layer passes diagnoses on, and no layer decides by their text. `reluctant.messages.catalogue` holds the text. An
-edge (Python, the command line, the page of an audit) renders it and writes each remedy in its own way.
+Every layer passes diagnoses on, and no layer decides by their text. `reluctant.messages.catalogue` holds a template for
+each slug. A field of a diagnosis fills its place in the template; a phrase that several fields make together is one of
+`PHRASES`. An edge (Python, the command line, the page of an audit) writes each remedy in its own way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Self
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+UNKNOWN = "–"  # for a field that a record does not have
 
 
 @dataclass(frozen=True)
@@ -34,24 +36,34 @@ class Remedy:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a run or a measurement showed: the slug of a catalogue entry, its numbers and names, what to try."""
+    """The cause of an ending, or one measurement: the slug of a catalogue entry, its numbers and names, what to try."""
 
     slug: str
     fields: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     remedies: tuple[Remedy, ...] = ()
 
-    def text(self, write: Callable[[Remedy], str] | None = None) -> str:
-        """What happened, then a sentence for each remedy, which `write` writes down (by default as a Python call)."""
-        from reluctant.messages.grammar import render
-
-        return render(self, write or as_python)
-
     @property
     def happened(self) -> str:
-        """What happened, without anything to try."""
-        from reluctant.messages.grammar import happened
+        """What happened, without anything to try; a slug that the catalogue lacks is read out with its fields."""
+        from reluctant.messages.catalogue import TEXTS
 
-        return happened(self)
+        if self.slug in TEXTS:
+            return TEXTS[self.slug].says.format_map(_Words(self.fields))
+        fields = ", ".join(f"{name}: {value}" for name, value in self.fields.items())
+        return self.slug.replace("-", " ").capitalize() + (f" ({fields})." if fields else ".")
+
+    def advice(self, write: Callable[[Remedy], str]) -> list[str]:
+        """A sentence for each remedy, which `write` writes down."""
+        from reluctant.messages.catalogue import PURPOSES
+
+        return [PURPOSES[remedy.purpose].format(call=write(remedy)) for remedy in self.remedies]
+
+    def text(self, write: Callable[[Remedy], str] | None = None) -> str:
+        """What happened, what no call expresses, then a sentence for each remedy (by default as a Python call)."""
+        from reluctant.messages.catalogue import TEXTS
+
+        hint = TEXTS[self.slug].hint if self.slug in TEXTS else ""
+        return " ".join(filter(None, [self.happened, hint, *self.advice(write or as_python)]))
 
     def __str__(self) -> str:
         return self.text()
@@ -59,6 +71,13 @@ class Diagnosis:
     def without_remedies(self) -> Self:
         """The same facts, for an edge that gives advice of its own."""
         return replace(self, remedies=())
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The diagnosis in plain data."""
+        return cls(
+            data["slug"], data.get("fields", NOTHING), tuple(Remedy(**each) for each in data.get("remedies", ()))
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -80,3 +99,225 @@ def as_python(remedy: Remedy) -> str:
         if value is not False
     ]
     return f"{VERBS[remedy.verb]}({', '.join(['...', *options])})"
+
+
+# ---- phrases that several fields make together
+
+Fields = Mapping[str, Any]
+
+NEARLY_ALL = 0.999  # the largest share that is written as less than all
+MOST_DECIMALS = 17
+
+
+def rounded_to(decimals: int) -> str:
+    """Of answers with so many digits after the point."""
+    return "rounded to whole numbers" if decimals == 0 else f"rounded to {decimals} decimal{'s' * (decimals != 1)}"
+
+
+def listed(names: Sequence[Any]) -> str:
+    """a, b and c."""
+    *first, last = map(str, names)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def percentage(part: float) -> str:
+    """A share of one with a decimal; "100.0%" is all of it."""
+    return f"{min(part, NEARLY_ALL) if part < 1 else part:.1%}"
+
+
+def distinct_percentages(part: float, other: float) -> tuple[str, str]:
+    """Two shares in as few decimals as show a difference: 1.02% and 1%."""
+    for decimals in range(1, MOST_DECIMALS):
+        texts = [f"{100 * each:.{decimals}f}".rstrip("0").rstrip(".") + "%" for each in (part, other)]
+        if texts[0] != texts[1]:
+            break
+    return texts[0], texts[1]
+
+
+def beside_a_copy(fields: Fields) -> str:
+    """How far off a trained network may be, beside what counts as a copy."""
+    most, allowed = distinct_percentages(fields["most"], fields["allowed"])
+    if not fields["labels"]:
+        return f"its error may be as large as {most} of the answers' deviation, and a copy may have {allowed}"
+    alone = fields.get("alone")
+    one = "" if alone is None else f", since one label alone is right for {percentage(alone)}"
+    return f"as many as {most} of labels may differ, and in a copy {allowed} may{one}"
+
+
+def _noun(fields: Fields) -> str:
+    return "answers" if fields["link"] == "tanh" else "probabilities"
+
+
+def _ends(fields: Fields) -> str:
+    return "-1 or 1" if fields["link"] == "tanh" else "0 or 1"
+
+
+def _written(fields: Fields) -> str:
+    decimals = fields.get("decimals")
+    return f"in {fields['number_format']}" if decimals is None else rounded_to(decimals)
+
+
+def _digits(fields: Fields) -> str:
+    """What limits the digits: decimals, the number format, noise, or noise that is new in each answer."""
+    linked, limit = fields.get("link") is not None, fields["limit"]
+    read = "The values read through the link" if linked else "The answers"
+    if limit == "fresh-noise":
+        return f"{read} change by {fields['noise']:.1e} when asked for again"
+    if limit == "noise":
+        return f"{read} have noise of {fields['noise']:.1e}"
+    given = f"The {_noun(fields)} behind the link" if linked else "The answers"
+    return f"{given} are {rounded_to(fields['decimals']) if limit == 'decimals' else 'in ' + fields['number_format']}"
+
+
+LIKENESSES = {
+    "values": "values",
+    "labels": "labels",
+    "labels-or-numbers": "labels, or values rounded to whole numbers",
+    "softmax": "probabilities",
+    "sigmoid": "probabilities of a sigmoid",
+    "tanh": "values of a tanh",
+}
+
+
+def _likeness(fields: Fields) -> str:
+    unit = _in_percent(fields)
+    if fields["kind"] != "top-k":
+        return f"{LIKENESSES[fields['kind']]}{unit}"
+    k, classes = fields["largest"], fields["classes"]
+    largest = "largest probability" if k == 1 else f"{k} largest probabilities"
+    return f"the {largest} of {classes} classes{unit}, without the {'other' if k == classes - 1 else 'others'}"
+
+
+def _in_percent(fields: Fields) -> str:
+    return " in percent" if fields.get("percent") else ""
+
+
+def _outputs_are(outputs: Sequence[int]) -> str:
+    return f"Output {outputs[0]} answers" if len(outputs) == 1 else f"Outputs {listed(outputs)} answer"
+
+
+def _why_non_finite(fields: Fields) -> str:
+    if fields["link"] is None:
+        return ""
+    given = "an answer" if fields["link"] == "tanh" else "a probability"
+    return f": {given} there is exactly {_ends(fields)}, or missing"
+
+
+def _on_the_copy(fields: Fields) -> str:
+    several = fields["outcome"] == "not-flipped" and fields["steps"] > 1
+    slug = "not-flipped-in-steps" if several else fields["outcome"]
+    return Diagnosis(slug, {"steps": fields["steps"], "what": "network"}).happened
+
+
+def _clipped_to(fields: Fields) -> str:
+    return f" to [{fields['low']:.10g}, {fields['high']:.10g}]" if "low" in fields else ""
+
+
+def _inside_bounds(fields: Fields) -> str:
+    if fields.get("most_noise") is None:
+        return ""
+    most, noise = fields["most_noise"], fields["relative_noise"]
+    return f" Inside bounds it needs noise of at most {most:.0e} of the answers' deviation, and here it is {noise:.1e}."
+
+
+def _best_error(fields: Fields) -> str:
+    error = fields.get("typical_error")
+    return " The best one is kept, with its error." if error is None else (
+        f" The best one is off by {error:.1e} of the output's deviation, root mean square."
+    )  # fmt: skip
+
+
+def _error_message(fields: Fields) -> str:
+    """The message of an error, and its slug where that says more than the message."""
+    message, error = str(fields.get("message") or ""), str(fields.get("error") or "")
+    return message if error in ("", "target-failed") else f"{message} [{error}]".strip()
+
+
+def _because(fields: Fields) -> str:
+    why = fields.get("why")
+    return "it was not tried." if why is None else Diagnosis.from_dict(why).happened
+
+
+def _useless_answers(fields: Fields) -> str:
+    if fields["gives"] == "rounded-link":
+        return f"{str(fields['noun']).capitalize()} {rounded_to(fields['decimals'])}"
+    return USELESS_ANSWERS.get(fields["gives"], "Such answers")
+
+
+USELESS_ANSWERS = {
+    "alike": "Answers that are nearly all alike",
+    "certain": "Answers that are certain",
+    "labels": "Labels",
+    "labels-or-numbers": "Whole numbers that may be labels",
+    "coarse": "Answers so coarse",
+    "constant": "Answers that are all the same",
+    "non-finite": "Answers that are NaN or inf",
+    "not-piecewise-linear": "Curved answers",
+    "piecewise-constant": "Answers that do not change under small steps",
+    "too-noisy": "Answers with so much noise",
+}
+NOT_THERE = {
+    "anything": "nothing that this step could work with",
+    "creases": "no creases to find",
+    "gradient": "no gradient to follow",
+    "directions": "no directions to tell apart",
+}
+WHY_CONSTANT = {
+    "saturated": "they saturate",
+    "clipped": "inputs or answers may be clipped",
+    "saturated-or-clipped": "they saturate, or inputs or answers are clipped",
+}
+
+PHRASES: Mapping[str, Callable[[Fields], str]] = {
+    "what": lambda _: "target",
+    "clipped_to": _clipped_to,
+    "digits": _digits,
+    "likeness": _likeness,
+    "in_percent": _in_percent,
+    "written": _written,
+    "rounding": lambda fields: "not rounded" if fields["decimals"] is None else rounded_to(fields["decimals"]),
+    "noun": _noun,
+    "ends": _ends,
+    "columns_are": lambda fields: _outputs_are(fields["columns"]),
+    "outputs_are": lambda fields: _outputs_are(fields["outputs"]),
+    "why_non_finite": _why_non_finite,
+    "on_the_copy": _on_the_copy,
+    "why_constant": lambda fields: WHY_CONSTANT[fields["why"]],
+    "get_no_answer": lambda fields: "have no values to read" if fields["linked"] else "get no answer",
+    "hidden_curves": lambda fields: ", by less than their noise at small scale" if fields["hidden"] else "",
+    "ended": lambda fields: Diagnosis(fields["outcome"]).happened + " " if "outcome" in fields else "",
+    "few_digits_failed": lambda fields: (
+        "the method for them, which recovers one hidden layer, did not succeed"
+        if fields.get("tried")
+        else "for the method for few digits"
+    ),
+    # of audits
+    "saturation": lambda fields: ": its answers are certain there" if fields.get("saturates") else "",
+    "inside_bounds": _inside_bounds,
+    "best_error": _best_error,
+    "reported": lambda fields: f" {fields['message']}" if fields.get("message") else "",
+    "error_message": _error_message,
+    "beside_a_copy": beside_a_copy,
+    "step_list": lambda fields: listed(fields["steps"]),
+    "step_name": lambda fields: str(fields["step"]).capitalize(),
+    "because": _because,
+    "useless_answers": _useless_answers,
+    "not_there": lambda fields: NOT_THERE.get(fields["missing"], NOT_THERE["anything"]),
+    "behind_link": lambda fields: LIKENESSES[fields["link"]],
+    "read_values": lambda fields: "the values" if fields["all"] else "some of the values",
+    "read_link": lambda fields: "softmax" if fields["link"] == "top-k" else fields["link"],
+    "noise_removed": lambda fields: (
+        " It removed their noise first: none below 0, a sum of 1." if fields["noisy"] else ""
+    ),
+    "kept_inside": lambda fields: (
+        f" Extraction stayed in {fields['inside']}: farther out the answers saturate." if fields.get("inside") else ""
+    ),
+    "sweep_inputs": lambda fields: "random inputs" if fields["sampled"] else "inputs given",
+}
+
+
+class _Words(dict[str, Any]):
+    """Fields of a diagnosis, and the phrases made of them."""
+
+    def __missing__(self, name: str) -> str:
+        return PHRASES[name](self) if name in PHRASES else UNKNOWN

@@ -2,9 +2,8 @@
 
 from reluctant._verb import callable_as
 from reluctant.report.film import search_svg
-from reluctant.report.overview import three_figures
+from reluctant.report.overview import three_figures, verdict_sentence
 from reluctant.report.page import audit_page, is_page_of_a_failure, render, report
-from reluctant.report.verdict_text import verdict_sentence
 
 __all__ = [
     "audit_page",

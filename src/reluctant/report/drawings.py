@@ -1,17 +1,121 @@
-"""Drawings of the page: one function for each picture, from one part of the record."""
+"""Pictures of the page as inline SVG with a text alternative: one function for each, from one part of the record.
+
+Text stays text and takes the colour of the page; the same data gives the same file.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import io
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import log10
 from typing import Any
 
 import numpy as np
 
+from reluctant._optional import require
 from reluctant.audit.facts import Linearity
-from reluctant.audit.record import ErrorHistogram, FirstLayer, LinePicture, PlanePicture, StageRows
+from reluctant.audit.record import DefenseRow, ErrorHistogram, FirstLayer, LinePicture, PlanePicture, StageRows
 from reluctant.numerics import FloatArray
-from reluctant.report.figures import COLOURS, CREASE, HALF, Drawing, legend_above, log_axis, new_figure, plain
-from reluctant.report.numbers import count, percent, size
+from reluctant.report.numbers import count, percent, size, superscript
+from reluctant.report.sweep_text import is_open
+
+SIZE = (7.2, 3.2)  # inches: as wide as the page
+HALF = (4.7, 3.1)  # two beside each other, one on a phone, where its text is still read
+SALT = "reluctant"  # of element names, so that they do not change from run to run
+HANDLE, A_LINE = 5, 13.5  # characters: as long as the mark beside a name is, and in an inch of a legend
+NO_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+
+# Seen on white and on black alike; series, then creases.
+COLOURS = ("#4a7fb5", "#c97a1c", "#4f9d69", "#b35c9e", "#8a6d3b", "#3f97b5", "#b05050", "#7d7d85", "#8d8d30", "#7365d6")
+CREASE = "#c4501f"
+
+NAMED = re.compile(r' id="([^"]*)"')
+USED = re.compile(r'(?:url\(#|href="#)([^")]+)')
+DRAWN = re.compile(r' (?:d|x|y|points)="[^"]*"')
+LONG = re.compile(r"(\d\.\d\d)\d+")
+
+
+def new_figure(size: tuple[float, float] = SIZE) -> Any:
+    """An empty matplotlib figure that is drawn as SVG and needs no screen."""
+    require("matplotlib", extra="report", purpose="A picture")
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasSVG(figure)
+    return figure
+
+
+def figure_svg(figure: Any) -> str:
+    """The figure as an <svg> element without a background; several of them can stand in one page."""
+    matplotlib = require("matplotlib", extra="report", purpose="A picture")
+    for axes in figure.axes:
+        axes.spines[["top", "right"]].set_visible(False)
+    buffer = io.StringIO()
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": SALT}):
+        figure.savefig(buffer, format="svg", transparent=True, metadata=NO_METADATA)
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :].replace("#000000", "currentColor")
+    return DRAWN.sub(lambda found: LONG.sub(r"\1", found[0]), _own_names(svg))
+
+
+def figure_markup(figure: Any) -> Any:
+    """The figure as SVG that a template prints as it is."""
+    return require("markupsafe", extra="report", purpose="A picture").Markup(figure_svg(figure))
+
+
+def legend_above(figure: Any) -> None:
+    """Names above the axes, where they cover nothing: in one line where that has room for them, else in two columns."""
+    names = figure.axes[0].get_legend_handles_labels()[1]
+    ncols = len(names) if sum(len(name) + HANDLE for name in names) <= A_LINE * figure.get_figwidth() else 2
+    style = {"frameon": False, "fontsize": 9, "handlelength": 1.6, "columnspacing": 1.1}
+    figure.legend(loc="outside upper left", ncols=ncols, **style)
+
+
+def log_axis(axis: Any) -> None:
+    """Powers of ten on an axis, in characters that any font has."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(numticks=7))
+    axis.set_major_formatter(FuncFormatter(_power_of_ten))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def plain(text: Any) -> str:
+    """Somebody's words in a picture: never read as a formula."""
+    return str(text).replace("$", r"\$")
+
+
+def _power_of_ten(value: float, _: Any = None) -> str:
+    exponent = round(log10(value)) if value > 0 else 0
+    return {0: "1", 1: "10", 2: "100", 3: "1,000"}.get(exponent, f"10{superscript(exponent)}")
+
+
+def _own_names(svg: str) -> str:
+    """Names that are used become the picture's own; the others go."""
+    used = set(USED.findall(svg))
+    own = hashlib.sha256(svg.encode()).hexdigest()[:8]
+    svg = NAMED.sub(lambda found: f' id="{own}-{found[1]}"' if found[1] in used else "", svg)
+    return re.sub(r'(url\(#|href="#)', rf"\g<1>{own}-", svg)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """SVG that a template prints as it is, and what it shows in a sentence."""
+
+    picture: Any
+    alt: str
+
+    @classmethod
+    def of(cls, figure: Any, alt: str) -> Drawing:
+        """A matplotlib figure with its words."""
+        return cls(figure_markup(figure), alt)
+
+
+# ---- the function, the copy and the flip
 
 
 def draw_errors(errors: Sequence[ErrorHistogram]) -> Drawing | None:
@@ -256,3 +360,134 @@ def _longest_stages(rows: dict[str, int]) -> dict[str, int]:
     kept = set(sorted(rows, key=rows.__getitem__, reverse=True)[: MOST_STAGES - 1])
     others = sum(value for name, value in rows.items() if name not in kept)
     return {name: value for name, value in rows.items() if name in kept} | {"other stages": others}
+
+
+# ---- the leak curve: correct digits of honest users, rebuilt copies and trained copies, by defense
+
+MOST_DIGITS = 17.0  # of a copy without any error
+
+# Defenses that only take digits away, and their names below the curve.
+NAMES = {
+    "none": "all\ndigits",
+    "decimals": "{}\ndecimals",
+    "digits": "{}\ndigits",
+    "float32": "float32",
+    "float16": "float16",
+    "gaussian": "noise\n{}",
+    "laplace": "Laplace\n{}",
+}
+
+
+@dataclass(frozen=True)
+class Point:
+    """One setting: its name, digits that honest users and the copy have right, queries for the copy."""
+
+    given: str
+    honest: float
+    copied: float | None
+    queries: int | None
+    ok: bool
+    open: bool = False  # not decided: there is nothing to draw
+
+
+def leak_points(rows: Sequence[DefenseRow]) -> list[Point]:
+    """The rows about digits alone, from few to many; nothing where it is decided for one of them only."""
+    tried = [row for row in rows if row.rebuilt is not None]
+    given = [row for row in tried if _kind(row.defense) in NAMES and row.digits is not None]
+    points = [_point(row) for row in sorted(given, key=_amount)]
+    return points if sum(not point.open for point in points) > 1 else []
+
+
+def draw_leak(rows: Sequence[DefenseRow]) -> Drawing | None:
+    """Digits right, over what answers give from few digits to many."""
+    points = leak_points(rows)
+    if not points:
+        return None
+    figure = new_figure(HALF)
+    axes = figure.add_subplot()
+    at, ok = np.arange(len(points)), np.array([p.ok for p in points])
+    honest = np.array([p.honest for p in points])
+    copied = np.array([np.nan if p.open else p.copied or 0.0 for p in points])
+    axes.plot(at, honest, "--", color=COLOURS[7], linewidth=1.2, label="honest users")
+    axes.plot(at, np.where(ok, copied, np.nan), "-", color=COLOURS[6], linewidth=1.5)
+    _mark(axes, at, copied, ok, COLOURS[6])
+    axes.set_ylim(bottom=-0.6)
+    axes.yaxis.get_major_locator().set_params(integer=True)
+    axes.set_ylabel("digits right")
+    legend_above(figure)
+    _name_axis(axes, points)
+    words = "; ".join(f"{_flat(p.given)}: {_digits(p)}" for p in points)
+    return Drawing.of(figure, f"Leak curve. Digits that the copy gets right, by what answers give: {words}.")
+
+
+def draw_leak_queries(rows: Sequence[DefenseRow]) -> Drawing | None:
+    """Queries for the copy, over the same."""
+    points = leak_points(rows)
+    known = [p for p in points if p.queries and not p.open]
+    if not known:
+        return None
+    figure = new_figure(HALF)
+    axes = figure.add_subplot()
+    at, ok = np.arange(len(points)), np.array([p.ok for p in points])
+    queries = np.array([float(p.queries or 0) if p in known else np.nan for p in points])
+    axes.plot(at, np.where(ok, queries, np.nan), "-", color=COLOURS[0], linewidth=1.5)
+    _mark(axes, at, queries, ok, COLOURS[0])
+    axes.set_yscale("log")
+    axes.set_ylim(10 ** np.floor(np.log10(np.nanmin(queries))), 10 ** np.ceil(np.log10(np.nanmax(queries) + 1)))
+    log_axis(axes.yaxis)
+    axes.set_ylabel("queries")
+    legend_above(figure)
+    _name_axis(axes, points)
+    words = "; ".join(f"{_flat(p.given)}: {count(p.queries)}" for p in known)
+    return Drawing.of(figure, f"Queries spent on the copy, by what answers give: {words}.")
+
+
+def _mark(axes: Any, at: Any, values: Any, ok: Any, colour: str) -> None:
+    """Verified copies, which a line joins; where there is none a cross by itself."""
+    axes.plot(at[ok], values[ok], "o", color=colour, markersize=6, label="copy, verified")
+    axes.plot(at[~ok], values[~ok], "x", color=colour, markersize=7, markeredgewidth=2, label="no verified copy")
+
+
+def _name_axis(axes: Any, points: list[Point]) -> None:
+    axes.set_xticks(range(len(points)), [point.given for point in points], fontsize=9)
+    axes.set_xlim(-0.4, len(points) - 0.6)
+
+
+def _point(row: DefenseRow) -> Point:
+    rebuilt = row.rebuilt
+    assert rebuilt is not None
+    return Point(
+        _name(row.defense), row.digits or 0.0, _right(rebuilt.error), rebuilt.queries, rebuilt.ok, is_open(row)
+    )  # fmt: skip
+
+
+def _amount(row: DefenseRow) -> tuple[bool, float, float]:
+    """How much answers give: most without a defense; where users lose the same, more decimals are more."""
+    kind, _, value = row.defense.partition(",")[0].partition("=")
+    return kind == "none", row.digits or 0.0, float(value) if kind in ("decimals", "digits") else np.inf
+
+
+def _kind(defense: str) -> str:
+    return defense.partition("=")[0]
+
+
+def _name(defense: str) -> str:
+    kind, _, value = defense.partition("=")
+    return NAMES[kind].format(value.partition(",")[0])
+
+
+def _right(error: float | None) -> float | None:
+    """Digits that are right at this relative error."""
+    if error is None:
+        return None
+    return float(np.clip(-np.log10(error), 0.0, MOST_DIGITS)) if error > 0 else MOST_DIGITS
+
+
+def _flat(name: str) -> str:
+    return name.replace("\n", " ")
+
+
+def _digits(point: Point) -> str:
+    if point.open:
+        return "not decided"
+    return "none" if point.copied is None else f"{point.copied:.1f}"

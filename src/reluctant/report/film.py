@@ -18,7 +18,7 @@ import numpy as np
 from reluctant.geometry import LineSearch
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import FloatArray
-from reluctant.report.figures import COLOURS
+from reluctant.report.drawings import COLOURS
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult

@@ -52,26 +52,12 @@ def percent(value: Any) -> str:
     return f"{100 * value:.1f}%" if 0 < value < 1 else f"{100 * value:.0f}%"
 
 
-def distinct_percents(part: float, other: float) -> tuple[str, str]:
-    """Two shares in as few decimals as show a difference: 1.02% and 1%."""
-    for decimals in range(1, MOST_DIGITS):
-        texts = [f"{100 * each:.{decimals}f}".rstrip("0").rstrip(".") + "%" for each in (part, other)]
-        if texts[0] != texts[1]:
-            break
-    return texts[0], texts[1]
-
-
 def size_beside(value: float, limit: float) -> str:
     """A number in as few digits as show on which side of a limit it is: 0.010 is at most 0.01, 0.0102 is above."""
     for digits in range(2, MOST_DIGITS):
         if (float(f"{value:.{digits - 1}e}") <= limit) == (value <= limit):
             break
     return size(value, digits)
-
-
-def rounding(decimals: int) -> str:
-    """How answers with so many digits after the point are rounded."""
-    return "rounded to whole numbers" if decimals == 0 else f"rounded to {decimals} decimal{'s' * (decimals != 1)}"
 
 
 def duration(seconds: Any) -> str:

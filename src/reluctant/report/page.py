@@ -23,18 +23,25 @@ from reluctant.errors import InvalidInput, ReluctantError
 from reluctant.geometry import LineSearch
 from reluctant.report import numbers
 from reluctant.report.drawings import (
+    Drawing,
     draw_errors,
     draw_first_layer,
     draw_flip,
+    draw_leak,
+    draw_leak_queries,
     draw_line,
     draw_linearity,
     draw_plane,
     draw_stages,
 )
-from reluctant.report.figures import Drawing
 from reluctant.report.film import search_svg
-from reluctant.report.leak_curve import draw_leak, draw_leak_queries
-from reluctant.report.overview import found_leaks, level_words, three_figures
+from reluctant.report.overview import (
+    confidence_sentence,
+    found_leaks,
+    level_words,
+    three_figures,
+    verdict_parts,
+)
 from reluctant.report.sweep_text import (
     defense_table,
     failure_words,
@@ -61,7 +68,6 @@ from reluctant.report.text import (
     stop_sentence,
     target_name,
 )
-from reluctant.report.verdict_text import confidence_sentence, verdict_parts
 
 LONGEST_FILM = 800_000  # characters: of a page of 1.5 MB
 

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reluctant.audit.record import (
-    AuditRecord,
-    DefenseRow,
-    FailedDefense,
-    RowSpan,
-    StandsFor,
-    SweepFacts,
-    Trial,
-)
+from reluctant.audit.record import AuditRecord, DefenseRow, FailedDefense, RowSpan, StandsFor, SweepFacts, Trial
 from reluctant.defenses.registry import defense_words
 from reluctant.report.numbers import UNKNOWN, count, percent, size
-from reluctant.report.phrases import several
 from reluctant.report.tables import Cell, Column, Table
-from reluctant.report.text import answers_labels
+from reluctant.report.text import answers_labels, several
 from reluctant.results import Outcome
 
 CLOSE = 0.01  # of the answers' deviation, root mean square: a copy this good counts as one, verified or not

@@ -9,12 +9,14 @@ from typing import Any
 from reluctant.audit.facts import CopyMethod, InterfaceFacts, RangeFacts, Recovered, State, Truth
 from reluctant.audit.record import AuditRecord, KnownName, LeakKind, Level, Price, StepFacts
 from reluctant.defenses.registry import defense_words
-from reluctant.report.numbers import count, duration, money, percent, rounding, size
-from reluctant.report.phrases import listed, outputs_named, said, shape_name
+from reluctant.messages.diagnosis import listed, rounded_to
+from reluctant.report.numbers import count, duration, money, percent, size
 from reluctant.report.text import (
     answers_labels,
     has_part,
     is_linked,
+    said,
+    shape_name,
     shape_words,
     step_sentence,
     student_of,
@@ -152,11 +154,11 @@ def _expected(record: AuditRecord) -> str | None:
     if expected.seconds is not None:
         figures.append(f"{_between(expected.seconds, duration)} at the rate given")
     read = "" if expected.read_as is None else f" Read as {shape_name(expected.read_as)}."
-    return f"{'; '.join(figures)}.{read}{beyond_measured(expected.beyond)}"
+    return f"{'; '.join(figures)}.{read}{_beyond_measured(expected.beyond)}"
 
 
-def beyond_measured(beyond: Mapping[str, float]) -> str:
-    """How far a shape lies from measured ones; empty between them."""
+def _beyond_measured(beyond: Mapping[str, float]) -> str:
+    """How far a shape lies beyond measured ones; empty between them."""
     times = [f"{times:,.{0 if times >= 10 else 1}f} times the {name}" for name, times in beyond.items()]
     return f" Extrapolated: it has {listed(times)} of any measured network." if times else ""
 
@@ -372,8 +374,9 @@ def _likeness(record: AuditRecord) -> str:
     if target.may_be_percent:
         return "values between 0 and 100, which may be probabilities in percent"
     if target.outputs_left_out:
-        which = outputs_named(target.outputs_left_out).partition(" gi")[0].lower()
-        return f"whole numbers, as a class or a count is ({which}), beside answers of another kind"
+        which = listed(target.outputs_left_out)
+        outputs = "output" if len(target.outputs_left_out) == 1 else "outputs"
+        return f"whole numbers, as a class or a count is ({outputs} {which}), beside answers of another kind"
     if served is None:
         return ""
     if served.in_steps:
@@ -392,7 +395,7 @@ def _likeness(record: AuditRecord) -> str:
 def _measured(seen: InterfaceFacts, labels: bool) -> list[tuple[str, str | None]]:
     """Of answers: whether they repeat, their digits, noise and spread (labels have none), how far they go."""
     fresh, far, constant = size(seen.fresh_noise), seen.largest_scale, seen.constant_beyond
-    rounded = "not rounded" if seen.decimals is None else rounding(seen.decimals)
+    rounded = "not rounded" if seen.decimals is None else rounded_to(seen.decimals)
     noise = f"{size(seen.noise.absolute)} absolute, {size(seen.noise.relative)} relative"
     return [
         ("The same every time", "yes" if seen.deterministic else f"no: fresh noise of {fresh}"),

@@ -1,13 +1,15 @@
-"""Sentences of the page: target, error of the copy, other findings, flips, limits, empty sections.
+"""Sentences of the page: the target, the error of a copy, other findings, flips, limits, empty sections.
 
-Words for the target, the error of a copy, other findings, flips, limits, and why a section is empty.
-
-The verdict is in `report/verdict_text.py`; texts of diagnoses are in `report/phrases.py`.
+A diagnosis has its text in the catalogue of messages; here its remedies become settings of an audit, such as
+`link="softmax"`. The verdict is in `report/overview.py`, the sweep of defenses in `report/sweep_text.py`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 from pathlib import PurePath
+from typing import Any
 
 from reluctant.adversarial.decision import HALF_PROBABILITY
 from reluctant.adversarial.flip_search import TYPICAL
@@ -24,9 +26,9 @@ from reluctant.audit.facts import (
     State,
 )
 from reluctant.audit.record import AuditRecord, Level, StepFacts
-from reluctant.messages import Diagnosis
-from reluctant.report.numbers import count, percent, size
-from reluctant.report.phrases import lacks, said, sentence, several, shape_name
+from reluctant.messages import Diagnosis, Remedy
+from reluctant.messages.diagnosis import beside_a_copy
+from reluctant.report.numbers import count, percent, powers, size
 from reluctant.results import Outcome
 
 SAME_SIZE = 0.8, 1.25  # times what random networks need: hardly another size
@@ -37,6 +39,50 @@ BY = {
     GradientFrom.QUERIES_IN_SPAN: "queries inside the span",
 }
 STATES = {State.STOPPED: "The audit was stopped while this step ran.", State.NOT_BEGUN: "Not begun."}
+PLACEHOLDERS = {"domain": "(low, high)", "link": '"softmax", "sigmoid" or "tanh"'}
+
+
+# ---- diagnoses
+
+
+def said(diagnosis: Diagnosis) -> str:
+    """What happened, numbers as people read them."""
+    return powers(diagnosis.happened)
+
+
+def advice(diagnosis: Diagnosis) -> list[str]:
+    """A sentence for each remedy that is a setting of an audit."""
+    settings = tuple(remedy for remedy in diagnosis.remedies if remedy.verb in ("audit", "open"))
+    return replace(diagnosis, remedies=settings).advice(_setting)
+
+
+def sentence(diagnosis: Diagnosis | None) -> str:
+    """What happened and what to try; empty without a diagnosis."""
+    return "" if diagnosis is None else " ".join([said(diagnosis), *advice(diagnosis)])
+
+
+def _setting(remedy: Remedy) -> str:
+    """Options as they are given: `link="softmax", percent=True`."""
+    return ", ".join(f"{name}={_value(name, value)}" for name, value in remedy.options.items())
+
+
+def _value(name: str, value: Any) -> str:
+    if value is None:
+        return PLACEHOLDERS.get(name, "N")
+    if isinstance(value, str):
+        return f'"{value}"'
+    return f"({', '.join(f'{each:.10g}' for each in value)})" if isinstance(value, Sequence) else str(value)
+
+
+def several(number: int, what: str) -> str:
+    """1 query, 2 queries."""
+    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"1 {what}" if number == 1 else f"{count(number)} {plural}"
+
+
+def shape_name(widths: Iterable[int]) -> str:
+    """64-32-10."""
+    return "-".join(map(str, widths))
 
 
 # ---- what is known of the target, in a word
@@ -211,10 +257,7 @@ def _student_sentence(record: AuditRecord, run: RunFacts) -> str:
     made = f"a network of {student_shape(record, run)}, trained on {count(run.queries)} answers,"
     inputs = f"at {count(measured.points)} inputs new to it"
     verb = "may be" if close is not None and close.open else "is not"
-    why = ""
-    if close is not None:
-        fields = {"most": close.most, "allowed": close.allowed, "labels": close.labels, "alone": close.alone}
-        why = f": {lacks(fields)}"
+    why = "" if close is None else f": {beside_a_copy(asdict(close))}"
     cut = " Its training was cut short." if is_cut(run) else ""
     if measured.error is not None and not (measured.labelled and measured.commonest < 1):
         return f"{made} {verb} close enough to count as a copy, measured {inputs}{why}.{cut}"

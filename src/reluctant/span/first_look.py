@@ -9,7 +9,6 @@ ask, where, at which scale, with which noise.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,14 +17,13 @@ from numpy.typing import ArrayLike
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
 from reluctant.geometry import DistanceNoise
+from reluctant.geometry.boundary import WITHIN_BOUNDS, Ask
 from reluctant.geometry.lines import BoolArray
 from reluctant.geometry.row_space import orthogonal_moves
 from reluctant.interface import Interface
 from reluctant.interface.health import examine
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
-
-Ask = Callable[[FloatArray], FloatArray]
 
 TO_CORNERS = 0.4  # both parameters of a beta distribution: most of its mass lies beside the bounds
 
@@ -158,7 +156,6 @@ BOX_KINDS = (_even, _even, _corners, _sparse, _levels, _smooth)  # the first is 
 UNCLEAR_MARGIN = 1 / 3  # a rank whose margin is worse is not told
 UNCLEAR_ANGLE = 0.1  # directions that may be off by more, as a sine, are not known
 RULE_OF_THREE = 3.0  # nothing in n looks: with 95 % confidence its share is below 3 / n
-WITHIN_BOUNDS = 0.9  # of the way to a bound
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reluctant.errors import InvalidInput
+from reluctant.geometry.boundary import are_whole_numbers, as_labels
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Kind
 from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.open import Target, opened_target
-from reluctant.span.labels.boundary import are_whole_numbers, as_labels
 from reluctant.span.recover import Span
 from reluctant.span.subspace import Subspace
 

@@ -29,7 +29,7 @@ from reluctant.oracles.links import raw_answers
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Ended, Outcome, Run, split_reason
 from reluctant.span.first_look import Inputs
-from reluctant.span.labels import from_labels
+from reluctant.span.label_span import from_labels
 from reluctant.span.subspace import Subspace
 from reluctant.span.values import from_values
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from reluctant.learning.accuracy import DEVIATIONS, UNMET_TERMS
 from reluctant.learning.student.losses import AnswerReading
+from reluctant.messages.diagnosis import percentage
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Kind
-from reluctant.percentages import percentage
 
 SEEN_SHARE = 0.5  # of the upper end: a smaller error may be chance
 AS_ROUNDED = 0.8  # of the rounding that steps would make: rounded answers are off by at least that

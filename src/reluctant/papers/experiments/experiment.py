@@ -19,7 +19,7 @@ from typing import Any, Literal
 from reluctant._optional import require
 from reluctant.errors import InvalidInput
 from reluctant.numerics import Rng
-from reluctant.report.figures import COLOURS, figure_svg, log_axis, new_figure
+from reluctant.report.drawings import COLOURS, figure_svg, log_axis, new_figure
 from reluctant.report.numbers import UNKNOWN, size
 
 

@@ -22,11 +22,11 @@ from reluctant.engines import Engine, as_they_end, in_order
 from reluctant.papers.experiments.exact_theorems import ONE_LAYER, ORTHANT, TWO_LAYERS
 from reluctant.papers.experiments.experiment import Experiment, Size, write_files
 from reluctant.papers.experiments.flip_sizes import FLIPS, TRAINED
+from reluctant.papers.experiments.gallery import gallery_page
 from reluctant.papers.experiments.layer_laws import BOTTLENECKS, DEPTH, LAW, SMALLEST
 from reluctant.papers.experiments.learning_theorems import BUMP, CLUSTERS, THEOREM
 from reluctant.papers.experiments.span_figures import MODERATE_FIGURE, NOISE_FIGURE, THIN_FIGURE
 from reluctant.papers.experiments.span_recovery import SPAN_LABELS, SPAN_VALUES
-from reluctant.report.gallery import gallery_page
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment

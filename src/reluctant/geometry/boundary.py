@@ -1,10 +1,10 @@
-"""Stage 1 from labels: points of the decision boundary by bisection, and its resolution.
+"""The decision boundary of a target with labels: crossings on lines by bisection, their resolution, and its normals.
 
-Between two inputs with different labels lies a boundary point. All lines are searched together: gallop away from a
+Between two inputs of different label lies a boundary point. All lines are searched together: gallop away from a
 guess, then bisect, one bit a row. A crossing of size `scale` costs about 2.4 + log2(scale / tolerance) rows,
-little more than its entropy. Rounding inside a target makes labels flicker beside the boundary; how far they do is
-the resolution of every crossing. Labels that change when the same input is asked again, far from any boundary, are
-noise: one such bit sends a whole bisection astray.
+little more than its entropy. Rounding inside a target makes labels flicker beside the boundary: the width of the
+flicker is the resolution of every crossing. A normal is measured direction by direction: how far the crossing moves
+when its line moves aside.
 """
 
 from __future__ import annotations
@@ -15,10 +15,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reluctant.domains import Domain
+from reluctant.geometry.gradients import row_batches
 from reluctant.geometry.lines import BoolArray
 from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
 from reluctant.oracles import Counting, Facts, Kind, Oracle, Wrapper
-from reluctant.span.first_look import WITHIN_BOUNDS, Inputs
+
+Ask = Callable[[FloatArray], FloatArray]  # rows (n, d) to answers (n, m)
+
+WITHIN_BOUNDS = 0.9  # of the way to a bound of the domain: the longest step towards it
+FAR_CROSSING = 64.0  # steps away that a turned line may cross
 
 
 class LabelWall(Wrapper):
@@ -82,7 +87,7 @@ class LabelLines:
     def __getitem__(self, which: slice | np.ndarray) -> LabelLines:
         return LabelLines(self.starts[which], self.along[which], self.label[which])
 
-    def before(self, ask: Callable[[FloatArray], FloatArray], t: FloatArray) -> BoolArray:
+    def before(self, ask: Ask, t: FloatArray) -> BoolArray:
         """Whether each position has the label from before the crossing. Cost: a row a line."""
         if not len(self):
             return np.empty(0, dtype=bool)
@@ -90,17 +95,20 @@ class LabelLines:
 
 
 def label_crossings(
-    ask: Callable[[FloatArray], FloatArray],
+    ask: Ask,
     lines: LabelLines,
     guess: FloatArray | float,
     scale: FloatArray | float,
     tol: FloatArray | float,
     limit: FloatArray | float,
 ) -> FloatArray:
-    """Positions (n,) where the label changes, NaN where there is none within `limit` of the guess."""
+    """Positions (n,) where the label changes, NaN where there is none within `limit` of the guess.
+
+    The first step from the guess is `scale` long, each next one twice as long; the bracket is halved down to `tol`.
+    """
     n = len(lines)
     guess, scale, tol, limit = (np.broadcast_to(np.asarray(x, float), n) for x in (guess, scale, tol, limit))
-    low, high = _gallop(ask, lines, guess, scale, limit)
+    low, high = _brackets(ask, lines, guess, scale, limit)
     with np.errstate(invalid="ignore"):
         open_ = np.flatnonzero(high - low > tol)
     while len(open_):
@@ -112,11 +120,10 @@ def label_crossings(
     return (low + high) / 2
 
 
-def _gallop(
-    ask: Callable[[FloatArray], FloatArray], lines: LabelLines, guess: FloatArray, scale: FloatArray, limit: FloatArray
+def _brackets(
+    ask: Ask, lines: LabelLines, guess: FloatArray, scale: FloatArray, limit: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Brackets with the label from before at the low end and another one at the high end; NaN where none was found."""
-    gallop = 2.0
     before = lines.before(ask, guess)
     side = np.where(before, 1.0, -1.0)
     near, step = guess.copy(), np.minimum(scale, limit)
@@ -127,20 +134,20 @@ def _gallop(
         flipped = lines[open_].before(ask, t) != before[open_]
         far[open_[flipped]], near[open_[~flipped]] = t[flipped], t[~flipped]
         open_ = open_[~flipped]
-        step[open_] *= gallop
+        step[open_] *= 2
         open_ = open_[step[open_] <= limit[open_]]
     return np.where(before, near, far), np.where(before, far, near)
 
 
 @dataclass(frozen=True)
 class LabelField:
-    """A target of labels. resolution: how well a crossing can be placed near typical inputs; 0 until it is known."""
+    """A target with labels: its inputs, their scale, and the resolution of its crossings (0 until it is measured)."""
 
-    ask: Callable[[FloatArray], FloatArray]
+    ask: Ask
     dim: int
     domain: Domain
-    scale: float = 1.0
-    resolution: float = 0.0
+    scale: float = 1.0  # of one coordinate of a typical input
+    resolution: float = 0.0  # of a crossing near typical inputs
     reach: float = 3.0  # of long steps, in typical inputs
 
     @property
@@ -167,7 +174,7 @@ class LabelField:
         tol: FloatArray | float,
         limit: FloatArray | float,
     ) -> FloatArray:
-        """Positions where the label changes, looked for inside the domain alone."""
+        """Positions (n,) where the label changes inside the domain; NaN where none is within `limit` of the guess."""
         limit = limit if self.domain.is_space else np.minimum(limit, WITHIN_BOUNDS * self.room(lines))
         return label_crossings(self.ask, lines, guess, scale, tol, limit)
 
@@ -178,59 +185,9 @@ class LabelField:
         return np.minimum(self.domain.room(lines.starts, lines.along), self.domain.room(lines.starts, -lines.along))
 
 
-FAR_CROSSING = 64.0  # steps away that a turned line may cross
-
-
-@dataclass(frozen=True)
-class LabelledPoints:
-    """Random inputs with their labels."""
-
-    points: FloatArray  # (n, d)
-    labels: FloatArray  # (n,)
-    source: Inputs
-    scale: float
-
-    @property
-    def one_label(self) -> bool:
-        """True if all labels are the same."""
-        return bool((self.labels == self.labels[0]).all())
-
-    @property
-    def names(self) -> set[float]:
-        """Labels that occur."""
-        return set(self.labels.tolist())
-
-    def rare(self, names: set[float], least: int) -> set[float]:
-        """Those of these labels, and of its own, that occur less often."""
-        return {name for name in names | self.names if (self.labels == name).sum() < least}
-
-    def __getitem__(self, which: BoolArray) -> LabelledPoints:
-        return replace(self, points=self.points[which], labels=self.labels[which])
-
-    def more(self, oracle: Counting, n: int, rng: np.random.Generator, *, farther: float = 1.0) -> LabelledPoints:
-        """New inputs like these, or so many times as far out. Cost: a row each."""
-        points = self.source.draw(n, farther * self.scale, rng)
-        return replace(self, points=points, labels=oracle.query(points)[:, 0])
-
-    def __add__(self, other: LabelledPoints) -> LabelledPoints:
-        points, labels = np.concatenate([self.points, other.points]), np.concatenate([self.labels, other.labels])
-        return replace(self, points=points, labels=labels)
-
-    def pairs(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Random pairs of inputs with different labels: first ones, second ones, labels of the first.
-
-        Every label has its turn, however rare it is.
-        """
-        names = np.unique(self.labels)
-        chosen = rng.choice(names, n)
-        first = np.array([rng.choice(np.flatnonzero(self.labels == label)) for label in chosen])
-        second = np.array([rng.choice(np.flatnonzero(self.labels != label)) for label in chosen])
-        return self.points[first], self.points[second], self.labels[first]
-
-
 @dataclass(frozen=True)
 class Boundary:
-    """Points of the boundary, a direction across it at each, and the label on the side where it comes from."""
+    """Points of the decision boundary, a direction across it at each, and the label on the side it comes from."""
 
     points: FloatArray  # (n, d)
     along: FloatArray  # (n, d), unit
@@ -255,28 +212,31 @@ class Boundary:
         return LabelLines(self.points if offsets is None else self.points + offsets, self.along, self.label)
 
     @classmethod
-    def between(cls, field: LabelField, pairs: tuple[FloatArray, FloatArray, FloatArray], tol: float) -> Boundary:
-        """One point between each pair. Cost: log2(distance / tol) rows each."""
-        first, second, label = pairs
+    def between(cls, ask: Ask, first: FloatArray, second: FloatArray, label: FloatArray, tol: float) -> Boundary:
+        """One point on each segment from `first` (n, d), whose labels are `label` (n,), to `second` of other labels.
+
+        Cost: log2(longest segment / tol) rows each.
+        """
         length = np.linalg.norm(second - first, axis=1)
         along = (second - first) / length[:, None]
+        lines = LabelLines(first, along, label)
         low, high = np.zeros(len(first)), length.copy()
         for _ in range(int(np.ceil(np.log2(max(float(length.max()) / tol, 1.0))))):
             middle = (low + high) / 2
-            before = field.ask(first + middle[:, None] * along)[:, 0] == label
+            before = lines.before(ask, middle)
             low, high = np.where(before, middle, low), np.where(before, high, middle)
         return cls(first + ((low + high) / 2)[:, None] * along, along, label)
 
     def turned(self, field: LabelField, along: FloatArray, scale: float, tol: float) -> tuple[Boundary, BoolArray]:
-        """The boundary along other directions, from the same points, and where it was found nearby."""
+        """The boundary along other directions (n, d), from the same points, and where one was found nearby."""
         turned = Boundary(self.points, along, self.label)
         t = field.crossings(turned.lines(), 0.0, scale, tol, FAR_CROSSING * scale)
         return turned.moved(np.nan_to_num(t)), np.isfinite(t)
 
     def inside(self, field: LabelField, basis: FloatArray, scale: float, tol: float) -> tuple[Boundary, BoolArray]:
-        """The boundary along lines turned into a span, and where it was found at all.
+        """The boundary along lines turned into a span, and where it was found.
 
-        Where the normal is orthogonal to the span no such line crosses: there the line stays as it was.
+        Where the normal is orthogonal to the span no such line crosses: there the line keeps its direction.
         """
         inside = (self.along @ basis.T) @ basis if len(basis) else self.along
         length = np.linalg.norm(inside, axis=1, keepdims=True)
@@ -292,53 +252,86 @@ class Boundary:
         return Boundary(points, along, self.label), found
 
 
-def label_points(oracle: Counting, inputs: Inputs, rng: np.random.Generator) -> LabelledPoints:
-    """Random inputs, as many as it takes to see two labels. Cost: 64 rows; 4096 for one that never changes."""
-    label_blocks = ((64, 1.0), (448, 1.0), (512, 10.0), (1024, 1.0), (2048, 1.0))  # rows, scale: until labels differ
-    points, labels, scale = inputs.until_answers_differ(oracle.query, label_blocks, rng)
-    return LabelledPoints(points, labels[:, 0], inputs, scale)
-
-
-FLICKER_POINTS = 16  # boundary points
-FARTHEST_FLICKER = 1e-3  # of a typical input: the farthest of the distances
+FARTHEST_FLICKER = 1e-3  # of a typical input: the largest width of flickering labels that is measured
 
 
 def boundary_resolution(
     field: LabelField, boundary: Boundary, dtype: np.dtype[np.generic], rng: np.random.Generator
 ) -> float:
-    """How well a crossing can be placed: labels on each side of it are looked at closer and closer.
+    """The distance from the boundary below which labels flicker, at least the rounding of the target's numbers.
 
-    Never below the rounding of the target's number format. Cost: about 100 rows a boundary point.
+    Labels are compared on both sides of every boundary point, at distances over fifteen orders of magnitude. The
+    widest point is left out: another boundary may be near. Cost: about 100 rows a boundary point.
     """
-    flicker_offsets = 24  # distances from each that are looked at
-    widest_left_out = 1  # of them, the widest: another boundary may be near
-    least_resolution = 2.0**-50  # of a typical input
+    distances = 24
+    finest = 2.0**-50  # of a typical input
     typical = field.typical
-    least = max(least_resolution, unit_roundoff(dtype)) * typical
-    sharp, found = boundary.turned(field, boundary.along, FARTHEST_FLICKER * typical, least_resolution * typical)
+    least = max(finest, unit_roundoff(dtype)) * typical
+    sharp, found = boundary.turned(field, boundary.along, FARTHEST_FLICKER * typical, finest * typical)
     if not found.any():
         return typical
-    offsets = (
-        typical
-        * np.geomspace(least_resolution, FARTHEST_FLICKER, flicker_offsets)
-        * rng.uniform(0.5, 1.0, (found.sum(), flicker_offsets))
-    )
-    lines = sharp[found].lines()[np.repeat(np.arange(found.sum()), flicker_offsets)]
+    n = int(found.sum())
+    offsets = typical * np.geomspace(finest, FARTHEST_FLICKER, distances) * rng.uniform(0.5, 1.0, (n, distances))
+    lines = sharp[found].lines()[np.repeat(np.arange(n), distances)]
     wrong = np.stack([lines.before(field.ask, offsets.reshape(-1)), ~lines.before(field.ask, -offsets.reshape(-1))])
-    widths = _flicker_widths(wrong.reshape(2, *offsets.shape), offsets)
-    return max(float(np.sort(widths)[-1 - min(widest_left_out, len(widths) - 1)]), least)
+    wrong = wrong.reshape(2, n, distances)
+    # Labels that are wrong from somewhere to the farthest distance are another boundary and no flicker.
+    other_boundary = np.cumprod(wrong[:, :, ::-1], axis=2)[:, :, ::-1].astype(bool)
+    widths = np.sort(np.where(wrong & ~other_boundary, offsets, 0.0).max(axis=(0, 2)))
+    return max(float(widths[-2] if n > 1 else widths[-1]), least)
 
 
-def _flicker_widths(wrong: BoolArray, offsets: FloatArray) -> FloatArray:
-    """How far (n,) labels flicker at each point, by what is wrong (2, n, m) on its two sides.
+def boundary_slopes(
+    field: LabelField,
+    boundary: Boundary,
+    directions: FloatArray,
+    step: FloatArray | float,
+    bits: float,
+    *,
+    expected: float,
+    guess: FloatArray | None = None,
+    symmetric: bool = False,
+) -> FloatArray:
+    """Slopes (n, k) of the crossing against steps along unit directions (k, d); NaN where it was lost.
 
-    What is wrong from somewhere to the farthest distance is another boundary and no flicker.
+    The normal has these components along the directions, times minus its component along the line. `expected`: size of
+    a slope, or of its distance from a guess (n, k). Cost: about 2.4 + bits rows each; twice that if symmetric.
     """
-    beyond = np.cumprod(wrong[:, :, ::-1], axis=2)[:, :, ::-1].astype(bool)
-    return np.asarray(np.where(wrong & ~beyond, offsets, 0.0).max(axis=(0, 2)))
+    farthest = 2.0**12  # times its expected size that a crossing may be away
+    n, k = len(boundary), len(directions)
+    step = np.broadcast_to(np.asarray(step, float), n)
+    found, size = np.full((n, k), np.nan), expected
+    for some in row_batches(n * k, 1, boundary.points.shape[1]):
+        which, along = np.divmod(np.arange(some.start, some.stop), k)
+        lengths = _allowed_steps(field.domain, boundary.points[which], directions[along], step[which], symmetric)
+        predicted = np.zeros(len(which)) if guess is None else guess[which, along]
+        # Far from typical inputs rounding grows with the distance.
+        resolution = field.resolution * np.maximum(1.0, np.abs(lengths) / field.typical)
+        scale = np.abs(lengths) * size
+        tol = np.maximum(scale * 2.0**-bits, resolution)
+        slopes = []
+        for side in (lengths, -lengths) if symmetric else (lengths,):
+            lines = boundary[which].lines(side[:, None] * directions[along])
+            slopes.append(field.crossings(lines, predicted * side, scale, tol, farthest * scale) / side)
+        found[which, along] = np.mean(slopes, axis=0)
+        size = _typical_slope(found[which, along] - predicted, size)
+    return found
 
 
-def changed_labels(oracle: Counting, seen: LabelledPoints, times: int = 1) -> int:
-    """How many inputs have another label when they are asked again so many times. Cost: a row each, every time."""
-    again = oracle.query(np.tile(seen.points, (times, 1)))[:, 0].reshape(times, -1)
-    return int((again != seen.labels).any(axis=0).sum())
+def _typical_slope(differences: FloatArray, before: float) -> float:
+    smallest_slope = 2.0**-20  # of the size before: a batch of slopes that are all zero
+    known = np.abs(differences[np.isfinite(differences)])
+    return max(float(np.median(known)), before * smallest_slope) if len(known) else before
+
+
+def _allowed_steps(
+    domain: Domain, points: FloatArray, directions: FloatArray, step: FloatArray, symmetric: bool
+) -> FloatArray:
+    """Signed lengths of the steps that stay inside."""
+    if domain.is_space:
+        return step.copy()
+    ahead = np.minimum(WITHIN_BOUNDS * domain.room(points, directions), step)
+    behind = np.minimum(WITHIN_BOUNDS * domain.room(points, -directions), step)
+    if symmetric:
+        return np.minimum(ahead, behind)
+    return np.where(ahead >= behind, ahead, -behind)

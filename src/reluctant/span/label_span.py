@@ -13,10 +13,20 @@ from typing import Any
 
 import numpy as np
 
+from reluctant.geometry.boundary import FARTHEST_FLICKER, Boundary, LabelField, boundary_resolution, only_labels
 from reluctant.geometry.lines import BoolArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.results import Outcome
+from reluctant.span.boundary_normals import (
+    LabelledPoints,
+    changed_labels,
+    choose_normals,
+    find_directions,
+    label_points,
+    normals_inside,
+    refine_from_labels,
+)
 from reluctant.span.first_look import (
     RULE_OF_THREE,
     UNCLEAR_MARGIN,
@@ -25,19 +35,6 @@ from reluctant.span.first_look import (
     asked_inside,
     moves_outside,
 )
-from reluctant.span.labels.boundary import (
-    FARTHEST_FLICKER,
-    FLICKER_POINTS,
-    Boundary,
-    LabelField,
-    LabelledPoints,
-    boundary_resolution,
-    changed_labels,
-    label_points,
-    only_labels,
-)
-from reluctant.span.labels.normals import find_directions
-from reluctant.span.labels.refinement import choose_normals, normals_inside, refine_from_labels
 from reluctant.span.subspace import Complement
 
 CHECKED_POINTS = 64  # boundary points
@@ -70,7 +67,7 @@ def verify_labels(
     most_found = 0.5  # of the boundary points: if fewer are found again, nothing is verified
     fresh = _fresh_inputs(oracle, seen, rng)
     changed = changed_labels(oracle, fresh)
-    boundary = Boundary.between(field, fresh.pairs(CHECKED_POINTS, rng), check_located * field.scale)
+    boundary = Boundary.between(field.ask, *fresh.pairs(CHECKED_POINTS, rng), check_located * field.scale)
     boundary, found = boundary.inside(field, basis, check_located * field.scale, field.resolution)
     boundary = boundary[found]
     there, weakest, noise = _moving_directions(field, boundary, basis)
@@ -207,7 +204,7 @@ def from_labels(
             return FromLabels(Outcome.ONE_LABEL, nothing)
         scale = inputs.scale_of(seen.points, seen.scale)
         ground = LabelField(asked_inside(labels.query, inputs.domain), labels.dim, inputs.domain, scale, reach=reach)
-        first = Boundary.between(ground, seen.pairs(FLICKER_POINTS, rng), first_located * ground.scale)
+        first = Boundary.between(ground.ask, *seen.pairs(16, rng), first_located * ground.scale)
         ground = replace(ground, resolution=boundary_resolution(ground, first, labels.facts.dtype, rng))
         changed = changed_labels(labels, seen, asked_again)
     evidence = {"labels": len(seen.names), "resolution": ground.resolution, "changed labels": changed}
