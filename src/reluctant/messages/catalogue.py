@@ -485,7 +485,7 @@ AUDITS: Mapping[str, Entry] = {
         "fewer decimals, and for answers that are not rounded.",
         example={"decimals": 11},
     ),
-    "float16-refused": Entry("float16 has three digits: extraction refuses such answers (low-precision)."),
+    "float16-refused": Entry("Answers in float16 have three digits: extraction refuses them (low-precision)."),
     "depth-not-measured": Entry(
         "Not measured: {hidden} hidden layers. Extraction tries any depth; no measured network has more than {most}.",
         example={"hidden": 4, "most": 3},
