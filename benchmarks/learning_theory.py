@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reluctant.learning import theory
+from reluctant.papers import learning_theory as theory
 from reluctant.papers.experiments.trials import FOUND, INTERVALS_PER_BUMP, paper_run
 from reluctant.testing import WORST_CASE
 from reluctant.testing.planted import planted

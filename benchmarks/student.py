@@ -14,7 +14,7 @@ import numpy as np
 import reluctant as rl
 from reluctant.bundled import digits_inputs, digits_model
 from reluctant.learning.student import rows_like
-from reluctant.learning.student.student_error import HeldOutError
+from reluctant.learning.student_losses import HeldOutError
 from reluctant.numerics import FloatArray
 
 DEFENSES: tuple[tuple[str, ...], ...] = (

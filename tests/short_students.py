@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from reluctant.audit.steps import network_steps
-from reluctant.learning.student import trainer
+from reluctant.learning import student
 
 __all__ = ["short_training"]
 
@@ -17,6 +17,6 @@ __all__ = ["short_training"]
 def short_training(hidden: tuple[int, ...] = (16,), steps: int = 400) -> Iterator[None]:
     """Students of this one shape and of so many steps."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trainer, "STUDENT_SHAPES", (hidden,))
+        patch.setattr(student, "STUDENT_SHAPES", (hidden,))
         patch.setattr(network_steps, "STEPS", steps // network_steps.LONGER)
         yield

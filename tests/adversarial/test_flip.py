@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reluctant as rl
-from reluctant.adversarial.confirmation import BEYOND_THE_STEP
+from reluctant.adversarial.flip_search import BEYOND_THE_STEP
 from reluctant.testing import planted, trained_digits
 
 NEAR, FAR = 42, 49  # rows beyond one for each direction of a gradient, by how far the flip is

@@ -3,8 +3,8 @@
 import numpy as np
 
 import reluctant as rl
-from reluctant.adversarial.confirmation import BEYOND_THE_STEP
-from reluctant.adversarial.ray import ASKED_AGAIN
+from reluctant.adversarial.flip_search import BEYOND_THE_STEP
+from reluctant.adversarial.gradient_source import ASKED_AGAIN
 from reluctant.testing import planted
 
 NOISE = 1e-2

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.adversarial.confirmation import BEYOND_THE_STEP
 from reluctant.adversarial.decision import DECIDED, SideLimit
 from reluctant.adversarial.flip import MOST_FLIP_ROWS
-from reluctant.adversarial.ray import PROBE_ROWS
+from reluctant.adversarial.flip_search import BEYOND_THE_STEP
+from reluctant.adversarial.gradient_source import PROBE_ROWS
 from reluctant.numerics import unit_roundoff
 from reluctant.testing import planted, trained_digits
 from reluctant.verification.comparison import EXACT_TOLERANCE

@@ -12,7 +12,7 @@ from reluctant import open_oracle
 from reluctant.audit.copies import best_copy, closeness, gives_labels
 from reluctant.audit.verdict import ending_of, judge
 from reluctant.learning.student import train_student
-from reluctant.learning.student.student_error import HeldOutError
+from reluctant.learning.student_losses import HeldOutError
 from reluctant.oracles import Rows
 from reluctant.results import Outcome, Result
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reluctant.learning.student.student_error import HeldOutError
+from reluctant.learning.student_losses import HeldOutError
 from reluctant.messages.diagnosis import percentage
 
 

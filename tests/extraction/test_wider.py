@@ -13,7 +13,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
 from reluctant.results import Outcome
 from reluctant.testing import planted
-from reluctant.verification.comparison import USE_POINTS, look_at_use
+from reluctant.verification.comparison import USE_POINTS, compare_at_use
 
 BEHIND = {"dim": 5, "link": "sigmoid"}
 TOL = 1e-8
@@ -66,9 +66,9 @@ def test_verify_looks_beyond_the_box_too() -> None:
 def test_inputs_inside_the_box_cost_nothing() -> None:
     oracle = opened(steep(6, 4))
     before = oracle.queries
-    assert look_at_use(oracle, steep(6, 4), Domain(-4.0, 4.0), TOL, np.random.default_rng(0)) is None
+    assert compare_at_use(oracle, steep(6, 4), Domain(-4.0, 4.0), TOL, np.random.default_rng(0)) is None
     assert oracle.queries == before
-    look_at_use(oracle, steep(6, 4), Domain(-1.0, 1.0), TOL, np.random.default_rng(0))
+    compare_at_use(oracle, steep(6, 4), Domain(-1.0, 1.0), TOL, np.random.default_rng(0))
     assert oracle.queries == before + USE_POINTS
 
 
@@ -76,7 +76,7 @@ def test_next_to_certainty_probabilities_are_compared() -> None:
     """Their logarithms have hardly a digit: a network that is right must not be refused for it."""
     for times in (10, 40, 200):
         true = steep(1, times)
-        found = look_at_use(opened(true), true, Domain(-0.1, 0.1), TOL, np.random.default_rng(1))
+        found = compare_at_use(opened(true), true, Domain(-0.1, 0.1), TOL, np.random.default_rng(1))
         assert found is not None
         assert found.ok
         assert found.points == USE_POINTS  # by their values, or by the probabilities themselves
@@ -86,7 +86,7 @@ def test_a_wrong_side_where_nothing_can_be_read_is_seen() -> None:
     true = steep(1, 200)
     (w, a), (b, c) = true.weights, true.biases
     turned = ReLUNetwork([w, a], [b, c + 100])
-    found = look_at_use(opened(true), turned, Domain(-0.1, 0.1), TOL, np.random.default_rng(1))
+    found = compare_at_use(opened(true), turned, Domain(-0.1, 0.1), TOL, np.random.default_rng(1))
     assert found is not None
     assert found.differing > 0
 
@@ -101,7 +101,7 @@ def test_ratios_of_classes_are_read_far_beyond_log_odds(times: float) -> None:
         found = rl.extract(softmax, rng=seed)
         if found.ok:
             assert wrong_at_use(found.network.log_ratios(), true.log_ratios()) < 0.02
-        assert look_at_use(softmax, true.log_ratios(), Domain(-0.1, 0.1), TOL, np.random.default_rng(1)).ok
+        assert compare_at_use(softmax, true.log_ratios(), Domain(-0.1, 0.1), TOL, np.random.default_rng(1)).ok
 
 
 def test_classes_that_fade_below_all_numbers_are_no_creases(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import reluctant as rl
-from reluctant.adversarial.ray import RayLooks
+from reluctant.adversarial.gradient_source import RayLooks
 from reluctant.geometry.creases import intersect
 from reluctant.geometry.lines import Samples, find_pieces
 from reluctant.interface.digits import find_decimals

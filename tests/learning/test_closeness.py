@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from reluctant.errors import InvalidInput
 from reluctant.learning import models
-from reluctant.learning.theory import Constants, Magnitude, affine_error
 from reluctant.networks import ReLUNetwork
 from reluctant.papers import learning_algorithms
+from reluctant.papers.learning_theory import Constants, Magnitude, affine_error
 
 SEEDS = st.integers(0, 2**32 - 1)
 

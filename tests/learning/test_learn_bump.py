@@ -88,15 +88,6 @@ def test_a_constant_is_given_with_its_risk():
     assert "steep" not in str(result.evidence["risk"])
 
 
-def test_the_theorem_is_shown_beside_what_was_spent():
-    result = rl.learn(rl.open_oracle(WORST_CASE["bump 0.1"](0)), rng=0)
-    asked = result.evidence["theorem"]
-    assert asked.asked.queries.log10 > 100
-    assert int(asked.used["queries"]) == result.queries
-    assert "| r |" in asked.table()
-    assert asked.to_dict()["queries"]["used"] == result.queries
-
-
 @pytest.mark.parametrize(("start", "width"), [(0.7, 0.05), (-0.3, 0.2)])
 def test_a_bump_with_one_input_is_found(start, width, seed):
     steep = 2 / width

@@ -11,8 +11,7 @@ import pytest
 from reluctant import Outcome, ReLUNetwork, defend, open_oracle, train_student
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, InvalidRows
-from reluctant.learning.student.questions import FEWEST, ask_training_data, draw_rows, rows_like
-from reluctant.learning.student.trainer import DIFFERING, EPS
+from reluctant.learning.student import DIFFERING, EPS, FEWEST, ask_training_data, draw_rows, rows_like
 from reluctant.oracles import NetworkOracle
 from reluctant.testing import planted
 

@@ -6,10 +6,17 @@ import numpy as np
 import pytest
 
 from reluctant.fitting.training import STEPS_BETWEEN_LOOKS, TrainingPace, fit_network
-from reluctant.learning.student.losses import Chances, Classes, Labels, OneHot, Values, reading_of
-from reluctant.learning.student.questions import _Questions
-from reluctant.learning.student.student_error import measure_student, upper_end
-from reluctant.learning.student.trainer import Coordinates
+from reluctant.learning.student import Coordinates, _Questions
+from reluctant.learning.student_losses import (
+    Chances,
+    Classes,
+    Labels,
+    OneHot,
+    Values,
+    measure_student,
+    reading_of,
+    upper_end,
+)
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Kind, open_oracle
 from reluctant.testing import planted

@@ -8,10 +8,10 @@ import pytest
 import reluctant as rl
 from reluctant.errors import InvalidInput
 from reluctant.geometry import Lines
-from reluctant.learning.theory import Constants
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.papers import learning_algorithms
+from reluctant.papers.learning_theory import Constants
 
 EPS, DELTA, TOL = 1e-6, 0.01, 1e-13
 R, TAU, SAMPLES = 0.02, 20.0, 4000

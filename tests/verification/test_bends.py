@@ -7,7 +7,7 @@ import pytest
 
 from reluctant import ReLUNetwork, check_health, open_oracle
 from reluctant.testing import in_float32, planted
-from reluctant.verification.comparison import look_for_bends
+from reluctant.verification.comparison import confirm_creases
 
 DEEP = planted((5, 12, 12, 3))
 
@@ -19,7 +19,7 @@ def first_layer(weights) -> ReLUNetwork:
 def found(network, target=DEEP, **opening):
     with open_oracle(target, **opening) as oracle:
         health, before = check_health(oracle), oracle.queries
-        bends = look_for_bends(oracle, network, np.random.default_rng(0), noise=health.noise, spread=health.spread)
+        bends = confirm_creases(oracle, network, np.random.default_rng(0), noise=health.noise, spread=health.spread)
         assert oracle.queries - before <= 36 * network.widths[1]
     return bends
 

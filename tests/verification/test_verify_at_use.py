@@ -15,7 +15,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
 from reluctant.testing import planted
-from reluctant.verification.comparison import USE_POINTS, AtUse, look_at_use
+from reluctant.verification.comparison import USE_POINTS, AtUse, compare_at_use
 
 BOX = Domain(-0.1, 0.1)
 TOL, TOL_FLOAT32 = 1e-8, 1e-5
@@ -63,7 +63,7 @@ def looked(name: str, true: ReLUNetwork, network: ReLUNetwork, seed: int) -> AtU
     answers, link, outputs, tol = ANSWERS[name]
     oracle = rl.open_oracle(lambda x: answers(true(x)), dim=5, link=link)
     candidate = network.log_ratios() if outputs == 3 else network
-    found = look_at_use(oracle, candidate, BOX, tol, np.random.default_rng(seed))
+    found = compare_at_use(oracle, candidate, BOX, tol, np.random.default_rng(seed))
     assert found is not None
     return found
 

@@ -9,7 +9,7 @@ from reluctant import Domain, ReLUNetwork, open_oracle, verify
 from reluctant.numerics import HOST, TorchArrays
 from reluctant.testing import planted
 from reluctant.testing.families import near_parallel
-from reluctant.verification.comparison import FARTHEST_BESIDE, OUT_OF_USE, crease_points, points_beside
+from reluctant.verification.points import FARTHEST_BESIDE, FARTHEST_CREASE, crease_points, points_beside
 
 
 def merged(network: ReLUNetwork) -> ReLUNetwork:
@@ -48,14 +48,14 @@ def test_creases_that_the_first_draw_misses_are_met_by_another(by):
     pytest.importorskip(by)
     arrays = HOST if by == "numpy" else TorchArrays("cpu")
     true, d, h = planted((12, 40, 1), 0), 12, 40
-    far = 0.999 * OUT_OF_USE * np.sqrt(d) * np.linalg.norm(true.weights[0], axis=1)
+    far = 0.999 * FARTHEST_CREASE * np.sqrt(d) * np.linalg.norm(true.weights[0], axis=1)
     network = ReLUNetwork(true.weights, [np.where(np.arange(h) % 2, far, true.biases[0]), true.biases[1]])
     creases = crease_points(network, Domain(), np.random.default_rng(0), arrays)
     assert creases.missed < h // 4
     normals, offsets = network.hyperplanes()
     own = creases.neurons[:, 1]
     off = (creases.points * normals[own]).sum(axis=1) + offsets[own]
-    assert np.abs(off).max() < 1e-12 * OUT_OF_USE * d
+    assert np.abs(off).max() < 1e-12 * FARTHEST_CREASE * d
 
 
 def test_crease_points_have_one_point_for_each_neuron(seed):

@@ -1,10 +1,10 @@
-"""`flip_sign`: one gradient step that changes the sign or the class of a network, and why none was found.
+"""`flip_sign`: one gradient step that changes the sign or the class of a target, and why none was found.
 
 Theorem 1.1 of "Adversarial Examples in Multi-Layer Random ReLU Networks" (Bartlett, Bubeck and Cherapanamjeri,
 2021): around an input such a network is so nearly linear that a single step along its gradient flips its sign, of
 a size about 1/√d of the input's. A linear function flips at |f| / ‖∇f‖; the ray is searched around that length for
-the first flip there is. Where there is none, the answers tell why: labels, few digits, noise, probabilities that
-are not read as such.
+the first flip. A flip found by queries is asked again; one found on a network is tried on the target. Where there is
+none, the answers tell why: labels, few digits, noise, probabilities that are not read as such.
 """
 
 from __future__ import annotations
@@ -15,10 +15,25 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reluctant.adversarial.confirmation import asked_again, on_target
-from reluctant.adversarial.decision import Margins, NetworkCopy, checked_threshold, crossed_threshold, own_threshold
-from reluctant.adversarial.flip_search import Flip, FlipSearch, follow_gradients, unflipped
+from reluctant.adversarial.decision import (
+    Margins,
+    NetworkCopy,
+    checked_threshold,
+    crossed_threshold,
+    own_threshold,
+)
+from reluctant.adversarial.flip_search import (
+    RAY_ROWS,
+    Flip,
+    FlipSearch,
+    asked_again,
+    follow_gradients,
+    on_target,
+    unflipped,
+)
 from reluctant.adversarial.gradient_source import (
+    ASKED_AGAIN,
+    PROBE_ROWS,
     HasBasis,
     KnownNetwork,
     QueriedTarget,
@@ -26,7 +41,6 @@ from reluctant.adversarial.gradient_source import (
     checked_input,
     checked_steps,
 )
-from reluctant.adversarial.ray import ASKED_AGAIN, PROBE_ROWS, RAY_ROWS
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
 from reluctant.geometry.gradients import GRADIENT_ROWS

@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike
 
 from reluctant.adversarial.decision import Margins, Toward
 from reluctant.adversarial.flip_search import LEAST_SLOPE
-from reluctant.adversarial.gradient_source import GradientSource, KnownNetwork, QueriedTarget, checked_input
-from reluctant.adversarial.ray import walk
+from reluctant.adversarial.gradient_source import GradientSource, KnownNetwork, QueriedTarget, checked_input, walk
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, NoGradient
 from reluctant.interface.probe import MEDIAN_OF_ABS_NORMAL

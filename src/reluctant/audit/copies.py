@@ -14,8 +14,8 @@ import numpy as np
 
 from reluctant.audit.facts import Closeness, CopyError, CopyMethod, ErrorKind
 from reluctant.domains import Domain
-from reluctant.learning.student.student_error import HeldOutError, labels_allowed
-from reluctant.learning.student.trainer import DIFFERING
+from reluctant.learning.student import DIFFERING
+from reluctant.learning.student_losses import HeldOutError, labels_allowed
 from reluctant.results import Ended, Outcome, Result
 
 CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good is one, verified or not

@@ -57,7 +57,7 @@ from reluctant.audit.record import (
 from reluctant.audit.steps.probe_steps import first_layer, gradient_from, rounded
 from reluctant.audit.verdict import ending_of, judge, smallest_flip
 from reluctant.interface import Interface
-from reluctant.learning.student.student_error import HeldOutError
+from reluctant.learning.student_losses import HeldOutError
 from reluctant.messages import Diagnosis
 from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.oracles import Facts

@@ -118,11 +118,10 @@ def stoppable() -> Iterator[Stop]:
 
 
 @contextmanager
-def progress(oracle: Counting, quiet: bool, *, pause: float = 0.0, console: Console | None = None) -> Iterator[Watch]:
-    """Show a bar for each stage while rows come in, and the search for creases as a picture.
+def progress(oracle: Counting, quiet: bool, *, console: Console | None = None) -> Iterator[Watch]:
+    """Show a bar for each stage while rows come in; nothing when quiet or not at a terminal.
 
-    Nothing when quiet or not at a terminal. Every picture stays for `pause` seconds at least. Gives a function to call
-    with the parts of a longer run; away from a terminal it says them line by line.
+    Gives a function to call with the parts of a longer run; away from a terminal it says them line by line.
     """
     if quiet:
         yield _nothing
@@ -137,11 +136,10 @@ def progress(oracle: Counting, quiet: bool, *, pause: float = 0.0, console: Cons
 
     with Screen(console) as screen:
         oracle.ledger.listener = screen.count
-        oracle.ledger.viewer = lambda view: screen.show(view, pause)
         try:
             yield screen.part
         finally:
-            oracle.ledger.listener = oracle.ledger.viewer = None
+            oracle.ledger.listener = None
 
 
 def _nothing(name: str, done: int, of: int, part: str) -> None:

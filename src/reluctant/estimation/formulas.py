@@ -26,7 +26,7 @@ from reluctant.interface.digits import UNIFORM_SD
 from reluctant.interface.health import ROWS_PER_LINE
 from reluctant.messages import Diagnosis
 from reluctant.numerics import unit_roundoff
-from reluctant.verification.comparison import SCALES
+from reluctant.verification.points import SCALES
 from reluctant.verification.precision import rows_held_out
 
 Widths = tuple[int, ...]

@@ -50,7 +50,7 @@ from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, Run
 from reluctant.verification.agreement import Verification, examine
-from reluctant.verification.comparison import MOST_TOLERANCE, AtUse, look_at_use
+from reluctant.verification.comparison import MOST_TOLERANCE, AtUse, compare_at_use
 from reluctant.verification.precision import Precision, PrecisionCheck, examine_precision
 
 ATTEMPTS = 4
@@ -327,7 +327,7 @@ class Extraction:
         """The same, compared at typical inputs too. One that erred inside its box is held against that error."""
         checked = found.verification
         tol = checked.tol if checked.ok else checked.bound
-        return found.beside(look_at_use(space, found.network, box, tol, self.rng))
+        return found.beside(compare_at_use(space, found.network, box, tol, self.rng))
 
     @property
     def part(self) -> ReLUNetwork | None:

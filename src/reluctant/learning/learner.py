@@ -1,10 +1,14 @@
 """`learn`: a one-hidden-layer network to a given accuracy, without general position.
 
-Random points are asked first, then the exact method gets one attempt. Where its network is not verified or does
-not explain the points, lines are laid through what is not explained, the hyperplanes of their creases are
-followed, and the output weights are fitted anew. `Learner` is one such run and keeps the best network so far. By
-lines it asks no more than a network with the neurons found takes: a target that has no such network has creases
-without end.
+Random points are asked first, then the exact method gets one attempt: it is the cheapest where it works. Where its
+network is not verified or does not explain the points, lines are laid through points that are not explained, the
+hyperplanes of their creases are followed, and the output weights are fitted anew. `Learner` is one such run and
+keeps the best network so far. By lines it asks no more than a network with the neurons found takes: a target that
+has no such network has creases without end.
+
+Noise is measured on more lines than a health check takes, and never below the number format: a target that is flat
+nearly everywhere rounds to exact zeros there, and inside a bump it may be otherwise. A target that looks flat is not
+refused, for it may have a bump.
 """
 
 from __future__ import annotations
@@ -15,10 +19,23 @@ from typing import Any, Unpack
 import numpy as np
 
 from reluctant.errors import InvalidInput
-from reluctant.extraction.prospects import evidence_of_clipping, exact_refusal, few_digits_are_enough
+from reluctant.extraction.attempts import FEW_DIGITS_TOLERANCE
+from reluctant.extraction.depth_two import DepthTwo
+from reluctant.extraction.few_digits import FewDigits
+from reluctant.extraction.method import StageFailed
+from reluctant.extraction.prospects import (
+    answered_far_out,
+    evidence_of_clipping,
+    exact_refusal,
+    few_digits_are_enough,
+    too_few_digits,
+)
 from reluctant.geometry import DistanceNoise
 from reluctant.interface import Interface
+from reluctant.interface.diagnoses import unreadable_values
+from reluctant.interface.digits import narrowest_format
 from reluctant.interface.health import examine as examine_health
+from reluctant.interface.probe import measure_noise
 from reluctant.learning.accuracy import (
     DrawnPoints,
     check_network,
@@ -28,27 +45,111 @@ from reluctant.learning.accuracy import (
     remaining_risk,
 )
 from reluctant.learning.crease_planes import CreasePlanes
-from reluctant.learning.exact_attempt import (
-    VERIFICATION_POINTS,
-    refusal_of,
-    try_exact,
-    unread_behind_link,
-    unreadable,
-    working_noise,
-)
 from reluctant.learning.line_search import improve_by_lines
-from reluctant.learning.models import Model, closely_checked, fitted_model, model_of, oriented_model
-from reluctant.learning.theory import TheoremCost, asked_by_theorem
-from reluctant.messages import Diagnosis
+from reluctant.learning.models import Model, closely_checked, fitted_model, model_of, oriented_model, oriented_network
+from reluctant.messages import Diagnosis, Remedy
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import DOUBLE, Rng, as_generator
-from reluctant.oracles import Counting, Rows
+from reluctant.numerics import DOUBLE, FloatArray, Rng, as_generator, unit_roundoff
+from reluctant.oracles import Counting
+from reluctant.oracles.base import Kind
 from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, Run
+from reluctant.verification.agreement import Verification, examine
 from reluctant.verification.agreement import examine as examine_network
-from reluctant.verification.comparison import EXACT_TOLERANCE
+from reluctant.verification.comparison import EXACT_TOLERANCE, MOST_TOLERANCE
+
+SATURATED = Diagnosis("saturates-in-space", remedies=(Remedy("use-extract", "extract"),))
+FLAT_OUTCOMES = {Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.TOO_NOISY}  # as a bump looks from outside
+
+
+def refusal_of(health: Interface) -> Outcome | None:
+    """Why a target cannot be learned, or None; what looks flat may have a bump."""
+    labels = health.answers is Kind.LABELS and health.refusal is not Outcome.CONSTANT
+    if health.refusal is not None and (health.refusal not in FLAT_OUTCOMES or labels):
+        return health.refusal
+    return Outcome.OUT_OF_REACH if exact_refusal(health) is Outcome.OUT_OF_REACH else None
+
+
+def unread_behind_link(health: Interface) -> tuple[Outcome, Diagnosis] | None:
+    """Why values that a link reads cannot be learned in all of space, or None."""
+    if health.behind is not None and health.behind.too_coarse:
+        return Outcome.LOW_PRECISION, unreadable_values(health)
+    certain = health.refusal is Outcome.NON_FINITE and health.behind is not None and not health.behind.certain
+    if not certain and (health.behind is None or health.refusal is not None or answered_far_out(health)):
+        return None
+    return unreadable(health)
+
+
+def unreadable(health: Interface) -> tuple[Outcome, Diagnosis]:
+    """Of values that a link cannot read everywhere: for noise, or because probabilities saturate."""
+    if health.deterministic:
+        return Outcome.OUT_OF_REACH, SATURATED
+    return Outcome.LOW_PRECISION, too_few_digits(health, tried=False)
+
+
+NOISE_LINES = 12
+FORMAT_ROUNDINGS = 2.0  # of the largest answer in its number format
+
+
+def working_noise(oracle: Counting, health: Interface, answers: FloatArray, rng: np.random.Generator) -> DistanceNoise:
+    """Noise by distance from the origin, of a target that gave these answers to random points. Cost: 60 rows."""
+    known = DistanceNoise.of(health, oracle.dim)
+    with oracle.stage("noise"):
+        reading = measure_noise(oracle, rng, lines=NOISE_LINES)
+    rounding = FORMAT_ROUNDINGS * unit_roundoff(narrowest_format(answers)) * float(np.abs(answers).max())
+    near = max(known.near, DOUBLE.safety * reading.sd if reading else 0.0, rounding)
+    # Far out all of a few lines may meet neurons that are off: roundings of sums grow like the inputs do.
+    return DistanceNoise(near, max(known.growth, near / float(np.sqrt(oracle.dim))))
+
+
+VERIFICATION_POINTS = 36  # at each scale
+COMPARED_ROWS = 256  # rows at which a network is compared to itself without its skip term
+MOST_OF_FEW = 8000  # with few digits, where a line takes 50 to 100 a neuron: what is curved takes many more
+FEW_LINES = 2  # that the method for few digits may try
+MOST_ON_LINE = 12_000  # rows: a line of two thousand neurons takes no more
+
+
+@dataclass(frozen=True)
+class ExactTry:
+    """What the exact method gave: a network with its verification, or why there is none."""
+
+    network: ReLUNetwork | None = None
+    verification: Verification | None = None
+    failure: str = ""
+
+    @property
+    def verified(self) -> bool:
+        """True if there is a network and it passed."""
+        return self.verification is not None and self.verification.ok
+
+
+def try_exact(
+    oracle: Counting, health: Interface, noise: DistanceNoise, rng: np.random.Generator, *, few_digits: bool = False
+) -> ExactTry:
+    """One attempt of `DepthTwo`, or of `FewDigits`, verified.
+
+    Cost: about one row a parameter, and 110 and one a neuron; of few digits as `FewDigits` takes.
+    """
+    method = FewDigits(lines=FEW_LINES) if few_digits else DepthTwo()
+    limit = Limit(MOST_OF_FEW if few_digits else MOST_ON_LINE, stage="line", refusal=_endless_line)
+    try:
+        candidate = method.run(limit.of(oracle), noise, rng, lambda part: None)
+    except (StageFailed, np.linalg.LinAlgError) as failure:
+        return ExactTry(failure=str(failure))
+    network = oriented_network(candidate.network, rng.standard_normal((COMPARED_ROWS, oracle.dim)), noise.near)
+    verification = examine(
+        oracle, network, rng, noise=health.noise, points=VERIFICATION_POINTS, per_neuron=0, held_out=candidate.held_out,
+        most_tolerance=FEW_DIGITS_TOLERANCE if few_digits else MOST_TOLERANCE,
+    )  # fmt: skip
+    return ExactTry(network, verification, "" if verification.ok else str(verification))
+
+
+def _endless_line(wanted: int, most: float) -> StageFailed:
+    """The first line is not getting anywhere: noise larger than measured is taken for creases."""
+    return StageFailed("line", "creases without end", number=wanted, limit=most)
+
 
 MOST_SEARCHES = 20  # times the points of one search
 MOST_ROWS_A_NEURON = 100  # times d + 5: the hardest targets that are learned take half of it
@@ -294,7 +395,6 @@ class Learner:
                 self.oracle, model.network, self.rng, noise=health.noise, points=VERIFICATION_POINTS
             )
         verification = self.evidence["verification"]
-        self.evidence["theorem"] = self.theorem(model)
         if verification.ok and model.checked.largest <= verification.tol and exact_refusal(health) is None:
             return Outcome.RECOVERED
         return Outcome.LEARNED
@@ -303,15 +403,6 @@ class Learner:
         """In words, where there is something to say."""
         said = limits_in_words(model, self.floor(model, noise), self.eps, self.points, few_digits=self.few_digits)
         return {"limits": said} if said else {}
-
-    def theorem(self, model: Model) -> TheoremCost | None:
-        """The theorem's parameters for the network found, beside what was spent."""
-        used = {
-            "queries": float(self.run.rows.queries),
-            "samples": float(self.run.spent().get("outputs", Rows()).queries),
-            "features": float(len(model.planes)),
-        }
-        return asked_by_theorem(model.network, self.eps * model.checked.accuracy.variance, used)
 
     def result(self, outcome: Outcome) -> Result:
         """How it ended, with the best network."""

@@ -50,8 +50,8 @@ class Rows:
 class Ledger:
     """Running account of an opened target.
 
-    listener: told of every change, for a progress bar. views: what stages show of their work, the last of each.
-    viewer: shown every view as it comes.
+    listener: called after every change, for a progress bar. views: pictures of their work that stages keep, the last
+    of each.
     """
 
     stages: dict[str, Rows] = field(default_factory=dict)
@@ -60,7 +60,6 @@ class Ledger:
     expected: int | None = None
     listener: Callable[[Ledger], None] | None = None
     views: dict[str, Any] = field(default_factory=dict)
-    viewer: Callable[[Any], None] | None = None
 
     def enter(self, rows: Rows) -> None:
         """Add rows to the current stage."""
@@ -69,10 +68,8 @@ class Ledger:
             self.listener(self)
 
     def show(self, view: Any) -> None:
-        """Keep a view of the current stage and show it to whoever watches."""
+        """Keep a view of the current stage."""
         self.views[self.stage] = view
-        if self.viewer is not None:
-            self.viewer(view)
 
     @property
     def total(self) -> Rows:

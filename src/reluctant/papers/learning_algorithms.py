@@ -37,9 +37,9 @@ import scipy.optimize
 
 from reluctant.errors import InvalidInput
 from reluctant.geometry.lines import BoolArray, IntArray, Lines
-from reluctant.learning import theory
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.papers import learning_theory as theory
 from reluctant.papers.exact import AffineMap, Ask
 
 

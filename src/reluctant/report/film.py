@@ -1,4 +1,4 @@
-"""The film of a search for creases: SVG in the page, braille dots in a terminal.
+"""The film of a search for creases, as SVG that moves.
 
 Across goes the angle arctan(t / scale); up goes the answer less its trend, divided by the distance from the middle.
 Straight pieces become gentle arcs that stay in sight however far out they are, and every crease is a kink. Without
@@ -7,11 +7,7 @@ motion (in print, or where the reader wants none) the SVG is the finished pictur
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from itertools import groupby
-from operator import itemgetter
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,10 +15,6 @@ from reluctant.geometry import LineSearch
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 from reluctant.report.drawings import COLOURS
-
-if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderResult
-    from rich.text import Text
 
 
 @dataclass(frozen=True)
@@ -218,97 +210,3 @@ def _stretches(x: FloatArray, y: FloatArray, drawn: BoolArray) -> str:
     edges = np.flatnonzero(np.diff(np.concatenate([[0], drawn.astype(int), [0]])))
     runs = zip(edges[::2], edges[1::2] + 1, strict=True)
     return "".join("M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(x[i:j], y[i:j], strict=True)) for i, j in runs)
-
-
-TERMINAL_ROWS = 8
-WIDEST = 100  # characters
-NARROWEST = 40
-ACROSS, DOWN = 2, 4  # dots of a braille character
-BRAILLE = 0x2800
-DOT_BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
-PANEL_FRAME = 4  # characters of the panel's frame and padding
-BLANK = (" ", "")
-CURVE, QUESTION, FOUND, NEW = "cyan", "bright_black", "red", "bold bright_yellow"
-
-
-class TerminalFilm:
-    """One picture of a search: the first output where it is known, what was asked, the creases found."""
-
-    def __init__(self, search: LineSearch) -> None:
-        self.search = replace(search, answers=search.answers[:, :1])
-        self.heights = Heights.of(self.search)
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Nothing where braille cannot be shown or there is no room."""
-        if options.ascii_only or options.max_width < NARROWEST:
-            return
-        from rich.panel import Panel
-
-        width = min(options.max_width, WIDEST)
-        yield Panel(self.picture(width - PANEL_FRAME), title=self.title(), title_align="left", width=width, style="dim")
-
-    def title(self) -> str:
-        """The figures."""
-        s = self.search
-        return f"the function along a line: round {s.rounds}, {len(s.t)} rows, {len(s.creases)} creases"
-
-    def picture(self, width: int) -> Text:
-        """The curve, and below it the creases."""
-        from rich.text import Text
-
-        curve, questions = self.curve(width), self.questions(width)
-        rows = zip(_characters(curve), _characters(questions & ~curve), strict=True)
-        lines = [_styled_line(map(_character, *row)) for row in rows]
-        return Text("\n", style="not dim").join([*lines, self.creases(width)])
-
-    def curve(self, width: int) -> BoolArray:
-        """Dots of the first output where it is known, joined from column to column."""
-        first, last = self.search.angles[[0, -1]]
-        angles = np.linspace(first, last, width * ACROSS)
-        rows, known = _dot_rows(self.heights.at(angles)[:, 0]), Heights.known(self.search, angles)
-        before = np.where(np.append(False, known[:-1]), np.append(0, rows[:-1]), rows)
-        down = np.arange(TERMINAL_ROWS * DOWN)[:, None]
-        return (down >= np.minimum(rows, before)) & (down <= np.maximum(rows, before)) & known
-
-    def questions(self, width: int) -> BoolArray:
-        """A dot for every question, at its answer."""
-        dots = np.zeros((TERMINAL_ROWS * DOWN, width * ACROSS), dtype=bool)
-        heights = self.heights.at(self.search.angles)[:, 0]
-        dots[_dot_rows(heights), self.columns(self.search.angles, width * ACROSS)] = True
-        return dots
-
-    def creases(self, width: int) -> Text:
-        """A mark in every column with a crease, brighter if one of them was found in the last round."""
-        columns = self.columns(np.arctan(self.search.creases / self.search.scale), width)
-        new = columns[self.search.found_in == self.search.rounds - 1].tolist()
-        marks = dict.fromkeys(columns.tolist(), ("▲", FOUND)) | dict.fromkeys(new, ("▲", NEW))
-        return _styled_line(marks.get(column, BLANK) for column in range(width))
-
-    def columns(self, angles: FloatArray, count: int) -> IntArray:
-        """Which of so many columns each angle falls into."""
-        first, last = self.search.angles[[0, -1]]
-        return np.clip(((angles - first) / (last - first) * count).astype(int), 0, count - 1)
-
-
-def _character(curve: int, questions: int) -> tuple[str, str]:
-    """A character and its style."""
-    return (chr(BRAILLE + curve + questions), CURVE if curve else QUESTION) if curve or questions else BLANK
-
-
-def _styled_line(characters: Iterable[tuple[str, str]]) -> Text:
-    """Characters of one style are written together."""
-    from rich.text import Text
-
-    runs = groupby(characters, key=itemgetter(1))
-    return Text.assemble(*(("".join(character for character, _ in run), style) for style, run in runs))
-
-
-def _dot_rows(heights: FloatArray) -> IntArray:
-    """Heights as rows of dots, counted from the top."""
-    return np.clip(np.rint((1 - heights) * (TERMINAL_ROWS * DOWN - 1)), 0, TERMINAL_ROWS * DOWN - 1).astype(int)
-
-
-def _characters(dots: BoolArray) -> IntArray:
-    """Braille patterns (ROWS, width), from dots."""
-    cells = dots.reshape(TERMINAL_ROWS, DOWN, -1, ACROSS)
-    return np.asarray((cells * DOT_BITS[:, None, :]).sum(axis=(1, 3)))

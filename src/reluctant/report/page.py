@@ -71,8 +71,8 @@ from reluctant.report.text import (
 
 LONGEST_FILM = 800_000  # characters: of a page of 1.5 MB
 
-OF_A_FAILURE = '<meta name="reluctant-target" content="not opened">'  # stands in the page of one that was not opened
-NOT_OPENED = ("steps", "repeat")  # sections about a target that could not be opened
+OF_A_FAILURE = '<meta name="reluctant-target" content="not opened">'  # marks the page of a target that did not open
+NOT_OPENED = ("steps", "repeat")  # its sections
 CONTENTS = (
     ("recovered", "What was recovered"),
     ("defenses", "What would help"),
@@ -87,6 +87,11 @@ CONTENTS = (
     ("steps", "Steps of the audit"),
     ("repeat", "How to repeat it"),
 )
+
+READ_THROUGH = {
+    **dict.fromkeys(("softmax", "log-softmax", "top-k"), " (as log-ratios of its probabilities to the first)"),
+    "sigmoid": " (before its sigmoid)",
+}
 
 FILTERS = ("count", "size", "percent", "duration", "money")  # of `numbers`
 UNBROKEN = re.compile(r"\b\d+(?:-\d+)+\b|\[-?[\d.]+, -?[\d.]+\]")  # 64-32-10, [-2, 2]
@@ -182,6 +187,7 @@ def audit_page(record: AuditRecord) -> str:
         "audit.html",
         record=record,
         contents=contents,
+        titles=dict(contents),
         name=target_name(record),
         of_a_failure="" if opened else OF_A_FAILURE,
         level=level_words(record),
@@ -195,6 +201,7 @@ def audit_page(record: AuditRecord) -> str:
         flip=flip_sentence(record),
         labels=answers_labels(record),
         on_the_line=line_sentence(record),
+        read_through=READ_THROUGH.get(record.target.link, ""),
         versions=", ".join(f"{name} {version}" for name, version in asdict(record.versions).items()),
         limits=limit_sentences(record),
         film=_film(record.pictures.search),

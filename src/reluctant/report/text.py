@@ -402,6 +402,7 @@ SECTIONS = {
     "steps": ((), "No steps were recorded."),
 }
 NOT_DRAWN = "The method that made the copy asks all over input space, so there is no search along one line to draw."
+TOO_LONG = "The search along a line is too long to draw: the record has it as data."
 
 
 def absences(record: AuditRecord) -> dict[str, str]:
@@ -410,7 +411,9 @@ def absences(record: AuditRecord) -> dict[str, str]:
     found = {
         name: _stopped(record, steps) or _because(record, steps, first, "") for name, (steps, first) in SECTIONS.items()
     }
-    if record.recovered is not None:
+    if record.pictures.search is not None:
+        found["search"] = TOO_LONG
+    elif record.recovered is not None:
         found["search"] = NOT_DRAWN
     elif not has_part(record):
         found["truth"] = "There is no copy to compare with true weights."

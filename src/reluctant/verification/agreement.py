@@ -1,7 +1,7 @@
-"""`verify`: a network compared with a target; the number of points at each scale and crease.
+"""`verify`: a network compared with a target, as a verb, and `examine`, the same as a stage of a larger run.
 
-A target and a network are compared at three scales, on the creases of every hidden neuron, and beside them.
-`examine` is the same as a stage of a larger run. Network against network, weights in hand, is in
+`points` says where they are compared, `comparison` by which tolerance. Probabilities are compared inside a box in which
+their link can read them, and at typical inputs outside it. Network against network, weights in hand, is in
 `reluctant.verification.alignment`.
 """
 
@@ -26,19 +26,8 @@ from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.ledger import Counting
 from reluctant.oracles.links import raw_answers
 from reluctant.oracles.open import Target, opened_target
-from reluctant.verification.comparison import (
-    MOST_TOLERANCE,
-    SCALES,
-    AtUse,
-    compare_answers,
-    crease_points,
-    far_along_creases,
-    look_at_use,
-    points_beside,
-)
-
-WHERE_FEWER_DIGITS = ", more where answers have fewer digits"
-MAY_BE_MISSING = "Neurons whose creases lie farther out may be missing."
+from reluctant.verification.comparison import MOST_TOLERANCE, AtUse, compare_answers, compare_at_use
+from reluctant.verification.points import SCALES, PointGroup, comparison_points
 
 
 @dataclass(frozen=True)
@@ -64,12 +53,11 @@ class Verification:
     """Comparison of a target with a network.
 
     Errors are relative to the standard deviation of each output at the scale of use (scale 1), or at the
-    scale of the points where that is larger. `tol` is the tolerance at the scale of use; where the answers
-    are larger, and their noise with them, as much more is allowed. `untested` counts neurons whose crease
-    does not pass the scale of use. If `ok`, `share` is the largest part of inputs of one scale that may err by
-    more than `tol` and not have been met, with the stated confidence. `inside` is where alone it was compared, if
-    probabilities saturate elsewhere; `at_use` what typical inputs outside it say, and `only_inside` that these alone
-    speak against it. `undecided` says that errors are within the noise, and it is too large to decide.
+    scale of the points where that is larger. tol: the tolerance at the scale of use; where answers and their noise
+    are larger, it is larger too. untested: neurons whose crease does not pass the scale of use. share: if `ok`, the
+    largest share of inputs of one scale that may err by more than `tol` without having been met, at this confidence.
+    inside: the box of the comparison, if probabilities saturate elsewhere. at_use: the comparison at typical inputs
+    outside it; only_inside: it alone failed. undecided: errors are within a noise that is too large to decide.
     """
 
     ok: bool
@@ -88,7 +76,7 @@ class Verification:
     only_inside: bool = False
 
     def beside(self, at_use: AtUse | None) -> Verification:
-        """The same with what typical inputs say, which must agree too."""
+        """The same with the comparison at typical inputs, which must agree too."""
         if at_use is None:
             return self
         both, only_inside = self.ok and at_use.ok, self.ok and not at_use.ok
@@ -102,32 +90,31 @@ class Verification:
     def __str__(self) -> str:
         if self.undecided:
             return f"The noise of the target is too large to compare: a tolerance of {self.tol:.1e} decides nothing."
-        fewer_digits = self.ok and self.max_error > self.tol
-        than, where_fewer = (f" than {self.bound:.1e}", WHERE_FEWER_DIGITS) if fewer_digits else ("", "")
-        unseen = (
-            f" With {self.confidence:.0%} confidence fewer than {self.share:.1%} of inputs of one scale err by "
-            f"more{than}."
-        )
-        have = "neuron has" if self.untested == 1 else "neurons have"
-        untested = f" {self.untested} {have} no crease where random points look for one."
-        return (
-            f"{self._verdict}: error {self.max_error:.1e} at most, {self.rms_error:.1e} rms, of the output's standard "
-            f"deviation, over {self.points} points{self._where} (tolerance {self.tol:.1e}{where_fewer})."
-            + (unseen if self.ok else "")
-            + (untested if self.untested else "")
-            + (f" {self.at_use}" if self.at_use is not None else "")
-            + (f" {MAY_BE_MISSING}" if self.only_inside else "")
-        )
-
-    @property
-    def _verdict(self) -> str:
+        verdict = f"The network {'agrees' if self.ok else 'does NOT agree'} with the target"
         if self.only_inside:
-            return "The network does NOT agree with the target everywhere. In a part it does"
-        return f"The network {'agrees' if self.ok else 'does NOT agree'} with the target"
-
-    @property
-    def _where(self) -> str:
-        return f" inside {self.inside}, where answers do not saturate" if self.inside else ""
+            verdict = "The network does NOT agree with the target everywhere. In a part it does"
+        where = f" inside {self.inside}, where answers do not saturate" if self.inside else ""
+        fewer_digits = self.ok and self.max_error > self.tol
+        than, where_fewer = (
+            (f" than {self.bound:.1e}", ", more where answers have fewer digits") if fewer_digits else ("", "")
+        )
+        said = [
+            f"{verdict}: error {self.max_error:.1e} at most, {self.rms_error:.1e} rms, of the output's standard "
+            f"deviation, over {self.points} points{where} (tolerance {self.tol:.1e}{where_fewer})."
+        ]
+        if self.ok:
+            said.append(
+                f"With {self.confidence:.0%} confidence fewer than {self.share:.1%} of inputs of one scale err by "
+                f"more{than}."
+            )
+        if self.untested:
+            have = "neuron has" if self.untested == 1 else "neurons have"
+            said.append(f"{self.untested} {have} no crease where random points look for one.")
+        if self.at_use is not None:
+            said.append(str(self.at_use))
+        if self.only_inside:
+            said.append("Neurons whose creases lie farther out may be missing.")
+        return " ".join(said)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; `inside` and `at_use` only where there is such a box."""
@@ -137,7 +124,6 @@ class Verification:
 
 
 CONFIDENCE = 0.95
-MORE_BOXES = 2  # each smaller than the one before, where probabilities saturate in it
 
 
 def verify(
@@ -150,8 +136,8 @@ def verify(
         oracle: the target: an oracle, or anything that `open_oracle` takes.
         network: the network that is said to equal it.
         rng: seed of the points; use another one than the network was made with.
-        tol: largest error accepted, relative to the output's standard deviation; None takes half the
-            digits of float64, or what the noise of the target allows.
+        tol: largest error accepted, relative to the output's standard deviation; None for half the digits of
+            float64, or as many as the noise of the target allows.
         noise: noise of the target if it is known, from a health check.
         points: random points at each of the scales 0.1, 1 and 10.
         per_neuron: points beside each neuron's crease, besides the one on it.
@@ -169,48 +155,44 @@ def verify(
 def _verify(opened: Counting, network: ReLUNetwork, rng: Rng, comparison: Callable[..., Verification]) -> Verification:
     generator = as_generator(rng)
     opened.begin("verify", rng)
-    with raw_answers(opened) as told:
-        look = partial(comparison, network=network, rng=generator, told=told)
-        box = _where_it_can_be_read(opened, generator, told)
+    with raw_answers(opened) as raw:
+        compare = partial(comparison, network=network, rng=generator, raw=raw)
+        box = _readable_box(opened, generator, raw)
         if box is None:
-            return look(opened)
-        found, box = _look_inside(opened, box, look)
-        beyond = look_at_use(opened, network, box, found.tol, generator)
-    return replace(found.beside(beyond), inside=box.describe())
+            return compare(opened)
+        found, box = _compare_inside(opened, box, compare)
+        at_use = compare_at_use(opened, network, box, found.tol, generator)
+    return replace(found.beside(at_use), inside=box.describe())
 
 
-def _look_inside(
-    oracle: Counting, box: Domain, look: Callable[[Counting], Verification]
+def _compare_inside(
+    oracle: Counting, box: Domain, compare: Callable[[Counting], Verification]
 ) -> tuple[Verification, Domain]:
-    """What is seen inside a box, or inside a smaller one where probabilities saturate in it after all."""
-    for _ in range(MORE_BOXES):
+    """The comparison inside a box, or inside a smaller one where probabilities saturate in it after all."""
+    for _ in range(2):
         try:
-            return look(Counting(oracle.inner, oracle.ledger, box)), box
+            return compare(Counting(oracle.inner, oracle.ledger, box)), box
         except NonFiniteAnswer:
             box = smaller(box)
-    return look(Counting(oracle.inner, oracle.ledger, box)), box
+    return compare(Counting(oracle.inner, oracle.ledger, box)), box
 
 
-def _where_it_can_be_read(oracle: Counting, rng: np.random.Generator, told: list[FloatArray]) -> Domain | None:
+def _readable_box(oracle: Counting, rng: np.random.Generator, raw: list[FloatArray]) -> Domain | None:
     """A box in which probabilities behind a link do not saturate; None if there is none, or it holds random points."""
     if not (oracle.facts.saturates and oracle.facts.domain.is_space):
         return None
     box = unsaturated_box(oracle, rng)
-    if box is None:
-        refuse_labels(oracle)
-        _refuse_coarse(Behind.last_of(oracle, told))
-        return None
-    return box if np.max(box.high) < FARTHEST * SCALES[-1] else None
-
-
-def _refuse_coarse(behind: Behind | None) -> None:
-    """Raise `InvalidInput` of probabilities so coarse that some are 0 wherever they are asked."""
+    if box is not None:
+        return box if np.max(box.high) < FARTHEST * SCALES[-1] else None
+    refuse_labels(oracle)
+    behind = Behind.last_of(oracle, raw)
     if behind is not None and behind.too_coarse:
         raise InvalidInput.about(
             "oracle", got=f"{behind.noun} {behind.told}, some of which are certain everywhere",
             expected="digits that a link can read",
             fix="How close a network comes to such answers, train_student and audit measure.",
         )  # fmt: skip
+    return None
 
 
 def examine(
@@ -225,40 +207,41 @@ def examine(
     held_out: HeldOutRows | None = None,
     far: int = 0,
     most_tolerance: float = MOST_TOLERANCE,
-    told: Sequence[FloatArray] = (),
+    raw: Sequence[FloatArray] = (),
 ) -> Verification:
-    """The comparison as a stage of a larger run; `held_out` answers stand in for the points on creases.
+    """The comparison as a stage of a larger run.
 
-    `far` more points lie far along first-layer creases. Where noise asks for more than `most_tolerance`, nothing is
-    decided. `told` is what a target itself answered behind its link, before and from now on.
+    held_out: rows on creases with their answers, asked before, in place of new points there. far: points far along the
+    creases of the first layer. most_tolerance: where noise asks for more, nothing is decided. raw: the answers of the
+    target itself behind its link, before and from now on.
     """
+    if points < 2 or per_neuron < 0:
+        raise InvalidInput.about("points, per_neuron", got=(points, per_neuron), expected="at least 2 and 0")
     before = oracle.queries
     with oracle.stage("verify"):
-        named, untested = _planned_rows(network, oracle, rng, points, per_neuron, creases=held_out is None)
-        along = far_along_creases(network, far, oracle.facts.domain, rng)
-        if len(along):
-            named.append(("far along creases", along))
-        answers = oracle.query(np.concatenate([rows for _, rows in named]))
-        noise = noise or (_measure_noise(oracle, rng, answers, told) if tol is None else None)
+        groups, untested = comparison_points(
+            network, oracle.facts.domain, rng, points=points, per_neuron=per_neuron, far=far,
+            creases=held_out is None, arrays=oracle.arrays,
+        )  # fmt: skip
+        answers = oracle.query(np.concatenate([group.rows for group in groups]))
+        noise = noise or (_measure_noise(oracle, rng, answers, raw) if tol is None else None)
     if held_out is not None:
-        named.append(("on creases", held_out.rows))
+        groups.append(PointGroup("on creases", held_out.rows))
         answers = np.concatenate([answers, held_out.answers])
-    compared = compare_answers(network, oracle, named, answers, told)
-    limits = compared.limits(noise) if tol is None and noise else np.full(answers.shape, tol)
-    limit = float(np.median(limits[compared.at_use].min(axis=1)))
-    decisive, within = tol is not None or limit <= most_tolerance, bool(np.all(compared.errors <= limits))
-    found = _summarise(compared.largest(), within and decisive, limit, untested, oracle.queries - before)
+    compared = compare_answers(network, oracle, groups, answers, raw)
+    tolerances = compared.tolerances(noise) if tol is None and noise else np.full(answers.shape, tol)
+    typical = float(np.median(tolerances[compared.at_use].min(axis=1)))
+    decisive, within = tol is not None or typical <= most_tolerance, bool(np.all(compared.errors <= tolerances))
+    found = _summarise(compared.largest(), within and decisive, typical, untested, oracle.queries - before)
     return replace(found, undecided=within and not decisive)
 
 
-def _measure_noise(
-    oracle: Counting, rng: np.random.Generator, answers: FloatArray, told: Sequence[FloatArray]
-) -> Noise:
+def _measure_noise(oracle: Counting, rng: np.random.Generator, answers: FloatArray, raw: Sequence[FloatArray]) -> Noise:
     near, far = measure_noise(oracle, rng), measure_noise(oracle, rng, SCALES[-1])
     noise = Noise(0.0, 0.0) if near is None else noise_model(near, far)
     if far is not None and noise.relative > USABLE_NOISE:  # answers that are nothing but noise are no measure of it
         noise = Noise(max(noise.absolute, far.sd), 0.0)
-    behind = Behind.last_of(oracle, told)
+    behind = Behind.last_of(oracle, raw)
     rounding = max(rounding_noise(answers), 0.0 if behind is None else behind.noise)
     return Noise(max(noise.absolute, rounding), max(noise.relative, format_noise(answers)))
 
@@ -276,32 +259,12 @@ def _in_gauge(network: ReLUNetwork, oracle: Counting) -> ReLUNetwork:
     return network
 
 
-def _scale_name(scale: float) -> str:
-    return f"random, scale {scale:g}"
-
-
-def _planned_rows(
-    network: ReLUNetwork, oracle: Counting, rng: np.random.Generator, points: int, per_neuron: int, creases: bool
-) -> tuple[list[tuple[str, FloatArray]], int]:
-    if points < 2 or per_neuron < 0:
-        raise InvalidInput.about("points, per_neuron", got=(points, per_neuron), expected="at least 2 and 0")
-    domain = oracle.facts.domain
-    named = [(_scale_name(scale), domain.sample(rng, points, oracle.dim, scale)) for scale in SCALES]
-    if not creases:
-        return named, 0
-    on = crease_points(network, domain, rng, oracle.arrays)
-    if len(on.points):
-        named.append(("on creases", on.points))
-        if per_neuron:
-            named.append(("beside creases", points_beside(np.repeat(on.points, per_neuron, axis=0), domain, rng)))
-    return named, on.missed
-
-
 def _summarise(errors: dict[str, FloatArray], ok: bool, tol: float, untested: int, queries: int) -> Verification:
     groups = tuple(
         GroupError(name, len(e), float(e.max()), float(np.sqrt(np.mean(e**2)))) for name, e in errors.items()
     )
     everything = np.concatenate(list(errors.values()))
+    points = min(group.points for group in groups[: len(SCALES)])  # of one scale
     return Verification(
         ok=ok,
         max_error=float(everything.max()),
@@ -310,12 +273,12 @@ def _summarise(errors: dict[str, FloatArray], ok: bool, tol: float, untested: in
         points=len(everything),
         groups=groups,
         untested=untested,
-        share=_unseen_share(min(g.points for g in groups if g.name.startswith("random"))),
+        share=_unseen_share(points),
         confidence=CONFIDENCE,
         queries=queries,
     )
 
 
 def _unseen_share(points: int) -> float:
-    """A part this large of the inputs of one scale would have been met with the stated confidence."""
+    """1 - (1 - confidence)^(1/n): a larger share of the inputs would have been met by one of n points."""
     return float(1 - (1 - CONFIDENCE) ** (1 / points))

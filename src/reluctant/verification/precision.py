@@ -1,7 +1,7 @@
 """Verification for few digits: held-out residuals against the measured noise.
 
 A network recovered from few digits is right if it leaves nothing but noise: at several scales, on the network's own
-creases and beside them, in the mean and at every single point. A missing neuron, two taken for one or one the wrong
+creases and across them, in the mean and at every single point. A missing neuron, two merged into one or one the wrong
 way round leave more.
 """
 
@@ -16,15 +16,13 @@ from reluctant.domains import Domain
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles.ledger import Counting
-from reluctant.verification.comparison import crease_points
+from reluctant.verification.points import PointGroup, crease_points, random_group
 
 POINTS_BY_SCALE = {0.1: 64, 1.0: 128, 10.0: 64}  # at each scale
-FARTHEST_SCALE, FAR_POINTS = (
-    100.0,
-    64,
-)  # creases that far out bend nothing at the scale of use, and may have been missed
-# Two creases taken for one are wrong in between alone. The error grows with their distance, and from LEAST on, that of
-# the noise over the bend, a ladder of steps across the crease meets it where it can be seen.
+# Creases that far out bend nothing at the scale of use, and may have been missed.
+FARTHEST_SCALE, FAR_POINTS = 100.0, 64
+# Two creases merged into one are wrong in between alone. The error grows with their distance, and from LEAST on, that
+# of the noise over the bend, a ladder of steps across the crease meets it where it shows.
 LEAST_STEP, LONGER_STEP, LADDER_STEPS = 60.0, 4.0, 4
 LARGEST_RATIO = 3.0  # of what is left to the noise, root mean square; noise of float32 differs from place to place
 LARGEST_DEVIATION = 15.0  # of one answer, in deviations of its noise
@@ -102,23 +100,27 @@ def examine_precision(
     """Ask fresh rows and compare what is left of them with the noise. Cost: 320 rows and 9 a neuron."""
     domain = oracle.facts.domain
     sizes = [*POINTS_BY_SCALE.items()] + ([(FARTHEST_SCALE, FAR_POINTS)] if domain.is_space else [])
-    named = [(f"random, scale {scale:g}", domain.sample(rng, count, oracle.dim, scale)) for scale, count in sizes]
+    groups = [random_group(scale, domain.sample(rng, count, oracle.dim, scale)) for scale, count in sizes]
     on = crease_points(network, domain, rng).points
     if len(on):
-        named += [("on creases", on), ("across creases", _across_creases(network, precision, domain, rng))]
-    rows = np.concatenate([part for _, part in named])
+        across = _across_creases(network, precision, domain, rng)
+        groups += [PointGroup("on creases", on), PointGroup("across creases", across)]
+    rows = np.concatenate([group.rows for group in groups])
     rows = domain.in_single(rows)  # a float32 target would round them, and a network of float64 would see other ones
     with oracle.stage("precision", expected=len(rows)):
         answers = oracle.query(rows)
     left = answers - network(rows)
-    deviations = left / precision.at(rows)
-    edges = np.cumsum([len(part) for _, part in named])[:-1]
-    groups = tuple(_ratio(name, part) for (name, _), part in zip(named, np.split(deviations, edges), strict=True))
-    ok = all(group.rms <= LARGEST_RATIO and group.largest <= LARGEST_DEVIATION for group in groups)
-    at_use = slice(*([0, *edges.tolist()][list(POINTS_BY_SCALE).index(1.0) :][:2]))
-    cost = (spent + len(rows)) * oracle.outputs / network.parameters
+    ends = np.cumsum([len(group.rows) for group in groups])
+    ratios = tuple(
+        NoiseRatio(group.name, len(part), float(np.sqrt(np.mean(part**2))), float(np.abs(part).max()))
+        for group, part in zip(groups, np.split(left / precision.at(rows), ends[:-1]), strict=True)
+    )
+    ok = all(ratio.rms <= LARGEST_RATIO and ratio.largest <= LARGEST_DEVIATION for ratio in ratios)
+    use = list(POINTS_BY_SCALE).index(1.0)
+    at_use = slice(ends[use - 1], ends[use])
     errors = _errors(left[at_use], answers[at_use], precision.least_at(rows[at_use]))
-    return PrecisionCheck(ok, *errors, groups, cost)
+    cost = (spent + len(rows)) * oracle.outputs / network.parameters
+    return PrecisionCheck(ok, *errors, ratios, cost)
 
 
 def rows_held_out(neurons: int) -> int:
@@ -140,10 +142,6 @@ def _across_creases(network: ReLUNetwork, precision: Precision, domain: Domain, 
     steps = np.minimum(steps, np.sqrt(network.dim))
     both = np.concatenate([steps, -steps], axis=1)[:, :, None] * normals[:, None]
     return np.clip((feet[:, None] + both).reshape(-1, network.dim), domain.low, domain.high)
-
-
-def _ratio(name: str, deviations: FloatArray) -> NoiseRatio:
-    return NoiseRatio(name, len(deviations), float(np.sqrt(np.mean(deviations**2))), float(np.abs(deviations).max()))
 
 
 def _errors(left: FloatArray, answers: FloatArray, sd: FloatArray) -> tuple[float, float, float]:

@@ -22,7 +22,7 @@ from reluctant.oracles import Counting, Kind
 from reluctant.oracles.links import AnswerLink, ProbabilityFormat
 from reluctant.results import Outcome
 from reluctant.span import recover_span
-from reluctant.span.values import values_refusal
+from reluctant.span.recover import values_refusal
 
 SURELY = 5.0  # deviations of noise that hardly any of so few answers goes beyond
 FEW_ROWS = 12  # asked to tell what kind of answers they are; all honest inputs may have the other label

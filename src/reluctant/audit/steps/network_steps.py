@@ -25,7 +25,7 @@ from reluctant.oracles import Counting, Kind
 from reluctant.results import Outcome, Result
 from reluctant.span import Span, Subspace
 from reluctant.verification.alignment import compare
-from reluctant.verification.comparison import look_for_bends
+from reluctant.verification.comparison import confirm_creases
 
 LONGER = 2  # times the steps that `train_student` takes by itself
 CLEARLY = 0.1  # of a weight vector: so much of it lies outside a span by no error of either
@@ -121,7 +121,7 @@ def confirm_part(oracle: Counting, known: Findings, seed: int) -> Mapping[str, A
     if network is None or known.health is None or network.depth < 2:
         raise Skip("no-part")
     own = as_generator(seed).spawn(1)[0]
-    return {"part": look_for_bends(oracle, network, own, noise=known.health.noise, spread=known.health.spread)}
+    return {"part": confirm_creases(oracle, network, own, noise=known.health.noise, spread=known.health.spread)}
 
 
 def train_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:

@@ -225,7 +225,6 @@ def _shape(text: str | None) -> tuple[int, int] | None:
 DEMO: dict[str, Any] = {
     "rng": 0, "input_shape": (8, 8), "classes": tuple("0123456789"), "precision": "float64", "seconds": 100.0,
 }  # fmt: skip
-DEMO_PAUSE = 0.2  # seconds for each round of the search, so that a person sees it
 
 
 def demo(
@@ -243,7 +242,7 @@ def demo(
         note(f"Target: a digits classifier, {card['accuracy']['held out']:.1%} right on held-out images.")
     with (
         open_oracle(digits_model(), precision="float64") as oracle,
-        progress(oracle, quiet, pause=DEMO_PAUSE) as watch,
+        progress(oracle, quiet) as watch,
     ):
         inputs = read_array("inputs", digits_inputs())
         found = audit_target(oracle, inputs=inputs, file=digits_model(), repeat="reluctant demo", watch=watch, **DEMO)

@@ -117,9 +117,7 @@ def _learned_lines(found: Result, record: Record, link: str, written: Path | Non
     """What happened, how accurate the network is, and what could have been missed."""
     lines = ending(found, record)
     lines += shown_network(found, link)
-    lines += [
-        str(found.evidence[part]) for part in ("accuracy", "limits", "risk", "theorem") if found.evidence.get(part)
-    ]
+    lines += [str(found.evidence[part]) for part in ("accuracy", "limits", "risk") if found.evidence.get(part)]
     return [*lines, spent(record, written)]
 
 

@@ -80,16 +80,12 @@ def _refuse_unresolved(unresolved: int) -> None:
 
 
 def _scan_a_line(oracle: Counting, lines: Lines, noise: DistanceNoise, rng: np.random.Generator) -> Scan:
-    def show(scan: Scan) -> None:
-        oracle.ledger.show(LineSearch.of(lines, scan))
-
     def ask_at(line: IntArray, t: FloatArray) -> FloatArray:
         return oracle.query_moves(Steps(lines.origins, line, t, line, lines.directions))
 
-    watch = show if oracle.ledger.viewer else None
     with oracle.stage("line"):
-        scan = scan_lines(oracle.query, lines, noise, rng, watch=watch, ask_at=ask_at)
-        show(scan)
+        scan = scan_lines(oracle.query, lines, noise, rng, ask_at=ask_at)
+        oracle.ledger.show(LineSearch.of(lines, scan))
     return scan
 
 

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.learning import theory
-from reluctant.learning.theory import Magnitude
 from reluctant.numerics import Rng, as_generator
+from reluctant.papers import learning_theory as theory
 from reluctant.papers.experiments.experiment import LEARNING_PAPER, Check, Experiment, Finding
 from reluctant.papers.experiments.trials import (
     CLOSE,
@@ -28,6 +27,7 @@ from reluctant.papers.experiments.trials import (
     paper_run,
     worst,
 )
+from reluctant.papers.learning_theory import Magnitude
 from reluctant.report.numbers import size
 from reluctant.testing.families import bump
 

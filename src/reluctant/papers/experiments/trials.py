@@ -21,11 +21,12 @@ from reluctant.domains import Domain
 from reluctant.estimation.formulas import answers_per_parameter
 from reluctant.extraction import DepthTwo, extract
 from reluctant.extraction.method import Method
-from reluctant.learning import learn, theory
+from reluctant.learning import learn
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng
 from reluctant.oracles import Oracle, open_oracle
 from reluctant.papers import learning_algorithms
+from reluctant.papers import learning_theory as theory
 from reluctant.results import Outcome, Result
 from reluctant.span import Subspace, recover_span
 from reluctant.testing import WORST_CASE, in_float32, labelled, largest_true_error, planted, relative_square_error

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reluctant.errors import InvalidInput
-from reluctant.learning import theory
-from reluctant.learning.theory import Constants, Magnitude
 from reluctant.networks import ReLUNetwork
+from reluctant.papers import learning_theory as theory
+from reluctant.papers.learning_theory import Constants, Magnitude
 
 E = math.e
 BY_HAND = Constants(k=1, R=1.0, B=1.0, eps=0.5, delta=1 / E, d=1)  # log(k/δ) = log(1/δ) = 1

@@ -1,0 +1,196 @@
+"""The points at which a network is compared with a target.
+
+Random points alone are blind: two nearly parallel neurons merged into one agree with the target everywhere except
+within their distance of the crease. So a comparison has several groups of points:
+
+- random, at the scales 0.1, 1 and 10: errors of any size that matter on a share of all inputs;
+- on the crease of every hidden neuron: neurons that the target does not have;
+- beside these creases, at distances from 1e-8 to 1 of the point's norm: neurons merged, or turned to the wrong side;
+- far along the creases of the first layer, 3 % beside them: neurons that are really parts of deeper ones.
+
+Each group comes from one function of (network, domain, rng), and `comparison_points` lists the groups: a new kind of
+point is one more function and one more group. Nothing here queries the target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluctant.domains import Domain
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import HOST, Arrays, FloatArray, joined
+
+SCALES = (0.1, 1.0, 10.0)  # of the random points; 1 is the scale of use
+FARTHEST_CREASE = 2 * SCALES[-1]  # of √d: no point of a crease is sought farther from the origin
+NEAREST_BESIDE, FARTHEST_BESIDE = 1e-8, 1.0  # of the point's norm: from just above rounding to the norm itself
+FAR_SCALE, FAR_BESIDE = 30.0, 0.03  # far along a crease, where one of a deeper layer has bent away
+
+
+@dataclass(frozen=True)
+class PointGroup:
+    """Rows (n, d) of one kind, and its name in the result."""
+
+    name: str
+    rows: FloatArray
+
+
+def random_group(scale: float, rows: FloatArray) -> PointGroup:
+    """Random points of one scale."""
+    return PointGroup(f"random, scale {scale:g}", rows)
+
+
+def comparison_points(
+    network: ReLUNetwork,
+    domain: Domain,
+    rng: np.random.Generator,
+    *,
+    points: int,
+    per_neuron: int,
+    far: int = 0,
+    creases: bool = True,
+    arrays: Arrays = HOST,
+) -> tuple[list[PointGroup], int]:
+    """The groups of one comparison, the scales first, and the number of neurons without a crease in reach.
+
+    points: at each scale. per_neuron: beside each crease, besides the one on it. far: far along creases. creases:
+    False where others were asked on the creases before.
+    """
+    groups = [random_group(scale, domain.sample(rng, points, network.dim, scale)) for scale in SCALES]
+    untested = 0
+    if creases:
+        on = crease_points(network, domain, rng, arrays)
+        untested = on.missed
+        if len(on.points):
+            groups.append(PointGroup("on creases", on.points))
+            if per_neuron:
+                beside = points_beside(np.repeat(on.points, per_neuron, axis=0), domain, rng)
+                groups.append(PointGroup("beside creases", beside))
+    along = far_along_creases(network, far, domain, rng)
+    if len(along):
+        groups.append(PointGroup("far along creases", along))
+    return groups, untested
+
+
+@dataclass(frozen=True)
+class CreasePoints:
+    """Points (n, d) on creases, the (layer, neuron) of each, and how many neurons have none in reach."""
+
+    points: FloatArray
+    neurons: NDArray[np.intp]  # (n, 2)
+    missed: int
+
+
+def crease_points(
+    network: ReLUNetwork, domain: Domain, rng: np.random.Generator, arrays: Arrays = HOST
+) -> CreasePoints:
+    """One random point on the crease of every hidden neuron whose crease passes the scale of use."""
+    attempts = 8
+    points, neurons, missed = [], [], 0
+    for layer, width in enumerate(network.widths[1:-1]):
+        found = _drawn_on_creases(network, layer, np.arange(width), domain, rng, arrays)
+        for _ in range(attempts - 1):
+            open_ = np.flatnonzero(np.isnan(found[:, 0]))
+            if not len(open_):
+                break
+            found[open_] = _drawn_on_creases(network, layer, open_, domain, rng, arrays)
+        hit = np.flatnonzero(~np.isnan(found[:, 0]))
+        points.append(found[hit] if len(hit) < width else found)
+        neurons.append(np.column_stack([np.full(len(hit), layer), hit]))
+        missed += width - len(hit)
+    if not points:
+        return CreasePoints(np.empty((0, network.dim)), np.empty((0, 2), dtype=np.intp), 0)
+    return CreasePoints(joined(points), joined(neurons), missed)
+
+
+def _drawn_on_creases(
+    network: ReLUNetwork,
+    layer: int,
+    neurons: NDArray[np.intp],
+    domain: Domain,
+    rng: np.random.Generator,
+    arrays: Arrays,
+) -> FloatArray:
+    """A random point on the crease of each of these neurons of a layer, NaN where none was met."""
+    if layer == 0 and domain.is_space:
+        return _projected(network, neurons, rng, arrays)
+    return _crossed(network, layer, neurons, domain, rng)
+
+
+def _random_scales(n: int, rng: np.random.Generator) -> FloatArray:
+    """Scales (n, 1), evenly spread on a logarithmic scale."""
+    return np.exp(rng.uniform(np.log(SCALES[0]), np.log(SCALES[-1]), (n, 1)))
+
+
+def _projected(network: ReLUNetwork, neurons: NDArray[np.intp], rng: np.random.Generator, arrays: Arrays) -> FloatArray:
+    """Random points projected onto hyperplanes of the first layer; NaN where that leads too far out."""
+    w, b, scale = network.weights[0], network.biases[0], _random_scales(len(neurons), rng)
+    normals = arrays.put(w if len(neurons) == len(w) else w[neurons])
+    lengths = arrays.xp.linalg.norm(normals, axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):  # NaN for a neuron without a crease
+        normals, offsets = normals / lengths[:, None], arrays.put(b[neurons]) / lengths
+    points = arrays.put(scale) * arrays.normals(rng, (len(neurons), network.dim))
+    points -= ((points * normals).sum(axis=1) + offsets)[:, None] * normals
+    sizes = arrays.xp.linalg.norm(points, axis=1)
+    points[~(sizes <= FARTHEST_CREASE * float(np.sqrt(network.dim)))] = np.nan
+    return arrays.get(points)
+
+
+def _crossed(
+    network: ReLUNetwork, layer: int, neurons: NDArray[np.intp], domain: Domain, rng: np.random.Generator
+) -> FloatArray:
+    """A zero of each neuron's pre-activation between two random points; NaN where none of 17 samples changes sign."""
+    n = len(neurons)
+
+    def random_ends() -> FloatArray:
+        scale = _random_scales(n, rng)
+        if domain.is_box:
+            return domain.sample(rng, n, network.dim)
+        return domain.fold(scale * rng.standard_normal((n, network.dim)))
+
+    start, stop = random_ends(), random_ends()
+
+    def values(t: FloatArray) -> FloatArray:
+        rows = start + t[:, None] * (stop - start)
+        return network.preactivations(rows)[layer][np.arange(n), neurons]
+
+    grid = np.linspace(0, 1, 17)
+    signs = np.array([values(np.full(n, t)) > 0 for t in grid])
+    changes = signs[1:] != signs[:-1]
+    first = changes.argmax(axis=0)
+    low, high = grid[first], grid[first + 1]
+    below = signs[first, np.arange(n)]
+    for _ in range(60):  # more than float64 has bits
+        middle = (low + high) / 2
+        same = (values(middle) > 0) == below
+        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    points = start + low[:, None] * (stop - start)
+    points[~changes.any(axis=0)] = np.nan
+    return points
+
+
+def points_beside(points: FloatArray, domain: Domain, rng: np.random.Generator) -> FloatArray:
+    """Each point moved by a random step, its length spread evenly over eight orders of magnitude."""
+    steps = rng.standard_normal(points.shape)
+    steps /= np.linalg.norm(steps, axis=1, keepdims=True)
+    sizes = np.exp(rng.uniform(np.log(NEAREST_BESIDE), np.log(FARTHEST_BESIDE), (len(points), 1)))
+    return np.clip(points + sizes * np.linalg.norm(points, axis=1, keepdims=True) * steps, domain.low, domain.high)
+
+
+def far_along_creases(network: ReLUNetwork, count: int, domain: Domain, rng: np.random.Generator) -> FloatArray:
+    """Points (n, d) far out along the hyperplanes of the first layer, a little beside them; none if it has none.
+
+    A network whose neurons are really parts of deeper ones is wrong there, long before random points show it. In a
+    bounded domain they are all over it.
+    """
+    if not count:
+        return np.empty((0, network.dim))
+    normals, offsets = network.hyperplanes()
+    there = np.flatnonzero(np.isfinite(normals[:, 0]))
+    which = there[rng.permutation(np.arange(count) % len(there))] if len(there) else there
+    points = domain.sample(rng, len(which), network.dim, FAR_SCALE)
+    sizes = np.linalg.norm(points - points.mean(axis=0), axis=1, keepdims=True) if len(points) else points[:, :1]
+    points = points - ((points * normals[which]).sum(axis=1) + offsets[which])[:, None] * normals[which]
+    return np.clip(points + FAR_BESIDE * sizes * rng.standard_normal(points.shape), domain.low, domain.high)

@@ -1,0 +1,47 @@
+"""The screen of a running command: a bar for each stage at a terminal, nothing when quiet or in a pipe."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+import reluctant as rl
+from reluctant.cli.console import progress
+from reluctant.testing import planted
+
+
+def terminal() -> Console:
+    return Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
+
+
+def extracted(console: Console, quiet: bool = False) -> rl.Result:
+    oracle = rl.open_oracle(planted((20, 10, 1), 0))
+    with progress(oracle, quiet, console=console):
+        result = rl.extract(oracle, rng=0)
+    assert oracle.ledger.listener is None
+    return result
+
+
+def test_every_stage_has_its_bar():
+    console = terminal()
+    for stage in extracted(console).rows:
+        assert stage in console.file.getvalue()
+
+
+@pytest.mark.parametrize("console", [terminal(), Console(file=io.StringIO(), force_terminal=False)])
+def test_nothing_is_shown_when_quiet_or_in_a_pipe(console):
+    assert extracted(console, quiet=console.is_terminal).ok
+    assert console.file.getvalue() == ""
+
+
+def test_watching_costs_no_rows():
+    alone = rl.extract(rl.open_oracle(planted((20, 10, 1), 0)), rng=0)
+    assert extracted(terminal()).rows == alone.rows
+
+
+@pytest.mark.parametrize("quiet", [(), ("--quiet",)], ids=["", "quiet"])
+def test_the_command_shows_none_in_a_pipe(quiet, command, npz):
+    ended = command("extract", npz, *quiet)
+    assert (ended.status, ended.err) == (0, "")
