@@ -98,7 +98,7 @@ def test_probabilities_are_made_of_values_with_all_their_digits(digits):
     row = try_defense(NetworkOracle(NETWORK), "softmax", **settings)
     assert row.defense == f"softmax, decimals={digits}"
     assert defense_words(row.defense) == f"probabilities of {digits} decimals"
-    assert row.extracted.result.evidence["health"].behind.decimals == digits
+    assert row.extracted.result.evidence["health"].raw.decimals == digits
 
 
 def test_a_number_format_is_how_rounded_answers_are_written():

@@ -9,7 +9,7 @@ from reluctant.audit import audit
 from reluctant.audit.defense_sweep import StandIn
 from reluctant.audit.record import StandsFor
 from reluctant.interface import check_health
-from reluctant.interface.whole_numbers import Whole
+from reluctant.interface.kinds import IntegerKind
 from reluctant.oracles import Kind, NetworkOracle, open_oracle
 from reluctant.testing import planted
 
@@ -43,7 +43,7 @@ def test_whole_numbers_that_grow_are_no_labels(seed: int) -> None:
 def test_scores_that_were_seen_as_values_stay_so_where_the_rows_for_training_end() -> None:
     """Among many answers whole numbers repeat, and no rows are left then to tell what they are."""
     found = audit(rl.open_oracle(fine_score, dim=8), budget=6_000, seconds=1.0, steps=["health", "training"])
-    assert (found.known.health.answers, found.known.health.whole) == (Kind.VALUES, None)
+    assert (found.known.health.answers, found.known.health.integers) == (Kind.VALUES, None)
     assert found.known.training.evidence["training"].short
     assert found.known.training.evidence["answers"] == "values"
 
@@ -69,7 +69,7 @@ def in_twelve_levels(x: np.ndarray) -> np.ndarray:
 def test_levels_of_a_score_leave_it_open_what_values_would_give(target, domain) -> None:
     found = audit(rl.open_oracle(target, dim=8, domain=domain), budget=6_000, seconds=2.0, steps=REBUILDING)
     assert {"extractable", "approximable"} <= {*found.verdict.leaks, *found.verdict.unsettled}
-    assert found.known.whole in (Whole.SCORES, Whole.UNTOLD)
+    assert found.known.whole in (IntegerKind.SCORES, IntegerKind.UNDECIDED)
     assert {"rounded-numbers", "maybe-rounded-numbers"} & set(reasons(found.verdict))
 
 
@@ -78,14 +78,14 @@ def test_numbers_of_classes_are_labels_however_many_they_are(classes: int) -> No
     normals = np.random.default_rng(0).standard_normal((classes, 8))
     target = rl.open_oracle(lambda x: (x @ normals.T).argmax(axis=1), dim=8)
     found = audit(target, budget=6_000, seconds=2.0, steps=REBUILDING)
-    assert found.known.whole in (None, Whole.LABELS)
+    assert found.known.whole in (None, IntegerKind.LABELS)
     assert "extractable" not in found.verdict.unsettled
     assert {"rounded-numbers", "maybe-rounded-numbers"}.isdisjoint(reasons(found.verdict))
 
 
 def test_what_cannot_be_told_is_open_without_training() -> None:
     found = audit(rl.open_oracle(in_four_levels, dim=8), budget=6_000, steps=["health", "extraction"])
-    assert found.known.whole is Whole.UNTOLD
+    assert found.known.whole is IntegerKind.UNDECIDED
     assert "extractable" in found.verdict.unsettled
     assert "labels-or-numbers" in reasons(found.verdict)
     assert found.record.target.may_be_numbers
@@ -94,17 +94,17 @@ def test_what_cannot_be_told_is_open_without_training() -> None:
 def test_a_student_of_rounded_values_is_told_apart_from_their_rounding() -> None:
     target = rl.open_oracle(lambda x: np.rint(20 * NETWORK(x)), dim=8)
     found = rl.train_student(target, rows=4_000, hidden=(16,), steps=400)
-    assert found.evidence["whole"] is Whole.SCORES
+    assert found.evidence["whole"] is IntegerKind.SCORES
     assert found.evidence["accuracy"].own is not None
     assert 0 < found.queries - 4_000 <= 240
-    known = rl.train_student(target, rows=4_000, hidden=(16,), steps=1, whole=Whole.SCORES)
+    known = rl.train_student(target, rows=4_000, hidden=(16,), steps=1, whole=IntegerKind.SCORES)
     assert known.queries == 4_000
 
 
 def test_a_student_of_few_levels_has_labels() -> None:
     target = rl.open_oracle(in_twelve_levels, dim=8)
     found = rl.train_student(target, rows=1_000, hidden=(8,), steps=1)
-    assert found.evidence["whole"] is Whole.SCORES
+    assert found.evidence["whole"] is IntegerKind.SCORES
     assert found.evidence["answers"] == "labels"
 
 

@@ -19,7 +19,7 @@ def _small(monkeypatch):
 
     def failing(rng):
         """Fails."""
-        return Finding("", "t", "c", ("x",), ((1,),), lambda figure: None, (Check("c", 2.0, 0, 1),))
+        return Finding("t", "c", ("x",), ((1,),), lambda figure: None, (Check("c", 2.0, 0, 1),))
 
     def broken(rng):
         """Breaks."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reluctant.extraction.linear import normal_solver, solve_weighted
+from reluctant.fitting.least_squares import normal_solver, solve_weighted
 from reluctant.numerics import HOST, Arrays, TorchArrays
 
 

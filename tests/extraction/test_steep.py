@@ -7,7 +7,7 @@ import pytest
 
 import reluctant as rl
 from reluctant.extraction.bounded.anchor import AnchorModel, BoundedTarget
-from reluctant.extraction.bounded.exploration import _PointBatch
+from reluctant.extraction.bounded.method import _PointBatch
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS

@@ -19,7 +19,7 @@ def bent(*creases: float):
 
 @pytest.mark.parametrize(("crease", "expected"), [(0.0, True), (0.01, True), (0.2, False), (5.0, False)])
 def test_only_a_crease_in_its_place_counts(crease: float, expected: bool) -> None:
-    seen = cross(bent(crease), np.zeros((1, 2)), np.array([[1.0, 0.0]]), ONE, 0.05 * ONE, NOISE)
+    seen = cross(bent(crease), np.zeros((1, 2)), np.array([[1.0, 0.0]]), ONE, NOISE, 0.05 * ONE)
     assert seen.critical[0] == expected
     if expected:
         assert seen.position[0] == pytest.approx(crease, abs=1e-14)
@@ -29,7 +29,7 @@ def test_only_a_crease_in_its_place_counts(crease: float, expected: bool) -> Non
 
 
 def test_a_second_crease_in_between_is_noticed() -> None:
-    seen = cross(bent(0.0, 0.7), np.zeros((1, 2)), np.array([[1.0, 0.0]]), ONE, 0.05 * ONE, NOISE)
+    seen = cross(bent(0.0, 0.7), np.zeros((1, 2)), np.array([[1.0, 0.0]]), ONE, NOISE, 0.05 * ONE)
     assert not seen.critical[0]
 
 
@@ -39,7 +39,6 @@ def test_cost_is_four_rows_a_place() -> None:
         lambda x: rows.append(len(x)) or bent(0.0)(x),
         np.zeros((3, 2)),
         np.eye(2)[[0, 0, 1]],
-        np.ones(3),
         np.ones(3),
         NOISE,
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reluctant.geometry.sections import Section, crossings, polylines
+from reluctant.geometry import Frame
+from reluctant.geometry.sections import crossings, polylines
 from reluctant.testing import planted
 
 
@@ -13,9 +14,11 @@ from reluctant.testing import planted
 @pytest.mark.parametrize("skip", [False, True])
 def test_a_section_is_the_network_on_it(widths, skip, seed):
     network, rng = planted(widths, seed, skip=skip), np.random.default_rng(seed)
-    section = Section(rng.standard_normal(5), np.linalg.qr(rng.standard_normal((5, 2)))[0].T)
+    section = Frame(rng.standard_normal(5), np.linalg.qr(rng.standard_normal((5, 2)))[0].T)
     coordinates = rng.standard_normal((20, 2))
-    np.testing.assert_allclose(section.of(network)(coordinates), network(section.points(coordinates)), atol=1e-12)
+    np.testing.assert_allclose(
+        section.restricted(network)(coordinates), network(section.points(coordinates)), atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("widths", [(1, 7, 2), (1, 6, 4, 2)])

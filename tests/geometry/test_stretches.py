@@ -9,9 +9,9 @@ import pytest
 
 from reluctant.geometry import DistanceNoise, Lines, Scan, scan_lines
 from reluctant.geometry import scan as scanning
-from reluctant.geometry.crease_search import CreaseSearch, UsualBend, WantedSamples, next_round, start_with_pairs
+from reluctant.geometry.creases import UsualBend
 from reluctant.geometry.lines import NO_NUMBER
-from reluctant.geometry.scan import Stretches
+from reluctant.geometry.scan import CreaseSearch, Stretches, WantedSamples, next_round, start_with_pairs
 from reluctant.testing import planted
 
 NOISE = DistanceNoise(near=5e-16, growth=5e-16)

@@ -11,7 +11,7 @@ import reluctant as rl
 from reluctant.adversarial.gradient_source import RayLooks
 from reluctant.geometry.creases import intersect
 from reluctant.geometry.lines import Samples, find_pieces
-from reluctant.interface.digits import find_decimals
+from reluctant.interface.noise import find_decimals
 
 HUGE = 1e200
 

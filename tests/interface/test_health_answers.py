@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reluctant.interface.digits import answer_kind, find_decimals, narrowest_format
+from reluctant.interface.noise import answer_kind, find_decimals, narrowest_format
 from reluctant.oracles import Kind
 
 

@@ -8,7 +8,7 @@ from health_targets import DIM, lively, network
 
 from reluctant import check_health, open_oracle
 from reluctant.interface import NoiseReading, Shape, measure_noise
-from reluctant.interface.probe import (
+from reluctant.interface.noise import (
     MEDIAN_OF_ABS_NORMAL,
     NOISE_FALL,
     SECOND_DIFFERENCE_GAIN,

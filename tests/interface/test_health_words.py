@@ -9,10 +9,10 @@ import pytest
 
 from reluctant import DepthTwo, ReLUNetwork, check_health, extract, learn, open_oracle
 from reluctant.defenses import defend
-from reluctant.extraction.prospects import too_few_digits, what_extraction_would_do
+from reluctant.extraction.attempts import too_few_digits, what_extraction_would_do
 from reluctant.interface import Shape
 from reluctant.interface.diagnoses import hidden_structure
-from reluctant.interface.digits import UNIFORM_SD, Behind
+from reluctant.interface.noise import UNIFORM_SD, RawDigits
 from reluctant.networks.onnx import write_onnx
 from reluctant.oracles import Kind
 from reluctant.results import Outcome
@@ -114,7 +114,7 @@ def test_decimals_that_may_do_are_not_said_to_be_too_few(decimals, slug):
         return np.round(softmax(x), decimals)
 
     assert check_health(open_oracle(target, dim=6)).diagnosis.slug == slug
-    assert check_health(open_oracle(target, dim=6, link="softmax")).behind.too_coarse == (decimals < 7)
+    assert check_health(open_oracle(target, dim=6, link="softmax")).raw.too_coarse == (decimals < 7)
 
 
 def test_twelve_decimals_behind_a_link_are_tried():
@@ -151,7 +151,7 @@ def test_probabilities_that_saturate_at_the_scale_of_use_are_no_labels():
         return powers / powers.sum(axis=1, keepdims=True)
 
     oracle = open_oracle(answers, dim=6, link="softmax")
-    assert check_health(oracle).behind.certain
+    assert check_health(oracle).raw.certain
     assert extract(oracle).outcome is Outcome.OUT_OF_REACH
 
 
@@ -160,7 +160,7 @@ def test_nearly_certain_probabilities_are_not_rounded_ones():
     p = np.tile(np.array([[1 - 2e-7, 1e-7, 1e-7], [3e-8, 1 - 4e-8, 1e-8]], dtype=np.float32), (3, 1))
     oracle = open_oracle(lambda x: p[: len(x)], dim=6, link="softmax")
     oracle.query(np.zeros((6, 6)))
-    assert Behind.last_of(oracle).decimals is None
+    assert RawDigits.last_of(oracle).decimals is None
 
 
 def test_learning_behind_a_link_points_to_extraction():
@@ -288,9 +288,9 @@ def test_noise_that_stays_the_same_is_not_cured_by_more_digits(tmp_path):
 
 def test_training_is_advised_without_the_link_where_there_is_one():
     health = check_health(open_oracle(NETWORK.__call__, dim=6))
-    for behind, unlinked in ((None, {}), (Behind(7, 1e-7), {"link": "identity"})):
+    for behind, unlinked in ((None, {}), (RawDigits(7, 1e-7), {"link": "identity"})):
         for deterministic in (True, False):
-            coarse = replace(health, behind=behind, deterministic=deterministic, decimals=7)
+            coarse = replace(health, raw=behind, deterministic=deterministic, decimals=7)
             for found in (too_few_digits(coarse, tried=True), hidden_structure(coarse)):
                 assert found.remedies[0].options == unlinked
                 assert purposes(found) == ["train", "span-from-labels"][: 1 + deterministic]

@@ -10,8 +10,8 @@ from scipy.special import expit, softmax
 
 from reluctant import check_health, extract, open_oracle
 from reluctant.interface import Shape
-from reluctant.interface.classification import _Straightness
-from reluctant.interface.digits import Behind
+from reluctant.interface.kinds import _Straightness
+from reluctant.interface.noise import RawDigits
 from reluctant.oracles import Kind
 from reluctant.results import Outcome
 from reluctant.testing import planted
@@ -35,7 +35,7 @@ def checked(target, rng=0, **opening):
 @pytest.mark.parametrize("digits", [lambda p: p, np.float32, partial(np.round, decimals=3)])
 def test_the_largest_probability_alone_is_named(digits, seed):
     health = checked(lambda x: digits(largest(x)), rng=seed)
-    assert (health.answers, health.told) == (Kind.PROBABILITIES, (1, 3))
+    assert (health.answers, health.top_k) == (Kind.PROBABILITIES, (1, 3))
     assert health.refusal is Outcome.NOT_PIECEWISE_LINEAR
     assert health.diagnosis.slug == "top-k-incomplete"
     assert health.diagnosis.fields == {"kind": "top-k", "largest": 1, "classes": 3, "percent": False}
@@ -60,7 +60,7 @@ def test_one_output_among_0s_inside_a_box_is_a_value(seed):
 
 def test_nan_for_what_is_not_told_is_named():
     health = checked(partial(largest, untold=np.nan))
-    assert (health.told, health.refusal) == ((1, 3), Outcome.NON_FINITE)
+    assert (health.top_k, health.refusal) == ((1, 3), Outcome.NON_FINITE)
     assert (health.diagnosis.slug, health.diagnosis.fields["classes"]) == ("missing-is-nan", 3)
 
 
@@ -90,7 +90,7 @@ def test_a_few_curves_by_chance_do_not_speak_against_many_straight_lines():
 def test_the_noise_of_a_probability_that_follows_from_the_others():
     """What is left next to 1 has lost most of the digits of float32."""
     p = np.float32(np.tile([[0.999, 0.001]], (20, 1)) + np.linspace(0, 1e-4, 20)[:, None] * [-1, 1]).astype(float)
-    both, one = (Behind.of(told, "softmax", ratios=True).noise for told in (p, p * [1, 0]))
+    both, one = (RawDigits.of(told, "softmax", ratios=True).noise for told in (p, p * [1, 0]))
     assert 500 < one / both < 2000
 
 
@@ -145,5 +145,5 @@ OTHERS = {
 def test_other_answers_are_no_percentages(name, seed):
     health = checked(OTHERS[name], rng=seed)
     assert not health.percent
-    assert health.told is None
+    assert health.top_k is None
     assert "percent" not in str(health)

@@ -6,7 +6,7 @@ import pytest
 import reluctant as rl
 from reluctant.audit import audit
 from reluctant.interface import Shape, check_health
-from reluctant.interface.whole_numbers import off_grid
+from reluctant.interface.kinds import off_grid
 from reluctant.oracles import Kind, open_oracle
 from reluctant.results import Outcome
 from reluctant.testing import planted
@@ -41,7 +41,7 @@ def softmax(values):
 def test_trees_are_piecewise_constant(trees: int, depth: int, domain, seed: int) -> None:
     health = check_health(open_oracle(forest(trees, depth, seed), dim=DIM, domain=domain), rng=seed)
     assert health.shape is Shape.PIECEWISE_CONSTANT
-    assert health.in_steps
+    assert health.step_function
     assert health.refusal is Outcome.PIECEWISE_CONSTANT
     assert health.diagnosis.slug == "answers-in-steps"
     assert "rounded to" not in str(health)
@@ -51,7 +51,7 @@ def test_trees_are_piecewise_constant(trees: int, depth: int, domain, seed: int)
 def test_so_are_probabilities_of_trees(seed: int) -> None:
     health = check_health(open_oracle(softmax(forest(10, 4, seed, outputs=3)), dim=DIM), rng=seed)
     assert health.answers is Kind.PROBABILITIES
-    assert health.in_steps
+    assert health.step_function
     assert health.diagnosis.slug == "answers-in-steps"
 
 
@@ -68,7 +68,7 @@ def test_so_are_probabilities_of_trees(seed: int) -> None:
     ids=["values", "float32", "float16", "decimals", "often flat", "clipped"],
 )
 def test_rounded_values_and_flat_places_are_no_steps(target, seed: int) -> None:
-    assert not check_health(open_oracle(target, dim=DIM), rng=seed).in_steps
+    assert not check_health(open_oracle(target, dim=DIM), rng=seed).step_function
 
 
 def test_levels_of_few_digits_are_on_a_grid() -> None:
@@ -96,7 +96,7 @@ def test_ramps_are_no_steps(slope: int, units: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     ramps, outputs = slope * rng.standard_normal((DIM, units)), rng.standard_normal(units)
     health = check_health(open_oracle(lambda x: np.clip(x @ ramps, 0, 1) @ outputs, dim=DIM), rng=seed)
-    assert not health.in_steps
+    assert not health.step_function
     network = rl.ReLUNetwork(
         [np.vstack([ramps.T, ramps.T]), np.concatenate([outputs, -outputs])[None]],
         [np.concatenate([np.zeros(units), -np.ones(units)]), np.zeros(1)],

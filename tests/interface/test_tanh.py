@@ -9,7 +9,7 @@ import pytest
 from scipy.special import erf
 
 from reluctant import Outcome, check_health, extract, open_oracle
-from reluctant.interface.digits import Behind
+from reluctant.interface.noise import RawDigits
 from reluctant.testing import planted
 
 ONE, NETWORK = planted((6, 8, 1)), planted((6, 8, 3))
@@ -106,7 +106,7 @@ def test_signs_behind_a_tanh_are_labels():
 def test_the_noise_behind_a_tanh_is_that_of_its_rounding():
     values = np.linspace(-2, 2, 400)[:, None]
     told = np.round(np.tanh(values), 4)
-    behind = Behind.of(told, "tanh", ratios=False)
+    behind = RawDigits.of(told, "tanh", ratios=False)
     assert (behind.decimals, behind.certain, behind.noun, behind.ends()) == (4, False, "answers", "-1 or 1")
     seen = np.std(np.arctanh(told) - values)
     assert seen / 3 < behind.noise < 3 * seen

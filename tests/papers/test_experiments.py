@@ -175,7 +175,7 @@ def test_the_law_of_figure_one_holds():
 
 def test_a_number_out_of_bounds_fails_the_finding():
     good, bad = Check("a", 0.5, 0, 1), Check("b", 2.0, 0, 1)
-    finding = Finding("n", "t", "c", ("x",), ((1,),), lambda figure: None, (good, bad))
+    finding = Finding("t", "c", ("x",), ((1,),), lambda figure: None, (good, bad))
     assert not finding.ok
     assert "NOT b" in finding.table()
 

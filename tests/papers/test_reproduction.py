@@ -18,9 +18,7 @@ from reluctant.papers.experiments.reproduction import (
 
 def measured(rng, value=0.5):
     """Something measured."""
-    return Finding(
-        "", "A title", "A claim", ("x",), ((value,),), _draw, (Check("c", value, 0, 1),), measured="0.5 it is"
-    )
+    return Finding("A title", "A claim", ("x",), ((value,),), _draw, (Check("c", value, 0, 1),), measured="0.5 it is")
 
 
 def broken(rng):

@@ -163,7 +163,7 @@ def test_numbers_are_written_for_people(page):
 def test_a_flip_stands_beside_that_of_a_random_network(page, record):
     assert "√" not in page.text
     typical = 0.6745 / 64**0.5
-    for times, words in ((3.0, "3.0 times that"), (1.1, "about that"), (0.25, "4.0 times smaller")):
+    for times, words in ((3.0, "3.0 times that"), (1.1, "1.1 times that"), (0.25, "0.25 times that")):
         record["flip"]["relative_size"] = times * typical
         assert words in flip_sentence(typed(record))
 
@@ -280,7 +280,7 @@ def test_defenses_that_are_not_decided_are_not_counted_as_useless(record):
 def test_a_copy_that_was_not_verified_is_said_to_be_so(record):
     record["recovered"]["verified"] = False
     assert three_figures(typed(record))[0].note.endswith(", not verified")
-    assert ("Verified", "no: measured to be close") in recovered_facts(typed(record))
+    assert ("Verified", "no: measured") in recovered_facts(typed(record))
     record["recovered"]["method"] = "learning"
     assert three_figures(typed(record))[0].note.endswith(", measured")
     assert ("Verified", "no: measured") in recovered_facts(typed(record))

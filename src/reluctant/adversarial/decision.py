@@ -15,7 +15,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from reluctant.errors import InvalidInput
-from reluctant.interface.digits import in_unit
+from reluctant.interface.noise import in_unit
 from reluctant.messages import Remedy
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff

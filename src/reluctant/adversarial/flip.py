@@ -44,7 +44,7 @@ from reluctant.adversarial.gradient_source import (
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
 from reluctant.geometry.gradients import GRADIENT_ROWS
-from reluctant.interface.digits import (
+from reluctant.interface.noise import (
     answer_kind,
     find_decimals,
     format_noise,

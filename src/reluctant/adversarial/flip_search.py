@@ -33,7 +33,7 @@ from reluctant.adversarial.gradient_source import (
     walk,
 )
 from reluctant.domains import Domain
-from reluctant.interface.digits import (
+from reluctant.interface.noise import (
     is_one_hot,
     narrowest_format,
 )

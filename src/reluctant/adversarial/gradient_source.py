@@ -21,8 +21,14 @@ from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, InvalidRows, NonFiniteAnswer, OutsideDomain
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.gradients import gradients
-from reluctant.interface.digits import UNIFORM_SD, Behind, digits_noise, narrowest_format, rounding_noise
-from reluctant.interface.probe import SECOND_DIFFERENCE_GAIN
+from reluctant.interface.noise import (
+    SECOND_DIFFERENCE_GAIN,
+    UNIFORM_SD,
+    RawDigits,
+    digits_noise,
+    narrowest_format,
+    rounding_noise,
+)
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting
@@ -358,7 +364,7 @@ class QueriedTarget:
     oracle: Counting
     domain: Domain
     probe: Probe
-    behind: Behind | None
+    behind: RawDigits | None
     sd: float
     basis: FloatArray | None
     rng: np.random.Generator
@@ -462,5 +468,5 @@ def _longest_step(domain: Domain, basis: FloatArray | None) -> float:
     )
 
 
-def _digits_behind(oracle: Counting, told: list[FloatArray]) -> Behind:
-    return Behind.of(np.concatenate(told), link_of(oracle), ratios=oracle.facts.reference)
+def _digits_behind(oracle: Counting, told: list[FloatArray]) -> RawDigits:
+    return RawDigits.of(np.concatenate(told), link_of(oracle), ratios=oracle.facts.reference)

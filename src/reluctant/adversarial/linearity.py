@@ -19,7 +19,7 @@ from reluctant.adversarial.flip_search import LEAST_SLOPE
 from reluctant.adversarial.gradient_source import GradientSource, KnownNetwork, QueriedTarget, checked_input, walk
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, NoGradient
-from reluctant.interface.probe import MEDIAN_OF_ABS_NORMAL
+from reluctant.interface.noise import MEDIAN_OF_ABS_NORMAL
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting

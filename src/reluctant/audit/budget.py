@@ -24,7 +24,7 @@ from reluctant.estimation.formulas import (
     UNMEASURED_DECIMALS,
     Widths,
 )
-from reluctant.extraction.prospects import exact_refusal
+from reluctant.extraction.attempts import exact_refusal
 from reluctant.interface import Interface
 from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork

@@ -28,7 +28,7 @@ from reluctant.defenses.registry import FEWER_DIGITS, split_last_defenses
 from reluctant.domains import Domain
 from reluctant.engines import Engine, as_they_end
 from reluctant.interface import Interface
-from reluctant.interface.digits import UNIFORM_SD
+from reluctant.interface.noise import UNIFORM_SD
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting, Facts, Kind, NetworkOracle, Oracle, open_oracle
 from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS

@@ -17,7 +17,7 @@ from reluctant.domains import Domain
 from reluctant.engines import Engine
 from reluctant.estimation import Range
 from reluctant.interface import Interface
-from reluctant.interface.whole_numbers import Whole
+from reluctant.interface.kinds import IntegerKind
 from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
@@ -186,20 +186,20 @@ class Findings:
         """True if whole numbers were taken for labels that are, or may be, rounded ones: more than two of them."""
         trained = self.training is not None and "labels" in self.training.evidence
         seen = self.health is not None and self.health.answers is Kind.LABELS
-        return self.whole in (Whole.SCORES, Whole.UNTOLD) and (trained or seen)
+        return self.whole in (IntegerKind.SCORES, IntegerKind.UNDECIDED) and (trained or seen)
 
     @property
-    def whole(self) -> Whole | None:
+    def whole(self) -> IntegerKind | None:
         """What whole numbers are, by the step that could tell it; None of two of them, and of other answers."""
         of_training = None if self.training is None else self.training.evidence.get("whole")
-        found = (None if self.health is None else self.health.whole, of_training)
-        return next((each for each in Whole if each in found), None)
+        found = (None if self.health is None else self.health.integers, of_training)
+        return next((each for each in IntegerKind if each in found), None)
 
     @property
     def may_be_clipped(self) -> bool:
         """True if values no longer change far out, and nothing else explains that."""
         health, explained = self.health, self.may_be_sigmoids or self.unexplained
-        explained = explained or (health is not None and health.in_steps)
+        explained = explained or (health is not None and health.step_function)
         ends = health is not None and health.constant_beyond is not None
         return ends and health is not None and health.answers is Kind.VALUES and not explained
 
@@ -217,7 +217,7 @@ class Findings:
     def refusal_settles(self) -> bool:
         """True if the interface would refuse this to anyone, wherever it is asked and however it is read."""
         constant = self.refusal is Outcome.CONSTANT  # as far as a first look goes: others may be asked elsewhere
-        steps = self.health is not None and self.health.in_steps  # of quantised numbers: others may read more in them
+        steps = self.health is not None and self.health.step_function  # if quantised: others may read more
         open_ = constant or self.unread or self.unexplained or steps
         return self.refusal is not None and self.refusal.settles and not open_
 
@@ -284,7 +284,7 @@ def _useless_answers(known: Findings, health: Interface) -> dict[str, Any]:
     if known.linked and health.refusal is Outcome.NON_FINITE:
         return {"gives": "certain"}
     if health.answers is Kind.LABELS and health.refusal is not Outcome.CONSTANT:
-        return {"gives": "labels-or-numbers" if health.whole is Whole.UNTOLD else "labels"}
+        return {"gives": "labels-or-numbers" if health.integers is IntegerKind.UNDECIDED else "labels"}
     if health.refusal is Outcome.TOO_NOISY and health.deterministic:
         return {"gives": "coarse", "decimals": health.decimals}
     if health.refusal is Outcome.NOT_PIECEWISE_LINEAR and health.are_of_a_link and health.decimals is not None:

@@ -152,7 +152,7 @@ def _stop(steps: Sequence[StepFacts], recorded: bool) -> Stop | None:
 
 def interface_facts(health: Interface) -> InterfaceFacts:
     """What was measured of an interface."""
-    behind, told = health.behind, health.told
+    behind, told = health.raw, health.top_k
     return InterfaceFacts(
         str(health.shape), health.deterministic, finite(health.fresh_noise),
         NoiseFacts(finite(health.noise.absolute), finite(health.noise.relative)),
@@ -164,8 +164,8 @@ def interface_facts(health: Interface) -> InterfaceFacts:
             behind.link, behind.decimals, behind.number_format, behind.certain, behind.too_coarse
         ),
         None if told is None else TopClasses(told.largest, told.classes),
-        health.percent, health.tanh, None if health.whole is None else str(health.whole), health.in_steps,
-        tuple(health.class_columns), health.others_far, health.saturated, health.are_of_a_link, health.more_digits,
+        health.percent, health.tanh, None if health.integers is None else str(health.integers), health.step_function,
+        tuple(health.class_columns), health.varies_far_out, health.saturated, health.are_of_a_link, health.more_digits,
     )  # fmt: skip
 
 

@@ -18,8 +18,8 @@ from reluctant.domains import Domain
 from reluctant.errors import ReluctantError
 from reluctant.interface import Interface
 from reluctant.interface.diagnoses import NOISIEST_READ
-from reluctant.interface.digits import ENOUGH_DECIMALS
-from reluctant.interface.whole_numbers import Whole
+from reluctant.interface.kinds import IntegerKind
+from reluctant.interface.noise import ENOUGH_DECIMALS
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.oracles import Kind
 from reluctant.results import Ended, Outcome, Result
@@ -172,8 +172,8 @@ def _of_few_digits(run: Ended, interface: Interface | None) -> Diagnosis | None:
         return _too_much_noise(interface if interface is not None and refused else health)
     if run.outcome is not Outcome.LOW_PRECISION or health is None:
         return None
-    if health.behind is not None and health.behind.too_coarse:
-        return _unreadable(health.behind.link, health.behind.decimals, health.behind.number_format)
+    if health.raw is not None and health.raw.too_coarse:
+        return _unreadable(health.raw.link, health.raw.decimals, health.raw.number_format)
     return Diagnosis("too-few-digits", _limit_of_digits(health) | _noise_inside_bounds(health))
 
 
@@ -190,7 +190,7 @@ def _too_much_noise(health: Interface) -> Diagnosis | None:
 
 def _limit_of_digits(health: Interface) -> dict[str, Any]:
     """What limits the digits of the answers: decimals, noise or the number format, the coarsest of them."""
-    behind = health.behind
+    behind = health.raw
     decimals, number_format = (
         (health.decimals, health.number_format) if behind is None else (behind.decimals, behind.number_format)
     )
@@ -218,13 +218,13 @@ def interface_reason(health: Interface, *, saturates: bool = False) -> Diagnosis
     if refusal is None:
         return None
     if refusal is Outcome.PIECEWISE_CONSTANT and health.answers is Kind.LABELS:
-        return Diagnosis("labels-or-numbers" if health.whole is Whole.UNTOLD else "answers-are-labels")
-    if health.in_steps:
+        return Diagnosis("labels-or-numbers" if health.integers is IntegerKind.UNDECIDED else "answers-are-labels")
+    if health.step_function:
         return Diagnosis("answers-in-steps")
     if refusal is Outcome.CONSTANT:
         return (
             Diagnosis("same-near", remedies=(GIVE_DOMAIN,))
-            if health.others_far
+            if health.varies_far_out
             else Diagnosis("all-the-same", remedies=(GIVE_DOMAIN,))
         )
     of_a_link = refusal is Outcome.NOT_PIECEWISE_LINEAR and health.are_of_a_link
@@ -324,7 +324,7 @@ def _elsewhere(known: Findings) -> Iterator[Diagnosis]:
     elif known.may_be_clipped:
         yield Diagnosis("may-be-clipped", remedies=(GIVE_DOMAIN,))
     if known.perhaps_numbers:
-        yield Diagnosis("rounded-numbers" if known.whole is Whole.SCORES else "maybe-rounded-numbers")
+        yield Diagnosis("rounded-numbers" if known.whole is IntegerKind.SCORES else "maybe-rounded-numbers")
     health = known.health
     if known.unread:
         percent = health is not None and health.percent and not known.before_a_tanh

@@ -22,8 +22,15 @@ from reluctant.extraction.depth_two.method import DepthTwo, directions_worth
 from reluctant.extraction.depth_two.scaffold import stretch_of_regions
 from reluctant.extraction.few_digits import FewDigits, noisy_line, view
 from reluctant.extraction.few_digits.extension import starting_points
-from reluctant.interface.digits import UNIFORM_SD
+from reluctant.extraction.few_digits.method import (
+    FARTHER_LOOKS,
+    SPREAD_ROWS,
+    exact_distance,
+    nearby_shares,
+    rounded_distance,
+)
 from reluctant.interface.health import ROWS_PER_LINE
+from reluctant.interface.noise import UNIFORM_SD
 from reluctant.messages import Diagnosis
 from reluctant.numerics import unit_roundoff
 from reluctant.verification.points import SCALES
@@ -135,7 +142,7 @@ ROWS_OF_OUTPUTS = 2  # a neuron, where there are several outputs
 ROWS_A_CREASE = 5  # of the line, about
 ROWS_A_LINE, ROWS_A_SUBSPACE = 75.0, 105.0  # a neuron, about, in float32
 NOISE_LOOK = view.NOISE_LINES * view.NOISE_POINTS  # rows of one measurement of the noise
-LOOKS_FROM_HERE = view.NEAR_AND_FAR + view.FARTHER_LOOKS  # measurements that choose a place
+LOOKS_FROM_HERE = view.NEAR_AND_FAR + FARTHER_LOOKS  # measurements that choose a place
 LOOKS_FROM_THERE = LOOKS_FROM_HERE + view.NEAR_AND_FAR  # and those at that place
 MOST_HIDDEN = 3  # layers of any network that was measured
 
@@ -228,18 +235,18 @@ def _counts_any(widths: Widths, answers: Answers) -> tuple[float, ...]:
 
 
 def _noise_and_precision(h: int, looks: int) -> Rows:
-    return {"noise": float(looks * NOISE_LOOK + view.SPREAD_ROWS), "precision": float(rows_held_out(h))}
+    return {"noise": float(looks * NOISE_LOOK + SPREAD_ROWS), "precision": float(rows_held_out(h))}
 
 
 def _nearby_rows(widths: Widths, distance: float) -> float:
     """Rows that fit biases anew, from so far away down to the scale of use."""
     d, h, m = widths
-    return float(sum(refit_rows(h, m, share) for share in view.nearby_shares(distance, d)))
+    return float(sum(refit_rows(h, m, share) for share in nearby_shares(distance, d)))
 
 
 def _fixed_from_afar(widths: Widths, answers: Answers) -> Rows:
     """Noise that stays the same: the exact method from afar, then biases again, nearer and nearer."""
-    distance = view.exact_distance(answers.noise / unit_roundoff("float64"))
+    distance = exact_distance(answers.noise / unit_roundoff("float64"))
     noise = _noise_and_precision(widths[1], LOOKS_FROM_THERE)
     return {**_fixed_two(widths, answers), **noise, "biases nearby": _nearby_rows(widths, distance)}
 
@@ -267,7 +274,7 @@ def _spare_lines(widths: Widths) -> int:
 
 
 def _fixed_rounded(widths: Widths, answers: Answers) -> Rows:
-    distance = view.rounded_distance(answers.noise, unit_roundoff("float32"))
+    distance = rounded_distance(answers.noise, unit_roundoff("float32"))
     return {
         **_fixed_float32(widths, answers),
         **_noise_and_precision(widths[1], LOOKS_FROM_THERE),

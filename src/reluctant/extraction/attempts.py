@@ -1,8 +1,10 @@
-"""`extract`: the number and order of attempts, the domain of each, and the verification of its network.
+"""`extract`: the prospects of a target, the order of attempts, the domain of each, and the verification of its network.
 
-One call looks at the interface, picks the cheapest method that its digits and its range allow, and runs it. A network
-counts as recovered only after verification on and beside its creases; otherwise the next attempt takes other random
-choices or the next method. Behind a link that saturates, everything happens inside a box.
+The interface decides: exact weights, few digits, inside a box, or a refusal. The cheapest method that its digits and
+its range allow runs first. A network counts as recovered only after verification on and beside its creases; otherwise
+the next attempt has other random choices or the next method. Behind a link that saturates, everything happens inside
+a box. Prospects cost no query; only the search for a range that inputs are clipped to does, after a run in all of
+space that did not recover the network: up to 1002 rows.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Any, TypeAlias, Unpack
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.errors import InvalidInput, InvalidRows, NonFiniteAnswer, OutsideDomain
+from reluctant.errors import BudgetExhausted, InvalidInput, InvalidRows, NonFiniteAnswer, OutsideDomain, TargetError
 from reluctant.extraction.any_depth import AnyDepth
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
@@ -24,34 +26,25 @@ from reluctant.extraction.depth_two.scaffold import CROWD
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.method import Candidate, Method, PartialNetwork, StageFailed, lifted
 from reluctant.extraction.orientation import orient
-from reluctant.extraction.prospects import (
-    IN_STEPS,
-    enough_inside_bounds,
-    evidence_of_clipping,
-    exact_refusal,
-    few_digits_are_enough,
-    has_noticeable_noise,
-    in_few_bits,
-    saturates,
-    shows_too_little,
-    too_few_digits,
-)
 from reluctant.extraction.straight_creases import look_for_layers
 from reluctant.geometry import DistanceNoise
 from reluctant.interface import Interface
-from reluctant.interface.digits import refuse_labels
+from reluctant.interface.diagnoses import FAR_ENOUGH, NOISIEST_READ, digits_limit, unreadable_values, what_is_left
 from reluctant.interface.health import examine as examine_health
-from reluctant.interface.reach import larger, readable_box, smaller, told_in_steps, unsaturated_box
+from reluctant.interface.noise import refuse_labels
+from reluctant.interface.reach import clipped_range, is_rounded_inside, larger, readable_box, smaller, unsaturated_box
+from reluctant.messages import Diagnosis, Remedy
+from reluctant.messages.catalogue import FLOAT64, SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
-from reluctant.oracles import Counting, Rows
+from reluctant.oracles import Counting, Oracle, Rows
 from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, Run
 from reluctant.verification.agreement import Verification, examine
-from reluctant.verification.comparison import MOST_TOLERANCE, AtUse, compare_at_use
-from reluctant.verification.precision import Precision, PrecisionCheck, examine_precision
+from reluctant.verification.comparison import MOST_TOLERANCE, NOISE_FACTOR, AtUse, compare_at_use
+from reluctant.verification.precision import PrecisionCheck, examine_precision
 
 ATTEMPTS = 4
 
@@ -76,19 +69,6 @@ def extract(
     Cost: about as many answers as the network has parameters, verification included; a row brings one answer for
     each output.
     """
-    _check_call(method, attempts)
-    with opened_target(oracle, opening) as opened:
-        return _extract(opened, method, rng, attempts).with_classes(opened)
-
-
-def _extract(opened: Counting, method: Method | None, rng: Rng, attempts: int) -> Result:
-    _check_domain(opened, method)
-    run = Run[PartialNetwork | None].begin(opened, "extract", rng, None)
-    search = Extraction(run, method, as_generator(rng))
-    return search.result(*run.finish(lambda: search.go(attempts), lambda outcome: (outcome, search.partial)))
-
-
-def _check_call(method: Method | None, attempts: int) -> None:
     if attempts < 1:
         raise InvalidInput.about("attempts", got=attempts, expected="at least 1")
     if method is not None and not isinstance(method, Method):
@@ -96,22 +76,20 @@ def _check_call(method: Method | None, attempts: int) -> None:
             "method", got=repr(method), expected="a method object",
             fix="Pass rl.DepthTwo(), or an object of your own subclass of rl.Method.",
         )  # fmt: skip
-
-
-def _check_domain(oracle: Counting, method: Method | None) -> None:
-    if method is not None and method.needs_space and not oracle.facts.domain.is_space:
-        raise InvalidInput.about(
-            "domain", got=oracle.facts.domain.describe(), expected=f"all of space for {type(method).__name__}",
-            fix="Use rl.DepthTwo(), which stays inside, or leave the domain out if the target answers everywhere.",
-        )  # fmt: skip
+    with opened_target(oracle, opening) as opened:
+        domain = opened.facts.domain
+        if method is not None and method.needs_space and not domain.is_space:
+            raise InvalidInput.about(
+                "domain", got=domain.describe(), expected=f"all of space for {type(method).__name__}",
+                fix="Use rl.DepthTwo(), which stays inside, or leave the domain out if the target answers everywhere.",
+            )  # fmt: skip
+        run = Run[PartialNetwork | None].begin(opened, "extract", rng, None)
+        search = Extraction(run, method, as_generator(rng))
+        ending = run.finish(lambda: search.go(attempts), lambda outcome: (outcome, search.partial))
+        return search.result(*ending).with_classes(opened)
 
 
 HEALTH_LINES = 4
-MOST_BOXES = 3  # each smaller than the one before, until no probability saturates
-MORE_DIRECTIONS = (3, 6, 12)  # of the attempts inside a box: more lines meet more creases
-
-
-WIDER_BOXES = (2.0, 4.0)  # times the box whose network does not hold at typical inputs
 WIDER_BOX_ROWS = 2.0  # times what was asked before: few digits next to the corners can make a search endless
 
 Ending: TypeAlias = tuple[Outcome, ReLUNetwork | None]
@@ -157,7 +135,7 @@ class Extraction:
         place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng, HEALTH_LINES))
         self.run.evidence |= place.evidence()
         refusal = exact_refusal(place.health)
-        if place.health.behind is not None and place.health.behind.too_coarse:
+        if place.health.raw is not None and place.health.raw.too_coarse:
             return Outcome.LOW_PRECISION, None
         if saturates(place.health, place.oracle) and not (self.method is not None and self.method.needs_space):
             find_box = unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box
@@ -178,8 +156,9 @@ class Extraction:
 
     def go_inside(self, space: Place, box: Domain | None, attempts: int) -> Ending:
         """Inside a box in which no probability saturates; a smaller one where some do, a larger one that shows more."""
+        most_boxes = 3  # each smaller than the one before, until no probability saturates
         health, evidence = space.health, self.run.evidence
-        for boxes_left in reversed(range(MOST_BOXES)):
+        for boxes_left in reversed(range(most_boxes)):
             if box is None:
                 break
             place = self.inside(space.oracle, box)
@@ -205,7 +184,7 @@ class Extraction:
 
     def look_inside(self, place: Place, attempts: int) -> Ending:
         """Refuse, or try what the digits allow; those of values behind a link may be fewer than lines show."""
-        if not told_in_steps(place.oracle, self.rng):
+        if not is_rounded_inside(place.oracle, self.rng):
             return self.go_on(place, attempts)
         self.run.evidence |= {} if in_few_bits(place.health) else {"reason": IN_STEPS}
         return Outcome.LOW_PRECISION, None
@@ -249,13 +228,14 @@ class Extraction:
 
     def methods(self, place: Place, few_digits: bool) -> Iterator[Method]:
         """The method that was asked for, again and again; else a ladder, by what the creases look like."""
+        more_directions = (3, 6, 12)  # of the attempts inside a box: more lines meet more creases
         in_space = place.oracle.facts.domain.is_space
         if self.method is not None:
             yield from repeat(self.method)
         if has_noticeable_noise(place.health) and self.may_use_few_digits(place):
             yield FewDigits()
         if few_digits:
-            yield from repeat(FewDigits()) if in_space else map(FewDigits, MORE_DIRECTIONS)
+            yield from repeat(FewDigits()) if in_space else map(FewDigits, more_directions)
             return
         yield DepthTwo()
         part = self.part
@@ -306,8 +286,13 @@ class Extraction:
 
     def from_wider_boxes(self, space: Counting, box: Domain) -> tuple[Place, CheckedNetwork] | None:
         """One attempt inside each; None if none gives a network that holds at typical inputs."""
-        within = Limit(WIDER_BOX_ROWS * space.ledger.total.asked, refusal=_too_many_rows).of(space)
-        for times in WIDER_BOXES:
+        wider_boxes = (2.0, 4.0)  # times the box whose network does not hold at typical inputs
+
+        def refusal(wanted: int, most: float) -> StageFailed:
+            return StageFailed("wider box", "many more rows than all before", number=wanted, limit=most)
+
+        within = Limit(WIDER_BOX_ROWS * space.ledger.total.asked, refusal=refusal).of(space)
+        for times in wider_boxes:
             wider = Domain(times * np.asarray(box.low), times * np.asarray(box.high))
             try:
                 place = self.inside(within, wider)
@@ -349,13 +334,6 @@ class Extraction:
         return self.run.result(outcome, network, views)
 
 
-def _too_many_rows(wanted: int, most: float) -> StageFailed:
-    return StageFailed("wider box", "many more rows than all before", number=wanted, limit=most)
-
-
-VERIFICATION_SHARE = 5e-4  # random points at each scale, of the rows spent; creases are looked at besides
-FEWEST_POINTS, MOST_POINTS = 20, 64
-FEW_ROWS, POINTS_FOR_FEW_ROWS = 5000, 36  # a small network can afford more than its share
 FEW_NEURONS, FAR_POINTS = 32, 48  # parts of a few deeper neurons may look like one layer where random points are
 POINTS_FOR_DEEP = 160  # deeper neurons are active in parts of space that few points meet
 FEW_DIGITS_TOLERANCE = 0.1  # of the output's deviation: held-out answers have already been compared with the noise
@@ -397,7 +375,9 @@ def check_candidate(
     one_layer, most, precision = network.depth == 2, MOST_TOLERANCE, None
     if candidate.precision is not None:
         precision = examine_precision(oracle, network, candidate.precision, rng, spent.queries)
-        noise, most = _measured_noise(candidate.precision, noise, oracle), FEW_DIGITS_TOLERANCE
+        near = float(candidate.precision.near.max())  # as the method for few digits has measured it
+        near = near if oracle.facts.domain.is_space else max(near, noise.absolute)
+        noise, most = Noise(near, noise.relative), FEW_DIGITS_TOLERANCE
     verification = examine(
         oracle, network, rng,
         noise=noise,
@@ -411,14 +391,141 @@ def check_candidate(
     return CheckedNetwork(network, candidate, verification, precision)
 
 
-def _measured_noise(precision: Precision, noise: Noise, oracle: Counting) -> Noise:
-    """The noise as the method for few digits has measured it."""
-    near = float(precision.near.max())
-    return Noise(near if oracle.facts.domain.is_space else max(near, noise.absolute), noise.relative)
-
-
 def points_worth(spent: int) -> int:
     """Random points at each scale that a network is verified at, after so many rows."""
-    if spent < FEW_ROWS:
-        return POINTS_FOR_FEW_ROWS
-    return int(np.clip(VERIFICATION_SHARE * spent, FEWEST_POINTS, MOST_POINTS))
+    few_rows, points_for_few_rows = 5000, 36  # a small network can afford more than its share
+    fewest_points, most_points = 20, 64
+    verification_share = 5e-4  # random points at each scale, of the rows spent; creases are looked at besides
+    if spent < few_rows:
+        return points_for_few_rows
+    return int(np.clip(verification_share * spent, fewest_points, most_points))
+
+
+EXACT_TOLERANCE = 1e-6  # of the output's deviation: an exact network must be verifiable to this
+
+IN_STEPS = Diagnosis("link-in-steps", remedies=(TRAIN_WITHOUT_LINK, SPAN_FROM_LABELS))
+WOULD_REFUSE = Diagnosis("would-refuse")
+
+
+def exact_refusal(health: Interface) -> Outcome | None:
+    """The outcome that exact extraction would end with at once, or None."""
+    if health.refusal is not None:
+        return health.refusal
+    verifiable = NOISE_FACTOR * health.noise.at(health.spread) <= EXACT_TOLERANCE * health.spread
+    if health.number_format != "float64" or not verifiable:
+        return Outcome.LOW_PRECISION
+    if health.largest_scale is not None and health.largest_scale < FAR_ENOUGH:
+        return Outcome.OUT_OF_REACH
+    return None
+
+
+def has_noticeable_noise(health: Interface) -> bool:
+    """True if there is noise that exact methods would be told of, but are not made for."""
+    noticed_noise = 1e-8  # of the output's deviation: from here on the method for few digits has the first attempt
+    return (
+        exact_refusal(health) is None and NOISE_FACTOR * health.noise.at(health.spread) > noticed_noise * health.spread
+    )
+
+
+def answered_far_out(health: Interface) -> bool:
+    """True if the target gave finite answers far from the origin."""
+    return health.largest_scale is not None and health.largest_scale >= FAR_ENOUGH
+
+
+def saturates(health: Interface, oracle: Oracle) -> bool:
+    """True if probabilities are what keeps a method from looking far out, and it could do with less."""
+    refusal, facts = exact_refusal(health), oracle.facts
+    near = refusal in (Outcome.OUT_OF_REACH, Outcome.NON_FINITE)
+    may = near or (refusal is Outcome.LOW_PRECISION and not answered_far_out(health))
+    return may and facts.saturates and facts.domain.is_space
+
+
+def few_digits_are_enough(health: Interface, oracle: Oracle) -> bool:
+    """True if the method for few digits can look: far out, or inside a box where enough of them are left."""
+    if health.number_format == "float16":
+        return False
+    if oracle.facts.domain.is_space:
+        return answered_far_out(health)
+    return oracle.facts.domain.is_box and enough_inside_bounds(health)
+
+
+def enough_inside_bounds(health: Interface) -> bool:
+    """True if the method for few digits could read lines inside bounds."""
+    return health.noise.at(health.spread) <= NOISIEST_READ * health.spread
+
+
+def in_few_bits(health: Interface) -> bool:
+    """True if probabilities behind a link have no more digits than a number format below float64 holds."""
+    return health.raw is not None and health.raw.number_format != "float64"
+
+
+def shows_too_little(outcome: Outcome, health: Interface) -> bool:
+    """True if a box shows nothing for its place: next to certainty probabilities with all their digits lose them."""
+    if health.raw is None or health.raw.decimals is not None or not health.deterministic:
+        return False
+    nothing = outcome in (Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.LOW_PRECISION)
+    return nothing and not in_few_bits(health)
+
+
+def what_extraction_would_do(health: Interface, oracle: Oracle) -> tuple[Diagnosis, ...]:
+    """Where it would not look for exact weights: that it refuses the target, and why, or does with few digits."""
+    refusal = exact_refusal(health)
+    if health.raw is not None and health.raw.too_coarse:
+        return (WOULD_REFUSE,)  # the interface says why
+    noisy = health.raw is not None and not health.deterministic and health.refusal is None
+    if saturates(health, oracle) or noisy:  # noise far out leaves some probabilities that are not 0 or 1
+        return _inside_a_box(health)
+    if refusal is None or health.refusal is not None:
+        return ()
+    if refusal is not Outcome.LOW_PRECISION:
+        return (WOULD_REFUSE, refusal.diagnosis)
+    if few_digits_are_enough(health, oracle):
+        return (Diagnosis("with-few-digits", remedies=_more_digits(health)),)
+    return (WOULD_REFUSE, too_few_digits(health, tried=False))
+
+
+def _inside_a_box(health: Interface) -> tuple[Diagnosis, ...]:
+    """Of probabilities that saturate far out: what extraction would do nearer to the origin."""
+    assert health.raw is not None
+    if health.raw.certain:
+        return ()
+    if health.noise.absolute > NOISIEST_READ * health.spread:
+        return (WOULD_REFUSE, too_few_digits(health, tried=False))
+    return (Diagnosis("inside-a-box", remedies=_more_digits(health)),)
+
+
+def _more_digits(health: Interface) -> tuple[Remedy, ...]:
+    return (FLOAT64,) if health.more_digits else ()
+
+
+def too_few_digits(health: Interface, *, tried: bool) -> Diagnosis:
+    """Why a target ended with too few digits; tried: the method for few digits did not succeed."""
+    if health.raw is not None and health.raw.too_coarse:
+        return unreadable_values(health)
+    fields = digits_limit(health) | {"tried": tried}
+    return Diagnosis("too-few-digits", fields, _more_digits(health) or what_is_left(health))
+
+
+def evidence_of_clipping(
+    oracle: Counting, health: Interface, outcome: Outcome, rng: np.random.Generator
+) -> dict[str, Any]:
+    """Of a run that ended so: the range that inputs seem to be clipped to, and the reason; nothing if there is none.
+
+    Cost: nothing where answers change far out, or are those of a link that saturates; else up to 1002 rows. The stage
+    that a run ended in stays what it was.
+    """
+    if health.constant_beyond is None or health.saturated or not oracle.facts.domain.is_space:
+        return {}
+    ended_in = oracle.ledger.last_stage
+    try:
+        box = clipped_range(oracle, health, rng)
+    except (BudgetExhausted, TargetError):
+        return {}  # it is only a word more
+    finally:
+        oracle.ledger.last_stage = ended_in
+    if box is None:
+        return {}
+    low, high = float(box.low), float(box.high)
+    inside = Remedy("inside-range", "extract", {"domain": (low, high)})  # inside their bounds there is more to find
+    reason = Diagnosis("clipped-inputs", {"low": low, "high": high, "outcome": outcome.slug}, (inside,))
+    return {"clipped": (low, high), "reason": reason}

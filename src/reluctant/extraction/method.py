@@ -1,8 +1,9 @@
-"""`Method`, the base class of extraction methods, and the `Candidate` that a method returns.
+"""`Method`, the base class of extraction methods, the `Candidate` that a method returns, and `Memory`.
 
 A `Method` runs one attempt. It returns a `Candidate`, a network that has still to be verified, with a `Certificate`
 of its errors and limits; or it raises `StageFailed`, which names the stage, the number and its limit. On the way it
-hands what is known so far to `keep`: a network of the input, or of a frame inside input space.
+hands what is known so far to `keep`: a network of the input, or of a frame inside input space. `Memory` keeps rows
+and answers for later fits.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from reluctant.errors import InvalidInput
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
-from reluctant.oracles import Counting
+from reluctant.oracles import Counting, Oracle, Wrapper
+from reluctant.oracles.base import Moves
 from reluctant.verification import HeldOutRows
 from reluctant.verification.precision import Precision
 
@@ -56,9 +58,6 @@ class StageFailed(Exception):
     ) -> None:
         super().__init__(f"{stage}: {reason} ({number:.2g}, limit {limit:.2g})")
         self.stage, self.reason, self.number, self.limit, self.partial = stage, reason, number, limit, partial
-
-
-BADLY_CONDITIONED = 1e3  # from here on a condition number is worth a word
 
 
 @dataclass(frozen=True)
@@ -117,10 +116,11 @@ class Certificate:
         ) + self._of_two_layers()
 
     def _of_two_layers(self) -> str:
+        badly_conditioned = 1e3  # from here on a condition number is worth a word
         sums, limits = "", ""
         if self.sums:
             sums = f" {self.sums} more units are the sum of neurons that are always active; which ones no answer tells."
-        if self.condition is not None and self.condition > BADLY_CONDITIONED:
+        if self.condition is not None and self.condition > badly_conditioned:
             limits = f" The first layer's weights have condition number {self.condition:.1e}, which limits the digits."
         return sums + limits
 
@@ -165,3 +165,79 @@ class Method(ABC):
             keep: call it with what is known so far, a network of the input or of a frame: it is the partial result of
                 a run that ends here.
         """
+
+
+def affine_map(oracle: Counting) -> ReLUNetwork:
+    """The map as a network without hidden layer. Cost: d + 1 rows."""
+    with oracle.stage("affine", expected=oracle.dim + 1):
+        answers = oracle.query(np.vstack([np.zeros(oracle.dim), np.eye(oracle.dim)]))
+    return ReLUNetwork([(answers[1:] - answers[0]).T], [answers[0]])
+
+
+class Memory:
+    """Rows with their answers, in the order in which they were asked; nothing once there are more than `most`."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.answers: list[FloatArray] = []
+        self._asked: list[FloatArray | Moves] = []
+        self._most, self._seen = most, 0
+
+    def keep(self, rows: FloatArray | Moves, answers: FloatArray) -> None:
+        """Keep them: copies of rows, descriptions as they are."""
+        self._seen += len(rows)
+        if self._most is not None and self._seen > self._most:
+            self._asked, self.answers = [], []
+            return
+        self._asked.append(rows if isinstance(rows, Moves) else rows.copy())
+        self.answers.append(answers.copy())
+
+    @property
+    def rows(self) -> list[FloatArray]:
+        """Written out."""
+        return [asked.rows() if isinstance(asked, Moves) else asked for asked in self._asked]
+
+    def listening(self, ask: Callable[[FloatArray], FloatArray]) -> Callable[[FloatArray], FloatArray]:
+        """The same question; what it is asked and answers is kept."""
+
+        def asked(rows: FloatArray) -> FloatArray:
+            answers = ask(rows)
+            self.keep(rows, answers)
+            return answers
+
+        return asked
+
+    def everything(self) -> tuple[FloatArray, FloatArray]:
+        """All rows and their answers."""
+        return np.concatenate(self.rows), np.concatenate(self.answers)
+
+    def near(self, distance: float) -> tuple[FloatArray, FloatArray]:
+        """Rows within this distance of the origin, with their answers."""
+        rows, answers = self.everything()
+        near = np.linalg.norm(rows, axis=1) < distance
+        return rows[near], answers[near]
+
+
+class _MemoryOracle(Wrapper):
+    """Keeps rows and answers as they pass."""
+
+    transparent = True
+
+    def __init__(self, inner: Oracle, memory: Memory) -> None:
+        super().__init__(inner)
+        self.memory = memory
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on, keep a copy."""
+        return self.memory.listening(self.inner.answer)(rows)
+
+    def answer_moves(self, moves: Moves) -> FloatArray:
+        """Pass on as they are described, keep what describes them."""
+        answers = self.inner.answer_moves(moves)
+        self.memory.keep(moves, answers)
+        return answers
+
+
+def remember(oracle: Counting, most: int | None = None) -> tuple[Counting, Memory]:
+    """The same opened target with the same ledger, and a memory of what it answers from now on."""
+    memory = Memory(most)
+    return Counting(_MemoryOracle(oracle.inner, memory), oracle.ledger, oracle.facts.domain), memory

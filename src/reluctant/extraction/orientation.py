@@ -19,7 +19,7 @@ import time
 import numpy as np
 from scipy.optimize import linprog
 
-from reluctant.extraction.linear import MANY_NEURONS, normal_solver
+from reluctant.fitting.least_squares import MANY_NEURONS, normal_solver
 from reluctant.geometry.lines import BoolArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, HOST, Arrays, FloatArray
@@ -36,10 +36,14 @@ def orient(network: ReLUNetwork, *, gone: float = SKIP_GONE, arrays: Arrays = HO
     """
     if network.skip is None or network.depth != 2:
         return network
-    a, w = network.weights[1], network.weights[0]
-    terms = (a[:, None, :] * w.T[None]).reshape(-1, len(w))  # (m·d, h): what each neuron would add
+    terms = turn_terms(*network.weights)
     turned = find_turned(terms, -network.skip.reshape(-1), gone=gone, arrays=arrays)
-    return network if turned is None else _without_skip(network, turned)
+    return network if turned is None else without_skip(network, turned)
+
+
+def turn_terms(weights: FloatArray, outputs: FloatArray) -> FloatArray:
+    """Terms (m·d, h) that neurons of weights (h, d) and outputs (m, h) add to the skip term, turned round."""
+    return (outputs[:, None, :] * weights.T[None]).reshape(-1, len(weights))
 
 
 def find_turned(
@@ -49,28 +53,18 @@ def find_turned(
 
     gone: what may be left, of the largest term. With few digits, `gone` being more, only least squares is tried.
     """
-    choice = _choice(terms, missing, arrays) if gone <= SKIP_GONE else _overdetermined_choice(terms, missing)
+    (equations, neurons), few_digits, choice = terms.shape, gone > SKIP_GONE, None
+    if neurons <= equations:
+        if neurons >= MANY_NEURONS and not few_digits:
+            choice = _normal_equations(terms, missing, arrays)
+        if choice is None:
+            choice = clear_choice(np.asarray(np.linalg.lstsq(terms, missing, rcond=None)[0], dtype=np.float64))
+    elif not few_digits:
+        choice = _linear_programme(terms, missing)
+        choice = _lattice(terms, missing) if choice is None else choice
     if choice is None or np.abs(missing - terms @ choice).max() > gone * np.abs(terms).max():
         return None
     return choice.astype(bool)
-
-
-def _choice(terms: FloatArray, missing: FloatArray, arrays: Arrays) -> FloatArray | None:
-    equations, neurons = terms.shape
-    if neurons <= equations:
-        quick = _normal_equations(terms, missing, arrays) if neurons >= MANY_NEURONS else None
-        return _least_squares(terms, missing) if quick is None else quick
-    found = _linear_programme(terms, missing)
-    return _lattice(terms, missing) if found is None else found
-
-
-def _overdetermined_choice(terms: FloatArray, missing: FloatArray) -> FloatArray | None:
-    equations, neurons = terms.shape
-    return _least_squares(terms, missing) if neurons <= equations else None
-
-
-def _least_squares(terms: FloatArray, missing: FloatArray) -> FloatArray | None:
-    return _clear_choice(np.asarray(np.linalg.lstsq(terms, missing, rcond=None)[0], dtype=np.float64))
 
 
 def _normal_equations(terms: FloatArray, missing: FloatArray, arrays: Arrays) -> FloatArray | None:
@@ -79,7 +73,7 @@ def _normal_equations(terms: FloatArray, missing: FloatArray, arrays: Arrays) ->
         solve = normal_solver(arrays.put(terms), arrays)
     except np.linalg.LinAlgError:
         return None
-    return _clear_choice(arrays.get(solve(arrays.put(missing))))
+    return clear_choice(arrays.get(solve(arrays.put(missing))))
 
 
 def _linear_programme(terms: FloatArray, missing: FloatArray) -> FloatArray | None:
@@ -93,7 +87,7 @@ def _linear_programme(terms: FloatArray, missing: FloatArray) -> FloatArray | No
     options = {} if left is None else {"time_limit": left}
     found = linprog(objective, A_eq=terms, b_eq=missing, bounds=(0, 1), method="highs", options=options)
     check_time()
-    return _clear_choice(found.x) if found.status == 0 else None
+    return clear_choice(found.x) if found.status == 0 else None
 
 
 def _lattice(terms: FloatArray, missing: FloatArray) -> FloatArray | None:
@@ -165,21 +159,18 @@ def _lattice_basis(terms: FloatArray, missing: FloatArray) -> list[list[int]]:
     return [*rows, target]
 
 
-def _clear_choice(found: FloatArray) -> FloatArray | None:
-    clear_choice = 0.1  # distance from 0 or 1 at which a choice is no longer clear
+def clear_choice(found: FloatArray, within: float = 0.1) -> FloatArray | None:
+    """The numbers rounded to 0 or 1; None if one is not as close to either."""
     choice = np.round(found)
-    clear = np.abs(found - choice).max(initial=0) < clear_choice and set(np.unique(choice)) <= {0.0, 1.0}
+    clear = np.abs(found - choice).max(initial=0) < within and set(np.unique(choice)) <= {0.0, 1.0}
     return choice if clear else None
 
 
-def _without_skip(network: ReLUNetwork, flip: BoolArray) -> ReLUNetwork:
+def without_skip(network: ReLUNetwork, flip: BoolArray) -> ReLUNetwork:
     """Turn these neurons round and drop the skip term, which they account for."""
     (w, a), (b, c) = network.weights, network.biases
     sign = np.where(flip, -1.0, 1.0)
     return ReLUNetwork([sign[:, None] * w, a], [sign * b, c + a[:, flip] @ b[flip]])
-
-
-ROW_ROUNDING = 1e4 * DOUBLE.rounding  # of the largest entry of a row: its parts below this are nothing
 
 
 def always_active(skip: FloatArray, least: float) -> tuple[FloatArray, FloatArray]:
@@ -188,9 +179,10 @@ def always_active(skip: FloatArray, least: float) -> tuple[FloatArray, FloatArra
     Two neurons for each output, or for each dimension of the term where those are fewer; what is smaller than
     `least` is left out.
     """
+    row_rounding = 1e4 * DOUBLE.rounding  # of the largest entry of a row: its parts below this are nothing
     outputs, rows = _in_few_dimensions(skip, least)
     rows = np.concatenate([np.maximum(rows, 0), np.maximum(-rows, 0)])
-    seen = rows.max(axis=1, initial=0) > ROW_ROUNDING * np.abs(rows).max(initial=0)
+    seen = rows.max(axis=1, initial=0) > row_rounding * np.abs(rows).max(initial=0)
     return rows[seen], np.hstack([outputs, -outputs])[:, seen]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from reluctant.geometry import DistanceNoise, Frame, Lines, gradients, scan_lines
 from reluctant.geometry.gradients import cross
-from reluctant.geometry.lines import BoolArray, IntArray
+from reluctant.geometry.lines import BoolArray, IntArray, piece_ends
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
@@ -71,7 +71,8 @@ def look_along(
     axis = replace(lines, origins=np.zeros((1, 2)), directions=np.eye(2)[:1])
     scan = scan_lines(ask_plane, axis, noise, rng)
     t = scan.creases.t
-    middle, length = _pieces_between(t, lines.scale)
+    ends = piece_ends(t, lines.scale) if len(t) else lines.scale * np.array([-0.5, 0.5])
+    middle, length = (ends[1:] + ends[:-1]) / 2, np.diff(ends)
     slope = np.full((*scan.pieces.slope.shape, 2), np.nan)
     slope[:, :, 0] = scan.pieces.slope
     spread = lines.scale + (float(np.median(np.abs(t))) if len(t) else 0.0)
@@ -104,16 +105,6 @@ def _look_across(
 
 def _no_votes(n: int) -> tuple[BoolArray, BoolArray, BoolArray]:
     return np.zeros(n, dtype=bool), np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
-
-
-def _pieces_between(t: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
-    """Middles and lengths of the pieces between creases, the outermost cut off."""
-    outermost = 2.0  # how far beyond the outermost crease a piece is looked at, in its distance or the scale
-    if not len(t):
-        return np.zeros(1), np.array([scale])
-    beyond = outermost * np.maximum(scale, np.abs(t[[0, -1]]))
-    ends = np.concatenate([[t[0] - beyond[0]], t, [t[-1] + beyond[1]]])
-    return (ends[1:] + ends[:-1]) / 2, np.diff(ends)
 
 
 def _new_creases(t: FloatArray, known: FloatArray, scale: float) -> BoolArray:
@@ -169,7 +160,6 @@ class _Course:
         """True where the crease is there, so many of its sizes along its course."""
         shortest_crossing, longest_crossing = 1e-5, 1e-3  # of the distance, for a crossing there
         off_course = 20.0  # a crossing is so many times longer than the error of where it is expected
-        meeting_share = 0.05  # of a crossing: how far from the expected place a crease may be
         size, normal = self.size[which], self.normal[which]
         reach = np.maximum(shortest_crossing * size, off_course * np.abs(distance) * size * self.error[which])
         seen = np.zeros(len(which), dtype=bool)
@@ -179,7 +169,7 @@ class _Course:
         tangent = np.column_stack([-normal[:, 1], normal[:, 0]])
         points = np.column_stack([self.t[which], np.zeros(len(which))]) + (distance * size)[:, None] * tangent
         reach = reach[usable]
-        seen[usable] = cross(ask, points[usable], normal[usable], reach, meeting_share * reach, noise).critical
+        seen[usable] = cross(ask, points[usable], normal[usable], reach, noise).critical
         return seen
 
 

@@ -1,9 +1,9 @@
-"""The loop of every nonlinear least-squares fit: Gauss–Newton or Levenberg–Marquardt, with its damping rules.
+"""Least squares: designs of neurons and linear solvers, and the loop of every nonlinear fit with its damping rules.
 
-A fit brings its own equations, and the loop owns steps, damping and the end. From each state the fit gives a
-`Linearisation`: what the state leaves, a `solve` from damping to step, and a `move` from step to state. So an arrow,
-a band or eliminated outputs keep their structure. A state is any value of the fit; one that may get worse on its way
-carries the best so far with it.
+A nonlinear fit brings its own equations, and the loop owns steps, damping and the end. From each state the fit gives
+a `Linearisation`: the size of the residual, a `solve` from damping to step, and a `move` from step to state. So an
+arrow, a band or eliminated outputs keep their structure. A state is any value of the fit; one that may get worse on
+its way carries the best so far with it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,65 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
+from reluctant.numerics import HOST, Array, Arrays, FloatArray
 from reluctant.oracles.ledger import check_time
+
+MANY_NEURONS = 600  # from here on a factorisation that looks at every pivot takes a noticeable part of the time
+
+
+def design_matrix(active: Array, outputs: FloatArray, arrays: Arrays = HOST) -> Array:
+    """Rows (n·m) by unknowns (h + m): neurons, then the skip rows. `active` (n, h) is one of `arrays`."""
+    n, h = active.shape
+    m = len(outputs)
+    of_neurons = active[:, None, :] * arrays.put(outputs)[None]
+    of_skip = arrays.xp.broadcast_to(arrays.put(np.eye(m)), (n, m, m))
+    return arrays.xp.concatenate([of_neurons, of_skip], axis=2).reshape(n * m, h + m)
+
+
+class Design:
+    """A design matrix and its solutions: with as many rows as unknowns there is one for all weights."""
+
+    def __init__(self, rows: Array, arrays: Arrays = HOST) -> None:
+        self.rows, self.arrays = rows, arrays
+        self._inverse: Array | None = None
+
+    @classmethod
+    def of(cls, active: Array, outputs: FloatArray, arrays: Arrays = HOST) -> Design:
+        """Of points with these patterns (n, h)."""
+        return cls(design_matrix(active, outputs, arrays), arrays)
+
+    @property
+    def inverse(self) -> Array:
+        """Of a square design; worked out once."""
+        if self._inverse is None:
+            self._inverse = self.arrays.inverse(self.rows)
+        return self._inverse
+
+    def solution(self, weights: FloatArray) -> Array:
+        """The matrix P for which P @ rows is the weighted least-squares solution."""
+        rows, unknowns = self.rows.shape
+        if rows == unknowns >= MANY_NEURONS:
+            return self.inverse
+        return solve_weighted(self.rows, weights, self.arrays)
+
+
+def solve_weighted(design: Array, weights: FloatArray, arrays: Arrays = HOST) -> Array:
+    """The matrix P for which P @ rows is the weighted least-squares solution."""
+    return arrays.least_squares(design, arrays.put(weights / np.median(weights)))
+
+
+def normal_solver(design: Array, arrays: Arrays = HOST) -> Callable[[Array], Array]:
+    """Least squares by the normal equations: quick, and half the digits, so for steps that are taken again."""
+    ridge = 1e-12  # of squares of columns of norm one: a column of zeros, a neuron never on, is left alone
+    normal = design.T @ design
+    scale = arrays.xp.sqrt(normal.diagonal())
+    scale = arrays.xp.where(scale > 0, scale, 1.0)
+    normal /= scale[:, None] * scale
+    each = arrays.put(np.arange(len(normal)))
+    normal[each, each] += ridge
+    solve = arrays.cholesky_solver(normal)
+    return lambda right: solve((design.T @ right) / scale) / scale
+
 
 State = TypeVar("State")
 Step = TypeVar("Step")

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 import scipy.linalg
 
-from reluctant.fitting.least_squares import Linearisation, StepRules, least_squares
+from reluctant.fitting.least_squares import Linearisation, StepRules, least_squares, normal_solver
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.lines import BoolArray
 from reluctant.networks import ReLUNetwork
@@ -54,7 +54,7 @@ def polish(
     near = near[:: 1 + int(equations // min(most_entries / parameters, enough_equations * parameters))]
     sd = np.hypot(noise.at(distance), lost)
     rows, answers, weight = rows[near], answers[near], 1 / sd[near, None]
-    factors = _by_orthogonal_factors if thorough else _by_normal_equations
+    factors = _by_orthogonal_factors if thorough else normal_solver
     first = factors(_jacobian(network, rows, weight, fixed))
 
     def measured(found: ReLUNetwork, best: ReLUNetwork, least: float) -> tuple[_Polishing, float]:
@@ -121,21 +121,6 @@ def neuron_errors(network: ReLUNetwork, rows: FloatArray, noise: DistanceNoise) 
 
 
 # Scales of neurons are free, so the problem is singular along them: a slight pull to zero takes a short step.
-
-
-def _by_normal_equations(jacobian: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    damping = 1e-12  # of the squares of columns of norm one
-    normal = jacobian.T @ jacobian
-    scale = _not_zero(np.sqrt(normal.diagonal()))
-    normal /= scale[:, None] * scale
-    normal[np.diag_indices_from(normal)] += damping
-    factor = scipy.linalg.cho_factor(normal, overwrite_a=True, check_finite=False)
-
-    def solve(residual: FloatArray) -> FloatArray:
-        found = scipy.linalg.cho_solve(factor, (jacobian.T @ residual) / scale, check_finite=False)
-        return np.asarray(found / scale)
-
-    return solve
 
 
 def _by_orthogonal_factors(jacobian: FloatArray) -> Callable[[FloatArray], FloatArray]:

@@ -1,7 +1,7 @@
-"""`Creases`: points where neighbouring pieces of a line meet, and their bends.
+"""`Creases`: points where neighbouring pieces of a line meet, their bends, and the history of their search.
 
 Where samples stand close together every one of them is in line with its neighbours, whatever the function does, and
-such a cluster joins what lies on its two sides. So a run must follow the line through its ends too; one that does
+such a cluster joins the pieces on its two sides. So a run must follow the line through its ends too; one that does
 not is split where two lines explain all of its samples. Two clusters on the two sides of a crease make a piece of
 their own, a bridge over it, which no sample in between has tested. `reluctant.geometry.scan` finds the creases;
 nothing here asks anything.
@@ -9,12 +9,20 @@ nothing here asks anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from reluctant.geometry.lines import BoolArray, IntArray, Pieces, Samples
+from reluctant.geometry.lines import (
+    NO_NUMBER,
+    BoolArray,
+    IntArray,
+    Lines,
+    Pieces,
+    Samples,
+)
 from reluctant.numerics import DOUBLE, FloatArray
 
 
@@ -268,3 +276,211 @@ def _on_lines_of(s: Samples, pieces: Pieces, which: IntArray, samples: IntArray)
     line = s.f[end] + pieces.slope[which] * (s.t[samples] - s.t[end])[:, None]
     allowed = pieces.tolerance(s, which, s.t[samples], s.sd[samples])
     return np.asarray(np.abs(s.f[samples] - line).max(axis=1) <= allowed)
+
+
+CROWDED = 1000  # creases on a line: with more, checks are narrower in proportion, or some would hold two creases
+
+
+@dataclass(frozen=True)
+class UsualBend:
+    """The bend that creases usually have, and how much narrower checks are than that where there is no crowd."""
+
+    bend: float
+    narrower: float
+
+
+CHECK_SIDE = 4.0  # blurs, or spacings of numbers, from an expected crease to each side of its check, at least
+
+
+@dataclass(frozen=True)
+class Meetings:
+    """Where the lines of neighbouring pieces meet, in the interval from sample i to sample i + 1.
+
+    Arguments:
+        i: the last sample of the piece before.
+        gap: length of the interval.
+        end: the end of the interval farther from the origin.
+        x: meeting point, from sample i.
+        t: its position, inside the interval.
+        blur: its uncertainty.
+        share: of the usual width of a check; < 1 for a weak bend, where two creases may cancel, and in a crowd.
+        checked: whether it was looked at from both sides, near enough for what is known now.
+        certified: whether the crease is certain.
+        usual: what creases are usually like.
+    """
+
+    i: IntArray
+    gap: FloatArray
+    end: FloatArray
+    x: FloatArray
+    t: FloatArray
+    blur: FloatArray
+    share: FloatArray
+    checked: BoolArray
+    certified: BoolArray
+    usual: UsualBend
+
+    @classmethod
+    def of(
+        cls,
+        s: Samples,
+        p: Pieces,
+        left: IntArray,
+        sd: Callable[[FloatArray], FloatArray],
+        usual: UsualBend | None = None,
+    ) -> Meetings:
+        """Those of these pieces with the next ones; `sd` is the noise of an answer at a position.
+
+        What creases are usually like follows from these, unless it is given.
+        """
+        widest_check = 8 * CHECK_SIDE  # blurs between the two sides of a check; twice SIDE is asked for
+        loose_check = 1e-3  # of the pieces beside it: a check wider than that, and than blur asks for, is made again
+        i = p.last[left]
+        gap = s.t[i + 1] - s.t[i]
+        end = np.maximum(np.abs(s.t[i]), np.abs(s.t[i + 1]))
+        x, bend = intersect(s, p, left)
+        t = s.t[i] + np.clip(x, 0, gap)
+        blur = _meeting_blur(s, p, left, t, sd(t), bend)
+        usual = usual or _usual_bend(s, p, bend)
+        share = _check_share(bend, usual)
+        both = p.certified[left] & p.certified[left + 1]
+        shortest = np.minimum(p.length[left], p.length[left + 1])
+        # What was blurred when it was checked may be sharp by now: then the check was too wide to tell.
+        sharp = np.maximum.reduce(
+            [widest_check * blur, loose_check * share * shortest, widest_check * DOUBLE.spacing * end]
+        )
+        checked = (s.check[i] == s.check[i + 1]) & (s.check[i] != NO_NUMBER) & (~both | (gap < sharp))
+        seen = checked & (x > 0) & (x < gap)
+        no_sharper = (x > -blur) & (x < gap + blur) & (gap < 2 * CHECK_SIDE * blur) & (gap < shortest / 2)
+        certified = both & (seen | _at_an_end(s, p, left, x, gap) | no_sharper)
+        return cls(i, gap, end, x, t, blur, share, checked, certified, usual)
+
+    @property
+    def inside(self) -> BoolArray:
+        """Whether they meet inside the interval, away from its ends."""
+        rim = np.maximum(DOUBLE.spacing * self.gap, DOUBLE.spacing * self.end)
+        return (self.x > rim) & (self.x < self.gap - rim)
+
+    @property
+    def stuck(self) -> BoolArray:
+        """Whether it is uncertain, and no number fits between the samples any more."""
+        return ~self.certified & (self.gap < CHECK_SIDE * DOUBLE.spacing * self.end)
+
+
+def _meeting_blur(s: Samples, p: Pieces, left: IntArray, t: FloatArray, sd: FloatArray, bend: FloatArray) -> FloatArray:
+    """How far from a meeting point the lines are still within the noise of each other."""
+    allowed = p.tolerance(s, left, t, sd) + p.tolerance(s, left + 1, t, sd)
+    with np.errstate(divide="ignore"):
+        return np.asarray(allowed / bend)
+
+
+def _usual_bend(s: Samples, p: Pieces, bend: FloatArray) -> UsualBend:
+    bend = bend[np.isfinite(bend)]  # positions that rounding makes one give no slope, and no bend
+    median = max(float(np.median(bend)), DOUBLE.tiny) if len(bend) else 1.0
+    return UsualBend(median, min(1.0, CROWDED * int(s.line[-1] + 1) / max(len(p), 1)))
+
+
+def _check_share(bend: FloatArray, usual: UsualBend) -> FloatArray:
+    weak_bend = 0.1  # of the usual bend
+    with np.errstate(over="ignore"):
+        return np.minimum(1, bend / (weak_bend * usual.bend)) * usual.narrower
+
+
+def _at_an_end(s: Samples, p: Pieces, left: IntArray, x: FloatArray, gap: FloatArray) -> BoolArray:
+    """The crease is at one of the two samples, and that sample lies on both pieces."""
+    at_the_end = 1e-3  # of the interval: a crease this close to a sample is at the sample
+    i, right = p.last[left], left + 1
+    off_right = np.abs(lines_apart(s, p, left, np.zeros(len(left)))).max(axis=1)
+    off_left = np.abs(lines_apart(s, p, left, gap)).max(axis=1)
+    at_start = (off_right <= p.tolerance(s, right, s.t[i], s.sd[i])) & (np.abs(x) < at_the_end * gap)
+    at_stop = (off_left <= p.tolerance(s, left, s.t[i + 1], s.sd[i + 1])) & (np.abs(x - gap) < at_the_end * gap)
+    return at_start | at_stop
+
+
+MAKES_A_PIECE = 3  # samples in line
+
+
+@dataclass(frozen=True)
+class LineSearch:
+    """Questions on one line in order of position, and the creases found.
+
+    scale: the unit of t. t, answers (n, m), round: what was asked, and when. known (n - 1,): whether the function
+    between a sample and the next is known: straight, or with one certified crease. creases: their positions.
+    """
+
+    scale: float
+    t: FloatArray
+    answers: FloatArray
+    round: IntArray
+    known: BoolArray
+    creases: FloatArray
+
+    @classmethod
+    def of(cls, lines: Lines, scan: Scan) -> LineSearch:
+        """The search of a scan of one line, finished or not."""
+        s, pieces = scan.samples, scan.pieces
+        t = np.sort(scan.creases.t)  # creases that rounding does not tell apart may change places
+        steps = np.zeros(len(s), dtype=int)
+        np.add.at(steps, pieces.first[pieces.certified], 1)
+        np.add.at(steps, pieces.last[pieces.certified], -1)
+        known = np.cumsum(steps)[:-1] > 0
+        known[np.clip(np.searchsorted(s.t, t) - 1, 0, len(known) - 1)] = True
+        return cls(lines.scale, s.t, s.f, s.round, known, t)
+
+    @property
+    def rounds(self) -> int:
+        """How many batches were asked."""
+        return int(self.round.max(initial=-1)) + 1
+
+    @property
+    def angles(self) -> FloatArray:
+        """Positions of the samples as angles: in these the whole line is short, and creases are spread evenly."""
+        return np.arctan(self.t / self.scale)
+
+    @property
+    def found_in(self) -> IntArray:
+        """The round after which each crease was certain: it was looked at from both sides, between two pieces."""
+        after = np.clip(np.searchsorted(self.t, self.creases), 1, len(self.t) - 1)
+        piece = self._pieces()
+        order = np.lexsort([self.round, piece])
+        sizes = np.bincount(piece, minlength=len(self.creases) + 1)
+        third = np.cumsum(sizes) - sizes + np.minimum(sizes, MAKES_A_PIECE) - 1
+        settled = self.round[order][third]
+        return np.maximum.reduce([self.round[after], self.round[after - 1], settled[:-1], settled[1:]])
+
+    def at(self, round_: int) -> LineSearch:
+        """The search as it stood after this round, told from where it ended."""
+        asked, found = np.flatnonzero(self.round <= round_), self.found_in <= round_
+        piece = self._pieces()[asked]
+        left, right = piece[:-1], piece[1:]
+        is_piece = np.bincount(piece, minlength=len(found) + 1)[left] >= MAKES_A_PIECE
+        crossed = (right == left + 1) & np.append(found, False)[left]
+        unknown = np.append(0, np.cumsum(~self.known))
+        whole = unknown[asked[1:]] == unknown[asked[:-1]]
+        known = whole & (((left == right) & is_piece) | crossed)
+        return LineSearch(self.scale, self.t[asked], self.answers[asked], self.round[asked], known, self.creases[found])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "scale": self.scale,
+            "t": self.t.tolist(),
+            "answers": self.answers.tolist(),
+            "round": self.round.tolist(),
+            "known": self.known.tolist(),
+            "creases": self.creases.tolist(),
+            "found in round": self.found_in.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> LineSearch:
+        """The search again from its plain data."""
+        t, answers = np.array(data["t"], dtype=float), np.array(data["answers"], dtype=float)
+        return cls(
+            float(data["scale"]), t, answers.reshape(len(t), -1), np.array(data["round"], dtype=int),
+            np.array(data["known"], dtype=bool), np.array(data["creases"], dtype=float),
+        )  # fmt: skip
+
+    def _pieces(self) -> IntArray:
+        """Index of the piece each sample lies on."""
+        return np.searchsorted(self.creases, self.t)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,27 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, HOST, Array, Arrays, FloatArray
 
 FAR_END = 1e6  # whole lines end here, in units of the scale: creases beyond are not found
+
+IntArray: TypeAlias = NDArray[np.intp]
+BoolArray: TypeAlias = NDArray[np.bool_]
+
+NO_NUMBER = -1  # no pair, no check
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Many of one kind, as arrays with an entry for each: some of them, and those of two batches after each other."""
+
+    def __len__(self) -> int:
+        return len(getattr(self, fields(self)[0].name))
+
+    def __add__(self, other: Self) -> Self:
+        parts = {part.name: (getattr(self, part.name), getattr(other, part.name)) for part in fields(self)}
+        return replace(self, **{name: np.concatenate(pair) for name, pair in parts.items()})
+
+    def chosen(self, which: Any) -> Self:
+        """Those of these indices, or of this mask."""
+        return replace(self, **{part.name: getattr(self, part.name)[which] for part in fields(self)})
 
 
 @dataclass(frozen=True)
@@ -48,7 +69,7 @@ class Lines:
     def __len__(self) -> int:
         return len(self.origins)
 
-    def points(self, line: NDArray[np.intp], t: FloatArray) -> FloatArray:
+    def points(self, line: IntArray, t: FloatArray) -> FloatArray:
         """Rows (len(t), d) at positions t on the lines of these indices."""
         return self.origins[line] + t[:, None] * self.directions[line]
 
@@ -83,6 +104,25 @@ class Frame:
         for _ in range(2):  # twice is enough for orthogonality to rounding
             drawn = np.linalg.qr(drawn - self.basis.T @ (self.basis @ drawn))[0]
         return drawn.T
+
+    def restricted(self, network: ReLUNetwork) -> ReLUNetwork:
+        """The network as a function of the coordinates."""
+        first, *rest = network.weights
+        biases = [first @ self.origin + network.biases[0], *network.biases[1:]]
+        skip = None if network.skip is None else network.skip @ self.basis.T
+        if network.skip is not None:
+            biases[-1] = biases[-1] + network.skip @ self.origin
+        return ReLUNetwork([first @ self.basis.T, *rest], biases, skip)
+
+    def lifted(self, network: ReLUNetwork) -> ReLUNetwork:
+        """A network of the coordinates as a function of the input itself; it ignores the complement of the frame."""
+        first, *rest = network.weights
+        w, skip = first @ self.basis, network.skip
+        biases = [network.biases[0] - w @ self.origin, *network.biases[1:]]
+        if skip is not None:
+            skip = skip @ self.basis
+            biases[-1] = biases[-1] - skip @ self.origin
+        return ReLUNetwork([w, *rest], biases, skip)
 
     def random_lines(self, rng: np.random.Generator, n: int) -> Lines:
         """Whole lines inside the frame, as far from its origin as random points are from that of input space."""
@@ -160,21 +200,12 @@ class FramedNetwork:
         return np.hypot(self.weight_sd * reach, self.along_sd * np.linalg.norm(self.points, axis=1))
 
     def lifted(self) -> ReLUNetwork:
-        """The network as a function of the input itself; it ignores what is orthogonal to the frame."""
-        (g, a), (z, c) = self.network.weights, self.network.biases
-        skip = np.zeros((len(c), len(self.frame.basis))) if self.network.skip is None else self.network.skip
-        w, s = g @ self.frame.basis, skip @ self.frame.basis
-        return ReLUNetwork([w, a], [z - w @ self.frame.origin, c - s @ self.frame.origin], s)
-
-
-IntArray: TypeAlias = NDArray[np.intp]
-BoolArray: TypeAlias = NDArray[np.bool_]
-
-NO_NUMBER = -1  # no pair, no check
+        """The network as a function of the input itself."""
+        return self.frame.lifted(self.network)
 
 
 @dataclass(frozen=True)
-class Samples:
+class Samples(Batch):
     """Answers on lines, sorted by line and position.
 
     pair: samples asked together to find a slope share a number. check: those asked on the two sides of an
@@ -190,13 +221,8 @@ class Samples:
     round: IntArray
 
     def __add__(self, other: Samples) -> Samples:
-        parts = [np.concatenate([getattr(self, field.name), getattr(other, field.name)]) for field in fields(self)]
-        order = np.lexsort([parts[1], parts[0]])
-        return Samples(*(part[order] for part in parts))
-
-    def chosen(self, which: IntArray) -> Samples:
-        """These samples only."""
-        return Samples(*(getattr(self, field.name)[which] for field in fields(self)))
+        both = super().__add__(other)
+        return both.chosen(np.lexsort([both.t, both.line]))
 
     def room_after(self, which: IntArray) -> FloatArray:
         """Distance to the next sample of the line, 0 for its last."""
@@ -211,9 +237,6 @@ class Samples:
     def without_any(self) -> Samples:
         """None of them."""
         return self.chosen(np.empty(0, dtype=np.intp))
-
-    def __len__(self) -> int:
-        return len(self.t)
 
 
 @dataclass(frozen=True)
@@ -309,6 +332,13 @@ class DistanceNoise:
     def at(self, distance: FloatArray) -> FloatArray:
         """Standard deviation of an answer at this distance."""
         return np.hypot(self.near, self.growth * np.abs(distance))
+
+
+def piece_ends(t: FloatArray, scale: float) -> FloatArray:
+    """Ends (n + 2,) of the pieces between creases at t (n,), in order; the outermost pieces are cut off."""
+    outermost = 2.0  # how far beyond the outermost crease a piece goes, in its distance or the scale
+    first, last = outermost * np.maximum(scale, np.abs(t[[0, -1]]))
+    return np.concatenate([[t[0] - first], t, [t[-1] + last]])
 
 
 def answer_roundings(size: FloatArray) -> FloatArray:

@@ -17,9 +17,7 @@ from reluctant.numerics import DOUBLE, FloatArray
 
 Ask = Callable[[FloatArray], FloatArray]
 
-QUIET = 3  # rounds without any change that end the search
-PLACES = 8  # looked at on a step to find where along it the answers change
-FRESH, LEAST_FRESH = 1e-2, 1e-6  # part of a gradient outside the directions so far that is a new one
+LEAST_FRESH = 1e-6  # part of a gradient outside the directions so far that may be a new one
 
 
 @dataclass(frozen=True)
@@ -43,11 +41,12 @@ class RowSpace:
 
 def row_space(ask: Ask, dim: int, noise: DistanceNoise, rng: np.random.Generator, *, scale: float = 1.0) -> RowSpace:
     """Find the row space. Cost: about dim + 30 rows for every min(outputs, open directions) of the rank."""
-    less = 10.0  # as much less is asked for after a point that did not bring it
+    enough_quiet = 3  # rounds without any change that end the search
+    fresh, less = 1e-2, 10.0  # part of a gradient that is a new direction, and how much less after a point without any
     most_failures = 20  # in a row: points at which no new direction could be measured
     search = _RowSpaceSearch(ask, dim, noise, rng, scale)
     quiet = failures = 0
-    while quiet < QUIET and search.rank < dim:
+    while quiet < enough_quiet and search.rank < dim:
         if failures == most_failures:
             return replace(search.result(), margin=float("inf"))
         segment = search.changing_segment()
@@ -55,7 +54,7 @@ def row_space(ask: Ask, dim: int, noise: DistanceNoise, rng: np.random.Generator
             quiet += 1
             continue
         quiet = 0
-        failures = 0 if search.measure(*segment, max(FRESH / less**failures, LEAST_FRESH)) else failures + 1
+        failures = 0 if search.measure(*segment, max(fresh / less**failures, LEAST_FRESH)) else failures + 1
     return search.result()
 
 
@@ -104,8 +103,8 @@ class _RowSpaceSearch:
 
     def measure(self, start: FloatArray, move: FloatArray, fresh: float) -> bool:
         """Take the gradient where the answers change most; True if it brought a new direction."""
-        within = (0.2, 0.8)  # of its part of the step, each of them
-        places = (np.arange(PLACES) + self.rng.uniform(*within, PLACES)) / PLACES
+        count, within = 8, (0.2, 0.8)  # positions on the step, each so far along its part of it
+        places = (np.arange(count) + self.rng.uniform(*within, count)) / count
         answers = self.ask(start + places[:, None] * move)
         fastest = int(np.argmax(np.abs(np.diff(answers, axis=0)).max(axis=1) / np.diff(places)))
         point = (start + (places[fastest] + places[fastest + 1]) / 2 * move)[None]

@@ -1,38 +1,13 @@
-"""Lines and planes through input space, and where the creases of a network cross them."""
+"""Sections of a network by a line or a plane: where its creases cross them."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-FINE = 121  # points a side of the grid on which deeper creases are followed
 ON_A_LINE = 4001  # points on which changes of side are looked for: more than a page has across
-STRAIGHT = 1e-3  # sine of the angle below which a crease has not bent
-
-
-@dataclass(frozen=True)
-class Section:
-    """Points origin + coordinates @ directions; directions (k, d) are orthonormal."""
-
-    origin: FloatArray
-    directions: FloatArray
-
-    def points(self, coordinates: FloatArray) -> FloatArray:
-        """Inputs (n, d) at coordinates (n, k)."""
-        return self.origin + coordinates @ self.directions
-
-    def of(self, network: ReLUNetwork) -> ReLUNetwork:
-        """The network as a function of the coordinates."""
-        first, *rest = network.weights
-        biases = [first @ self.origin + network.biases[0], *network.biases[1:]]
-        skip = None if network.skip is None else network.skip @ self.directions.T
-        if network.skip is not None:
-            biases[-1] = biases[-1] + network.skip @ self.origin
-        return ReLUNetwork([first @ self.directions.T, *rest], biases, skip)
 
 
 def crossings(network: ReLUNetwork, low: float, high: float, samples: int = ON_A_LINE) -> FloatArray:
@@ -48,14 +23,15 @@ def crossings(network: ReLUNetwork, low: float, high: float, samples: int = ON_A
 
 def polylines(network: ReLUNetwork, size: float) -> list[tuple[int, FloatArray]]:
     """Creases of a network of two inputs in the square of this half width: (layer, points (n, 2)) of each."""
-    axis = np.linspace(-size, size, FINE)
+    fine = 121  # points a side of the grid on which deeper creases are followed
+    axis = np.linspace(-size, size, fine)
     x, y = np.meshgrid(axis, axis)
     layers = network.preactivations(np.column_stack([x.ravel(), y.ravel()]))
     return [
         (layer, _straightened(points))
         for layer, values in enumerate(layers)
         for neuron in values.T
-        for points in _chains(*_segments(neuron.reshape(FINE, FINE), axis))
+        for points in _chains(*_segments(neuron.reshape(fine, fine), axis))
     ]
 
 
@@ -100,9 +76,10 @@ def _chains(points: dict[int, FloatArray], pairs: list[tuple[int, int]]) -> list
 
 def _straightened(points: FloatArray) -> FloatArray:
     """The same line with the points left out in which it does not bend."""
+    straight = 1e-3  # sine of the angle below which a crease has not bent
     if len(points) < 3:
         return points
     before, after = points[1:-1] - points[:-2], points[2:] - points[1:-1]
     turn = np.abs(before[:, 0] * after[:, 1] - before[:, 1] * after[:, 0])
     lengths = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
-    return points[np.concatenate([[True], turn > STRAIGHT * lengths, [True]])]
+    return points[np.concatenate([[True], turn > straight * lengths, [True]])]

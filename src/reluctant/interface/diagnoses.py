@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reluctant.interface.classification import Shape
-from reluctant.interface.digits import ENOUGH_DECIMALS
-from reluctant.interface.whole_numbers import Whole
+from reluctant.interface.kinds import IntegerKind, Shape
+from reluctant.interface.noise import ENOUGH_DECIMALS
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.catalogue import (
     FLOAT64,
@@ -38,30 +37,30 @@ READ_MISSING = Remedy("fill-missing", "audit")
 
 def refusal_diagnosis(found: Interface) -> Diagnosis | None:
     """Why an exact method cannot work on this target, and what to try; None if it can."""
-    refusal, behind = found.refusal, found.behind
+    refusal, raw = found.refusal, found.raw
     if refusal is None:
         return None
     curved, noisy = refusal is Outcome.NOT_PIECEWISE_LINEAR, refusal is Outcome.TOO_NOISY
     in_steps, no_number = refusal is Outcome.PIECEWISE_CONSTANT, refusal is Outcome.NON_FINITE
     table: tuple[tuple[bool, Callable[[], Diagnosis]], ...] = (
-        (refusal is Outcome.CONSTANT and found.others_far, lambda: Diagnosis("same-near", remedies=(GIVE_DOMAIN,))),
+        (refusal is Outcome.CONSTANT and found.varies_far_out, lambda: Diagnosis("same-near", remedies=(GIVE_DOMAIN,))),
         ((curved or noisy) and found.are_of_a_link, lambda: _of_a_link(found)),
         (curved and found.may_be_sigmoids and not found.curved_odds, lambda: _may_be_sigmoid(found)),
         (
-            no_number and found.told is not None,
+            no_number and found.top_k is not None,
             lambda: Diagnosis("missing-is-nan", likeness_fields(found), (READ_MISSING,)),
         ),
         (in_steps and found.answers is Kind.LABELS, lambda: _labels(found)),
-        (in_steps and found.in_steps, lambda: Diagnosis("answers-in-steps", remedies=what_is_left(found))),
-        ((no_number or noisy) and behind is not None and behind.too_coarse, lambda: unreadable_values(found)),
-        (no_number and behind is not None, lambda: _certain(found)),
+        (in_steps and found.step_function, lambda: Diagnosis("answers-in-steps", remedies=what_is_left(found))),
+        ((no_number or noisy) and raw is not None and raw.too_coarse, lambda: unreadable_values(found)),
+        (no_number and raw is not None, lambda: _certain(found)),
         (noisy, lambda: hidden_structure(found)),
     )
     return next((diagnosis() for applies, diagnosis in table if applies), refusal.diagnosis)
 
 
 def _labels(found: Interface) -> Diagnosis:
-    slug = "labels-or-numbers" if found.whole is Whole.UNTOLD else "answers-are-labels"
+    slug = "labels-or-numbers" if found.integers is IntegerKind.UNDECIDED else "answers-are-labels"
     return Diagnosis(slug, remedies=(TRAIN, SPAN_FROM_LABELS))
 
 
@@ -72,17 +71,17 @@ def _may_be_sigmoid(found: Interface) -> Diagnosis:
 
 def _certain(found: Interface) -> Diagnosis:
     """Of answers behind a link that lie at its ends."""
-    assert found.behind is not None
-    if found.behind.certain:
-        return Diagnosis("nothing-behind-link", {"link": found.behind.link}, (NO_LINK, NEARER_DOMAIN))
-    return Diagnosis("certain-behind-link", {"link": found.behind.link}, (NEARER_DOMAIN,))
+    assert found.raw is not None
+    if found.raw.certain:
+        return Diagnosis("nothing-behind-link", {"link": found.raw.link}, (NO_LINK, NEARER_DOMAIN))
+    return Diagnosis("certain-behind-link", {"link": found.raw.link}, (NEARER_DOMAIN,))
 
 
 def unreadable_values(found: Interface) -> Diagnosis:
     """Of answers behind a link that have too few digits for it."""
-    behind = found.behind
-    assert behind is not None
-    fields = {"link": behind.link, "decimals": behind.decimals, "number_format": behind.number_format}
+    raw = found.raw
+    assert raw is not None
+    fields = {"link": raw.link, "decimals": raw.decimals, "number_format": raw.number_format}
     remedies = (FLOAT64,) if found.more_digits else (TRAIN_WITHOUT_LINK, SPAN_FROM_LABELS)
     return Diagnosis("values-unreadable", fields, remedies)
 
@@ -94,14 +93,14 @@ def hidden_structure(found: Interface) -> Diagnosis:
 
 def what_is_left(found: Interface) -> tuple[Remedy, ...]:
     """What to try with answers that no exact method reads; labels of noisy answers flicker."""
-    train = TRAIN if found.behind is None else TRAIN_WITHOUT_LINK
+    train = TRAIN if found.raw is None else TRAIN_WITHOUT_LINK
     return (train, SPAN_FROM_LABELS) if found.deterministic else (train,)
 
 
 def digits_limit(found: Interface) -> dict[str, Any]:
     """What limits the digits of the answers: decimals, noise or the number format, the coarsest of them."""
-    given = found if found.behind is None else found.behind
-    fields: dict[str, Any] = {"link": None if found.behind is None else found.behind.link}
+    given = found if found.raw is None else found.raw
+    fields: dict[str, Any] = {"link": None if found.raw is None else found.raw.link}
     if given.decimals is not None:
         return fields | {"limit": "decimals", "decimals": given.decimals}
     if not found.deterministic:
@@ -117,15 +116,15 @@ def likeness_fields(found: Interface) -> dict[str, Any]:
     if found.tanh:
         return {"kind": "tanh", "percent": False}
     if found.answers is Kind.LABELS:
-        return fields | {"kind": "labels-or-numbers" if found.whole is Whole.UNTOLD else "labels"}
-    if found.told is not None:
-        return fields | {"kind": "top-k", "largest": found.told.largest, "classes": found.told.classes}
+        return fields | {"kind": "labels-or-numbers" if found.integers is IntegerKind.UNDECIDED else "labels"}
+    if found.top_k is not None:
+        return fields | {"kind": "top-k", "largest": found.top_k.largest, "classes": found.top_k.classes}
     return fields | {"kind": _link(found) if found.are_probabilities else "values"}
 
 
 def _link(found: Interface) -> AnswerLink:
     """What would undo these answers."""
-    if found.told is not None:
+    if found.top_k is not None:
         return "top-k"
     if found.answers is Kind.PROBABILITIES:
         return "softmax"
@@ -146,7 +145,7 @@ def _of_a_link(found: Interface) -> Diagnosis:
     train = TRAIN_AS_ANSWERED if found.refusal is Outcome.NOT_PIECEWISE_LINEAR else TRAIN_WITHOUT_LINK
     coarse = Diagnosis("link-too-coarse", fields, (train, SPAN_FROM_LABELS))
     few = Diagnosis("link-few-digits", fields, (train, Remedy("try-link", "extract", _link_options(found))))
-    if found.told is not None and not found.told.all_but_one:
+    if found.top_k is not None and not found.top_k.all_but_one:
         return Diagnosis("top-k-incomplete", likeness_fields(found), (train,))
     if found.decimals is not None:
         return coarse if found.decimals + PERCENT_DECIMALS * found.percent < ENOUGH_DECIMALS else few
@@ -182,25 +181,25 @@ def _sizes(found: Interface) -> list[Diagnosis]:
     noise = found.noise
     if found.answers is Kind.LABELS or not np.isfinite(found.spread):
         return []
-    slug, given = ("digits", found) if found.behind is None else ("digits-behind-link", found.behind)
+    slug, given = ("digits", found) if found.raw is None else ("digits-behind-link", found.raw)
     written: dict[str, Any] = {"decimals": given.decimals, "number_format": given.number_format}
-    link = {} if found.behind is None else {"link": found.behind.link}
+    link = {} if found.raw is None else {"link": found.raw.link}
     floor = {"absolute": noise.absolute, "relative": noise.relative, "spread": found.spread}
     return [Diagnosis(slug, written | link), Diagnosis("noise-floor", floor)]
 
 
 def _caveats(found: Interface) -> list[Diagnosis]:
     """What a method or a reader may stumble over."""
-    in_steps = found.in_steps or found.answers is Kind.LABELS  # which stay the same on most rays
+    in_steps = found.step_function or found.answers is Kind.LABELS  # which stay the same on most rays
     table: tuple[tuple[bool, str, dict[str, Any], tuple[Remedy, ...]], ...] = (
         (found.answers is not Kind.VALUES, "likeness", likeness_fields(found), ()),
         (bool(found.class_columns), "class-beside-values", {"columns": found.class_columns}, (ON_ONE_OUTPUT,)),
-        (found.whole is Whole.SCORES, "whole-in-order", {}, ()),
+        (found.integers is IntegerKind.SCORES, "whole-in-order", {}, ()),
         (found.nonfinite > 0, "non-finite-rows", _non_finite(found), ()),
         (
             found.largest_scale is not None and found.largest_scale < FAR_ENOUGH,
             "unanswered-beyond",
-            {"scale": found.largest_scale, "linked": found.behind is not None},
+            {"scale": found.largest_scale, "linked": found.raw is not None},
             (),
         ),
         (found.constant_beyond is not None and not in_steps, "constant-beyond", *_constant_beyond(found)),
@@ -215,7 +214,7 @@ def _caveats(found: Interface) -> list[Diagnosis]:
 
 
 def _non_finite(found: Interface) -> dict[str, Any]:
-    link = None if found.behind is None else found.behind.link
+    link = None if found.raw is None else found.raw.link
     return {"rows": found.nonfinite, "queries": found.queries, "link": link}
 
 

@@ -14,36 +14,39 @@ import numpy as np
 
 from reluctant._notebook import html_table
 from reluctant.errors import InvalidInput, TargetError
-from reluctant.interface.classification import NOISE_FACTOR, STEPS, Likeness, Shape, Told, classify_shape
 from reluctant.interface.diagnoses import findings, hidden_structure, refusal_diagnosis
-from reluctant.interface.digits import (
-    UNIFORM_SD,
-    Behind,
-    answer_kind,
-    are_labels,
-    digits_noise,
-    find_decimals,
-    format_of_whole,
-    narrowest_format,
+from reluctant.interface.kinds import (
+    NOISE_FACTOR,
+    STEPS,
+    IntegerKind,
+    Likeness,
+    Shape,
+    TopK,
+    all_integers,
+    are_integers,
+    class_columns,
+    classify_integers,
+    classify_shape,
+    grow,
+    is_step_function,
 )
-from reluctant.interface.probe import (
+from reluctant.interface.noise import (
     FINER_STEPS,
     SECOND_DIFFERENCE_GAIN,
+    UNIFORM_SD,
     NoiseReading,
+    RawDigits,
     ShortLines,
+    answer_kind,
+    are_labels,
     ask,
+    digits_noise,
+    find_decimals,
     finite_ends,
+    integer_format,
+    narrowest_format,
     noise_model,
     read_noise,
-)
-from reluctant.interface.whole_numbers import (
-    Whole,
-    all_whole,
-    are_whole,
-    change_in_steps,
-    class_columns,
-    grow,
-    tell_whole,
 )
 from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
@@ -78,20 +81,20 @@ class Interface:
     largest_scale: largest input scale answered with finite numbers, None where only a domain was asked.
     constant_beyond: scale from which answers no longer change (inputs are clipped, or it saturates).
     queries: rows spent.
-    behind: the probabilities that a link reads these answers from, None without one.
+    raw: digits of the target's own answers, before its link is undone; None without a link.
     unit: every answer at the scale of use lies between 0 and 1.
     sigmoids: the answers are probabilities of sigmoids, by how lines bend.
     like_sigmoids: they may be, by being 0 or 1 far out, and digits do not show more.
     curved_odds: lines bend as log-odds too, where no crease explains it: the answers are not those of sigmoids.
     saturated: nearly all answers are 0 or 1 far out.
     recast: a local model, which would answer with more digits if it were opened with precision='float64'.
-    told: how many of the probabilities of its classes each answer tells, the largest; None where it is all or none.
-    percent: the answers look like percentages; what they look like is said of their hundredths.
+    top_k: how many of the class probabilities each answer gives, the largest; None where it gives all or none.
+    percent: the answers look like percentages; the other fields describe their hundredths.
     tanh: the answers are those of a tanh, by how lines bend.
-    whole: what whole numbers are, labels or rounded values; None of two of them, and of other answers.
-    in_steps: they are levels that no rounding is seen to explain: those of trees, or of quantised numbers.
-    class_columns: outputs that are whole as numbers of classes are, or counts, beside others that are not.
-    others_far: all answers are the same at the scale of use, and not far out.
+    integers: labels, rounded scores or undecided; None for two integers, which are labels, and for other answers.
+    step_function: the answers are levels that no rounding explains: those of trees, or of quantised numbers.
+    class_columns: outputs that hold class numbers (or counts) beside others that do not.
+    varies_far_out: all answers are the same at the scale of use, and not far out.
     """
 
     shape: Shape
@@ -107,20 +110,20 @@ class Interface:
     largest_scale: float | None
     constant_beyond: float | None
     queries: int
-    behind: Behind | None = None
+    raw: RawDigits | None = None
     unit: bool = False
     sigmoids: bool = False
     like_sigmoids: bool = False
     curved_odds: bool = False
     saturated: bool = False
     recast: bool = False
-    told: Told | None = None
+    top_k: TopK | None = None
     percent: bool = False
     tanh: bool = False
-    whole: Whole | None = None
-    in_steps: bool = False
+    integers: IntegerKind | None = None
+    step_function: bool = False
     class_columns: tuple[int, ...] = ()
-    others_far: bool = False
+    varies_far_out: bool = False
 
     @property
     def refusal(self) -> Outcome | None:
@@ -139,8 +142,8 @@ class Interface:
     @property
     def more_digits(self) -> bool:
         """True if it would answer with more digits in float64: it can be re-cast, and nothing else limits them."""
-        rounded = self.decimals is not None or (self.behind is not None and self.behind.decimals is not None)
-        number_format = self.number_format if self.behind is None else self.behind.number_format
+        rounded = self.decimals is not None or (self.raw is not None and self.raw.decimals is not None)
+        number_format = self.number_format if self.raw is None else self.raw.number_format
         return self.recast and self.deterministic and not rounded and number_format != "float64"
 
     def why(self, outcome: Outcome) -> Diagnosis | None:
@@ -212,8 +215,8 @@ class Interface:
         return asdict(self) | {
             "shape": str(self.shape),
             "answers": str(self.answers),
-            "whole": None if self.whole is None else str(self.whole),
-            "told": None if self.told is None else self.told._asdict(),
+            "integers": None if self.integers is None else str(self.integers),
+            "top_k": None if self.top_k is None else self.top_k._asdict(),
             "refusal": None if refusal is None else refusal.slug,
             "diagnosis": None if diagnosis is None else diagnosis.to_dict(),
         }
@@ -252,18 +255,18 @@ def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: 
     before, domain = oracle.queries, oracle.facts.domain
     with oracle.stage("health", expected=ROWS_PER_LINE * lines):
         centres = domain.interior(rng, lines, oracle.dim) if centres is None else centres
-        with raw_answers(oracle) as told:
+        with raw_answers(oracle) as given:
             near = ShortLines.ask(oracle, rng, centres, STEPS, FINER_STEPS)
             # The same batch again: a deterministic target may still round differently in one of another size.
             repeated = ask(oracle, centres)
-        behind = Behind.of(np.concatenate(told), link_of(oracle), ratios=oracle.facts.reference) if told else None
+        raw = RawDigits.of(np.concatenate(given), link_of(oracle), ratios=oracle.facts.reference) if given else None
         far = _ask_far(oracle, rng, near) if domain.is_space else {}
-        whole = _whole(oracle, rng, near, far, repeated)
-        readable = behind is None or not (behind.too_coarse or behind.next_to_one)
-        in_steps = readable and change_in_steps(partial(ask, oracle), near)
-    health = _summarise(near, repeated, far, behind, whole, in_steps, oracle.queries - before)
+        integers = _integers(oracle, rng, near, far, repeated)
+        readable = raw is None or not (raw.too_coarse or raw.next_to_one)
+        stepped = readable and is_step_function(partial(ask, oracle), near)
+    health = _summarise(near, repeated, far, raw, integers, stepped, oracle.queries - before)
     health = replace(health, recast=oracle.facts.recast, **_other_labels(health, near, far))
-    if health.answers is not Kind.LABELS and behind is None:
+    if health.answers is not Kind.LABELS and raw is None:
         with oracle.stage("health"):
             columns = class_columns(oracle, _nearby(near, far), [near, *far.values()], rng, total=_total(health))
         health = replace(health, class_columns=columns, queries=oracle.queries - before)
@@ -284,15 +287,15 @@ def _ask_far(oracle: Counting, rng: np.random.Generator, near: ShortLines) -> di
 
 
 def _summarise(
-    near: ShortLines, repeated: FloatArray, far: dict[float, ShortLines], behind: Behind | None, whole: Whole | None,
-    in_steps: bool, queries: int,
+    near: ShortLines, repeated: FloatArray, far: dict[float, ShortLines], raw: RawDigits | None,
+    integers: IntegerKind | None, stepped: bool, queries: int,
 ) -> Interface:  # fmt: skip
-    scores = whole is Whole.SCORES
-    near_noise, far_noise = _near_reading(near, behind, scores), _far_reading(far)
-    shape, off = _shape(near, near_noise, behind, in_steps), NOISE_FACTOR * near_noise.sd if near_noise else 0.0
+    scores = integers is IntegerKind.SCORES
+    near_noise, far_noise = _near_reading(near, raw, scores), _far_reading(far)
+    shape, off = _shape(near, near_noise, raw, stepped), NOISE_FACTOR * near_noise.sd if near_noise else 0.0
     off = 0.0 if shape is Shape.UNCLEAR else off  # noise that hides everything else would explain everything
     sd, curved = near_noise.sd if near_noise else None, shape is Shape.SMOOTH
-    like = Likeness.of(near, far, sd, off, linked=behind is not None, curved=curved, scores=scores)
+    like = Likeness.of(near, far, sd, off, linked=raw is not None, curved=curved, scores=scores)
     shape = _read_shape(shape, like.answers, scores)
     decimals = 0 if scores else find_decimals(near.answers)
     return Interface(
@@ -308,9 +311,9 @@ def _summarise(
         largest_scale=_largest_answered(far),
         constant_beyond=None if shape is Shape.CONSTANT else _constant_beyond(near, far, off),
         queries=queries,
-        behind=behind,
-        whole=whole,
-        in_steps=shape is Shape.PIECEWISE_CONSTANT and in_steps,
+        raw=raw,
+        integers=integers,
+        step_function=shape is Shape.PIECEWISE_CONSTANT and stepped,
         **vars(like),
     )
 
@@ -327,11 +330,11 @@ def _read_shape(shape: Shape, kind: Kind, scores: bool) -> Shape:
 
 
 def _other_labels(health: Interface, near: ShortLines, far: dict[float, ShortLines]) -> dict[str, Any]:
-    """What is to be told of answers that are all the same near by, and others far out; labels are not constant then."""
+    """Changes to the interface where all answers near the origin are the same and those far out differ."""
     every = np.concatenate([near.answers, *_answers(far)])
-    alike = health.shape is Shape.CONSTANT and health.whole is not Whole.SCORES
+    alike = health.shape is Shape.CONSTANT and health.integers is not IntegerKind.SCORES
     if not (alike and are_labels(every) and np.ptp(every, axis=0).max() > 0):
-        return {"others_far": health.shape is Shape.CONSTANT and _differ(every)}
+        return {"varies_far_out": health.shape is Shape.CONSTANT and _differ(every)}
     return {"shape": Shape.PIECEWISE_CONSTANT, "constant_beyond": _constant_beyond(near, far, 0.0)}
 
 
@@ -341,25 +344,25 @@ def _differ(answers: FloatArray) -> bool:
     return bool(len(finite) and np.ptp(finite, axis=0).max() > UNCHANGED * np.abs(finite).max())
 
 
-def _whole(
+def _integers(
     oracle: Counting, rng: np.random.Generator, near: ShortLines, far: dict[float, ShortLines], repeated: FloatArray
-) -> Whole | None:
-    """What whole numbers are; None of other answers, and of two of them. Those that differ each time do not tell."""
-    if not are_whole(near.answers) or not all(map(all_whole, _answers(far))):
+) -> IntegerKind | None:
+    """The kind of integer answers; None for other answers and for two integers; undecided if they are not repeated."""
+    if not are_integers(near.answers) or not all(map(all_integers, _answers(far))):
         return None
     if NOISE_SCALE in far and max(far) > NOISE_SCALE:
         inner, outer = far[NOISE_SCALE].at_centres, far[max(far)].at_centres
-        if are_whole(outer) and grow(inner, outer, max(far) / NOISE_SCALE):
-            return Whole.SCORES
+        if are_integers(outer) and grow(inner, outer, max(far) / NOISE_SCALE):
+            return IntegerKind.SCORES
     if answer_kind(near.answers) is not Kind.LABELS:
         return None
     rows, answers = finite_ends(_nearby(near, far))
     same = np.array_equal(repeated, near.at_centres)
-    return tell_whole(partial(ask, oracle), rows, answers, rng) if same else Whole.UNTOLD
+    return classify_integers(partial(ask, oracle), rows, answers, rng) if same else IntegerKind.UNDECIDED
 
 
 def _nearby(near: ShortLines, far: dict[float, ShortLines]) -> list[ShortLines]:
-    """Lines that whole numbers are told by: near, and not too far out to be halved."""
+    """Lines between which integers are classified: near, and not too far out to be halved."""
     beyond = far.get(FAR_SCALES[0])
     return [near] if beyond is None else [near, beyond]
 
@@ -372,10 +375,10 @@ def _total(health: Interface) -> float | None:
 
 
 def _number_format(near: ShortLines, far: dict[float, ShortLines], decimals: int | None) -> str:
-    """The narrowest; of whole numbers by all of them, for small ones fit any."""
+    """The narrowest; for integers by all answers, since small ones fit any format."""
     if decimals != 0:
         return narrowest_format(near.answers)
-    return format_of_whole(np.concatenate([near.answers, *_answers(far)]))
+    return integer_format(np.concatenate([near.answers, *_answers(far)]))
 
 
 def _answers(far: dict[float, ShortLines]) -> list[FloatArray]:
@@ -397,11 +400,11 @@ def _fresh_noise(near: ShortLines, repeated: FloatArray) -> float:
     return float(np.sqrt(np.mean(difference**2) / 2)) if difference.size else float("nan")
 
 
-def _near_reading(near: ShortLines, behind: Behind | None, scores: bool) -> NoiseReading | None:
+def _near_reading(near: ShortLines, raw: RawDigits | None, scores: bool) -> NoiseReading | None:
     if not near.sound.any():
         return None
     reading = read_noise(near, 1.0)
-    rounding = max(digits_noise(near.answers), 0.0 if behind is None else behind.noise, UNIFORM_SD if scores else 0.0)
+    rounding = max(digits_noise(near.answers), 0.0 if raw is None else raw.noise, UNIFORM_SD if scores else 0.0)
     return replace(reading, sd=max(reading.sd, rounding))
 
 
@@ -410,11 +413,11 @@ def _far_reading(far: dict[float, ShortLines]) -> NoiseReading | None:
     return read_noise(lines, NOISE_SCALE) if lines is not None and lines.sound.all() else None
 
 
-def _shape(near: ShortLines, noise: NoiseReading | None, behind: Behind | None, in_steps: bool) -> Shape:
+def _shape(near: ShortLines, noise: NoiseReading | None, raw: RawDigits | None, stepped: bool) -> Shape:
     sound = near.sound
-    if noise is None or 2 * sound.sum() < len(sound) or (behind is not None and behind.too_coarse):
+    if noise is None or 2 * sound.sum() < len(sound) or (raw is not None and raw.too_coarse):
         return Shape.UNCLEAR
-    if in_steps:
+    if stepped:
         return Shape.PIECEWISE_CONSTANT
     change = np.abs(near.ahead[1][sound] - near.at_centres[sound]).max(axis=1)
     sd = noise.sd * SECOND_DIFFERENCE_GAIN

@@ -19,9 +19,9 @@ import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.errors import TargetError
-from reluctant.interface.classification import NOISE_FACTOR
 from reluctant.interface.health import Interface
-from reluctant.interface.probe import ask
+from reluctant.interface.kinds import NOISE_FACTOR
+from reluctant.interface.noise import ask
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.ledger import Counting
 from reluctant.oracles.links import lost_digits
@@ -111,7 +111,7 @@ def readable_box(oracle: Counting, rng: np.random.Generator) -> Domain | None:
     return _cube(FINE_HALF_WIDTHS[-unbroken]) if unbroken else None
 
 
-def told_in_steps(oracle: Counting, rng: np.random.Generator) -> bool:
+def is_rounded_inside(oracle: Counting, rng: np.random.Generator) -> bool:
     """True if answers inside a box stay exactly the same over short steps and not over long ones.
 
     Probabilities that were rounded to decimals do; short lines then show no noise at all. Cost: 24 rows.
@@ -153,7 +153,7 @@ FEWEST_INPUTS = 3  # so that there are more choices than that
 SIZES: FloatArray = 2.0 ** np.arange(-6.0, 13.0)  # 1/64 to 4096
 PLACES: FloatArray = np.concatenate([-SIZES[::-1], [0.0], SIZES])
 POINTS, ROUNDS = 8, 8  # between two places, and how often they are laid anew: to a ten millionth of a bound
-SAME, RESOLVED = 1e-5, 1e-6  # of the range: bounds that differ by less are the same; to so much they are told
+SAME, RESOLVED = 1e-5, 1e-6  # of the range: bounds that differ by less are the same; they are given to so much
 SLOPE = 10.0  # times less steep than most a line may be where it ends: so much farther noise hides the bound
 COARSEST = 0.05  # of the range: bounds that are known no better say nothing
 
@@ -180,10 +180,10 @@ def clipped_range(oracle: Counting, health: Interface, rng: np.random.Generator)
     if min(choices) < AGREEING or within > COARSEST * (high - low):
         return None
     known = max(RESOLVED, SLOPE * probes.noise / health.spread) * (high - low)
-    return Domain(_told(low, known, inward=1.0), _told(high, known, inward=-1.0))
+    return Domain(_rounded_inward(low, known, inward=1.0), _rounded_inward(high, known, inward=-1.0))
 
 
-def _told(bound: float, known: float, inward: float) -> float:
+def _rounded_inward(bound: float, known: float, inward: float) -> float:
     """A bound in as many digits as it is known to; what is moved by more than that is moved inward."""
     unit = 10.0 ** np.ceil(np.log10(known))
     nearest = np.round(bound / unit)

@@ -189,7 +189,7 @@ def _crossings(ask: AskRows, planes: CreasePlanes, rows: FloatArray, noise: Dist
     shortest = 2 * SMALLEST_CROSSED_BEND * noise.at(np.linalg.norm(rows, axis=2)) / size
     longest = LONGEST_CROSSING * np.minimum(planes.room, 1.0)[:, None]
     reach = np.clip(WIDER_CROSSING * off, shortest, np.maximum(longest, shortest)).reshape(-1)
-    return cross(ask, rows.reshape(-1, d), np.repeat(planes.normals, k, axis=0), reach, WITHIN_REACH * reach, noise)
+    return cross(ask, rows.reshape(-1, d), np.repeat(planes.normals, k, axis=0), reach, noise, WITHIN_REACH * reach)
 
 
 def _refitted_planes(planes: CreasePlanes, rows: FloatArray, seen: Crossings) -> tuple[CreasePlanes, BoolArray]:

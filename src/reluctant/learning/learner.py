@@ -19,23 +19,22 @@ from typing import Any, Unpack
 import numpy as np
 
 from reluctant.errors import InvalidInput
-from reluctant.extraction.attempts import FEW_DIGITS_TOLERANCE
-from reluctant.extraction.depth_two import DepthTwo
-from reluctant.extraction.few_digits import FewDigits
-from reluctant.extraction.method import StageFailed
-from reluctant.extraction.prospects import (
+from reluctant.extraction.attempts import (
+    FEW_DIGITS_TOLERANCE,
     answered_far_out,
     evidence_of_clipping,
     exact_refusal,
     few_digits_are_enough,
     too_few_digits,
 )
+from reluctant.extraction.depth_two import DepthTwo
+from reluctant.extraction.few_digits import FewDigits
+from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise
 from reluctant.interface import Interface
 from reluctant.interface.diagnoses import unreadable_values
-from reluctant.interface.digits import narrowest_format
 from reluctant.interface.health import examine as examine_health
-from reluctant.interface.probe import measure_noise
+from reluctant.interface.noise import measure_noise, narrowest_format
 from reluctant.learning.accuracy import (
     DrawnPoints,
     check_network,
@@ -74,10 +73,10 @@ def refusal_of(health: Interface) -> Outcome | None:
 
 def unread_behind_link(health: Interface) -> tuple[Outcome, Diagnosis] | None:
     """Why values that a link reads cannot be learned in all of space, or None."""
-    if health.behind is not None and health.behind.too_coarse:
+    if health.raw is not None and health.raw.too_coarse:
         return Outcome.LOW_PRECISION, unreadable_values(health)
-    certain = health.refusal is Outcome.NON_FINITE and health.behind is not None and not health.behind.certain
-    if not certain and (health.behind is None or health.refusal is not None or answered_far_out(health)):
+    certain = health.refusal is Outcome.NON_FINITE and health.raw is not None and not health.raw.certain
+    if not certain and (health.raw is None or health.refusal is not None or answered_far_out(health)):
         return None
     return unreadable(health)
 

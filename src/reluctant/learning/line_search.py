@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.extraction.linear import Memory, remember
+from reluctant.extraction.method import Memory, remember
 from reluctant.fitting.network_fit import MOST_PARAMETERS, polish
 from reluctant.geometry import Creases, DistanceNoise, Gradients, Lines, Scan, gradients, scan_lines
 from reluctant.geometry.lines import BoolArray, IntArray

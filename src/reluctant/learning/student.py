@@ -29,9 +29,9 @@ from reluctant.errors import (
 )
 from reluctant.fitting.training import TrainingPace, fit_network
 from reluctant.geometry.lines import IntArray
-from reluctant.interface.digits import answer_kind
-from reluctant.interface.probe import ask as ask_rows
-from reluctant.interface.whole_numbers import Whole, tell_whole
+from reluctant.interface.kinds import IntegerKind, classify_integers
+from reluctant.interface.noise import answer_kind
+from reluctant.interface.noise import ask as ask_rows
 from reluctant.learning.student_losses import AnswerReading, Labels, measure_student, reading_of, row_misfits
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator, one_blas_thread
@@ -269,7 +269,7 @@ def train_student(
     eps: float = EPS,
     steps: int = STEPS,
     seconds: float | None = None,
-    whole: Whole | None = None,
+    whole: IntegerKind | None = None,
     rng: Rng = 0,
     **opening: Unpack[OpeningKeywords],
 ) -> Result:
@@ -316,7 +316,7 @@ class _Trainer:
     eps: float
     steps: int
     rng: np.random.Generator
-    known: Whole | None = None
+    known: IntegerKind | None = None
 
     @property
     def oracle(self) -> Counting:
@@ -358,16 +358,16 @@ class _Trainer:
             **({"error": asked.short} if asked.failed else {}),
         )  # fmt: skip
 
-    def whole(self, asked: TrainingData) -> Whole | None:
+    def whole(self, asked: TrainingData) -> IntegerKind | None:
         """What whole numbers are where the target does not say it; those that differ each time do not tell."""
         if self.oracle.facts.kind is not Kind.VALUES or answer_kind(asked.answers) is not Kind.LABELS:
             return None
-        if self.known in (Whole.LABELS, Whole.SCORES):
+        if self.known in (IntegerKind.LABELS, IntegerKind.SCORES):
             return self.known
         if asked.again is not None:
-            return Whole.UNTOLD if np.unique(asked.answers).size > 2 else None
+            return IntegerKind.UNDECIDED if np.unique(asked.answers).size > 2 else None
         with self.oracle.stage("training"):
-            return tell_whole(partial(ask_rows, self.oracle), asked.rows, asked.answers, self.rng)
+            return classify_integers(partial(ask_rows, self.oracle), asked.rows, asked.answers, self.rng)
 
     def result(self, outcome: Outcome, network: ReLUNetwork | None = None, **evidence: Any) -> Result:
         return self.run.result(outcome, network, {"eps": self.eps, **evidence})

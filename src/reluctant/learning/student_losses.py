@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from reluctant.defenses.defense import labels_of
-from reluctant.interface.classification import largest_told
-from reluctant.interface.digits import UNIFORM_SD, answer_kind, is_one_hot, rounding_noise
-from reluctant.interface.whole_numbers import Whole
+from reluctant.interface.kinds import IntegerKind, find_top_k
+from reluctant.interface.noise import UNIFORM_SD, answer_kind, is_one_hot, rounding_noise
 from reluctant.learning.accuracy import DEVIATIONS, UNMET_TERMS
 from reluctant.messages.diagnosis import percentage
 from reluctant.networks import ReLUNetwork
@@ -165,13 +164,13 @@ class Chances(AnswerReading):
         return (1 + np.tanh(values / 2)) / 2 - targets
 
 
-def reading_of(answers: FloatArray, told: Kind, whole: Whole | None = None) -> AnswerReading:
+def reading_of(answers: FloatArray, told: Kind, whole: IntegerKind | None = None) -> AnswerReading:
     """How to read answers (n, m); what the target says of itself is believed where that is not "values".
 
     whole: what whole numbers are. Scores are read as values, but where they have so few steps that a label tells more.
     """
     kind = _kind_of(answers) if told is Kind.VALUES else told
-    if kind is Kind.LABELS and whole is Whole.SCORES and answers.std() >= COARSEST_STEPS:
+    if kind is Kind.LABELS and whole is IntegerKind.SCORES and answers.std() >= COARSEST_STEPS:
         return Values(answers, scores=True)
     if kind is Kind.LABELS:
         return Labels(np.unique(answers[:, 0]))
@@ -185,7 +184,7 @@ def reading_of(answers: FloatArray, told: Kind, whole: Whole | None = None) -> A
 
 def _kind_of(answers: FloatArray) -> Kind:
     """By the answers alone: the largest few probabilities do not add up to one."""
-    few = largest_told(answers, ROUNDED_PROBABILITY_SLACK) is not None
+    few = find_top_k(answers, ROUNDED_PROBABILITY_SLACK) is not None
     return Kind.PROBABILITIES if few else answer_kind(answers)
 
 

@@ -5,11 +5,11 @@ The command line prints the same verdict and figures.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from reluctant.audit.facts import CopyMethod, InterfaceFacts, Recovered, State, VerificationFacts
-from reluctant.audit.record import AuditRecord, Confidence, DefenseRow, LeakKind, Level
+from reluctant.audit.facts import CopyMethod, State, VerificationFacts
+from reluctant.audit.record import AuditRecord, Confidence, LeakKind, Level
 from reluctant.defenses.registry import defense_words
 from reluctant.messages import Diagnosis
 from reluctant.messages.diagnosis import listed, rounded_to
@@ -384,29 +384,20 @@ def _copied(record: AuditRecord) -> Figure | None:
     if found is None:
         return None
     layers = " → ".join([*map(str, found.widths), *([] if found.link == "identity" else [found.link])])
-    if found.method is CopyMethod.TRAINING:
-        return _of_its_own(found, layers)
-    measured = ", measured" if found.method is CopyMethod.LEARNING else ", not verified"
-    name = "Parameters copied" if found.verified else "Parameters of a copy"
-    return Figure(name, count(found.parameters), f"{layers}{_off(found)}{'' if found.verified else measured}")
-
-
-def _of_its_own(found: Recovered, layers: str) -> Figure:
-    """A trained network has none of the target's parameters: its error counts, or its labels."""
-    which, error = f"{layers}: a network of its own, none of the model's parameters", found.error
-    if error.typical is not None:
-        note = f"root mean square, of the answers' deviation; {which}"
-        return Figure("Error of a trained copy", size(error.typical), note)
-    return Figure("The same label from a trained copy", percent(error.agreement), which)
-
-
-def _off(found: Recovered) -> str:
-    """The largest error seen, as the verdict has it; where none was measured one by one, the typical one."""
     error = found.error
+    if found.method is CopyMethod.TRAINING:  # it has none of the target's parameters: its error counts, or its labels
+        note = f"{layers}: a network of its own"
+        if error.typical is None:
+            return Figure("The same label from a trained copy", percent(error.agreement), note)
+        return Figure("Error of a trained copy", size(error.typical), f"rms, of the answers' deviation; {note}")
+    note = layers
     if error.largest is not None:
-        inputs = f" at {count(error.inputs)} inputs" if error.inputs else ""
-        return f", largest error seen {size(error.largest)}{inputs}"
-    return f", error {size(error.typical)} rms" if error.typical is not None else ""
+        note += f", largest error seen {size(error.largest)}"
+    elif error.typical is not None:
+        note += f", error {size(error.typical)} rms"
+    if found.verified:
+        return Figure("Parameters copied", count(found.parameters), note)
+    return Figure("Parameters of a copy", count(found.parameters), f"{note}, not verified")
 
 
 def _part(record: AuditRecord) -> Figure | None:
@@ -449,21 +440,15 @@ def _cheapest(record: AuditRecord) -> Figure | None:
     if sweep is None or not any(row.rebuilt is not None and row.rebuilt.ok for row in sweep.rows):
         return None  # nothing was rebuilt, so there is nothing to defend against
     row = next((row for row in sweep.rows if row.defense == sweep.cheapest), None)
-    if row is None:
-        return _no_defense([row for row in sweep.rows if row.defense != "none"])
+    if row is None:  # none is known to help; one that is not decided may
+        tried = [each for each in sweep.rows if each.defense != "none" and each.rebuilt is not None]
+        undecided = sum(is_open(each) for each in tried)
+        return Figure(DEFENSE, "not decided" if undecided else "none", f"{undecided or 'none'} of {len(tried)} tried")
     kept = row.honest.labels_kept
     notes = [f"keeps {percent(kept)} of labels"] if kept is not None else []
     if is_close(row.rebuilt):
         notes.append("a close copy was made all the same, not verified")
     return Figure(DEFENSE, defense_words(row.defense), "; ".join([*notes, UNTRIED]))
-
-
-def _no_defense(rows: Sequence[DefenseRow]) -> Figure:
-    """None is known to help; one that is not decided may."""
-    tried, undecided = sum(row.rebuilt is not None for row in rows), sum(is_open(row) for row in rows)
-    if undecided:
-        return Figure(DEFENSE, "not decided", f"for {undecided} of {tried} tried")
-    return Figure(DEFENSE, "none", f"of {tried} tried")
 
 
 def _span(record: AuditRecord) -> Figure | None:
@@ -489,37 +474,26 @@ def _flip(record: AuditRecord) -> Figure | None:
 
 
 def _answer(record: AuditRecord) -> Figure | None:
-    """What one answer shows; digits say nothing about answers that are all alike, or no numbers."""
-    interface, served = record.interface, record.served
-    if interface is None:
+    """How much one answer shows; digits say nothing of answers that are all alike, or no numbers."""
+    seen, link = record.interface, record.target.link
+    if seen is None:
         return None
-    if served is not None and is_linked(record):
-        link = record.target.link
-        return _digits(served, f"of {noun_behind(link)}, read through their {link}")
-    if interface.shape == "unclear" and not interface.nonfinite:
-        return _digits(interface, "too coarse or noisy against their spread to show structure")
-    if interface.shape == "unclear":
-        return Figure("What an answer gives", "nothing clear", "NaN or inf")
-    if interface.shape == "constant":
-        return Figure("What an answer gives", "nothing new", "it was the same wherever a first look asked")
-    if interface.shape == "piecewise constant":
-        return Figure("What an answer gives", _step_of(interface, served or interface), "no change under small steps")
-    shape = shape_words(record, interface)
-    return _digits(interface, f"{shape} at small scale" if shape == interface.shape else shape)
-
-
-def _step_of(interface: InterfaceFacts, served: InterfaceFacts) -> str:
-    if interface.answers == "values":
-        return "a few levels"
-    return "a level" if served.in_steps else "a whole number" if served.whole == "untold" else "a label"
-
-
-def _digits(interface: InterfaceFacts, note: str) -> Figure:
-    """Fresh noise says more than the digits that it fills."""
-    if not interface.deterministic:
-        return Figure("Noise of an answer", size(interface.fresh_noise), f"fresh each time; {note}")
-    decimals = interface.decimals
-    value = interface.number_format if decimals is None else rounded_to(decimals).removeprefix("rounded to ")
+    note = shape_words(record, seen)
+    if record.served is not None and is_linked(record):
+        seen, note = record.served, f"of {noun_behind(link)}, read through their {link}"
+    elif seen.shape == "piecewise constant":
+        served = record.served or seen
+        steps = seen.answers == "values" or served.in_steps
+        given = "a few levels" if steps else "a whole number" if served.whole == "undecided" else "a label"
+        return Figure("An answer gives", given, "no change under small steps")
+    elif seen.shape == "constant":
+        return Figure("An answer gives", "nothing new", "it was the same wherever a first look asked")
+    elif seen.shape == "unclear" and seen.nonfinite:
+        return Figure("An answer gives", "nothing clear", "NaN or inf")
+    if not seen.deterministic:
+        return Figure("Noise of an answer", size(seen.fresh_noise), f"fresh each time; {note}")
+    decimals = seen.decimals
+    value = seen.number_format if decimals is None else rounded_to(decimals).removeprefix("rounded to ")
     return Figure("Digits in an answer", value, note)
 
 

@@ -8,7 +8,7 @@ from reluctant.audit.record import AuditRecord, DefenseRow, FailedDefense, RowSp
 from reluctant.defenses.registry import defense_words
 from reluctant.report.numbers import UNKNOWN, count, percent, size
 from reluctant.report.tables import Cell, Column, Table
-from reluctant.report.text import answers_labels, several
+from reluctant.report.text import answers_labels
 from reluctant.results import Outcome
 
 CLOSE = 0.01  # of the answers' deviation, root mean square: a copy this good counts as one, verified or not
@@ -37,11 +37,11 @@ def is_open(row: DefenseRow) -> bool:
 
 
 def sweep_sentence(sweep: SweepFacts) -> str:
-    """What follows from the sweep."""
+    """What follows from the sweep: the cheapest defense that stops a copy, its cost to users, what it leaves."""
     if not sweep.rows:
         return "No defense could be tried."
     if sweep.open is not True:
-        return _nothing_to_stop(sweep)
+        return f"{_nothing_to_stop(sweep)} {NOT_TRAINED}"
     undecided = _by_ending(row for row in sweep.rows if row.stopped is None)
     open_ = f" Not decided: {undecided}." if undecided else ""
     row = next((row for row in sweep.rows if row.defense == sweep.cheapest), None)
@@ -51,47 +51,32 @@ def sweep_sentence(sweep: SweepFacts) -> str:
         each for each in sweep.rows if each.stopped and each.defense != "none" and each.defense != row.defense
     )
     too = f" Others that stopped it: {others}." if others else ""
-    ending = NO_METHOD if row.no_method else "; ".join(_ending_in_full(each) for each in row.tried)
     return (
-        f"The cheapest defense that stopped exact recovery is {defense_words(row.defense)} ({ending}). {_users(row)}."
-        f"{_span_left(row)} {NOT_TRAINED}{too}{open_}"
+        f"The cheapest defense that stopped exact recovery is {_by_ending([row])}. {_users(row)}.{_span_left(row)}"
+        f" {NOT_TRAINED}{too}{open_}"
     )
 
 
 def _nothing_to_stop(sweep: SweepFacts) -> str:
     """Without a copy no defense can be seen to stop one."""
-    first = "Nothing was rebuilt even without a defense"
     if sweep.open is None:
-        first = "Whether the network can be rebuilt without a defense is not settled"
-    defended = [row for row in sweep.rows if row.defense != "none"]
-    if any(row.tried for row in defended):
-        return f"{first}, so no defense can be said to stop that. {NOT_TRAINED}"
-    return f"{first}. Only what each leaves of the span was tried. {NOT_TRAINED}"
+        return "Whether the network can be rebuilt without a defense is not settled."
+    return "Nothing was rebuilt even without a defense, so none can be said to stop that."
 
 
 def _by_ending(rows: Iterable[DefenseRow]) -> str:
     """Defenses, those that ended alike together."""
     alike: dict[str, list[str]] = {}
     for row in rows:
-        alike.setdefault(_row_ending(row), []).append(defense_words(row.defense))
+        ending = ", ".join([*map(_ending, row.tried), *(["not all was tried to its end"] if row.cut else [])])
+        alike.setdefault(NO_METHOD if row.no_method else ending or "not tried", []).append(defense_words(row.defense))
     return "; ".join(f"{', '.join(names)} ({ending})" for ending, names in alike.items())
-
-
-def _row_ending(row: DefenseRow) -> str:
-    if row.no_method:
-        return NO_METHOD
-    return ", ".join([*map(_ending, row.tried), *(["not all was tried to its end"] if row.cut else [])]) or "not tried"
 
 
 def _ending(trial: Trial) -> str:
     ended = "time over" if trial.undecided else trial.outcome.replace("-", " ")
     vain = " (few digits tried in vain)" if trial.in_vain and not trial.undecided else ""
     return f"{METHODS.get(trial.method, trial.method)}: {ended}{vain}"
-
-
-def _ending_in_full(trial: Trial) -> str:
-    after = "refused after a look at" if trial.refused else "after"
-    return f"{_ending(trial)}, {after} {several(trial.queries, 'answer')}"
 
 
 def _users(row: DefenseRow) -> str:
@@ -108,10 +93,8 @@ def _span_left(row: DefenseRow) -> str:
     span = row.span
     if span is None or not span.ok or span.rank >= span.inputs:
         return ""
-    directions = f"{count(span.rank)} of {count(span.inputs)} directions"
-    if span.from_labels and "labels" not in row.defense:
-        return f" It leaves what labels show of the span: {directions}. Values may show more."
-    return f" It leaves the span: {directions} are all that count."
+    shown = "its labels show" if span.from_labels else "it leaves"
+    return f" Of the span {shown} {count(span.rank)} of {count(span.inputs)} directions."
 
 
 def one_label(record: AuditRecord) -> str:

@@ -92,7 +92,7 @@ def recovered_facts(record: AuditRecord) -> Facts:
     seconds = found.seconds
     return _facts(
         ("Method", METHODS[found.method]),
-        ("Verified", _verified(found)),
+        ("Verified", "yes" if found.verified else "no: measured"),
         ("Parameters", _parameters(found)),
         ("Answers through", None if found.link == "identity" else found.link),
         ("Largest error seen", f"{seen}, at {count(error.inputs)} inputs" if seen and error.inputs else seen),
@@ -106,13 +106,6 @@ def recovered_facts(record: AuditRecord) -> Facts:
         ("Time", None if seconds is None else f"{duration(seconds)} for these queries, at the rate given"),
         ("What an attack would cost", _expected(record)),
     )
-
-
-def _verified(found: Recovered) -> str:
-    if found.verified:
-        return "yes"
-    measured = found.method in (CopyMethod.LEARNING, CopyMethod.TRAINING)
-    return "no: measured" if measured else "no: measured to be close"
 
 
 def _parameters(found: Recovered) -> str:
@@ -247,24 +240,20 @@ CAME_OF_IT = {
 def _finding(name: KnownName, record: AuditRecord) -> str:
     """What the audit found under an entry."""
     makers = {
-        "AML.T0024.002": _extracted, "AML.T0043.001": _flipped, "AML.M0002": _obfuscation, "AML.M0004": _query_limit,
-        "NIST AI 100-2": _known_weights, "ML05:2023": _theft,
+        "AML.T0024.002": _extracted, "ML05:2023": _extracted, "AML.T0043.001": _flipped, "AML.M0002": _obfuscation,
+        "AML.M0004": _query_limit, "NIST AI 100-2": _known_weights,
     }  # fmt: skip
     make = makers.get(name.id)
     return "The audit used questions and answers alone." if make is None else make(record)
 
 
-def _labels_copied(record: AuditRecord) -> str | None:
-    """The share of labels that a trained network gives, where it is no copy and that says much."""
-    student = student_of(record)
-    measured = None if student is None else student.held_out
-    return percent(measured.agreement) if measured is not None and measured.gives_labels else None
-
-
 def _extracted(record: AuditRecord) -> str:
-    labels = _labels_copied(record)
-    trained = "" if labels is None else f" A trained network gives {labels} of labels."
-    return CAME_OF_IT[record.verdict.level] + trained
+    found, student = record.recovered, student_of(record)
+    cost = "" if found is None else f" It took {count(found.queries)} queries."
+    measured = None if student is None else student.held_out
+    labels = measured is not None and measured.gives_labels
+    trained = f" A trained network gives {percent(measured.agreement)} of labels." if measured and labels else ""
+    return f"{CAME_OF_IT[record.verdict.level]}{cost}{trained}"
 
 
 def _flipped(record: AuditRecord) -> str:
@@ -309,15 +298,6 @@ def _known_weights(record: AuditRecord) -> str:
     if level is Level.SPAN and record.span is not None:
         return f"No weights; {count(record.span.rank)} of {count(record.span.inputs)} directions of the input."
     return f"Neither architecture nor weights{' so far: not settled' if level is Level.UNKNOWN else ''}."
-
-
-def _theft(record: AuditRecord) -> str:
-    if record.recovered is not None and record.verdict.level in (Level.EXACT, Level.APPROXIMATE):
-        return f"A copy costs {count(record.recovered.queries)} queries."
-    if LeakKind.APPROXIMABLE in record.verdict.unsettled:
-        return "Whether a copy can be made is not settled."
-    labels = _labels_copied(record)
-    return "No copy was made." if labels is None else f"No close copy was made; training copied {labels} of labels."
 
 
 # ---- the interface
@@ -381,7 +361,7 @@ def _likeness(record: AuditRecord) -> str:
         return ""
     if served.in_steps:
         return f"{served.answers} that change in steps"
-    if served.answers == "labels" and served.whole == "untold":
+    if served.answers == "labels" and served.whole == "undecided":
         return "labels, or values rounded to whole numbers"
     unit = " in percent" if target.percent else ""
     top = served.top_classes

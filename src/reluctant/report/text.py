@@ -31,7 +31,6 @@ from reluctant.messages.diagnosis import beside_a_copy
 from reluctant.report.numbers import count, percent, powers, size
 from reluctant.results import Outcome
 
-SAME_SIZE = 0.8, 1.25  # times what random networks need: hardly another size
 BY = {
     GradientFrom.RECOVERED: "the recovered network",
     GradientFrom.TRAINED: "the trained network",
@@ -255,15 +254,11 @@ def _student_sentence(record: AuditRecord, run: RunFacts) -> str:
     assert measured is not None
     close = measured.closeness
     made = f"a network of {student_shape(record, run)}, trained on {count(run.queries)} answers,"
-    inputs = f"at {count(measured.points)} inputs new to it"
     verb = "may be" if close is not None and close.open else "is not"
     why = "" if close is None else f": {beside_a_copy(asdict(close))}"
     cut = " Its training was cut short." if is_cut(run) else ""
-    if measured.error is not None and not (measured.labelled and measured.commonest < 1):
-        return f"{made} {verb} close enough to count as a copy, measured {inputs}{why}.{cut}"
-    alone = f"one label alone: {percent(measured.commonest)}"
-    gives = f"{made} gives {percent(measured.agreement)} of labels ({alone}) {inputs}."
-    return f"{gives} That {verb} close enough to count as a copy{why}.{cut}"
+    found = error_phrase(held_out_error(measured))
+    return f"{made} {found}. That {verb} close enough to count as a copy{why}.{cut}"
 
 
 def _span(span: SpanFacts, record: AuditRecord) -> str:
@@ -291,10 +286,9 @@ def flip_sentence(record: AuditRecord) -> str:
         return _not_flipped(flip)
     flipped = [each for each in flip.tries if each.ok]
     text = f"One gradient step flips {count(len(flipped))} of {count(len(flip.tries))} inputs tried"
-    spent = sorted(each.queries for each in flipped)
-    each = count(spent[0]) if spent[0] == spent[-1] else f"{count(spent[0])} to {count(spent[-1])}"
+    most = max(each.queries for each in flipped)
     before = f", which took {several(flip.queries_before, 'query')}" if flip.queries_before else ""
-    cost = f"The gradient comes from {BY[flip.by]}{before}. Each input then took {each} more."
+    cost = f"The gradient comes from {BY[flip.by]}{before}; each input then took up to {count(most)} more."
     return " ".join(filter(None, [f"{text}{_flip_sizes(record, flip)}.", cost, _beside_random(record, flip)]))
 
 
@@ -326,10 +320,8 @@ def _beside_random(record: AuditRecord, flip: FlipFacts) -> str:
     if not smallest or not inputs:
         return ""
     typical = TYPICAL / float(inputs) ** 0.5
-    ratio, (low, high) = smallest / typical, SAME_SIZE
-    times = f"{size(ratio)} times that" if ratio > 1 else f"{size(1 / ratio)} times smaller"
-    beside = "about that" if low <= ratio <= high else times
-    return f"A random network with as many inputs needs about {percent(typical)}: the least is {beside}."
+    times = size(smallest / typical)
+    return f"A random network with as many inputs needs about {percent(typical)}: the least is {times} times that."
 
 
 def shown_classes(record: AuditRecord) -> tuple[str, str] | None:

@@ -17,7 +17,7 @@ import numpy as np
 from reluctant.geometry.boundary import Ask
 from reluctant.geometry.gradients import gradients
 from reluctant.geometry.lines import BoolArray, IntArray
-from reluctant.interface.probe import SECOND_DIFFERENCE_GAIN
+from reluctant.interface.noise import SECOND_DIFFERENCE_GAIN
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.span.first_look import FirstLook, Ground, LivePoints, moves_outside
 from reluctant.span.long_steps import LEAST_NEW, FoundSpan, loud_places

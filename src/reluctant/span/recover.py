@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, NonFiniteAnswer
 from reluctant.interface import Interface
-from reluctant.interface.classification import Shape
-from reluctant.interface.digits import digits_noise
+from reluctant.interface.kinds import Shape
+from reluctant.interface.noise import digits_noise
 from reluctant.interface.reach import FARTHEST, smaller, unsaturated_box
 from reluctant.messages import Diagnosis
 from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN
@@ -114,7 +114,7 @@ def values_refusal(health: Interface) -> Outcome | None:
     if health.shape is Shape.CONSTANT:
         return Outcome.PIECEWISE_CONSTANT
     hidden = health.curves_hidden and health.answers is Kind.VALUES
-    coarse = health.behind is not None and health.behind.too_coarse and np.isfinite(health.spread)
+    coarse = health.raw is not None and health.raw.too_coarse and np.isfinite(health.spread)
     refusal = None if hidden or coarse else health.refusal
     return Outcome.TOO_NOISY if refusal is None and _noise_share(health) > too_few_digits else refusal
 

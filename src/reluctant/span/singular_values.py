@@ -18,7 +18,7 @@ from scipy.linalg import qr
 
 from reluctant.geometry.gradients import row_batches
 from reluctant.geometry.lines import BoolArray
-from reluctant.interface.probe import SECOND_DIFFERENCE_GAIN
+from reluctant.interface.noise import SECOND_DIFFERENCE_GAIN
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.span.first_look import FirstLook, Ground, LivePoints, as_long_as_allowed
 from reluctant.span.long_steps import (

@@ -16,9 +16,8 @@ import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, NonFiniteAnswer
-from reluctant.interface.classification import USABLE_NOISE
-from reluctant.interface.digits import Behind, format_noise, refuse_labels, rounding_noise
-from reluctant.interface.probe import measure_noise, noise_model
+from reluctant.interface.kinds import USABLE_NOISE
+from reluctant.interface.noise import RawDigits, format_noise, measure_noise, noise_model, refuse_labels, rounding_noise
 from reluctant.interface.reach import FARTHEST, smaller, unsaturated_box
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
@@ -185,10 +184,10 @@ def _readable_box(oracle: Counting, rng: np.random.Generator, raw: list[FloatArr
     if box is not None:
         return box if np.max(box.high) < FARTHEST * SCALES[-1] else None
     refuse_labels(oracle)
-    behind = Behind.last_of(oracle, raw)
+    behind = RawDigits.last_of(oracle, raw)
     if behind is not None and behind.too_coarse:
         raise InvalidInput.about(
-            "oracle", got=f"{behind.noun} {behind.told}, some of which are certain everywhere",
+            "oracle", got=f"{behind.noun} {behind.digits_text}, some of which are certain everywhere",
             expected="digits that a link can read",
             fix="How close a network comes to such answers, train_student and audit measure.",
         )  # fmt: skip
@@ -241,7 +240,7 @@ def _measure_noise(oracle: Counting, rng: np.random.Generator, answers: FloatArr
     noise = Noise(0.0, 0.0) if near is None else noise_model(near, far)
     if far is not None and noise.relative > USABLE_NOISE:  # answers that are nothing but noise are no measure of it
         noise = Noise(max(noise.absolute, far.sd), 0.0)
-    behind = Behind.last_of(oracle, raw)
+    behind = RawDigits.last_of(oracle, raw)
     rounding = max(rounding_noise(answers), 0.0 if behind is None else behind.noise)
     return Noise(max(noise.absolute, rounding), max(noise.relative, format_noise(answers)))
 

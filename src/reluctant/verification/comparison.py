@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluctant.domains import Domain
-from reluctant.interface.digits import Behind
+from reluctant.interface.noise import RawDigits
 from reluctant.interface.reach import FARTHEST
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import ELEMENTWISE_LINKS, evaluate
@@ -87,7 +87,7 @@ def compare_answers(
     predicted = evaluate(network, np.concatenate([group.rows for group in groups]), oracle.arrays)
     index = np.repeat(np.arange(len(groups)), [len(group.rows) for group in groups])
     unit = _units(answers, index)
-    behind = Behind.of(np.concatenate(raw), link_of(oracle), ratios=oracle.facts.reference) if len(raw) else None
+    behind = RawDigits.of(np.concatenate(raw), link_of(oracle), ratios=oracle.facts.reference) if len(raw) else None
     errors, lost = np.abs(answers - predicted) / unit, _lost_behind(answers, oracle, behind)
     return ComparedAnswers(answers, unit, errors, index, [group.name for group in groups], lost)
 
@@ -105,7 +105,7 @@ def _units(answers: FloatArray, groups: NDArray[np.intp]) -> FloatArray:
     return np.asarray(np.maximum(spread, spread[use])[groups])
 
 
-def _lost_behind(values: FloatArray, oracle: Counting, behind: Behind | None) -> FloatArray:
+def _lost_behind(values: FloatArray, oracle: Counting, behind: RawDigits | None) -> FloatArray:
     """Uncertainty (n, m) of values, by the digits of the probabilities they were read from."""
     if behind is None:
         return lost_digits(values, oracle)
@@ -192,7 +192,7 @@ def _value_tolerances(
     """
     largest_power = 700.0  # e to that is a number in float64, and nothing is read there
     normal_share = 0.9  # of the logarithm of the smallest normal number
-    behind = Behind.of(raw, link_of(oracle), ratios=oracle.facts.reference) if len(raw) else None
+    behind = RawDigits.of(raw, link_of(oracle), ratios=oracle.facts.reference) if len(raw) else None
     finite = np.isfinite(values)
     size = _log_odds_size(np.where(finite, values, np.inf), ratios=oracle.facts.reference)
     if behind is None or behind.decimals is not None or (tol > EXACT_TOLERANCE and behind.number_format == "float64"):

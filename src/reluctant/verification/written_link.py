@@ -12,8 +12,8 @@ from enum import StrEnum
 import numpy as np
 
 from reluctant.errors import InvalidInput, LinkMismatch
-from reluctant.interface.classification import largest_told
-from reluctant.interface.digits import Behind, answer_kind, in_unit
+from reluctant.interface.kinds import find_top_k
+from reluctant.interface.noise import RawDigits, answer_kind, in_unit
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.numerics import FloatArray, Rng, as_generator
@@ -89,7 +89,7 @@ class _Written:
 
     def refuse(self, read: Counting, error: LinkMismatch) -> None:
         """Raise of labels, percentages and noisy probabilities: what the link refused is no answer of values."""
-        link, behind, p = self.network.link, Behind.last_of(read), last_raw_answers(read)
+        link, behind, p = self.network.link, RawDigits.last_of(read), last_raw_answers(read)
         if p is not None and in_percent(p):
             raise error
         if behind is not None and behind.certain:
@@ -115,7 +115,7 @@ class _Written:
         """True if the target tells its largest probabilities alone: each of these few rows misses some."""
         if few is None or not ((few == 0) | np.isnan(few)).any(axis=1).all():
             return False
-        return largest_told(self.oracle.answer(self._rows(rows=LARGEST_ROWS)), no_values=True) is not None
+        return find_top_k(self.oracle.answer(self._rows(rows=LARGEST_ROWS)), no_values=True) is not None
 
     def _stay_between(self) -> bool:
         """True if far out answers are those of its link, but for noise, and the network's values are not."""

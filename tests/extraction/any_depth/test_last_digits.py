@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reluctant.extraction.any_depth.last_digits import polish_to_all
-from reluctant.extraction.linear import Memory
+from reluctant.extraction.any_depth.readout import polish_to_all
+from reluctant.extraction.method import Memory
 from reluctant.geometry import DistanceNoise
 from reluctant.interface.health import examine
 from reluctant.networks import ReLUNetwork

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from layers_known import crease_of, crease_points, crease_through, known_part, switching, with_open_sides
 
-from reluctant.extraction.any_depth.crease_equations import IncomingWeights, solve_crease
+from reluctant.extraction.any_depth.crease_equations import IncomingWeights, find_sides, solve_crease
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
-from reluctant.extraction.any_depth.sides import find_sides
 from reluctant.testing import planted
 
 TRUE = planted((5, 8, 6, 1), 1, bias=0.3)

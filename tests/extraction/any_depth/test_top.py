@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from layers_known import known_part, with_open_sides
 
-from reluctant.extraction.any_depth.crease_equations import IncomingWeights
+from reluctant.extraction.any_depth.crease_equations import IncomingWeights, settle_open
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
 from reluctant.extraction.any_depth.readout import (
     fit_most,
@@ -12,7 +12,6 @@ from reluctant.extraction.any_depth.readout import (
     readout_deviations,
     without_outputs,
 )
-from reluctant.extraction.any_depth.sides import settle_open
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
 

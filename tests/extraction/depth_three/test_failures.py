@@ -13,7 +13,7 @@ import pytest
 from three_layers import opened
 
 import reluctant as rl
-from reluctant.extraction.bounded import exploration, method
+from reluctant.extraction.bounded import method
 from reluctant.extraction.bounded.anchor import AnchorModel
 from reluctant.extraction.depth_three import first_layer, hyperplanes
 from reluctant.extraction.depth_three import method as depth_three
@@ -150,7 +150,7 @@ def test_incomplete_top(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing_new(inside: Any, known: AnchorModel, ray: Any, gate: float) -> AnchorModel:
         return known
 
-    monkeypatch.setattr(exploration, "neurons_on_a_ray", nothing_new)
+    monkeypatch.setattr(method, "neurons_on_a_ray", nothing_new)
     result = failing(target(5))
     assert result.outcome is rl.Outcome.PARTIAL
     assert result.evidence["failures"][0].startswith("exploration: differences no crease explains (")

@@ -9,7 +9,7 @@ from three_layers import opened, unit_rows
 import reluctant as rl
 from reluctant.errors import OutsideDomain
 from reluctant.extraction.depth_three.first_layer import FirstLayer, find_first_layer
-from reluctant.extraction.depth_three.top import LEAST_HIDDEN, peel
+from reluctant.extraction.depth_three.method import LEAST_HIDDEN, peel
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
 

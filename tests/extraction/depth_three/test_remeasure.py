@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 from three_layers import opened
 
-from reluctant.extraction.depth_three.rows import MixedGradients, solve_mixed
-from reluctant.extraction.depth_three.rows_again import ROW_AGREEMENT, best_places, remeasure_rows
+from reluctant.extraction.depth_three.rows import (
+    ROW_AGREEMENT,
+    MixedGradients,
+    best_places,
+    remeasure_rows,
+    solve_mixed,
+)
 from reluctant.extraction.method import StageFailed
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted

@@ -10,9 +10,10 @@ from targets import in_float32, in_float32_probabilities
 
 import reluctant as rl
 from reluctant.domains import Domain
-from reluctant.extraction.few_digits.box import look_inside, read_star
+from reluctant.extraction.few_digits.growth import read_star
+from reluctant.extraction.few_digits.view import look_inside
 from reluctant.extraction.method import StageFailed
-from reluctant.interface.reach import readable_box, told_in_steps
+from reluctant.interface.reach import is_rounded_inside, readable_box
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.onnx import write_onnx
 from reluctant.testing import planted
@@ -102,7 +103,7 @@ def test_steps_are_told_from_digits(seed: int) -> None:
     plain = rl.open_oracle(network)
     for names, steps in ((("softmax",), False), (("softmax", "decimals=4"), True)):
         oracle = rl.open_oracle(rl.defend(plain, *names), link="softmax", domain=(-0.1, 0.1))
-        assert told_in_steps(oracle, rng) is steps
+        assert is_rounded_inside(oracle, rng) is steps
         assert oracle.queries == 24
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reluctant.extraction.few_digits.spline import (
+from reluctant.extraction.few_digits.noisy_line import (
     LineData,
     first_knots,
     fit_spline,

@@ -12,10 +12,9 @@ from reluctant.audit.budget import rows_needed
 from reluctant.audit.findings import Findings, seen, skip_where
 from reluctant.errors import BudgetExhausted, ReluctantError, TargetError
 from reluctant.interface import Interface, check_health
-from reluctant.interface.classification import Shape
 from reluctant.interface.diagnoses import FAR_ENOUGH
-from reluctant.interface.digits import answer_kind, are_labels
-from reluctant.interface.probe import ask
+from reluctant.interface.kinds import Shape
+from reluctant.interface.noise import answer_kind, are_labels, ask
 from reluctant.interface.reach import answered_box
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Kind
@@ -99,7 +98,7 @@ def _check_rest(oracle: Counting, known: Findings, without: tuple[int, ...], see
 
 def _writing(served: Interface) -> ProbabilityFormat | None:
     """How probabilities are written, None of plain ones and of other answers."""
-    untold = served.told is not None and served.refusal is Outcome.NON_FINITE
+    untold = served.top_k is not None and served.refusal is Outcome.NON_FINITE
     number_format = served.number_format if served.decimals is None else None
     return ProbabilityFormat(served.percent, number_format, untold) if served.percent or untold else None
 
@@ -120,8 +119,8 @@ def _read(oracle: Counting, known: Findings, served: Interface, seed: int) -> di
 
 def _likely_link(oracle: Counting, served: Interface, seed: int) -> AnswerLink | None:
     """What may stand after the values: straight pieces behind it, where the answers are curved, prove it."""
-    if served.told is not None:
-        return "top-k" if served.told.all_but_one else None
+    if served.top_k is not None:
+        return "top-k" if served.top_k.all_but_one else None
     if served.answers is Kind.PROBABILITIES:
         return "softmax"
     if served.tanh:
@@ -203,7 +202,7 @@ def span_from_labels(known: Findings, outputs: int) -> bool:
     if served is None or health is None:
         return False
     refusal = values_refusal(health)
-    coarse = refusal is Outcome.TOO_NOISY and served.deterministic and (outputs > 1 or health.behind is None)
+    coarse = refusal is Outcome.TOO_NOISY and served.deterministic and (outputs > 1 or health.raw is None)
     unread = known.linked and refusal is Outcome.NON_FINITE
     readable = served.refusal not in (Outcome.CONSTANT, Outcome.NON_FINITE)
     return refusal in FROM_LABELS or ((coarse or unread) and readable)

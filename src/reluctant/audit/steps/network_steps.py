@@ -15,7 +15,7 @@ from reluctant.audit.findings import Findings, Skip, skip_where
 from reluctant.errors import ReluctantError
 from reluctant.extraction import extract
 from reluctant.interface import Interface
-from reluctant.interface.whole_numbers import Whole
+from reluctant.interface.kinds import IntegerKind
 from reluctant.learning import learn
 from reluctant.learning.student import ROWS, STEPS, rows_like, train_student
 from reluctant.networks import ReLUNetwork
@@ -145,11 +145,11 @@ def train_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, 
     return found | ({"timed_out": (*known.timed_out, "training")} if hurried and not result.ok else {})
 
 
-def _whole(answered: Interface | None) -> Whole | None:
+def _whole(answered: Interface | None) -> IntegerKind | None:
     """What whole numbers are; those that were seen to be values, among few answers, are so among many."""
     if answered is None:
         return None
-    return Whole.SCORES if answered.answers is Kind.VALUES and answered.decimals == 0 else answered.whole
+    return IntegerKind.SCORES if answered.answers is Kind.VALUES and answered.decimals == 0 else answered.integers
 
 
 def _student_as_seen(result: Result, known: Findings) -> Result:

@@ -15,8 +15,9 @@ from reluctant.audit.facts import GradientFrom, Linearity
 from reluctant.audit.findings import Findings, Skip, skip_where
 from reluctant.audit.record import ErrorHistogram, FirstLayer, LinePicture, PlanePicture
 from reluctant.errors import NoGradient
-from reluctant.geometry.sections import Section, crossings, polylines
-from reluctant.interface.probe import ask
+from reluctant.geometry import Frame
+from reluctant.geometry.sections import crossings, polylines
+from reluctant.interface.noise import ask
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting
@@ -110,7 +111,7 @@ def ask_line(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
     """The target on the line through two inputs, and where the copy has creases on it."""
     a, b = _distinct(known.given.inputs, 2)
     length = float(np.linalg.norm(b - a))
-    section = Section(a, (b - a)[None] / length)
+    section = Frame(a, (b - a)[None] / length)
     beyond = BEYOND if oracle.facts.domain.is_space else 0.0
     low, high = -beyond * length, (1 + beyond) * length
     t = np.linspace(low, high, LINE_POINTS)
@@ -118,7 +119,7 @@ def ask_line(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
         answers = ask(oracle, _inside(section.points(t[:, None]), oracle))
     told = _told(answers)
     t, answers = t[told], answers[told]
-    creases = None if known.network is None else crossings(section.of(known.network), low, high)
+    creases = None if known.network is None else crossings(section.restricted(known.network), low, high)
     return {
         "line": LinePicture(
             rounded(t / length), rounded(answers), None if creases is None else rounded(creases / length), length
@@ -140,7 +141,7 @@ def ask_plane(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]
     answers = np.clip(answers, answers[told].min(axis=0), answers[told].max(axis=0))  # every place has a value to draw
     scores = np.column_stack([np.zeros(len(answers)), answers]) if oracle.facts.reference else answers
     values = scores.max(axis=1) if several else answers[:, 0]
-    creases = [] if known.network is None else polylines(section.of(known.network), size)
+    creases = [] if known.network is None else polylines(section.restricted(known.network), size)
     return {
         "plane": PlanePicture(
             (-size, -size),
@@ -218,7 +219,7 @@ def _distinct(inputs: FloatArray, count: int) -> FloatArray:
     return inputs[np.sort(found)[:count]]
 
 
-def _plane(oracle: Counting, known: Findings, seed: int) -> tuple[Section, float]:
+def _plane(oracle: Counting, known: Findings, seed: int) -> tuple[Frame, float]:
     """The plane of three inputs (of two, and any direction, where there are two coordinates), and its half width."""
     domain = oracle.facts.domain
     if oracle.dim < 2:
@@ -230,7 +231,7 @@ def _plane(oracle: Counting, known: Findings, seed: int) -> tuple[Section, float
     if not domain.is_space:
         corners = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]]) @ directions * size
         size *= min(1.0, float(domain.room(np.broadcast_to(origin, corners.shape), corners).min()))
-    return Section(origin, directions), size
+    return Frame(origin, directions), size
 
 
 def _inside(rows: FloatArray, oracle: Counting) -> FloatArray:

@@ -25,7 +25,7 @@ def health(target: TargetArgument, options: TargetOptions) -> int:
 
     Example: reluctant health model.onnx
     """
-    from reluctant.extraction.prospects import what_extraction_would_do
+    from reluctant.extraction.attempts import what_extraction_would_do
 
     check_record_path(options.json)
     with opened_target(options, target) as oracle:

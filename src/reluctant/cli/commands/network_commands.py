@@ -12,7 +12,7 @@ from reluctant.cli.advice import advise, ending, shown_network, spent
 from reluctant.cli.files import NetworkOut, check_network_path, check_record_path, print_result, write_network
 from reluctant.cli.options import TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.errors import BudgetExhausted, InvalidInput
-from reluctant.interface.digits import answer_kind, in_unit, is_one_hot
+from reluctant.interface.noise import answer_kind, in_unit, is_one_hot
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import as_generator
 from reluctant.oracles import Counting, Kind

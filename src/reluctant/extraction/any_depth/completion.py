@@ -24,8 +24,7 @@ from reluctant.extraction.any_depth.readout import (
     readout_deviations,
     rows_for_fit,
 )
-from reluctant.extraction.linear import Memory
-from reluctant.extraction.method import StageFailed, check_settings
+from reluctant.extraction.method import Memory, StageFailed, check_settings
 from reluctant.geometry import Lines
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import DOUBLE, FloatArray

@@ -16,12 +16,12 @@ import numpy as np
 from reluctant.extraction.any_depth.crease_equations import Crease, IncomingWeights, solve_crease
 from reluctant.extraction.any_depth.features import FeaturesAround, KnownLayers
 from reluctant.extraction.any_depth.kinks import Asker
-from reluctant.geometry.lines import BoolArray, IntArray
+from reluctant.geometry.lines import Batch, BoolArray, IntArray
 from reluctant.numerics import FloatArray
 
 
 @dataclass(frozen=True)
-class Walls:
+class Walls(Batch):
     """Places (n, d) where the crease meets a hinge behind which it is unknown.
 
     direction: along the crease towards the hinge. normal: unit normal of the crease before it. hinge: number of the
@@ -34,13 +34,6 @@ class Walls:
     hinge: IntArray
     slope: FloatArray
     gap: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.hinge)
-
-    def chosen(self, which: IntArray) -> Walls:
-        """These walls only."""
-        return Walls(*(getattr(self, field.name)[which] for field in fields(self)))
 
     @classmethod
     def joined(cls, parts: list[Walls]) -> Walls:

@@ -9,7 +9,7 @@ not seen, unless the function is constant there and shows nothing. That test ask
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from reluctant.extraction.any_depth.features import FeatureSlopes, KnownLayers
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, Lines, Scan, gradients, scan_lines
 from reluctant.geometry.gradients import cross
-from reluctant.geometry.lines import BoolArray, IntArray
+from reluctant.geometry.lines import Batch, BoolArray, IntArray
 from reluctant.numerics import DOUBLE, FloatArray
 
 
@@ -54,15 +54,16 @@ class Asker:
         Cost: 4 rows a point.
         """
         test_reach = 4e-5  # of a crease test, relative to scale and distance
-        centred_share = 0.05  # of the reach: how far from the expected place a crease may be
         reach = np.minimum(test_reach * self.unit(points), room)
-        return self.cross(points, normals, reach, centred_share * reach)
+        return self.cross(points, normals, reach)
 
-    def cross(self, points: FloatArray, directions: FloatArray, reach: FloatArray, within: FloatArray) -> CreaseSeen:
+    def cross(
+        self, points: FloatArray, directions: FloatArray, reach: FloatArray, within: FloatArray | None = None
+    ) -> CreaseSeen:
         """Is there a crease within this distance of the points, on lines that reach so far? Cost: 4 rows a point."""
         if not len(points):
             return CreaseSeen(np.empty(0), np.empty(0, dtype=bool), np.empty(0, dtype=bool))
-        crossed = cross(self.ask, points, directions, reach, within, self.noise)
+        crossed = cross(self.ask, points, directions, reach, self.noise, within)
         slopes = np.abs(crossed.before).max(axis=1) + np.abs(crossed.bend).max(axis=1)
         return CreaseSeen(crossed.position, crossed.critical, slopes * reach <= DOUBLE.in_line * crossed.sd)
 
@@ -71,7 +72,7 @@ SAME_PLACE = 1e-7  # kinks this close, relative to scale and distance, are one
 
 
 @dataclass(frozen=True)
-class Kinks:
+class Kinks(Batch):
     """Kinks in order of line and position; each stands between two pieces of its line."""
 
     line: IntArray
@@ -81,13 +82,6 @@ class Kinks:
     bend: FloatArray  # (n, m), change of slope along the line
     width: FloatArray  # (n,), of the narrower piece beside it
     unit: FloatArray  # (n,), the scale at its distance
-
-    def __len__(self) -> int:
-        return len(self.t)
-
-    def __add__(self, other: Kinks) -> Kinks:
-        parts = (np.concatenate([getattr(self, field.name), getattr(other, field.name)]) for field in fields(self))
-        return Kinks(*parts)
 
 
 class KinkStore:

@@ -16,14 +16,15 @@ from reluctant.extraction.any_depth.crease_equations import (
     Crease,
     IncomingWeights,
     close_from_kinks,
+    find_sides,
     joined_creases,
     same_neuron,
+    settle_open,
     solve_crease,
 )
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
 from reluctant.extraction.any_depth.follow import follow_crease, is_there
 from reluctant.extraction.any_depth.kinks import Asker, KinkStore, line_score, passes_kinks
-from reluctant.extraction.any_depth.sides import find_sides, settle_open
 from reluctant.extraction.method import StageFailed, check_settings
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import FloatArray

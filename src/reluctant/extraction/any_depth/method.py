@@ -8,20 +8,21 @@ from typing import ClassVar
 
 import numpy as np
 
-from reluctant.extraction.any_depth.completion import Completion, complete, mostly_explained
+from reluctant.extraction.any_depth.completion import CHECK_DISTANCES, Completion, complete, mostly_explained
 from reluctant.extraction.any_depth.features import KnownLayers
 from reluctant.extraction.any_depth.kinks import Asker, KinkStore
-from reluctant.extraction.any_depth.last_digits import certify, polish_to_all, refine_first_weights
 from reluctant.extraction.any_depth.layer import Ladder, LayerLimits
 from reluctant.extraction.any_depth.readout import (
+    certify,
     fit_readout,
     oriented_network,
+    polish_to_all,
+    refine_first_weights,
     rows_for_fit,
     rows_on_rare_sides,
     without_outputs,
 )
-from reluctant.extraction.linear import Memory, affine_map
-from reluctant.extraction.method import Candidate, Method, StageFailed, check_settings
+from reluctant.extraction.method import Candidate, Memory, Method, StageFailed, affine_map, check_settings
 from reluctant.geometry import DistanceNoise, Frame
 from reluctant.geometry.row_space import row_space
 from reluctant.networks import ReLUNetwork
@@ -72,10 +73,10 @@ class AnyDepth(Method):
         ladder = Ladder(oracle, Asker(ask, noise, rng, store.scale, store.spacing()), store, self.search)
 
         def is_last(known: KnownLayers) -> bool:
-            keep(_lifted_network(without_outputs(known, oracle.outputs), frame))
+            keep(frame.lifted(without_outputs(known, oracle.outputs)))
             return mostly_explained(known, memory, rng, self.completion)
 
-        known = _all_layers(ladder, memory, rng, self.completion, is_last, lambda part: _lifted_network(part, frame))
+        known = _all_layers(ladder, memory, rng, self.completion, is_last, frame.lifted)
         rare = rows_on_rare_sides(known, memory, rng)
         if len(rare):
             with oracle.stage("fit", expected=len(rare)):
@@ -83,8 +84,8 @@ class AnyDepth(Method):
         rows, answers = rows_for_fit(known, memory, rng)
         network = oriented_network(known, fit_readout(known, rows, answers), rows, answers)
         network = polish_to_all(network, rows, answers, memory, noise, self.fit_rounds)
-        certificate = certify(network, known, rows, ladder.asker)
-        network = _lifted_network(network, frame)
+        certificate = certify(network, known, rows, ladder.asker, CHECK_DISTANCES[-1] * store.scale)
+        network = frame.lifted(network)
         if len(frame.basis) < oracle.dim and network.skip is None:
             network = refine_first_weights(oracle, network, noise, rng)
         return Candidate(network, certificate=certificate, limits=LIMITS)
@@ -124,10 +125,3 @@ def _frame(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, man
     with oracle.stage("row space"):
         found = row_space(oracle.query, oracle.dim, noise, rng)
     return found.frame
-
-
-def _lifted_network(network: ReLUNetwork, frame: Frame) -> ReLUNetwork:
-    """The network as a function of the input itself."""
-    first, *others = network.weights
-    skip = None if network.skip is None else network.skip @ frame.basis
-    return ReLUNetwork([first @ frame.basis, *others], network.biases, skip)

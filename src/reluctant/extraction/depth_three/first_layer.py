@@ -28,7 +28,7 @@ from reluctant.geometry.lines import IntArray
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 
-GROUP_ROOM, ROOMIER = 32.0, 3.0  # of all neurons from their hyperplanes, in typical inputs of one coordinate, and up to
+GROUP_ROOM = 32.0  # of all neurons from their hyperplanes, in typical inputs of one coordinate
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,9 @@ def _look_around(
     oracle: Counting, planes: FramedHyperplanes, parts: list[IntArray], noise: DistanceNoise, rng: np.random.Generator
 ) -> list[NeuronGroup | None]:
     """For each part a group, or None where creases or too similar combinations are in the way."""
+    roomiest = 3.0  # times that
     active = np.array([np.isin(np.arange(len(planes)), part) for part in parts])
-    room = GROUP_ROOM * rng.uniform(1, ROOMIER, active.shape)
+    room = GROUP_ROOM * rng.uniform(1, roomiest, active.shape)
     points = points_in_states(planes.normals, planes.offsets, active, room)
     return [_widest_group(oracle, planes, part, point, noise) for part, point in zip(parts, points, strict=True)]
 

@@ -9,6 +9,7 @@ layer neurons than inputs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -162,7 +163,7 @@ def orient_hyperplanes(planes: FramedHyperplanes) -> tuple[FramedHyperplanes, Fl
 
 WORST_NORMAL = 1e-6  # error of a normal that is still of use
 DEPENDENT = 1e-7  # smallest singular value of the normals over the largest, at which they are not independent
-LOOKS, ENOUGH_LOOKS, EVERYWHERE = 12, 4, 10  # so many of these must show it; so many are nearly all
+LOOKS = 12  # at far points of a hyperplane
 
 
 def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> FramedHyperplanes:
@@ -255,20 +256,21 @@ class _HyperplaneSearch:
         slopes += np.einsum("pma,ak->pmk", measured.slope, others)
         return slopes, measured.sd, measured.good & known
 
-    def in_frame(self, frame: Frame) -> _InFrame:
+    def in_frame(self, frame: Frame) -> Callable[[FloatArray], FloatArray]:
         """The target as a function of the coordinates of a frame."""
-        return _InFrame(self.oracle, frame)
+        return lambda y: self.oracle.query(frame.points(y))
 
     def confirmed(self, new: FramedHyperplanes, sure: BoolArray) -> FramedHyperplanes:
         """Without those that are not sure and that far random points of theirs do not show."""
+        enough_looks = 4
         keep = sure.copy()
-        keep[~sure] = self.looks(new.chosen(~sure)) >= ENOUGH_LOOKS
+        keep[~sure] = self.looks(new.chosen(~sure)) >= enough_looks
         return new.chosen(keep)
 
     def looks(self, planes: FramedHyperplanes) -> IntArray:
         """At how many of 12 far random points each hyperplane is seen. Cost: 48 rows each."""
         far_look = 4.0  # at which a hyperplane that is not sure is looked at again, in distances of creases
-        crossing, off_course, meeting_share = 1e-5, 20.0, 0.05  # of a crossing there, as for the first look
+        crossing, off_course = 1e-5, 20.0  # of a crossing there, as for the first look
         if not len(planes):
             return np.empty(0, dtype=np.intp)
         each = np.repeat(np.arange(len(planes)), LOOKS)
@@ -278,7 +280,7 @@ class _HyperplaneSearch:
         distance = far_look * (planes.spread + np.linalg.norm(on, axis=1))
         away *= (distance / np.linalg.norm(away, axis=1))[:, None]
         reach = distance * np.maximum(crossing, off_course * planes.errors[each])
-        seen = cross(self.in_frame(planes.frame), on + away, normals, reach, meeting_share * reach, self.noise).critical
+        seen = cross(self.in_frame(planes.frame), on + away, normals, reach, self.noise).critical
         return np.asarray(seen.reshape(-1, LOOKS).sum(axis=1))
 
     def checked(self, found: FramedHyperplanes) -> FramedHyperplanes:
@@ -289,10 +291,11 @@ class _HyperplaneSearch:
         found = self.widened(found)
         if found.condition < 1 / DEPENDENT:
             return found
-        seen = self.looks(found)
-        if (seen >= EVERYWHERE).sum() > self.oracle.dim:
+        seen, nearly_all = self.looks(found), 10
+        everywhere = int((seen >= nearly_all).sum())
+        if everywhere > self.oracle.dim:
             reason = "more first-layer neurons than inputs: the first layer cannot be inverted"
-            raise StageFailed("hyperplanes", reason, number=int((seen >= EVERYWHERE).sum()), limit=self.oracle.dim)
+            raise StageFailed("hyperplanes", reason, number=everywhere, limit=self.oracle.dim)
         independent = found.independent(np.argsort(-seen, kind="stable"), DEPENDENT)
         if seen[~independent].max(initial=0) == LOOKS:
             reason = "first-layer weights depend on each other"
@@ -331,14 +334,3 @@ class _HyperplaneSearch:
         moves = orthogonal_moves(basis, test_steps, test_reach * found.scale, self.rng)
         change, answers = value_changes(self.in_frame(found.frame), starts, moves)
         return bool(change.max() <= answer_changed * float(answers.std(axis=0).max()))
-
-
-@dataclass(frozen=True)
-class _InFrame:
-    """A target at points given by their coordinates in a frame."""
-
-    oracle: Counting
-    frame: Frame
-
-    def __call__(self, y: FloatArray) -> FloatArray:
-        return self.oracle.query(self.frame.points(y))

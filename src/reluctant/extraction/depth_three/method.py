@@ -1,4 +1,10 @@
-"""`DepthThree`: first layer, top layers, rows again, fit; each stage may be repeated."""
+"""`DepthThree`: first layer, top layers, rows again, fit; each stage may be repeated.
+
+The hidden values y ≥ 0 are those of the input x = W⁺(y - b), for W has a right inverse W⁺ (Section 3.5.4 of the
+extraction paper). So the layers above are a target of their own on the positive orthant, in the same account, and
+depth two inside a domain recovers them. At the end everything above the first weights is fitted to answers in input
+space.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +14,17 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from reluctant.extraction.bounded import Bounded
+from reluctant.domains import Domain
+from reluctant.extraction.bounded import Bounded, recover_inside
 from reluctant.extraction.depth_three.first_layer import WORST_ROW, FirstLayer, find_first_layer
-from reluctant.extraction.depth_three.rows_again import remeasure_rows
-from reluctant.extraction.depth_three.top import compose, fit_above, recover_top
-from reluctant.extraction.linear import remember
-from reluctant.extraction.method import Candidate, Certificate, Method, StageFailed, check_settings
+from reluctant.extraction.depth_three.rows import remeasure_rows
+from reluctant.extraction.method import Candidate, Certificate, Memory, Method, StageFailed, check_settings, remember
+from reluctant.extraction.orientation import always_active, orient
+from reluctant.fitting.network_fit import MOST_PARAMETERS, polish
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
-from reluctant.oracles import Counting
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting, Facts, Oracle, Wrapper
 
 T = TypeVar("T")
 
@@ -85,3 +93,101 @@ def _again(stage: Callable[[], T], tries: int) -> T:
         except StageFailed:
             continue
     return stage()
+
+
+LEAST_HIDDEN = 1e-6  # hidden value: on a hyperplane itself nobody could say on which side rounding puts an input
+
+
+class Peeled(Wrapper):
+    """Answers hidden values of the first layer as the target answers an input that has them."""
+
+    def __init__(self, inner: Oracle, layer: FirstLayer) -> None:
+        super().__init__(inner)
+        self.layer = layer
+        self._inverse = np.linalg.pinv(layer.weights)
+
+    @property
+    def facts(self) -> Facts:
+        """As many inputs as the first layer has neurons, all of them positive."""
+        orthant = Domain(LEAST_HIDDEN, np.inf)
+        return replace(super().facts, dim=len(self.layer), domain=orthant, name=f"{self.inner.facts.name}, peeled")
+
+    def inputs(self, hidden: FloatArray) -> FloatArray:
+        """Inputs (n, d) whose hidden values are these rows."""
+        return (hidden - self.layer.biases) @ self._inverse.T
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Ask the target at inputs with these hidden values."""
+        return self.inner.answer(self.inputs(rows))
+
+
+def peel(oracle: Counting, layer: FirstLayer) -> Counting:
+    """The opened target without its first layer, with the same ledger."""
+    return Counting(Peeled(oracle.inner, layer), oracle.ledger)
+
+
+def recover_top(
+    oracle: Counting,
+    layer: FirstLayer,
+    noise: DistanceNoise,
+    rng: np.random.Generator,
+    keep: Callable[[ReLUNetwork], None],
+    settings: Bounded,
+) -> Candidate:
+    """The layers above as a network of hidden values, by depth two on the positive orthant."""
+    peeled = peel(oracle, layer)
+
+    def keep_whole(top: ReLUNetwork) -> None:
+        keep(compose(layer, top))
+
+    return recover_inside(peeled, hidden_noise(noise, layer), rng, keep_whole, settings)
+
+
+def hidden_noise(noise: DistanceNoise, layer: FirstLayer) -> DistanceNoise:
+    """Noise of answers by the size of hidden values: inputs grow with them by the inverse of the weights."""
+    inverse = np.linalg.pinv(layer.weights)
+    stretch = float(np.linalg.norm(inverse) / np.sqrt(len(layer)))
+    origin = np.linalg.norm(inverse @ layer.biases)
+    return DistanceNoise(float(noise.at(np.array([origin]))[0]), noise.growth * stretch)
+
+
+def compose(layer: FirstLayer, top: ReLUNetwork) -> ReLUNetwork:
+    """First layer and top as one network without skip term."""
+    top = with_always_active(orient(top))
+    return ReLUNetwork([layer.weights, *top.weights], [layer.biases, *top.biases])
+
+
+def with_always_active(top: ReLUNetwork) -> ReLUNetwork:
+    """A network of values that are never negative, its skip term carried by neurons that are always on."""
+    vanished_skip = 1e-12  # of the largest weight: a skip term that is rounding
+    if top.skip is None or top.depth != 2:
+        return top
+    (v, a), (c, e) = top.weights, top.biases
+    largest = max(float(np.abs(v).max(initial=0)), float(np.abs(top.skip).max(initial=0)))
+    rows, outputs = always_active(top.skip, vanished_skip * largest)
+    weights = [np.vstack([v, rows]), np.column_stack([a, outputs])]
+    return ReLUNetwork(weights, [np.concatenate([c, np.zeros(len(rows))]), e])
+
+
+def fit_above(
+    oracle: Counting,
+    memory: Memory,
+    network: ReLUNetwork,
+    noise: DistanceNoise,
+    rng: np.random.Generator,
+    share: float,
+) -> ReLUNetwork:
+    """Fit biases and upper layers to all answers of the top stages and new ones at random inputs.
+
+    The first weights are known better than any fit would tell; its biases come from single creases and are not.
+    Cost: `share` rows for every m parameters that are fitted.
+    """
+    smallest_input, largest_input = 0.5, 4.0  # inputs, in units of the scale of use
+    parameters = sum(part.size for part in (*network.weights[1:], *network.biases))
+    count = int(share * parameters / oracle.outputs)
+    if parameters > MOST_PARAMETERS or not count:
+        return network
+    scales = np.exp(rng.uniform(np.log(smallest_input), np.log(largest_input), (count, 1)))
+    with oracle.stage("fit", expected=count):
+        oracle.query(scales * rng.standard_normal((count, oracle.dim)))
+    return polish(network, *memory.everything(), noise, first_weights=False)

@@ -1,15 +1,17 @@
-"""Weights of one first-layer neuron, from gradients where the other neurons do not change.
+"""Weights of first-layer neurons, from gradients where the other neurons do not change.
 
 Where one neuron alone is active the gradient is a multiple of its weights, whatever the layers above do, over long
 steps. Points with every neuron in a given state come from least distance programming, without queries. A neuron
 that is not seen alone is crossed with others switched on, far inside their states, and measured on both sides of
-its hyperplane: the gradients differ by its row. What other neurons add to one gradient is known from the subspace
-and taken away.
+its hyperplane: the gradients differ by its row. Rows that other neurons add to one gradient are known from the
+subspace and subtracted. At the end weak rows are measured again where the whole network shows them best: of many
+random states of the other neurons the one over whose steps this neuron is seen best, with the same second-layer
+neurons active on both sides of its hyperplane.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.optimize
@@ -18,7 +20,8 @@ from reluctant.extraction.depth_three.hyperplanes import FramedHyperplanes
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, Frame, Gradients, gradients
 from reluctant.geometry.gradients import cross
-from reluctant.geometry.lines import BoolArray, IntArray
+from reluctant.geometry.lines import Batch, BoolArray, IntArray
+from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 
@@ -67,7 +70,7 @@ def _nearest_point(rows: FloatArray, least: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class HyperplaneViews:
+class HyperplaneViews(Batch):
     """Which neuron was crossed, where, over which reach, and what was seen."""
 
     neuron: IntArray
@@ -90,9 +93,6 @@ class HyperplaneViews:
         chosen = np.full(n, -1)
         chosen[self.neuron[usable]] = usable
         return chosen
-
-    def __add__(self, other: HyperplaneViews) -> HyperplaneViews:
-        return HyperplaneViews(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
 
 
 def view_each(
@@ -143,7 +143,7 @@ def _cross_all(
     reach, normals = np.repeat(reaches, len(neurons)), planes.normals[which]
     away = np.linalg.norm(points - planes.on[which], axis=1)
     within = off_course * planes.errors[which] * away + uncertain * planes.scale
-    seen = cross(lambda y: oracle.query(planes.frame.points(y)), points, normals, reach, within, noise)
+    seen = cross(lambda y: oracle.query(planes.frame.points(y)), points, normals, reach, noise, within)
     on = points + np.where(seen.critical, seen.position, 0.0)[:, None] * normals
     return HyperplaneViews(which, on, reach, seen.size, seen.sd, seen.critical)
 
@@ -188,11 +188,8 @@ def _combination(slope: FloatArray, normals: FloatArray, active: BoolArray) -> t
     return parts, float(np.linalg.norm(inverse))
 
 
-ALONE_PLACES = np.array([0.5, 1.0, 1.5])  # of the reach: in between there is no crease of the layers above
 ROW_STEP = 0.06  # of a gradient, in reaches: a coordinate weighs about 1/√k, and five times that is rare
 SHORTER_STEP = 0.3  # of that, where others are on and so more creases around
-BEND_NOISE = np.sqrt(6.0)  # of a second difference, in deviations of an answer
-SEEN_ALONE = 1e3 * DOUBLE.in_line  # change over a reach, in deviations, of a neuron that is seen
 WELL_SEEN = 1e12  # and of one for which nothing better is looked for
 GOOD_ENOUGH = 1e-9  # error of a row that was found with the help of the subspace
 NORMAL_AGREEMENT = 1e-4  # with the normal that was known in the subspace
@@ -246,23 +243,26 @@ def _seen_alone(
 
     Of several reaches the one that gives the most digits; 0 where it is not seen alone.
     """
+    seen_alone = 1e3 * DOUBLE.in_line  # change over a reach, in deviations, of a neuron that is seen
+    bend_noise = np.sqrt(6.0)  # of a second difference, in deviations of an answer
+    alone_places = np.array([0.5, 1.0, 1.5])  # of the reach: in between there is no crease of the layers above
     alone_reaches = (256.0, 32.0, 4.0, 0.5)  # how far inside a neuron is activated, in typical inputs of one coordinate
     others_room = 2.0  # of the reach: how far the other neurons are from becoming active
     n, count = len(planes), len(alone_reaches)
     off, each = np.zeros((n, n), dtype=bool), np.arange(n)
     reach = np.repeat(alone_reaches, n).reshape(count, n)
     starts = np.stack([quiet_points(planes.normals, planes.offsets, each, off, others_room * row) for row in reach])
-    moves = (reach[:, :, None] * ALONE_PLACES)[..., None] * planes.normals[None, :, None]
+    moves = (reach[:, :, None] * alone_places)[..., None] * planes.normals[None, :, None]
     rows = planes.frame.points((starts[:, :, None] + moves).reshape(-1, moves.shape[-1]))
-    answers = oracle.query(rows).reshape(count, n, len(ALONE_PLACES), -1)
-    sd = noise.at(np.linalg.norm(rows, axis=1).reshape(count, n, len(ALONE_PLACES)).max(axis=2))
+    answers = oracle.query(rows).reshape(count, n, len(alone_places), -1)
+    sd = noise.at(np.linalg.norm(rows, axis=1).reshape(count, n, len(alone_places)).max(axis=2))
     bend = np.abs(answers[:, :, 0] - 2 * answers[:, :, 1] + answers[:, :, 2]).max(axis=2)
     change = np.abs(answers[:, :, 2] - answers[:, :, 0]).max(axis=2)
     rounding = DOUBLE.rounding * np.abs(answers).max(axis=(2, 3))
     shown = np.minimum(
-        sd, DOUBLE.safety * np.maximum(bend / BEND_NOISE, rounding)
+        sd, DOUBLE.safety * np.maximum(bend / bend_noise, rounding)
     )  # few are active: less than most answers
-    digits = np.where((bend <= DOUBLE.in_line * sd) & (change > SEEN_ALONE * sd), change / shown, 0.0)
+    digits = np.where((bend <= DOUBLE.in_line * sd) & (change > seen_alone * sd), change / shown, 0.0)
     best = np.argmax(digits, axis=0)
     points = starts[best, each] + reach[best, each, None] * planes.normals
     return points, reach[best, each], digits[best, each]
@@ -369,3 +369,146 @@ def _row_directions(
     if not off < NORMAL_AGREEMENT:
         raise StageFailed("refine", "a row is not what the subspace showed", number=off, limit=NORMAL_AGREEMENT)
     return signs[:, None] * rows, sd * np.sqrt(slope.shape[2]) / sizes[:, 0]
+
+
+ROW_AGREEMENT = 1e-6  # with the row that was known
+
+
+@dataclass(frozen=True)
+class TwoSidedPlaces(Batch):
+    """Points on both sides of neurons' hyperplanes, steps of gradients there, and errors of rows to be expected."""
+
+    neurons: IntArray
+    inside: FloatArray  # (n, d)
+    outside: FloatArray  # (n, d)
+    steps: FloatArray  # (n,)
+    errors: FloatArray  # (n,)
+
+
+def remeasure_rows(
+    oracle: Counting,
+    network: ReLUNetwork,
+    errors: FloatArray,
+    noise: DistanceNoise,
+    rng: np.random.Generator,
+    wanted: float,
+) -> ReLUNetwork:
+    """The network with better rows of the first layer, where errors (n,) are larger than wanted. Rows have norm one.
+
+    Cost: 2 (d + 2) rows for each of these.
+    """
+    most_poor = 0.25  # of the neurons, the worst of them: it costs two gradients each
+    worth_again = 0.5  # of the error there was: what a new place has to promise
+    worst = np.argsort(-errors)[: int(np.ceil(most_poor * len(errors)))]
+    poor = np.sort(worst[errors[worst] > wanted])
+    if not len(poor) or network.depth != 3:
+        return network
+    places = best_places(network, poor, noise, rng)
+    places = places.chosen(np.flatnonzero(places.errors < worth_again * errors[places.neurons]))
+    if not len(places.neurons):
+        return network
+    with oracle.stage("rows again", expected=2 * len(places.neurons) * (oracle.dim + 2)):
+        points, steps = np.concatenate([places.inside, places.outside]), np.tile(places.steps, 2)
+        found = gradients(oracle.query, points, None, steps, noise, rng)
+    return _with_rows(network, errors, places.neurons, found)
+
+
+def _with_rows(network: ReLUNetwork, errors: FloatArray, neurons: IntArray, found: Gradients) -> ReLUNetwork:
+    """The network with those rows that are better than before."""
+    n = len(neurons)
+    _, sizes, right = np.linalg.svd(found.slope[:n] - found.slope[n:], full_matrices=False)
+    weights, rows = network.weights[0].copy(), right[:, 0]
+    rows *= np.sign((rows * weights[neurons]).sum(axis=1))[:, None]
+    new = np.hypot(found.shown_sd[:n], found.shown_sd[n:]) * np.sqrt(network.dim) / sizes[:, 0]
+    better = found.good[:n] & found.good[n:] & (new < errors[neurons])
+    off = float(np.linalg.norm((rows - weights[neurons])[better], axis=1).max(initial=0))
+    if not off < ROW_AGREEMENT:
+        raise StageFailed("rows again", "a row is not what it was", number=off, limit=ROW_AGREEMENT, partial=network)
+    weights[neurons[better]] = rows[better]
+    return ReLUNetwork([weights, *network.weights[1:]], network.biases)
+
+
+def best_places(
+    network: ReLUNetwork, neurons: IntArray, noise: DistanceNoise, rng: np.random.Generator
+) -> TwoSidedPlaces:
+    """For each of these neurons the best of many places. No queries."""
+    inverse = np.asarray(np.linalg.pinv(network.weights[0]), dtype=np.float64)
+    each = [_PlaceSearch(network, inverse, int(neuron), noise, rng).best() for neuron in neurons]
+    inside, outside, steps, errors = (np.array(part) for part in zip(*each, strict=True))
+    return TwoSidedPlaces(neurons, inside, outside, steps, errors)
+
+
+@dataclass(frozen=True)
+class _PlaceSearch:
+    """The search for one neuron's place; it goes on around the best of random places."""
+
+    network: ReLUNetwork
+    inverse: FloatArray
+    neuron: int
+    noise: DistanceNoise
+    rng: np.random.Generator
+
+    def best(self) -> tuple[FloatArray, FloatArray, float, float]:
+        """Points inside and outside, the step and the error at the best place."""
+        changes = np.geomspace(0.5, 0.05, 12)  # of the values, in a search around the best
+        values = self.anywhere()
+        best = values[np.argmin(self.judge(values)[3])]
+        for change in changes:
+            values = self.around(best, change)
+            best = values[np.argmin(self.judge(values)[3])]
+        inside, outside, steps, errors = self.judge(best[None])
+        return inside[0], outside[0], float(steps[0]), float(errors[0])
+
+    def anywhere(self) -> FloatArray:
+        """What the neurons sum up (candidates, n): this one is on, the others in random states."""
+        candidates = 512  # states of the other neurons that are compared
+        share_on = (0.1, 0.7)  # of the other neurons
+        sum_sizes = (1.0, 100.0)  # what neurons sum up, in typical inputs of one coordinate
+        uneven = (0.5, 1.5)  # and of that, each
+        n, rng = len(self.inverse.T), self.rng
+        on = rng.random((candidates, n)) < rng.uniform(*share_on, (candidates, 1))
+        on[:, self.neuron] = True
+        least, most = np.log(sum_sizes)
+        sizes = np.exp(rng.uniform(least, most, (candidates, 1))) * rng.uniform(*uneven, (candidates, n))
+        return np.where(on, sizes, -sizes)
+
+    def around(self, values: FloatArray, change: float) -> FloatArray:
+        """These values first, then others nearby."""
+        nearby = 64
+        factors = np.exp(change * self.rng.standard_normal((nearby, len(values))))
+        flipped = self.rng.random(factors.shape) < 1 / len(values)
+        flipped[:, self.neuron] = False
+        return np.concatenate([values[None], np.where(flipped, -1, 1) * factors * values])
+
+    def judge(self, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Points inside and outside, steps, and errors of the row, by what the neurons sum up inside."""
+        step_share = 0.4  # of the way to the nearest crease
+        network, opposite = self.network, values.copy()
+        opposite[:, self.neuron] *= -1
+        inside, outside = ((side - network.biases[0]) @ self.inverse.T for side in (values, opposite))
+        second, second_outside = (self.second(side) for side in (values, opposite))
+        same = ((second > 0) == (second_outside > 0)).all(axis=1)
+        seen = np.linalg.norm((second > 0) * network.weights[1][:, self.neuron] @ network.weights[2].T, axis=1)
+        steps = step_share * np.minimum(
+            _room_of_steps(network, values, second), _room_of_steps(network, opposite, second_outside)
+        )
+        sd = self.noise.at(np.maximum(*(np.linalg.norm(side, axis=1) for side in (inside, outside))))
+        with np.errstate(divide="ignore"):
+            errors = np.where(same, 2 * sd * np.sqrt(network.dim) / (steps * seen), np.inf)
+        return inside, outside, steps, errors
+
+    def second(self, values: FloatArray) -> FloatArray:
+        """What second-layer neurons sum up, by what first-layer ones do."""
+        return np.maximum(values, 0) @ self.network.weights[1].T + self.network.biases[1]
+
+
+def _room_of_steps(network: ReLUNetwork, values: FloatArray, second: FloatArray) -> FloatArray:
+    """How far (candidates,) steps along coordinates may go before a neuron of either layer changes its state."""
+    peak_weight = 4.0  # largest weight of a row along a coordinate, in typical ones
+    w, v = network.weights[:2]
+    first = np.abs(values) / np.abs(w).max(axis=1)
+    through = (values > 0)[:, None, :] * v  # (candidates, second, n)
+    slopes = np.sqrt(np.einsum("ckn,nl,ckl->ck", through, w @ w.T, through, optimize=True) / network.dim)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        above = np.where(slopes > 0, np.abs(second) / (peak_weight * slopes), np.inf)
+    return np.minimum(first.min(axis=1), above.min(axis=1, initial=np.inf))

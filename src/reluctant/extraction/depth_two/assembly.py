@@ -9,9 +9,16 @@ import numpy as np
 import scipy.linalg
 
 from reluctant.extraction.depth_two.main_pass import BaseGradients
-from reluctant.extraction.linear import MANY_NEURONS, Design, design_matrix, normal_solver
 from reluctant.extraction.method import StageFailed
-from reluctant.fitting.least_squares import Linearisation, StepRules, least_squares
+from reluctant.fitting.least_squares import (
+    MANY_NEURONS,
+    Design,
+    Linearisation,
+    StepRules,
+    design_matrix,
+    least_squares,
+    normal_solver,
+)
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork

@@ -10,14 +10,14 @@ neuron alone. One output only.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import permutations
 from math import perm
 
 import numpy as np
 
 from reluctant.geometry import DistanceNoise, FramedNetwork, Lines, Scan, scan_lines
-from reluctant.geometry.lines import BoolArray, IntArray
+from reluctant.geometry.lines import Batch, BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, Arrays, FloatArray
 from reluctant.oracles import Counting
@@ -130,7 +130,7 @@ def _close_places(known: FramedNetwork) -> Iterator[_Place]:
     """Places where neighbouring neurons are unknown: what they give together is not."""
     most_together = 3  # neurons whose creases meet in one place
     g, a = known.network.weights
-    t, last = -known.network.biases[0] / g[:, 0], known.neurons - 1
+    t, last = known.positions, known.neurons - 1
     unknown = _unknown_neurons(known)
     unknown = np.union1d(unknown, _nearest_neighbours(t, unknown))
     for neurons in np.split(unknown, np.flatnonzero(np.diff(unknown) > 1) + 1):
@@ -149,7 +149,7 @@ def _single_places(known: FramedNetwork) -> Iterator[_Place]:
     """Places of single neurons, with the creases of a few others around."""
     neighbours_around = 4  # creases on either side of one that is looked for alone
     g, a = known.network.weights
-    t, unknown = -known.network.biases[0] / g[:, 0], _unknown_neurons(known)
+    t, unknown = known.positions, _unknown_neurons(known)
     for neuron in unknown[(unknown >= neighbours_around) & (unknown < len(t) - neighbours_around)]:
         own = np.array([neuron])
         room = float(min(t[neuron + neighbours_around] - t[neuron], t[neuron] - t[neuron - neighbours_around]))
@@ -211,7 +211,6 @@ def with_new_weights(
 CLEAR_ROOM = 6.0  # rooms must hold the error of a crease's place so often: half of one is left on each side
 SIDE_STEP = 0.1  # of the room
 STEEPER = 2.0  # errors by which a neuron may be steeper than it is known to be
-VAGUE = 0.2  # error of a neuron's weights, of their length: with more its crease cannot be followed
 
 
 def look_again(
@@ -225,12 +224,13 @@ def look_again(
 
     Cost: 2 (k + 1) rows for each, k directions of the frame.
     """
-    most_looks = 8  # what is still known badly is looked at from farther out
+    most_looks = 8  # neurons that are still known badly are looked at from farther out
+    too_vague = 0.2  # error of a neuron's weights, of their length: with more its crease cannot be followed
     for _ in range(most_looks):
         badly = _badly_known(known, reach)
         if not len(badly):
             return known
-        vague = known.weight_sd[badly] > VAGUE * np.linalg.norm(known.network.weights[0][badly], axis=1)
+        vague = known.weight_sd[badly] > too_vague * np.linalg.norm(known.network.weights[0][badly], axis=1)
         views = _sides_along_crease(known, badly[~vague], reach, rng, oracle.arrays)
         views += _sides_from_line(known, badly[vague], oracle.arrays)
         if not len(views.neurons):
@@ -249,18 +249,13 @@ def _badly_known(known: FramedNetwork, reach: float) -> IntArray:
 
 
 @dataclass(frozen=True)
-class _TwoSides:
+class _TwoSides(Batch):
     """For each neuron a point of the frame on either side of its crease, and how long steps from there may be."""
 
     neurons: IntArray
     on: FloatArray  # where it is on
     off: FloatArray
     steps: FloatArray
-
-    def __add__(self, other: _TwoSides) -> _TwoSides:
-        return _TwoSides(
-            *(np.concatenate([getattr(side, part.name) for side in (self, other)]) for part in fields(self))
-        )
 
 
 def _sides_along_crease(

@@ -16,17 +16,14 @@ from numpy.typing import NDArray
 from scipy.special import erfcinv, gammaincinv
 
 from reluctant.extraction.depth_two.scaffold import CROWD, Regions
-from reluctant.extraction.linear import MANY_NEURONS, Design, design_matrix
 from reluctant.extraction.method import StageFailed
+from reluctant.fitting.least_squares import MANY_NEURONS, Design, design_matrix
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import DOUBLE, HOST, Array, Arrays, FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.base import Fans
 from reluctant.oracles.ledger import check_time
-
-SOFTNESS = 0.5  # of the margin: creases this much farther than the nearest still push
-COOLING = 2.5  # strides are full at first and shorten over the last 1/COOLING of the steps
 
 
 def climb(
@@ -55,7 +52,8 @@ def reach_of(known: FramedNetwork, scale: float) -> float:
 
 def _climb_block(g: Array, z: Array, y: Array, xp: Any) -> Array:
     """Follow the gradient of a soft minimum of |g y + z| inside the unit ball; keep the best point met."""
-    climb_steps = 40
+    climb_steps, cool = 40, 2.5  # strides are full at first and shorten over the last 1/cool of the steps
+    share = 0.5  # of the margin: creases this much farther than the nearest still push
     smallest_margin = 1e-3  # of the typical one, for a point that starts on a crease
     no_pull = -80.0  # exponent below which numbers lose digits, and time, in single precision
     stride, first_stride = 2.0, 0.3  # in margins, and at least in typical ones
@@ -69,13 +67,13 @@ def _climb_block(g: Array, z: Array, y: Array, xp: Any) -> Array:
         margin = xp.amin(sizes, axis=1)
         better = margin > best_margin
         best, best_margin = xp.where(better[:, None], y, best), xp.maximum(margin, best_margin)
-        softness = SOFTNESS * xp.clip(margin, smallest_margin * typical, None)
+        softness = share * xp.clip(margin, smallest_margin * typical, None)
         pull = xp.subtract(margin[:, None], sizes, out=sizes)
         pull /= softness[:, None]
         xp.exp(xp.clip(pull, no_pull, None, out=pull), out=pull)
         direction = xp.copysign(pull, values, out=pull) @ g
         direction /= xp.linalg.norm(direction, axis=1, keepdims=True) + float(np.finfo(np.float32).tiny)
-        cooling = min(1.0, COOLING * (1 - step / climb_steps))
+        cooling = min(1.0, cool * (1 - step / climb_steps))
         y = y + (cooling * stride / length * xp.clip(margin, first_stride * typical, None))[:, None] * direction
         y = y / xp.clip(xp.linalg.norm(y, axis=1, keepdims=True), 1, None)
     return best
@@ -97,7 +95,6 @@ def weight_sizes(known: FramedNetwork, reach: float) -> FloatArray:
 
 SingleArray: TypeAlias = NDArray[np.float32]
 
-HEAVIEST = 1.5  # for each point needed, of which elimination picks; more do not determine neurons better
 MOST_EXTRA = 4  # points added one by one while some neuron is not determined
 
 
@@ -168,13 +165,8 @@ def choose_base_points(
         found = _by_pivots(candidates, needed)
     if found is not None:
         return found
-    raise StageFailed(
-        "base points",
-        "neurons that no point tells apart",
-        number=needed + MOST_EXTRA,
-        limit=needed,
-        partial=known,
-    )
+    reason = "neurons that no point tells apart"
+    raise StageFailed("base points", reason, number=needed + MOST_EXTRA, limit=needed, partial=known)
 
 
 def _candidates(
@@ -214,8 +206,9 @@ def _surety(known: FramedNetwork, y: FloatArray, values: Array, arrays: Arrays) 
 
 def _by_elimination(candidates: _Candidates, needed: int) -> BasePoints | None:
     """Of the points with most room the ones whose rows elimination picks; else of all."""
+    enough = 1.5  # for each point needed, of which elimination picks; more do not determine neurons better
     heaviest = np.argsort(-candidates.weight, kind="stable")
-    for which in (_showing_all(candidates, heaviest[: int(HEAVIEST * needed)]), heaviest):
+    for which in (_showing_all(candidates, heaviest[: int(enough * needed)]), heaviest):
         rows = candidates.arrays.single(candidates.designs(which)[:, 0])
         picked = which[candidates.arrays.row_pivots(rows, needed)]
         found = candidates.chosen(picked)
@@ -252,8 +245,10 @@ def _by_pivots(candidates: _Candidates, needed: int) -> BasePoints | None:
     for number, precision, limit in _choices_to_try(needed):
         check_time()
         chosen = _pivots(design.astype(precision), number)
-        if _determines_all(design[chosen].reshape(-1, design.shape[2]), limit):
-            return candidates.chosen(chosen)
+        rows = design[chosen].reshape(-1, design.shape[2])
+        singular = scipy.linalg.svdvals(rows, check_finite=False)
+        if len(rows) >= rows.shape[1] and singular[-1] > limit * np.median(singular):
+            return candidates.chosen(chosen)  # no combination of neurons is left open
     return None
 
 
@@ -276,12 +271,6 @@ def _choices_to_try(needed: int) -> Iterator[tuple[int, type[np.floating[Any]], 
     yield needed, np.float64, barely_determined
 
 
-def _determines_all(design: FloatArray, limit: float) -> bool:
-    """True if the rows leave no combination of neurons open."""
-    singular = scipy.linalg.svdvals(design, check_finite=False)
-    return bool(len(design) >= design.shape[1] and singular[-1] > limit * np.median(singular))
-
-
 def _pivots(design: FloatArray | SingleArray, needed: int) -> IntArray:
     """Points whose rows span the most volume, greedily."""
     _, m, unknowns = design.shape
@@ -294,18 +283,14 @@ def _pivots(design: FloatArray | SingleArray, needed: int) -> IntArray:
     for k in range(needed):
         check_time()
         free = min(m, max(unknowns - k * m, 1))  # directions still open for this point
-        volumes = np.log(np.maximum(_singular_values(rest)[:, :free], np.finfo(np.float32).tiny)).sum(axis=1)
+        gram = np.einsum("nij,nkj->nik", rest, rest, optimize=True)
+        singular = np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[:, ::-1], 0))  # of each block, largest first
+        volumes = np.log(np.maximum(singular[:, :free], np.finfo(np.float32).tiny)).sum(axis=1)
         volumes[chosen] = -np.inf
         chosen.append(int(np.argmax(volumes)))
         taken = np.linalg.qr(rest[chosen[-1]].T)[0]
         rest = rest - (rest @ taken) @ taken.T
     return np.array(chosen)
-
-
-def _singular_values(rows: FloatArray | SingleArray) -> FloatArray | SingleArray:
-    """Singular values of each (m, unknowns) block, largest first, from its small Gram matrix."""
-    gram = np.einsum("nij,nkj->nik", rows, rows, optimize=True)
-    return np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[:, ::-1], 0))
 
 
 MAIN_PASS, WITNESS_CHECK = "main pass", "witnesses"

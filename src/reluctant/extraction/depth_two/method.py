@@ -37,8 +37,17 @@ from reluctant.extraction.depth_two.scaffold import (
     neurons_on_a_line,
     probe_subspace,
 )
-from reluctant.extraction.linear import Memory, affine_map, remember
-from reluctant.extraction.method import Candidate, Certificate, Keep, Method, StageFailed, check_settings
+from reluctant.extraction.method import (
+    Candidate,
+    Certificate,
+    Keep,
+    Memory,
+    Method,
+    StageFailed,
+    affine_map,
+    check_settings,
+    remember,
+)
 from reluctant.fitting.network_fit import polish
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.lines import FAR_END

@@ -10,7 +10,7 @@ must be made of the other's. One output only.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
@@ -20,7 +20,7 @@ from reluctant.extraction.depth_two.main_pass import reach_of
 from reluctant.extraction.depth_two.scaffold import NoCrease, Regions, neurons_on_a_line
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, FramedNetwork
-from reluctant.geometry.lines import NO_NUMBER, BoolArray, IntArray
+from reluctant.geometry.lines import NO_NUMBER, Batch, BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
@@ -53,17 +53,13 @@ class FrameLine:
 
 
 @dataclass(frozen=True)
-class Marks:
+class Marks(Batch):
     """Creases of a line: where they are, by how much they bend the function, and the errors of both."""
 
     t: FloatArray
     t_sd: FloatArray
     bend: FloatArray
     bend_sd: FloatArray
-
-    def chosen(self, which: IntArray) -> Marks:
-        """These creases only."""
-        return Marks(*(getattr(self, part.name)[which] for part in fields(self)))
 
     def near(self, other: Marks) -> BoolArray:
         """Which may be where the other is."""
@@ -74,12 +70,9 @@ class Marks:
         off = self.bend.sum() - others.bend.sum()
         return bool(abs(off) < AGREE_WITHIN * np.linalg.norm(np.concatenate([self.bend_sd, others.bend_sd])))
 
-    def __len__(self) -> int:
-        return len(self.t)
-
 
 @dataclass(frozen=True)
-class SeenNeurons:
+class SeenNeurons(Batch):
     """Neurons in the coordinates of a frame, each as it was seen on a line."""
 
     weights: FloatArray  # (n, k)
@@ -99,18 +92,6 @@ class SeenNeurons:
     def without(self, which: IntArray) -> SeenNeurons:
         """All but these."""
         return self.chosen(np.setdiff1d(np.arange(len(self)), which))
-
-    def chosen(self, which: IntArray) -> SeenNeurons:
-        """These only."""
-        return SeenNeurons(*(getattr(self, part.name)[which] for part in fields(self)))
-
-    def __add__(self, more: SeenNeurons) -> SeenNeurons:
-        return SeenNeurons(
-            *(np.concatenate([getattr(side, part.name) for side in (self, more)]) for part in fields(self))
-        )
-
-    def __len__(self) -> int:
-        return len(self.offsets)
 
     def on(self, line: FrameLine) -> Marks:
         """Their creases on a line."""

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reluctant.extraction.linear import design_matrix, solve_weighted
 from reluctant.extraction.method import StageFailed
+from reluctant.fitting.least_squares import design_matrix, solve_weighted
 from reluctant.geometry import DistanceNoise, Frame, FramedNetwork, Lines, LineSearch, Scan, scan_lines
 from reluctant.geometry.creases import merge_slivers
-from reluctant.geometry.lines import IntArray
+from reluctant.geometry.lines import IntArray, piece_ends
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, Arrays, FloatArray
 from reluctant.oracles import Counting
@@ -109,18 +109,13 @@ def _network_on_line(scan: Scan, lines: Lines) -> FramedNetwork:
 
 def _regions(scan: Scan, lines: Lines) -> Regions:
     t, pieces, s = scan.creases.t, scan.pieces, scan.samples
-    ends = np.concatenate([[t[0] - _beyond(t[0], lines)], t, [t[-1] + _beyond(t[-1], lines)]])
+    ends = piece_ends(t, lines.scale)
     middle = (ends[1:] + ends[:-1]) / 2
     to_first, to_last = middle - s.t[pieces.first], middle - s.t[pieces.last]
     nearest = np.where(np.abs(to_first) < np.abs(to_last), pieces.first, pieces.last)
     step = middle - s.t[nearest]
     value = s.f[nearest] + pieces.slope * step[:, None]
     return Regions(middle, np.diff(ends), value, pieces.sd * (1 + np.abs(step) / pieces.length), lines.scale)
-
-
-def _beyond(t: float, lines: Lines) -> float:
-    outermost = 2.0  # how far beyond the outermost crease a region is looked at, in its distance or the scale
-    return outermost * max(lines.scale, abs(t))
 
 
 def grow_scaffold(

@@ -18,7 +18,7 @@ from reluctant.extraction.depth_two.main_pass import climb
 from reluctant.extraction.few_digits.view import View
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import Frame, FramedNetwork
-from reluctant.geometry.lines import BoolArray, IntArray
+from reluctant.geometry.lines import Batch, BoolArray, IntArray, piece_ends
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 
@@ -62,18 +62,14 @@ def starting_points(h: int, m: int) -> tuple[int, int]:
 
 def _line_middles(known: FramedNetwork, view: View) -> FloatArray:
     """Middles of the pieces of the first direction: they show every neuron in both states."""
-    outermost = 2.0  # how far beyond the outermost crease of the line, in its distance or the size of an input
-    (g, _), (z, _) = known.network.weights, known.network.biases
-    t = np.sort(-z / g[:, 0])
-    first, last = (outermost * max(view.size, abs(end)) for end in (t[0], t[-1]))
-    ends = np.concatenate([[t[0] - first], t, [t[-1] + last]])
-    middles = np.zeros((len(ends) - 1, g.shape[1]))
+    ends = piece_ends(np.sort(known.positions), view.size)
+    middles = np.zeros((len(ends) - 1, known.network.dim))
     middles[:, 0] = (ends[1:] + ends[:-1]) / 2
     return middles
 
 
 @dataclass(frozen=True)
-class Extension:
+class Extension(Batch):
     """Answers off the subspace, n for each of D directions, and the weights found.
 
     y: coordinates (D, n, k) in the subspace. s: offsets (D, n). f: answers (D, n, m). weight: one over the noise
@@ -88,12 +84,6 @@ class Extension:
     weights: FloatArray
     skip: FloatArray
     chi: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.directions)
-
-    def __add__(self, more: Extension) -> Extension:
-        return Extension(*(np.concatenate([getattr(self, n), getattr(more, n)]) for n in self.__dataclass_fields__))
 
     @property
     def answered(self) -> bool:

@@ -1,10 +1,16 @@
-"""Second and third stage of few digits: the line grows into planes, and planes join to a subspace.
+"""Second and third stage of few digits: a line, or a star of lines, grows into a subspace.
 
 Points go a little farther from the line with every pass. After each pass everything is fitted anew; a pass that the
 fit does not explain is undone and the next one goes half as far. A line that missed a neuron, or took two for one,
 gets stuck here. Planes of the line and one more direction each are joined: a neuron is known from plane to plane by
 its crease on the line, and one that a plane had to add makes the planes before it grow anew. In the subspace
 everything is fitted together, then held-out points question it.
+
+Inside a box a line does not meet every crease, but of several lines through one point nearly always one does. A
+neuron a max(w·y + b, 0) with outputs of norm one bends a line through the origin at t = -b / w·u by a |w·u|: bend
+times distance is a |b|, the same on every line, so that it tells which bends belong to one neuron. Points that
+growth leaves unexplained are a neuron that no line met, or two that a line took for one: another star may do
+better.
 """
 
 from __future__ import annotations
@@ -14,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from reluctant.extraction.few_digits.noisy_line import OnLine
+from reluctant.extraction.few_digits.noisy_line import OnLine, read_stretch
 from reluctant.extraction.few_digits.subspace_fit import (
     HUBER,
     WORTH_A_NEURON,
@@ -25,17 +31,14 @@ from reluctant.extraction.few_digits.subspace_fit import (
     with_missing_neurons,
     without_idle_neurons,
 )
-from reluctant.extraction.few_digits.view import View
+from reluctant.extraction.few_digits.view import BoxView, View
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import Frame, FramedNetwork
+from reluctant.geometry.lines import IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
-FIRST_OFFSET, LAST_OFFSET, FASTER = 0.004, 12.0, 2.0  # offsets from the line, in distances to the nearest crease
-PASSES_ANYWHERE, BACK_A_PASS = 5.0, -0.5  # and how far back one goes that was not explained
-PER_PIECE, PASS_PER_UNKNOWN = 2, 2  # points
 MISFIT, MISFITS = 6.0, 0.03  # deviations, and share of the points of a pass that may have more
-MOST_ADDED_IN_PASS, MORE_POINTS = 4, 3  # neurons in one pass, and how many times as many points are asked to find them
 
 
 def ask_in(view: View, frame: Frame, y: FloatArray) -> Points:
@@ -61,21 +64,24 @@ class _GrowthState:
 class _Pace:
     """How far the next pass goes: beside the line in distances to the nearest crease, then so many passes anywhere."""
 
-    offset: float = FIRST_OFFSET
+    offset: float = 0.004
     anywhere: float = 0.0
 
     @property
     def near(self) -> bool:
-        return self.offset < LAST_OFFSET
+        last_offset = 12.0
+        return self.offset < last_offset
 
     @property
     def done(self) -> bool:
-        return self.anywhere >= PASSES_ANYWHERE
+        passes_anywhere = 5.0
+        return self.anywhere >= passes_anywhere
 
     def after(self, good: bool) -> _Pace:
+        faster, back = 2.0, -0.5  # the factor of the next offset, and how far back a pass goes that was not explained
         if self.near:
-            return _Pace(self.offset * (FASTER if good else 1 / FASTER))
-        return _Pace(self.offset, self.anywhere + (1.0 if good else BACK_A_PASS))
+            return _Pace(self.offset * (faster if good else 1 / faster))
+        return _Pace(self.offset, self.anywhere + (1.0 if good else back))
 
 
 def grow_plane(
@@ -87,7 +93,8 @@ def grow_plane(
     neuron, more where some are missing.
     """
     most_bad_passes, most_bad_in_all = 3, 10  # in a row, and in all
-    trusted_passes = 1  # bad passes that are taken for too long a step; the next is taken for a missing neuron
+    trusted_passes = 1  # bad passes that count as too long a step; the next one counts as a missing neuron
+    more_points = 3  # times as many points are asked to find it
     state, pace, bad = _GrowthState(_beside_line(start), _kept_on_line(line, start, rng)), _Pace(), [0, 0]
     kept, fewest = len(state.points), start.widths[1]
     frame = Frame(line.origin, np.stack([line.direction, direction]))
@@ -95,7 +102,7 @@ def grow_plane(
         new = _ask_pass(line.view, frame, state.network, pace, 1, rng)
         after, misfits = _with_pass(state, new, kept)
         if misfits >= 1 and bad[1] >= trusted_passes:
-            new += _ask_pass(line.view, frame, state.network, pace, MORE_POINTS, rng)
+            new += _ask_pass(line.view, frame, state.network, pace, more_points, rng)
             after, misfits = _with_neurons(after, new, fewest, rng)
         good = misfits < 1
         state, bad = (after, [0, bad[1]]) if good else (state, [bad[0] + 1, bad[1] + 1])
@@ -149,8 +156,9 @@ def _with_neurons(
     state: _GrowthState, new: Points, fewest: int, rng: np.random.Generator
 ) -> tuple[_GrowthState, float]:
     """The same with more points, and with neurons that explain what is left of them."""
+    most_added = 4  # neurons in one pass
     points = state.points + new
-    network = with_missing_neurons(state.network, points, MOST_ADDED_IN_PASS, rng)
+    network = with_missing_neurons(state.network, points, most_added, rng)
     state = _GrowthState(_without_needless(_GrowthState(network, points), fewest), points)
     return state, _misfits(state.network, new)
 
@@ -173,13 +181,14 @@ def _beside(column: FloatArray) -> FloatArray:
 
 def _points_near_line(network: ReLUNetwork, offset: float, view: View, rng: np.random.Generator) -> FloatArray:
     """Points in every piece of the line, beside it by a share of the distance to the nearest crease."""
+    per_piece = 2  # points
     largest_offset = 0.5  # of the distance from the origin
     inside_piece = 0.1  # of a piece: points keep this far from its ends
     outermost = 2.0  # how far beyond the outermost crease, in its distance or the size of an input
     t = np.sort(-network.biases[0] / network.weights[0][:, 0])
     first, last = (outermost * (view.size + abs(end)) for end in (t[0], t[-1]))
     ends = np.concatenate([[t[0] - first], t, [t[-1] + last]])
-    low, gap = np.repeat(ends[:-1], PER_PIECE), np.repeat(np.diff(ends), PER_PIECE)
+    low, gap = np.repeat(ends[:-1], per_piece), np.repeat(np.diff(ends), per_piece)
     share = rng.uniform(inside_piece, 1 - inside_piece, len(low))
     along = low + share * gap
     room = np.minimum(share, 1 - share) * gap
@@ -191,7 +200,8 @@ def _points_near_line(network: ReLUNetwork, offset: float, view: View, rng: np.r
 def _points_anywhere(h: int, passes: float, view: View, rng: np.random.Generator) -> FloatArray:
     offset_anywhere, faster_anywhere = 0.02, 2.8  # offsets whatever the creases, of the size of an input
     steepest_angle = 1.45  # of points along the line
-    offset, n = offset_anywhere * faster_anywhere**passes, PASS_PER_UNKNOWN * (h + view.outputs)
+    per_unknown = 2  # points
+    offset, n = offset_anywhere * faster_anywhere**passes, per_unknown * (h + view.outputs)
     along = view.size * np.tan(rng.uniform(-steepest_angle, steepest_angle, n))
     return np.column_stack([along, offset * np.hypot(view.size, along) * rng.standard_normal(n)])
 
@@ -371,3 +381,147 @@ def _chi(left: FloatArray) -> float:
 def _near_points(points: Points, size: float) -> Points:
     too_far = 50.0  # sizes of an input: points that grew from far creases are left out
     return points.chosen(np.linalg.norm(points.y, axis=1) < too_far * size)
+
+
+@dataclass(frozen=True)
+class Star:
+    """Lines along the axes of a frame, and the network that they show on its axes."""
+
+    view: BoxView
+    frame: Frame
+    lines: list[OnLine]
+    network: ReLUNetwork
+
+    @property
+    def points(self) -> Points:
+        """All samples of the lines, in coordinates of the frame."""
+        y = np.zeros((sum(len(line.data) for line in self.lines), len(self.lines)))
+        axis = np.repeat(np.arange(len(self.lines)), [len(line.data) for line in self.lines])
+        y[np.arange(len(y)), axis] = np.concatenate([line.data.t for line in self.lines])
+        answers = np.concatenate([line.data.f for line in self.lines])
+        return Points(y, answers, 1 / self.view.noise.at(np.linalg.norm(y, axis=1)))
+
+
+def read_star(view: BoxView, directions: int, rng: np.random.Generator) -> Star:
+    """Scan so many lines through a point near the middle. Cost: 50 to 100 rows a neuron and line."""
+    off_centre = 0.1  # of the box: neurons without a bias all meet in its middle
+    frame = Frame(off_centre * view.sample(rng, 1)[0], _long_directions(view.dim, directions, rng))
+    lines = [read_stretch(view, frame.origin, u, view.reach(frame.origin, u), rng) for u in frame.basis]
+    noise = float(np.mean([line.view.noise.near for line in lines]))
+    return Star(view.with_noise(noise / view.noise.near), frame, lines, _joined_lines(lines, noise))
+
+
+def _long_directions(dim: int, count: int, rng: np.random.Generator) -> FloatArray:
+    """Orthonormal directions (count, d), nearly towards corners: there a box is longest."""
+    corners = rng.choice([-1.0, 1.0], (dim, count)) + 0.1 * rng.standard_normal((dim, count))
+    return np.asarray(np.linalg.qr(corners)[0].T)
+
+
+@dataclass(frozen=True)
+class _LineBends:
+    """Creases of one line: positions (n,), bends (n, m), and bend times distance with its deviation."""
+
+    t: FloatArray
+    bend: FloatArray
+    product: FloatArray
+    sd: FloatArray
+
+    @classmethod
+    def of(cls, line: OnLine, noise: float) -> _LineBends:
+        position_noises = 3.0  # deviations of an answer by which a crease, times its bend, may be off
+        (w, a), b = line.network.weights, line.network.biases[0]
+        t, bend = -b / w[:, 0], (a * w[:, 0]).T
+        gaps = np.diff(np.concatenate([[line.data.t[0]], t, [line.data.t[-1]]]))
+        slopes = noise / np.minimum(gaps[:-1], gaps[1:])
+        return cls(t, bend, np.abs(t)[:, None] * bend, position_noises * noise + np.abs(t) * slopes)
+
+
+def _joined_lines(lines: list[OnLine], noise: float) -> ReLUNetwork:
+    """The neurons of all lines, each off at the common point; a weight along a line that does not show it is 0."""
+    bends = [_LineBends.of(line, noise) for line in lines]
+    neurons = _matched_bends(bends)
+    weights = np.zeros((len(neurons), len(lines)))
+    outputs, sizes = np.zeros((bends[0].bend.shape[1], len(neurons))), np.zeros(len(neurons))
+    for j, places in enumerate(neurons):
+        seen = np.flatnonzero(places >= 0)
+        total = np.sum([bends[i].bend[places[i]] for i in seen], axis=0)
+        outputs[:, j] = total / np.linalg.norm(total)
+        sizes[j] = np.mean([np.linalg.norm(bends[i].product[places[i]]) for i in seen])
+        weights[j, seen] = [np.sign(bends[i].t[places[i]]) * np.linalg.norm(bends[i].bend[places[i]]) for i in seen]
+    at_origin = [line.network for line in lines]
+    skip = np.column_stack([_slope_at_origin(network) for network in at_origin])
+    return ReLUNetwork([weights, outputs], [-sizes, at_origin[0](np.zeros((1, 1)))[0]], skip)
+
+
+def _slope_at_origin(network: ReLUNetwork) -> FloatArray:
+    (w, a), b = network.weights, network.biases[0]
+    assert network.skip is not None
+    return np.asarray(network.skip[:, 0] + (a * w[:, 0]) @ (b > 0))
+
+
+def _matched_bends(bends: list[_LineBends]) -> list[IntArray]:
+    """For each neuron its place on every line, -1 where that line does not show it."""
+    same_product = 30.0  # deviations within which two products of bend and distance are one
+    neurons: list[IntArray] = []
+    for axis, found in enumerate(bends):
+        for k in range(len(found.t)):
+            off = [_unlike(bends, neuron, found, k) if neuron[axis] < 0 else np.inf for neuron in neurons]
+            best = int(np.argmin(off)) if off else -1
+            if off and off[best] < same_product:
+                neurons[best][axis] = k
+            else:
+                fresh = np.full(len(bends), -1, dtype=np.intp)
+                fresh[axis] = k
+                neurons.append(fresh)
+    return neurons
+
+
+def _unlike(bends: list[_LineBends], neuron: IntArray, found: _LineBends, k: int) -> float:
+    """How far a bend is from those of a neuron, in deviations."""
+    others = [(bends[axis].product[place], bends[axis].sd[place]) for axis, place in enumerate(neuron) if place >= 0]
+    return max(float(np.linalg.norm(product - found.product[k]) / np.hypot(sd, found.sd[k])) for product, sd in others)
+
+
+def grow_star(view: BoxView, directions: int, rng: np.random.Generator) -> tuple[View, KnownSubspace]:
+    """Read a star of so many lines, then the network in its subspace. Cost: about 70 rows a neuron, 80 a line more."""
+    star = read_star(view, directions, rng)
+    return star.view, _grown_star(star, rng)
+
+
+def _grown_star(star: Star, rng: np.random.Generator) -> KnownSubspace:
+    pass_offsets = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # from the lines, in sizes of an input
+    star_steps, star_huber, star_damping, star_enough = 8, 5.0, 1e-8, 3e-2
+    points, network = _some_samples(star, rng), star.network
+    with star.view.oracle.stage("growth"):
+        for offset in pass_offsets:
+            new = ask_in(star.view, star.frame, _beside_lines(star, offset, rng))
+            points += new
+            network = fit_to_points(
+                network, points, steps=star_steps, damping=star_damping, huber=star_huber, enough=star_enough
+            )
+            _check_pass(network, new)
+    with star.view.oracle.stage("subspace"):
+        points += random_points(star.view, star.frame, network.widths[1], rng)
+        return questioned(star.view, star.frame, network, points, rng)
+
+
+def _some_samples(star: Star, rng: np.random.Generator) -> Points:
+    on_lines, fewest_on_lines = 16, 600  # samples a neuron and line
+    points, h = star.points, star.network.widths[1]
+    return points.chosen(rng.permutation(len(points))[: max(on_lines * h, fewest_on_lines) * len(star.lines)])
+
+
+def _beside_lines(star: Star, offset: float, rng: np.random.Generator) -> FloatArray:
+    """Points beside the lines, as far as this; the farthest are anywhere in the box."""
+    points_per_neuron = 8  # points of a pass
+    k, n = len(star.frame.basis), points_per_neuron * star.network.widths[1]
+    axis, on = rng.integers(k, size=n), np.zeros((n, k))
+    reaches = np.array([np.abs(line.data.t).max() for line in star.lines])
+    on[np.arange(n), axis] = rng.uniform(-1, 1, n) * reaches[axis]
+    return star.view.pulled_in(star.frame, on + offset * star.view.size * rng.standard_normal((n, k)))
+
+
+def _check_pass(network: ReLUNetwork, new: Points) -> None:
+    share = float(np.mean(misfit(network, new) > MISFIT))
+    if share > MISFITS:
+        raise StageFailed("growth", "points off the lines are not explained", number=share, limit=MISFITS)

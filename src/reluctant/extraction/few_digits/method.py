@@ -1,7 +1,8 @@
 """`FewDigits`: the stages for one hidden layer and answers of few digits, in order.
 
-Noise, line or star, growth, subspace, extension, sides, polish; or, where noise does not grow with the answers, the
-exact method from afar.
+Noise, line or star, growth, subspace, extension, sides, polish. Where noise does not grow with the answers (decimals,
+added noise) answers far from the origin have all digits: the exact method finds weights there, and biases, which are
+small from there, are fitted anew near the origin.
 """
 
 from __future__ import annotations
@@ -13,17 +14,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from reluctant.extraction.few_digits.box import BoxView, grow_star, look_inside
+from reluctant.extraction.depth_two import DepthTwo
+from reluctant.extraction.depth_two.assembly import refit_biases
 from reluctant.extraction.few_digits.extension import Extension, extend
-from reluctant.extraction.few_digits.growth import KnownSubspace, grow_subspace
+from reluctant.extraction.few_digits.growth import KnownSubspace, grow_star, grow_subspace
 from reluctant.extraction.few_digits.joint_fit import JointFit, ask_anywhere, polish_all, turned_fit
 from reluctant.extraction.few_digits.noisy_line import promising_lines
-from reluctant.extraction.few_digits.view import View, choose_distance, exactly_from_afar, look_from, refitted_nearby
-from reluctant.extraction.method import Candidate, Certificate, Method, StageFailed, check_settings
+from reluctant.extraction.few_digits.view import BoxView, View, look_from, look_inside, short_line_noise
+from reluctant.extraction.method import Candidate, Certificate, Method, StageFailed, check_settings, lifted
+from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray, one_blas_thread
-from reluctant.oracles import Counting
+from reluctant.numerics import DOUBLE, FloatArray, one_blas_thread
+from reluctant.oracles import Counting, Oracle, Wrapper
 
 
 @dataclass(frozen=True)
@@ -155,3 +158,125 @@ def _with_precision(candidate: Candidate, near: View) -> Candidate:
     """With the precision of the target, and errors called what they are."""
     certificate = candidate.certificate and replace(candidate.certificate, estimated=True)
     return replace(candidate, precision=near.precision, certificate=certificate)
+
+
+FARTHER_LOOKS = 1  # look at short lines, there
+SPREAD_ROWS = 6
+CLOSER_SCALE = 64.0  # from one scale of the refit to the next
+
+
+@dataclass(frozen=True)
+class Distance:
+    """From how far a target is to be looked at; `exact` if it has all digits from there."""
+
+    scale: float
+    exact: bool
+
+
+def choose_distance(near: View, rng: np.random.Generator) -> Distance:
+    """Where weights have the most digits left. Cost: 198 rows."""
+    farthest_look = 1e6  # where a health check still asks
+    grown_noise = 3.0  # times the noise nearby: noise that grows with the answers has shown
+    plain = replace(near, rounded=False)  # rows of few digits would look like noise that grows
+    with near.oracle.stage("noise"):
+        far = float(short_line_noise(plain, farthest_look, rng).mean())
+        spread = float(near.ask(rng.standard_normal((SPREAD_ROWS, near.dim)))[1].std(axis=0).mean())
+    noise = near.noise.near
+    rounding = DOUBLE.rounding * max(spread, noise)
+    if rounding == 0:
+        raise StageFailed("noise", "answers that never differ", number=0.0, limit=0.0)
+    if far <= grown_noise * noise:
+        return Distance(exact_distance(noise / rounding), exact=True)
+    return Distance(rounded_distance(noise, far / farthest_look), exact=False)
+
+
+def exact_distance(noise: float) -> float:
+    """From how far a target is looked at whose noise is so many roundings of float64: biases drown as far out."""
+    bias_digits = 100.0  # times as far rounding in float64 would hide as much of the biases as the noise does
+    largest_scale = 1e8
+    return _power_of_two(min(noise / bias_digits, largest_scale))
+
+
+def rounded_distance(noise: float, growth: float) -> float:
+    """From how far a target is looked at with noise that stays and noise that grows by so much a size of an input."""
+    # Sizes of an input: noise that stays the same as far out as this does not grow with the answers.
+    absolute_noise = 30.0
+    beyond_same = 10.0  # how much farther than where both kinds of noise are the same
+    same = noise / growth  # here both kinds of noise are as large
+    return _power_of_two(beyond_same * same) if same > absolute_noise else 1.0
+
+
+def _power_of_two(scale: float) -> float:
+    return float(2.0 ** max(0, round(np.log2(scale))))
+
+
+class _ScaledOracle(Wrapper):
+    """A target seen from afar: rows times the scale, answers over it."""
+
+    def __init__(self, inner: Oracle, scale: float) -> None:
+        super().__init__(inner)
+        self.scale = scale
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on with both scaled."""
+        return self.inner.answer(self.scale * rows) / self.scale
+
+
+def exactly_from_afar(
+    oracle: Counting, scale: float, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
+) -> Candidate:
+    """The exact method for two layers from there, then biases near the origin."""
+    skip_gone = 1e-4  # of the largest term: what may be left of a skip term
+    scaled = _seen_from(oracle, scale)
+    noise = _noise_from(oracle, scale, rng)
+    candidate = DepthTwo().run(scaled, noise, rng, lambda known: keep(brought_near(lifted(known), scale)))
+    network = brought_near(candidate.network, scale)
+    if network.depth != 2:
+        return Candidate(network)
+    network = refitted_nearby(oracle, orient(network, gone=skip_gone), scale, rng)
+    return Candidate(network, certificate=candidate.certificate)
+
+
+def _noise_from(oracle: Counting, scale: float, rng: np.random.Generator) -> DistanceNoise:
+    """Noise as the exact method is told it."""
+    exact_far_out = 1e4  # in sizes of the distance: here float64 itself shows
+    view = View(oracle, scale, np.ones(oracle.outputs), DistanceNoise(0.0, 0.0), rounded=False)
+    with oracle.stage("noise"):
+        near, far = (float(short_line_noise(view, distance, rng).max()) for distance in (1.0, exact_far_out))
+    least = DOUBLE.rounding
+    return DistanceNoise(
+        DOUBLE.safety * max(near, least), DOUBLE.safety * max(far / (exact_far_out * view.size), least)
+    )
+
+
+def brought_near(network: ReLUNetwork, scale: float) -> ReLUNetwork:
+    """A network seen from afar as it is."""
+    return ReLUNetwork(network.weights, [scale * b for b in network.biases], network.skip)
+
+
+def refitted_nearby(oracle: Counting, network: ReLUNetwork, scale: float, rng: np.random.Generator) -> ReLUNetwork:
+    """Biases and constants anew, from random inputs at smaller and smaller scales, the scale of use last.
+
+    One step all the way would start with too many neurons in the wrong state.
+    """
+    *on_the_way, last = nearby_shares(scale, oracle.dim)
+    for share in on_the_way:
+        scale /= CLOSER_SCALE
+        from_there = brought_near(network, 1 / scale)
+        network = brought_near(refit_biases(_seen_from(oracle, scale), from_there, rng, share=share), scale)
+    return refit_biases(oracle, network, rng, share=last)
+
+
+def nearby_shares(scale: float, dim: int) -> list[float]:
+    """Rows for each bias in every refit from this scale to the scale of use."""
+    share_on_the_way = 4.0  # rows for a bias at the scales between
+    refit_share, fewest_share, most_share = 0.1, 25.0, 100.0  # rows for a bias: this part of the inputs, within limits
+    shares = []
+    while scale > CLOSER_SCALE:
+        scale /= CLOSER_SCALE
+        shares.append(share_on_the_way)
+    return [*shares, float(np.clip(refit_share * dim, fewest_share, most_share))]
+
+
+def _seen_from(oracle: Counting, scale: float) -> Counting:
+    return Counting(_ScaledOracle(oracle.inner, scale), oracle.ledger, oracle.facts.domain)

@@ -3,34 +3,362 @@
 Samples are spread like the creases of random neurons, doubled until every straight run has a dozen; then knots and
 samples take turns: fit, add and drop knots, ask around each, until nothing changes. On a crowded line a neuron is
 easily missed and reading another costs little: of several lines those with the most neurons come first.
+
+The spline is fitted by Levenberg–Marquardt on knot positions and values. A sample between knots i and i + 1 depends
+on these two alone, and by its slope on their positions, so the normal equations are block tridiagonal. The first
+knots lie between the longest straight runs of samples; later ones come where a hinge would explain the residual, and
+go where a bend is in the noise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from operator import ge
+from typing import TypeAlias
 
 import numpy as np
+import scipy.linalg
+import scipy.sparse
 
-from reluctant.extraction.few_digits.spline import (
-    LineData,
-    Spline,
-    first_knots,
-    fit_spline,
-    more_knots,
-    only_clear_knots,
-    samples_wanted,
-    straight_runs,
-)
 from reluctant.extraction.few_digits.view import FARTHEST_CREASE, View
 from reluctant.extraction.method import StageFailed
-from reluctant.interface.probe import MEDIAN_OF_ABS_NORMAL
+from reluctant.fitting.least_squares import Damping, Linearisation, StepRules, least_squares
+from reluctant.geometry.lines import BoolArray, IntArray
+from reluctant.interface.noise import MEDIAN_OF_ABS_NORMAL
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
+
+
+@dataclass(frozen=True)
+class LineData:
+    """Samples of a line in order: positions (n,), values (n, m), one over the noise (n,)."""
+
+    t: FloatArray
+    f: FloatArray
+    weight: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+
+@dataclass(frozen=True)
+class Spline:
+    """Knots (n,) in order, the two ends included, and the values (n, m) there."""
+
+    knots: FloatArray
+    values: FloatArray
+
+    @property
+    def slopes(self) -> FloatArray:
+        """Slopes (n - 1, m) between knots."""
+        return np.diff(self.values, axis=0) / np.diff(self.knots)[:, None]
+
+    @property
+    def bends(self) -> FloatArray:
+        """Changes of slope (n - 2, m) at the inner knots."""
+        return np.diff(self.slopes, axis=0)
+
+    def residual(self, data: LineData) -> FloatArray:
+        """What the function leaves of the values, in units of their noise."""
+        piece, share = locate(self.knots, data.t)
+        found = self.values[piece] * (1 - share)[:, None] + self.values[piece + 1] * share[:, None]
+        return (data.f - found) * data.weight[:, None]
+
+
+def locate(knots: FloatArray, t: FloatArray) -> tuple[IntArray, FloatArray]:
+    """The piece each position lies in, and how far along it."""
+    piece = np.clip(np.searchsorted(knots, t, side="right") - 1, 0, len(knots) - 2)
+    return piece, (t - knots[piece]) / (knots[piece + 1] - knots[piece])
+
+
+_Fitted: TypeAlias = tuple[Spline, FloatArray]  # with what it leaves of the values
+
+
+def fit_spline(knots: FloatArray, data: LineData) -> tuple[Spline, FloatArray]:
+    """The function with as many knots that fits best around these, and what it leaves of the values."""
+    fit_steps = 15
+    step_tries = 6  # of one step, each with ten times the damping
+    first_damping, least_damping = 1e-3, 1e-12  # of the diagonal
+    refused_damping = 1e-6
+    spline = _fit_values(knots[np.append(_apart(knots), True)], data)
+    policy = Damping(first_damping, least=least_damping, refused=refused_damping, singular=0.0, tries=step_tries)
+    rules = StepRules(fit_steps if len(spline.knots) > 2 else 0, policy, accept=ge, enough=_gained_little)
+    return least_squares((spline, spline.residual(data)), lambda at: _linearised(*at, data), rules).state
+
+
+def _gained_little(before: float, after: float) -> bool:
+    enough_gain = 1e-3  # gain of a step, in squares of the noise, below which no other follows
+    return before - after < enough_gain * max(1.0, enough_gain * after)
+
+
+def _apart(knots: FloatArray) -> BoolArray:
+    """Whether each knot but the last (n - 1,) is told from the next by more than rounding."""
+    closest = DOUBLE.spacing * np.maximum(np.abs(knots[1:]), np.abs(knots[:-1]))
+    return np.asarray(np.diff(knots) > closest)
+
+
+def _fit_values(knots: FloatArray, data: LineData) -> Spline:
+    """Values at given knots by weighted least squares."""
+    knot_ridge = 1e-12  # of the diagonal: knots without samples stay determined
+    n, sums = len(knots), _PieceSums.of(knots, data)
+    banded = np.zeros((2, n))
+    banded[0, 1:] = sums.both
+    banded[1] = np.append(sums.left, 0) + np.append(0, sums.right)
+    banded[1] = banded[1] * (1 + knot_ridge) + DOUBLE.tiny
+    wanted = np.zeros((n, data.f.shape[1]))
+    weighted = data.f * data.weight[:, None]
+    wanted[:-1] += sums.to_left @ weighted
+    wanted[1:] += sums.to_right @ weighted
+    return Spline(knots, scipy.linalg.solveh_banded(banded, wanted, check_finite=False))
+
+
+@dataclass(frozen=True)
+class _PieceSums:
+    """Sums over the samples of each piece: squares of their shares in its two knots, and maps to these."""
+
+    left: FloatArray
+    both: FloatArray
+    right: FloatArray
+    to_left: scipy.sparse.csr_matrix
+    to_right: scipy.sparse.csr_matrix
+
+    @classmethod
+    def of(cls, knots: FloatArray, data: LineData) -> _PieceSums:
+        piece, share = locate(knots, data.t)
+        pieces, n = len(knots) - 1, len(data)
+        right, left = share * data.weight, (1 - share) * data.weight
+        products = (left * left, left * right, right * right)
+        squares = (np.bincount(piece, product, pieces).astype(np.float64) for product in products)
+        maps = (scipy.sparse.csr_matrix((part, (piece, np.arange(n))), (pieces, n)) for part in (left, right))
+        return cls(*squares, *maps)
+
+
+def _linearised(spline: Spline, residual: FloatArray, data: LineData) -> Linearisation[_Fitted, FloatArray]:
+    """Equations of knots and values; a step moves the knots (n,), and the values follow them."""
+    longest_move = 0.4  # of the distance to the next knot
+    diagonal, above, wanted = _normal_equations(spline, residual, data)
+    gaps = np.diff(spline.knots)
+    behind, ahead = np.append(gaps[0], gaps), np.append(gaps, gaps[-1])
+
+    def solve(damping: float) -> FloatArray:
+        return _solve_block_tridiagonal(diagonal, above, wanted, damping)[:, -1]
+
+    def move(moves: FloatArray) -> tuple[_Fitted, float] | None:
+        knots = spline.knots + np.clip(moves, -longest_move * behind, longest_move * ahead)
+        if not _apart(knots).all():
+            return None
+        moved = _fit_values(knots, data)
+        left = moved.residual(data)
+        return (moved, left), float((left**2).sum())
+
+    return Linearisation((spline, residual), float((residual**2).sum()), solve, move)
+
+
+def _normal_equations(
+    spline: Spline, residual: FloatArray, data: LineData
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Blocks (n, m + 1, m + 1) of each knot, blocks between neighbours, right side (n, m + 1).
+
+    The last unknown of a knot is its position. A move by δ changes the function as a change of the value by
+    minus slope times δ would, on each side with that side's slope.
+    """
+    n, m = spline.values.shape
+    slopes, sums = spline.slopes, _PieceSums.of(spline.knots, data)
+    effect = np.concatenate([np.broadcast_to(np.eye(m), (n - 1, m, m)), -slopes[:, :, None]], axis=2)
+    gram = np.einsum("nia,nib->nab", effect, effect)
+    diagonal = np.zeros((n, m + 1, m + 1))
+    diagonal[:-1] += sums.left[:, None, None] * gram
+    diagonal[1:] += sums.right[:, None, None] * gram
+    above = sums.both[:, None, None] * gram
+    wanted = np.zeros((n, m + 1))
+    wanted[:-1] += np.einsum("nia,ni->na", effect, sums.to_left @ residual)
+    wanted[1:] += np.einsum("nia,ni->na", effect, sums.to_right @ residual)
+    for end in (0, n - 1):  # the ends stay where they are
+        diagonal[end, m, :] = diagonal[end, :, m] = wanted[end, m] = 0
+        diagonal[end, m, m] = 1
+    above[0, m, :] = above[-1, :, m] = 0
+    return diagonal, above, wanted
+
+
+def _solve_block_tridiagonal(diagonal: FloatArray, above: FloatArray, wanted: FloatArray, damping: float) -> FloatArray:
+    n, b, _ = diagonal.shape
+    banded = np.zeros((2 * b, n * b))
+    row, column = np.triu_indices(b)
+    starts = b * np.arange(n)[:, None]
+    banded[2 * b - 1 + row - column, starts + column] = diagonal[:, row, column]
+    row, column = (index.reshape(-1) for index in np.indices((b, b)))
+    banded[b - 1 + row - column, starts[1:] + column] = above[:, row, column]
+    banded[-1] = banded[-1] * (1 + damping) + DOUBLE.tiny
+    solved = scipy.linalg.solveh_banded(banded, wanted.reshape(-1), check_finite=False)
+    return np.asarray(solved).reshape(n, b)
+
+
+def straight_runs(data: LineData) -> list[tuple[int, int]]:
+    """First and last sample of each run, greedily from the left: as long as possible, found by doubling."""
+    runs, start, last = [], 0, len(data) - 1
+    while start < last:
+        good, stride = start + 1, 1
+        while good < last and _is_straight(data, start, min(good + stride, last)):
+            good, stride = min(good + stride, last), 2 * stride
+        bad = min(good + stride, last)
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            good, bad = (middle, bad) if _is_straight(data, start, middle) else (good, middle)
+        runs.append((start, good))
+        start = good + 1
+    return runs
+
+
+def _is_straight(data: LineData, first: int, last: int) -> bool:
+    lenient = 1.6  # times the noise: where it is larger than elsewhere runs must not fall apart
+    largest_in_run = 4.5  # residual of a straight run, in deviations of the noise; a little more with several outputs
+    rough_outputs = 2.0  # mean square up to which several outputs, of unlike noise, count as straight
+    run_spread = 4.0  # deviations of a mean square
+    part = slice(first, last + 1)
+    left = _around_a_line(data.t[part], data.f[part], data.weight[part] / lenient)
+    m, spare = left.shape[1], last - first - 1
+    limit = (1.0 if m == 1 else rough_outputs) + run_spread / np.sqrt(max(spare, 1) * m)
+    small = np.abs(left).max() < largest_in_run + np.log(m)
+    return bool(small and (spare <= 0 or (left**2).sum() / (spare * m) < limit))
+
+
+def _around_a_line(t: FloatArray, f: FloatArray, weight: FloatArray) -> FloatArray:
+    square = weight**2
+    t, f = t - square @ t / square.sum(), f - square @ f / square.sum()
+    slope = (square * t) @ f / max((square * t * t).sum(), DOUBLE.tiny)
+    return np.asarray((f - t[:, None] * slope) * weight[:, None])
+
+
+def first_knots(data: LineData, runs: list[tuple[int, int]], end: float) -> FloatArray:
+    """Where neighbouring runs meet: at the crossing of their lines if that is between them, else half way."""
+    inner = [_meeting(data, before, after) for before, after in pairwise(runs)]
+    return np.unique([-end, *inner, end])
+
+
+def _meeting(data: LineData, before: tuple[int, int], after: tuple[int, int]) -> float:
+    fewest_in_run = 4  # samples of a run whose slope is good for anything
+    loose_ends = 2  # samples by which the crossing of two runs may lie inside one of them
+    half_way = float(data.t[before[1]] + data.t[after[0]]) / 2
+    if min(before[1] - before[0], after[1] - after[0]) + 1 < fewest_in_run:
+        return half_way
+    (slope, value), (other_slope, other_value) = (_line_through(data, run, half_way) for run in (before, after))
+    bend = slope - other_slope
+    if not bend @ bend > 0:
+        return half_way
+    crossing = half_way + float((other_value - value) @ bend / (bend @ bend))
+    low = data.t[max(before[1] - loose_ends, before[0])]
+    high = data.t[min(after[0] + loose_ends, after[1])]
+    return crossing if low < crossing < high else half_way
+
+
+def _line_through(data: LineData, run: tuple[int, int], at: float) -> tuple[FloatArray, FloatArray]:
+    """Slope (m,) and value (m,) of the straight line through a run."""
+    part = slice(run[0], run[1] + 1)
+    slope, value = np.polyfit(data.t[part] - at, data.f[part], 1, w=data.weight[part])
+    return slope, value
+
+
+def more_knots(spline: Spline, data: LineData, residual: FloatArray, clear: float) -> FloatArray:
+    """Positions at which another knot would explain more than chance does, one in a piece at most."""
+    fewest_for_hinge = 4  # samples in which a hinge can be seen
+    worth_a_look = 0.5  # of the gain asked for: what is left in a piece in all
+    m = residual.shape[1]
+    wanted_gain = clear**2 + m + clear * np.sqrt(2 * m)
+    edges = np.searchsorted(data.t, spline.knots[1:-1])
+    found = []
+    for part in np.split(np.arange(len(data)), edges):
+        left = residual[part]
+        if len(part) < fewest_for_hinge or (left**2).sum() < worth_a_look * wanted_gain:
+            continue
+        gain, position = _best_hinge(data.t[part], left, data.weight[part])
+        if gain > wanted_gain * _roughness(residual, part[0], part[-1]):
+            found.append(position)
+    return np.array(found)
+
+
+def _roughness(residual: FloatArray, first: int, last: int) -> float:
+    """Mean square of the noise around these samples, by the median; at least one."""
+    neighbours = 40  # samples on both sides of a piece that tell its noise: a missing knot spoils few of them
+    roughest = 4.0  # in squares: noise of float32 differs from piece to piece, by no more than this
+    median_square = 0.455  # of a standard normal
+    around = residual[max(first - neighbours, 0) : last + neighbours + 1]
+    return float(np.clip(np.median(around**2) / median_square, 1, roughest))
+
+
+def _best_hinge(t: FloatArray, residual: FloatArray, weight: FloatArray) -> tuple[float, float]:
+    """How many squares the best hinge explains besides a straight line, and where it is."""
+    most_hinges = 400  # tried in one piece
+    flat_hinge = 1e-6  # of the largest: a hinge of which so little is left besides a straight line is none
+    middle, size = t.mean(), max(np.ptp(t), DOUBLE.tiny)
+    x = (t - middle) / size
+    places = np.concatenate([x[1:-1], (x[2:-1] + x[1:-2]) / 2])
+    places = places[:: 1 + len(places) // most_hinges]
+    line = np.linalg.qr(np.column_stack([np.ones(len(x)), x]) * weight[:, None])[0]
+    left = residual - line @ (line.T @ residual)
+    hinges = np.maximum(x[:, None] - places, 0) * weight[:, None]
+    hinges -= line @ (line.T @ hinges)
+    sizes = np.linalg.norm(hinges, axis=0)
+    usable = sizes > flat_hinge * sizes.max()
+    explained = ((hinges.T @ left) ** 2).sum(axis=1)
+    gains = np.where(usable, explained / np.where(usable, sizes, 1) ** 2, 0)
+    best = int(np.argmax(gains))
+    return float(gains[best]), float(middle + size * places[best])
+
+
+def only_clear_knots(spline: Spline, data: LineData, residual: FloatArray) -> FloatArray:
+    """The knots without those whose bend is in the noise; of two neighbours only the weaker goes."""
+    clear_bend, clear_of_several, per_root_output = 4.5, 7.0, 0.5  # bend in deviations of its slopes
+    if len(spline.knots) <= 2:
+        return spline.knots
+    sd = _slope_deviations(spline, data)
+    at = np.searchsorted(data.t, spline.knots[1:-1])
+    rough = np.sqrt([_roughness(residual, k, k) for k in at])
+    clarity = np.linalg.norm(spline.bends, axis=1) / (rough * np.hypot(sd[:-1], sd[1:]))
+    m = data.f.shape[1]
+    limit = clear_bend if m == 1 else clear_of_several + per_root_output * np.sqrt(m)
+    weakest = np.minimum(np.append(clarity[1:], np.inf), np.append(np.inf, clarity[:-1])) >= clarity
+    return np.delete(spline.knots, 1 + np.flatnonzero(~(clarity >= limit) & weakest))
+
+
+def _slope_deviations(spline: Spline, data: LineData) -> FloatArray:
+    """Standard error of the slope of each piece, from its own samples."""
+    piece, pieces = locate(spline.knots, data.t)[0], len(spline.knots) - 1
+    square, tiny = data.weight**2, DOUBLE.tiny
+    middle = np.bincount(piece, square * data.t, pieces) / np.maximum(np.bincount(piece, square, pieces), tiny)
+    spread = np.bincount(piece, square * (data.t - middle[piece]) ** 2, pieces)
+    return 1 / np.sqrt(np.maximum(spread, tiny))
+
+
+def samples_wanted(spline: Spline, data: LineData, sd: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
+    """New positions: a few at every distance from each knot, down to where noise hides its bend.
+
+    sd: noise (n,) of an answer at each inner knot. size: length of a typical input.
+    """
+    per_octave = 2  # samples at each distance from a knot, doubling, on both sides
+    widest_octave = 0.6  # of a piece, or of the size of an input: the first octave
+    narrowest_octave = 3.0  # deviations of a knot's position
+    input_steps = 7.0  # roundings of a float32 input: samples closer to each other say nothing new
+    inner, gaps = spline.knots[1:-1], np.diff(spline.knots)
+    reach = size + np.abs(inner)
+    bends = np.maximum(np.linalg.norm(spline.bends, axis=1), DOUBLE.tiny)
+    least = np.maximum(narrowest_octave * sd / bends, input_steps * unit_roundoff(np.float32) * reach)
+    found = []
+    for side, gap in ((-1, gaps[:-1]), (1, gaps[1:])):
+        widest = widest_octave * np.minimum(gap, reach)
+        octaves = int(np.ceil(np.log2(np.max(widest / least, initial=1.0))))
+        outer = widest[:, None] * 0.5 ** np.arange(octaves)
+        near, far = inner[:, None] + side * outer / 2, inner[:, None] + side * outer
+        low, high = np.minimum(near, far), np.maximum(near, far)
+        there = np.searchsorted(data.t, high) - np.searchsorted(data.t, low)
+        missing = np.where(outer > least[:, None], np.maximum(per_octave - there, 0), 0)
+        low, width = (np.repeat(part.reshape(-1), missing.reshape(-1)) for part in (low, high - low))
+        found.append(low + width * rng.random(len(low)))
+    return np.concatenate(found)
+
 
 PER_RUN = 14  # samples of a straight run before knots are looked for
-MOST_COARSE_SAMPLES, MOST_SAMPLES = 20_000, 60_000
-SETTLE_ROUNDS, KNOT_TURNS = 30, 12
 
 
 @dataclass(frozen=True)
@@ -119,6 +447,7 @@ class _LineTarget:
 def _coarse_samples(line: _LineTarget, rng: np.random.Generator) -> tuple[_LineTarget, LineData]:
     """Enough samples for every straight run, and the line with its noise if that has turned out to be larger."""
     many_samples, falls_apart, noisier = 2000, 1.6, 1.5  # runs that grow in number like samples are made of noise
+    most_samples = 20_000
     data = line.ask(line.first_places(rng))
     before, runs = 0, len(straight_runs(data))
     while len(data) <= PER_RUN * runs:
@@ -128,7 +457,7 @@ def _coarse_samples(line: _LineTarget, rng: np.random.Generator) -> tuple[_LineT
         else:
             data = line.ask(line.places(len(data), rng), data)
         before, runs = runs, len(straight_runs(data))
-        if len(data) > line.share * MOST_COARSE_SAMPLES:
+        if len(data) > line.share * most_samples:
             raise StageFailed("line", "no straight runs of samples", number=runs, limit=len(data) / PER_RUN)
     return line, data
 
@@ -139,8 +468,9 @@ def _settle_line(
     """Fit, change knots, ask more, until neither knots nor samples are missing."""
     clear_knot = 5.5  # deviations a new knot must explain
     recalibrate = (2, 4)  # rounds after which the noise is read from what the fit leaves
+    rounds, most_samples = 30, 60_000
     clear = clear_knot
-    for turn in range(SETTLE_ROUNDS):
+    for turn in range(rounds):
         spline, residual, added, clear = _settle_knots(knots, data, clear)
         if turn in recalibrate:
             line, data = _recalibrated(line, data, residual)
@@ -149,7 +479,7 @@ def _settle_line(
         wanted = samples_wanted(spline, data, line.view.noise.at(inner), line.view.size, rng)
         if not added and not len(wanted):
             return line, data, spline, residual
-        if len(data) + len(wanted) > line.share * MOST_SAMPLES:
+        if len(data) + len(wanted) > line.share * most_samples:
             break
         knots, data = spline.knots, line.ask(wanted, data) if len(wanted) else data
     raise StageFailed("line", "knots that do not settle", number=len(knots) - 2, limit=len(data) / PER_RUN)
@@ -157,8 +487,8 @@ def _settle_line(
 
 def _settle_knots(knots: FloatArray, data: LineData, clear: float) -> tuple[Spline, FloatArray, int, float]:
     cycle_turn, more_evidence = 6, 1.1  # from this turn on a knot that came and went has to explain more
-    added = 0
-    for turn in range(KNOT_TURNS):
+    turns, added = 12, 0
+    for turn in range(turns):
         spline, residual = fit_spline(knots, data)
         fewer = only_clear_knots(spline, data, residual)
         dropped = len(fewer) < len(spline.knots)

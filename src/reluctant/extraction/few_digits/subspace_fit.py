@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 
 from reluctant.fitting.least_squares import Damping, Linearisation, StepRules, least_squares
-from reluctant.geometry.lines import BoolArray, IntArray
+from reluctant.geometry.lines import Batch, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 
@@ -27,23 +27,12 @@ COLUMN_RANK = 1e-11  # of a column of norm one: below, a neuron is not told from
 
 
 @dataclass(frozen=True)
-class Points:
+class Points(Batch):
     """Coordinates (n, k), values (n, m), one over the noise (n,)."""
 
     y: FloatArray
     f: FloatArray
     weight: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-    def __add__(self, more: Points) -> Points:
-        pairs = ((self.y, more.y), (self.f, more.f), (self.weight, more.weight))
-        return Points(*(np.concatenate(pair) for pair in pairs))
-
-    def chosen(self, which: slice | IntArray | BoolArray) -> Points:
-        """These points only."""
-        return Points(self.y[which], self.f[which], self.weight[which])
 
 
 def misfit(network: ReLUNetwork, points: Points) -> FloatArray:
@@ -179,24 +168,22 @@ def _norm_in_weights(network: ReLUNetwork) -> ReLUNetwork:
     return ReLUNetwork([w * sizes[:, None], a / sizes], [b * sizes, c], network.skip)
 
 
-IDLE_SHARE, IDLE_SQUARES = 0.003, 60.0  # of the sum of squares, and squares: a neuron whose loss leaves no more is none
-IDLE_STEPS, IDLE_TRIES = 8, 3
-
-
 def without_idle_neurons(
     network: ReLUNetwork,
     points: Points,
     *,
     huber: float | None = None,
-    least: float = IDLE_SQUARES,
+    least: float = 60.0,
     fewest: int = 1,
 ) -> ReLUNetwork:
     """The fit without neurons that explain less than these squares, but with no fewer than `fewest`."""
+    idle_share = 0.003  # of the sum of squares: a neuron that explains less is none
+    steps = 8
     square = bounded_square(network, points)
-    most = square + max(IDLE_SHARE * square, least)
+    most = square + max(idle_share * square, least)
     while network.widths[1] > fewest:
         tries = (
-            fit_to_points(_without_neuron(network, k), points, steps=IDLE_STEPS, huber=huber)
+            fit_to_points(_without_neuron(network, k), points, steps=steps, huber=huber)
             for k in _weak_neurons(network, points)
         )
         fewer = next((found for found in tries if bounded_square(found, points) < most), None)
@@ -208,7 +195,7 @@ def without_idle_neurons(
 
 def _weak_neurons(network: ReLUNetwork, points: Points) -> IntArray:
     """Neurons whose loss the others make up for best, as far as linear outputs can."""
-    worth_a_try = 3000.0  # squares lost before anything else is fitted anew: what costs more is needed
+    worth_a_try, tries = 3000.0, 3  # squares lost before anything else is fitted anew: a neuron above is needed
     columns, sizes = linear_columns(network, points)
     r = np.asarray(np.linalg.qr(columns)[1])
     diagonal = np.diag_indices_from(r)
@@ -216,7 +203,7 @@ def _weak_neurons(network: ReLUNetwork, points: Points) -> IntArray:
     inverse = scipy.linalg.solve_triangular(r, np.eye(len(r)), check_finite=False)
     h = network.widths[1]
     loss = (network.weights[1] ** 2).sum(axis=0) * sizes[:h] ** 2 / (inverse[:h] ** 2).sum(axis=1)
-    order = np.argsort(loss)[:IDLE_TRIES]
+    order = np.argsort(loss)[:tries]
     return np.asarray(order[loss[order] < worth_a_try])
 
 
@@ -226,7 +213,6 @@ def _without_neuron(network: ReLUNetwork, neuron: int) -> ReLUNetwork:
     return ReLUNetwork(weights, [np.delete(b, neuron), c], network.skip)
 
 
-TRIED_CREASES, HINGE_TRIES = 1500, 3  # tried, and how often without success
 WORTH_A_NEURON = (
     MOST_DEVIATIONS**2
 )  # squares that a neuron has to explain: more than a point that is none of its business
@@ -236,8 +222,9 @@ def with_missing_neurons(network: ReLUNetwork, points: Points, most: int, rng: n
     """The fit with up to so many neurons more, as long as each explains more than chance would."""
     chance_share = 0.1  # of the squares that noise leaves: where there is no more, no neuron is missing
     unusual = 3.0  # usual misfits: what a point counts at most where nearly all misfit
+    tries = 3  # in a row without success
     network, failed = settled_fit(network, points), 0
-    while failed < HINGE_TRIES and most > 0:
+    while failed < tries and most > 0:
         bound = max(MOST_DEVIATIONS, unusual * float(np.median(misfit(network, points))))
         before = bounded_square(network, points, bound)
         if before < (1 + chance_share) * len(points):
@@ -289,13 +276,12 @@ def _explained_squares(columns: FloatArray, residual: FloatArray, bound: float) 
 
 def _creases_through(points: Points, size: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
     """Unit normals (n, k) and offsets (n,) of hyperplanes through a point that misfits and others near it."""
+    tried = 1500
     n, k = points.y.shape
     share = size**2
     order = np.argsort(points.y[:, 0])
-    first = rng.choice(n, TRIED_CREASES, p=share[order] / share.sum())
-    apart = np.exp(rng.uniform(0, np.log(n), (TRIED_CREASES, k - 1))).astype(int) * rng.choice(
-        [-1, 1], (TRIED_CREASES, k - 1)
-    )
+    first = rng.choice(n, tried, p=share[order] / share.sum())
+    apart = np.exp(rng.uniform(0, np.log(n), (tried, k - 1))).astype(int) * rng.choice([-1, 1], (tried, k - 1))
     others = np.clip(first[:, None] + apart, 0, n - 1)
     middle = points.y[order[first]]
     edges = points.y[order[others]] - middle[:, None, :]

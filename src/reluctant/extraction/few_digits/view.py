@@ -1,28 +1,24 @@
-"""The target seen from a chosen distance, with its outputs in units of their noise.
+"""The target seen from a chosen distance or inside a box, with its outputs in units of their noise.
 
 Rows are rounded to float32 before they are asked, and the rounded row is the one that counts: a float32 target
-would round it anyway. Noise is what straight lines leave of answers at eight points each, near and far, for each
-output. Where it does not grow with the answers (decimals, added noise) answers far from the origin have all digits:
-weights are found there, and biases, which are small from there, are fitted anew near the origin.
+would round it anyway. Noise is the scatter of answers around straight lines at eight points each, near and far, for
+each output.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
-from reluctant.extraction.depth_two import DepthTwo
-from reluctant.extraction.depth_two.assembly import refit_biases
-from reluctant.extraction.method import Candidate, StageFailed, lifted
-from reluctant.extraction.orientation import orient
+from reluctant.domains import Domain
+from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, Frame
-from reluctant.interface.digits import rounding_noise
+from reluctant.interface.noise import rounding_noise
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import DOUBLE, FloatArray
-from reluctant.oracles import Counting, Oracle, Wrapper
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting
 from reluctant.verification.precision import Precision
 
 FARTHEST_CREASE = 3e4  # in units of the size of an input: creases beyond are not looked for
@@ -108,7 +104,6 @@ class View:
 
 NOISE_LINES, NOISE_POINTS = 24, 8
 NEAR_AND_FAR = 2  # looks at short lines that a view takes
-NOISE_FAR_OUT = 1e3  # where noise that grows with the answers is all there is
 LEAST_NOISE = (
     float(np.finfo(np.float64).tiny) ** 0.25
 )  # where there is none: its inverse can be squared twice and added up
@@ -116,11 +111,12 @@ LEAST_NOISE = (
 
 def look_from(oracle: Counting, scale: float, rng: np.random.Generator) -> View:
     """The view from this scale, with its noise measured. Cost: 384 rows."""
+    noise_far_out = 1e3  # where noise that grows with the answers is all there is
     plain = View(oracle, scale, np.ones(oracle.outputs), DistanceNoise(0.0, 0.0))
     with oracle.stage("noise", expected=NEAR_AND_FAR * NOISE_LINES * NOISE_POINTS):
-        near, far = short_line_noise(plain, 1.0, rng), short_line_noise(plain, NOISE_FAR_OUT, rng)
+        near, far = short_line_noise(plain, 1.0, rng), short_line_noise(plain, noise_far_out, rng)
     units = near / near.mean()
-    growth = float(np.mean(far / units)) / (NOISE_FAR_OUT * plain.size)
+    growth = float(np.mean(far / units)) / (noise_far_out * plain.size)
     return View(oracle, scale, units, DistanceNoise(float(near.mean()), growth))
 
 
@@ -151,123 +147,103 @@ def _around_lines(t: FloatArray, f: FloatArray) -> FloatArray:
     return np.asarray(f - t * (t * f).sum(axis=1, keepdims=True) / (t**2).sum(axis=1, keepdims=True))
 
 
-FARTHER_LOOKS = 1  # look at short lines, there
-SPREAD_ROWS = 6
-CLOSER_SCALE = 64.0  # from one scale of the refit to the next
+CUBE = Domain(-1.0, 1.0)
+LONGEST_STEP = 0.98  # of the way to a wall: room for the rounding of sums
 
 
 @dataclass(frozen=True)
-class Distance:
-    """From how far a target is to be looked at; `exact` if it has all digits from there."""
+class BoxView(View):
+    """A function g(x) = f(centre + half · x) / units on the cube -1 ≤ x ≤ 1; nothing outside is asked.
 
-    scale: float
-    exact: bool
+    centre, half: (d,). Noise grows with the distance from the middle.
+    """
+
+    centre: FloatArray | float = 0.0
+    half: FloatArray | float = 1.0
+
+    @property
+    def size(self) -> float:
+        """Length of a typical input."""
+        return float(np.sqrt(self.dim / 3))
+
+    def ask(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The rows that were really asked, and the answers to them."""
+        asked = self.centre + self.half * np.clip(rows, CUBE.low, CUBE.high)
+        asked = self.oracle.facts.domain.in_single(asked)
+        return (asked - self.centre) / self.half, self.oracle.query(asked) / self.units
+
+    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Inputs (n, d) all over the cube."""
+        return CUBE.sample(rng, n, self.dim)
+
+    def noise_at_use(self, rows: FloatArray) -> FloatArray:
+        """Noise (n,) of answers at such inputs."""
+        return self.noise.at(np.linalg.norm(rows, axis=1))
+
+    def pulled_in(self, frame: Frame, y: FloatArray) -> FloatArray:
+        """Coordinates of a frame, moved towards its origin where they would leave the cube."""
+        room = CUBE.room(frame.origin, y @ frame.basis)
+        return y * np.minimum(1.0, LONGEST_STEP * room)[:, None]
+
+    def steps_inside(self, points: FloatArray, directions: FloatArray, steps: FloatArray) -> FloatArray:
+        """Steps (D, n), shorter where they would leave the cube."""
+        moves = steps[:, None] * directions[:, None, :]  # (D, n, d)
+        return np.asarray(steps * np.minimum(1.0, LONGEST_STEP * CUBE.room(points, moves)))
+
+    @property
+    def in_single(self) -> bool:
+        """Coordinates of the cube are not, in general."""
+        return False
+
+    @property
+    def precision(self) -> Precision:
+        """The noise of the target, in its own inputs, as a verification is told it."""
+        growth = self.noise.growth * self.units / float(np.median(self.half))
+        return Precision(self.noise.near * self.units, growth, self.centre)
+
+    @property
+    def farthest(self) -> float:
+        """Creases outside say nothing."""
+        return float(np.inf)
+
+    def reach(self, origin: FloatArray, direction: FloatArray) -> float:
+        """How far a line may go to both sides of its origin."""
+        return LONGEST_STEP * float(CUBE.room(origin, np.stack([direction, -direction])).min())
+
+    def lifted(self, network: ReLUNetwork) -> ReLUNetwork:
+        """A network of the cube as one of the target's own inputs."""
+        (w, a), (b, c), skip = network.weights, network.biases, network.skip
+        units, w = self.units[:, None], w / self.half
+        b, c = b - w @ self._centres, self.units * c
+        if skip is None:
+            return ReLUNetwork([w, units * a], [b, c])
+        skip = units * skip / self.half
+        return ReLUNetwork([w, units * a], [b, c - skip @ self._centres], skip)
+
+    @property
+    def _centres(self) -> FloatArray:
+        return np.broadcast_to(np.asarray(self.centre, dtype=np.float64), (self.dim,))
 
 
-def choose_distance(near: View, rng: np.random.Generator) -> Distance:
-    """Where weights have the most digits left. Cost: 198 rows."""
-    farthest_look = 1e6  # where a health check still asks
-    grown_noise = 3.0  # times the noise nearby: noise that grows with the answers has shown
-    plain = replace(near, rounded=False)  # rows of few digits would look like noise that grows
-    with near.oracle.stage("noise"):
-        far = float(short_line_noise(plain, farthest_look, rng).mean())
-        spread = float(near.ask(rng.standard_normal((SPREAD_ROWS, near.dim)))[1].std(axis=0).mean())
-    noise = near.noise.near
-    rounding = DOUBLE.rounding * max(spread, noise)
-    if rounding == 0:
-        raise StageFailed("noise", "answers that never differ", number=0.0, limit=0.0)
-    if far <= grown_noise * noise:
-        return Distance(exact_distance(noise / rounding), exact=True)
-    return Distance(rounded_distance(noise, far / farthest_look), exact=False)
-
-
-def exact_distance(noise: float) -> float:
-    """From how far a target is looked at whose noise is so many roundings of float64: biases drown as far out."""
-    bias_digits = 100.0  # times as far rounding in float64 would hide as much of the biases as the noise does
-    largest_scale = 1e8
-    return _power_of_two(min(noise / bias_digits, largest_scale))
-
-
-def rounded_distance(noise: float, growth: float) -> float:
-    """From how far a target is looked at with noise that stays and noise that grows by so much a size of an input."""
-    # Sizes of an input: noise that stays the same as far out as this does not grow with the answers.
-    absolute_noise = 30.0
-    beyond_same = 10.0  # how much farther than where both kinds of noise are the same
-    same = noise / growth  # here both kinds of noise are as large
-    return _power_of_two(beyond_same * same) if same > absolute_noise else 1.0
-
-
-def _power_of_two(scale: float) -> float:
-    return float(2.0 ** max(0, round(np.log2(scale))))
-
-
-class _ScaledOracle(Wrapper):
-    """A target seen from afar: rows times the scale, answers over it."""
-
-    def __init__(self, inner: Oracle, scale: float) -> None:
-        super().__init__(inner)
-        self.scale = scale
-
-    def answer(self, rows: FloatArray) -> FloatArray:
-        """Pass on with both scaled."""
-        return self.inner.answer(self.scale * rows) / self.scale
-
-
-def exactly_from_afar(
-    oracle: Counting, scale: float, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
-) -> Candidate:
-    """The exact method for two layers from there, then biases near the origin."""
-    skip_gone = 1e-4  # of the largest term: what may be left of a skip term
-    scaled = _seen_from(oracle, scale)
-    noise = _noise_from(oracle, scale, rng)
-    candidate = DepthTwo().run(scaled, noise, rng, lambda known: keep(brought_near(lifted(known), scale)))
-    network = brought_near(candidate.network, scale)
-    if network.depth != 2:
-        return Candidate(network)
-    network = refitted_nearby(oracle, orient(network, gone=skip_gone), scale, rng)
-    return Candidate(network, certificate=candidate.certificate)
-
-
-def _noise_from(oracle: Counting, scale: float, rng: np.random.Generator) -> DistanceNoise:
-    """Noise as the exact method is told it."""
-    exact_far_out = 1e4  # in sizes of the distance: here float64 itself shows
-    view = View(oracle, scale, np.ones(oracle.outputs), DistanceNoise(0.0, 0.0), rounded=False)
+def look_inside(oracle: Counting, rng: np.random.Generator) -> BoxView:
+    """The view of a target whose domain is a box, with its noise measured. Cost: 384 rows."""
+    near_middle, near_walls = 0.1, 0.9  # of the way to the walls: where noise is measured
+    # Times as much noise at the walls: float32 has five; rounded probabilities hundreds, and no scale.
+    most_uneven = 12.0
+    low, high = (np.asarray(side, dtype=np.float64) for side in (oracle.facts.domain.low, oracle.facts.domain.high))
+    centre, half = (low + high) / 2, (high - low) / 2
+    nothing = DistanceNoise(0.0, 0.0)
+    plain = BoxView(oracle, 1.0, np.ones(oracle.outputs), nothing, centre=centre, half=half)
     with oracle.stage("noise"):
-        near, far = (float(short_line_noise(view, distance, rng).max()) for distance in (1.0, exact_far_out))
-    least = DOUBLE.rounding
-    return DistanceNoise(
-        DOUBLE.safety * max(near, least), DOUBLE.safety * max(far / (exact_far_out * view.size), least)
+        near, far = (short_line_noise(plain, scale, rng) for scale in (near_middle, near_walls))
+    uneven = float((far / near).max())
+    if not uneven < most_uneven:
+        raise StageFailed("noise", "digits are lost towards the walls", number=uneven, limit=most_uneven)
+    return replace(
+        plain, units=far / far.mean(), noise=_noise_by_distance(near.mean(), far.mean(), near_walls * plain.size)
     )
 
 
-def brought_near(network: ReLUNetwork, scale: float) -> ReLUNetwork:
-    """A network seen from afar as it is."""
-    return ReLUNetwork(network.weights, [scale * b for b in network.biases], network.skip)
-
-
-def refitted_nearby(oracle: Counting, network: ReLUNetwork, scale: float, rng: np.random.Generator) -> ReLUNetwork:
-    """Biases and constants anew, from random inputs at smaller and smaller scales, the scale of use last.
-
-    One step all the way would start with too many neurons in the wrong state.
-    """
-    *on_the_way, last = nearby_shares(scale, oracle.dim)
-    for share in on_the_way:
-        scale /= CLOSER_SCALE
-        from_there = brought_near(network, 1 / scale)
-        network = brought_near(refit_biases(_seen_from(oracle, scale), from_there, rng, share=share), scale)
-    return refit_biases(oracle, network, rng, share=last)
-
-
-def nearby_shares(scale: float, dim: int) -> list[float]:
-    """Rows for each bias in every refit from this scale to the scale of use."""
-    share_on_the_way = 4.0  # rows for a bias at the scales between
-    refit_share, fewest_share, most_share = 0.1, 25.0, 100.0  # rows for a bias: this part of the inputs, within limits
-    shares = []
-    while scale > CLOSER_SCALE:
-        scale /= CLOSER_SCALE
-        shares.append(share_on_the_way)
-    return [*shares, float(np.clip(refit_share * dim, fewest_share, most_share))]
-
-
-def _seen_from(oracle: Counting, scale: float) -> Counting:
-    return Counting(_ScaledOracle(oracle.inner, scale), oracle.ledger, oracle.facts.domain)
+def _noise_by_distance(near: float, far: float, distance: float) -> DistanceNoise:
+    """Noise as it is in the middle and at this distance from it."""
+    return DistanceNoise(float(near), float(np.sqrt(max(far**2 - near**2, 0.0))) / distance)

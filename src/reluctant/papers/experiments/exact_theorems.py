@@ -19,7 +19,7 @@ from reluctant.estimation.formulas import parameters, shape_name
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Rng, as_generator
 from reluctant.papers.exact import regularity
-from reluctant.papers.experiments.experiment import EXTRACTION_PAPER, Check, Experiment, Finding
+from reluctant.papers.experiments.experiment import EXTRACTION_PAPER, Check, Experiment, Finding, label_axes
 from reluctant.papers.experiments.trials import WRONG_ERROR, ExactRun, exact_run
 from reluctant.report.numbers import size
 from reluctant.testing import planted
@@ -91,19 +91,14 @@ def draw_cells(figure: Any, cells: Sequence[ExactCell], expression: str) -> None
     cost, error = figure.subplots(1, 2)
     p = [parameters(cell.widths) for cell in cells]
     order = np.argsort(p)
-    for axes in (cost, error):
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_xlabel("parameters")
     cost.plot(p, [cell.queries for cell in cells], "o", label="queries")
     cost.plot(np.array(p)[order], np.array([cell.theorem for cell in cells])[order], "k:", label=expression)
     cost.plot(np.array(p)[order], np.array(p)[order], "-", color="0.6", label="one a parameter")
-    cost.legend(frameon=False, fontsize=8)
     for cell in cells:
         good = [each for run, each in zip(cell.runs, cell.errors, strict=True) if run.ok]
         error.plot([parameters(cell.widths)] * len(good), good, "o", color="C0", alpha=0.5, markersize=4)
-    cost.set_ylabel("queries")
-    error.set_ylabel("largest error")
+    label_axes(cost, "parameters", "queries", log="xy", fontsize=8)
+    label_axes(error, "parameters", "largest error", log="xy")
 
 
 ONE_LAYER_NETWORKS: Shapes = {(20, 10, 1): 20, (10, 100, 1): 20, (64, 40, 1): 20, (300, 60, 1): 20, (784, 32, 1): 20,
@@ -135,7 +130,6 @@ def exact_one_layer(*, networks: Shapes | None = None, rng: Rng = 0) -> Finding:
     )
     return _exact_finding(
         cells,
-        name="exact-one-layer",
         title="Random networks d-d₁-1 recovered from their answers",
         claim="A δ-regular network with one hidden layer of any width is recovered exactly with O(d₁·d + d₁·log(1/δ)) "
         "queries.",
@@ -161,7 +155,6 @@ def exact_orthant(*, networks: Shapes | None = None, rng: Rng = 0) -> Finding:
     )
     return _exact_finding(
         cells,
-        name="exact-orthant",
         title="Random networks d-d₁-1 recovered on the positive orthant, where alone they may be asked",
         claim="Restricted to inputs without negative numbers, a δ-regular network is recovered with "
         "O(d·d₁·log(1/δ) + d₁·d) queries.",
@@ -183,7 +176,6 @@ def exact_two_layers(*, networks: Shapes | None = None, rng: Rng = 0) -> Finding
     )
     return _exact_finding(
         cells,
-        name="exact-two-layers",
         title="Random networks d-d₁-d₂-1 with d₁ ≤ d, recovered from their answers; the depth is not told",
         claim="A δ-regular network with two hidden layers and d₁ ≤ d is recovered exactly with a number of queries "
         "polynomial in d, d₁, d₂ and log(1/δ).",
@@ -216,7 +208,6 @@ def _near_parameters(cells: Sequence[ExactCell]) -> list[Check]:
 def _exact_finding(
     cells: list[ExactCell],
     *,
-    name: str,
     title: str,
     claim: str,
     expression: str,
@@ -227,7 +218,6 @@ def _exact_finding(
     recovered, wrong = sum(cell.recovered for cell in cells), sum(cell.wrong for cell in cells)
     worst, quotient = max(cell.worst for cell in cells), [cell.queries / cell.theorem for cell in cells]
     return Finding(
-        name=name,
         title=title,
         claim=claim,
         measured=f"{recovered} of {every} networks recovered and verified, {wrong} of them wrong, largest error "

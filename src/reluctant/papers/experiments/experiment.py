@@ -10,7 +10,6 @@ import inspect
 import json
 import math
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from math import log10
 from pathlib import Path
@@ -59,32 +58,27 @@ FEW_DECADES = 2.0  # on an axis: then numbers between the powers of ten are writ
 BETWEEN_POWERS = (1.0, 2.0, 5.0)
 
 
-def page_colours() -> AbstractContextManager[None]:
-    """Series are drawn in the colours of the report, C0, C1 and so on too."""
-    matplotlib = require("matplotlib", extra="report", purpose="A picture")
-    context: AbstractContextManager[None] = matplotlib.rc_context({"axes.prop_cycle": matplotlib.cycler(color=COLOURS)})
-    return context
+def label_axes(axes: Any, x: str = "", y: str = "", *, log: str = "", **legend: Any) -> None:
+    """Names of both axes, which of them are logarithmic ("x", "y", "xy"), and a legend if series have names."""
+    axes.set(xlabel=x, ylabel=y, **{f"{axis}scale": "log" for axis in log})
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend(frameon=False, **legend)
 
 
-def plain_axes(figure: Any) -> None:
-    """Label every logarithmic axis of a figure without formulas; ticks that were chosen stay."""
-    from matplotlib.ticker import FixedLocator
+def _plain_axes(figure: Any) -> None:
+    """Number every logarithmic axis of a figure without formulas; ticks that were chosen stay."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
 
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
-        if axis.get_scale() == "log" and not isinstance(axis.get_major_locator(), FixedLocator):
-            low, high = axis.get_view_interval()
-            _label_axis(axis, abs(log10(high / low)))
-
-
-def _label_axis(axis: Any, decades: float) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    if decades >= FEW_DECADES:
-        log_axis(axis)
-        return
-    axis.set_major_locator(LogLocator(subs=BETWEEN_POWERS))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: size(value, 1)))
-    axis.set_minor_formatter(NullFormatter())
+        if axis.get_scale() != "log" or isinstance(axis.get_major_locator(), FixedLocator):
+            continue
+        low, high = axis.get_view_interval()
+        if abs(log10(high / low)) >= FEW_DECADES:
+            log_axis(axis)
+            continue
+        axis.set_major_locator(LogLocator(subs=BETWEEN_POWERS))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: size(value, 1)))
+        axis.set_minor_formatter(NullFormatter())
 
 
 FILE_SUFFIXES = (".svg", ".txt", ".json")
@@ -113,7 +107,6 @@ class Finding:
     """One experiment, run.
 
     Arguments:
-        name: as the command line knows it.
         title: what was measured, in one line.
         claim: what the paper says about it.
         measured: what was found, in a sentence with its numbers.
@@ -121,10 +114,9 @@ class Finding:
         draw: puts the picture on a matplotlib figure.
         checks: numbers that were asked of it.
         notes: what a reader has to know besides.
-        paper, where: whose claim it is, and its number there.
+        name, paper, where: those of its `Experiment`, which fills them in.
     """
 
-    name: str
     title: str
     claim: str
     columns: tuple[str, ...]
@@ -132,9 +124,10 @@ class Finding:
     draw: Callable[[Any], None]
     checks: tuple[Check, ...] = ()
     notes: tuple[str, ...] = ()
+    measured: str = ""
+    name: str = ""
     paper: Paper | None = None
     where: str = ""
-    measured: str = ""
 
     @property
     def ok(self) -> bool:
@@ -152,11 +145,12 @@ class Finding:
         return "\n".join([*words, "", *lines, "", *map(str, self.checks), *self.notes])
 
     def svg(self) -> str:
-        """The picture as an inline SVG element."""
-        with page_colours():
+        """The picture as an inline SVG element, its series in the colours of the report."""
+        matplotlib = require("matplotlib", extra="report", purpose="A picture")
+        with matplotlib.rc_context({"axes.prop_cycle": matplotlib.cycler(color=COLOURS)}):
             figure = new_figure()
             self.draw(figure)
-            plain_axes(figure)
+            _plain_axes(figure)
             return figure_svg(figure)
 
     def to_dict(self) -> dict[str, Any]:
@@ -260,5 +254,6 @@ class Experiment:
 
     def unknown(self) -> dict[str, Any]:
         """In the place of a finding's data, where there is none."""
-        nothing = Finding(self.name, self.about, "", (), (), lambda figure: None, paper=self.paper, where=self.where)
+        about: dict[str, Any] = {"name": self.name, "paper": self.paper, "where": self.where}
+        nothing = Finding(self.about, "", (), (), lambda figure: None, **about)
         return {**nothing.to_dict(), "ok": False}

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.adversarial import Flip, flip_sign, local_linearity
+from reluctant.adversarial import flip_sign, local_linearity
 from reluctant.adversarial.flip_search import TYPICAL
 from reluctant.errors import InvalidInput
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import open_oracle
-from reluctant.papers.experiments.experiment import ADVERSARIAL_PAPER, Check, Experiment, Finding
+from reluctant.papers.experiments.experiment import ADVERSARIAL_PAPER, Check, Experiment, Finding, label_axes
 from reluctant.papers.experiments.image_classifiers import Images, before_and_after, hit_rate, load_digits, load_mnist
 from reluctant.papers.random_networks import random_network
 
@@ -97,8 +97,8 @@ def flip_steps(
     by_depth = {depth: [cell for cell in cells if cell.depth == depth] for depth in depths}
     slopes = {depth: _size_slope(mine) for depth, mine in by_depth.items()}
     errors = {depth: _slope_errors(mine, generator) for depth, mine in by_depth.items()}
+    deviations = ", ".join(f"{k} layers {raw:.2f} and {fine:.3f}" for k, (raw, fine) in errors.items())
     return Finding(
-        name="flip-steps",
         title="Smallest flip along the gradient of random networks with all widths d, one input each",
         claim="One step along the gradient, of relative size of order 1/√d, flips the sign of a random network of any "
         "fixed depth.",
@@ -106,31 +106,22 @@ def flip_steps(
         columns=("layers", "d", "networks", "flipped", "median · √d", "corrected · √d"),
         rows=tuple(cell.row() for cell in cells),
         draw=lambda figure: _draw_flips(figure, cells, depths),
-        checks=_flip_checks(cells, slopes),
-        notes=_flip_notes(errors),
-    )
-
-
-def _flip_checks(cells: list[_FlipSizes], slopes: dict[int, float]) -> tuple[Check, ...]:
-    return (
-        *(
-            Check(f"flipped, {c.depth} layers, d = {c.d}", c.flipped, LEAST_FLIPPED, 1)
-            for c in cells
-            if c.d >= LARGE_DIM
+        checks=(
+            *(
+                Check(f"flipped, {c.depth} layers, d = {c.d}", c.flipped, LEAST_FLIPPED, 1)
+                for c in cells
+                if c.d >= LARGE_DIM
+            ),
+            *(Check(f"slope of the corrected median in d, {k} layers", v, *SIZE_SLOPE) for k, v in slopes.items()),
+            Check("rows beyond d for a flip by questions", max(cell.extra for cell in cells), 0, MOST_EXTRA_ROWS),
         ),
-        *(Check(f"slope of the corrected median in d, {k} layers", v, *SIZE_SLOPE) for k, v in slopes.items()),
-        Check("rows beyond d for a flip by questions", max(cell.extra for cell in cells), 0, MOST_EXTRA_ROWS),
-    )
-
-
-def _flip_notes(errors: dict[int, tuple[float, float]]) -> tuple[str, ...]:
-    each = ", ".join(f"{k} layers {raw:.2f} and {fine:.3f}" for k, (raw, fine) in errors.items())
-    return (
-        "Corrected: the law of the linear step is known, and what its sample median is off by is taken out: "
-        "the slope tests how the true step over the linear one changes with d.",
-        f"Standard errors of the slopes, as drawn and corrected: {each}.",
-        "With few inputs deep networks need longer steps than 1/√d, and some do not flip at all; the theorem's "
-        "widths and constants, exponential in depth, are out of reach.",
+        notes=(
+            "Corrected: the law of the linear step is known, and the error of its sample median is divided out: the "
+            "slope tests how the true step over the linear one changes with d.",
+            f"Standard errors of the slopes, as drawn and corrected: {deviations}.",
+            "With few inputs deep networks need longer steps than 1/√d, and some do not flip at all; the theorem's "
+            "widths and constants, exponential in depth, are out of reach.",
+        ),
     )
 
 
@@ -181,9 +172,7 @@ def _draw_flips(figure: Any, cells: list[_FlipSizes], depths: tuple[int, ...]) -
         axes.loglog([cell.d for cell in mine], [cell.corrected for cell in mine], "o-", label=f"{depth} layers")
     dims = np.array(sorted({cell.d for cell in cells}))
     axes.loglog(dims, TYPICAL / np.sqrt(dims), "k:", label=f"{TYPICAL:.2f}/√d")
-    axes.set_xlabel("inputs d")
-    axes.set_ylabel("median relative size")
-    axes.legend(frameon=False)
+    label_axes(axes, "inputs d", "median relative size")
 
 
 FLIPS = Experiment(
@@ -197,17 +186,8 @@ TRAINED_RADII = tuple(10 ** np.linspace(-3, 0.5, 15))
 TRAINED_DIRECTIONS = 4
 LEAST_TRAINED_FLIPPED = 0.9  # of the images of every trained network: so many flip in one step
 MOST_IMAGES = 10_000  # of a larger data set, to train on
-TRAINED_COLUMNS = (
-    "data",
-    "hidden",
-    "state",
-    "accuracy",
-    "one step flips",
-    "size · √d",
-    "step / linear",
-    "radius",
-    "radius along",
-)
+TRAINED_COLUMNS = ("data", "hidden", "state", "accuracy", "one step flips", "size · √d", "step / linear", "radius",
+                   "radius along")  # fmt: skip
 
 
 def trained_linearity(
@@ -226,27 +206,22 @@ def trained_linearity(
         rng: seed of all random choices.
     """
     generator = as_generator(rng)
-    sets = [load_digits()] if mnist_folder is None else [load_digits(), _fewer_images(load_mnist(mnist_folder))]
+    sets = [load_digits()]
+    if mnist_folder is not None:
+        mnist = load_mnist(mnist_folder)
+        sets.append(replace(mnist, train_x=mnist.train_x[:MOST_IMAGES], train_y=mnist.train_y[:MOST_IMAGES]))
     table = tuple(
         row for images in sets for layers in hidden for row in _training_rows(images, layers, inputs, generator)
     )
-    after = [row for row in table if row[2] == "after"]
+    least = min(row[4] for row in table if row[2] == "after")
     return Finding(
-        name="trained",
         title=f"One gradient step and local linearity on {inputs} test images, before and after training",
         claim="The paper asks whether trained networks keep the nearly linear behaviour of random ones.",
         measured=_training_in_words(table),
         columns=TRAINED_COLUMNS,
         rows=table,
         draw=lambda figure: _draw_training(figure, table),
-        checks=(
-            Check(
-                "trained networks: smallest share that one step flips",
-                min(row[4] for row in after),
-                LEAST_TRAINED_FLIPPED,
-                1,
-            ),
-        ),
+        checks=(Check("trained networks: smallest share that one step flips", least, LEAST_TRAINED_FLIPPED, 1),),
         notes=(
             "Size: median change over the norm of the image, times √d. Linear step: where a linear function with the "
             "same gradient would flip. Radius: where the gradient has changed by half, of the norm of the image, in "
@@ -264,10 +239,6 @@ def _training_in_words(table: tuple[tuple[Any, ...], ...]) -> str:
         f"{min(steps):.2f} to {max(steps):.2f} of what a linear function would need. Along the gradient networks are "
         f"nearly linear {min(grown):.1f} to {max(grown):.1f} times as far as before training."
     )
-
-
-def _fewer_images(images: Images) -> Images:
-    return replace(images, train_x=images.train_x[:MOST_IMAGES], train_y=images.train_y[:MOST_IMAGES])
 
 
 def _training_rows(
@@ -288,14 +259,10 @@ def _measure_network(network: ReLUNetwork, inputs: np.ndarray, rng: np.random.Ge
     return (
         float(np.mean([flip.ok for flip in flips])),
         float(np.median([flip.scaled_size if flip.ok else np.inf for flip in flips])),
-        float(np.median([_over_linear(flip) for flip in flips])),
+        float(np.median([flip.size / flip.evidence["linear size"] if flip.ok else np.inf for flip in flips])),
         float(np.median([found.linear_radius for found in around])),
         float(np.median([found.linear_radius_along for found in around])),
     )
-
-
-def _over_linear(flip: Flip) -> float:
-    return flip.size / float(flip.evidence["linear size"]) if flip.ok else np.inf
 
 
 def _draw_training(figure: Any, table: tuple[tuple[Any, ...], ...]) -> None:
@@ -308,8 +275,7 @@ def _draw_training(figure: Any, table: tuple[tuple[Any, ...], ...]) -> None:
     left.set_yticks(range(len(names)), [f"{data} {hidden}" for data, hidden in names], fontsize=7)
     right.set_yticks([])
     left.set_xlabel("size of the flip · √d")
-    right.set_xlabel("linear radius, along the gradient")
-    right.legend(frameon=False)
+    label_axes(right, "linear radius, along the gradient")
 
 
 TRAINED = Experiment(

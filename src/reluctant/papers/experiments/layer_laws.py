@@ -15,7 +15,7 @@ import numpy as np
 from reluctant.adversarial import local_linearity, predicted_change
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
-from reluctant.papers.experiments.experiment import ADVERSARIAL_PAPER, Check, Experiment, Finding
+from reluctant.papers.experiments.experiment import ADVERSARIAL_PAPER, Check, Experiment, Finding, label_axes
 from reluctant.papers.random_networks import (
     gradient_terms,
     mean_angle,
@@ -63,7 +63,6 @@ def linearity_law(
     close = CLOSE_TO_LAW * float(np.sqrt(LAW_NETWORKS / networks))
     ratios = [row[4] for row in small]
     return Finding(
-        name="linearity-law",
         title=f"Relative change of the gradient at radius r, {dim} inputs, all widths {dim}, {networks} networks each",
         claim="Near an input the gradient of a random network hardly changes; the change is a sum with one term a "
         "hidden layer (GD-DECOMP), and Lemma 2.8 bounds it.",
@@ -87,16 +86,10 @@ def _gradient_changes(
     found, identity = [], 0.0
     for _ in range(networks):
         network, x = random_network(widths, rng), rng.standard_normal(widths[0])
-        found.append(_squared_changes(network, x, radii, rng))
+        around = local_linearity(network, x, radii=radii, directions=LAW_DIRECTIONS, rng=rng)
+        found.append(np.array([around.random**2, around.along**2]))
         identity = max(identity, _identity_error(network, x, radii[-1], rng))
     return found, identity
-
-
-def _squared_changes(
-    network: ReLUNetwork, x: FloatArray, radii: tuple[float, ...], rng: np.random.Generator
-) -> FloatArray:
-    found = local_linearity(network, x, radii=radii, directions=LAW_DIRECTIONS, rng=rng)
-    return np.array([found.random**2, found.along**2])
 
 
 def _identity_error(network: ReLUNetwork, x: FloatArray, radius: float, rng: np.random.Generator) -> float:
@@ -112,9 +105,7 @@ def _draw_law(figure: Any, table: tuple[tuple[Any, ...], ...], hidden: tuple[int
         _, r, measured, law, *_ = np.array([row for row in table if row[0] == layers]).T
         (line,) = axes.loglog(r, measured, "o", label=f"{layers} hidden")
         axes.loglog(r, law, "-", color=line.get_color(), alpha=0.5)
-    axes.set_xlabel("radius r, of the input's norm")
-    axes.set_ylabel("relative change of gradient")
-    axes.legend(frameon=False)
+    label_axes(axes, "radius r, of the input's norm", "relative change of gradient")
 
 
 def bottleneck_study(
@@ -137,7 +128,6 @@ def bottleneck_study(
     table = tuple((place, r, float(a), float(b), float(c)) for place, r, a, b, c in rows)
     checks = (_along_ratio(table, "first"), _along_ratio(table, "middle"))
     return Finding(
-        name="bottlenecks",
         title=f"Relative change of the gradient, {wide} inputs, three hidden layers of {wide}, one only {narrow} wide",
         claim="The narrowest layer so far sets how far a ball around the input can reach (NN-DECOMP).",
         measured=f"Along the gradient a bottleneck makes the change {checks[0].value:.1f} (first layer) and "
@@ -202,13 +192,11 @@ def smallest_perturbation(
     rows = [_perturbation_row(k, dim, runs, generator) for k in widths]
     drawn = {k: z for k, *_, z in rows if z is not None}
     return Finding(
-        name="smallest-perturbation",
         title=f"Smallest change that hides an input of {dim} numbers from k random neurons, mean of {runs} runs",
         claim="The smallest change that hides an input from k random neurons is about √(k/d) of its norm.",
         measured=f"Means {min(row[1] for row in rows):.3f} to {max(row[1] for row in rows):.3f}, within "
         f"{max(map(abs, drawn.values()), default=0.0):.1f} standard errors of the law at every k below d: the square "
-        "follows "
-        "Beta(k/2, (d - k)/2).",
+        "follows Beta(k/2, (d - k)/2).",
         columns=("k", "mean", "√(k/d)", "law", "z"),
         rows=tuple(rows),
         draw=lambda figure: _draw_perturbation(figure, rows),
@@ -238,9 +226,7 @@ def _draw_perturbation(figure: Any, rows: list[PerturbationRow]) -> None:
     axes = figure.add_subplot()
     axes.loglog(k, rule, "-", color="0.6", label="√(k/d)")
     axes.loglog(k, mean, "o", label="measured")
-    axes.set_xlabel("neurons k")
-    axes.set_ylabel("‖W⁺Wx‖ / ‖x‖")
-    axes.legend(frameon=False)
+    label_axes(axes, "neurons k", "‖W⁺Wx‖ / ‖x‖")
 
 
 SMALLEST = Experiment(
@@ -253,7 +239,7 @@ DEPTH_WIDTHS = (50, 100, 200, 400)
 HIDDEN_LAYERS = (1, 3, 10, 30, 100, 300, 1000)
 SHALLOW_NETWORKS = 56  # more, where angles are compared with the recursion
 WIDTHS_A_LAYER = 10  # times the depth: widths at which they are
-CLOSE_TO_RECURSION = 0.1  # of the recursion
+CLOSE_TO_RECURSION = (0.9, 1.1)  # times the recursion
 SPREAD_FLOOR = (2.0, 5.0)  # times √width: spread of the values of the deepest networks
 
 
@@ -269,7 +255,6 @@ def depth_study(
     rows = [row for width in widths for row in _depth_rows(width, depths, networks, generator)]
     table = tuple(rows)
     return Finding(
-        name="depth",
         title=f"{SPHERE_POINTS} points of a sphere in {SPHERE_DIM} dimensions through random networks, {networks} each",
         claim="Angles between images of inputs shrink layer by layer (Lemma 3.2), and a network of depth d³ or more is "
         "nearly constant on the sphere.",
@@ -339,12 +324,7 @@ def _depth_checks(table: tuple[tuple[Any, ...], ...]) -> tuple[Check, ...]:
     last = max(row[1] for row in table)
     return (
         *(
-            Check(
-                f"angle over recursion, width {width}, {depth} layers",
-                angle / law,
-                1 - CLOSE_TO_RECURSION,
-                1 + CLOSE_TO_RECURSION,
-            )
+            Check(f"angle over recursion, width {width}, {depth} layers", angle / law, *CLOSE_TO_RECURSION)
             for width, depth, angle, law, *_ in shallow
         ),
         *(Check(f"floor · √width, width {row[0]}", row[7], *SPREAD_FLOOR) for row in table if row[1] == last),
@@ -369,11 +349,8 @@ def _draw_depth(figure: Any, table: tuple[tuple[Any, ...], ...], widths: tuple[i
         (line,) = left.loglog(depth, angle, "o", label=f"width {width}")
         right.loglog(depth, spread, "o-", color=line.get_color(), label=f"width {width}")
     left.loglog(depth, law, "k:", label="recursion")
-    left.set_ylabel("mean angle")
-    right.set_ylabel("spread of values")
-    for axes in (left, right):
-        axes.set_xlabel("hidden layers")
-    left.legend(frameon=False)
+    label_axes(left, "hidden layers", "mean angle")
+    right.set(xlabel="hidden layers", ylabel="spread of values")
 
 
 DEPTH = Experiment(

@@ -13,7 +13,7 @@ import numpy as np
 
 from reluctant.numerics import Rng, as_generator
 from reluctant.papers import learning_theory as theory
-from reluctant.papers.experiments.experiment import LEARNING_PAPER, Check, Experiment, Finding
+from reluctant.papers.experiments.experiment import LEARNING_PAPER, Check, Experiment, Finding, label_axes
 from reluctant.papers.experiments.trials import (
     CLOSE,
     EXACT,
@@ -42,10 +42,7 @@ BUMP_COLUMNS = ("width", "bumps", "learned", "worst error", "queries", "queries 
                 "theorem's queries")  # fmt: skip
 CLUSTER_COLUMNS = ("family", "networks", "asked", "learned", "worst error", "queries", "exact alone: short",
                    "its worst error", "theorem's queries")  # fmt: skip
-FEWEST_QUERIES, MOST_QUERIES = (
-    1.0,
-    200.0,
-)  # times 1/width: queries for a bump. One slab of inputs has to be met at least.
+FEWEST_QUERIES, MOST_QUERIES = 1.0, 200.0  # times 1/width: queries for a bump, of which one has to meet its slab
 
 
 @dataclass(frozen=True)
@@ -94,7 +91,6 @@ def learn_bump(*, widths: tuple[float, ...] = BUMP_WIDTHS, networks: int = FAMIL
     scaled = [cell.queries * cell.case.narrowest for cell in cells]
     found, every = sum(cell.learned for cell in cells), networks * len(cells)
     return Finding(
-        name="learn-bump",
         title=f"A bump of three neurons in 12 dimensions, {networks} of each width",
         claim="Zero but in a slab of width δ: search by bisection fails, and any method needs Ω(1/δ) queries. "
         "Polynomially many suffice.",
@@ -143,7 +139,6 @@ def learn_clusters(
     found, every = sum(cell.learned for cell in cells), networks * len(cells)
     lies = sum(cell.lies for cell in cells)
     return Finding(
-        name="learn-clusters",
         title=f"Networks without general position in 12 dimensions, {networks} of each family",
         claim="Any network with one hidden layer is learned to square error ε under Gaussian inputs, however its "
         "neurons lie, with queries polynomial in d, k, R, B and 1/ε.",
@@ -179,12 +174,8 @@ def _draw_bump(figure: Any, cells: list[_FamilyRuns]) -> None:
     widths = np.array([cell.case.narrowest for cell in cells])
     floor = cells[-1].queries * widths[-1]
     axes.plot(widths, floor / widths, "k:", label=f"{floor:.0f} / width")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    label_axes(axes, "width of the bump", "queries", log="xy")
     axes.invert_xaxis()
-    axes.set_xlabel("width of the bump")
-    axes.set_ylabel("queries")
-    axes.legend(frameon=False)
 
 
 def _draw_clusters(figure: Any, cells: list[_FamilyRuns]) -> None:
@@ -194,11 +185,9 @@ def _draw_clusters(figure: Any, cells: list[_FamilyRuns]) -> None:
             errors = [max(run.error, np.finfo(float).tiny) for run in runs]
             shown = label if number == 0 else None
             axes.plot(errors, [number] * len(errors), "o", color=colour, alpha=0.6, markersize=5, label=shown)
-    axes.set_xscale("log")
+    label_axes(axes, "square error, of the variance", log="x", fontsize=8)
     axes.set_yticks(range(len(cells)), [cell.case.name for cell in cells])
     axes.invert_yaxis()
-    axes.set_xlabel("square error, of the variance")
-    axes.legend(frameon=False, fontsize=8)
 
 
 BUMP = Experiment(
@@ -226,7 +215,6 @@ def learn_theorem(
     wide = {width: some for width, some in runs.items() if width >= WIDE_BUMP}
     narrow = {width: some for width, some in runs.items() if width < WIDE_BUMP}
     return Finding(
-        name="learn-theorem",
         title=f"A bump of width {widths[0]:g} in three dimensions: what the theorem asks, what was used",
         claim="GETNEURONS and LEARNFROMQUERIES learn it with queries polynomial in d, k, R, B, 1/ε and log(1/δ).",
         measured=f"The polynomial comes to {first.asked.queries} queries on a grid that float64 cannot write. With "
@@ -257,10 +245,8 @@ def _found_share(runs: BumpRuns) -> float:
 
 def _found_in_words(runs: BumpRuns) -> str:
     """How many of them, in words."""
-    every, widths = (
-        sum(map(len, runs.values())),
-        f"{min(runs):g} to {max(runs):g}" if len(runs) > 1 else f"{max(runs):g}",
-    )
+    every = sum(map(len, runs.values()))
+    widths = f"{min(runs):g} to {max(runs):g}" if len(runs) > 1 else f"{max(runs):g}"
     return f"{round(_found_share(runs) * every)} of {every} bumps {widths} wide"
 
 
@@ -270,16 +256,11 @@ def _draw_theorem(figure: Any, runs: BumpRuns) -> None:
     queries = np.array([some[0].queries for some in runs.values()])
     cost.plot(widths, queries, "o-", label="asked")
     cost.plot(widths, queries[-1] * widths[-1] / widths, "k:", label="1 / width")
-    cost.set_ylabel("queries")
-    cost.legend(frameon=False)
     for width, some in runs.items():
         error.plot([width] * len(some), [run.error for run in some], "o", color="C0", alpha=0.5)
-    error.set_ylabel("square error, of the bump's")
-    for axes in (cost, error):
-        axes.set_xscale("log")
-        axes.set_yscale("log")
+    for axes, name in ((cost, "queries"), (error, "square error, of the bump's")):
+        label_axes(axes, "width of the bump", name, log="xy")
         axes.invert_xaxis()
-        axes.set_xlabel("width of the bump")
 
 
 THEOREM = Experiment(

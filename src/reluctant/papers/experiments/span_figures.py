@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import open_oracle
-from reluctant.papers.experiments.experiment import SPAN_PAPER, Check, Experiment, Finding
+from reluctant.papers.experiments.experiment import SPAN_PAPER, Check, Experiment, Finding, label_axes
 from reluctant.papers.experiments.image_classifiers import Images, hit_rate, load_digits, load_mnist, train_classifier
 from reluctant.papers.span_algorithms import RANK_RULE, compute_gradient
 from reluctant.report.numbers import size
 from reluctant.span import Subspace, check_obfuscation, obfuscate, recover_span
-from reluctant.span.obfuscation import Obfuscation
 from reluctant.testing import planted
 
 RANK_INPUTS, RANK_NEURONS = 784, 80
@@ -78,7 +78,6 @@ def span_thin(
     found = _measure_ranks(hidden, networks, inputs, rank, mnist_folder, rng)
     random = [ranks for ranks in found if ranks.weights == "random" and ranks.dead < ranks.networks]
     return Finding(
-        name="span-thin",
         title=f"Rank of gradients against their number, {inputs}-{rank}-… with thin layers",
         claim="Full recovery is not always possible, and deteriorates as layers get thinner and more.",
         measured=f"Of the worst random shape the median rank at 100 gradients is {_worst(random, len(FEW) - 1):.0%} of "
@@ -112,7 +111,6 @@ def span_moderate(
     random = [ranks for ranks in found if ranks.weights == "random"]
     trained = [ranks for ranks in found if ranks.weights != "random"]
     return Finding(
-        name="span-moderate",
         title=f"Rank of gradients against their number, {inputs}-{rank}-… with moderate widths",
         claim="Full recovery with less than 100 samples in all settings.",
         measured=f"100 gradients give at least {_worst(random, len(FEW) - 1):.0%} of the rank in every random shape, "
@@ -223,11 +221,8 @@ def _draw_ranks(figure: Any, found: list[Ranks]) -> None:
     names = ("random", found[1].weights.partition(",")[0])
     for axes, name in zip((random, trained), names, strict=True):
         axes.axvline(FEW[-1], color="black", linewidth=0.6, linestyle=":")
-        axes.set_xscale("log")
         axes.set_title(name, fontsize=9)
-        axes.set_xlabel("gradients")
-        axes.set_ylabel("rank")
-        axes.legend(frameon=False, fontsize=7)
+        label_axes(axes, "gradients", "rank", log="x", fontsize=7)
 
 
 THIN_FIGURE = Experiment("span-thin", SPAN_PAPER, "Figure 1", span_thin, quick={"networks": 4})
@@ -258,7 +253,6 @@ def span_noise(
     pictures = images.test_x[:IMAGES_SHOWN]
     noisy = obfuscate(span, pictures, SCALE_SHOWN, rng=0)
     return Finding(
-        name="span-noise",
         title=f"{images.name}, {'-'.join(map(str, network.widths))}, {hit_rate(network, images):.1%} right: noise in "
         f"the null space of a span recovered by {queries} queries",
         claim="Noise in the null space makes an image unrecognizable, and the prediction stays.",
@@ -268,17 +262,13 @@ def span_noise(
         columns=NOISE_COLUMNS,
         rows=tuple(rows),
         draw=lambda figure: _draw_noise(figure, network, pictures, noisy),
-        checks=_noise_checks(shown[-1]),
+        checks=(
+            Check("share of images that keep their class at 100 times their norm", shown[-1].same_label, 1.0, 1.0),
+            Check("largest logit change at 100 times the norm", shown[-1].largest_change, 0.0, MOST_LOGIT_CHANGE),
+        ),
         notes=(f"The network looks at {span.rank} of {network.dim} directions: "
                f"{span.subspace.invisible_share:.1%} of them are invisible to it.",),
     )  # fmt: skip
-
-
-def _noise_checks(farthest: Obfuscation) -> tuple[Check, ...]:
-    return (
-        Check("share of images that keep their class at 100 times their norm", farthest.same_label, 1.0, 1.0),
-        Check("largest logit change at 100 times the norm", farthest.largest_change, 0.0, MOST_LOGIT_CHANGE),
-    )
 
 
 def _draw_noise(figure: Any, network: ReLUNetwork, images: FloatArray, noisy: FloatArray) -> None:
@@ -286,15 +276,10 @@ def _draw_noise(figure: Any, network: ReLUNetwork, images: FloatArray, noisy: Fl
     grid = figure.subplots(2, len(images))
     side = int(np.sqrt(network.dim))
     for row, rows in zip(grid, (images, noisy), strict=True):
-        for axes, image, p in zip(row, rows, _softmax(network(rows)), strict=True):
+        for axes, image, p in zip(row, rows, softmax(network(rows), axis=1), strict=True):
             axes.imshow(image.reshape(side, side), cmap="gray")
             axes.set_title(f"{p.argmax()}  ({p.max():.3f})", fontsize=8)
             axes.set_axis_off()
-
-
-def _softmax(logits: FloatArray) -> FloatArray:
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
 NOISE_FIGURE = Experiment("span-noise", SPAN_PAPER, "Figure 3", span_noise, quick={})

@@ -9,7 +9,7 @@ import numpy as np
 
 from reluctant.estimation.formulas import shape_name
 from reluctant.numerics import Rng, as_generator
-from reluctant.papers.experiments.experiment import SPAN_PAPER, Check, Experiment, Finding
+from reluctant.papers.experiments.experiment import SPAN_PAPER, Check, Experiment, Finding, label_axes
 from reluctant.papers.experiments.trials import SPAN_DIM, SPAN_RANK, SpanRun, label_network, paper_network
 from reluctant.report.numbers import size
 
@@ -38,7 +38,6 @@ def span_values(*, hidden: tuple[tuple[int, ...], ...] = HIDDEN, networks: int =
     ]
     every = [run for runs in cells.values() for run in runs]
     return Finding(
-        name="span-values",
         title=f"Random networks with {SPAN_DIM} inputs and a first layer of rank {SPAN_RANK}, {networks} of each kind",
         claim="Algorithm 1 finds a subspace of dimension at least k/2 with O(k·n·log k) queries, whatever the depth.",
         measured=f"{sum(run.right for run in every)} of {len(every)} spans whole (dead networks told as such), the "
@@ -76,7 +75,6 @@ def span_labels(
     right, costs = sum(run.right for run in every), _costs(every)
     named = {f"{widths[0]} inputs, {activation}": runs for (widths, activation), runs in cells.items()}
     return Finding(
-        name="span-labels",
         title="Random networks thresholded to 0/1, the span from labels alone",
         claim="With twice differentiable activations and a threshold on top, the span is approximated to any ε with "
         "polynomially many queries, although each answer is one bit.",
@@ -138,9 +136,8 @@ def _draw(figure: Any, cells: dict[str, list[SpanRun]]) -> None:
         live = [run for run in runs if not run.dead]
         angle.plot([run.angle for run in live], [number] * len(live), "o", alpha=0.6, markersize=5)
         cost.plot([run.cost for run in live], [number] * len(live), "o", alpha=0.6, markersize=5)
-    angle.set_xscale("log")
-    angle.set_xlabel("sine to the true span")
-    cost.set_xlabel("queries over k·n")
+    label_axes(angle, "sine to the true span", log="x")
+    label_axes(cost, "queries over k·n")
     angle.set_yticks(range(len(cells)), [name.replace("(", "").replace(")", "") for name in cells], fontsize=8)
     cost.set_yticks([])
     cost.set_xlim(0, MARGIN * max(run.cost for runs in cells.values() for run in runs))

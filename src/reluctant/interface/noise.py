@@ -1,21 +1,27 @@
-"""The digits of answers: decimals, number format, and the noise they cause behind a link.
+"""Noise and digits of answers: short lines around a few inputs, decimals, number formats, probabilities before a link.
 
-Log-ratios of rounded probabilities change in steps that short lines do not see, so they seem exact. `Behind` therefore
-reads the digits of the probabilities themselves. Labels written as probabilities hold nothing that a link could read.
+On a linear piece f(c-s) - 2 f(c) + f(c+s) is noise alone, √6 times that of one answer. A step of 3e-4 of the input is
+long enough that rounding errors of float32 are independent, and short enough that few steps meet a crease. Lines whose
+difference still falls at the last step are left out.
+
+Log-ratios of rounded probabilities change in steps that short lines do not show, so they seem exact. `RawDigits`
+therefore reads the digits of the probabilities themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from reluctant.domains import Domain
 from reluctant.errors import LinkMismatch
 from reluctant.messages.diagnosis import rounded_to
-from reluctant.numerics import FloatArray, unit_roundoff
-from reluctant.oracles.base import Kind, Oracle
+from reluctant.numerics import FloatArray, Noise, unit_roundoff
+from reluctant.oracles.base import Kind, Oracle, as_answers, check_rows
 from reluctant.oracles.links import (
     ROUNDED_PROBABILITY_SLACK,
     answer_ends,
@@ -24,6 +30,213 @@ from reluctant.oracles.links import (
     noun_behind,
     on_a_grid,
 )
+
+# ---- short lines
+
+# Steps are relative to the size of the input. Asked one after the other while second differences still
+# fall: then creases or curvature are in the way of the noise.
+FINER_STEPS = (3e-5, 3e-6, 3e-7)
+STEP_RATIO = 10.0
+
+# Rounding errors of neighbouring inputs are alike, so noise falls a little with the step too: not by this.
+NOISE_FALL = 5.0
+
+
+@dataclass(frozen=True)
+class ShortLines:
+    """Answers along n lines; steps go from long to short."""
+
+    centres: FloatArray  # (n, d)
+    at_centres: FloatArray  # (n, m)
+    ahead: FloatArray  # (steps, n, m)
+    behind: FloatArray  # (steps, n, m)
+    steps: tuple[float, ...]
+    directions: FloatArray | None = None  # (n, d), of a step of 1
+
+    @classmethod
+    def ask(
+        cls,
+        oracle: Oracle,
+        rng: np.random.Generator,
+        centres: FloatArray,
+        steps: tuple[float, ...],
+        finer: tuple[float, ...] = (),
+    ) -> Self:
+        """Ask every line at all `steps`, then at `finer` ones as long as the noise is not reached.
+
+        Cost: 1 + 2·steps rows a line, and 2 for each finer step. NaN and inf are let through.
+        """
+        directions = _directions(rng, centres, oracle.facts.domain)
+        lines = cls(centres, ask(oracle, centres), *_both_ways(oracle, centres, directions, steps), steps, directions)
+        for step in finer:
+            if not (lines.sound.any() and lines.still_falling):
+                break
+            ahead, behind = _both_ways(oracle, centres, directions, (step,))
+            lines = replace(
+                lines,
+                ahead=np.concatenate([lines.ahead, ahead]),
+                behind=np.concatenate([lines.behind, behind]),
+                steps=(*lines.steps, step),
+            )
+        return lines
+
+    def divided(self, by: float, above: float = 0.0) -> Self:
+        """The same lines with every answer, less so much, so many times smaller."""
+        centres, ahead, behind = ((each - above) / by for each in (self.at_centres, self.ahead, self.behind))
+        return replace(self, at_centres=centres, ahead=ahead, behind=behind)
+
+    @property
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """The rows of all lines that are farthest apart, centres and longest steps, and their answers."""
+        if self.directions is None or not self.steps:
+            return self.centres, self.at_centres
+        longest = self.steps[0] * self.directions
+        rows = np.concatenate([self.centres, self.centres + longest, self.centres - longest])
+        return rows, np.concatenate([self.at_centres, self.ahead[0], self.behind[0]])
+
+    @property
+    def answers(self) -> FloatArray:
+        """All answers, one row each."""
+        m = self.at_centres.shape[1]
+        return np.concatenate([self.at_centres, self.ahead.reshape(-1, m), self.behind.reshape(-1, m)])
+
+    @property
+    def finite_answers(self) -> FloatArray:
+        """The answers that hold neither NaN nor inf."""
+        return self.answers[np.isfinite(self.answers).all(axis=1)]
+
+    @property
+    def sound(self) -> NDArray[np.bool_]:
+        """Lines on which every answer is finite."""
+        stacked = np.concatenate([self.at_centres[None], self.ahead, self.behind])
+        return np.asarray(np.isfinite(stacked).all(axis=(0, 2)))
+
+    @property
+    def second_differences(self) -> FloatArray:
+        """Sizes (steps, sound lines) of f₋ - 2 f₀ + f₊, largest output."""
+        sound = self.sound
+        second = self.ahead[:, sound] - 2 * self.at_centres[sound] + self.behind[:, sound]
+        return np.asarray(np.abs(second).max(axis=2))
+
+    @property
+    def still_falling(self) -> bool:
+        """True if most lines have not reached the noise at the last step."""
+        longer, shorter = np.median(self.second_differences[-2:], axis=1)
+        return bool(longer > NOISE_FALL * shorter > 0)
+
+
+def finite_ends(lines: Iterable[ShortLines]) -> tuple[FloatArray, FloatArray]:
+    """The rows of all these that are farthest apart, and their answers, where these are finite."""
+    rows, answers = (np.concatenate(each) for each in zip(*(each.ends for each in lines), strict=True))
+    finite = np.isfinite(answers).all(axis=1)
+    return rows[finite], answers[finite]
+
+
+def ask(oracle: Oracle, rows: FloatArray) -> FloatArray:
+    """Answers with NaN and inf let through: in a health check they are findings, not errors."""
+    checked = check_rows(rows.reshape(-1, oracle.dim), oracle.dim, oracle.facts.domain)
+    return as_answers(oracle.answer(checked), len(checked), oracle.outputs)
+
+
+def _both_ways(
+    oracle: Oracle, centres: FloatArray, directions: FloatArray, steps: tuple[float, ...]
+) -> tuple[FloatArray, FloatArray]:
+    if not steps:
+        return (np.empty((0, len(centres), oracle.outputs)),) * 2
+    offsets = np.multiply.outer(steps, directions)
+    answers = ask(oracle, np.concatenate([centres + offsets, centres - offsets]))
+    ahead, behind = answers.reshape(2, len(steps), len(centres), -1)
+    return ahead, behind
+
+
+def _directions(rng: np.random.Generator, centres: FloatArray, domain: Domain) -> FloatArray:
+    """One random direction per centre, as long as the centre, or as the room around it if that is less."""
+    directions = rng.standard_normal(centres.shape)
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    room = np.minimum(centres - domain.low, domain.high - centres)
+    reach = np.min(room / np.abs(directions), axis=1)
+    return np.asarray(directions * np.minimum(np.linalg.norm(centres, axis=1), reach)[:, None])
+
+
+Ask = Callable[[FloatArray], FloatArray]
+
+
+@dataclass
+class Paths:
+    """Rows (n, d) at both ends of n ways, and the answers (n, m) to them."""
+
+    start: FloatArray
+    at_start: FloatArray
+    end: FloatArray
+    at_end: FloatArray
+
+    @property
+    def apart(self) -> FloatArray:
+        """How far apart the answers (n,) are at both ends."""
+        return np.asarray(np.abs(self.at_start - self.at_end).max(axis=1))
+
+    def halve(self, ask: Ask, least: float = 0.0) -> None:
+        """Keep the half of each way that changes more; ways that change by less than `least` stay as they are."""
+        on = np.flatnonzero((self.apart >= least) & (self.apart > 0))
+        if not len(on):
+            return
+        middle = (self.start[on] + self.end[on]) / 2
+        at = ask(middle)
+        to_start, to_end = (np.abs(at - side[on]).max(axis=1) for side in (self.at_start, self.at_end))
+        first = to_start >= to_end
+        self.end[on[first]], self.at_end[on[first]] = middle[first], at[first]
+        self.start[on[~first]], self.at_start[on[~first]] = middle[~first], at[~first]
+
+
+NOISE_STEPS = (3e-4, 3e-5)
+MEDIAN_OF_ABS_NORMAL = 0.6745  # median |z| of a standard normal
+OUTLIER = 1e4  # times the median second difference of all lines
+SECOND_DIFFERENCE_GAIN = float(np.sqrt(6.0))  # sd of f₋ - 2 f₀ + f₊ over that of one f
+
+
+@dataclass(frozen=True)
+class NoiseReading:
+    """Noise found at one input scale: standard deviation, and size of the answers there."""
+
+    scale: float
+    sd: float
+    magnitude: float
+
+
+def read_noise(lines: ShortLines, scale: float) -> NoiseReading:
+    """Noise of the largest output, from the lines that have reached it."""
+    longer, shorter = lines.second_differences[-2:]
+    reached = longer <= NOISE_FALL * shorter
+    # Two creases on one line can bend both steps alike; noise is not so different from line to line.
+    typical = float(np.median(longer))
+    reached &= (longer <= OUTLIER * typical) | (typical == 0)
+    if 2 * reached.sum() >= len(reached):
+        # The longer of the two steps is read: rounding errors are less alike there.
+        size = float(np.sqrt(np.mean(longer[reached] ** 2)))
+    else:
+        size = float(np.median(shorter)) / MEDIAN_OF_ABS_NORMAL  # most lines just left a crease behind
+    magnitude = float(np.median(np.abs(lines.at_centres[lines.sound]).max(axis=1)))
+    # Differences of exact zero are common on coarse grids: no noise is below one rounding of the answer.
+    floor = unit_roundoff(np.float64) * magnitude
+    return NoiseReading(scale, max(size / SECOND_DIFFERENCE_GAIN, floor), magnitude)
+
+
+def noise_model(near: NoiseReading, far: NoiseReading | None) -> Noise:
+    """Absolute part as read at the scale of use, relative part as read far out."""
+    return Noise(near.sd, 0.0 if far is None or far.magnitude == 0 else far.sd / far.magnitude)
+
+
+def measure_noise(oracle: Oracle, rng: np.random.Generator, scale: float = 1.0, lines: int = 6) -> NoiseReading | None:
+    """Noise at one scale, None if no line is answered with finite numbers.
+
+    Cost: 5 rows a line, a few more where creases are close to each other.
+    """
+    centres = oracle.facts.domain.interior(rng, lines, oracle.dim, scale)
+    asked = ShortLines.ask(oracle, rng, centres, NOISE_STEPS, FINER_STEPS[1:])
+    return read_noise(asked, scale) if asked.sound.any() else None
+
+
+# ---- decimals and number formats
 
 MOST_DECIMALS = 12
 FEWEST_VALUES = 5  # below this many different answers a grid could be chance
@@ -98,7 +311,7 @@ def narrowest_format(values: FloatArray) -> str:
     return "float64"
 
 
-def format_of_whole(values: FloatArray) -> str:
+def integer_format(values: FloatArray) -> str:
     """The narrowest format that holds whole numbers, if it does not hold most others of their size too."""
     finite = values[np.isfinite(values)]
     found = narrowest_format(finite)
@@ -169,11 +382,11 @@ UNDECIDED = 1e-3  # a probability by so much away from 0 and 1
 
 
 @dataclass(frozen=True)
-class Behind:
+class RawDigits:
     """decimals: that the probabilities are rounded to, None if they are not; noise: what that puts on the values.
 
     certain: every one of them was exactly 0 or 1, as labels are, and as all are where they saturate.
-    number_format: the narrowest that holds them. link: which it is. Behind a tanh they are answers, and not
+    number_format: the narrowest that holds them. link: which it is. RawDigits a tanh they are answers, and not
     probabilities, and certain at -1 and 1. next_to_one: some lie where few numbers are left up to 1, or -1 behind a
     tanh, so that values read from them change in steps. on_a_grid: none has more
     digits than a rounding of 1 leaves."""
@@ -202,22 +415,22 @@ class Behind:
         return self.number_format == "float16" or (self.decimals is not None and self.decimals < ENOUGH_DECIMALS)
 
     @property
-    def told(self) -> str:
-        """In which digits the probabilities were told."""
+    def digits_text(self) -> str:
+        """The digits of the probabilities, as text."""
         return f"in {self.number_format}" if self.decimals is None else rounded_to(self.decimals)
 
     @classmethod
-    def last_of(cls, oracle: Oracle, told: Sequence[FloatArray] = ()) -> Self | None:
-        """Those of the last rows that were asked; None without a link. Their digits are known by all that was told."""
+    def last_of(cls, oracle: Oracle, every: Sequence[FloatArray] = ()) -> Self | None:
+        """Those of the last rows; None without a link. every: all answers so far, by which the digits are known."""
         p = last_raw_answers(oracle)
-        return None if p is None else cls.of(p, link_of(oracle), ratios=oracle.facts.reference, told=told)
+        return None if p is None else cls.of(p, link_of(oracle), ratios=oracle.facts.reference, every=every)
 
     @classmethod
-    def of(cls, p: FloatArray, link: str | None, *, ratios: bool, told: Sequence[FloatArray] = ()) -> Self:
+    def of(cls, p: FloatArray, link: str | None, *, ratios: bool, every: Sequence[FloatArray] = ()) -> Self:
         """Answers that this link reads: probabilities of classes by their ratios, or each by itself."""
         low, high = answer_ends(link)
-        everything = np.concatenate(told) if len(told) else p
-        p, everything = (np.where(np.isnan(each), 0.0, each) for each in (p, everything))  # not told
+        everything = np.concatenate(every) if len(every) else p
+        p, everything = (np.where(np.isnan(each), 0.0, each) for each in (p, everything))  # not given
         # Log-probabilities are values themselves.
         decimals = _decimals(everything, low) if _within(everything, low) else None
         certain = bool(np.isin(p, (low, high)).all() and (p == 1).any())
@@ -241,7 +454,7 @@ def _within(p: FloatArray, low: float) -> bool:
 
 
 def _decimals(p: FloatArray, low: float) -> int | None:
-    """Decimals of answers from low to 1; of those that are nearly certain, near the ends anyhow, nothing is told."""
+    """Decimals of answers from low to 1; of those that are nearly certain, near the ends anyhow, nothing is known."""
     open_ = p[(p > low + UNDECIDED) & (p < 1 - UNDECIDED)]
     return None if find_decimals(open_) is None else find_decimals(p)
 
@@ -260,7 +473,7 @@ def _completed(p: FloatArray, unit: FloatArray) -> FloatArray:
 
 def refuse_labels(oracle: Oracle) -> None:
     """Raise `LinkMismatch` if all that the last rows were answered with behind a link is an end, as 0 or 1."""
-    behind, p = Behind.last_of(oracle), last_raw_answers(oracle)
+    behind, p = RawDigits.last_of(oracle), last_raw_answers(oracle)
     if behind is not None and p is not None and behind.certain:
         raise LinkMismatch(
             f"link: got nothing but {behind.ends('and')}, also at inputs close to the origin, expected {behind.noun}. "

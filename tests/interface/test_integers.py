@@ -5,8 +5,8 @@ import pytest
 
 from reluctant.errors import BudgetExhausted
 from reluctant.interface import check_health
-from reluctant.interface.digits import find_decimals, format_of_whole
-from reluctant.interface.whole_numbers import Whole, are_whole, grow, tell_whole
+from reluctant.interface.kinds import IntegerKind, are_integers, classify_integers, grow
+from reluctant.interface.noise import find_decimals, integer_format
 from reluctant.oracles import Kind, open_oracle
 from reluctant.results import Outcome
 from reluctant.testing import planted
@@ -40,23 +40,23 @@ def steps_of(trees: int, seed: int):
     return lambda x: np.rint((x[:, axes] > bounds) @ sizes)[:, None]
 
 
-def told(target, seed: int, box: bool = True) -> Whole | None:
+def told(target, seed: int, box: bool = True) -> IntegerKind | None:
     rng = np.random.default_rng(seed)
     rows = rng.uniform(-2, 2, (ROWS, DIM)) if box else rng.standard_normal((ROWS, DIM))
-    return tell_whole(target, rows, target(rows), rng)
+    return classify_integers(target, rows, target(rows), rng)
 
 
 @pytest.mark.parametrize("k", [3, 4, 5, 10, 100])
 def test_classes_are_labels_and_never_scores(k: int) -> None:
     found = [told(classes(k, seed), seed) for seed in range(SEEDS)]
-    assert Whole.SCORES not in found
-    assert found.count(Whole.LABELS) >= 0.9 * SEEDS
+    assert IntegerKind.SCORES not in found
+    assert found.count(IntegerKind.LABELS) >= 0.9 * SEEDS
 
 
 @pytest.mark.parametrize("times", [2, 10, 100, 1e6])
 def test_rounded_values_are_scores(times: float, seed: int) -> None:
     f = score(seed)
-    assert told(lambda x: np.rint(times * f(x)), seed) is Whole.SCORES
+    assert told(lambda x: np.rint(times * f(x)), seed) is IntegerKind.SCORES
 
 
 @pytest.mark.parametrize(
@@ -70,15 +70,15 @@ def test_rounded_values_are_scores(times: float, seed: int) -> None:
 )
 def test_levels_in_order_are_scores_and_never_labels(levels) -> None:
     found = [told(in_levels(levels, seed), seed) for seed in range(SEEDS)]
-    assert Whole.LABELS not in found
-    assert found.count(Whole.SCORES) >= 0.9 * SEEDS
+    assert IntegerKind.LABELS not in found
+    assert found.count(IntegerKind.SCORES) >= 0.9 * SEEDS
 
 
 @pytest.mark.parametrize(
     "target", [lambda z: np.digitize(z, UNEVEN[[1, 4]]), lambda z: np.clip(np.rint(z), 0, 3)], ids=["three", "four"]
 )
 def test_few_levels_in_order_cannot_be_told(target, seed: int) -> None:
-    assert told(in_levels(target, seed), seed) is Whole.UNTOLD
+    assert told(in_levels(target, seed), seed) is IntegerKind.UNDECIDED
 
 
 def test_two_whole_numbers_are_a_label_and_cost_nothing(seed: int) -> None:
@@ -86,11 +86,11 @@ def test_two_whole_numbers_are_a_label_and_cost_nothing(seed: int) -> None:
         raise AssertionError(rows)
 
     rows = np.zeros((3, DIM))
-    assert tell_whole(refuse, rows, np.array([[0.0], [7.0], [0.0]]), np.random.default_rng(seed)) is None
+    assert classify_integers(refuse, rows, np.array([[0.0], [7.0], [0.0]]), np.random.default_rng(seed)) is None
 
 
 def test_small_jumps_of_a_forest_are_neither(seed: int) -> None:
-    assert told(steps_of(300, seed), seed) is Whole.UNTOLD
+    assert told(steps_of(300, seed), seed) is IntegerKind.UNDECIDED
 
 
 def test_a_budget_that_ends_leaves_it_open(seed: int) -> None:
@@ -98,7 +98,7 @@ def test_a_budget_that_ends_leaves_it_open(seed: int) -> None:
         raise BudgetExhausted(budget=1, spent=1, asked=1)
 
     rows = np.arange(3.0)[:, None]
-    assert tell_whole(over, rows, rows, np.random.default_rng(seed)) is Whole.UNTOLD
+    assert classify_integers(over, rows, rows, np.random.default_rng(seed)) is IntegerKind.UNDECIDED
 
 
 def test_what_grows_far_out_is_no_label() -> None:
@@ -106,9 +106,9 @@ def test_what_grows_far_out_is_no_label() -> None:
     assert grow(near, far, 100.0)
     assert not grow(near, near, 100.0)
     assert not grow(np.array([[5.0], [5.0]]), np.array([[900.0], [5.0]]), 100.0)  # one of a thousand classes
-    assert are_whole(near)
-    assert not are_whole(near + 0.5)
-    assert not are_whole(np.column_stack([near, near]))
+    assert are_integers(near)
+    assert not are_integers(near + 0.5)
+    assert not are_integers(np.column_stack([near, near]))
 
 
 def test_five_whole_numbers_in_a_row_have_no_decimal() -> None:
@@ -120,7 +120,7 @@ def test_five_whole_numbers_in_a_row_have_no_decimal() -> None:
 def test_health_reads_scores_as_rounded_values(times: int, box, seed: int) -> None:
     f = score(seed)
     health = check_health(open_oracle(lambda x: np.rint(times * f(x)), dim=DIM, domain=box), rng=seed)
-    assert (health.whole, health.answers, health.decimals) == (Whole.SCORES, Kind.VALUES, 0)
+    assert (health.integers, health.answers, health.decimals) == (IntegerKind.SCORES, Kind.VALUES, 0)
     assert health.number_format == "float64"  # small whole numbers fit any, which says nothing
     assert health.refusal in (Outcome.TOO_NOISY, None)  # some spread so far that straight pieces are seen
     assert {"number_format": "float64", "decimals": 0} in [each.fields for each in health.findings()]
@@ -129,26 +129,26 @@ def test_health_reads_scores_as_rounded_values(times: int, box, seed: int) -> No
 
 def test_large_whole_numbers_show_their_format_and_small_ones_do_not(seed: int) -> None:
     large = np.rint(1e9 * np.random.default_rng(seed).random(10))
-    assert format_of_whole(large.astype(np.float32).astype(float)) == "float32"
-    assert format_of_whole(large) == format_of_whole(np.arange(1000.0)) == "float64"
+    assert integer_format(large.astype(np.float32).astype(float)) == "float32"
+    assert integer_format(large) == integer_format(np.arange(1000.0)) == "float64"
 
 
 def test_health_says_where_it_cannot_tell(seed: int) -> None:
     target = open_oracle(lambda x: np.digitize(x.sum(axis=1), [-1.5, 1.5]), dim=DIM)
     health = check_health(target, rng=seed)
-    assert (health.whole, health.answers) == (Whole.UNTOLD, Kind.LABELS)
+    assert (health.integers, health.answers) == (IntegerKind.UNDECIDED, Kind.LABELS)
     assert health.diagnosis.slug == "labels-or-numbers"
     assert {"kind": "labels-or-numbers", "percent": False} in [each.fields for each in health.findings()]
 
 
 def test_health_asks_no_more_of_other_answers(seed: int) -> None:
     sign = open_oracle(lambda x: (score(seed)(x) > 0) + 0.0, dim=DIM)
-    assert check_health(sign, rng=seed).whole is None
+    assert check_health(sign, rng=seed).integers is None
     constant = check_health(open_oracle(lambda x: np.full(len(x), 3.0), dim=DIM), rng=seed)
-    assert (constant.whole, constant.queries, constant.refusal) == (None, 102, Outcome.CONSTANT)
+    assert (constant.integers, constant.queries, constant.refusal) == (None, 102, Outcome.CONSTANT)
 
 
 def test_what_differs_each_time_does_not_tell(seed: int) -> None:
     f, noise = score(seed), np.random.default_rng(seed)
     target = open_oracle(lambda x: np.rint(3 * f(x) + noise.standard_normal((len(x), 1))), dim=DIM, domain=(-2, 2))
-    assert check_health(target, rng=seed).whole is Whole.UNTOLD
+    assert check_health(target, rng=seed).integers is IntegerKind.UNDECIDED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reluctant.interface.classification import largest_told
+from reluctant.interface.kinds import find_top_k
 from reluctant.testing import planted
 
 RNG = np.random.default_rng(0)
@@ -25,7 +25,7 @@ def largest(p: np.ndarray, k: int, untold: float = 0.0) -> np.ndarray:
 @pytest.mark.parametrize("untold", [0.0, np.nan])
 @pytest.mark.parametrize(("classes", "k"), [(2, 1), (3, 1), (3, 2), (10, 1), (10, 5)])
 def test_the_largest_few_are_counted(classes, k, untold):
-    told = largest_told(largest(probabilities(classes), k, untold))
+    told = find_top_k(largest(probabilities(classes), k, untold))
     assert told == (k, classes)
     assert told.all_but_one == (k == classes - 1)
 
@@ -41,13 +41,13 @@ DIGITS = {
 
 @pytest.mark.parametrize("digits", DIGITS)
 def test_few_digits_do_not_hide_it(digits):
-    assert largest_told(DIGITS[digits](largest(probabilities(4), 1))) == (1, 4)
+    assert find_top_k(DIGITS[digits](largest(probabilities(4), 1))) == (1, 4)
 
 
 def test_a_row_that_has_no_more_to_tell_may_tell_fewer():
     confident = largest(probabilities(5, times=8.0), 2).round(3)
     assert ((confident != 0).sum(axis=1) < 2).any()
-    assert largest_told(confident) == (2, 5)
+    assert find_top_k(confident) == (2, 5)
 
 
 OTHERS = {
@@ -70,18 +70,18 @@ OTHERS = {
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_answers_are_not_taken_for_them(name):
-    assert largest_told(OTHERS[name]) is None
+    assert find_top_k(OTHERS[name]) is None
 
 
 def test_one_class_alone_may_be_a_value():
     """A network whose other outputs are cut off at 0 all over a small place; of curves it is no network's."""
     values = np.pad(RNG.uniform(0.4, 0.9, (60, 1)), ((0, 0), (0, 2)))
-    assert largest_told(values) is None
-    assert largest_told(values, no_values=True) == (1, 3)
+    assert find_top_k(values) is None
+    assert find_top_k(values, no_values=True) == (1, 3)
 
 
 @pytest.mark.parametrize("outputs", [2, 3, 5])
 def test_values_cut_off_at_0_are_none_whatever_their_size(outputs):
     for seed in range(40):
         values = np.maximum(planted((6, 8, outputs), seed)(ROWS), 0)
-        assert largest_told(values / max(values.max(), 1e-12)) is None
+        assert find_top_k(values / max(values.max(), 1e-12)) is None
