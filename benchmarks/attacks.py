@@ -115,7 +115,7 @@ def torch_model(network: rl.ReLUNetwork) -> tuple[Any, Callable[[], int]]:
     """The same network in torch, in float64, that counts its rows."""
     import torch
 
-    class Counting(torch.nn.Module):
+    class Counting(torch.nn.Module):  # type: ignore[misc]  # torch is not read
         def __init__(self) -> None:
             super().__init__()
             self.rows = 0

@@ -32,7 +32,17 @@ if TYPE_CHECKING:
     from reluctant.domains import Domain
     from reluctant.errors import ReluctantError
     from reluctant.estimation import Estimate, estimate
-    from reluctant.extraction import AnyDepth, Candidate, DepthThree, DepthTwo, FewDigits, Method, StageFailed, extract
+    from reluctant.extraction import (
+        AnyDepth,
+        Candidate,
+        DepthThree,
+        DepthTwo,
+        FewDigits,
+        FromLabels,
+        Method,
+        StageFailed,
+        extract,
+    )
     from reluctant.interface import Interface, check_health
     from reluctant.learning import learn, train_student
     from reluctant.networks import ReLUNetwork, equivalent
@@ -59,6 +69,7 @@ __all__ = [
     "Facts",
     "FewDigits",
     "Flip",
+    "FromLabels",
     "GaussianNoise",
     "HonestCost",
     "Interface",
@@ -121,6 +132,7 @@ _HOMES = {
     "Facts": "oracles",
     "FewDigits": "extraction",
     "Flip": "adversarial",
+    "FromLabels": "extraction",
     "GaussianNoise": "defenses",
     "Interface": "interface",
     "HonestCost": "defenses",

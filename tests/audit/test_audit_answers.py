@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from audit_kit import fields, limits, reason, reasons, step
 from scipy.special import erf, expit, softmax
+from short_students import short_training
+from sweeps import sweep
 
 from reluctant import check_health, open_oracle
 from reluctant.audit import audit
 from reluctant.audit.defense_sweep import _file_behind
 from reluctant.audit.facts import TopClasses
 from reluctant.audit.findings import Findings, Settings
-from reluctant.audit.steps import network_steps
 from reluctant.audit.steps.interface_steps import span_from_labels
 from reluctant.defenses import defend
 from reluctant.domains import Domain
@@ -65,9 +66,10 @@ def test_a_model_behind_the_defense_is_read_as_well(record):
     assert (found.target.link, found.verdict.level) == ("top-k", "exact")
 
 
-def test_the_largest_probability_alone_trains_a_copy(record, monkeypatch):
-    monkeypatch.setattr(network_steps, "STEPS", 1500)  # enough for so small a network
-    found = record(lambda x: largest(x, network=SMALL), 2, steps=["health", "extraction", "training"], budget=30_000)
+def test_the_largest_probability_alone_trains_a_copy(record):
+    steps = ["health", "extraction", "training"]
+    with short_training((32,), 3000):  # enough for so small a network
+        found = record(lambda x: largest(x, network=SMALL), 2, steps=steps, budget=30_000)
     assert found.training.link == "softmax"
     assert found.training.held_out.error < 1e-4
     assert list(found.verdict.leaks) == ["approximable"]
@@ -96,10 +98,13 @@ PERCENT = {
     "sigmoid": (lambda x: 100 * expit(ONE(x)), "sigmoid", (6, 8, 1)),
     "sigmoids": (lambda x: 100 * expit(NETWORK(x)), "sigmoid", (6, 8, 3)),
 }
+PERCENTAGES = [(name, given) for name in PERCENT for given in (True, False)]
 
 
-@pytest.mark.parametrize("name", PERCENT)
-@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize(
+    ("name", "given"),
+    sweep(PERCENTAGES, fast=[each for each in PERCENTAGES if each != ("softmax in float32", True)], arguments=2),
+)
 def test_percentages_are_read_as_fractions(record, name, given):
     target, link, widths = PERCENT[name]
     found = record(target, 6, steps=EXACT, **({"link": link} if given else {}))
@@ -118,8 +123,8 @@ def test_a_target_that_is_opened_with_percent_is_looked_at_as_such(valid):
     assert "in-percent" not in limits(found)
 
 
-def test_a_network_is_trained_on_rounded_percentages_as_probabilities(record, monkeypatch):
-    monkeypatch.setattr(network_steps, "STEPS", 300)
+@pytest.mark.usefixtures("short_training")
+def test_a_network_is_trained_on_rounded_percentages_as_probabilities(record):
     steps = ["health", "extraction", "training"]
     found = record(lambda x: np.round(100 * classes(x, SMALL), 1), 2, steps=steps, budget=30_000)
     assert fields(found, "extraction")["decimals"] == 3

@@ -49,7 +49,7 @@ def test_a_linear_part_beside_the_layers_is_named(record):
 
 
 def test_few_digits_are_enough(record):
-    found = record(in_float32(planted((8, 6, 1))), 8)
+    found = record(in_float32(planted((8, 6, 1))), 8, steps=["health", "extraction", "errors"])
     assert found.verdict.level == "exact"
     assert found.recovered.method == "few-digits"
     assert 1e-10 < found.recovered.error.typical < 1e-5

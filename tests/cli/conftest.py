@@ -7,10 +7,12 @@ import itertools
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from drawn_once import undrawn
 
 from reluctant import ReLUNetwork
 from reluctant.cli.app import run
@@ -35,6 +37,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     return tmp_path
+
+
+@pytest.fixture
+def pictures() -> None:
+    """For tests that want the pictures of a page."""
+
+
+@pytest.fixture(autouse=True)
+def no_pictures(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Pages without pictures, which have tests of their own in `report/`."""
+    with nullcontext() if "pictures" in request.fixturenames else undrawn():
+        yield
 
 
 @pytest.fixture
@@ -63,12 +77,12 @@ def main() -> list[str]:
 
 
 @pytest.fixture
-def process(main: list[str], folder: Path) -> Callable[..., Ended]:
+def process(main: list[str], folder: Path, patience: float) -> Callable[..., Ended]:
     """Run the command line in a process of its own."""
 
     def run_there(*arguments: object) -> Ended:
         ended = subprocess.run(
-            [*main, *map(str, arguments)], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+            [*main, *map(str, arguments)], cwd=folder, capture_output=True, text=True, timeout=patience, check=False
         )
         return Ended(ended.returncode, ended.stdout, ended.stderr)
 

@@ -20,7 +20,7 @@ def at_a_terminal(command: list[str], folder) -> tuple[str, str]:
     os.close(theirs)
     shown = b"".join(iter(lambda: _read(ours), b""))
     os.close(ours)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate()
     assert process.returncode == 0
     return out, shown.decode()
 

@@ -86,16 +86,15 @@ def test_an_unknown_experiment_is_status_two(command):
     assert "flip-steps" in ended.err
 
 
-def test_ctrl_c_leaves_what_was_finished(main, folder):
+def test_ctrl_c_leaves_what_was_finished(main, folder, patience):
     arguments = ["reproduce", "learn-theorem", "span-thin", "--out", str(folder / "figures")]
     running = subprocess.Popen([*main, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     finished = folder / "figures" / "index.html"
-    for _ in range(600):
-        if finished.exists() and "learn-theorem" in finished.read_text():
-            break
+    end = time.monotonic() + patience
+    while not (finished.exists() and "learn-theorem" in finished.read_text()) and time.monotonic() < end:
         time.sleep(0.1)
     running.send_signal(signal.SIGINT)
-    running.communicate(timeout=60)
+    running.communicate(timeout=patience)
     assert running.returncode == 130
     assert "The check holds" in finished.read_text()
     assert not (folder / "figures" / "span-thin.json").exists()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -93,7 +95,7 @@ def test_where_few_digits_would_do_inside_the_range_it_is_named():
     assert extract(open_oracle(target, dim=DIM, domain=(-4, 4))).ok
 
 
-@pytest.mark.parametrize("method", [extract, learn])
+@pytest.mark.parametrize("method", [partial(extract, attempts=1), learn], ids=["extract", "learn"])
 @pytest.mark.parametrize("link", ["identity", "sigmoid"])
 def test_the_range_is_named_and_looking_inside_works(method, link):
     def target(x):
@@ -112,9 +114,9 @@ def test_the_range_is_named_and_looking_inside_works(method, link):
 
 
 def test_a_budget_that_ends_at_the_search_of_a_range_is_no_outcome():
-    whole = extract(open_oracle(clipped(0, 1), dim=DIM))
+    whole = extract(open_oracle(clipped(0, 1), dim=DIM), attempts=1)
     least = whole.queries - whole.rows["reach"].queries + 1
-    found = extract(open_oracle(clipped(0, 1), dim=DIM, budget=least + 10))
+    found = extract(open_oracle(clipped(0, 1), dim=DIM, budget=least + 10), attempts=1)
     assert found.outcome is whole.outcome
     assert "reason" not in found.evidence
 

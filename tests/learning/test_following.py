@@ -7,7 +7,7 @@ import pytest
 
 from reluctant.geometry import DistanceNoise
 from reluctant.learning.crease_planes import CreasePlanes, follow_planes
-from reluctant.learning.line_search import line_through, look_along_line
+from reluctant.learning.line_search import LineReader, line_through
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import WORST_CASE, planted
 from reluctant.testing.families import bump
@@ -31,7 +31,7 @@ class Counted:
 def looked_at(ask, dim: int, seed: int, noise: DistanceNoise = NOISE):
     rng = np.random.default_rng(seed)
     line = line_through(rng.standard_normal(dim), rng)
-    return look_along_line(ask, line, noise, rng, CreasePlanes.none(dim, 1)), rng
+    return LineReader().read(ask, line, noise, rng, CreasePlanes.none(dim, 1)), rng
 
 
 def distance_to_true(planes: CreasePlanes, true: ReLUNetwork) -> np.ndarray:
@@ -81,7 +81,7 @@ def test_a_line_through_a_bump_meets_its_three_creases():
     true = bump(0, width=1e-4)
     rng = np.random.default_rng(0)
     inside = true.hyperplanes()[0][0] * (0.5 + 3e-5)
-    looked = look_along_line(true, line_through(inside, rng), NOISE, rng, CreasePlanes.none(12, 1))
+    looked = LineReader().read(true, line_through(inside, rng), NOISE, rng, CreasePlanes.none(12, 1))
     assert len(looked.planes) == 3
     np.testing.assert_allclose(np.sort(-looked.planes.offsets * np.sign(looked.planes.normals @ inside)),
                                [0.5, 0.50005, 0.5001], atol=1e-9)  # fmt: skip
@@ -90,7 +90,9 @@ def test_a_line_through_a_bump_meets_its_three_creases():
 def test_known_hyperplanes_are_not_measured_again(seed):
     true = WORST_CASE["generic 30"](seed)
     rng = np.random.default_rng(seed)
-    looked = look_along_line(true, line_through(rng.standard_normal(12), rng), NOISE, rng, CreasePlanes.of(true, 1e-15))
+    looked = LineReader().read(
+        true, line_through(rng.standard_normal(12), rng), NOISE, rng, CreasePlanes.of(true, 1e-15)
+    )
     assert looked.creases == 30
     assert len(looked.planes) == 0
 

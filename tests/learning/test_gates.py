@@ -8,7 +8,7 @@ import pytest
 import reluctant as rl
 from reluctant.geometry import DistanceNoise
 from reluctant.learning.crease_planes import CreasePlanes
-from reluctant.learning.line_search import line_through, look_for_gate
+from reluctant.learning.line_search import GateSearch, line_through
 from reluctant.learning.models import draw_sample, fit_outputs
 from reluctant.testing import relative_square_error
 from reluctant.testing.families import cancelling_clusters, generic
@@ -27,7 +27,7 @@ def gated(x: np.ndarray) -> np.ndarray:
 def test_the_hyperplane_of_a_step_is_found(seed):
     rng = np.random.default_rng(seed)
     near = 0.2 * NORMAL + rng.standard_normal() * np.array([0.0, 0.0, 1.0, 0.0])  # of the origin and of the step
-    gate = look_for_gate(gated, line_through(near, rng), NOISE, rng)
+    gate = GateSearch().find(gated, line_through(near, rng), NOISE, rng)
     assert gate.gate.all()
     side = np.sign(gate.normals[0] @ NORMAL)
     np.testing.assert_allclose(side * gate.normals[0], NORMAL, atol=1e-8)
@@ -37,7 +37,7 @@ def test_the_hyperplane_of_a_step_is_found(seed):
 def test_a_bend_is_no_step(seed):
     network = generic(seed, 10)
     rng = np.random.default_rng(seed)
-    assert look_for_gate(network, line_through(rng.standard_normal(12), rng), NOISE, rng) is None
+    assert GateSearch().find(network, line_through(rng.standard_normal(12), rng), NOISE, rng) is None
 
 
 def test_a_gate_becomes_a_pair_of_neurons(seed):

@@ -190,6 +190,7 @@ def test_a_killed_worker_changes_nothing(client: Any, tmp_path: Path, patience: 
     assert recorded(tmp_path / "disturbed") == recorded(tmp_path / "undisturbed") == undisturbed.queries
 
 
+@pytest.mark.slow  # dask asks its rows elsewhere, as above
 def test_a_worker_killed_while_it_computes_is_survived(client: Any, tmp_path: Path) -> None:
     """The rows it held are asked elsewhere; nobody notices but the clock."""
     marker = tmp_path / "killed"

@@ -117,7 +117,7 @@ def test_a_transcript_is_closed_with_the_call_and_resumed_by_the_next(verb, tmp_
 def test_a_path_a_network_and_a_module_are_opened(tmp_path):
     file = save_onnx(NETWORK, tmp_path / "net.onnx")
     for target in (file, str(file), NETWORK):
-        assert rl.extract(target, rng=0, precision="as-served").queries > 0
+        assert rl.check_health(target, rng=0, precision="as-served").queries > 0
     module = torch_module(NETWORK)
     assert rl.check_health(module, dim=4, precision="float64").queries > 0
 

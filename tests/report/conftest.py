@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from drawn_once import DRAWN, drawn_once
 
 from reluctant.audit import not_opened
 from reluctant.audit.record import AuditRecord
@@ -31,6 +32,19 @@ HOSTILE = [
     "$\\frac{1}{",
     "&lt;b&gt;",
 ]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def pictures_once() -> Iterator[None]:
+    """Records that differ in a word have the same pictures."""
+    with drawn_once():
+        yield
+
+
+@pytest.fixture
+def drawn_anew() -> None:
+    """No picture is known yet."""
+    DRAWN.clear()
 
 
 @pytest.fixture(scope="session")

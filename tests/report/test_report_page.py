@@ -222,7 +222,7 @@ def test_versions_and_times_do_not_change_the_golden_page(record, html):
     assert scrubbed(other) == scrubbed(html)
 
 
-def test_the_same_record_gives_the_same_page(record, html):
+def test_the_same_record_gives_the_same_page(record, html, drawn_anew):
     assert audit_page(typed(record)) == html
 
 

@@ -6,6 +6,7 @@ from reluctant.extraction.bounded import Bounded
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.few_digits import FewDigits
+from reluctant.extraction.from_labels import FromLabels
 from reluctant.extraction.method import Candidate, Method, StageFailed
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "DepthThree",
     "DepthTwo",
     "FewDigits",
+    "FromLabels",
     "LayerLimits",
     "Method",
     "StageFailed",

@@ -47,6 +47,7 @@ from reluctant.learning.crease_planes import CreasePlanes
 from reluctant.learning.line_search import improve_by_lines
 from reluctant.learning.models import Model, closely_checked, fitted_model, model_of, oriented_model, oriented_network
 from reluctant.messages import Diagnosis, Remedy
+from reluctant.messages.diagnosis import Notes
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray, Rng, as_generator, unit_roundoff
 from reluctant.oracles import Counting
@@ -159,10 +160,7 @@ class EnoughAsked(Exception):
     """The limit of a run is reached: `most` rows; `wanted` would be more."""
 
     def __init__(self, wanted: int, most: float) -> None:
-        super().__init__(
-            f"Stopped after {most:.0f} rows, more than a network with the neurons found takes: the target may not have "
-            "one hidden layer. Use extract if it has several."
-        )
+        super().__init__(wanted, most)
         self.wanted, self.most = wanted, most
 
 
@@ -175,17 +173,16 @@ NEAR_FLOOR = 100.0  # times the noise: an error that has reached this leaves not
 FAR_FROM_MOST = 1e4  # times as far from the middle as most answers is one inside a bump
 
 
-def limits_in_words(model: Model, floor: float, eps: float, points: int, *, few_digits: bool) -> str:
-    """In words: what noise allows, and what eps allows to be missing; floor: the error that noise looks like."""
-    checked, said = model.checked, []
+def learning_limits(model: Model, floor: float, eps: float, points: int, *, few_digits: bool) -> Notes:
+    """What noise allows, and what eps allows to be missing; floor: the error that noise alone looks like."""
+    checked, found = model.checked, list[Diagnosis]()
     if few_digits or max(checked.accuracy.error, eps) < NEAR_FLOOR * floor:
-        said.append(f"The noise of the answers alone is a relative square error of about {floor:.0e}.")
+        found.append(Diagnosis("error-of-noise", {"floor": floor}))
     if checked.narrow and checked.largest > EXACT_TOLERANCE:
-        count = f"{checked.narrow} of {points}"
-        said.append(f"{count} random points stand out: something narrow is missing. A smaller eps would look for it.")
+        found.append(Diagnosis("narrow-missing", {"narrow": checked.narrow, "points": points}))
     if not model.good_for(eps) and not few_digits:
-        said.append("If the target may have several hidden layers, use extract: it follows creases that bend.")
-    return " ".join(said)
+        found.append(Diagnosis("maybe-several-layers"))
+    return Notes(tuple(found))
 
 
 def steepest(model: Model, drawn: DrawnPoints) -> float | None:
@@ -236,7 +233,7 @@ class Learner:
         try:
             return self.search()
         except EnoughAsked as error:
-            self.evidence["limits"] = str(error)
+            self.evidence["limits"] = Notes((Diagnosis("more-rows-than-neurons", {"rows": error.most}),))
         except np.linalg.LinAlgError as error:  # numbers no factorisation copes with
             self.evidence["error"] = str(error)
         return Outcome.NOT_ACCURATE
@@ -398,10 +395,11 @@ class Learner:
             return Outcome.RECOVERED
         return Outcome.LEARNED
 
-    def limits(self, model: Model, noise: DistanceNoise) -> dict[str, str]:
-        """In words, where there is something to say."""
-        said = limits_in_words(model, self.floor(model, noise), self.eps, self.points, few_digits=self.few_digits)
-        return {"limits": said} if said else {}
+    def limits(self, model: Model, noise: DistanceNoise) -> dict[str, Notes]:
+        """The limits of a model, if there are any."""
+        floor = self.floor(model, noise)
+        found = learning_limits(model, floor, self.eps, self.points, few_digits=self.few_digits)
+        return {"limits": found} if found else {}
 
     def result(self, outcome: Outcome) -> Result:
         """How it ended, with the best network."""

@@ -33,6 +33,7 @@ from reluctant.interface.kinds import IntegerKind, classify_integers
 from reluctant.interface.noise import answer_kind
 from reluctant.interface.noise import ask as ask_rows
 from reluctant.learning.student_losses import AnswerReading, Labels, measure_student, reading_of, row_misfits
+from reluctant.messages.diagnosis import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator, one_blas_thread
 from reluctant.oracles import Counting, Kind
@@ -229,9 +230,7 @@ EPS, DIFFERING = 1e-4, 0.01  # 1 % of the answers' deviation, root mean square; 
 STEPS = 8_000
 ASKING_SHARE, TRYING_SHARE = 0.5, 0.3  # of the time that is left, at most: for questions, and for the choice of a shape
 HURRIED_NOTE = "The time was too short for all steps."
-TRAINING_LIMITS = (
-    "It was trained, not verified: how well it does is known for inputs like those that were asked, and nowhere else."
-)
+TRAINING_LIMITS = Notes((Diagnosis("trained-not-verified"),))
 
 
 @dataclass(frozen=True)

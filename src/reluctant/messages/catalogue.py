@@ -332,6 +332,25 @@ RUNS: Mapping[str, Entry] = {
     "copy-opposed": Entry(
         "At this input the network is on another side than the target: they are not the same function."
     ),
+    "error-of-noise": Entry(
+        "The noise of the answers alone is a relative square error of about {floor:.0e}.", example={"floor": 3e-9}
+    ),
+    "narrow-missing": Entry(
+        "{narrow} of {points} random points stand out: something narrow is missing. A smaller eps would look for it.",
+        example={"narrow": 2, "points": 2855},
+    ),
+    "maybe-several-layers": Entry(
+        "If the target may have several hidden layers, use extract: it follows creases that bend."
+    ),
+    "more-rows-than-neurons": Entry(
+        "Stopped after {rows:.0f} rows, more than a network with the neurons found takes: the target may not have one "
+        "hidden layer. Use extract if it has several.",
+        example={"rows": 300_000},
+    ),
+    "trained-not-verified": Entry(
+        "It was trained, not verified: how well it does is known for inputs like those that were asked, and nowhere "
+        "else."
+    ),
     "flip-within-noise": Entry(
         "Asked again, the flipped input was not clearly beyond the boundary: the answers are too noisy.",
     ),

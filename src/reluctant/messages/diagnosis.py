@@ -85,6 +85,26 @@ class Diagnosis:
         return {"slug": self.slug, "fields": dict(self.fields), "remedies": remedies}
 
 
+@dataclass(frozen=True)
+class Notes:
+    """Several diagnoses together, such as the limits of what a run found; `slug in notes` asks for one of them."""
+
+    entries: tuple[Diagnosis, ...]
+
+    def __contains__(self, slug: object) -> bool:
+        return any(entry.slug == slug for entry in self.entries)
+
+    def __bool__(self) -> bool:
+        return bool(self.entries)
+
+    def __str__(self) -> str:
+        return " ".join(map(str, self.entries))
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Plain data for JSON."""
+        return [entry.to_dict() for entry in self.entries]
+
+
 VERBS = {
     "open": "rl.open_oracle", "extract": "rl.extract", "learn": "rl.learn", "train": "rl.train_student",
     "span": "rl.recover_span", "audit": "rl.audit", "flip": "rl.flip_sign", "verify": "rl.verify",

@@ -260,6 +260,11 @@ class Limit:
         """The same target and the same ledger, within this limit."""
         return Counting(_Limited(oracle.inner, oracle.ledger, self), oracle.ledger, oracle.facts.domain)
 
+    def fits(self, asked: int, stage: str) -> bool:
+        """True if so many more rows of this stage are allowed."""
+        most = self.rows() if callable(self.rows) else self.rows
+        return most is None or bool(self.stage and stage != self.stage) or self.passed + asked <= most
+
     def admit(self, asked: int, stage: str) -> None:
         """Count the next rows; raise if they are more than allowed, or come too late."""
         counted = not self.stage or stage == self.stage
@@ -334,6 +339,15 @@ class _Limited(Wrapper):
         self.limit.admit(len(rows), self.ledger.stage)
         answers = self.inner.answer(rows)
         self.limit.answered += len(rows)
+        return answers
+
+    def answer_moves(self, moves: Moves) -> FloatArray:
+        """Pass the description on if all its rows are allowed; else write them out, as far as the limit goes."""
+        if not self.limit.fits(len(moves), self.ledger.stage):
+            return super().answer_moves(moves)
+        self.limit.admit(len(moves), self.ledger.stage)
+        answers = self.inner.answer_moves(moves)
+        self.limit.answered += len(moves)
         return answers
 
 

@@ -397,7 +397,8 @@ def _copied(record: AuditRecord) -> Figure | None:
         note += f", error {size(error.typical)} rms"
     if found.verified:
         return Figure("Parameters copied", count(found.parameters), note)
-    return Figure("Parameters of a copy", count(found.parameters), f"{note}, not verified")
+    known = "measured" if found.method is CopyMethod.LEARNING else "not verified"
+    return Figure("Parameters of a copy", count(found.parameters), f"{note}, {known}")
 
 
 def _part(record: AuditRecord) -> Figure | None:

@@ -84,7 +84,7 @@ def span(
         record = Record.of(oracle, "span", options.seed, found.ok, span=found)
     written = _write_span(found, out)
     print_result(record, options.json, _span_lines(found, record, written))
-    advise(found, record, target, options)
+    advise(found, record, target, options, out)
     return 0 if found.ok else 1
 
 
