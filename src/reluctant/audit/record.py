@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from reluctant._files import write_text
 from reluctant._optional import require
 from reluctant.audit.facts import (
     Bounds,
@@ -487,7 +488,7 @@ class AuditRecord:
 
     def write(self, path: str | Path) -> None:
         """Write the JSON form."""
-        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+        write_text(Path(path), self.to_json() + "\n")
 
     @classmethod
     def from_dict(cls, data: Any, name: str = "the record") -> AuditRecord:

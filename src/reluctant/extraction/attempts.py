@@ -40,7 +40,8 @@ from reluctant.messages.catalogue import FLOAT64, SPAN_FROM_LABELS, TRAIN_WITHOU
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
 from reluctant.oracles import Counting, Kind, Oracle, Rows
-from reluctant.oracles.keywords import OpeningKeywords
+from reluctant.oracles.input_units import in_units
+from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, Run
@@ -59,7 +60,7 @@ def extract(
     labels: bool = False,
     rng: Rng = 0,
     attempts: int = ATTEMPTS,
-    **opening: Unpack[OpeningKeywords],
+    **opening: Unpack[InputsKeywords],
 ) -> Result:
     """Recover the network behind an oracle exactly, or say by which outcome it was not recovered.
 
@@ -93,10 +94,11 @@ def extract(
                 "domain", got=domain.describe(), expected=f"all of space for {type(method).__name__}",
                 fix="Use rl.DepthTwo(), which stays inside, or leave the domain out if the target answers everywhere.",
             )  # fmt: skip
-        run = Run[PartialNetwork | None].begin(opened, "extract", rng, None)
+        target, units = in_units(opened)
+        run = Run[PartialNetwork | None].begin(target, "extract", rng, None)
         search = Extraction(run, method, as_generator(rng))
         ending = run.finish(lambda: search.go(attempts), lambda outcome: (outcome, search.partial))
-        return search.result(*ending).with_classes(opened)
+        return search.result(*ending).with_classes(opened).in_inputs_of(units)
 
 
 HEALTH_LINES = 4
@@ -417,7 +419,7 @@ def points_worth(spent: int) -> int:
     """Random points at each scale that a network is verified at, after so many rows."""
     few_rows, points_for_few_rows = 5000, 36  # a small network can afford more than its share
     fewest_points, most_points = 20, 64
-    verification_share = 5e-4  # random points at each scale, of the rows spent; creases are looked at besides
+    verification_share = 5e-4  # random points at each scale, of the rows spent; creases are compared besides
     if spent < few_rows:
         return points_for_few_rows
     return int(np.clip(verification_share * spent, fewest_points, most_points))
@@ -448,7 +450,7 @@ def exact_refusal(health: Interface) -> Outcome | None:
 
 
 def has_noticeable_noise(health: Interface) -> bool:
-    """True if there is noise that exact methods would be told of, but are not made for."""
+    """True if there is noise that exact methods can work with, but are not made for."""
     noticed_noise = 1e-8  # of the output's deviation: from here on the method for few digits has the first attempt
     return (
         exact_refusal(health) is None and NOISE_FACTOR * health.noise.at(health.spread) > noticed_noise * health.spread

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from reluctant._files import write_text
 from reluctant._optional import require
 from reluctant.audit.facts import CopyMethod
 from reluctant.audit.record import AuditRecord, SearchPicture
@@ -157,7 +158,7 @@ def report(audit: HasRecord | AuditRecord | Mapping[str, Any] | str | Path, path
     page = Path(path)
     if not page.parent.is_dir():
         raise InvalidInput.about("path", got=f"'{path}'", expected="a file in an existing folder")
-    page.write_text(html, encoding="utf-8")
+    write_text(page, html)
     return page
 
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from reluctant._files import write_text
 from reluctant._version import __version__
 from reluctant.cli.files import check_record_path, write_record
 from reluctant.estimation import Estimate, Range
@@ -85,7 +86,7 @@ class Written:
 
     def write(self, path: Path) -> None:
         """Write it."""
-        path.write_text(self.to_json() + "\n", encoding="utf-8")
+        write_text(path, self.to_json() + "\n")
 
 
 def _lines(found: Estimate, rate: float | None, price: float | None) -> Iterator[str]:
