@@ -22,6 +22,7 @@ from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.numerics import Rng
 from reluctant.oracles import Counting, Facts
 from reluctant.oracles.base import Oracle
+from reluctant.oracles.input_units import InputUnits
 from reluctant.oracles.ledger import Clock, Rows, check_time
 from reluctant.oracles.links import link_of, written_link
 
@@ -208,6 +209,14 @@ class Result(Ended):
             return self
         return replace(self, network=self.network.before_link(written_link(link)))
 
+    def in_inputs_of(self, units: InputUnits | None) -> Self:
+        """The same with a network of the target's own inputs, where the run worked in units of them."""
+        if units is None:
+            return self
+        inside = {"inside": INSIDE_UNITS} if "inside" in self.evidence and not units.are_plain else {}
+        network = None if self.network is None else units.network(self.network)
+        return replace(self, network=network, evidence={**self.evidence, **inside, "units": units})
+
     def with_log_ratios(self) -> Self:
         """The same with a network of the values that were read: log-ratios, where it has all classes of a softmax."""
         if self.network is None or self.network.link in ELEMENTWISE_LINKS:
@@ -241,6 +250,8 @@ class Result(Ended):
     def __repr__(self) -> str:
         return f"Result({self.outcome.slug}, {self.network!r}, queries={self.queries})"
 
+
+INSIDE_UNITS = "a box around the mean of the inputs"
 
 Part = TypeVar("Part")
 Found = TypeVar("Found")

@@ -120,3 +120,8 @@ def test_a_wrong_dim_and_a_wrong_name_say_what_to_check(module, command):
     name = module("import numpy as np\ndef f(x): return x @ np.ones(8)\n")
     assert "accepts (n, 5) float arrays (--dim)" in command("extract", f"{name}:f", "--dim", 5).err
     assert "Check both names" in command("extract", f"{name}:g", "--dim", 5).err
+
+
+def test_the_file_to_write_stays_where_the_next_command_writes_one_of_its_kind(said_next):
+    assert said_next("learn", "sigmoid", "-o", "copy.npz") == ["extract", *SIGMOID, "-o", "copy.npz"]
+    assert said_next("extract", "rounded", *SOFTMAX, "-o", "copy.npz") == ["audit"]

@@ -169,7 +169,7 @@ def test_a_network_of_values_is_compared_behind_a_link_that_is_given(served, fil
 
 def test_a_sigmoid_read_as_a_softmax_is_told_which_link_it_may_be(served, files, command):
     ended = command("verify", f"{served}:chances", files / "softmax.npz", "--dim", 4, "--link", "softmax")
-    assert "Use link='sigmoid'" in ended.err
+    assert "Use --link sigmoid" in ended.err
 
 
 def test_values_that_lie_between_0_and_1_at_first_are_no_labels(served, folder, command):

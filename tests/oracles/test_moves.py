@@ -13,6 +13,7 @@ from reluctant.errors import BudgetExhausted, InvalidAnswer, InvalidRows, Target
 from reluctant.numerics import HOST, TorchArrays
 from reluctant.oracles.adapters.torch import PARTS_AHEAD, TorchOracle
 from reluctant.oracles.base import Fans, Moves, Steps
+from reluctant.oracles.ledger import Limit
 from reluctant.testing import planted, single_precision
 
 torch = pytest.importorskip("torch")
@@ -192,3 +193,16 @@ def test_factorisations_agree(arrays) -> None:
     np.testing.assert_allclose(a.T @ a @ arrays.get(solve(arrays.put(weights[:4]))), weights[:4], atol=1e-12)
     with pytest.raises(np.linalg.LinAlgError):
         arrays.inverse(arrays.put(np.zeros((3, 3))))
+
+
+def test_a_limit_passes_descriptions_on_if_all_their_rows_are_allowed(monkeypatch) -> None:
+    target, passed = resident(), []
+    answer_moves = target.answer_moves
+    monkeypatch.setattr(target, "answer_moves", lambda moves: passed.append(len(moves)) or answer_moves(moves))
+    limit, moves = Limit(rows=10), some_moves(directions=True)
+    oracle = limit.of(rl.open_oracle(target))
+    np.testing.assert_array_equal(oracle.query_moves(moves), target.query(moves.rows()))
+    assert (passed, limit.passed, limit.answered, oracle.queries) == ([6], 6, 6, 6)
+    with pytest.raises(BudgetExhausted):
+        oracle.query_moves(moves)
+    assert (passed, limit.passed, oracle.queries) == ([6], 6, 6)

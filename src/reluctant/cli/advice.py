@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from reluctant.cli.options import NAMES, TargetOptions, command_line
+from reluctant.cli.options import NAMES, TargetOptions, command_line, with_flags
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.results import Ended, Outcome, Result
 from reluctant.run_record import Record
 
+ABOUT_THE_READING = {
+    Outcome.WRONG_LINK,
+    Outcome.NON_FINITE,
+}  # their errors name options
 KEPT_WITH_A_TRANSCRIPT = {Outcome.OUT_OF_BUDGET, Outcome.TARGET_FAILED}
 
 
 def ending(found: Ended, record: Record) -> list[str]:
     """Why it ended so, the stage and error it ended with, and the range to give."""
     error, where = str(found.evidence.get("error") or ""), f"Stage {found.stage}: " if found.stage else ""
+    error = with_flags(error) if found.outcome in ABOUT_THE_READING else error
     answered = answered_range(record)
     if str(record.answered) in error:  # the error names the range already, for Python
         error, answered = error.replace(str(record.answered), answered[0]), []
@@ -46,25 +52,28 @@ def spent(record: Record, written: Path | None) -> str:
     return f"{record.queries} queries.{replayed}" + (f" Written: {written}" if written else "")
 
 
-def advise_next(diagnosis: Diagnosis | None, record: Record, target: str, options: TargetOptions) -> None:
+def advise_next(
+    diagnosis: Diagnosis | None, record: Record, target: str, options: TargetOptions, out: Path | None = None
+) -> None:
     """Say the command to run next, whole: a range that was answered comes before what the diagnosis says."""
     diagnosis = record.answered or diagnosis
-    command = None if diagnosis is None else next_command(diagnosis, record.command, target, options)
+    command = None if diagnosis is None else next_command(diagnosis, record.command, target, options, out)
     if command is not None:
         options.say(f"To try next: {command}")
 
 
-def advise(found: Ended, record: Record, target: str, options: TargetOptions) -> None:
+def advise(found: Ended, record: Record, target: str, options: TargetOptions, out: Path | None = None) -> None:
     """Say what to run next, and that a run which stopped half-way could have been kept."""
     if found.ok:
         return
-    advise_next(found.diagnosis, record, target, options)
+    advise_next(found.diagnosis, record, target, options, out)
     if options.transcript is None and found.outcome in KEPT_WITH_A_TRANSCRIPT:
         options.say("No transcript was kept; next time give --transcript DIR, so that nothing is paid twice.")
 
 
 # ---- remedies as command lines
 
+NETWORK_COMMANDS = {"extract", "learn"}  # both write a network
 COMMANDS = {"train": "audit"}  # `audit` trains a network, and no command of its own does
 PLACEHOLDERS = {"domain": "LOW,HIGH", "inputs": "FILE", "network": "FILE", "output": "INDEX", "link": "NAME"}
 
@@ -76,7 +85,9 @@ def as_command(remedy: Remedy) -> str:
     return " ".join([*command, *flags])
 
 
-def next_command(diagnosis: Diagnosis, command: str, target: str, options: TargetOptions) -> str | None:
+def next_command(
+    diagnosis: Diagnosis, command: str, target: str, options: TargetOptions, out: Path | None = None
+) -> str | None:
     """The whole command that tries the first remedy, with the options given so far; None without a remedy.
 
     After `span`, a remedy for `span` comes before the others. A `flip` is not written: its input is not among these.
@@ -90,7 +101,9 @@ def next_command(diagnosis: Diagnosis, command: str, target: str, options: Targe
     chosen = {NAMES.get(name, name): _typed(name, value) for name, value in remedy.options.items()}
     changed = replace(options, json=None, **{name: value for name, value in chosen.items() if name in shared})
     flags = [_flag(name, value) for name, value in remedy.options.items() if NAMES.get(name, name) not in shared]
-    return " ".join([command_line(COMMANDS.get(verb, verb), target, changed), *flags])
+    same_file = verb == command or {verb, command} <= NETWORK_COMMANDS
+    written = [] if out is None or not same_file else ["-o", shlex.quote(str(out))]
+    return " ".join([command_line(COMMANDS.get(verb, verb), target, changed), *flags, *written])
 
 
 def _opening_verb(command: str, remedy: Remedy) -> str:

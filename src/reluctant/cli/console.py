@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from reluctant.errors import InvalidInput, ReluctantError
+from reluctant.errors import InvalidInput, LinkMismatch, NonFiniteAnswer, ReluctantError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,7 +45,9 @@ def say_error(error: ReluctantError) -> None:
     text, argument = str(error), error.argument if isinstance(error, InvalidInput) else ""
     if argument and text.startswith(f"{argument}: "):
         text = flag_of(argument) + text.removeprefix(argument)
-    if error.fix and text.endswith(error.fix):
+    if isinstance(error, LinkMismatch | NonFiniteAnswer):  # the whole text is ours, and names options throughout
+        text = with_flags(text)
+    elif error.fix and text.endswith(error.fix):
         text = text.removesuffix(error.fix) + with_flags(error.fix)
     note(f"error: {text} [{error.slug}]")
 

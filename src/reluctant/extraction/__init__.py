@@ -7,6 +7,7 @@ from reluctant.extraction.deep_few_digits import FewDigitsDeep
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.few_digits import FewDigits
+from reluctant.extraction.from_labels import FromLabels
 from reluctant.extraction.method import Candidate, Method, StageFailed
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "DepthTwo",
     "FewDigits",
     "FewDigitsDeep",
+    "FromLabels",
     "LayerLimits",
     "Method",
     "StageFailed",

@@ -26,6 +26,7 @@ from reluctant.extraction.depth_two.main_pass import MAIN_PASS, WITNESS_CHECK
 from reluctant.extraction.depth_two.scaffold import CROWD
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.few_digits.growth import LAYERS
+from reluctant.extraction.from_labels import FromLabels
 from reluctant.extraction.method import Candidate, Method, PartialNetwork, StageFailed, lifted
 from reluctant.extraction.orientation import orient
 from reluctant.extraction.straight_creases import look_for_layers
@@ -33,19 +34,22 @@ from reluctant.geometry import DistanceNoise
 from reluctant.interface import Interface
 from reluctant.interface.diagnoses import FAR_ENOUGH, NOISIEST_READ, digits_limit, unreadable_values, what_is_left
 from reluctant.interface.health import examine as examine_health
+from reluctant.interface.kinds import IntegerKind, Shape
 from reluctant.interface.noise import refuse_labels
 from reluctant.interface.reach import clipped_range, is_rounded_inside, larger, readable_box, smaller, unsaturated_box
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.catalogue import FLOAT64, SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
-from reluctant.oracles import Counting, Oracle, Rows
-from reluctant.oracles.keywords import OpeningKeywords
+from reluctant.oracles import Counting, Kind, Oracle, Rows
+from reluctant.oracles.input_units import in_units
+from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, Run
 from reluctant.verification.agreement import Verification, examine
 from reluctant.verification.comparison import MOST_TOLERANCE, NOISE_FACTOR, AtUse, compare_at_use
+from reluctant.verification.label_check import LabelVerification
 from reluctant.verification.precision import PrecisionCheck, examine_precision
 
 ATTEMPTS = 4
@@ -55,15 +59,18 @@ def extract(
     oracle: Target,
     method: Method | None = None,
     *,
+    labels: bool = False,
     rng: Rng = 0,
     attempts: int = ATTEMPTS,
-    **opening: Unpack[OpeningKeywords],
+    **opening: Unpack[InputsKeywords],
 ) -> Result:
     """Recover the network behind an oracle exactly, or say by which outcome it was not recovered.
 
     Arguments:
         oracle: the target: an oracle, or anything that `open_oracle` takes.
-        method: how to look for it; None takes the cheapest that verifies: two layers, three, any number.
+        method: how to look for it; None takes the cheapest that verifies: two layers, three, any number. Where the
+            target answers labels it is `FromLabels`.
+        labels: use nothing but labels, the sign or the largest of the outputs, as `FromLabels()` does.
         rng: seed of all random choices.
         attempts: how often it may be tried, with other random choices or the next method.
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
@@ -78,6 +85,10 @@ def extract(
             "method", got=repr(method), expected="a method object",
             fix="Pass rl.DepthTwo(), or an object of your own subclass of rl.Method.",
         )  # fmt: skip
+    if labels and not (method is None or isinstance(method, FromLabels)):
+        raise InvalidInput.about(
+            "labels", got=f"True with {type(method).__name__}", expected="it alone, or with rl.FromLabels()"
+        )
     with opened_target(oracle, opening) as opened:
         domain = opened.facts.domain
         if method is not None and method.needs_space and not domain.is_space:
@@ -85,10 +96,11 @@ def extract(
                 "domain", got=domain.describe(), expected=f"all of space for {type(method).__name__}",
                 fix="Use rl.DepthTwo(), which stays inside, or leave the domain out if the target answers everywhere.",
             )  # fmt: skip
-        run = Run[PartialNetwork | None].begin(opened, "extract", rng, None)
+        target, units = in_units(opened)
+        run = Run[PartialNetwork | None].begin(target, "extract", rng, None)
         search = Extraction(run, method, as_generator(rng))
         ending = run.finish(lambda: search.go(attempts), lambda outcome: (outcome, search.partial))
-        return search.result(*ending).with_classes(opened)
+        return search.result(*ending).with_classes(opened).in_inputs_of(units)
 
 
 HEALTH_LINES = 4
@@ -136,6 +148,8 @@ class Extraction:
         """Look at the target's health, then extract where and as far as it allows."""
         place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng, HEALTH_LINES))
         self.run.evidence |= place.evidence()
+        if isinstance(self.method, FromLabels) or (self.method is None and answers_labels(place.health, place.oracle)):
+            return self.try_methods(place, attempts, few_digits=False)
         refusal = exact_refusal(place.health)
         if place.health.raw is not None and place.health.raw.too_coarse:
             return Outcome.LOW_PRECISION, None
@@ -206,6 +220,8 @@ class Extraction:
                 failures.append(str(failure))
                 self.run.keep(failure.partial or self.run.partial)
                 self.stuck = failure.stage
+                if failure.outcome is not None:
+                    return failure.outcome, self.partial
                 continue
             except np.linalg.LinAlgError as failure:  # numbers no factorisation copes with: hard luck as well
                 failures.append(f"linear algebra: {failure}")
@@ -234,6 +250,8 @@ class Extraction:
         in_space = place.oracle.facts.domain.is_space
         if self.method is not None:
             yield from repeat(self.method)
+        if answers_labels(place.health, place.oracle):
+            yield from repeat(FromLabels())
         if has_noticeable_noise(place.health) and self.may_use_few_digits(place):
             yield FewDigits()
         if few_digits:
@@ -263,6 +281,8 @@ class Extraction:
     def attempt(self, place: Place, method: Method, rng: np.random.Generator) -> CheckedNetwork:
         """The network of one run of a method, with its checks."""
         candidate = method.run(place.oracle, place.noise, rng, self.run.keep)
+        if candidate.verification is not None:
+            return CheckedNetwork(candidate.network, candidate, candidate.verification)
         network = orient(candidate.network, arrays=place.oracle.arrays)
         return check_candidate(place.oracle, network, candidate, place.health.noise, self.run.rows, rng)
 
@@ -319,6 +339,7 @@ class Extraction:
     def at_use(self, space: Counting, box: Domain, found: CheckedNetwork) -> CheckedNetwork:
         """The same, compared at typical inputs too. One that erred inside its box is held against that error."""
         checked = found.verification
+        assert isinstance(checked, Verification)
         tol = checked.tol if checked.ok else checked.bound
         return found.beside(compare_at_use(space, found.network, box, tol, self.rng))
 
@@ -353,23 +374,26 @@ class CheckedNetwork:
 
     network: ReLUNetwork
     candidate: Candidate
-    verification: Verification
+    verification: Verification | LabelVerification
     precision: PrecisionCheck | None = None
 
     @property
-    def doubt(self) -> Verification | PrecisionCheck | None:
+    def doubt(self) -> Verification | LabelVerification | PrecisionCheck | None:
         """The first check that did not pass."""
         checks = (self.verification, self.precision)
         return next((check for check in checks if check is not None and not check.ok), None)
 
     def beside(self, at_use: AtUse | None) -> CheckedNetwork:
         """With a comparison at typical inputs, where there is one."""
+        assert isinstance(self.verification, Verification)  # labels are compared in all of space
         return replace(self, verification=self.verification.beside(at_use))
 
     def evidence(self) -> dict[str, Any]:
         """What speaks for the network, and against it."""
         found: dict[str, Any] = {"limits": self.candidate.limits} if self.candidate.limits else {}
         found |= {} if self.precision is None else {"precision": self.precision}
+        if isinstance(self.verification, LabelVerification):
+            found["boundary error"] = self.verification.boundary_error
         return found | {"verification": self.verification, "certificate": self.candidate.certificate}
 
 
@@ -403,7 +427,7 @@ def points_worth(spent: int) -> int:
     """Random points at each scale that a network is verified at, after so many rows."""
     few_rows, points_for_few_rows = 5000, 36  # a small network can afford more than its share
     fewest_points, most_points = 20, 64
-    verification_share = 5e-4  # random points at each scale, of the rows spent; creases are looked at besides
+    verification_share = 5e-4  # random points at each scale, of the rows spent; creases are compared besides
     if spent < few_rows:
         return points_for_few_rows
     return int(np.clip(verification_share * spent, fewest_points, most_points))
@@ -413,6 +437,12 @@ EXACT_TOLERANCE = 1e-6  # of the output's deviation: an exact network must be ve
 
 IN_STEPS = Diagnosis("link-in-steps", remedies=(TRAIN_WITHOUT_LINK, SPAN_FROM_LABELS))
 WOULD_REFUSE = Diagnosis("would-refuse")
+
+
+def answers_labels(health: Interface, oracle: Oracle) -> bool:
+    """True if the target answers labels, as numbers or as one 1 among 0s, wherever it is asked."""
+    clear = health.answers is Kind.LABELS and health.integers in (None, IntegerKind.LABELS)
+    return clear and health.shape is Shape.PIECEWISE_CONSTANT and oracle.facts.domain.is_space
 
 
 def exact_refusal(health: Interface) -> Outcome | None:
@@ -428,7 +458,7 @@ def exact_refusal(health: Interface) -> Outcome | None:
 
 
 def has_noticeable_noise(health: Interface) -> bool:
-    """True if there is noise that exact methods would be told of, but are not made for."""
+    """True if there is noise that exact methods can work with, but are not made for."""
     noticed_noise = 1e-8  # of the output's deviation: from here on the method for few digits has the first attempt
     return (
         exact_refusal(health) is None and NOISE_FACTOR * health.noise.at(health.spread) > noticed_noise * health.spread

@@ -21,11 +21,13 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting, Oracle, Wrapper
 from reluctant.oracles.base import Moves
+from reluctant.results import Outcome
 from reluctant.verification import HeldOutRows
+from reluctant.verification.label_check import LabelVerification
 from reluctant.verification.precision import Precision
 
 PartialNetwork: TypeAlias = ReLUNetwork | FramedNetwork
-Keep: TypeAlias = Callable[[PartialNetwork], None]  # is told what is known so far
+Keep: TypeAlias = Callable[[PartialNetwork], None]  # receives the part that is known so far
 
 
 def lifted(known: PartialNetwork) -> ReLUNetwork:
@@ -51,13 +53,24 @@ def check_settings(settings: Any, *, may_be_zero: tuple[str, ...] = ()) -> None:
 
 
 class StageFailed(Exception):
-    """Hard luck in a stage; another attempt with other random choices may do better."""
+    """Hard luck in a stage; another attempt with other random choices may do better.
+
+    With an outcome none would: the run ends with it.
+    """
 
     def __init__(
-        self, stage: str, reason: str, *, number: float, limit: float, partial: PartialNetwork | None = None
+        self,
+        stage: str,
+        reason: str,
+        *,
+        number: float,
+        limit: float,
+        partial: PartialNetwork | None = None,
+        outcome: Outcome | None = None,
     ) -> None:
         super().__init__(f"{stage}: {reason} ({number:.2g}, limit {limit:.2g})")
         self.stage, self.reason, self.number, self.limit, self.partial = stage, reason, number, limit, partial
+        self.outcome = outcome
 
 
 @dataclass(frozen=True)
@@ -142,6 +155,7 @@ class Candidate:
     certificate: Certificate | None = None
     limits: str = ""  # what the method cannot know, in words
     precision: Precision | None = None  # the noise to verify at, where the target has few digits
+    verification: LabelVerification | None = None  # of a method that reads labels, and compares labels
 
 
 class Method(ABC):

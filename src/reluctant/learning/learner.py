@@ -52,7 +52,8 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray, Rng, as_generator, unit_roundoff
 from reluctant.oracles import Counting
 from reluctant.oracles.base import Kind
-from reluctant.oracles.keywords import OpeningKeywords
+from reluctant.oracles.input_units import in_units
+from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, Run
@@ -419,7 +420,7 @@ def learn(
     eps: float = EPS,
     rng: Rng = 0,
     narrowest: float = NARROWEST,
-    **opening: Unpack[OpeningKeywords],
+    **opening: Unpack[InputsKeywords],
 ) -> Result:
     """Learn a one-hidden-layer network, whatever its neurons, to relative square error `eps` under the Gaussian.
 
@@ -443,7 +444,8 @@ def learn(
     if not 0 < narrowest <= 1:
         raise InvalidInput.about("narrowest", got=narrowest, expected="a width above 0, at most 1")
     with opened_target(oracle, opening) as opened:
-        return _learn(opened, eps, rng, narrowest).with_classes(opened)
+        target, units = in_units(opened)
+        return _learn(target, eps, rng, narrowest).with_classes(opened).in_inputs_of(units)
 
 
 def _learn(opened: Counting, eps: float, rng: Rng, narrowest: float) -> Result:

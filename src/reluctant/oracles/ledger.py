@@ -99,19 +99,27 @@ class Counting(Wrapper):
         inner: the rest of the stack.
         ledger: shared with the object that counts rows sent, next to the target.
         domain: where the target may be asked; rows outside are refused before they are sent.
+        samples: rows of the kind the target is for.
     """
 
     transparent = True
 
-    def __init__(self, inner: Oracle, ledger: Ledger, domain: Domain | None = None) -> None:
+    def __init__(
+        self, inner: Oracle, ledger: Ledger, domain: Domain | None = None, samples: FloatArray | None = None
+    ) -> None:
         super().__init__(inner)
         self.ledger = ledger
         self._domain = domain
+        self._samples = samples
 
     @property
     def facts(self) -> Facts:
-        """Facts of the target, with the domain it was opened with."""
-        return self.inner.facts if self._domain is None else replace(self.inner.facts, domain=self._domain)
+        """Facts of the target, with the domain and the samples it was opened with."""
+        inner = self.inner.facts
+        if self._domain is None and self._samples is None:
+            return inner
+        domain = inner.domain if self._domain is None else self._domain
+        return replace(inner, domain=domain, samples=inner.samples if self._samples is None else self._samples)
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Count, then pass on."""
@@ -260,6 +268,11 @@ class Limit:
         """The same target and the same ledger, within this limit."""
         return Counting(_Limited(oracle.inner, oracle.ledger, self), oracle.ledger, oracle.facts.domain)
 
+    def fits(self, asked: int, stage: str) -> bool:
+        """True if so many more rows of this stage are allowed."""
+        most = self.rows() if callable(self.rows) else self.rows
+        return most is None or bool(self.stage and stage != self.stage) or self.passed + asked <= most
+
     def admit(self, asked: int, stage: str) -> None:
         """Count the next rows; raise if they are more than allowed, or come too late."""
         counted = not self.stage or stage == self.stage
@@ -334,6 +347,15 @@ class _Limited(Wrapper):
         self.limit.admit(len(rows), self.ledger.stage)
         answers = self.inner.answer(rows)
         self.limit.answered += len(rows)
+        return answers
+
+    def answer_moves(self, moves: Moves) -> FloatArray:
+        """Pass the description on if all its rows are allowed; else write them out, as far as the limit goes."""
+        if not self.limit.fits(len(moves), self.ledger.stage):
+            return super().answer_moves(moves)
+        self.limit.admit(len(moves), self.ledger.stage)
+        answers = self.inner.answer_moves(moves)
+        self.limit.answered += len(moves)
         return answers
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from reluctant.domains import Domain
 from reluctant.engines import Engine
@@ -26,6 +27,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles.adapters.dispatch import adapt, adapt_on_engine
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Kind, Oracle
+from reluctant.oracles.input_units import checked_samples
 from reluctant.oracles.keywords import (
     OpeningKeywords,
     OpenOptions,
@@ -76,6 +78,7 @@ def open_oracle(
     link: AnswerLink = "identity",
     percent: bool = False,
     domain: Domain | tuple[Any, Any] | None = None,
+    inputs: ArrayLike | None = None,
     precision: RunPrecision = "as-served",
     kind: Kind | str = Kind.VALUES,
     timeout: float | None = None,
@@ -104,6 +107,7 @@ def open_oracle(
             between -1 and 1.
         percent: the answers are probabilities in percent; they are divided by 100 before anything else.
         domain: (low, high) inside which the target may be asked.
+        inputs: rows (n, d) of the kind the target is for. Every verb works where they are, in units of their columns.
         precision: "float64" evaluates a local ONNX, torch or scikit-learn model in float64.
         kind: what a callable answers: "values", "probabilities" or "labels".
         timeout: seconds to wait for each call.
@@ -143,13 +147,14 @@ def open_oracle(
             if_refused.callback(adapter.close)
         _check_dim(adapter, options)
         bounds = _domain_inside(domain, adapter)
+        samples = checked_samples(inputs, adapter.dim, bounds)
         sender = _sender(adapter, ledger, budget, retries, options)
         recorder = _with_transcript(sender, ledger, kept, bounds)
         if_refused.pop_all()
         if_refused.callback(recorder.close)
         answers = PlainProbabilities(recorder, ProbabilityFormat(percent=True)) if read.percent else recorder
         values = answers if read.link == "identity" else Linked(answers, read.link)
-        opened = Counting(values if read.output is None else Selected(values, read.output), ledger, bounds)
+        opened = Counting(values if read.output is None else Selected(values, read.output), ledger, bounds, samples)
         if_refused.pop_all()
     return opened
 

@@ -27,6 +27,7 @@ from reluctant.messages import Diagnosis
 from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Kind, Rows
+from reluctant.oracles.input_units import in_units
 from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.links import raw_answers
 from reluctant.oracles.open import Target, opened_target
@@ -380,7 +381,13 @@ def recover_span(
     and 60 to 250·k·n from labels; small networks some hundred rows besides, and 5000 from labels.
     """
     with opened_target(oracle, opening) as opened:
-        return _recover(opened, labels, rng, fine, threshold, reach, inputs)
+        target, units = in_units(opened)
+        if units is None:
+            return _recover(opened, labels, rng, fine, threshold, reach, inputs)
+        given = target.facts.samples if inputs is None else units.reduced(np.asarray(inputs, dtype=np.float64))
+        found = _recover(target, labels, rng, fine, threshold, reach, given)
+        # A slope along z is one along x times the scale: the rows of the span are divided by it.
+        return replace(found, subspace=Subspace.spanned_by(found.basis / units.scale))
 
 
 def _recover(

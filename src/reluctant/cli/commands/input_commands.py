@@ -9,6 +9,7 @@ import numpy as np
 import typer
 
 import reluctant as rl
+from reluctant._files import replacement
 from reluctant.cli.advice import advise, advise_next, answered_range, as_command, ending, spent
 from reluctant.cli.files import check_out, check_record_path, partial_name, print_result, read_array, writing
 from reluctant.cli.options import TargetArgument, TargetOptions, opened_target, with_target_options
@@ -84,7 +85,7 @@ def span(
         record = Record.of(oracle, "span", options.seed, found.ok, span=found)
     written = _write_span(found, out)
     print_result(record, options.json, _span_lines(found, record, written))
-    advise(found, record, target, options)
+    advise(found, record, target, options, out)
     return 0 if found.ok else 1
 
 
@@ -156,8 +157,8 @@ def flip(
         found = rl.flip_sign(oracle, x, span=seen, network=known, steps=steps, threshold=threshold, rng=options.seed)
         record = Record.of(oracle, "flip", options.seed, found.ok, flip=found)
     if out is not None and found.x is not None:
-        with writing("--out", out):
-            np.save(out, found.x)
+        with writing("--out", out), replacement(out) as fresh:
+            np.save(fresh, found.x)
     print_result(record, options.json, _flip_lines(found, record, out))
     advise(found, record, target, options)
     return 0 if found.ok else 1

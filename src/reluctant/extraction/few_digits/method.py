@@ -170,7 +170,7 @@ CLOSER_SCALE = 64.0  # from one scale of the refit to the next
 
 @dataclass(frozen=True)
 class Distance:
-    """From how far a target is to be looked at; `exact` if it has all digits from there."""
+    """The distance to query a target from; `exact` if it has all digits from there."""
 
     scale: float
     exact: bool
@@ -194,14 +194,14 @@ def choose_distance(near: View, rng: np.random.Generator) -> Distance:
 
 
 def exact_distance(noise: float) -> float:
-    """From how far a target is looked at whose noise is so many roundings of float64: biases drown as far out."""
+    """The distance for noise of so many roundings of float64: biases drown as far out."""
     bias_digits = 100.0  # times as far rounding in float64 would hide as much of the biases as the noise does
     largest_scale = 1e8
     return _power_of_two(min(noise / bias_digits, largest_scale))
 
 
 def rounded_distance(noise: float, growth: float) -> float:
-    """From how far a target is looked at with noise that stays and noise that grows by so much a size of an input."""
+    """The distance for noise that stays, and noise that grows by so much a size of an input."""
     # Sizes of an input: noise that stays the same as far out as this does not grow with the answers.
     absolute_noise = 30.0
     beyond_same = 10.0  # how much farther than where both kinds of noise are the same
@@ -241,7 +241,7 @@ def exactly_from_afar(
 
 
 def _noise_from(oracle: Counting, scale: float, rng: np.random.Generator) -> DistanceNoise:
-    """Noise as the exact method is told it."""
+    """Noise for the exact method, measured there."""
     exact_far_out = 1e4  # in sizes of the distance: here float64 itself shows
     view = View(oracle, scale, np.ones(oracle.outputs), DistanceNoise(0.0, 0.0), rounded=False)
     with oracle.stage("noise"):

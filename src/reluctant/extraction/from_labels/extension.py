@@ -1,0 +1,187 @@
+"""Extension: a model of a flat becomes one of the whole space, one direction at a time, by linear equations.
+
+Along a direction e outside the flat a model with k neurons has k + 1 unknown numbers, uᵢ·e and c·e. Boundary points
+of flat + t·e are linear in them while the model says on which side of each crease they lie. Short steps t keep the
+sides of the flat and give 12 bits; with these the sides of long steps are known, which give all digits. Each takes
+k + 1 lines and two to check: about as many labels as the numbers have bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import qr
+
+from reluctant.extraction.from_labels.bent_model import BentModel, BoundaryPoints, row_norms
+from reluctant.extraction.from_labels.flat import Flat
+from reluctant.extraction.method import StageFailed
+from reluctant.numerics import FloatArray
+from reluctant.oracles.ledger import check_time
+
+SPARE = 2  # equations more than unknowns
+SHORT_STEP, SHORT_BITS = 0.15, 12  # of the distance to the nearest crease; of a slope
+LONG_STEPS = (0.03, 0.1)  # of a typical input
+ROWS_TOGETHER = 2**21  # numbers in the rows of one request
+
+
+@dataclass
+class Extension:
+    """The extension of one flat. `slopes` (l, k + 1) holds uᵢ·e and c·e for each direction e (l, d) outside it."""
+
+    flat: Flat
+    model: BentModel
+    outside: FloatArray
+    slopes: FloatArray
+
+    @classmethod
+    def of(cls, flat: Flat, model: BentModel) -> Extension:
+        """With random directions outside."""
+        dim = len(flat.origin)
+        random = flat.rng.standard_normal((dim, dim - flat.dim))
+        inside = flat.along(np.eye(flat.dim)).T
+        outside = np.linalg.qr(np.concatenate([inside, random], axis=1))[0][:, flat.dim :].T
+        return cls(flat, model, outside, np.zeros((len(outside), model.width + 1)))
+
+    def run(self) -> BentModel:
+        """The model of the whole space. Cost: about 47·(k + 3) rows a direction."""
+        self.short_steps()
+        self.long_steps()
+        model, flat = self.model, self.flat
+        directions = flat.along(model.directions) + self.slopes[:, :-1].T @ self.outside
+        slope = flat.along(model.slope) + self.slopes[:, -1] @ self.outside
+        length = row_norms(directions)
+        offsets = model.offsets - directions @ flat.origin
+        level = model.level - float(slope @ flat.origin)
+        return BentModel(directions / length[:, None], offsets / length, model.bends * length, slope, level)
+
+    def short_steps(self) -> None:
+        """A first solution, where no step changes the side of a crease."""
+        tries, shorter, consistent, farthest = 6, 6.0, 12.0, 64.0
+        model, size = self.model, self.flat.typical
+        points = model.boundary_points(self.flat.draw, 40 * (model.width + 1))
+        step = np.minimum(SHORT_STEP * model.room(points.points), max(LONG_STEPS) * size)
+        rows = self.rows(model, points.points)
+        use = self.choice(rows * step[:, None])
+        points, rows, step = points[use], rows[use], step[use]
+        base, across = self.flat.rows(points.points), self.flat.along(points.across)
+        todo, part, steep = np.arange(len(self.outside)), np.ones(len(self.outside)), 1.0
+        for _ in range(tries):
+            again = []
+            for some in self.batches(todo, len(use)):
+                t = step * part[some][:, None]
+                scale = steep * t
+                tol = np.maximum(scale * 2.0**-SHORT_BITS, self.flat.finest)
+                starts = base + t[:, :, None] * self.outside[some][:, None]
+                shift = self.crossings(starts, across, scale, tol, farthest * scale)
+                for e, moved, one, off in zip(some, shift, t, tol, strict=True):
+                    found = np.isfinite(moved)
+                    if found.sum() < rows.shape[1] + 1:
+                        again.append(e)
+                        continue
+                    weighted, wanted = (rows * (one / off)[:, None])[found], (-moved / off)[found]
+                    self.slopes[e] = np.linalg.lstsq(weighted, wanted, rcond=None)[0]
+                    if np.abs(weighted @ self.slopes[e] - wanted).max() > consistent:
+                        again.append(e)
+                moved = np.abs(shift / t)
+                steep = max(float(np.nanmedian(moved)), 1e-6) if np.isfinite(moved).any() else steep
+            if not again:
+                return
+            todo = np.array(again)
+            part[todo] /= shorter
+        raise StageFailed("extension", "directions without a solution", number=len(todo), limit=0)
+
+    def long_steps(self) -> None:
+        """All digits, from long steps whose sides the first solution knows."""
+        clear, consistent, wider = 2e-3, 200.0, 2.0
+        size, finest = self.flat.typical, self.flat.finest
+        points = self.model.boundary_points(self.flat.draw, 400 + 12 * (self.model.width + 1)).points
+        shift, unsolved = 1e-3 * max(LONG_STEPS) * size, 0
+        for some in self.batches(np.arange(len(self.outside)), self.model.width + 1 + SPARE):
+            lines, equations = [], []
+            for e in some:
+                near, y = self.beside(e, points, clear * size)
+                rows = self.rows(near, y) * y[:, -1:]
+                use = self.choice(rows)
+                y, rows = y[use], rows[use]
+                across = near.gradients(y)[:, :-1]
+                length = row_norms(across)
+                starts = self.flat.rows(y[:, :-1]) + y[:, -1:] * self.outside[e]
+                lines.append((starts, self.flat.along(across / length[:, None])))
+                equations.append((rows, -near(y) / length))
+            starts, across = (np.stack(part) for part in zip(*lines, strict=True))
+            moved = self.crossings(starts, across, max(shift, 2 * finest), finest, 0.3 * size)
+            for e, (rows, wanted), t in zip(some, equations, moved, strict=True):
+                found = np.isfinite(t)
+                rows, wanted = rows[found], (wanted - t)[found]
+                columns = row_norms(rows.T)
+                change = np.linalg.lstsq(rows / columns, wanted, rcond=None)[0] / columns
+                left = np.abs(rows @ change - wanted).max(initial=0.0)
+                self.slopes[e] += change
+                unsolved += bool(left > consistent * finest or len(rows) <= rows.shape[1])
+            known = np.abs(moved[np.isfinite(moved)])
+            shift = wider * float(np.median(known)) if len(known) else shift
+        if unsolved:
+            raise StageFailed("extension", "directions whose equations do not agree", number=unsolved, limit=0)
+
+    def beside(self, e: int, points: FloatArray, clear: float) -> tuple[BentModel, FloatArray]:
+        """The model of flat and one direction, and boundary points (n, r + 1) a long step away, clear of creases."""
+        model, steps, rng = self.model, 12, self.flat.rng
+        count = min(6 * (model.width + 1 + SPARE), len(points))
+        near = BentModel(
+            np.column_stack([model.directions, self.slopes[e, :-1]]),
+            model.offsets, model.bends, np.append(model.slope, self.slopes[e, -1]), model.level,
+        )  # fmt: skip
+        chosen = points[rng.choice(len(points), count, replace=False)]
+        away = rng.uniform(*LONG_STEPS, count) * rng.choice([-1, 1], count) * self.flat.typical
+        y = np.column_stack([chosen, away])
+        for _ in range(steps):
+            across = near.gradients(y)[:, :-1]
+            y[:, :-1] -= (near(y) / row_norms(across) ** 2)[:, None] * across
+        across = row_norms(near.gradients(y)[:, :-1])
+        room = np.abs(near.preactivations(y) / row_norms(near.directions)).min(axis=1, initial=np.inf)
+        there = np.abs(near(y)) < 1e-9 * self.flat.typical * across
+        close = np.linalg.norm(y[:, :-1] - chosen, axis=1) < 2 * self.flat.typical
+        return near, y[there & close & (room > clear)]
+
+    # ---- equations
+
+    def rows(self, model: BentModel, y: FloatArray) -> FloatArray:
+        """How far (n, k + 1) the boundary moves, inside the flat, for one more of each unknown number."""
+        side = np.sign(model.preactivations(y)) * model.bends
+        across = (side @ model.directions + model.slope)[:, : self.flat.dim]
+        return np.column_stack([side, np.ones(len(y))]) / row_norms(across)[:, None]
+
+    def choice(self, rows: FloatArray) -> np.ndarray:
+        """The rows that fix the unknown numbers best, and some to check them."""
+        unknown = rows.shape[1]
+        if len(rows) < unknown + SPARE:
+            raise StageFailed("extension", "too few boundary points", number=len(rows), limit=unknown + SPARE)
+        order = qr(rows.T, pivoting=True, mode="r")[1]
+        rest = self.flat.rng.permutation(order[unknown:])[:SPARE]
+        return np.concatenate([order[:unknown], rest])
+
+    def batches(self, directions: np.ndarray, lines: int) -> list[np.ndarray]:
+        """Directions whose lines are searched together; few at first, which say how far crossings move."""
+        check_time()
+        together = int(np.clip(ROWS_TOGETHER // (lines * len(self.flat.origin)), 1, 64))
+        return [
+            part
+            for part in (directions[:2], *np.split(directions[2:], range(together, len(directions), together)))
+            if len(part)
+        ]
+
+    def crossings(
+        self,
+        starts: FloatArray,
+        across: FloatArray,
+        scale: FloatArray | float,
+        tol: FloatArray | float,
+        limit: FloatArray | float,
+    ) -> FloatArray:
+        """Positions (l, n) of the boundary along lines from starts (l, n, d)."""
+        shape = starts.shape
+        across = np.broadcast_to(across, shape).reshape(-1, shape[-1])
+        whole = self.flat.whole()
+        flat = [np.broadcast_to(part, shape[:2]).ravel() for part in (scale, tol, limit)]
+        return whole.crossings(BoundaryPoints(starts.reshape(-1, shape[-1]), across), *flat).reshape(shape[:2])

@@ -1,0 +1,215 @@
+"""`FromLabels`: a network with one hidden layer from labels alone.
+
+First look, then a model of the boundary in a flat of a few dimensions: one facet, and neuron after neuron peeled from
+it. Then all other directions by linear equations, neurons that the flat did not show, and verification by labels.
+
+Labels tell a network up to a common positive scale. A crease that never meets the boundary is part of the affine term.
+The scale is fixed so: every hidden neuron has weights of norm one, and the output weights together too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from reluctant.errors import InvalidInput
+from reluctant.extraction.from_labels.bent_model import BentModel
+from reluctant.extraction.from_labels.extension import Extension
+from reluctant.extraction.from_labels.flat import Flat
+from reluctant.extraction.from_labels.joint_polish import Certainty, LocatedPoints
+from reluctant.extraction.from_labels.peeling import Peeling, first_facet, sharpened
+from reluctant.extraction.method import Candidate, Method, StageFailed, check_settings
+from reluctant.extraction.orientation import orient
+from reluctant.geometry import DistanceNoise
+from reluctant.geometry.boundary import Boundary, LabelField, boundary_resolution, only_labels
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray, one_blas_thread
+from reluctant.oracles import Counting
+from reluctant.results import Outcome
+from reluctant.verification.label_check import check_labels
+
+WEAK = 1e-9  # error of a neuron's direction from which a flat does not show it well enough
+
+
+@dataclass(frozen=True)
+class FromLabels(Method):
+    """Extraction of f(x) = a·max(W x + b, 0) + s·x + c from its sign alone.
+
+    Arguments:
+        classes: number of different labels; None finds out.
+        flat: dimensions of the subspace that the first model is of.
+        bits: how well a crossing is located, as a power of two of a typical input.
+        boundary_error: largest error of the boundary, in typical inputs, that passes verification.
+    """
+
+    needs_space: ClassVar[bool] = True
+
+    classes: int | None = None
+    flat: int = 8
+    bits: int = 46
+    boundary_error: float = 1e-6
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    def run(
+        self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
+    ) -> Candidate:
+        """One attempt; raises StageFailed where it gets stuck."""
+        labels = only_labels(oracle)
+        with one_blas_thread():
+            seen = look(labels, self.classes, rng)
+            space = seen.space(labels, max(2.0**-self.bits, seen.resolution), rng)
+            model = self.whole_model(labels, space, seen, keep)
+        network = as_network(model)
+        check = check_labels(
+            labels, network, lambda n: seen.scale * rng.standard_normal((n, labels.dim)), seen.size, seen.class_of,
+            tol=self.boundary_error, finest=4 * seen.resolution,
+        )  # fmt: skip
+        return Candidate(network, limits=LIMITS, verification=check)
+
+    def whole_model(
+        self, labels: Counting, space: Flat, seen: FirstLabels, keep: Callable[[ReLUNetwork], None]
+    ) -> BentModel:
+        """A model of the whole space whose boundary holds wherever it was asked."""
+        fine, coarse, exact = 1e-9, 1e-6, 8e-13
+        flat = seen.flat(space, min(self.flat, labels.dim))
+        with labels.stage("facet"):
+            model, located = first_facet(flat)
+        search = Peeling(flat, located, located.points[:1], offset=coarse)
+        with labels.stage("peel"):
+            model = search.peel(model)
+        for _ in range(2):
+            with labels.stage("polish"):
+                model = sharpened(search, model, exact * flat.typical)
+            search = replace(search, offset=fine)
+            with labels.stage("peel"):
+                model = search.peel(model)
+        with labels.stage("polish"):
+            model = sharpened(search, model, exact * flat.typical)
+        model = _without_weak(model, search.located)
+        with labels.stage("extend"):
+            model = Extension.of(flat, model).run()
+        keep(as_network(model))
+        good = flat.rows(search.located.points[:1])
+        rest = Peeling(space, LocatedPoints.none(labels.dim), good, offset=10 * fine, whole=False, together=2)
+        with labels.stage("hidden"):
+            return rest.peel(model)
+
+
+LIMITS = (
+    "Labels leave a common positive scale open: hidden neurons have weights of norm one, output weights too. A neuron "
+    "whose crease never meets the boundary shows in no label; it is part of the affine term."
+)
+
+
+def _without_weak(model: BentModel, located: LocatedPoints) -> BentModel:
+    """The model without neurons that the flat shows badly; where they bend the whole boundary they are found again."""
+    while model.width:
+        errors = Certainty.of(model, located).directions()
+        worst = int(errors.argmax())
+        if errors[worst] <= WEAK:
+            break
+        side = model.preactivations(located.points)[:, worst] > 0
+        kept = located[side == (2 * side.sum() > len(side))]
+        model, located = model.without(worst, kept.points[0]), kept
+    return model
+
+
+def as_network(model: BentModel) -> ReLUNetwork:
+    """The model as a network of one output, with the scales that `FromLabels` states; without skip where it can be."""
+    if not model.width:
+        size = float(np.linalg.norm(model.slope)) or 1.0
+        return ReLUNetwork([model.slope[None] / size], [np.array([model.level / size])])
+    skip = model.slope - model.bends @ model.directions
+    level = model.level - model.bends @ model.offsets
+    size = 2 * float(np.linalg.norm(model.bends))
+    network = ReLUNetwork(
+        [model.directions, 2 * model.bends[None] / size], [model.offsets, np.array([level / size])], skip[None] / size
+    )
+    return orient(network)
+
+
+@dataclass(frozen=True)
+class FirstLabels:
+    """Random inputs with their labels: what labels there are, and a place between two of them."""
+
+    points: FloatArray  # (n, d)
+    labels: FloatArray  # (n,)
+    names: FloatArray  # (2,): the lower label, the upper one
+    scale: float  # of one coordinate
+    resolution: float  # of a crossing, in typical inputs
+
+    @property
+    def size(self) -> float:
+        """Norm of a typical input."""
+        return self.scale * float(np.sqrt(self.points.shape[1]))
+
+    def class_of(self, answers: FloatArray) -> np.ndarray:
+        """0 for the lower label, 1 for the upper one, -1 for any other."""
+        return np.asarray(np.where(answers[:, 0] == self.names[1], 1, np.where(answers[:, 0] == self.names[0], 0, -1)))
+
+    def space(self, labels: Counting, finest: float, rng: np.random.Generator) -> Flat:
+        """All of space."""
+
+        def ask(rows: FloatArray) -> FloatArray:
+            return self.class_of(labels.query(rows))[:, None].astype(float)
+
+        return Flat(ask, np.zeros(labels.dim), None, self.size, finest * self.size, rng)
+
+    def flat(self, space: Flat, dim: int) -> Flat:
+        """A random flat through a boundary point between two of the inputs."""
+        low, high = (self.points[self.labels == name] for name in self.names)
+        first, second = low[space.rng.integers(len(low))], high[space.rng.integers(len(high))]
+        middle = Boundary.between(space.ask, first[None], second[None], np.zeros(1), 1e-3 * self.size).points[0]
+        random = space.rng.standard_normal((len(first), dim - 1))
+        basis = np.linalg.qr(np.column_stack([second - first, random]))[0].T
+        return replace(space, origin=middle, basis=basis)
+
+
+BLOCKS = ((64, 1.0), (448, 1.0), (512, 10.0), (1024, 0.1))  # inputs, scale: until labels differ
+ASKED_AGAIN = 2  # times that the first inputs are asked again: labels must keep their word
+RESOLVED_AT = 3  # boundary points at which the resolution is measured
+COARSE = 1e-11  # resolution, in typical inputs, from which labels have too few digits
+
+
+def look(labels: Counting, classes: int | None, rng: np.random.Generator) -> FirstLabels:
+    """The first look at labels. Cost: about 500 rows; 2048 for labels that never change.
+
+    StageFailed with the outcome where there is one label alone, labels change, or flicker beside their boundary.
+    """
+    with labels.stage("look"):
+        for count, scale in BLOCKS:
+            points = scale * rng.standard_normal((count, labels.dim))
+            found = labels.query(points)[:, 0]
+            names = np.unique(found)
+            if len(names) > 1:
+                break
+        else:
+            raise StageFailed("look", "one label alone", number=1, limit=2, outcome=Outcome.ONE_LABEL)
+        if classes is not None and len(names) > classes:
+            raise InvalidInput.about("classes", got=f"{len(names)} different labels", expected=f"{classes}")
+        if len(names) > 2:
+            raise StageFailed(
+                "look", "more than two labels", number=len(names), limit=2, outcome=Outcome.PIECEWISE_CONSTANT
+            )
+        again = labels.query(np.tile(points[:64], (ASKED_AGAIN, 1)))[:, 0].reshape(ASKED_AGAIN, -1)
+        changed = int((again != found[:64]).any(axis=0).sum())
+        seen = FirstLabels(points, found, names, scale, 0.0)
+        low, high = (points[found == name] for name in names)
+        pairs = [(low[rng.integers(len(low))], high[rng.integers(len(high))]) for _ in range(RESOLVED_AT)]
+        first, second = (np.array(part) for part in zip(*pairs, strict=True))
+        field = LabelField(labels.query, labels.dim, labels.facts.domain, scale)
+        boundary = Boundary.between(labels.query, first, second, np.full(RESOLVED_AT, names[0]), 1e-3 * seen.size)
+        resolution = boundary_resolution(field, boundary, labels.facts.dtype, rng) / seen.size
+    if changed:
+        raise StageFailed("look", "labels change when asked again", number=changed, limit=0, outcome=Outcome.TOO_NOISY)
+    if resolution > COARSE:
+        raise StageFailed(
+            "look", "labels flicker beside their boundary", number=resolution, limit=COARSE,
+            outcome=Outcome.LOW_PRECISION,
+        )  # fmt: skip
+    return replace(seen, resolution=resolution)

@@ -1,0 +1,557 @@
+"""Peeling: neurons that a model of the boundary misses, one crease beyond where the model is right.
+
+A model equals the target on one side of every neuron that it misses. Along its boundary a path from a point that
+holds to one that does not crosses the first missing crease. Behind it lies a facet with another normal n:
+
+    target = model + t(y),   t(y) = λ n·(y − p) − A(y),
+
+where A is the model's affine piece before the crease, p a point of the facet and λ > 0 one unknown number. A boundary
+point behind the new crease and a known one gives λ. The first two creases have no known one: a corner where they meet
+gives both numbers. Then boundary points far apart give all digits of t.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from scipy.linalg import qr
+
+from reluctant.extraction.from_labels.bent_model import BentModel, BoundaryPoints, Terms, row_norms
+from reluctant.extraction.from_labels.flat import Flat
+from reluctant.extraction.from_labels.joint_polish import Certainty, LocatedPoints, polished, solved_terms
+from reluctant.extraction.method import StageFailed
+from reluctant.geometry.lines import BoolArray
+from reluctant.numerics import FloatArray
+from reluctant.oracles.ledger import check_time
+
+NEAR = 0.01  # of a typical input: two boundary points of one bracket
+CLEAR = 1e-4  # of a typical input: points nearer to a crease are not located
+DOUBTS = 8.0  # standard errors that a point of the model's boundary may be off
+EXACT = 30.0  # tolerances that a located point may be off
+
+
+@dataclass(frozen=True)
+class Brackets:
+    """Missing creases: model boundary points (q, r) before and behind each, near each other."""
+
+    before: FloatArray
+    behind: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.before)
+
+    def __getitem__(self, which: slice | np.ndarray) -> Brackets:
+        return Brackets(self.before[which], self.behind[which])
+
+    def crossed(self, model: BentModel) -> BoolArray:
+        """Which of the model's creases lie in each bracket (q, k): neurons that are wrong behind them."""
+        crossed = np.sign(model.preactivations(self.before)) != np.sign(model.preactivations(self.behind))
+        return np.asarray(crossed)
+
+    def apart_from(self, model: BentModel, first: int, near: float) -> Brackets:
+        """Those that do not lie on a crease of the neurons from `first` on."""
+        distance = np.abs(model.preactivations(self.before)[:, first:])
+        return self[np.flatnonzero((distance > near).all(axis=1))]
+
+
+@dataclass(frozen=True)
+class NewFacets:
+    """Facets behind missing creases, a row for each.
+
+    crease: a point of the model's boundary on the crease. normal: the model's gradient before it. point, slope: the
+    facet is slope·(y − point) = 0, with slope 1 along the model's unit normal. reach: distance of the point from the
+    crease. beside, tol: the boundary points that gave the slope, and how well they are located.
+    """
+
+    crease: FloatArray  # (q, r)
+    normal: FloatArray  # (q, r)
+    point: FloatArray  # (q, r)
+    slope: FloatArray  # (q, r)
+    reach: FloatArray  # (q,)
+    beside: FloatArray  # (q, r, r)
+    tol: FloatArray  # (q, r)
+
+    @classmethod
+    def none(cls, dim: int) -> NewFacets:
+        """No facets."""
+        rows = np.empty((0, dim))
+        return cls(rows, rows, rows, rows, np.empty(0), np.empty((0, dim, dim)), rows)
+
+    def __len__(self) -> int:
+        return len(self.crease)
+
+    def __getitem__(self, which: slice | np.ndarray) -> NewFacets:
+        return NewFacets(*(getattr(self, field.name)[which] for field in fields(self)))
+
+    def __add__(self, other: NewFacets) -> NewFacets:
+        names = [field.name for field in fields(self)]
+        return NewFacets(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
+
+    @property
+    def unit(self) -> FloatArray:
+        """Unit normals of the model before the creases."""
+        return self.normal / row_norms(self.normal)[:, None]
+
+    @property
+    def outward(self) -> FloatArray:
+        """Unit directions on the model's facet, orthogonal to the crease, towards the new facet."""
+        inside = self.slope - self.unit
+        side = np.sign((inside * (self.point - self.crease)).sum(axis=1))
+        return inside * (side / row_norms(inside))[:, None]
+
+    @property
+    def located(self) -> LocatedPoints:
+        """The boundary points that gave the slopes."""
+        return LocatedPoints(self.beside.reshape(-1, self.beside.shape[-1]), self.tol.reshape(-1))
+
+    def piece(self, y: FloatArray) -> FloatArray:
+        """The model's affine piece of each facet at one point (q,)."""
+        return np.asarray((self.normal * (y - self.crease)).sum(axis=1))
+
+    def plane(self, y: FloatArray) -> FloatArray:
+        """slope·(y − point) of each facet at one point (q,)."""
+        return np.asarray((self.slope * (y - self.point)).sum(axis=1))
+
+    def terms(self, scale: FloatArray) -> Terms:
+        """t(y) for λ (q,)."""
+        slopes = scale[:, None] * self.slope - self.normal
+        levels = (self.normal * self.crease).sum(axis=1) - scale * (self.slope * self.point).sum(axis=1)
+        return Terms(slopes, levels, self.point)
+
+
+@dataclass
+class Peeling:
+    """The search for missing neurons in one flat.
+
+    offset: distance, in typical inputs, at which labels on both sides of a predicted boundary point must be right.
+    whole: fit all neurons to all located points after each addition, and not the new ones alone.
+    """
+
+    flat: Flat
+    located: LocatedPoints
+    good: FloatArray  # boundary points (n, r) where the first model was right
+    offset: float = 1e-6
+    whole: bool = True
+    together: int = 3  # creases that are crossed at the same time
+    known: Certainty | None = None
+    waiting: NewFacets | None = None  # facets whose scale no corner has shown yet
+
+    @property
+    def size(self) -> float:
+        """Norm of a typical input."""
+        return self.flat.typical
+
+    # ---- rounds
+
+    def peel(self, model: BentModel, most_idle: int = 10) -> BentModel:
+        """The model with all neurons whose absence labels show; StageFailed where some stay unexplained."""
+        idle, left = 0, 1.0
+        while idle < most_idle:
+            check_time()
+            points, held = self.tested(model)
+            if self.whole:
+                model = self.sharpened(model, points[held], self.offset * self.size)
+            left = 1 - float(held.mean()) if len(held) else 1.0
+            if len(held) and not left:
+                return model
+            good = np.concatenate([self.good, points.points[held]])
+            bad = points.points[~held][: 2 * self.together if left > 1 / 2 else 2]
+            nearest = np.linalg.norm(bad[:, None] - good, axis=2).argmin(axis=1)
+            brackets = self.brackets(model, good[nearest], bad)
+            crossed = brackets.crossed(model)
+            wrong = np.flatnonzero(crossed.sum(axis=1) == 1)
+            if len(wrong):  # the model is wrong from one of its own creases on
+                model = self.without(model, int(crossed[wrong[0]].argmax()), brackets.before[wrong[0]])
+                idle += 1
+                continue
+            grown = self.with_neurons(model, brackets[np.flatnonzero(~crossed.any(axis=1))])
+            idle = 0 if grown.width > model.width else idle + 1
+            model = grown
+        raise StageFailed("creases", "the boundary bends where no neuron explains it", number=left, limit=0.0)
+
+    def tested(self, model: BentModel) -> tuple[BoundaryPoints, BoolArray]:
+        """Points of the model's boundary, and whether they hold; more of them, and beside creases, if the first do."""
+        first, more, beside = 32, 64, 8
+        points = model.boundary_points(self.flat.draw, 2 * first)[:first]
+        held = self.flat.holds(points, self.offsets(model, points.points))
+        if held.all():
+            near, _ = model.points_beside_creases(self.flat.draw, beside, NEAR * self.size)
+            others = model.boundary_points(self.flat.draw, more)[:more] + near
+            points, held = points + others, np.append(held, self.flat.holds(others, self.offsets(model, others.points)))
+        return points, held
+
+    def offsets(self, model: BentModel, y: FloatArray) -> FloatArray:
+        """Distances (n,) within which the model must be right: the offset, or what its own numbers leave open."""
+        least = np.full(len(y), self.offset * self.size)
+        if not self.whole:
+            return least
+        return np.maximum(least, DOUBTS * self.certainty(model).errors(y))
+
+    def certainty(self, model: BentModel) -> Certainty:
+        """Standard errors of the model, by all located points."""
+        if self.known is None or self.known.model is not model:
+            self.known = Certainty.of(model, self.located)
+        return self.known
+
+    def sharpened(self, model: BentModel, points: BoundaryPoints, wanted: float) -> BentModel:
+        """The model fitted to those of these points too that it knows less well than wanted, DOUBTS times over.
+
+        Cost: at most a line for each number of the model, each as many rows as it has bits to add.
+        """
+        points = points[model.room(points.points) > CLEAR * self.size]
+        rows = self.certainty(model).whitened(points.points)
+        error = np.linalg.norm(rows, axis=1)
+        order = qr(rows.T, pivoting=True, mode="r")[1][: rows.shape[1]] if len(rows) else np.empty(0, dtype=int)
+        order = order[DOUBTS * error[order] > wanted]
+        if not len(order):
+            return model
+        lines, error = points[order], error[order]
+        t = self.flat.crossings(lines, np.maximum(error, 2 * self.flat.finest), self.flat.finest, 4 * DOUBTS * error)
+        new = self.flat.located((lines.points + t[:, None] * lines.across)[np.isfinite(t)])
+        better, left = polished(model, self.located + new)
+        if left.max() > EXACT:
+            return model
+        self.located += new
+        return better
+
+    def without(self, model: BentModel, neuron: int, kept: FloatArray) -> BentModel:
+        """The model without a neuron, continued from the side of `kept`, and without the points behind its crease."""
+        model = model.without(neuron, kept)
+        gradients = row_norms(model.gradients(self.located.points))
+        self.located = self.located[np.abs(model(self.located.points)) / gradients < EXACT**2 * self.located.tol]
+        return model
+
+    def with_neurons(self, model: BentModel, brackets: Brackets) -> BentModel:
+        """The model with the neurons behind these brackets, a few at a time."""
+        while len(brackets):
+            some, first = brackets[: self.together], model.width
+            brackets = brackets[self.together :]
+            facets = self.facets(model, some) + (self.waiting or NewFacets.none(model.dim))
+            self.waiting = None
+            if not model.width and len(facets) > 1:
+                model, facets = self.with_two(model, facets)
+            model = self.with_scaled(model, facets) if model.width else self.later(model, facets)
+            brackets = brackets.apart_from(model, first, NEAR * self.size)
+        return model
+
+    def with_scaled(self, model: BentModel, facets: NewFacets) -> BentModel:
+        """The model with the neurons of those facets whose scale a corner shows; the others wait."""
+        facets = facets[~self._explained(model, facets)]
+        scale, corners = self.scales(model, facets)
+        known = np.flatnonzero(np.isfinite(scale))
+        grown = self.with_facets(model, facets[known], scale[known], corners)
+        if grown.width == model.width and len(known) > 1:
+            for one in known:
+                grown = self.with_facets(
+                    grown, facets[one : one + 1], scale[one : one + 1], LocatedPoints.none(model.dim)
+                )
+        return self.later(grown, facets[np.isnan(scale)])
+
+    def _explained(self, model: BentModel, facets: NewFacets) -> BoolArray:
+        """Whether a model passes through the points of each facet already."""
+        off = model(facets.point) / row_norms(model.gradients(facets.point))
+        return np.asarray(np.abs(off) < self.offset * self.size)
+
+    def later(self, model: BentModel, facets: NewFacets) -> BentModel:
+        """Keep facets for when more creases are known."""
+        self.waiting = facets
+        return model
+
+    # ---- where the model is wrong
+
+    def brackets(self, model: BentModel, good: FloatArray, bad: FloatArray) -> Brackets:
+        """Brackets of the first missing crease between good points (q, r) and bad ones. Cost: about 25 rows each."""
+        halvings = 14
+        low, high = np.zeros(len(good)), np.ones(len(good))
+        before, behind, arrived = good.copy(), bad.copy(), np.ones(len(good), dtype=bool)
+        for _ in range(halvings):
+            middle = (low + high) / 2
+            y, there = model.projected(good + middle[:, None] * (bad - good), self.flat.finest)
+            right = there.copy()
+            right[there] = self.flat.holds(model.across(y[there]), self.offsets(model, y[there]))
+            low, high = np.where(right, middle, low), np.where(right, high, middle)
+            before[right], behind[~right], arrived[~right] = y[right], y[~right], there[~right]
+        near = np.linalg.norm(behind - before, axis=1) < NEAR * self.size
+        return Brackets(before, behind)[arrived & near]
+
+    # ---- the facet behind a crease
+
+    def facets(self, model: BentModel, brackets: Brackets) -> NewFacets:
+        """The facets behind. Cost: about 25·r rows each."""
+        tries, shorter, first_reach = 5, 4.0, 0.03
+        normal = model.gradients(brackets.before)
+        unit = normal / row_norms(normal)[:, None]
+        way = brackets.behind - brackets.before
+        way -= (way * unit).sum(axis=1)[:, None] * unit
+        width = row_norms(way)
+        way = way / width[:, None]
+        creases = model.first_creases(brackets.before, way).min(axis=1, initial=np.inf)
+        reach = np.minimum(first_reach * self.size, creases / 2)
+        found, open_ = NewFacets.none(model.dim), np.arange(len(brackets))
+        for _ in range(tries):
+            open_ = open_[reach[open_] > 4 * width[open_]]
+            before, far = brackets.before[open_], reach[open_]
+            start = BoundaryPoints(before + far[:, None] * way[open_], unit[open_])
+            t = self.flat.crossings(start, far / 8, self.flat.finest, 4 * far)
+            points = start.points + np.nan_to_num(t)[:, None] * start.across
+            slope, beside, tol, flat = self.slopes(points, unit[open_], far / 4, np.isfinite(t))
+            # Both facets must meet inside the bracket, or before it where labels do not tell them apart; else a short
+            # facet lies between them.
+            with np.errstate(divide="ignore", invalid="ignore"):
+                steep = (slope * way[open_]).sum(axis=1)
+                meet = (slope * (points - before)).sum(axis=1) / steep
+                alike = 2 * self.offset * self.size / np.abs(steep)
+                good = flat & (meet > -width[open_] - alike) & (meet < 2 * width[open_])
+            crease = before + np.where(good, meet, 0.0)[:, None] * way[open_]
+            found += NewFacets(crease, normal[open_], points, slope, far, beside, tol)[good]
+            open_ = open_[~good]
+            reach[open_] /= shorter
+        return found
+
+    def slopes(
+        self, points: FloatArray, unit: FloatArray, step: FloatArray, wanted: BoolArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
+        """Normals (q, r) of the boundary at points of it, 1 along `unit`; also the points (q, r, r) that gave them.
+
+        With the tolerances (q, r) of these, and whether (q,) the boundary is flat there: at a random place on both
+        sides it is where the normal says. Cost: about (last bits + 5)·r rows each.
+        """
+        bits, farthest = (7, 20), 32.0
+        (q, r), last = points.shape, 0
+        random = self.flat.rng.standard_normal((q, r, r - 1))
+        sides = np.swapaxes(np.linalg.qr(np.concatenate([unit[:, :, None], random], axis=2))[0], 1, 2)[:, 1:]
+        t, flat = np.zeros((q, r - 1)), wanted.copy()
+        for bit in bits:
+            some = np.flatnonzero(flat)
+            lines = BoundaryPoints(
+                (points[some, None] + step[some, None, None] * sides[some]).reshape(-1, r),
+                np.repeat(unit[some], r - 1, axis=0),
+            )
+            scale, tol = (np.repeat(step[some] * 2.0**-b, r - 1) for b in (last, bit))
+            t[some] = self.flat.crossings(lines, scale, tol, farthest * scale, t[some].ravel()).reshape(-1, r - 1)
+            flat[some] = np.isfinite(t[some]).all(axis=1)
+            some = np.flatnonzero(flat)
+            mix = self.flat.rng.standard_normal((len(some), r - 1))
+            mix /= row_norms(mix)[:, None]
+            aside = step[some, None] * np.einsum("ql,qlr->qr", mix, sides[some])
+            aside += (mix * t[some]).sum(axis=1)[:, None] * unit[some]
+            steep = np.sqrt(1 + (t[some] ** 2).sum(axis=1) / step[some] ** 2)
+            off = 8 * (step[some] * 2.0**-bit + self.flat.finest) * steep
+            for sign in (1.0, -1.0):
+                open_ = flat[some]
+                there = BoundaryPoints(points[some] + sign * aside, unit[some])[open_]
+                flat[some[open_]] = self.flat.holds(there, off[open_])
+            last = bit
+        slope = unit - np.einsum("ql,qlr->qr", t / step[:, None], sides)
+        beside = points[:, None] + step[:, None, None] * sides + t[:, :, None] * unit[:, None]
+        beside = np.concatenate([points[:, None], beside], axis=1)
+        tol = np.maximum(step * 2.0**-last, self.flat.located_to)[:, None] * np.ones(r)
+        tol[:, 0] = self.flat.located_to
+        return slope, beside, tol, flat
+
+    # ---- the unknown scale of a facet
+
+    def scales(self, model: BentModel, facets: NewFacets) -> tuple[FloatArray, LocatedPoints]:
+        """λ (q,) from corners of new creases with known ones, NaN where none shows it, and the points that gave them.
+
+        Cost: about 40 rows a corner.
+        """
+        wanted, alike = 3, 1e-3
+        owner, parts = [], []
+        for i in range(len(facets)):
+            rays = self._corners(model, facets, i)
+            owner += [i] * len(rays[0])
+            parts.append(rays)
+        scale, located = np.full(len(facets), np.nan), LocatedPoints.none(model.dim)
+        if not owner:
+            return scale, located
+        along, first, second = (np.concatenate(part) for part in zip(*parts, strict=True))
+        mine, which = facets[np.array(owner)], np.array(owner)
+        aside = np.minimum(np.minimum(mine.reach, second - first), first) / 4
+        steps = first[:, None] * along, aside[:, None] * along, aside[:, None] * mine.outward
+        # Both facets must reach the corner: no other crease lies before it.
+        before = mine.crease + steps[0] - steps[1]
+        there = self.flat.holds(BoundaryPoints(before - steps[2], mine.unit), self.offset * self.size)
+        behind = before + steps[2] - mine.plane(before + steps[2])[:, None] * mine.unit
+        off = self.offset * self.size + 1e-5 * first
+        there[there] = self.flat.holds(BoundaryPoints(behind, mine.unit)[there], off[there])
+        rank = np.array([(there & (which == i))[: o + 1].sum() for o, i in enumerate(which)])
+        use = np.flatnonzero(there & (rank <= wanted))
+        mine, which, aside = mine[use], which[use], aside[use]
+        y = mine.crease + (steps[0] + steps[1] + steps[2])[use]
+        t = self.flat.crossings(BoundaryPoints(y, mine.unit), aside / 8, self.flat.finest, 4 * aside)
+        y = y + t[:, None] * mine.unit
+        with np.errstate(invalid="ignore", divide="ignore"):
+            values = (mine.piece(y) - model(y)) / mine.plane(y)
+        for i in np.unique(which):
+            agree = _agreeing(values[which == i], alike)
+            if agree.sum() > 1:
+                scale[i] = np.median(values[which == i][agree])
+                located += self.flat.located(y[which == i][agree])
+        return scale, located
+
+    def _corners(self, model: BentModel, facets: NewFacets, i: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Directions along a new crease, with the distances of the first and second known crease; nearest first.
+
+        Those that meet different creases come before others.
+        """
+        directions, tried, farthest = 64, 6, 2.0
+        along = self.flat.rng.standard_normal((directions, model.dim))
+        plane = np.linalg.qr(np.stack([facets.unit[i], facets.slope[i]], axis=1))[0]
+        along -= (along @ plane) @ plane.T
+        along /= row_norms(along)[:, None]
+        creases = model.first_creases(np.broadcast_to(facets.crease[i], along.shape), along)
+        met, order = creases.argmin(axis=1), np.sort(creases, axis=1)
+        first, second = order[:, 0], order[:, 1] if model.width > 1 else np.full(directions, np.inf)
+        nearest = np.argsort(first)
+        fresh = np.zeros(directions, dtype=bool)
+        fresh[np.unique(met[nearest], return_index=True)[1]] = True
+        nearest = np.concatenate([nearest[fresh], nearest[~fresh]])
+        nearest = nearest[first[nearest] < farthest * self.size][:tried]
+        return along[nearest], first[nearest], second[nearest]
+
+    def with_two(self, model: BentModel, facets: NewFacets) -> tuple[BentModel, NewFacets]:
+        """An affine model with two of these facets whose creases meet on it, and the facets left over.
+
+        Behind both creases λᵢ nᵢ·(y − pᵢ) + λⱼ nⱼ·(y − pⱼ) = A(y). Cost: 2 rows a pair, 40 for a point at a corner.
+        """
+        points, tries, unlike = 5, 4, 1e-4
+        pairs = [np.array([i, j]) for i in range(len(facets)) for j in range(i)]
+        corners = [self._corner(facets[pair]) for pair in pairs]
+        meeting = [(pair, *corner) for pair, corner in zip(pairs, corners, strict=True) if corner is not None]
+        if not meeting:
+            return model, facets
+        inside = np.array([corner - aside.sum(axis=0) / 2 for _, corner, aside in meeting])
+        across = np.broadcast_to(facets.unit[0], inside.shape)
+        held = np.flatnonzero(self.flat.holds(BoundaryPoints(inside, across), self.offset * self.size))
+        for pair, corner, aside in [meeting[o] for o in held][:tries]:
+            two, step = facets[pair], float(row_norms(aside).min())
+            along = self.flat.rng.standard_normal((points, model.dim)) * step / np.sqrt(model.dim) / 2
+            plane = np.linalg.qr(np.vstack([two.slope, two.unit[:1]]).T)[0]
+            y = corner + self.flat.rng.uniform(0.3, 1.0, (points, 2)) @ aside + along - (along @ plane) @ plane.T
+            lines = BoundaryPoints(y, np.broadcast_to(facets.unit[0], y.shape))
+            t = self.flat.crossings(lines, step / 8, self.flat.finest, 4 * step)
+            y = (y + t[:, None] * lines.across)[np.isfinite(t)]
+            rows = np.einsum("npr,pr->np", y[:, None] - two.point, two.slope)
+            piece = (y - two.crease[0]) @ two.normal[0]
+            scale = np.linalg.lstsq(rows, piece, rcond=None)[0]
+            left = np.abs(rows @ scale - piece).max(initial=0.0)
+            if len(y) > 3 and (scale > 0).all() and left < unlike * np.abs(rows * scale).max():
+                others = np.setdiff1d(np.arange(len(facets)), pair)
+                return self.with_facets(model, two, scale, self.flat.located(y)), facets[others]
+        return model, facets
+
+    def _corner(self, two: NewFacets) -> tuple[FloatArray, FloatArray] | None:
+        """Where two creases meet on one affine piece, and steps (2, r) on it that cross one of them each."""
+        most_alike = 0.98
+        out = two.outward
+        if abs(out[0] @ out[1]) > most_alike:
+            return None
+        middle = two.crease.mean(axis=0)
+        wanted = np.append(-two.plane(middle), two.unit[0] @ (two.crease[0] - middle))
+        corner = middle + np.linalg.lstsq(np.vstack([two.slope, two.unit[:1]]), wanted, rcond=None)[0]
+        return corner, np.linalg.pinv(out).T * float(two.reach.min()) / 2
+
+    # ---- all digits
+
+    def with_facets(self, model: BentModel, facets: NewFacets, scale: FloatArray, corners: LocatedPoints) -> BentModel:
+        """The model with a neuron for each crease of these facets, fitted to boundary points far apart.
+
+        The model as it was if the points do not fit. Cost: about (r + 4)·36 rows a neuron.
+        """
+        terms = facets.terms(scale)
+        chosen = terms.different(self.size)
+        if not len(chosen):
+            return model
+        far, counts = self.far_points(model, terms[chosen], facets.reach[chosen])
+        if (counts <= model.dim // 2).any():
+            some = chosen[counts > model.dim // 2]
+            return self.with_facets(model, facets[some], scale[some], LocatedPoints.none(model.dim))
+        new = facets.located + corners + far
+        terms, left = solved_terms(model, terms[chosen], new, self.size)
+        grown = terms.added_to(model)
+        if self.whole:
+            grown, left = polished(grown, self.located + new)
+        if left.max() > EXACT:
+            return model
+        self.located += new
+        return grown
+
+    def far_points(self, model: BentModel, terms: Terms, reach: FloatArray) -> tuple[LocatedPoints, np.ndarray]:
+        """Boundary points behind new creases, near and far, that fix their terms best; also how many (q,) for each."""
+        scales, candidates, tested, spare, rough = (0.5, 1.0, 4.0, 16.0, 64.0), 16, 2, 2, 1e-4
+        r, farthest = model.dim, 6 * self.size
+        grown = terms.added_to(model)
+        some, owner, offset = BoundaryPoints(*np.empty((2, 0, r))), [], []
+        for i in range(len(terms)):
+            steps = reach[i] * self.flat.rng.choice(scales, (candidates * (r + 1), 1)) / np.sqrt(r)
+            y = terms.behind[i] + steps * self.flat.rng.standard_normal((len(steps), r))
+            y, arrived = grown.projected(y, self.flat.finest)
+            behind = (y @ terms.slopes[i] + terms.levels[i]) * (terms.behind[i] @ terms.slopes[i] + terms.levels[i]) > 0
+            clear = (grown.room(y) > CLEAR * self.size) & (row_norms(y) < farthest)
+            y = y[arrived & behind & clear][: tested * (r + 1)]
+            some += grown.across(y)
+            owner += [i] * len(y)
+            offset += list(rough * np.linalg.norm(y - terms.behind[i], axis=1) + self.offset * self.size)
+        which, off = np.array(owner, dtype=int), np.array(offset)
+        held = self.flat.holds(some, off)
+        chosen: list[int] = []
+        for i in range(len(terms)):
+            mine = np.flatnonzero(held & (which == i))
+            rows = np.column_stack([(some.points[mine] - terms.behind[i]) / self.size, np.ones(len(mine))])
+            rows /= row_norms(grown.gradients(some.points[mine]))[:, None]
+            order = qr(rows.T, pivoting=True, mode="r")[1][: r + 1] if len(mine) else np.empty(0, dtype=int)
+            rest = self.flat.rng.permutation(np.setdiff1d(np.arange(len(mine)), order))[:spare]
+            chosen += list(mine[np.append(order, rest).astype(int)])
+        lines, off = some[np.array(chosen, dtype=int)], off[np.array(chosen, dtype=int)]
+        t = self.flat.crossings(lines, off / 64, self.flat.finest, 2 * off)
+        found = np.isfinite(t)
+        counts = np.bincount(which[np.array(chosen, dtype=int)][found], minlength=len(terms))
+        return self.flat.located((lines.points + t[:, None] * lines.across)[found]), counts
+
+
+def _agreeing(values: FloatArray, alike: float) -> BoolArray:
+    """The largest set of values above 0 that agree."""
+    with np.errstate(invalid="ignore"):
+        close = (np.abs(values[:, None] - values) <= alike * values[:, None]) & (values > 0)
+    return np.asarray(close[close.sum(axis=1).argmax()]) if len(values) else np.empty(0, dtype=bool)
+
+
+def first_facet(flat: Flat) -> tuple[BentModel, LocatedPoints]:
+    """The affine model of one facet, and the boundary points that gave it. Cost: about 40·r rows."""
+    draws, tries, steps = 16, 12, (3e-3, 4e-4, 5e-5)
+    search = Peeling(flat, LocatedPoints.none(flat.dim), np.empty((0, flat.dim)))
+    for _ in range(tries):
+        y = flat.draw(draws)
+        labels = flat.labels(y)
+        if not ((labels == 0).any() and (labels == 1).any()):
+            continue
+        low, high = y[labels == 0][0], y[labels == 1][0]
+        length = float(np.linalg.norm(high - low))
+        line = BoundaryPoints(low[None], (high - low)[None] / length)
+        t = flat.crossings(line, length / 2, flat.finest, length / 2, length / 2)
+        if not np.isfinite(t).all():
+            continue
+        point = line.points + t[:, None] * line.across
+        for step in steps:
+            slope, beside, tol, is_flat = search.slopes(
+                point, line.across, np.array([step * flat.typical]), np.ones(1, dtype=bool)
+            )
+            if is_flat[0]:
+                slope = slope[0] / np.linalg.norm(slope[0])
+                return BentModel.affine(slope, float(-slope @ point[0])), LocatedPoints(beside[0], tol[0])
+    raise StageFailed("facet", "no flat piece of the boundary was found", number=0.0, limit=1.0)
+
+
+def sharpened(search: Peeling, model: BentModel, wanted: float, rounds: int = 3) -> BentModel:
+    """The model fitted to points of its boundary that it knows least, until all are known as well as wanted."""
+    for _ in range(rounds):
+        check_time()
+        points = model.boundary_points(search.flat.draw, 12 * model.numbers)
+        points += model.points_beside_creases(search.flat.draw, 24, NEAR * search.size)[0]
+        better = search.sharpened(model, points, wanted)
+        if better is model:
+            break
+        model = better
+    return model

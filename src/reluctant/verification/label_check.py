@@ -1,0 +1,222 @@
+"""`check_labels`: a network compared with a target that answers labels alone.
+
+Points of the network's decision boundary are asked a step δ to both sides, δ on a ladder from 1e-3 to 1e-11 of a
+typical input. The smallest δ at which every label is right is the boundary error. Points lie between random inputs and
+on both sides of every crease that meets the boundary; random inputs at two scales look for regions of another label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import DOUBLE, FloatArray
+from reluctant.oracles import Counting
+
+LADDER = (1e-3, 1e-5, 1e-7, 1e-9, 1e-11)  # of a typical input
+CONFIDENCE = 0.95
+RULE_OF_THREE = 3.0  # nothing wrong in n points: with 95 % confidence less than 3 / n of them are
+
+Draw = Callable[[int], FloatArray]  # so many inputs (n, d)
+
+
+@dataclass(frozen=True)
+class LabelVerification:
+    """Comparison of a target's labels with those of a network.
+
+    boundary_error: smallest step off the predicted boundary, in typical inputs, at which every label was right;
+    infinite if some were wrong at every step. tol: the largest that counts as right. points: of the boundary.
+    wrong: of these at the step below, 0 at the last. inputs, wrong_inputs: random ones, and those of another label.
+    share: part of the boundary that may be off by more. untested: neurons whose crease was not seen to meet it.
+    """
+
+    ok: bool
+    boundary_error: float
+    tol: float
+    points: int
+    wrong: int
+    inputs: int
+    wrong_inputs: int
+    share: float
+    confidence: float
+    untested: int
+    queries: int
+
+    def __str__(self) -> str:
+        verdict = "agrees" if self.ok else "does NOT agree"
+        untested = f" {self.untested} creases were not seen to meet the boundary." if self.untested else ""
+        within = (
+            f"the boundary is within {self.boundary_error:.0e} of a typical input at all {self.points} points"
+            if np.isfinite(self.boundary_error)
+            else f"labels beside the boundary are wrong at {self.wrong} of {self.points} points"
+        )
+        return (
+            f"The network {verdict} with the target's labels: {within}, and {self.wrong_inputs} of {self.inputs} "
+            f"random inputs have another label. With {self.confidence:.0%} confidence less than {self.share:.1%} of "
+            f"the boundary is off by more.{untested}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+def classes(network: ReLUNetwork, rows: FloatArray) -> np.ndarray:
+    """Labels (n,) of a network as class numbers: whether one output is above 0, or which of several is largest."""
+    values = network(rows)
+    return np.asarray(values[:, 0] > 0).astype(int) if network.outputs == 1 else values.argmax(axis=1)
+
+
+@dataclass(frozen=True)
+class PredictedBoundary:
+    """Points (n, d) of a network's boundary with unit normals (n, d), and the network's distance from it elsewhere."""
+
+    network: ReLUNetwork
+    points: FloatArray
+    normals: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __add__(self, other: PredictedBoundary) -> PredictedBoundary:
+        points, normals = ((self.points, other.points), (self.normals, other.normals))
+        return PredictedBoundary(self.network, np.concatenate(points), np.concatenate(normals))
+
+    def __getitem__(self, which: np.ndarray) -> PredictedBoundary:
+        return PredictedBoundary(self.network, self.points[which], self.normals[which])
+
+    @classmethod
+    def between(cls, network: ReLUNetwork, first: FloatArray, second: FloatArray) -> PredictedBoundary:
+        """One point on each segment whose ends have different labels."""
+        halvings = 60
+        start = classes(network, first)
+        apart = start != classes(network, second)
+        low, way, start = first[apart], (second - first)[apart], start[apart]
+        inner, outer = np.zeros(len(low)), np.ones(len(low))
+        for _ in range(halvings):
+            middle = (inner + outer) / 2
+            same = classes(network, low + middle[:, None] * way) == start
+            inner, outer = np.where(same, middle, inner), np.where(same, outer, middle)
+        points, beyond = low + inner[:, None] * way, low + outer[:, None] * way
+        return cls.at(network, points, start, classes(network, beyond))
+
+    @classmethod
+    def at(cls, network: ReLUNetwork, points: FloatArray, one: np.ndarray, other: np.ndarray) -> PredictedBoundary:
+        """These points of the boundary between two classes each."""
+        normals = pair_slopes(network, points, one, other)
+        length = np.linalg.norm(normals, axis=1)
+        sound = length > DOUBLE.tiny
+        return cls(network, points[sound], normals[sound] / length[sound, None])
+
+
+def pair_slopes(network: ReLUNetwork, points: FloatArray, one: np.ndarray, other: np.ndarray) -> FloatArray:
+    """Gradients (n, d) of the difference of two classes at each point."""
+    gradients = network.gradients(points)
+    if network.outputs == 1:
+        return np.where(one > other, 1.0, -1.0)[:, None] * gradients[:, 0]
+    at = np.arange(len(points))
+    return np.asarray(gradients[at, one] - gradients[at, other])
+
+
+def beside_creases(network: ReLUNetwork, draw: Draw, aside: float, pairs: int) -> tuple[PredictedBoundary, int]:
+    """Boundary points close to every hidden neuron's crease, on both sides, and how many creases have none.
+
+    On a crease, two inputs of different label have a boundary point between them; it is moved aside to both sides and
+    back onto the boundary.
+    """
+    found, untested = PredictedBoundary(network, *np.empty((2, 0, network.dim))), 0
+    if network.depth != 2:
+        return found, 0
+    for normal, offset in zip(*network.hyperplanes(), strict=True):
+        if not np.isfinite(normal).all():
+            continue
+        first, second = ((x - np.outer(x @ normal + offset, normal)) for x in (draw(pairs), draw(pairs)))
+        on = PredictedBoundary.between(network, first, second)
+        near = PredictedBoundary(network, *np.empty((2, 0, network.dim)))
+        for side in (aside, -aside):
+            start = on.points + side * normal
+            far = 8 * aside * on.normals
+            near += PredictedBoundary.between(network, start - far, start + far)
+        untested += not len(near)
+        found += near[np.arange(len(near))[:2] if len(near) < 4 else np.array([0, 1, len(near) // 2, len(near) - 1])]
+    return found, untested
+
+
+def check_labels(
+    oracle: Counting, network: ReLUNetwork, draw: Draw, size: float, label_of: Callable[[FloatArray], np.ndarray],
+    *, tol: float, finest: float = 0.0, points: int = 64, inputs: int = 96,
+) -> LabelVerification:  # fmt: skip
+    """Compare the labels of a target with those of a network.
+
+    Arguments:
+        oracle: answers labels.
+        draw: random typical inputs; size is their norm.
+        label_of: class numbers of answers (n, 1), as the network counts them.
+        tol: largest boundary error, in typical inputs, that counts as right.
+        finest: steps below this, in typical inputs, are within the rounding of the target.
+        points, inputs: how many are compared, at each of two scales; besides four at each crease.
+
+    Cost: about 4 rows a boundary point and 2 an input.
+    """
+    before, part = oracle.queries, 4
+    steps = [step for step in LADDER if step >= finest]
+    with oracle.stage("verify"):
+        rows = np.concatenate([draw(inputs), 3 * draw(inputs)])
+        decided = _clear_of_boundary(network, rows, steps[-1] * size)
+        wrong_inputs = int((label_of(oracle.query(rows[decided])) != classes(network, rows[decided])).sum())
+        boundary = PredictedBoundary(network, *np.empty((2, 0, network.dim)))
+        for scale in (1.0, 3.0):
+            first, second = scale * draw(4 * points), scale * draw(4 * points)
+            found = PredictedBoundary.between(network, first, second)
+            boundary += found[np.arange(len(found))[: points // 2]]
+        near, untested = beside_creases(network, draw, 1e-2 * size, pairs=16)
+        boundary += near
+        error, wrong, off = np.inf, 0, np.zeros(len(boundary), dtype=bool)
+        for step in reversed(steps):
+            off = _wrong_beside(oracle, boundary, step * size, label_of)
+            if not off.any():
+                error = step
+                break
+            wrong = wrong or int(off.sum())
+        for step in steps:  # another region may lie a longer step away
+            if len(boundary) and step > error:
+                some = np.arange(0, len(boundary), part)
+                if _wrong_beside(oracle, boundary[some], step * size, label_of).any():
+                    error = np.inf
+    right = bool(len(boundary) and error <= tol and not wrong_inputs)
+    return LabelVerification(
+        right, float(error), tol, len(boundary), wrong, len(rows), wrong_inputs,
+        RULE_OF_THREE / max(len(boundary), 1), CONFIDENCE, untested, oracle.queries - before,
+    )  # fmt: skip
+
+
+def _clear_of_boundary(network: ReLUNetwork, rows: FloatArray, step: float) -> np.ndarray:
+    """Rows whose label the network is sure of: two largest classes differ by more than a step changes."""
+    values = network(rows)
+    if network.outputs == 1:
+        one = (values[:, 0] > 0).astype(int)
+        gap, other = np.abs(values[:, 0]), 1 - one
+    else:
+        order = np.argsort(values, axis=1)
+        one, other = order[:, -1], order[:, -2]
+        at = np.arange(len(rows))
+        gap = values[at, one] - values[at, other]
+    return np.asarray(gap > step * np.linalg.norm(pair_slopes(network, rows, one, other), axis=1))
+
+
+def _wrong_beside(
+    oracle: Counting, boundary: PredictedBoundary, step: float, label_of: Callable[[FloatArray], np.ndarray]
+) -> np.ndarray:
+    """Which points have another label than predicted a step to one side; rows near another boundary do not count."""
+    wrong = np.zeros(len(boundary), dtype=bool)
+    for side in (step, -step):
+        rows = boundary.points + side * boundary.normals
+        clear = _clear_of_boundary(boundary.network, rows, step / 2)
+        asked = np.flatnonzero(clear)
+        if len(asked):
+            wrong[asked] |= label_of(oracle.query(rows[asked])) != classes(boundary.network, rows[asked])
+    return wrong
